@@ -1,0 +1,144 @@
+"""The seams: what a machine's surroundings must offer, in a simulation, in one process and in pods."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from anabranch.core.types import Milliseconds
+
+Buffer = bytes | bytearray | memoryview
+
+
+class File(Protocol):
+    """A file open for writing; nothing written is sure to survive before `sync` has returned."""
+
+    def write(self, content: Buffer, offset: int) -> None:
+        """Write all of it, or raise StorageFull or StorageFailed with any part of it written."""
+        ...
+
+    def sync(self) -> None:
+        """Make content and size durable. After a failure nothing is known about unsynced bytes."""
+        ...
+
+    def truncate(self, size: int) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Disk(Protocol):
+    """One flat directory. What is created, renamed or removed is durable after `sync`."""
+
+    @property
+    def where(self) -> str:
+        """What errors call this directory."""
+        ...
+
+    def names(self) -> list[str]:
+        """Every file, in order of name."""
+        ...
+
+    def read(self, name: str) -> bytes: ...
+
+    def create(self, name: str) -> File:
+        """A new, empty file; a file of that name must not exist."""
+        ...
+
+    def open(self, name: str) -> File:
+        """A file that exists, as it is."""
+        ...
+
+    def rename(self, old: str, new: str) -> None:
+        """Atomic; replaces `new`."""
+        ...
+
+    def remove(self, name: str) -> None: ...
+
+    def sync(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A state that contains the effect of every entry up to and including `index`."""
+
+    index: int
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """What a journal holds: entry `first + i` is `entries[i]`, and `first` follows the snapshot."""
+
+    snapshot: Snapshot | None
+    first: int
+    entries: list[bytes]
+    repairs: tuple[str, ...] = ()
+    """What was put right on the way, for the operator's log: a torn tail, an unreadable snapshot."""
+
+    @property
+    def last(self) -> int:
+        """The index of the last entry, 0 if there never was one."""
+        return self.first + len(self.entries) - 1
+
+
+class Journal(Protocol):
+    """The log of commands: entries are numbered from 1, and one `append` is all there or not at all.
+
+    `recover` comes first and once. `append` is called by one thread; `save_snapshot` may run at the
+    same time in another.
+    """
+
+    def recover(self) -> Recovered: ...
+
+    def append(self, entries: Sequence[bytes]) -> int:
+        """Make the entries durable together and say the index of the last.
+
+        After StorageFull or StorageFailed none of them will be applied by this journal, and the
+        next `append` starts afresh in their place. Only if the process ends before an `append`
+        succeeds may a later `recover` find them: until then their outcome is unknown.
+        """
+        ...
+
+    def save_snapshot(self, index: int, content: bytes) -> None:
+        """Keep the state after entry `index`, which must be durable; forget what it makes needless."""
+        ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoredObject:
+    """One line of an object store's listing."""
+
+    name: str
+    size: int
+    modified_ms: Milliseconds
+
+
+class ObjectStore(Protocol):
+    """Immutable blobs by name; a name is words of `[A-Za-z0-9._-]` joined by `/`."""
+
+    async def put(self, name: str, parts: Sequence[Buffer]) -> None:
+        """Create the object from the parts in order: durable and whole on return (spec, B11).
+
+        Raises ObjectExists if the name is taken, whatever the content. After any other error the
+        object is absent, or there and whole: the outcome is unknown.
+        """
+        ...
+
+    async def get(self, name: str, start: int, length: int) -> bytes:
+        """Exactly these bytes; CorruptObject if it ends before, ObjectMissing if there is none."""
+        ...
+
+    async def size(self, name: str) -> int:
+        """Bytes of the whole object; ObjectMissing if there is none."""
+        ...
+
+    async def delete(self, names: Sequence[str]) -> None:
+        """Remove those that are there; one that isn't is as good as removed."""
+        ...
+
+    async def list(self, prefix: str = "") -> list[StoredObject]:
+        """Every object whose name starts so, in order of name."""
+        ...
+
+    async def close(self) -> None: ...
