@@ -1,0 +1,110 @@
+# The verbs of Anabranch. `make` alone lists them; CONTRIBUTING.md tells when to use which.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+VENV := .venv
+BIN := $(VENV)/bin
+# Any Python from 3.11 on; `make setup PYTHON=...` chooses one.
+PYTHON ?=
+# The bundled pyright is the pinned one: no look at a registry for a newer.
+export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help setup demo up test lint format simulate mutants bench lock clean
+
+help:  ## list the verbs
+	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(VENV)/dev.stamp  ## create .venv with everything pinned, tests and tools included
+
+demo: $(VENV)/runtime.stamp  ## play fork, promote and squash on an embedded log, narrated
+	@$(BIN)/python -m anabranch.cli.main demo
+
+up: $(VENV)/runtime.stamp  ## run the embedded log on loopback; ARGS="--data DIR"
+	@$(BIN)/python -m anabranch.cli.main up $(ARGS)
+
+test: $(VENV)/dev.stamp  ## all tests: tidy, unit, contract, simulation, integration; ARGS="-k name"
+	@$(BIN)/python -m pytest --numprocesses auto --dist worksteal $(ARGS)
+
+lint: $(VENV)/dev.stamp  ## ruff, its formatter, strict pyright, and the arrows between layers
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/pyright
+	@$(BIN)/lint-imports
+
+format: $(VENV)/dev.stamp  ## let ruff mend what it can
+	@$(BIN)/ruff check --fix
+	@$(BIN)/ruff format
+
+simulate: $(VENV)/dev.stamp  ## run the simulator: SEED=7 replays one, SEEDS=100000 is for the night
+	@$(BIN)/python -m anabranch_sim $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),500))
+
+mutants: $(VENV)/dev.stamp  ## break the protocol by hand, and see the simulator find every break
+	@$(BIN)/python -m anabranch_sim.mutants
+
+bench: $(VENV)/dev.stamp  ## run every benchmark and print the rows that don't hold
+	@$(BIN)/python -m benchmarks
+
+bench-%: $(VENV)/dev.stamp  ## run one benchmark
+	@$(BIN)/python -m benchmarks $*
+
+# Pins that still satisfy pyproject.toml stay; LOCK_ARGS=--upgrade takes the newest of all.
+PIN := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-header --no-annotate --no-emit-index-url --no-emit-find-links
+
+lock: $(VENV)/dev.stamp  ## resolve requirements/ anew from pyproject.toml; LOCK_ARGS=--upgrade
+	@$(PIN) $(LOCK_ARGS) pyproject.toml --output-file requirements/runtime.txt
+	@$(PIN) $(LOCK_ARGS) --group build --constraint requirements/runtime.txt \
+		--output-file requirements/build.txt
+	@$(PIN) $(LOCK_ARGS) --extra plot --extra dev --group build \
+		--constraint requirements/runtime.txt --constraint requirements/build.txt \
+		pyproject.toml --output-file requirements/dev.txt
+
+clean:  ## remove caches, builds and scratch; the environment stays
+	@rm -rf .hypothesis .import_linter_cache .pytest_cache .ruff_cache build dist benchmarks/scratch
+	@find . -path ./$(VENV) -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The environment. Stamps keep make from installing again what hasn't changed.
+INSTALL := $(BIN)/python -m pip install --quiet --require-hashes --requirement
+
+$(VENV)/dev.stamp: requirements/dev.txt $(VENV)/runtime.stamp
+	@echo "installing the packages of the tests and tools into $(VENV)"
+	@$(INSTALL) requirements/dev.txt
+	@touch $@
+
+$(VENV)/runtime.stamp: requirements/runtime.txt requirements/build.txt pyproject.toml
+	@$(create_environment)
+	@echo "installing the log and the packages it runs on into $(VENV)"
+	@$(INSTALL) requirements/runtime.txt
+	@$(INSTALL) requirements/build.txt
+	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# A half-made environment (no pip that runs) is made anew.
+define create_environment
+if ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
+	python=; \
+	for name in $(or $(PYTHON),python3.11 python3.12 python3.13 python3); do \
+		if $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \
+			python=$$name; break; \
+		fi; \
+	done; \
+	if [ -z "$$python" ]; then \
+		echo "Anabranch needs Python 3.11 or newer, and none of" \
+			"$(or $(PYTHON),python3.11, python3.12, python3.13, python3) is one." \
+			"On Debian 12, Ubuntu 24.04 and newer: sudo apt-get install python3 python3-venv" >&2; \
+		exit 1; \
+	fi; \
+	if ! $$python -c 'import ensurepip, venv' >/dev/null 2>&1; then \
+		package=$$($$python -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])'); \
+		echo "$$python can't make an environment: its venv module comes apart." \
+			"On Debian and Ubuntu: sudo apt-get install $$package; then run make again" >&2; \
+		exit 1; \
+	fi; \
+	echo "creating $(VENV) with $$($$python --version)"; \
+	$$python -m venv --clear $(VENV); \
+fi
+endef
