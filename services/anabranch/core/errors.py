@@ -357,7 +357,7 @@ class TooMany(Mistake):
     says = "{what}: the limit is {limit} ({setting}); remove some, or raise it"
 
     def __init__(self, what: str, limit: int, setting: str) -> None:
-        super().__init__(what=what, limit=limit)
+        super().__init__(what=what, limit=limit, setting=setting)
 
 
 class CorruptBatch(Mistake):

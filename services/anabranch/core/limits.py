@@ -1,0 +1,128 @@
+"""Every limit and interval, named, with its unit last; one frozen object that the whole process shares."""
+
+import msgspec
+
+KIB = 1024
+MIB = 1024 * KIB
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    record_bytes_max: int = MIB
+    """Key, value and headers of one record."""
+
+    batch_bytes_max: int = 4 * MIB
+    """One record batch as it is sent, compressed or not."""
+
+    batch_records_max: int = 100_000
+    """Records in one batch."""
+
+    batch_unpacked_bytes_max: int = 16 * MIB
+    """What a compressed batch may grow to; a larger one is a decompression bomb and refused."""
+
+    frame_bytes_max: int = 5 * MIB
+    """One frame of the binary protocol: a batch and its envelope."""
+
+    object_bytes_max: int = 4 * MIB
+    """An object is closed and written when its batches reach this."""
+
+    linger_ms: int = 2
+    """How long an open object may wait for company while other objects are being written."""
+
+    puts_in_flight_max: int = 4
+    """Objects written at once; their commits go in order."""
+
+    queue_bytes_max: int = 64 * MIB
+    """Appends a broker holds that are not yet acknowledged; past it they are refused at once."""
+
+    connection_bytes_max: int = 16 * MIB
+    """Unanswered request bytes of one connection before the server stops reading from it."""
+
+    cache_bytes: int = 256 * MIB
+    """The broker's cache of objects."""
+
+    read_bytes_max: int = 4 * MIB
+    """One answer to a read; a single larger batch is still delivered."""
+
+    read_wait_ms_max: int = 60_000
+    """The longest a read may ask to wait at the tail."""
+
+    blocked_wait_ms: int = 10_000
+    """How long an operation behind an undecided promotable fork waits before it is refused."""
+
+    waits_max: int = 100_000
+    """Reads, appends and receipts waiting in one broker."""
+
+    subscription_bytes: int = 4 * MIB
+    """Bytes pushed to one subscriber ahead of its credit."""
+
+    subscriptions_max: int = 10_000
+    """Subscriptions of one broker."""
+
+    connections_max: int = 10_000
+    """Open client connections of one process."""
+
+    name_chars_max: int = 120
+    """A log's own name, and a fork's own name, each."""
+
+    note_chars_max: int = 1_000
+    """Who made a fork, and why."""
+
+    logs_max: int = 1_000_000
+    """Live logs and forks of a cluster."""
+
+    forks_per_log_max: int = 100_000
+    """Direct forks of one log."""
+
+    depth_max: int = 1_000
+    """Forks of forks of forks."""
+
+    producers_per_log_max: int = 100_000
+    """Producers whose last sequences one log remembers."""
+
+    producer_idle_ms: int = 3_600_000
+    """A producer not heard of for so long is forgotten; far above any client's retry deadline."""
+
+    requests_max: int = 200_000
+    """Replies kept so that a repeated request gets its first answer."""
+
+    request_memory_ms: int = 3_600_000
+    """How long they are kept."""
+
+    tombstone_ms: int = 7 * 86_400_000
+    """How long a squashed or promoted fork's name still answers what became of it."""
+
+    promotions_remembered_max: int = 1_000
+    """Per log: how many promotions a receipt may be older than."""
+
+    cursors_per_log_max: int = 10_000
+    """Named cursors of one log."""
+
+    ttl_ms_max: int = 366 * 86_400_000
+    """The longest time to live of a fork."""
+
+    grace_ms: int = 600_000
+    """An object that nothing refers to is deleted after this; it must exceed the longest read."""
+
+    orphan_ms: int = 3_600_000
+    """An object that was written but never committed is deleted after this."""
+
+    gc_interval_ms: int = 30_000
+    """How often garbage is looked for."""
+
+    lineage_segments_max: int = 65_536
+    """Segments of one fork's flattened lineage that are cached; past it look-ups recurse."""
+
+    group_commands_max: int = 1_000
+    """Commands journaled as one group."""
+
+    group_bytes_max: int = MIB
+    """Bytes journaled as one group."""
+
+    snapshot_bytes: int = 64 * MIB
+    """A snapshot is taken when the journal has grown by this since the last."""
+
+    watch_ms: int = 1_000
+    """A broker repeats what it watches so often; the metadata forget a watch after three of these."""
+
+    propose_retry_ms: int = 2_000
+    """A broker that had no answer from the metadata asks again, with the same request id."""

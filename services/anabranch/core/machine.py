@@ -1,0 +1,186 @@
+"""What a machine is, and the numbered duties of whoever drives one.
+
+A machine decides and does nothing else: `step(now, event)` returns effects, which are data. There is one
+driver per world (simulation, one process, pods) and the machine can't tell which it is in.
+
+Duties of a driver:
+1. Perform effects in the order given. What must be durable is durable before anything is said about it:
+   a machine never emits a reply before it was told that what the reply promises is stored.
+2. Answer every `Persist` with one `Persisted` or `PersistFailed`, every `PutObject` with one `ObjectPut` or
+   `PutFailed`, every `GetObject` with one `ObjectRead` or `GetFailed`, and so on, in any order.
+3. Never call `step` from within `step`; give events one at a time, each whole.
+4. `now` never goes back. It is nanoseconds since 1970, kept monotonic by the driver.
+5. A timer fires once, at or after its time; setting it again under the same key moves it.
+6. Messages between machines may be lost, repeated or late; a machine must stand that. Replies to a client
+   that has gone are dropped.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from anabranch.core.errors import AnabranchError
+from anabranch.core.types import Nanoseconds, ObjectId
+
+Buffer = bytes | bytearray | memoryview
+Token = int
+"""Names one outstanding question; whoever asks makes it up and gets it back with the answer."""
+
+
+class Value(msgspec.Struct, frozen=True, gc=False):
+    """Base of small events and effects. Frozen structs cost a tenth of a frozen dataclass to make."""
+
+
+class Send(Value, frozen=True):
+    """A message to another machine, by the name of its node."""
+
+    to: str
+    message: Any
+
+
+class Reply(Value, frozen=True):
+    """An answer to the client request that carried this token; a subscription gets many."""
+
+    to: Token
+    message: Any
+
+
+class SetTimer(Value, frozen=True):
+    key: str
+    at: Nanoseconds
+
+
+class CancelTimer(Value, frozen=True):
+    key: str
+
+
+class Persist(Value, frozen=True):
+    """Append these entries to the journal as one group; the machine has at most one group in flight."""
+
+    entries: Sequence[bytes]
+
+
+class SaveSnapshot(Value, frozen=True):
+    """State as of `index`; the journal may forget what lies before it once this is stored."""
+
+    index: int
+    image: bytes
+
+
+class PutObject(Value, frozen=True):
+    """Create-only. The parts are written one after the other."""
+
+    object: ObjectId
+    parts: Sequence[Buffer]
+
+
+class GetObject(Value, frozen=True):
+    token: Token
+    object: ObjectId
+    start: int
+    length: int
+
+
+class DeleteObjects(Value, frozen=True):
+    objects: Sequence[ObjectId]
+
+
+Effect = (
+    Send
+    | Reply
+    | SetTimer
+    | CancelTimer
+    | Persist
+    | SaveSnapshot
+    | PutObject
+    | GetObject
+    | DeleteObjects
+)
+
+
+class Received(Value, frozen=True):
+    """A message from another machine."""
+
+    sender: str
+    message: Any
+
+
+class Request(Value, frozen=True):
+    """A client's request, already decoded and within the limits of a frame."""
+
+    token: Token
+    message: Any
+
+
+class Gone(Value, frozen=True):
+    """The client behind these requests has left; nothing more need be said to it."""
+
+    tokens: Sequence[Token]
+
+
+class TimerFired(Value, frozen=True):
+    key: str
+
+
+class Persisted(Value, frozen=True):
+    """The group asked for is durable; its last entry has this index."""
+
+    last: int
+
+
+class PersistFailed(Value, frozen=True):
+    error: AnabranchError
+
+
+class SnapshotSaved(Value, frozen=True):
+    index: int
+
+
+class ObjectPut(Value, frozen=True):
+    object: ObjectId
+
+
+class PutFailed(Value, frozen=True):
+    object: ObjectId
+    error: AnabranchError
+
+
+class ObjectRead(Value, frozen=True):
+    token: Token
+    content: Buffer
+
+
+class GetFailed(Value, frozen=True):
+    token: Token
+    error: AnabranchError
+
+
+class ObjectsDeleted(Value, frozen=True):
+    objects: Sequence[ObjectId]
+
+
+Event = (
+    Received
+    | Request
+    | Gone
+    | TimerFired
+    | Persisted
+    | PersistFailed
+    | SnapshotSaved
+    | ObjectPut
+    | PutFailed
+    | ObjectRead
+    | GetFailed
+    | ObjectsDeleted
+)
+
+Effects = tuple[Effect, ...]
+
+
+class Machine(Protocol):
+    def start(self, now: Nanoseconds) -> Effects:
+        """The first effects of a life: registrations and timers."""
+        ...
+
+    def step(self, now: Nanoseconds, event: Event) -> Effects: ...
