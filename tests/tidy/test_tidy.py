@@ -166,8 +166,8 @@ def core_reaches_past_the_codec(source: Source) -> Iterator[str]:
         match node:
             case ast.Import(names=names):
                 modules = [alias.name for alias in names]
-            case ast.ImportFrom(module=str(module), level=0):
-                modules = [module]
+            case ast.ImportFrom(module=str(module), names=names, level=0):
+                modules = [f"{module}.{alias.name}" for alias in names]
             case _:
                 continue
         for module in modules:
