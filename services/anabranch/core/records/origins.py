@@ -1,0 +1,84 @@
+"""Where the records of a read came from: runs over whole batches, cut anywhere by fork points.
+
+On a continuous fork positions shift as local records interleave (AgileLog, 5.5). So each record
+delivered also names its origin: the log it was appended to, and its position there.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import count, repeat
+from typing import NamedTuple
+
+import msgspec
+
+from anabranch.core.errors import CorruptBatch
+from anabranch.core.machine import Buffer
+from anabranch.core.records.batch import split
+from anabranch.core.records.record import Record, decode
+from anabranch.core.types import LogId, Position
+
+
+class Run(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Records that follow each other both in the log that is read and where they were appended."""
+
+    first: Position
+    """In the log that is read, of the first record that is meant."""
+    count: int
+    """How many are meant."""
+    skip: int
+    """Leading records of the bytes that aren't."""
+    origin_log: LogId
+    origin_first: Position
+    length: int
+    """Bytes of whole batches; records past `skip + count` aren't meant either."""
+
+
+class Stretch(NamedTuple):
+    """The records of one batch that are meant."""
+
+    first: Position
+    origin_log: LogId
+    origin_first: Position
+    records: list[Record]
+
+
+Delivery = tuple[Position, LogId, Position, Record]
+"""Position in the log that is read, origin log, position there, record."""
+
+
+def deliveries(runs: Sequence[Run], batches: Sequence[Buffer]) -> Iterator[Delivery]:
+    """Record by record, what `stretches` gives batch by batch."""
+    for first, log, origin_first, records in stretches(runs, batches):
+        yield from zip(count(first), repeat(log), count(origin_first), records, strict=False)
+
+
+def stretches(runs: Sequence[Run], batches: Sequence[Buffer]) -> Iterator[Stretch]:
+    """What these runs mean in these bytes, taken as one; a batch is verified before it is given."""
+    content = memoryview(batches[0] if len(batches) == 1 else b"".join(batches))
+    named = sum(run.length for run in runs)
+    if named != len(content):
+        raise CorruptBatch(f"{len(content)} bytes came for runs of {named}", "of a read")
+    start = 0
+    for run in runs:
+        yield from _stretches(run, content[start : start + run.length])
+        start += run.length
+
+
+def _stretches(run: Run, content: memoryview) -> Iterator[Stretch]:
+    where = f"at {run.origin_first} of log {run.origin_log}"
+    passed = 0
+    """Records of the run's bytes that lie before the batch at hand."""
+    end = run.skip + run.count
+    for offset, length, header in split(content, where):
+        if passed >= end:
+            return
+        low = max(run.skip - passed, 0)
+        high = min(end - passed, header.count)
+        if low < high:
+            records = decode(content[offset : offset + length], where)
+            ahead = passed + low - run.skip
+            yield Stretch(
+                run.first + ahead, run.origin_log, run.origin_first + ahead, records[low:high]
+            )
+        passed += header.count
+    if passed < end:
+        raise CorruptBatch(f"{end} records were named and {passed} came", where)

@@ -1,0 +1,76 @@
+"""A record as people append and read it, and whole batches to and from records."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from anabranch.core.errors import CorruptBatch
+from anabranch.core.machine import Buffer
+from anabranch.core.records.batch import Header, pack, unpack, verify
+from anabranch.core.records.codecs import Codec
+from anabranch.core.records.layout import builder, content_bytes, faults, parse
+from anabranch.core.types import Milliseconds
+
+UNSTAMPED: Milliseconds = -1
+"""A record without a time of its own gets the one at which it is sent."""
+
+UNPACKED_BYTES_CEILING = 256 << 20
+"""No server's `batch_unpacked_bytes_max` exceeds it, so that whatever a log took can be read."""
+
+
+class Record(msgspec.Struct, frozen=True, gc=False):
+    """It has no position of its own: the same record lies elsewhere in each log that has it."""
+
+    value: bytes | None = None
+    key: bytes | None = None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    timestamp: Milliseconds = UNSTAMPED
+
+    @property
+    def size(self) -> int:
+        """What `record_bytes_max` bounds."""
+        return content_bytes(self)
+
+
+def encode(
+    records: Sequence[Record],
+    codec: Codec = Codec.NONE,
+    *,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    now: Milliseconds,
+) -> bytes:
+    """One batch, its base offset 0."""
+    assert records, "a batch has at least one record"
+    batch = builder(producer_id, producer_epoch, base_sequence)
+    append = batch.append
+    for number, record in enumerate(records):
+        stamp = record.timestamp
+        append(
+            number,
+            now if stamp == UNSTAMPED else stamp,
+            record.key,
+            record.value,
+            list(record.headers),
+        )
+    plain = bytes(batch.build())
+    return plain if codec is Codec.NONE else pack(plain, codec)
+
+
+def decode(buffer: Buffer, where: str = "") -> list[Record]:
+    """The records of one whole batch, its checksum verified first."""
+    return decode_verified(buffer, verify(buffer, where), where)
+
+
+def decode_verified(buffer: Buffer, header: Header, where: str = "") -> list[Record]:
+    head, rest = unpack(buffer, header, UNPACKED_BYTES_CEILING, where)
+    try:
+        records = [
+            Record(each.value, each.key, tuple(each.headers), each.timestamp)
+            for each in parse(head, rest)
+        ]
+    except faults() as fault:
+        raise CorruptBatch(f"its records can't be read: {fault}", where) from fault
+    assert len(records) == header.count
+    return records
