@@ -1,12 +1,11 @@
-"""The seams: what a machine's surroundings must offer, in a simulation, in one process and in pods."""
+"""The seams: what surrounds a machine, be it a simulation, one process or pods."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from anabranch.core.machine import Buffer
 from anabranch.core.types import Milliseconds
-
-Buffer = bytes | bytearray | memoryview
 
 
 class File(Protocol):
@@ -37,7 +36,9 @@ class Disk(Protocol):
         """Every file, in order of name."""
         ...
 
-    def read(self, name: str) -> bytes: ...
+    def read(self, name: str, bytes_max: int = -1) -> bytes:
+        """From its beginning: all of it, or no more than so much."""
+        ...
 
     def create(self, name: str) -> File:
         """A new, empty file; a file of that name must not exist."""
@@ -72,7 +73,7 @@ class Recovered:
     first: int
     entries: list[bytes]
     repairs: tuple[str, ...] = ()
-    """What was put right on the way, for the operator's log: a torn tail, an unreadable snapshot."""
+    """What was put right on the way, for the operator's log: a torn tail, a bad snapshot."""
 
     @property
     def last(self) -> int:
@@ -81,7 +82,7 @@ class Recovered:
 
 
 class Journal(Protocol):
-    """The log of commands: entries are numbered from 1, and one `append` is all there or not at all.
+    """The log of commands: entries are numbered from 1, one `append` is all there or not at all.
 
     `recover` comes first and once. `append` is called by one thread; `save_snapshot` may run at the
     same time in another.
@@ -99,7 +100,7 @@ class Journal(Protocol):
         ...
 
     def save_snapshot(self, index: int, content: bytes) -> None:
-        """Keep the state after entry `index`, which must be durable; forget what it makes needless."""
+        """Keep the state after entry `index`, a durable one; forget what that makes needless."""
         ...
 
     def close(self) -> None: ...

@@ -1,0 +1,148 @@
+"""A journal's directory, read without changing a byte: for recovery and for fsck."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from anabranch.core import journal
+from anabranch.core.errors import JournalCorrupt
+from anabranch.core.journal import HEADER_BYTES, Group, Header
+from anabranch.ports import Disk, Snapshot
+
+PART = ".part"
+"""Ends the name of a file that is still being written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A segment on the disk."""
+
+    name: str
+    header: Header
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """Where the last segment ends, and its last group's bytes, which may not have been synced."""
+
+    segment: Kept
+    end: int
+    doubtful: bytes
+    seal: bytes
+    torn: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """All a journal holds, and the state of its files."""
+
+    snapshot: Snapshot | None
+    entries: list[bytes]
+    mark: int
+    """The chain after the last group: what the next segment continues."""
+    snapshots: list[int]
+    """The readable snapshot and older ones, oldest first."""
+    segments: list[Kept]
+    tail: Tail | None
+    unfinished: list[str]
+    """Files whose creation was cut short: nothing in them was ever durable."""
+    unreadable: list[JournalCorrupt]
+    """Newer snapshots that can't be read; what they held was replayed from an older one."""
+
+    @property
+    def first(self) -> int:
+        return self.snapshot.index + 1 if self.snapshot else 1
+
+
+def replay(disk: Disk, cluster: str) -> Replay:
+    """Raises JournalCorrupt, JournalTooNew or WrongCluster, naming the file."""
+    names = disk.names()
+    # A snapshot gets its name when it is durable, and the entries in it were so before: the name
+    # alone proves that much, even if nothing else in the file can be read.
+    indexes = [index for name in names if (index := journal.snapshot_index(name)) is not None]
+    proven = max(indexes, default=0)
+    snapshot, unreadable = _snapshot(disk, cluster, indexes)
+    base = snapshot.index if snapshot else 0
+    segments, unfinished = _segments(disk, cluster, names)
+    if unreadable and not any(kept.header.extent <= base + 1 for kept in segments):
+        raise unreadable[0]
+    needed = _needed(disk, segments, base)
+    entries: list[bytes] = []
+    mark, tail = 0, None
+    for kept, following in zip(needed, [*needed, None][1:], strict=True):
+        content = disk.read(kept.name)
+        end = following.header.extent if following else proven + 1
+        scan = journal.scan(content, _path(disk, kept.name), kept.header, durable=end - 1)
+        groups = [group for group in scan.groups if following is None or group.first < end]
+        mark = groups[-1].mark if groups else kept.header.base
+        if following is None:
+            doubt = groups[-1].offset if groups else 0
+            tail = Tail(kept, scan.end, content[doubt : scan.end], scan.seal, scan.torn)
+        elif following.header.base != mark:
+            reason = f"it doesn't continue what {kept.name} holds"
+            raise JournalCorrupt(_path(disk, following.name), 0, reason)
+        entries.extend(_behind(base, groups))
+    readable = [index for index in indexes if index <= base]
+    unfinished += [name for name in names if name.endswith(PART)]
+    return Replay(snapshot, entries, mark, readable, segments, tail, unfinished, unreadable)
+
+
+def _snapshot(
+    disk: Disk, cluster: str, indexes: list[int]
+) -> tuple[Snapshot | None, list[JournalCorrupt]]:
+    """The newest that can be read; an older one only costs a longer replay."""
+    unreadable: list[JournalCorrupt] = []
+    for index in reversed(indexes):
+        name = journal.snapshot_name(index)
+        path = _path(disk, name)
+        try:
+            number, state = journal.read_snapshot(disk.read(name), path, cluster)
+            if number != index:
+                raise JournalCorrupt(path, 0, f"this is snapshot {number} by its header")
+        except JournalCorrupt as damage:
+            unreadable.append(damage)
+            continue
+        return Snapshot(index, state), unreadable
+    return None, unreadable
+
+
+def _segments(disk: Disk, cluster: str, names: list[str]) -> tuple[list[Kept], list[str]]:
+    """Those with a header, in order, and the names of those that never got one."""
+    segments: list[Kept] = []
+    unfinished: list[str] = []
+    for name in names:
+        if not name.endswith(journal.SEGMENT):
+            continue
+        path = _path(disk, name)
+        header = journal.read_header(disk.read(name, HEADER_BYTES), path, cluster)
+        if header is None:
+            header = journal.read_header(disk.read(name), path, cluster)
+        if header is None:
+            unfinished.append(name)
+        elif journal.segment_name(header.number) != name:
+            raise JournalCorrupt(path, 0, f"this is segment {header.number} by its header")
+        else:
+            segments.append(Kept(name, header))
+    return segments, unfinished
+
+
+def _needed(disk: Disk, segments: list[Kept], base: int) -> list[Kept]:
+    """From the last segment that begins no later than behind `base`.
+
+    Those before it may have gaps: their removal after a snapshot need not have been durable in
+    order.
+    """
+    starts = [at for at, kept in enumerate(segments) if kept.header.extent <= base + 1]
+    if segments and not starts:
+        first = segments[0]
+        reason = f"it begins with entry {first.header.extent}, entry {base + 1} is nowhere"
+        raise JournalCorrupt(_path(disk, first.name), 0, reason)
+    return segments[starts[-1] :] if starts else []
+
+
+def _behind(base: int, groups: list[Group]) -> Iterator[bytes]:
+    for group in groups:
+        yield from group.entries[max(0, base + 1 - group.first) :]
+
+
+def _path(disk: Disk, name: str) -> str:
+    return f"{disk.where}/{name}"
