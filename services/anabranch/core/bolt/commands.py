@@ -7,7 +7,7 @@ reply (spec D4). Structs are arrays on the wire and in the journal: fields are o
 
 import msgspec
 
-from anabranch.core.errors import AnabranchError, Fact
+from anabranch.core.errors import AnabranchError, Fact, restore
 from anabranch.core.types import Kind, LogId, Milliseconds, ObjectId, OnParentDelete, Position
 
 
@@ -25,6 +25,9 @@ class Refused(Compact, frozen=True, tag="refused"):
     @staticmethod
     def of(error: AnabranchError) -> "Refused":
         return Refused(error.code, error.message, error.facts)
+
+    def error(self) -> AnabranchError:
+        return restore(self.code, self.message, self.facts)
 
 
 class Batch(Compact, frozen=True):

@@ -1,0 +1,173 @@
+"""The hierarchical log index of one log: extents of its local appends, with cumulative counts (AgileLog, 5.4, 5.5.1).
+
+Only records that were appended to this very log are here; what it inherited is found through its parent
+(see `lineage`). A row is an extent, never a record, and the columns are arrays: 40 bytes an extent.
+"""
+
+from array import array
+from bisect import bisect_left, bisect_right
+from itertools import accumulate
+
+from anabranch.core.types import Milliseconds, ObjectId, Position
+
+
+class Index:
+    """Extents in order of position. `upto[i]` counts local records up to and including extent `i`."""
+
+    __slots__ = ("at", "first", "forgotten", "length", "object", "offset", "upto")
+
+    def __init__(self) -> None:
+        self.first = array("q")
+        self.upto = array("q")
+        self.object = array("Q")
+        self.offset = array("I")
+        self.length = array("I")
+        self.at = array("q")
+        self.forgotten = 0
+        """Local records that were trimmed away: what the count before the first extent is."""
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    @property
+    def records(self) -> int:
+        """Local records ever appended, trimmed ones included."""
+        return self.upto[-1] if self.upto else self.forgotten
+
+    def append(
+        self,
+        first: Position,
+        count: int,
+        object: ObjectId,
+        offset: int,
+        length: int,
+        at: Milliseconds,
+    ) -> None:
+        upto = self.upto
+        self.first.append(first)
+        upto.append((upto[-1] if upto else self.forgotten) + count)
+        self.object.append(object)
+        self.offset.append(offset)
+        self.length.append(length)
+        self.at.append(at)
+
+    def before(self, extent: int) -> int:
+        """Local records before this extent."""
+        return self.upto[extent - 1] if extent else self.forgotten
+
+    def end(self, extent: int) -> Position:
+        """The position after this extent's last record."""
+        return self.first[extent] + self.upto[extent] - self.before(extent)
+
+    def inherited_before(self, extent: int) -> int:
+        """Records from the parent before this extent; never falls from one extent to the next."""
+        return self.first[extent] - self.before(extent)
+
+    def at_or_before(self, position: Position) -> int:
+        """The last extent that starts at or before this position, -1 if none does."""
+        return bisect_right(self.first, position) - 1
+
+    def count_before(self, position: Position) -> int:
+        """Local records at positions below this one: what look-up subtracts (AgileLog, 5.5.1)."""
+        extent = bisect_left(self.first, position) - 1
+        if extent < 0:
+            return self.forgotten
+        return min(self.upto[extent], self.before(extent) + position - self.first[extent])
+
+    def run_end(self, extent: int) -> int:
+        """The extent after the last one that follows this one without a record of the parent between."""
+        inherited = self.inherited_before(extent)
+        last = len(self.first) - 1
+        if self.inherited_before(last) == inherited:
+            return last + 1
+        return bisect_right(range(len(self.first)), inherited, extent, key=self.inherited_before)
+
+    def drop_below(self, position: Position) -> list[ObjectId]:
+        """Forget extents that lie wholly below this position; the objects they were in, one for each."""
+        extents = self.at_or_before(position - 1) + 1
+        if extents and self.end(extents - 1) > position:
+            extents -= 1
+        return self._drop(extents)
+
+    def cut_from(self, position: Position) -> "Index":
+        """Take the extents at or after this position out, into an index of their own."""
+        start = bisect_left(self.first, position)
+        assert start == 0 or self.end(start - 1) <= position, "an extent lies across the cut"
+        rest = Index()
+        rest.forgotten = self.before(start)
+        for column in COLUMNS:
+            whole = getattr(self, column)
+            setattr(rest, column, whole[start:])
+            del whole[start:]
+        return rest
+
+    def extend(self, rows: "Index") -> None:
+        """Append all of another index's extents."""
+        base = self.records - rows.forgotten
+        self.upto.extend(array("q", [count + base for count in rows.upto]) if base else rows.upto)
+        for column in COLUMNS:
+            if column != "upto":
+                getattr(self, column).extend(getattr(rows, column))
+
+    def thresholds(self) -> list[Position]:
+        """For each extent, the parent's position that it comes right before."""
+        counted = [self.forgotten, *self.upto]
+        return [first - before for first, before in zip(self.first, counted, strict=False)]
+
+    def counts(self) -> list[int]:
+        """Records of each extent."""
+        counted = [self.forgotten, *self.upto]
+        return [upto - before for before, upto in zip(counted, self.upto, strict=False)]
+
+    def _drop(self, extents: int) -> list[ObjectId]:
+        if not extents:
+            return []
+        self.forgotten = self.upto[extents - 1]
+        gone = [ObjectId(object) for object in self.object[:extents]]
+        for column in COLUMNS:
+            del getattr(self, column)[:extents]
+        return gone
+
+
+COLUMNS = ("first", "upto", "object", "offset", "length", "at")
+
+
+def interleave(parent: Index, child: Index) -> Index:
+    """Two logs' extents after the fork point as one log's, in the child's numbering (AgileLog, 5.6; spec 7.3).
+
+    The parent's extents move up by the child's records before them; the child's are where they should be.
+    Extents never straddle: each was sequenced in one command, so nothing came between its records.
+    """
+    assert not child.forgotten, "a promotable fork keeps all that it adds"
+    merged = Index()
+    thresholds = child.thresholds()
+    own = turn = 0
+    while own < len(thresholds):
+        threshold = thresholds[own]
+        own_end = bisect_right(thresholds, threshold, own)
+        upto = bisect_left(parent.first, threshold, turn)
+        _copy(merged, parent, turn, upto, child.before(own))
+        _copy(merged, child, own, own_end, 0)
+        own, turn = own_end, upto
+    _copy(merged, parent, turn, len(parent), child.records)
+    merged.upto = array("q", accumulate(merged.upto))
+    return merged
+
+
+def _copy(target: Index, source: Index, start: int, end: int, shift: int) -> None:
+    """Extents `start` to `end` of one index to the end of another; `upto` holds plain counts meanwhile."""
+    if start == end:
+        return
+    target.first.extend(
+        array("q", [first + shift for first in source.first[start:end]])
+        if shift
+        else source.first[start:end]
+    )
+    before = source.before(start)
+    for count in source.upto[start:end]:
+        target.upto.append(count - before)
+        before = count
+    target.object.extend(source.object[start:end])
+    target.offset.extend(source.offset[start:end])
+    target.length.extend(source.length[start:end])
+    target.at.extend(source.at[start:end])

@@ -1,0 +1,172 @@
+"""Queries: what the metadata answer without changing anything."""
+
+from collections.abc import Callable
+
+from anabranch.core.bolt.commands import (
+    Answer,
+    At,
+    Census,
+    Compare,
+    Cursors,
+    Describe,
+    Description,
+    Listing,
+    ListLogs,
+    PositionAt,
+    Query,
+    ReadCursors,
+    Resolve,
+    Resolved,
+    ResolveReceipt,
+    Settled,
+    Survey,
+)
+from anabranch.core.bolt.comparison import compare
+from anabranch.core.bolt.forest import Log
+from anabranch.core.bolt.lineage import position_at, slices
+from anabranch.core.bolt.replica import Replica
+from anabranch.core.errors import BadRequest, OutOfRange, ReceiptPending
+from anabranch.core.types import Kind
+
+
+def answer(replica: Replica, query: Query) -> Answer:
+    return _ANSWER[type(query)](replica, query)
+
+
+def describe(replica: Replica, log: Log) -> Description:
+    forest = replica.forest
+    tail = settled = forest.tail(log)
+    undecided = blocked = None
+    if forest.undecided:
+        settled, undecided = forest.settled(log)
+        blocked = forest.blocked_by(log)
+    return Description(
+        id=log.id,
+        name=log.name,
+        kind=log.kind,
+        root=log.family.root,
+        parent=log.parent.name if log.parent else None,
+        fork_point=log.fork_point,
+        start=log.start,
+        tail=tail,
+        settled=settled,
+        own_records=_own_records(log),
+        promotable=log.promotable,
+        depth=log.depth,
+        forks=len(log.children),
+        generation=log.generation,
+        created_at=log.created_at,
+        by=log.by,
+        why=log.why,
+        on_parent_delete=log.on_parent_delete,
+        expires_at=log.expires_at,
+        undecided=undecided.name if undecided else None,
+        append_blocked_by=blocked.name if blocked else None,
+    )
+
+
+def _own_records(log: Log) -> int:
+    """Records appended to this very log, those it adopted when it lost its parent left out."""
+    index = log.index
+    return (
+        index.records - index.count_before(log.fork_point)
+        if log.parent or log.own_from
+        else index.records
+    )
+
+
+def _describe(replica: Replica, query: Describe) -> Description:
+    return describe(replica, replica.forest.find(query.log))
+
+
+def _resolve(replica: Replica, query: Resolve) -> Resolved:
+    """The paper's read: blocked past the earliest fork point, unless asked for as speculation (AgileLog, 5.6)."""
+    forest = replica.forest
+    log = forest.find(query.log)
+    tail = settled = forest.tail(log)
+    undecided = None
+    if forest.undecided:
+        settled, undecided = forest.settled(log)
+    if not log.start <= query.start <= tail:
+        raise OutOfRange(log.name, query.start, log.start, tail)
+    end = tail if query.speculative else settled
+    found = (
+        slices(forest, log, query.start, end, query.records_max, query.bytes_max)
+        if query.start < end and query.records_max > 0
+        else []
+    )
+    return Resolved(
+        slices=found,
+        start=log.start,
+        tail=tail,
+        settled=settled,
+        generation=forest.lineage_generation(log),
+        undecided=undecided.name if undecided else None,
+    )
+
+
+def _list(replica: Replica, query: ListLogs) -> Listing:
+    names = [
+        name
+        for name, log in replica.forest.names.items()
+        if name.startswith(query.prefix)
+        and name > query.after
+        and (query.tree is None or log.family.root == query.tree)
+    ]
+    names.sort()
+    count = max(1, min(query.count_max, 10_000))
+    found = [describe(replica, replica.forest.names[name]) for name in names[:count]]
+    return Listing(found, len(names) > count)
+
+
+def _redeem(replica: Replica, query: ResolveReceipt) -> Settled:
+    log, position = replica.redeem(query.receipt)
+    settled, undecided = replica.forest.settled(log)
+    if position >= settled:
+        if undecided is None:
+            raise BadRequest("receipt", f"{log.name} never gave one for position {position}")
+        raise ReceiptPending(log.name, undecided.name)
+    return Settled(log.name, position)
+
+
+def _position_at(replica: Replica, query: PositionAt) -> At:
+    log = replica.forest.find(query.log)
+    settled, _ = replica.forest.settled(log)
+    return At(position_at(replica.forest, log, query.at, settled))
+
+
+def _cursors(replica: Replica, query: ReadCursors) -> Cursors:
+    return Cursors(dict(replica.forest.find(query.log).cursors))
+
+
+def _survey(replica: Replica, query: Survey) -> Census:
+    forest = replica.forest
+    logs = forest.logs.values()
+    roots = sum(log.kind is Kind.ROOT for log in logs)
+    return Census(
+        cluster=replica.cluster,
+        logs=roots,
+        forks=len(forest.logs) - roots,
+        extents=sum(len(log.index) for log in logs),
+        garbage_objects=len(replica.references.garbage),
+        producers=sum(len(log.producers) for log in logs),
+        applied=replica.applied,
+        leader_since=0,
+    )
+
+
+def _compare(replica: Replica, query: Compare) -> Answer:
+    forest = replica.forest
+    return compare(forest, forest.find(query.a), forest.find(query.b))
+
+
+_ANSWER: dict[type, Callable[..., Answer]] = {
+    Resolve: _resolve,
+    Describe: _describe,
+    ListLogs: _list,
+    ResolveReceipt: _redeem,
+    PositionAt: _position_at,
+    ReadCursors: _cursors,
+    Survey: _survey,
+    Compare: _compare,
+}

@@ -1,0 +1,185 @@
+"""CommitObject: durable batches get their places in the order of their logs (AgileLog, 5.2, 5.5.1; spec 4 a5).
+
+The hot path of the metadata: a row is one log's batches in one object and becomes one extent, unless a
+batch in it was committed before or must be refused, which cuts the extent there.
+"""
+
+from anabranch.core.bolt.commands import (
+    Batch,
+    CommitObject,
+    Committed,
+    Receipt,
+    Refused,
+    Row,
+    Sequenced,
+)
+from anabranch.core.bolt.forest import Forest, Log
+from anabranch.core.bolt.producers import SEQUENCE_SPACE, Producer
+from anabranch.core.bolt.replica import Replica
+from anabranch.core.errors import (
+    AnabranchError,
+    AppendBlocked,
+    BrokerFenced,
+    Overloaded,
+    SequenceGap,
+)
+from anabranch.core.records.objects import split_id
+from anabranch.core.types import Milliseconds, ObjectId, Position
+
+BatchResult = Position | Receipt | Refused
+
+
+def commit(replica: Replica, command: CommitObject) -> Committed:
+    """Sequence every row; asked again about the same object, answer as the first time."""
+    broker = replica.brokers.get(command.broker)
+    epoch, _ = split_id(command.object)
+    if broker is None or broker.epoch != epoch:
+        raise BrokerFenced(command.broker, epoch, broker.epoch if broker else 0)
+    known = broker.committed.get(command.object)
+    if known is not None:
+        return known
+    forest, at = replica.forest, replica.at
+    extents = 0
+    results: list[int | Receipt | Sequenced | Refused] = []
+    for row in command.rows:
+        log = forest.logs.get(row.log)
+        refusal = _refusal(forest, row, log)
+        if refusal is not None:
+            results.append(refusal)
+            continue
+        assert log is not None
+        added, result = _sequence(replica, log, row, command.object, at)
+        extents += added
+        results.append(result)
+    replica.references.created(command.object, extents, at)
+    committed = Committed(results)
+    broker.remember(command.object, committed)
+    return committed
+
+
+def _refusal(forest: Forest, row: Row, log: Log | None) -> Sequenced | Refused | None:
+    if log is None:
+        return _of_the_gone(forest, row)
+    if forest.undecided and forest.tails.block(log.place):
+        fork = forest.blocked_by(log)
+        assert fork is not None, "only an undecided promotable fork blocks"
+        return Refused.of(AppendBlocked(log.name, fork.name))
+    return None
+
+
+def _of_the_gone(forest: Forest, row: Row) -> Sequenced | Refused:
+    """Appends to a log that is no more are refused, but for those that were committed while it lived."""
+    try:
+        forest.find(row.log)
+    except AnabranchError as error:
+        refused = Refused.of(error)
+    else:
+        raise AssertionError("only asked about logs that are gone")
+    grave = forest.graves.get(row.log)
+    if grave is None or grave.promoted_into is None:
+        return refused
+    results: list[BatchResult] = []
+    for batch in row.batches:
+        producer = grave.producers.get(batch.producer)
+        place = producer.place(batch.sequence) if producer else None
+        results.append(Receipt(row.log, place[1], place[0]) if place else refused)
+    return Sequenced(results)
+
+
+def _sequence(
+    replica: Replica, log: Log, row: Row, object: ObjectId, at: Milliseconds
+) -> tuple[int, int | Receipt | Sequenced]:
+    """Give the row's batches their positions; how many extents that made, and the result."""
+    tails, place = replica.forest.tails, log.place
+    first = position = tails.tail(place)
+    begin = offset = row.offset
+    begun_at = first
+    withheld = bool(log.promotable_forks)
+    extents = 0
+    results: list[BatchResult] | None = None
+    for turn, batch in enumerate(row.batches):
+        known = _known(replica, log, batch, position, at) if batch.producer >= 0 else None
+        if known is not None:
+            if results is None:
+                results = _plain(row.batches[:turn], log, first, withheld)
+            results.append(known)
+            if position > begun_at:
+                log.index.append(begun_at, position - begun_at, object, begin, offset - begin, at)
+                extents += 1
+            begin, begun_at = offset + batch.length, position
+        else:
+            if results is not None:
+                results.append(_result(log, position, withheld))
+            position += batch.count
+        offset += batch.length
+    if position > begun_at:
+        log.index.append(begun_at, position - begun_at, object, begin, offset - begin, at)
+        extents += 1
+    if position > first:
+        tails.append(place, position - first)
+    if results is not None:
+        return extents, Sequenced(results)
+    return extents, Receipt(log.id, log.generation, first) if withheld else first
+
+
+def _result(log: Log, position: Position, withheld: bool) -> Position | Receipt:
+    """Past an undecided promotable fork's point a position may still move, and is not told (AgileLog, 4.1)."""
+    return Receipt(log.id, log.generation, position) if withheld else position
+
+
+def _plain(batches: list[Batch], log: Log, position: Position, withheld: bool) -> list[BatchResult]:
+    results: list[BatchResult] = []
+    for batch in batches:
+        results.append(_result(log, position, withheld))
+        position += batch.count
+    return results
+
+
+def _known(
+    replica: Replica, log: Log, batch: Batch, position: Position, at: Milliseconds
+) -> BatchResult | None:
+    """None if the batch is its producer's next, which is noted; else where it went, or why it can't go."""
+    producer = log.producers.get(batch.producer)
+    if producer is None or batch.epoch > producer.epoch:
+        if batch.sequence != 0:
+            return Refused.of(SequenceGap(log.name, batch.producer, 0, batch.sequence))
+        if producer is None and not _room(replica, log, at):
+            limit = replica.limits.producers_per_log_max
+            return Refused.of(
+                Overloaded(f"producers of {log.name}", limit, "producers_per_log_max")
+            )
+        producer = log.producers[batch.producer] = Producer(batch.epoch, at)
+    if batch.sequence == producer.next and batch.epoch == producer.epoch:
+        producer.next = (batch.sequence + batch.count) % SEQUENCE_SPACE
+        producer.at = at
+        producer.note(batch.sequence, position, log.generation)
+        return None
+    place = producer.place(batch.sequence) if batch.epoch == producer.epoch else None
+    if place is None:
+        return Refused.of(SequenceGap(log.name, batch.producer, producer.next, batch.sequence))
+    return _again(replica, log, place)
+
+
+def _again(replica: Replica, log: Log, place: tuple[Position, int]) -> Position | Receipt:
+    """Where a batch that was committed before is now."""
+    position, generation = place
+    receipt = Receipt(log.id, generation, position)
+    if generation == log.generation and not log.promotable_forks:
+        return position
+    log, position = replica.redeem(receipt)
+    settled, _ = replica.forest.settled(log)
+    return position if position < settled else Receipt(log.id, log.generation, position)
+
+
+def _room(replica: Replica, log: Log, at: Milliseconds) -> bool:
+    """Is there room for one more producer, once those not heard of for long are forgotten?"""
+    known = log.producers
+    if len(known) >= 1_024 and len(known) & (len(known) - 1) == 0 or _full(replica, log):
+        idle = at - replica.limits.producer_idle_ms
+        for id in [id for id, producer in known.items() if producer.at < idle]:
+            del known[id]
+    return not _full(replica, log)
+
+
+def _full(replica: Replica, log: Log) -> bool:
+    return len(log.producers) >= replica.limits.producers_per_log_max

@@ -1,0 +1,114 @@
+"""The replicated state of all logs: entries of the journal in, outcomes out (AgileLog, 5.2).
+
+`apply` is the only way it changes, and the same entries in the same order give the same state, byte for
+byte (B12). A command that can't be granted changes nothing. What each command does is in its own file:
+`sequencing` (commits), `forking` (forks, promote, squash), `retention` (trim, garbage); queries are in
+`questions`.
+"""
+
+from collections.abc import Callable
+
+from anabranch.core.bolt import forking, questions, retention, sequencing
+from anabranch.core.bolt.commands import (
+    Answer,
+    CommitCursor,
+    CommitObject,
+    CreateLog,
+    DeleteCursor,
+    DeleteLog,
+    Done,
+    Entry,
+    Epoch,
+    Expire,
+    ForgetObjects,
+    ForkLog,
+    Outcome,
+    Promote,
+    Query,
+    Refused,
+    RegisterBroker,
+    Squash,
+    Trim,
+)
+from anabranch.core.bolt.forest import check_name
+from anabranch.core.bolt.replica import BrokerRecord, Replica
+from anabranch.core.errors import AnabranchError, OutOfRange, Overloaded, TooMany
+from anabranch.core.limits import Limits
+
+
+class State:
+    """Applies commands to a replica of everything the metadata know."""
+
+    def __init__(self, cluster: str, limits: Limits) -> None:
+        self.replica = Replica(cluster, limits)
+
+    def apply(self, entry: Entry) -> Outcome:
+        """Do what the entry asks, once: a request id seen before gets its first outcome."""
+        replica = self.replica
+        replica.at = max(replica.at, entry.at)
+        replica.applied += 1
+        if not entry.request:
+            return self._attempt(entry)
+        retention.prune(replica)
+        known = replica.requests.get(entry.request)
+        if known is not None:
+            return known[1]
+        if len(replica.requests) >= replica.limits.requests_max:
+            return Refused.of(
+                Overloaded("requests remembered", replica.limits.requests_max, "requests_max")
+            )
+        outcome = self._attempt(entry)
+        replica.requests[entry.request] = (replica.at, outcome)
+        return outcome
+
+    def answer(self, query: Query) -> Answer:
+        try:
+            return questions.answer(self.replica, query)
+        except AnabranchError as error:
+            return Refused.of(error)
+
+    def _attempt(self, entry: Entry) -> Outcome:
+        try:
+            return _DO[type(entry.command)](self.replica, entry.command)
+        except AnabranchError as error:
+            return Refused.of(error)
+
+
+def _register_broker(replica: Replica, command: RegisterBroker) -> Epoch:
+    replica.broker_epochs += 1
+    replica.brokers[command.broker] = BrokerRecord(replica.broker_epochs)
+    return Epoch(replica.broker_epochs)
+
+
+def _commit_cursor(replica: Replica, command: CommitCursor) -> Done:
+    log = replica.forest.find(command.log)
+    check_name(command.name, replica.limits.name_chars_max)
+    limit = replica.limits.cursors_per_log_max
+    if command.name not in log.cursors and len(log.cursors) >= limit:
+        raise TooMany(f"cursors of {log.name}", limit, "cursors_per_log_max")
+    settled, _ = replica.forest.settled(log)
+    if not 0 <= command.position <= settled:
+        raise OutOfRange(log.name, command.position, 0, settled + 1)
+    log.cursors[command.name] = command.position
+    return Done()
+
+
+def _delete_cursor(replica: Replica, command: DeleteCursor) -> Done:
+    replica.forest.find(command.log).cursors.pop(command.name, None)
+    return Done()
+
+
+_DO: dict[type, Callable[[Replica, object], Outcome]] = {
+    CommitObject: sequencing.commit,
+    CreateLog: forking.create,
+    DeleteLog: forking.delete,
+    ForkLog: forking.fork,
+    Promote: forking.promote,
+    Squash: forking.squash,
+    Expire: forking.expire,
+    Trim: retention.trim,
+    ForgetObjects: retention.forget,
+    RegisterBroker: _register_broker,
+    CommitCursor: _commit_cursor,
+    DeleteCursor: _delete_cursor,
+}  # pyright: ignore[reportAssignmentType]
