@@ -20,8 +20,7 @@ _GZIP_LEVEL = 6
 _LZ4_LEVEL = 1
 _ZSTD_LEVEL = 3
 
-_XERIAL_MAGIC = b"\x82SNAPPY\x00"
-_XERIAL_HEADER = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
+_XERIAL_HEADER = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
 _XERIAL_BLOCK_BYTES = 32 * 1024
 _BLOCK_LENGTH = struct.Struct(">i")
 
@@ -134,8 +133,8 @@ def _unsnap(content: Buffer, bytes_max: int, where: str) -> memoryview:
 
 
 def _snappy_blocks(source: memoryview, where: str) -> Iterator[memoryview]:
-    """Java's producers send xerial's framing, others the bare block; magic tells them apart."""
-    if bytes(source[: len(_XERIAL_MAGIC)]) != _XERIAL_MAGIC:
+    """Java's producers send xerial's framing, others a bare block; its header tells them apart."""
+    if bytes(source[: len(_XERIAL_HEADER)]) != _XERIAL_HEADER:
         yield source
         return
     start = len(_XERIAL_HEADER)

@@ -125,8 +125,9 @@ def lay_out(
 
 def footer_bytes(tail: Buffer, size: int, name: str) -> int:
     """How much of the end of an object of this size is footer; its last `TRAILER_BYTES` tell."""
-    if len(tail) < TRAILER_BYTES:
+    if size < TRAILER_BYTES:
         raise CorruptObject(name, f"its {size} bytes can't hold a footer")
+    assert TRAILER_BYTES <= len(tail) <= size, "read as much of the end as a trailer takes"
     (length,) = _LENGTH.unpack_from(tail, len(tail) - TRAILER_BYTES)
     _, magic = _SEAL.unpack_from(tail, len(tail) - _SEAL.size)
     if magic != _END_MAGIC:
@@ -139,7 +140,7 @@ def footer_bytes(tail: Buffer, size: int, name: str) -> int:
 def read_footer(tail: Buffer, size: int, name: str) -> Footer:
     """The footer of an object of this size, from as much of its end as `footer_bytes` asks for."""
     length = footer_bytes(tail, size, name)
-    assert length <= len(tail) <= size, "read as much of the end as footer_bytes says"
+    assert length <= len(tail), "read as much of the end as footer_bytes says"
     footer = memoryview(tail)[len(tail) - length :]
     crc, _ = _SEAL.unpack_from(footer, length - _SEAL.size)
     if crc32c(footer[: -_SEAL.size]) != crc:

@@ -12,8 +12,8 @@ import msgspec
 
 from anabranch.core.errors import CorruptBatch
 from anabranch.core.machine import Buffer
-from anabranch.core.records.batch import split
-from anabranch.core.records.record import Record, decode
+from anabranch.core.records.batch import split, verify
+from anabranch.core.records.record import Record, decode_verified
 from anabranch.core.types import LogId, Position
 
 
@@ -52,7 +52,7 @@ def deliveries(runs: Sequence[Run], batches: Sequence[Buffer]) -> Iterator[Deliv
 
 
 def stretches(runs: Sequence[Run], batches: Sequence[Buffer]) -> Iterator[Stretch]:
-    """What these runs mean in these bytes, taken as one; a batch is verified before it is given."""
+    """What these runs mean in these bytes, taken as one; each batch is verified first."""
     content = memoryview(batches[0] if len(batches) == 1 else b"".join(batches))
     named = sum(run.length for run in runs)
     if named != len(content):
@@ -68,13 +68,16 @@ def _stretches(run: Run, content: memoryview) -> Iterator[Stretch]:
     passed = 0
     """Records of the run's bytes that lie before the batch at hand."""
     end = run.skip + run.count
-    for offset, length, header in split(content, where):
+    for offset, length, _ in split(content, where):
         if passed >= end:
             return
+        # Also of a batch of which nothing is meant: its count moves what comes after it.
+        batch = content[offset : offset + length]
+        header = verify(batch, where)
         low = max(run.skip - passed, 0)
         high = min(end - passed, header.count)
         if low < high:
-            records = decode(content[offset : offset + length], where)
+            records = decode_verified(batch, header, where)
             ahead = passed + low - run.skip
             yield Stretch(
                 run.first + ahead, run.origin_log, run.origin_first + ahead, records[low:high]

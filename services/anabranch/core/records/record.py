@@ -63,7 +63,8 @@ def decode(buffer: Buffer, where: str = "") -> list[Record]:
     return decode_verified(buffer, verify(buffer, where), where)
 
 
-def decode_verified(buffer: Buffer, header: Header, where: str = "") -> list[Record]:
+def decode_verified(buffer: Buffer, header: Header, where: str) -> list[Record]:
+    """The same, for whoever has called `verify` already."""
     head, rest = unpack(buffer, header, UNPACKED_BYTES_CEILING, where)
     try:
         records = [
