@@ -1,1 +1,3 @@
-"""The cores: plain deterministic Python. No clock, socket, thread, randomness or logger lives below here."""
+"""The cores: plain deterministic Python. No clock, socket, thread, randomness or logger lives
+below here.
+"""

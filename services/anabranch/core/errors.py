@@ -14,7 +14,9 @@ Fact = str | int | None
 
 
 class AnabranchError(Exception):
-    """Base of all: carries its facts, so that it can cross a wire and be raised again on the other side."""
+    """Base of all: carries its facts, so that it can cross a wire and be raised again on the
+    other side.
+    """
 
     code: ClassVar[str] = "error"
     status: ClassVar[int] = 500
@@ -58,7 +60,9 @@ class Damage(AnabranchError):
 
 
 class ReadBlocked(Retry):
-    """A promotable fork has made the parent's positions past its fork point provisional (AgileLog, 4.1)."""
+    """A promotable fork has made the parent's positions past its fork point provisional
+    (AgileLog, 4.1).
+    """
 
     code = "read-blocked"
     status = 409
@@ -72,7 +76,9 @@ class ReadBlocked(Retry):
 
 
 class AppendBlocked(Retry):
-    """A non-promotable fork takes no appends while a promotable sibling is undecided (AgileLog, 4.1)."""
+    """A non-promotable fork takes no appends while a promotable sibling is undecided (AgileLog,
+    4.1).
+    """
 
     code = "append-blocked"
     status = 409
@@ -86,7 +92,9 @@ class AppendBlocked(Retry):
 
 
 class ForkBlocked(Retry):
-    """A fork here would expose positions that an undecided promotable fork may still move (spec D3)."""
+    """A fork here would expose positions that an undecided promotable fork may still move (spec
+    D3).
+    """
 
     code = "fork-blocked"
     status = 409
@@ -192,7 +200,9 @@ class Squashed(Refresh):
 
 
 class SequenceGap(Refresh):
-    """A producer's batch arrived before the ones it sent earlier, or the log has forgotten the producer."""
+    """A producer's batch arrived before the ones it sent earlier, or the log has forgotten the
+    producer.
+    """
 
     code = "sequence-gap"
     status = 409

@@ -1,4 +1,6 @@
-"""Every limit and interval, named, with its unit last; one frozen object that the whole process shares."""
+"""Every limit and interval, named, with its unit last; one frozen object that the whole process
+shares.
+"""
 
 import msgspec
 
@@ -112,6 +114,11 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     lineage_segments_max: int = 65_536
     """Segments of one fork's flattened lineage that are cached; past it look-ups recurse."""
 
+    proposals_max: int = 10_000
+    """Commands waiting for the group before them to be durable; past it they are refused at
+    once.
+    """
+
     group_commands_max: int = 1_000
     """Commands journaled as one group."""
 
@@ -122,7 +129,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """A snapshot is taken when the journal has grown by this since the last."""
 
     watch_ms: int = 1_000
-    """A broker repeats what it watches so often; the metadata forget a watch after three of these."""
+    """A broker repeats what it watches so often; the metadata forget a watch after three of
+    these.
+    """
 
     propose_retry_ms: int = 2_000
     """A broker that had no answer from the metadata asks again, with the same request id."""

@@ -1,18 +1,20 @@
 """What a machine is, and the numbered duties of whoever drives one.
 
-A machine decides and does nothing else: `step(now, event)` returns effects, which are data. There is one
-driver per world (simulation, one process, pods) and the machine can't tell which it is in.
+A machine decides and does nothing else: `step(now, event)` returns effects, which are data. There
+is one driver per world (simulation, one process, pods) and the machine can't tell which it is in.
 
 Duties of a driver:
-1. Perform effects in the order given. What must be durable is durable before anything is said about it:
-   a machine never emits a reply before it was told that what the reply promises is stored.
-2. Answer every `Persist` with one `Persisted` or `PersistFailed`, every `PutObject` with one `ObjectPut` or
-   `PutFailed`, every `GetObject` with one `ObjectRead` or `GetFailed`, and so on, in any order.
+1. Perform effects in the order given. What must be durable is durable before anything is said
+   about it: a machine never emits a reply before it was told that what the reply promises is
+   stored.
+2. Answer every `Persist` with one `Persisted` or `PersistFailed`, every `PutObject` with one
+   `ObjectPut` or `PutFailed`, every `GetObject` with one `ObjectRead` or `GetFailed`, and so on,
+   in any order.
 3. Never call `step` from within `step`; give events one at a time, each whole.
 4. `now` never goes back. It is nanoseconds since 1970, kept monotonic by the driver.
 5. A timer fires once, at or after its time; setting it again under the same key moves it.
-6. Messages between machines may be lost, repeated or late; a machine must stand that. Replies to a client
-   that has gone are dropped.
+6. Messages between machines may be lost, repeated or late; a machine must stand that. Replies to
+   a client that has gone are dropped.
 """
 
 from collections.abc import Sequence
@@ -29,7 +31,9 @@ Token = int
 
 
 class Value(msgspec.Struct, frozen=True, gc=False):
-    """Base of small events and effects. Frozen structs cost a tenth of a frozen dataclass to make."""
+    """Base of small events and effects. Frozen structs cost a tenth of a frozen dataclass to
+    make.
+    """
 
 
 class Send(Value, frozen=True):
@@ -56,7 +60,9 @@ class CancelTimer(Value, frozen=True):
 
 
 class Persist(Value, frozen=True):
-    """Append these entries to the journal as one group; the machine has at most one group in flight."""
+    """Append these entries to the journal as one group; the machine has at most one group in
+    flight.
+    """
 
     entries: Sequence[bytes]
 
@@ -86,6 +92,10 @@ class DeleteObjects(Value, frozen=True):
     objects: Sequence[ObjectId]
 
 
+class ListObjects(Value, frozen=True):
+    """Which objects does the store hold?"""
+
+
 Effect = (
     Send
     | Reply
@@ -96,6 +106,7 @@ Effect = (
     | PutObject
     | GetObject
     | DeleteObjects
+    | ListObjects
 )
 
 
@@ -160,6 +171,10 @@ class ObjectsDeleted(Value, frozen=True):
     objects: Sequence[ObjectId]
 
 
+class ObjectsListed(Value, frozen=True):
+    objects: Sequence[ObjectId]
+
+
 Event = (
     Received
     | Request
@@ -173,6 +188,7 @@ Event = (
     | ObjectRead
     | GetFailed
     | ObjectsDeleted
+    | ObjectsListed
 )
 
 Effects = tuple[Effect, ...]

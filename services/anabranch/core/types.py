@@ -7,7 +7,9 @@ LogId = NewType("LogId", int)
 """Given by the state machine, never reused."""
 
 Position = int
-"""Dense, from 0, per log. The same record has different positions in different logs (AgileLog, fig. 4)."""
+"""Dense, from 0, per log. The same record has different positions in different logs (AgileLog,
+fig. 4).
+"""
 
 ObjectId = NewType("ObjectId", int)
 """Broker epoch and sequence packed in 64 bits: the object's name, without its text."""

@@ -1,8 +1,9 @@
 """What the metadata state machine is told and asked, and what it answers.
 
-A *command* changes the state and goes through the journal; a *query* is answered from the state. Every
-command travels in an `Entry` with the leader's time and a request id: applying it twice gives the first
-reply (spec D4). Structs are arrays on the wire and in the journal: fields are only ever added at the end.
+A *command* changes the state and goes through the journal; a *query* is answered from the state.
+Every command travels in an `Entry` with the leader's time and a request id: applying it twice
+gives the first reply (spec D4). Structs are arrays on the wire and in the journal: fields are
+only ever added at the end.
 """
 
 import msgspec
@@ -60,7 +61,9 @@ class DeleteLog(msgspec.Struct, frozen=True, array_like=True, tag="delete"):
 
 
 class CommitObject(msgspec.Struct, frozen=True, array_like=True, tag="commit"):
-    """The object is durable; give its records their places (AgileLog, 5.2). Idempotent on the object."""
+    """The object is durable; give its records their places (AgileLog, 5.2). Idempotent on the
+    object.
+    """
 
     broker: str
     object: ObjectId
@@ -68,9 +71,11 @@ class CommitObject(msgspec.Struct, frozen=True, array_like=True, tag="commit"):
 
 
 class ForkLog(msgspec.Struct, frozen=True, array_like=True, tag="fork"):
-    """cFork or sFork (AgileLog, 4.1). `past` or `at` only for a severed one; neither means its tail now.
+    """cFork or sFork (AgileLog, 4.1). `past` or `at` only for a severed one; neither means its
+    tail now.
 
-    `past` is the last inherited position; `at` a time in ms: everything committed before it is inherited.
+    `past` is the last inherited position; `at` a time in ms: everything committed before it is
+    inherited.
     """
 
     parent: LogId
@@ -95,7 +100,9 @@ class Squash(msgspec.Struct, frozen=True, array_like=True, tag="squash"):
 
 
 class Trim(msgspec.Struct, frozen=True, array_like=True, tag="trim"):
-    """Positions below `before` can no longer be read in this log; its forks keep what they inherited."""
+    """Positions below `before` can no longer be read in this log; its forks keep what they
+    inherited.
+    """
 
     log: LogId
     before: Position
@@ -147,7 +154,9 @@ Command = (
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):
-    """What the journal holds: a command, when the leader took it, and the id that makes it once-only."""
+    """What the journal holds: a command, when the leader took it, and the id that makes it
+    once-only.
+    """
 
     at: Milliseconds
     request: bytes
@@ -155,7 +164,9 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Receipt(msgspec.Struct, frozen=True, array_like=True, tag="receipt"):
-    """The promise of a position: where the record would be if no promotion came between (AgileLog, 4.1)."""
+    """The promise of a position: where the record would be if no promotion came between
+    (AgileLog, 4.1).
+    """
 
     log: LogId
     generation: int
@@ -196,7 +207,9 @@ class Sequenced(msgspec.Struct, frozen=True, array_like=True, tag="sequenced"):
 
 
 class Committed(msgspec.Struct, frozen=True, array_like=True, tag="committed"):
-    """One result a row. A number: the whole row was sequenced, its batches one after the other from there."""
+    """One result a row. A number: the whole row was sequenced, its batches one after the other
+    from there.
+    """
 
     rows: list[int | Receipt | Sequenced | Refused]
 
@@ -222,7 +235,9 @@ Outcome = Description | Committed | Done | Epoch | Promotion | Refused
 
 
 class Resolve(msgspec.Struct, frozen=True, array_like=True, tag="resolve"):
-    """Which bytes hold the records of `log` from `start` on? Speculative: also past the settled position."""
+    """Which bytes hold the records of `log` from `start` on? Speculative: also past the settled
+    position.
+    """
 
     log: LogId
     start: Position
@@ -362,10 +377,11 @@ class Told(msgspec.Struct, frozen=True, array_like=True, tag="told"):
 
 
 class Watch(msgspec.Struct, frozen=True, array_like=True, tag="watch"):
-    """Tell me of these logs' tails, settled positions and generations, now and whenever they change.
+    """Tell me of these logs' tails, settled positions and generations, now and whenever they
+    change.
 
-    Repeated every `watch_ms`, with the version last heard, so that a lost message or a new leader costs
-    one interval; a watch that is not repeated lapses.
+    Repeated every `watch_ms`, with the version last heard, so that a lost message or a new leader
+    costs one interval; a watch that is not repeated lapses.
     """
 
     logs: list[tuple[LogId, int]]
@@ -376,11 +392,12 @@ class Unwatch(msgspec.Struct, frozen=True, array_like=True, tag="unwatch"):
 
 
 class Moved(msgspec.Struct, frozen=True, array_like=True, tag="moved"):
-    """To a watcher. `version` is the journal's index and only grows; an older one that comes late is dropped.
+    """To a watcher. `version` is the journal's index and only grows; an older one that comes late
+    is dropped.
 
-    When `generation` is new, a promotion moved records: those below `diverges` are as they were, those
-    from there on must be forgotten by whoever saw them as speculative. Below the settled position that
-    a watcher knew before, nothing ever moves, whatever `diverges` says.
+    When `generation` is new, a promotion moved records: those below `diverges` are as they were,
+    those from there on must be forgotten by whoever saw them as speculative. Below the settled
+    position that a watcher knew before, nothing ever moves, whatever `diverges` says.
     """
 
     log: LogId

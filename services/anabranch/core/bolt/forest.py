@@ -1,4 +1,6 @@
-"""Logs and how they descend from one another: names, fork points, what is settled and what blocks (AgileLog, 4.1)."""
+"""Logs and how they descend from one another: names, fork points, what is settled and what blocks
+(AgileLog, 4.1).
+"""
 
 import re
 from collections.abc import Iterator
@@ -34,10 +36,11 @@ class Family:
 
 
 class Shift:
-    """What one promotion did to the positions of its parent, kept so that receipts can be redeemed.
+    """What one promotion did to the positions of its parent, kept so that receipts can be
+    redeemed.
 
-    A record that was at `thresholds[i]` or later moved up by `counts[i]`. It leads from the parent's
-    generation `since` to `generation`.
+    A record that was at `thresholds[i]` or later moved up by `counts[i]`. It leads from the
+    parent's generation `since` to `generation`.
     """
 
     __slots__ = ("counts", "generation", "since", "thresholds")
@@ -92,7 +95,9 @@ class Log:
         self.depth = 0
         self.fork_point: Position = 0
         self.own_from: Position = 0
-        """Positions below are the parent's, at the same numbers: the fork point, unless a parent was lost."""
+        """Positions below are the parent's, at the same numbers: the fork point, unless a parent
+        was lost.
+        """
         self.start: Position = 0
         """The first position that can be read here; trim raises it."""
         self.promotable = False
@@ -210,11 +215,13 @@ class Forest:
         self.graves_by_name[grave.name] = grave.id
 
     def inherited_limit(self, log: Log) -> tuple[Position, Log | None]:
-        """Where this log's inheritance stops being settled, and which promotable fork is in the way.
+        """Where this log's inheritance stops being settled, and which promotable fork is in the
+        way.
 
-        A non-promotable fork is held by its parent's promotable forks; a promotable one only by what holds
-        its parent from above. Appends below a held log wait, so from there on it holds inherited records
-        only, and a parent's position is found by counting back from the tails (spec 6.2).
+        A non-promotable fork is held by its parent's promotable forks; a promotable one only by
+        what holds its parent from above. Appends below a held log wait, so from there on it holds
+        inherited records only, and a parent's position is found by counting back from the tails
+        (spec 6.2).
         """
         path: list[Log] = []
         while log.kind is Kind.CONTINUOUS and log.parent is not None:
@@ -233,7 +240,9 @@ class Forest:
         return limit, fork
 
     def settled(self, log: Log) -> tuple[Position, Log | None]:
-        """Below this position nothing of the log will ever change; and the fork in the way if it isn't the tail."""
+        """Below this position nothing of the log will ever change; and the fork in the way if it
+        isn't the tail.
+        """
         limit, fork = self.inherited_limit(log)
         if log.earliest_fork_point < limit:
             limit = log.earliest_fork_point
@@ -242,7 +251,9 @@ class Forest:
         return (limit, fork) if limit < tail or fork is not None else (tail, None)
 
     def blocked_by(self, log: Log) -> Log | None:
-        """The undecided promotable fork that keeps this log from being appended to, if any (spec 6.2)."""
+        """The undecided promotable fork that keeps this log from being appended to, if any (spec
+        6.2).
+        """
         if not self.tails.block(log.place):
             return None
         return self.inherited_limit(log)[1]

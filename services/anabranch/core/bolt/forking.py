@@ -74,7 +74,9 @@ def fork(replica: Replica, command: ForkLog) -> Description:
 
 
 def promote(replica: Replica, command: Promote) -> Promotion:
-    """The fork becomes its parent, by metadata alone: entries after the fork point are merged (AgileLog, 5.6)."""
+    """The fork becomes its parent, by metadata alone: entries after the fork point are merged
+    (AgileLog, 5.6).
+    """
     forest = replica.forest
     child = forest.find(command.log)
     if not child.promotable:
@@ -176,7 +178,9 @@ def _check_fork(replica: Replica, command: ForkLog, parent: Log, name: str) -> N
 
 
 def _severed_point(replica: Replica, parent: Log, command: ForkLog) -> Position:
-    """Where a severed fork's own records begin. Nothing unsettled may be inherited for good (spec D3)."""
+    """Where a severed fork's own records begin. Nothing unsettled may be inherited for good (spec
+    D3).
+    """
     forest = replica.forest
     settled, undecided = forest.settled(parent)
     tail = forest.tail(parent)
@@ -197,7 +201,9 @@ def _severed_point(replica: Replica, parent: Log, command: ForkLog) -> Position:
 
 
 def _remember_shift(replica: Replica, parent: Log, child: Log) -> None:
-    """A promotion is noted in the generation, and how far it moved which of the parent's positions."""
+    """A promotion is noted in the generation, and how far it moved which of the parent's
+    positions.
+    """
     since = parent.generation
     parent.generation += child.generation + 1
     counts = list(accumulate(child.index.counts()))
@@ -219,7 +225,9 @@ def _bury_promoted(replica: Replica, parent: Log, child: Log) -> None:
 
 
 def _squash(replica: Replica, top: Log, reason: str) -> None:
-    """Remove a log and what inherits from it for good; severed forks keep what they need, or go too (spec 8)."""
+    """Remove a log and what inherits from it for good; severed forks keep what they need, or go
+    too (spec 8).
+    """
     forest = replica.forest
     parent = top.parent
     settled = forest.settled(parent)[0] if parent else 0
@@ -252,8 +260,9 @@ def _squash(replica: Replica, top: Log, reason: str) -> None:
 def _adopt(replica: Replica, orphan: Log, shared: Position, parent: Log | None) -> None:
     """Give a severed fork the entries it inherited from logs that are about to go (spec D9).
 
-    Positions below `shared` are settled in the surviving parent and stay there. An extent is taken whole,
-    also where the fork uses only its end: the records before are the same ones there.
+    Positions below `shared` are settled in the surviving parent and stay there. An extent is
+    taken whole, also where the fork uses only its end: the records before are the same ones
+    there.
     """
     start = max(shared, needed_from(orphan))
     taken = Index()

@@ -1,7 +1,9 @@
-"""The hierarchical log index of one log: extents of its local appends, with cumulative counts (AgileLog, 5.4, 5.5.1).
+"""The hierarchical log index of one log: extents of its local appends, with cumulative counts
+(AgileLog, 5.4, 5.5.1).
 
-Only records that were appended to this very log are here; what it inherited is found through its parent
-(see `lineage`). A row is an extent, never a record, and the columns are arrays: 40 bytes an extent.
+Only records that were appended to this very log are here; what it inherited is found through its
+parent (see `lineage`). A row is an extent, never a record, and the columns are arrays: 40 bytes
+an extent.
 """
 
 from array import array
@@ -12,7 +14,9 @@ from anabranch.core.types import Milliseconds, ObjectId, Position
 
 
 class Index:
-    """Extents in order of position. `upto[i]` counts local records up to and including extent `i`."""
+    """Extents in order of position. `upto[i]` counts local records up to and including extent
+    `i`.
+    """
 
     __slots__ = ("at", "first", "forgotten", "length", "object", "offset", "upto")
 
@@ -75,7 +79,9 @@ class Index:
         return min(self.upto[extent], self.before(extent) + position - self.first[extent])
 
     def run_end(self, extent: int) -> int:
-        """The extent after the last one that follows this one without a record of the parent between."""
+        """The extent after the last one that follows this one without a record of the parent
+        between.
+        """
         inherited = self.inherited_before(extent)
         last = len(self.first) - 1
         if self.inherited_before(last) == inherited:
@@ -83,7 +89,9 @@ class Index:
         return bisect_right(range(len(self.first)), inherited, extent, key=self.inherited_before)
 
     def drop_below(self, position: Position) -> list[ObjectId]:
-        """Forget extents that lie wholly below this position; the objects they were in, one for each."""
+        """Forget extents that lie wholly below this position; the objects they were in, one for
+        each.
+        """
         extents = self.at_or_before(position - 1) + 1
         if extents and self.end(extents - 1) > position:
             extents -= 1
@@ -133,10 +141,12 @@ COLUMNS = ("first", "upto", "object", "offset", "length", "at")
 
 
 def interleave(parent: Index, child: Index) -> Index:
-    """Two logs' extents after the fork point as one log's, in the child's numbering (AgileLog, 5.6; spec 7.3).
+    """Two logs' extents after the fork point as one log's, in the child's numbering (AgileLog,
+    5.6; spec 7.3).
 
-    The parent's extents move up by the child's records before them; the child's are where they should be.
-    Extents never straddle: each was sequenced in one command, so nothing came between its records.
+    The parent's extents move up by the child's records before them; the child's are where they
+    should be. Extents never straddle: each was sequenced in one command, so nothing came between
+    its records.
     """
     assert not child.forgotten, "a promotable fork keeps all that it adds"
     merged = Index()
@@ -155,7 +165,9 @@ def interleave(parent: Index, child: Index) -> Index:
 
 
 def _copy(target: Index, source: Index, start: int, end: int, shift: int) -> None:
-    """Extents `start` to `end` of one index to the end of another; `upto` holds plain counts meanwhile."""
+    """Extents `start` to `end` of one index to the end of another; `upto` holds plain counts
+    meanwhile.
+    """
     if start == end:
         return
     target.first.extend(

@@ -1,8 +1,10 @@
-"""Where an inherited record's entry is: the hierarchical look-up, and the same flattened (AgileLog, 5.4, 5.5.1).
+"""Where an inherited record's entry is: the hierarchical look-up, and the same flattened
+(AgileLog, 5.4, 5.5.1).
 
-`descend` is the paper's recursion, one ordered search a level. `Lineage` keeps its result as segments of
-positions that one ancestor holds with one shift, so that a fork five hundred deep costs one search more
-than a root (spec D10). What a segment says of a position stays true until the family is reshaped.
+`descend` is the paper's recursion, one ordered search a level. `Lineage` keeps its result as
+segments of positions that one ancestor holds with one shift, so that a fork five hundred deep
+costs one search more than a root (spec D10). What a segment says of a position stays true until
+the family is reshaped.
 """
 
 from bisect import bisect_left, bisect_right
@@ -12,13 +14,17 @@ from anabranch.core.bolt.forest import Forest, Log
 from anabranch.core.types import NEVER, Milliseconds, ObjectId, Position
 
 Segment = tuple[Position, Log, int]
-"""(first position in the log asked about, the log that holds it, shift): it is there at position - shift."""
+"""(first position in the log asked about, the log that holds it, shift): it is there at position
+- shift.
+"""
 
 
 def descend(log: Log, position: Position) -> tuple[Log, Position, int]:
-    """The log in whose index this position's record is, its position there, and how far that stays so.
+    """The log in whose index this position's record is, its position there, and how far that
+    stays so.
 
-    A severed fork may end an ancestor's extent early, so the last is cut at what any level put next.
+    A severed fork may end an ancestor's extent early, so the last is cut at what any level put
+    next.
     """
     reach = NEVER
     while True:
@@ -90,7 +96,9 @@ class Lineage:
         self.shifts: list[int] = []
 
     def extend(self, log: Log, tail: Position, segments_max: int) -> None:
-        """Cover what was appended since, unless the log is too finely interleaved to be worth it."""
+        """Cover what was appended since, unless the log is too finely interleaved to be worth
+        it.
+        """
         if len(self.starts) >= segments_max:
             return
         for first, owner, shift in segments(log, self.upto, tail):
@@ -132,7 +140,9 @@ def slices(
     records_max: int,
     bytes_max: int,
 ) -> list[Slice]:
-    """The extents that hold positions from `start` to `end`, at least one, until a budget is spent."""
+    """The extents that hold positions from `start` to `end`, at least one, until a budget is
+    spent.
+    """
     found: list[Slice] = []
     end = min(end, start + records_max)
     lineage = lineage_of(forest, log, end)
@@ -172,7 +182,8 @@ def _slice(owner: Log, extent: int, there: Position, position: Position, stop: P
 
 
 def position_at(forest: Forest, log: Log, at: Milliseconds, end: Position) -> Position:
-    """The first position below `end` that was committed at or after a time; `end` if there is none.
+    """The first position below `end` that was committed at or after a time; `end` if there is
+    none.
 
     Positions of a log, inherited ones included, are in order of commit.
     """

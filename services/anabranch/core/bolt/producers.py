@@ -1,4 +1,6 @@
-"""What a log remembers of a producer, so that a batch sent again is not appended again (spec D4)."""
+"""What a log remembers of a producer, so that a batch sent again is not appended again (spec
+D4).
+"""
 
 from anabranch.core.types import Milliseconds, Position
 

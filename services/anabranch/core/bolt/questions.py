@@ -80,7 +80,9 @@ def _describe(replica: Replica, query: Describe) -> Description:
 
 
 def _resolve(replica: Replica, query: Resolve) -> Resolved:
-    """The paper's read: blocked past the earliest fork point, unless asked for as speculation (AgileLog, 5.6)."""
+    """The paper's read: blocked past the earliest fork point, unless asked for as speculation
+    (AgileLog, 5.6).
+    """
     forest = replica.forest
     log = forest.find(query.log)
     tail = settled = forest.tail(log)

@@ -1,4 +1,6 @@
-"""Which objects the extents of all logs refer to, and which nothing refers to any more (spec D6)."""
+"""Which objects the extents of all logs refer to, and which nothing refers to any more (spec
+D6).
+"""
 
 from collections.abc import Iterable
 
@@ -38,7 +40,9 @@ class References:
                 counts[object] = left
 
     def deletable(self, before: Milliseconds, count_max: int) -> list[ObjectId]:
-        """Objects that became garbage before a time: no read that began earlier still needs them."""
+        """Objects that became garbage before a time: no read that began earlier still needs
+        them.
+        """
         found: list[ObjectId] = []
         for object, since in self.garbage.items():
             if since >= before or len(found) == count_max:

@@ -56,7 +56,9 @@ class Replica:
         heapq.heappush(self.expiring, (at, log.id))
 
     def next_expiry(self) -> Milliseconds | None:
-        """When the next fork's time to live ends; entries of forks that are gone are dropped on the way."""
+        """When the next fork's time to live ends; entries of forks that are gone are dropped on
+        the way.
+        """
         while self.expiring:
             at, id = self.expiring[0]
             log = self.forest.logs.get(id)
@@ -70,10 +72,11 @@ class Replica:
         return [id for id in found if id in self.forest.logs]
 
     def redeem(self, receipt: Receipt) -> tuple[Log, Position]:
-        """Where a receipt's record is now; it may still move if that log has undecided promotable forks.
+        """Where a receipt's record is now; it may still move if that log has undecided promotable
+        forks.
 
-        Every promotion since moved it up by the promoted records that came before it; a fork that was
-        itself promoted has its records in the parent, at the positions they had in the fork.
+        Every promotion since moved it up by the promoted records that came before it; a fork that
+        was itself promoted has its records in the parent, at the positions they had in the fork.
         """
         id, generation, position = receipt.log, receipt.generation, receipt.provisional
         graves = self.forest.graves

@@ -1,4 +1,6 @@
-"""What may be forgotten: trimmed entries nobody inherits, graves, remembered requests, deleted objects (spec D4, D8)."""
+"""What may be forgotten: trimmed entries nobody inherits, graves, remembered requests, deleted
+objects (spec D4, D8).
+"""
 
 from anabranch.core.bolt.commands import Done, ForgetObjects, Trim
 from anabranch.core.bolt.forest import Log
@@ -25,7 +27,9 @@ def trim(replica: Replica, command: Trim) -> Done:
 
 
 def release(replica: Replica, log: Log) -> None:
-    """Drop entries that neither this log nor a fork of it needs; then see whether its ancestors can."""
+    """Drop entries that neither this log nor a fork of it needs; then see whether its ancestors
+    can.
+    """
     each: Log | None = log
     while each is not None and each.start:
         index = each.index
@@ -64,6 +68,14 @@ def _in_parent(heir: Log, low: Position) -> Position:
 def forget(replica: Replica, command: ForgetObjects) -> Done:
     replica.references.forget(command.objects)
     return Done()
+
+
+def referenced(replica: Replica) -> set[int]:
+    """Every object that some extent of some log is in."""
+    found: set[int] = set()
+    for log in replica.forest.logs.values():
+        found.update(log.index.object)
+    return found
 
 
 def prune(replica: Replica) -> None:

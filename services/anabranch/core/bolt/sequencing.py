@@ -1,7 +1,8 @@
-"""CommitObject: durable batches get their places in the order of their logs (AgileLog, 5.2, 5.5.1; spec 4 a5).
+"""CommitObject: durable batches get their places in the order of their logs (AgileLog, 5.2,
+5.5.1; spec 4 a5).
 
-The hot path of the metadata: a row is one log's batches in one object and becomes one extent, unless a
-batch in it was committed before or must be refused, which cuts the extent there.
+The hot path of the metadata: a row is one log's batches in one object and becomes one extent,
+unless a batch in it was committed before or must be refused, which cuts the extent there.
 """
 
 from anabranch.core.bolt.commands import (
@@ -68,7 +69,9 @@ def _refusal(forest: Forest, row: Row, log: Log | None) -> Sequenced | Refused |
 
 
 def _of_the_gone(forest: Forest, row: Row) -> Sequenced | Refused:
-    """Appends to a log that is no more are refused, but for those that were committed while it lived."""
+    """Appends to a log that is no more are refused, but for those that were committed while it
+    lived.
+    """
     try:
         forest.find(row.log)
     except AnabranchError as error:
@@ -123,7 +126,9 @@ def _sequence(
 
 
 def _result(log: Log, position: Position, withheld: bool) -> Position | Receipt:
-    """Past an undecided promotable fork's point a position may still move, and is not told (AgileLog, 4.1)."""
+    """Past an undecided promotable fork's point a position may still move, and is not told
+    (AgileLog, 4.1).
+    """
     return Receipt(log.id, log.generation, position) if withheld else position
 
 
@@ -138,7 +143,9 @@ def _plain(batches: list[Batch], log: Log, position: Position, withheld: bool) -
 def _known(
     replica: Replica, log: Log, batch: Batch, position: Position, at: Milliseconds
 ) -> BatchResult | None:
-    """None if the batch is its producer's next, which is noted; else where it went, or why it can't go."""
+    """None if the batch is its producer's next, which is noted; else where it went, or why it
+    can't go.
+    """
     producer = log.producers.get(batch.producer)
     if producer is None or batch.epoch > producer.epoch:
         if batch.sequence != 0:
@@ -174,7 +181,7 @@ def _again(replica: Replica, log: Log, place: tuple[Position, int]) -> Position 
 def _room(replica: Replica, log: Log, at: Milliseconds) -> bool:
     """Is there room for one more producer, once those not heard of for long are forgotten?"""
     known = log.producers
-    if len(known) >= 1_024 and len(known) & (len(known) - 1) == 0 or _full(replica, log):
+    if (len(known) >= 1_024 and len(known) & (len(known) - 1) == 0) or _full(replica, log):
         idle = at - replica.limits.producer_idle_ms
         for id in [id for id, producer in known.items() if producer.at < idle]:
             del known[id]

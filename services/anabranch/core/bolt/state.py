@@ -1,9 +1,9 @@
 """The replicated state of all logs: entries of the journal in, outcomes out (AgileLog, 5.2).
 
-`apply` is the only way it changes, and the same entries in the same order give the same state, byte for
-byte (B12). A command that can't be granted changes nothing. What each command does is in its own file:
-`sequencing` (commits), `forking` (forks, promote, squash), `retention` (trim, garbage); queries are in
-`questions`.
+`apply` is the only way it changes, and the same entries in the same order give the same state,
+byte for byte (B12). A command that can't be granted changes nothing. What each command does is in
+its own file: `sequencing` (commits), `forking` (forks, promote, squash), `retention` (trim,
+garbage); queries are in `questions`.
 """
 
 from collections.abc import Callable

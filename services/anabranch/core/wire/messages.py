@@ -44,7 +44,9 @@ class Welcome(Message, frozen=True, array_like=True, tag="welcome"):
 
 
 class Append(Message, frozen=True, array_like=True, tag="append"):
-    """One record batch; its header carries producer, epoch and sequence, which make a retry harmless."""
+    """One record batch; its header carries producer, epoch and sequence, which make a retry
+    harmless.
+    """
 
     log: LogId
     batch: Buffer
@@ -70,7 +72,9 @@ class Read(Message, frozen=True, array_like=True, tag="read"):
 
 
 class Records(Message, frozen=True, array_like=True, tag="records"):
-    """Whole batches, and runs that say which of their records are meant and where they come from."""
+    """Whole batches, and runs that say which of their records are meant and where they come
+    from.
+    """
 
     runs: list[Run]
     batches: list[Buffer]
@@ -254,6 +258,8 @@ Plain = (
     | Failed
     | Refused
 )
-"""Replies whose every byte is msgpack; `Appended`, `Records` and `Delivered` have frames of their own."""
+"""Replies whose every byte is msgpack; `Appended`, `Records` and `Delivered` have frames of their
+own.
+"""
 
 ServerMessage = Appended | Records | Delivered | Plain

@@ -1,0 +1,296 @@
+"""The metadata leader: journals commands in groups, applies them, answers, and tends what time
+changes.
+
+Rules it holds (spec 4, 6, 10): nothing is applied or answered before its group is durable (R1);
+groups are applied in journal order (B12); queries see every answered command; expiry, garbage and
+snapshots are commands and effects of its own, never side effects of a replica.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+
+import msgspec
+
+from anabranch.core.bolt import snapshot
+from anabranch.core.bolt.commands import (
+    Applied,
+    Ask,
+    Command,
+    CommitObject,
+    CreateLog,
+    Entry,
+    Expire,
+    ForgetObjects,
+    ForkLog,
+    Propose,
+    Refused,
+    RegisterBroker,
+    Told,
+    Unwatch,
+    Watch,
+)
+from anabranch.core.bolt.forest import Family
+from anabranch.core.bolt.retention import referenced
+from anabranch.core.bolt.state import State
+from anabranch.core.bolt.watching import Watches
+from anabranch.core.errors import AnabranchError, Overloaded
+from anabranch.core.limits import Limits
+from anabranch.core.machine import (
+    DeleteObjects,
+    Effect,
+    Effects,
+    Event,
+    ListObjects,
+    ObjectsDeleted,
+    ObjectsListed,
+    Persist,
+    Persisted,
+    PersistFailed,
+    Received,
+    SaveSnapshot,
+    Send,
+    SetTimer,
+    SnapshotSaved,
+    TimerFired,
+)
+from anabranch.core.records.objects import split_id
+from anabranch.core.types import MS, Nanoseconds, ObjectId
+
+GROUP = "group"
+TEND = "tend"
+DELETED_AT_ONCE_MAX = 1_000
+SELF = ""
+"""Who proposed what the leader itself noticed: nobody waits for the outcome."""
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(list[Entry]).decode
+
+
+class Proposal(msgspec.Struct, frozen=True, gc=False):
+    sender: str
+    token: int
+    entry: Entry
+
+
+class Metadata:
+    """The one leader of a cluster's metadata."""
+
+    def __init__(self, state: State, limits: Limits, index: int) -> None:
+        self.state = state
+        self.limits = limits
+        self.watches = Watches(state.replica)
+        self.index = index
+        """The last journal entry applied; each holds one group."""
+        self.waiting: deque[Proposal] = deque()
+        self.group: list[Proposal] = []
+        self.journaled_bytes = 0
+        self.saving_snapshot = False
+        self.deleting = False
+        self.orphans_due = True
+
+    @classmethod
+    def recovered(
+        cls,
+        cluster: str,
+        limits: Limits,
+        image: bytes | None,
+        entries: Sequence[bytes],
+        index: int,
+    ) -> "Metadata":
+        """The leader as it was: the snapshot, then every group journaled since; `index` is the
+        last one's.
+        """
+        state = State(cluster, limits)
+        if image is not None:
+            state.replica = snapshot.load(image, limits)
+        for entry in entries:
+            for each in _decode(entry):
+                state.apply(each)
+        leader = cls(state, limits, index)
+        leader.journaled_bytes = sum(map(len, entries))
+        return leader
+
+    def start(self, now: Nanoseconds) -> Effects:
+        return (self._tend_again(now),)
+
+    def step(self, now: Nanoseconds, event: Event) -> Effects:
+        match event:
+            case Received(sender, message):
+                return self._received(now, sender, message)
+            case Persisted(last):
+                return self._apply_group(now, last)
+            case PersistFailed(error):
+                return self._refuse_group(now, error)
+            case TimerFired(key):
+                return self._journal_group() if key == GROUP else self._tend(now)
+            case ObjectsDeleted(objects):
+                self.deleting = False
+                return self._propose(now, SELF, 0, b"", ForgetObjects(list(objects)))
+            case ObjectsListed(objects):
+                return self._delete_orphans(objects)
+            case SnapshotSaved():
+                self.saving_snapshot = False
+                return ()
+            case _:
+                raise AssertionError(f"the metadata ask for nothing that ends in {event}")
+
+    def _received(self, now: Nanoseconds, sender: str, message: object) -> Effects:
+        match message:
+            case Propose(token, request, command):
+                return self._propose(now, sender, token, request, command)
+            case Ask(token, query):
+                return (Send(sender, Told(token, self.state.answer(query))),)
+            case Watch(logs):
+                until = now + 3 * self.limits.watch_ms * MS
+                told = [self.watches.watch(sender, id, version, until) for id, version in logs]
+                return tuple(Send(sender, moved) for moved in told if moved is not None)
+            case Unwatch(logs):
+                for id in logs:
+                    self.watches.unwatch(sender, id)
+                return ()
+            case _:
+                raise AssertionError(f"not a message to the metadata: {message}")
+
+    def _propose(
+        self, now: Nanoseconds, sender: str, token: int, request: bytes, command: Command
+    ) -> Effects:
+        """Queue a command; the group closes at the end of this turn, or when the one before is
+        durable.
+        """
+        if len(self.waiting) >= self.limits.proposals_max:
+            refused = Overloaded("proposals", self.limits.proposals_max, "proposals_max")
+            return (Send(sender, Applied(token, Refused.of(refused))),) if sender else ()
+        self.waiting.append(Proposal(sender, token, Entry(now // MS, request, command)))
+        if self.group or len(self.waiting) > 1:
+            return ()
+        return (SetTimer(GROUP, now),)
+
+    def _journal_group(self) -> Effects:
+        """One group in flight: what comes meanwhile makes the next one larger, and no fsync is
+        spent twice.
+        """
+        if self.group or not self.waiting:
+            return ()
+        size = 0
+        while self.waiting and len(self.group) < self.limits.group_commands_max:
+            proposal = self.waiting.popleft()
+            self.group.append(proposal)
+            size += _weight(proposal.entry.command)
+            if size >= self.limits.group_bytes_max:
+                break
+        entry = _encode([proposal.entry for proposal in self.group])
+        self.journaled_bytes += len(entry)
+        return (Persist((entry,)),)
+
+    def _apply_group(self, now: Nanoseconds, last: int) -> Effects:
+        assert last == self.index + 1, "groups are journaled one at a time"
+        self.index = last
+        group, self.group = self.group, []
+        effects: list[Effect] = []
+        touched: dict[Family, None] = {}
+        tend = False
+        for proposal in group:
+            entry = proposal.entry
+            self._note_families(entry.command, touched)
+            outcome = self.state.apply(entry)
+            tend |= isinstance(entry.command, ForkLog) and entry.command.ttl_ms is not None
+            self.orphans_due |= isinstance(entry.command, RegisterBroker)
+            if proposal.sender:
+                effects.append(Send(proposal.sender, Applied(proposal.token, outcome)))
+        if self.watches.watchers:
+            effects += (Send(node, moved) for node, moved in self.watches.news(touched))
+        if tend:
+            effects.append(self._tend_again(now))
+        effects += self._save_snapshot_if_due()
+        effects += self._journal_group()
+        return tuple(effects)
+
+    def _refuse_group(self, now: Nanoseconds, error: AnabranchError) -> Effects:
+        """Nothing of it was applied: whoever asks again with the same request id does it at most
+        once.
+        """
+        group, self.group = self.group, []
+        refused = Refused.of(error)
+        answers = tuple(
+            Send(proposal.sender, Applied(proposal.token, refused))
+            for proposal in group
+            if proposal.sender
+        )
+        return (*answers, *self._journal_group())
+
+    def _note_families(self, command: Command, touched: dict[Family, None]) -> None:
+        """Which families a command may move, as they are before it is applied."""
+        logs = self.state.replica.forest.logs
+        match command:
+            case CommitObject():
+                ids = [row.log for row in command.rows]
+            case Expire():
+                ids = command.logs
+            case CreateLog() | RegisterBroker() | ForgetObjects():
+                return
+            case ForkLog():
+                ids = [command.parent]
+            case _:
+                ids = [command.log]
+        for id in ids:
+            log = logs.get(id)
+            if log is not None:
+                touched[log.family] = None
+
+    def _save_snapshot_if_due(self) -> Effects:
+        if self.saving_snapshot or self.journaled_bytes < self.limits.snapshot_bytes:
+            return ()
+        self.saving_snapshot = True
+        self.journaled_bytes = 0
+        return (SaveSnapshot(self.index, snapshot.save(self.state.replica)),)
+
+    def _tend(self, now: Nanoseconds) -> Effects:
+        """What time brings: forks expire, watches lapse, garbage outlives its grace, orphans are
+        looked for.
+        """
+        self.watches.lapse(now)
+        effects: list[Effect] = []
+        expired = self.state.replica.expired(now // MS)
+        if expired:
+            effects += self._propose(now, SELF, 0, b"", Expire(expired))
+        if not self.deleting:
+            grace_over = now // MS - self.limits.grace_ms
+            garbage = self.state.replica.references.deletable(grace_over, DELETED_AT_ONCE_MAX)
+            if garbage:
+                self.deleting = True
+                effects.append(DeleteObjects(garbage))
+        if self.orphans_due:
+            self.orphans_due = False
+            effects.append(ListObjects())
+        effects.append(self._tend_again(now))
+        return tuple(effects)
+
+    def _delete_orphans(self, objects: Sequence[ObjectId]) -> Effects:
+        """Objects of broker lives that are over, which nothing refers to: their commits can't
+        come any more.
+        """
+        replica = self.state.replica
+        alive = {broker.epoch for broker in replica.brokers.values()}
+        kept = referenced(replica)
+        orphans = [
+            object
+            for object in objects
+            if object not in kept
+            and object not in replica.references.garbage
+            and (epoch := split_id(object)[0]) not in alive
+            and epoch <= replica.broker_epochs
+        ]
+        return (DeleteObjects(orphans),) if orphans else ()
+
+    def _tend_again(self, now: Nanoseconds) -> SetTimer:
+        """Wake at the next expiry, or when garbage is due to be looked for."""
+        at = now + self.limits.gc_interval_ms * MS
+        expiry = self.state.replica.next_expiry()
+        return SetTimer(TEND, at if expiry is None else min(at, max(now, expiry * MS)))
+
+
+def _weight(command: Command) -> int:
+    """About how many bytes a command takes in the journal."""
+    if isinstance(command, CommitObject):
+        return 32 + sum(16 + 24 * len(row.batches) for row in command.rows)
+    return 256

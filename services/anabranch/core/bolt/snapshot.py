@@ -1,0 +1,305 @@
+"""The whole replica as bytes and back. Equal replicas give equal bytes (B12); caches are left
+out.
+"""
+
+from array import array
+
+import msgspec
+
+from anabranch.core.bolt.commands import Committed, Outcome, Refused
+from anabranch.core.bolt.forest import Family, Log, Shift, Tombstone
+from anabranch.core.bolt.index import Index
+from anabranch.core.bolt.producers import Producer
+from anabranch.core.bolt.replica import BrokerRecord, Replica
+from anabranch.core.errors import JournalTooNew
+from anabranch.core.limits import Limits
+from anabranch.core.types import Kind, LogId, Milliseconds, ObjectId, OnParentDelete, Position
+
+VERSION = 1
+
+
+class _Part(msgspec.Struct, frozen=True, array_like=True):
+    """Fields are only ever added at the end, with a default."""
+
+
+class _Producer(_Part, frozen=True):
+    id: int
+    epoch: int
+    next: int
+    at: Milliseconds
+    recent: tuple[tuple[int, Position, int], ...]
+
+
+class _Shift(_Part, frozen=True):
+    since: int
+    generation: int
+    thresholds: list[Position]
+    counts: list[int]
+
+
+class _Columns(_Part, frozen=True):
+    forgotten: int
+    first: bytes
+    upto: bytes
+    object: bytes
+    offset: bytes
+    length: bytes
+    at: bytes
+
+
+class _Log(_Part, frozen=True):
+    id: LogId
+    name: str
+    kind: Kind
+    family: int
+    parent: LogId | None
+    children: list[LogId]
+    depth: int
+    fork_point: Position
+    own_from: Position
+    start: Position
+    tail: Position
+    block: int
+    promotable: bool
+    promotable_forks: list[tuple[Position, LogId]]
+    columns: _Columns
+    producers: list[_Producer]
+    cursors: dict[str, Position]
+    generation: int
+    shifts: list[_Shift]
+    created_at: Milliseconds
+    expires_at: Milliseconds | None
+    on_parent_delete: OnParentDelete
+    by: str
+    why: str
+
+
+class _Grave(_Part, frozen=True):
+    id: LogId
+    name: str
+    refusal: Refused
+    at: Milliseconds
+    promoted_into: LogId | None
+    producers: list[_Producer]
+    generation: int
+    shifts: list[_Shift]
+    parent_generation: int
+
+
+class _Broker(_Part, frozen=True):
+    name: str
+    epoch: int
+    committed: list[tuple[ObjectId, Committed]]
+
+
+class _Image(_Part, frozen=True):
+    version: int
+    cluster: str
+    at: Milliseconds
+    applied: int
+    next_id: int
+    broker_epochs: int
+    families: list[str]
+    logs: list[_Log]
+    graves: list[_Grave]
+    counts: list[tuple[ObjectId, int]]
+    garbage: list[tuple[ObjectId, Milliseconds]]
+    brokers: list[_Broker]
+    requests: list[tuple[bytes, Milliseconds, Outcome]]
+    expiring: list[tuple[Milliseconds, LogId]]
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(_Image)
+
+
+def save(replica: Replica) -> bytes:
+    forest = replica.forest
+    families: dict[Family, int] = {}
+    logs = [_save_log(replica, log, families) for log in forest.logs.values()]
+    return _encoder.encode(
+        _Image(
+            version=VERSION,
+            cluster=replica.cluster,
+            at=replica.at,
+            applied=replica.applied,
+            next_id=replica.next_id,
+            broker_epochs=replica.broker_epochs,
+            families=[family.root for family in families],
+            logs=logs,
+            graves=[_save_grave(grave) for grave in forest.graves.values()],
+            counts=list(replica.references.counts.items()),
+            garbage=list(replica.references.garbage.items()),
+            brokers=[
+                _Broker(name, broker.epoch, list(broker.committed.items()))
+                for name, broker in replica.brokers.items()
+            ],
+            requests=[(id, at, outcome) for id, (at, outcome) in replica.requests.items()],
+            expiring=replica.expiring,
+        )
+    )
+
+
+def load(content: bytes, limits: Limits) -> Replica:
+    head = msgspec.msgpack.decode(content, type=list[msgspec.Raw])
+    version = msgspec.msgpack.decode(head[0], type=int)
+    if version > VERSION:
+        raise JournalTooNew("the snapshot", version)
+    image = _decoder.decode(content)
+    replica = Replica(image.cluster, limits)
+    replica.at = image.at
+    replica.applied = image.applied
+    replica.next_id = image.next_id
+    replica.broker_epochs = image.broker_epochs
+    families = [Family(root) for root in image.families]
+    for saved in image.logs:
+        _load_log(replica, saved, families)
+    for saved in image.logs:
+        log = replica.forest.logs[saved.id]
+        log.children = {id: replica.forest.logs[id] for id in saved.children}
+    for grave in image.graves:
+        _load_grave(replica, grave)
+    replica.references.counts = dict(image.counts)
+    replica.references.garbage = dict(image.garbage)
+    for broker in image.brokers:
+        record = replica.brokers[broker.name] = BrokerRecord(broker.epoch)
+        record.committed = dict(broker.committed)
+    replica.requests = {id: (at, outcome) for id, at, outcome in image.requests}
+    replica.expiring = image.expiring
+    return replica
+
+
+def _save_log(replica: Replica, log: Log, families: dict[Family, int]) -> _Log:
+    tails = replica.forest.tails
+    return _Log(
+        id=log.id,
+        name=log.name,
+        kind=log.kind,
+        family=families.setdefault(log.family, len(families)),
+        parent=log.parent.id if log.parent else None,
+        children=list(log.children),
+        depth=log.depth,
+        fork_point=log.fork_point,
+        own_from=log.own_from,
+        start=log.start,
+        tail=tails.tail(log.place),
+        block=tails.block(log.place),
+        promotable=log.promotable,
+        promotable_forks=log.promotable_forks,
+        columns=_save_index(log.index),
+        producers=_save_producers(log.producers),
+        cursors=log.cursors,
+        generation=log.generation,
+        shifts=_save_shifts(log.shifts),
+        created_at=log.created_at,
+        expires_at=log.expires_at,
+        on_parent_delete=log.on_parent_delete,
+        by=log.by,
+        why=log.why,
+    )
+
+
+def _load_log(replica: Replica, saved: _Log, families: list[Family]) -> None:
+    """Parents come before their forks: ids only grow, and a log is only ever re-parented
+    upwards.
+    """
+    forest = replica.forest
+    parent = None if saved.parent is None else forest.logs[saved.parent]
+    if saved.kind is Kind.CONTINUOUS:
+        assert parent is not None
+        place = forest.tails.fork(parent.place, saved.tail, saved.block)
+    else:
+        place = forest.tails.root(saved.tail)
+    log = Log(saved.id, saved.name, saved.kind, families[saved.family], place)
+    log.parent = parent
+    log.depth = saved.depth
+    log.fork_point = saved.fork_point
+    log.own_from = saved.own_from
+    log.start = saved.start
+    log.promotable = saved.promotable
+    log.promotable_forks = saved.promotable_forks
+    log.index = _load_index(saved.columns)
+    log.producers = _load_producers(saved.producers)
+    log.cursors = saved.cursors
+    log.generation = saved.generation
+    log.shifts = _load_shifts(saved.shifts)
+    log.created_at = saved.created_at
+    log.expires_at = saved.expires_at
+    log.on_parent_delete = saved.on_parent_delete
+    log.by, log.why = saved.by, saved.why
+    forest.add(log)
+
+
+def _save_grave(grave: Tombstone) -> _Grave:
+    return _Grave(
+        id=grave.id,
+        name=grave.name,
+        refusal=grave.refusal,
+        at=grave.at,
+        promoted_into=grave.promoted_into,
+        producers=_save_producers(grave.producers),
+        generation=grave.generation,
+        shifts=_save_shifts(grave.shifts),
+        parent_generation=grave.parent_generation,
+    )
+
+
+def _load_grave(replica: Replica, saved: _Grave) -> None:
+    grave = Tombstone(saved.id, saved.name, saved.refusal, saved.at)
+    grave.promoted_into = saved.promoted_into
+    grave.producers = _load_producers(saved.producers)
+    grave.generation = saved.generation
+    grave.shifts = _load_shifts(saved.shifts)
+    grave.parent_generation = saved.parent_generation
+    forest = replica.forest
+    forest.graves[grave.id] = grave
+    if grave.name not in forest.names:
+        forest.graves_by_name[grave.name] = grave.id
+
+
+def _save_index(index: Index) -> _Columns:
+    return _Columns(
+        forgotten=index.forgotten,
+        first=index.first.tobytes(),
+        upto=index.upto.tobytes(),
+        object=index.object.tobytes(),
+        offset=index.offset.tobytes(),
+        length=index.length.tobytes(),
+        at=index.at.tobytes(),
+    )
+
+
+def _load_index(columns: _Columns) -> Index:
+    index = Index()
+    index.forgotten = columns.forgotten
+    index.first = array("q", columns.first)
+    index.upto = array("q", columns.upto)
+    index.object = array("Q", columns.object)
+    index.offset = array("I", columns.offset)
+    index.length = array("I", columns.length)
+    index.at = array("q", columns.at)
+    return index
+
+
+def _save_producers(producers: dict[int, Producer]) -> list[_Producer]:
+    return [
+        _Producer(id, producer.epoch, producer.next, producer.at, producer.recent)
+        for id, producer in producers.items()
+    ]
+
+
+def _load_producers(saved: list[_Producer]) -> dict[int, Producer]:
+    producers: dict[int, Producer] = {}
+    for each in saved:
+        producer = producers[each.id] = Producer(each.epoch, each.at)
+        producer.next = each.next
+        producer.recent = each.recent
+    return producers
+
+
+def _save_shifts(shifts: list[Shift]) -> list[_Shift]:
+    return [_Shift(s.since, s.generation, s.thresholds, s.counts) for s in shifts]
+
+
+def _load_shifts(saved: list[_Shift]) -> list[Shift]:
+    return [Shift(s.since, s.generation, s.thresholds, s.counts) for s in saved]
