@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch.core.errors import CorruptBatch
+from anabranch.core.records.batch import peek
 from anabranch.core.records.origins import Delivery, Run, deliveries, stretches
 from anabranch.core.records.record import Record, encode
 from anabranch.core.types import LogId
@@ -81,13 +82,14 @@ def test_nothing_read_is_nothing_delivered() -> None:
     assert list(deliveries([], [])) == []
 
 
-@pytest.mark.parametrize("place", [0, 1])
-def test_damage_is_noticed_also_in_a_batch_that_is_only_passed_over(place: int) -> None:
-    pair = [bytearray(batch) for batch in batches([2, 2])]
-    pair[place][60] ^= 1
-    content = b"".join(pair)
+def test_damage_is_noticed_also_in_a_batch_that_is_only_passed_over() -> None:
+    passed_over, meant, *others = batches([4, 2, 2, 2])
+    lying = bytearray(passed_over)
+    lying[60] ^= 4
+    assert peek(lying).count == 0
+    content = b"".join((lying, meant, *others))
     with pytest.raises(CorruptBatch, match="of log 1"):
-        list(deliveries([Run(0, 2, 2, ROOT, 2, len(content))], [content]))
+        list(deliveries([Run(0, 2, 4, ROOT, 4, len(content))], [content]))
 
 
 def test_a_reply_that_holds_less_or_more_than_its_runs_is_refused() -> None:
