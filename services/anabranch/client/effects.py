@@ -1,0 +1,119 @@
+"""What a session wants done, and what it wants to be told: data, as with every machine here."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from anabranch.core.errors import AnabranchError
+from anabranch.core.machine import SetTimer, TimerFired, Value
+from anabranch.core.wire.messages import ClientMessage, ServerMessage
+
+if TYPE_CHECKING:
+    from anabranch.client.call import Call
+    from anabranch.client.producer import Pledge
+    from anabranch.client.subscription import Subscription
+
+
+class Dial(Value, frozen=True):
+    """Open a connection; report Connected or Disconnected."""
+
+
+class HangUp(Value, frozen=True):
+    """Close the connection, and report nothing more of it."""
+
+
+class Transmit(Value, frozen=True):
+    """Write this request on the connection, after those before it."""
+
+    request: int
+    message: ClientMessage
+
+
+class Answered(Value, frozen=True):
+    """A call has its answer or its error."""
+
+    call: "Call"
+
+
+class Settled(Value, frozen=True):
+    """What became of this batch of appends is known, or known to stay unknown."""
+
+    pledge: "Pledge"
+
+
+class Roomy(Value, frozen=True):
+    """Appends that were refused as Overloaded may be tried again."""
+
+
+class Arrived(Value, frozen=True):
+    """A subscription has news, or has ended."""
+
+    subscription: "Subscription"
+
+
+Effect = Dial | HangUp | Transmit | Answered | Settled | Roomy | Arrived | SetTimer
+
+
+class Connected(Value, frozen=True):
+    """The connection that was asked for is open."""
+
+
+class Disconnected(Value, frozen=True):
+    """It could not be opened, or has broken: what was in it may or may not have arrived."""
+
+    reason: str
+
+
+class Heard(Value, frozen=True):
+    """Replies, in the order in which they came on this connection."""
+
+    replies: Sequence[tuple[int, ServerMessage | AnabranchError]]
+
+
+class Asked(Value, frozen=True):
+    call: "Call"
+
+
+class Dropped(Value, frozen=True):
+    """Nobody waits for this call any more."""
+
+    call: "Call"
+
+
+class Written(Value, frozen=True):
+    """Producers were given records: once after any number of them."""
+
+
+class Opened(Value, frozen=True):
+    subscription: "Subscription"
+
+
+class Taken(Value, frozen=True):
+    """The application has taken so many bytes off this subscription."""
+
+    subscription: "Subscription"
+    bytes: int
+
+
+class Left(Value, frozen=True):
+    """The application wants no more of this subscription."""
+
+    subscription: "Subscription"
+
+
+class Ended(Value, frozen=True):
+    """Close: whatever waits still is told so."""
+
+
+Event = (
+    Connected
+    | Disconnected
+    | Heard
+    | Asked
+    | Dropped
+    | Written
+    | Opened
+    | Taken
+    | Left
+    | Ended
+    | TimerFired
+)

@@ -1,0 +1,380 @@
+"""Appends to one log: gathered into batches, numbered, and sent until it is known what became of
+them.
+
+Every batch carries its producer's id and a sequence, and a log takes them in that order, each once
+(spec D4). So whatever wasn't answered may be sent again, in order, on the next connection. A batch
+leaves the window when it is acknowledged, or refused for good. One whose outcome its caller was
+told is unknown stays in it, for those behind it have their place after it.
+"""
+
+import struct
+from collections import deque
+from functools import partial
+
+from anabranch.client.effects import Settled
+from anabranch.client.line import NOTHING_DONE, Line
+from anabranch.core.bolt.alarms import Alarm
+from anabranch.core.bolt.commands import Refused
+from anabranch.core.bolt.producers import SEQUENCE_SPACE
+from anabranch.core.errors import (
+    AnabranchError,
+    BadFrame,
+    BatchTooLarge,
+    DeadlineExceeded,
+    Overloaded,
+    RecordTooLarge,
+    Retry,
+    SequenceGap,
+    Unavailable,
+)
+from anabranch.core.records.batch import verify
+from anabranch.core.records.checksum import crc32c
+from anabranch.core.records.record import Record, encode
+from anabranch.core.types import MS, LogId, Milliseconds
+from anabranch.core.wire.messages import Append, Appended, ServerMessage
+
+RECORD_FRAMING_BYTES = 32
+"""More than a record's lengths and deltas take, its headers apart; a header's own take less than
+12."""
+
+_HEADER_FRAMING_BYTES = 12
+_PRODUCER_BITS = 63
+_EPOCH_MAX = (1 << 15) - 1
+_PRODUCER = struct.Struct(">qhi")
+_PRODUCER_AT = 43
+_CRC = struct.Struct(">I")
+_CRC_AT = 17
+_SUMMED_FROM = 21
+_OPEN_PART = 8
+"""A batch that can't be sent stays open to new records for this part of its time."""
+
+
+def stamp(batch: bytes, producer: int, epoch: int, sequence: int) -> bytes:
+    """The same records with another place in a producer's order: only that and the checksum
+    change.
+    """
+    stamped = bytearray(batch)
+    _PRODUCER.pack_into(stamped, _PRODUCER_AT, producer, epoch, sequence)
+    _CRC.pack_into(stamped, _CRC_AT, crc32c(memoryview(stamped)[_SUMMED_FROM:]))
+    return bytes(stamped)
+
+
+class Pledge:
+    """The records of one batch, and what became of them: settled once it has an outcome."""
+
+    __slots__ = (
+        "_producer",
+        "alarm",
+        "batch",
+        "count",
+        "doubts",
+        "outcome",
+        "records",
+        "refusal",
+        "request",
+        "sequence",
+        "size",
+        "timeout_ms",
+        "waiters",
+    )
+
+    def __init__(self, producer: "Producer", timeout_ms: Milliseconds) -> None:
+        self._producer = producer
+        self.timeout_ms = timeout_ms
+        self.alarm: Alarm | None = None
+        self.records: list[Record] = []
+        self.count = self.size = 0
+        self.batch = b""
+        """What is sent; empty until it is."""
+        self.sequence = -1
+        self.request = 0
+        """Number of the request that is unanswered, if one is."""
+        self.doubts = 0
+        """How many times it was sent without learning what became of that try."""
+        self.refusal: AnabranchError | None = None
+        self.outcome: Appended | AnabranchError | None = None
+        self.waiters: list[object] = []
+        """The driver's own."""
+
+    @property
+    def in_doubt(self) -> bool:
+        """Settled with an error, and may have been appended all the same."""
+        return self.doubts > 0 and not isinstance(self.outcome, Appended)
+
+    def heard(self, message: ServerMessage | AnabranchError) -> None:
+        self._producer.answered(self, message)
+
+
+class Producer:
+    """One log's appends by one client, in order."""
+
+    def __init__(self, line: Line, log: LogId, name: str) -> None:
+        self.log = log
+        self.name = name
+        self._line = line
+        self._key = line.key()
+        self._queue: deque[Pledge] = deque()
+        """Not sent yet; the last may still be open."""
+        self._open: Pledge | None = None
+        self._fresh: list[Pledge] = []
+        """Without a deadline yet."""
+        self._window: deque[Pledge] = deque()
+        """Sent and not done with, in order of their sequences."""
+        self._unanswered = 0
+        self._halted = False
+        """Since a refusal: nothing is sent until all is answered and a pause is over."""
+        self._severed = False
+        """A batch before those in the window will never be appended under this producer's name."""
+        self._alarm: Alarm | None = None
+        self._tries = 0
+        self._restless = False
+        self._id, self._epoch = line.randbits(_PRODUCER_BITS), 0
+        self._next = 0
+
+    @property
+    def idle(self) -> bool:
+        return not self._queue and not self._window
+
+    def add(self, record: Record, timeout_ms: Milliseconds) -> Pledge:
+        """Take one more record: it is the last of the pledge that is returned."""
+        line = self._line
+        size = record.size
+        if size > line.record_bytes_max:
+            raise RecordTooLarge(size, line.record_bytes_max)
+        size += RECORD_FRAMING_BYTES + _HEADER_FRAMING_BYTES * len(record.headers)
+        self._make_sure_of_room(size)
+        pledge = self._open
+        if (
+            pledge is None
+            or pledge.size + size > line.batch_bytes
+            or pledge.timeout_ms != timeout_ms
+            or pledge.count == line.batch_records_max
+        ):
+            pledge = self._open = self._enqueue(timeout_ms)
+        pledge.records.append(record)
+        pledge.count += 1
+        pledge.size += size
+        line.pending_bytes += size
+        return pledge
+
+    def add_batch(self, batch: bytes, timeout_ms: Milliseconds) -> Pledge:
+        """Take a whole batch, its records as they are; only the producer's name in it is
+        changed.
+        """
+        line = self._line
+        if len(batch) > line.batch_bytes_max:
+            raise BatchTooLarge(len(batch), line.batch_bytes_max)
+        header = verify(batch, "to be appended")
+        if header.count > line.batch_records_max:
+            raise BatchTooLarge(header.count, line.batch_records_max)
+        self._make_sure_of_room(len(batch))
+        pledge = self._enqueue(timeout_ms)
+        self._open = None
+        pledge.batch = batch
+        pledge.count, pledge.size = header.count, len(batch)
+        line.pending_bytes += pledge.size
+        return pledge
+
+    def pump(self) -> None:
+        """Send what there is room for; at the end of each step of the session."""
+        self._restless = False
+        line = self._line
+        for pledge in self._fresh:
+            open_ms = pledge.timeout_ms // _OPEN_PART
+            pledge.alarm = line.alarms.after(open_ms, partial(self._seal, pledge))
+        self._fresh.clear()
+        if line.up and not self._halted:
+            while self._queue and len(self._window) < line.settings.batches_in_flight_max:
+                self._launch(self._queue.popleft())
+        if self.idle:
+            line.parts.pop(self._key, None)
+            if self._halted or self._severed:
+                self._abandon()
+
+    def answered(self, pledge: Pledge, message: ServerMessage | AnabranchError) -> None:
+        self._line.unheard(pledge.request)
+        pledge.request = 0
+        self._unanswered -= 1
+        if isinstance(message, Appended):
+            self._window.remove(pledge)
+            self._settle(pledge, message)
+            self._tries = 0
+        else:
+            self._refused(pledge, message)
+        if self._halted and not self._unanswered:
+            self._tries += 1
+            pause = self._line.pause(self._tries)
+            self._alarm = self._line.alarms.after(pause, self._resume)
+        self._stir()
+
+    def ready(self) -> None:
+        self._restart()
+
+    def lost(self) -> None:
+        self._halted = True
+        self._unanswered = 0
+        self._hush()
+        for pledge in self._window:
+            pledge.request = 0
+
+    def close(self, error: AnabranchError) -> None:
+        for pledge in (*self._window, *self._queue):
+            self._settle(pledge, error)
+        self._queue.clear()
+        self._fresh.clear()
+        self._open = None
+        self._abandon()
+
+    def _seal(self, pledge: Pledge) -> None:
+        """No record joins it from now on, so that each has most of the time it was given."""
+        if pledge is self._open:
+            self._open = None
+        rest_ms = pledge.timeout_ms - pledge.timeout_ms // _OPEN_PART
+        pledge.alarm = self._line.alarms.after(rest_ms, partial(self._expire, pledge))
+
+    def _expire(self, pledge: Pledge) -> None:
+        """Its caller waits no longer."""
+        if pledge.sequence < 0:
+            self._queue.remove(pledge)
+            reason = "earlier appends are not acknowledged yet"
+            error = Unavailable(self.name, reason if self._line.up else self._line.trouble)
+            self._settle(pledge, error)
+        else:
+            self._settle(pledge, self._unknown(pledge))
+            if all(each.outcome for each in self._window):
+                self._abandon()
+        self._stir()
+
+    def _make_sure_of_room(self, size: int) -> None:
+        line = self._line
+        limit = line.settings.pending_bytes_max
+        if line.pending_bytes and line.pending_bytes + size > limit:
+            line.wants_room = True
+            raise Overloaded("appends that are not acknowledged", limit, "pending_bytes_max")
+
+    def _enqueue(self, timeout_ms: Milliseconds) -> Pledge:
+        pledge = Pledge(self, timeout_ms)
+        self._queue.append(pledge)
+        self._fresh.append(pledge)
+        self._stir()
+        return pledge
+
+    def _stir(self) -> None:
+        if not self._restless:
+            self._restless = True
+            self._line.restless.append(self)
+            self._line.parts[self._key] = self
+
+    def _launch(self, pledge: Pledge) -> None:
+        if pledge is self._open:
+            self._open = None
+        pledge.sequence = self._next
+        self._next = (self._next + pledge.count) % SEQUENCE_SPACE
+        if pledge.batch:
+            pledge.batch = stamp(pledge.batch, self._id, self._epoch, pledge.sequence)
+        else:
+            pledge.batch = encode(
+                pledge.records,
+                self._line.settings.codec,
+                producer_id=self._id,
+                producer_epoch=self._epoch,
+                base_sequence=pledge.sequence,
+                now=self._line.now // MS,
+            )
+            pledge.records = []
+        self._window.append(pledge)
+        self._send(pledge)
+
+    def _send(self, pledge: Pledge) -> None:
+        pledge.doubts += 1
+        pledge.request = self._line.ask(pledge, Append(self.log, pledge.batch))
+        self._unanswered += 1
+
+    def _refused(self, pledge: Pledge, message: ServerMessage | AnabranchError) -> None:
+        self._halted = True
+        if isinstance(message, Refused):
+            error = message.error()
+            pledge.doubts -= isinstance(error, NOTHING_DONE)
+        else:
+            error = BadFrame(f"an append was answered with {type(message).__name__}")
+        pledge.refusal = error
+        if isinstance(error, SequenceGap):
+            forgotten = error.facts.get("expected") == 0 != pledge.sequence
+            if forgotten and pledge is self._window[0]:
+                self._severed = True
+        elif not isinstance(error, Retry):
+            self._window.remove(pledge)
+            self._severed = True
+            self._settle(pledge, error)
+
+    def _resume(self) -> None:
+        """The pause after a refusal is over."""
+        if self._line.up or not self._window:
+            self._restart()
+
+    def _hush(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+
+    def _restart(self) -> None:
+        """Send everything in the window again, in order."""
+        self._halted = False
+        if any(each.outcome and not each.doubts for each in self._window):
+            self._severed = True
+        if self._severed:
+            self._renumber()
+        for pledge in self._window:
+            self._send(pledge)
+        self._stir()
+
+    def _renumber(self) -> None:
+        """Those behind a batch that was never appended can't have been appended either, and start
+        anew.
+
+        Except where one may have been, with the whole history before it, and then been forgotten:
+        under another name it could be appended twice, so its outcome stays unknown.
+        """
+        held = [each for each in self._window if not each.outcome]
+        self._window.clear()
+        self._begin_anew()
+        for pledge in held:
+            if pledge.doubts:
+                self._settle(pledge, self._unknown(pledge))
+                continue
+            pledge.sequence = self._next
+            self._next = (self._next + pledge.count) % SEQUENCE_SPACE
+            pledge.batch = stamp(pledge.batch, self._id, self._epoch, pledge.sequence)
+            self._window.append(pledge)
+
+    def _abandon(self) -> None:
+        """Nobody waits for anything in the window: what comes next needn't either."""
+        for pledge in self._window:
+            self._line.unheard(pledge.request)
+        self._window.clear()
+        self._unanswered = 0
+        self._halted = False
+        self._hush()
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        """Count from 0 in the next epoch: once the log has heard of it, it takes no older batch."""
+        self._epoch += 1
+        if self._epoch > _EPOCH_MAX:
+            self._id, self._epoch = self._line.randbits(_PRODUCER_BITS), 0
+        self._next = 0
+        self._severed = False
+
+    def _unknown(self, pledge: Pledge) -> AnabranchError:
+        if not pledge.doubts and pledge.refusal:
+            return pledge.refusal
+        return DeadlineExceeded(f"append to {self.name}", pledge.timeout_ms)
+
+    def _settle(self, pledge: Pledge, outcome: Appended | AnabranchError) -> None:
+        if pledge.outcome is not None:
+            return
+        pledge.outcome = outcome
+        line = self._line
+        if pledge.alarm is not None:
+            pledge.alarm.cancel()
+        line.released(pledge.size)
+        line.effects.append(Settled(pledge))

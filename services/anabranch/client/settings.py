@@ -1,0 +1,81 @@
+"""What a client may be told: where the service is, how long to try, how much to hold."""
+
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import msgspec
+
+from anabranch.core.errors import BadRequest
+from anabranch.core.limits import KIB, MIB
+from anabranch.core.records.codecs import Codec
+
+SCHEME = "anabranch"
+PORT = 7420
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """Every interval and bound of a client, named, with its unit last."""
+
+    client: str = "anabranch-python"
+    """What this program calls itself: the server's metrics and a fork's `by` show it."""
+
+    token: str | None = None
+    """The server's token, if it wants one."""
+
+    codec: Codec = Codec.NONE
+    """How batches are compressed on their way to the log and in it."""
+
+    timeout_ms: int = 30_000
+    """How long a call is tried before DeadlineExceeded, where the call doesn't say."""
+
+    batch_bytes: int = 256 * KIB
+    """A batch of appends is closed at this size, or sooner when there is room to send it."""
+
+    batches_in_flight_max: int = 8
+    """Unacknowledged batches of one log; a log remembers 16 of each producer."""
+
+    pending_bytes_max: int = 16 * MIB
+    """Appends held that aren't acknowledged yet; past it an append waits or is refused."""
+
+    read_bytes: int = MIB
+    """What one page of a read asks for; two are on their way while a read goes on."""
+
+    subscription_bytes: int = MIB
+    """What a subscription holds that the application hasn't taken yet."""
+
+    backoff_ms: int = 20
+    """The pause before the second try; it doubles with each further one."""
+
+    backoff_ms_max: int = 2_000
+    """The longest pause between two tries."""
+
+    silence_ms: int = 10_000
+    """A server that owes answers and is silent so long is asked for a sign of life; after twice
+    that the connection is given up."""
+
+
+class Endpoint(NamedTuple):
+    """Where a service listens."""
+
+    host: str
+    port: int
+    token: str | None = None
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{SCHEME}://{host}:{self.port}"
+
+
+def endpoint(url: str) -> Endpoint:
+    """`anabranch://[token@]host[:port]`; the scheme may be left out."""
+    full = url if "://" in url else f"{SCHEME}://{url}"
+    try:
+        parts = urlsplit(full)
+        port = parts.port
+    except ValueError as error:
+        raise BadRequest(f"the address {url!r}", str(error)) from None
+    if parts.scheme != SCHEME:
+        raise BadRequest(f"the address {url!r}", f"its scheme must be {SCHEME}")
+    if not parts.hostname or parts.path.strip("/") or parts.query or parts.fragment:
+        raise BadRequest(f"the address {url!r}", f"it must read {SCHEME}://host:port")
+    return Endpoint(parts.hostname, PORT if port is None else port, parts.username)
