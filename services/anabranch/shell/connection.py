@@ -1,0 +1,285 @@
+"""One client's connection: frames in, frames out, and never more in memory than was agreed.
+
+No task per request: what a turn answers is written at its end, at once. Bounds keep it small. Past
+`connection_bytes_max` of unanswered requests the socket isn't read. Past `ANSWERS` times that of
+answers to come, reads and listings wait their turn; past as much of windows, new subscriptions get
+the smallest. A client that leaves twice as much unfetched is left.
+"""
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING
+
+from anabranch.core.bolt.commands import Refused
+from anabranch.core.errors import (
+    AnabranchError,
+    BadFrame,
+    BadRequest,
+    Overloaded,
+    Unauthorized,
+    Unavailable,
+    VersionMismatch,
+)
+from anabranch.core.limits import KIB
+from anabranch.core.machine import Buffer
+from anabranch.core.wire.frames import CONNECTION, client_messages, encode_reply
+from anabranch.core.wire.messages import (
+    PROTOCOL_VERSION,
+    Append,
+    Cancel,
+    ClientMessage,
+    Compare,
+    Confirmed,
+    Credit,
+    Delivered,
+    Failed,
+    Hello,
+    ListLogs,
+    Read,
+    ReadCursors,
+    Redeem,
+    ServerMessage,
+    Subscribe,
+)
+
+if TYPE_CHECKING:
+    from anabranch.shell.driver import Seat
+    from anabranch.shell.server import FrameServer
+
+HANDSHAKE_S = 10.0
+"""A connection that hasn't said hello by then is closed."""
+ANSWERS = 4
+"""Bytes of answers a connection may have coming, in units of `connection_bytes_max`."""
+
+_WRITE_BYTES_HIGH = 256 * KIB
+"""Past so much unsent the socket isn't read either."""
+_JOINED_BYTES_MAX = 64 * KIB
+"""Replies of a turn are joined up to this; past it copying costs more than it saves."""
+_REQUEST_BYTES = 64
+"""What a request is counted as, beside its batch."""
+_LISTING_BYTES = 256 * KIB
+"""What the answer to a listing is counted as."""
+_WINDOW_BYTES_MIN = 16 * KIB
+"""What a subscription may have coming, however many there are."""
+
+_PUSHED = (Delivered, Confirmed, Failed)
+"""Replies after which more will come."""
+_Question = Read | Subscribe | Redeem | ListLogs | Compare | ReadCursors
+"""Changes nothing, may take long and may be answered at length."""
+
+
+class Connection(asyncio.Protocol):
+    def __init__(self, server: "FrameServer") -> None:
+        self._server = server
+        self._limits = server.limits
+        self._answer_bytes_max = ANSWERS * server.limits.connection_bytes_max
+        self._reader = client_messages(server.limits.frame_bytes_max)
+        self._transport: asyncio.Transport
+        self._handshake: asyncio.TimerHandle
+        self._seat: Seat | None = None
+        self._open: dict[int, int] = {}
+        self._open_bytes = 0
+        self._questions: dict[int, int] = {}
+        self._answer_bytes = 0
+        self._windows: dict[int, int] = {}
+        self._window_bytes = 0
+        self._held: deque[tuple[int, _Question]] = deque()
+        self._out: list[Buffer] = []
+        self._writable = True
+        self._reads = True
+        self._finishing = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        transport.set_write_buffer_limits(_WRITE_BYTES_HIGH)
+        self._handshake = asyncio.get_running_loop().call_later(HANDSHAKE_S, self._leave_silent)
+        if not self._server.enter(self):
+            limit = self._limits.connections_max
+            self._dismiss(CONNECTION, Overloaded("connections", limit, "connections_max"))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._handshake.cancel()
+        if self._seat is not None:
+            self._seat.leave(list(self._open))
+        self._held.clear()
+        self._server.leave(self)
+
+    def data_received(self, data: bytes) -> None:
+        self._server.counters.bytes_in += len(data)
+        for request, message in self._reader.feed(data):
+            self._take(request, message)
+        if self._reader.broken is not None:
+            self._dismiss(CONNECTION, self._reader.broken)
+        self._throttle()
+
+    def pause_writing(self) -> None:
+        self._writable = False
+        self._throttle()
+
+    def resume_writing(self) -> None:
+        self._writable = True
+        self._throttle()
+
+    def answer(self, request: int, message: ServerMessage) -> None:
+        """A reply from the machine; one that nobody waits for any more is dropped."""
+        if isinstance(message, _PUSHED):
+            if request not in self._open:
+                return
+        elif not self._close(request):
+            return
+        self._out += self._encoded(request, message)
+
+    def flush(self) -> None:
+        """Write what the turn has answered, and take up what that makes room for."""
+        out, self._out = self._out, []
+        if out and not self._transport.is_closing():
+            size = sum(map(len, out))
+            self._server.counters.bytes_out += size
+            if size <= _JOINED_BYTES_MAX:
+                self._transport.write(b"".join(out))
+            else:
+                self._transport.writelines(out)
+        if self._transport.get_write_buffer_size() > 2 * self._answer_bytes_max:
+            self._server.counters.left_unread += 1
+            self._transport.abort()
+        while self._held and self._answer_bytes < self._answer_bytes_max:
+            self._ask(*self._held.popleft())
+        self._throttle()
+        if self._finishing:
+            self.finish()
+
+    def finish(self) -> None:
+        """The server stops: close once nothing that could have changed a log is unanswered."""
+        self._finishing = True
+        if len(self._open) <= len(self._questions):
+            self._transport.close()
+
+    def abort(self) -> None:
+        self._transport.abort()
+
+    def _take(self, request: int, message: ClientMessage | BadFrame) -> None:
+        match message:
+            case _ if self._transport.is_closing():
+                return
+            case BadFrame():
+                self._refuse(request, message)
+            case _ if self._seat is None:
+                self._greet(request, message)
+            case Append(_, batch):
+                self._open_request(request, message, _REQUEST_BYTES + len(batch))
+            case Hello():
+                self._refuse(request, BadRequest("hello", "it is said once, at the beginning"))
+            case Credit(other) | Cancel(other):
+                if other in self._open:
+                    self._seat.ask(request, message)
+                if isinstance(message, Cancel):
+                    self._close(other)
+            case _:
+                self._open_request(request, message, _REQUEST_BYTES)
+
+    def _greet(self, request: int, message: ClientMessage) -> None:
+        match message:
+            case Hello(version) if version != PROTOCOL_VERSION:
+                self._dismiss(request, VersionMismatch(version, PROTOCOL_VERSION))
+            case Hello(_, _, token) if self._server.admits(token):
+                self._handshake.cancel()
+                self._seat = self._server.seat(self)
+                self._say(request, self._server.welcome)
+            case Hello():
+                self._dismiss(request, Unauthorized())
+            case _:
+                self._dismiss(request, BadFrame("the first one must say hello"))
+
+    def _open_request(self, request: int, message: ClientMessage, size: int) -> None:
+        if request in self._open:
+            self._refuse(request, BadRequest(f"request {request}", "its number is still in use"))
+            return
+        if self._finishing:
+            self._refuse(request, Unavailable("this server", "it is stopping"))
+            return
+        self._open[request] = size
+        self._open_bytes += size
+        if isinstance(message, _Question):
+            self._questions[request] = 0
+            if self._held or self._answer_bytes >= self._answer_bytes_max:
+                self._held.append((request, message))
+            else:
+                self._ask(request, message)
+        else:
+            assert self._seat is not None
+            self._seat.ask(request, message)
+
+    def _ask(self, request: int, message: _Question) -> None:
+        if request not in self._open:
+            return
+        match message:
+            case Subscribe(log, start, speculative, credit_bytes):
+                window = min(
+                    self._limits.subscription_bytes, self._answer_bytes_max - self._window_bytes
+                )
+                window = min(credit_bytes, max(window, _WINDOW_BYTES_MIN))
+                message = Subscribe(log, start, speculative, window)
+                self._windows[request] = window
+                self._window_bytes += window
+            case _:
+                coming = self._coming(message)
+                self._questions[request] = coming
+                self._answer_bytes += coming
+        assert self._seat is not None
+        self._seat.ask(request, message)
+
+    def _coming(self, message: _Question) -> int:
+        match message:
+            case Read(bytes_max=bytes_max):
+                return max(0, min(bytes_max, self._limits.read_bytes_max))
+            case ListLogs() | Compare() | ReadCursors():
+                return _LISTING_BYTES
+            case _:
+                return 0
+
+    def _close(self, request: int) -> bool:
+        """The request is done with; False if it wasn't open."""
+        size = self._open.pop(request, None)
+        if size is None:
+            return False
+        self._open_bytes -= size
+        if self._questions:
+            self._answer_bytes -= self._questions.pop(request, 0)
+            self._window_bytes -= self._windows.pop(request, 0)
+        return True
+
+    def _throttle(self) -> None:
+        if self._transport.is_closing():
+            return
+        bound = self._limits.connection_bytes_max
+        reads = self._writable and self._open_bytes < (bound if self._reads else bound // 2)
+        if reads and not self._reads:
+            self._transport.resume_reading()
+        elif self._reads and not reads:
+            self._transport.pause_reading()
+        self._reads = reads
+
+    def _say(self, request: int, message: ServerMessage) -> None:
+        self._transport.write(b"".join(encode_reply(request, message)))
+
+    def _refuse(self, request: int, error: AnabranchError) -> None:
+        self._server.counters.refused += 1
+        self._say(request, Refused.of(error))
+
+    def _dismiss(self, request: int, error: AnabranchError) -> None:
+        """Say why, and close."""
+        self._refuse(request, error)
+        self._transport.close()
+
+    def _leave_silent(self) -> None:
+        self._server.counters.left_silent += 1
+        self._transport.abort()
+
+    def _encoded(self, request: int, message: ServerMessage) -> list[Buffer]:
+        try:
+            return encode_reply(request, message)
+        except OverflowError:
+            # A client's own number near 2^64, and one more than it, named in a refusal.
+            error = BadRequest("a number in this request", "it is too large for any log")
+            return encode_reply(request, Refused.of(error))

@@ -1,0 +1,244 @@
+"""One event loop that runs machines: it moves messages, keeps time, and decides nothing.
+
+The duties are numbered in core/machine.py. A machine that raises has a bug, and its state can't be
+trusted any more: nothing of that step is performed, no machine takes another step, and `failed`
+tells whoever runs the process to end it. What was durable is found by the next life.
+"""
+
+import asyncio
+import sys
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Protocol
+
+from anabranch.core.machine import (
+    CancelTimer,
+    Effects,
+    Event,
+    Gone,
+    Machine,
+    Received,
+    Reply,
+    Request,
+    Send,
+    SetTimer,
+    TimerFired,
+)
+from anabranch.core.types import MS, Nanoseconds
+from anabranch.core.wire.messages import Cancel, ClientMessage, Credit, ServerMessage
+from anabranch.ports import Journal, ObjectStore
+from anabranch.shell.log import Log
+from anabranch.shell.storing import Storing
+from anabranch.shell.timers import Timers
+
+_REQUEST_BITS = 32
+_REQUEST_MASK = (1 << _REQUEST_BITS) - 1
+_SHOWN_CHARS_MAX = 2_000
+"""Of the event that a failing machine was given."""
+
+
+class Caller(Protocol):
+    """Who asks a machine and is answered: a connection, or a part of this process."""
+
+    def answer(self, request: int, message: ServerMessage) -> None:
+        """Take one reply; called in the midst of a turn, so it only notes it."""
+        ...
+
+    def flush(self) -> None:
+        """The turn is over: pass on what was noted."""
+        ...
+
+
+class Seat:
+    """A caller's place at one machine. Its number and a request's make the token."""
+
+    __slots__ = ("_base", "_host", "_node")
+
+    def __init__(self, host: "Host", node: str, number: int) -> None:
+        self._host = host
+        self._node = node
+        self._base = number << _REQUEST_BITS
+
+    def ask(self, request: int, message: ClientMessage) -> None:
+        """A message that names another request of the same caller gets that one's token instead."""
+        if isinstance(message, Credit):
+            message = Credit(self._base | message.subscription, message.bytes)
+        elif isinstance(message, Cancel):
+            message = Cancel(self._base | message.request)
+        self._host.post(self._node, Request(self._base | request, message))
+
+    def forget(self, requests: Sequence[int]) -> None:
+        """Nobody waits for these answers any more."""
+        if requests:
+            self._host.post(self._node, Gone([self._base | request for request in requests]))
+
+    def leave(self, requests: Sequence[int]) -> None:
+        """The caller has gone, with these requests unanswered."""
+        self.forget(requests)
+        self._host.vacate(self._base >> _REQUEST_BITS)
+
+
+@dataclass(slots=True)
+class HostCounters:
+    turns: int = 0
+    events: int = 0
+    timers: int = 0
+
+
+class Host:
+    """Runs machines by the names of their nodes, and is the network between them."""
+
+    def __init__(
+        self,
+        cluster: str,
+        journal: Journal,
+        store: ObjectStore,
+        *,
+        now: Callable[[], Nanoseconds],
+        log: Log,
+    ) -> None:
+        self._now = now
+        self._log = log
+        self._loop = asyncio.get_running_loop()
+        self._machines: dict[str, Machine] = {}
+        self._events: deque[tuple[str, Machine, Event]] = deque()
+        self._taken: tuple[str, Machine, Event] | None = None
+        self._turn_comes = False
+        self._timers = Timers()
+        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_at: Nanoseconds = 0
+        self._callers: dict[int, Caller] = {}
+        self._seats = 0
+        self._answered: dict[Caller, None] = {}
+        self.counters = HostCounters()
+        self.storing = Storing(cluster, journal, store, log, post=self.post, fail=self._stop)
+        self.failed: asyncio.Future[str] = self._loop.create_future()
+        """Done when no machine takes another step; says why."""
+
+    def start(self, machines: dict[str, Machine]) -> None:
+        """Begin their lives, in this order."""
+        self._machines = dict(machines)
+        now = self._now()
+        for node, machine in machines.items():
+            self._perform(node, machine.start(now))
+        self._call_turn()
+
+    def seat(self, node: str, caller: Caller) -> Seat:
+        assert node in self._machines
+        self._seats += 1
+        self._callers[self._seats] = caller
+        return Seat(self, node, self._seats)
+
+    def vacate(self, number: int) -> None:
+        self._callers.pop(number, None)
+
+    def post(self, node: str, event: Event) -> None:
+        """Queue an event; it is taken in the turn that follows what the loop does now."""
+        self._events.append((node, self._machines[node], event))
+        if not self._turn_comes:
+            self._call_turn()
+
+    async def stop(self) -> None:
+        """Take no more steps, and wait until nothing more is written."""
+        self._stop("stopped")
+        await self.storing.stop()
+
+    def _stop(self, why: str) -> None:
+        if not self.failed.done():
+            self.failed.set_result(why)
+        if self._alarm is not None:
+            self._alarm.cancel()
+
+    def _call_turn(self) -> None:
+        self._turn_comes = True
+        self._loop.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        """What has come in since the last one, and all that follows from it, is done at once."""
+        if self.failed.done():
+            return
+        self.counters.turns += 1
+        whole = False
+        try:
+            self._settle(self._now())
+            self._turn_comes = False
+            for caller in self._answered:
+                caller.flush()
+            self._answered.clear()
+            self._set_alarm()
+            whole = True
+        finally:
+            if not whole:
+                self._fail()
+
+    def _settle(self, now: Nanoseconds) -> None:
+        """Events until there are none, then one timer, and so on.
+
+        So a timer set for `now` fires at the end of the turn and has seen all of it, which is what
+        batching relies on.
+        """
+        events, counters = self._events, self.counters
+        while True:
+            while events:
+                self._taken = taken = events.popleft()
+                node, machine, event = taken
+                counters.events += 1
+                effects = machine.step(now, event)
+                if effects:
+                    self._perform(node, effects)
+            self._taken = None
+            due = self._timers.due(now)
+            if due is None:
+                return
+            counters.timers += 1
+            node, key = due
+            events.append((node, self._machines[node], TimerFired(key)))
+
+    def _perform(self, node: str, effects: Effects) -> None:
+        """In the order given. The commonest come first."""
+        for effect in effects:
+            match effect:
+                case Reply(token, message):
+                    caller = self._callers.get(token >> _REQUEST_BITS)
+                    if caller is not None:
+                        caller.answer(token & _REQUEST_MASK, message)
+                        self._answered[caller] = None
+                case Send(to, message):
+                    machine = self._machines.get(to)
+                    if machine is not None:
+                        self._events.append((to, machine, Received(node, message)))
+                case SetTimer(key, at):
+                    self._timers.set((node, key), at)
+                case CancelTimer(key):
+                    self._timers.cancel((node, key))
+                case _:
+                    self.storing.perform(node, effect)
+
+    def _fail(self) -> None:
+        """Called while the exception is on its way to the loop, which reports it with its trace."""
+        error = sys.exc_info()[1]
+        node, event = (self._taken[0], self._taken[2]) if self._taken else ("shell", None)
+        shown = repr(event)[:_SHOWN_CHARS_MAX]
+        self._log.error(
+            "a machine failed: the process stops", node=node, error=repr(error), on=shown
+        )
+        self._stop(f"{node} failed: {error!r}")
+
+    def _set_alarm(self) -> None:
+        at = self._timers.next()
+        if at is None or (self._alarm is not None and self._alarm_at <= at):
+            return
+        if self._alarm is not None:
+            self._alarm.cancel()
+        # The loop counts in ms: an alarm that rings too early would only have to be set again.
+        wait_ms = ceil(max(0, at - self._now()) / MS)
+        self._alarm_at = at
+        self._alarm = self._loop.call_later(wait_ms / 1_000, self._ring)
+
+    def _ring(self) -> None:
+        self._alarm = None
+        if not self._turn_comes:
+            self._turn_comes = True
+            self._turn()

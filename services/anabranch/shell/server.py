@@ -1,0 +1,114 @@
+"""The frame server: listens, and knows every connection from its first byte to its last."""
+
+import asyncio
+import hmac
+from dataclasses import dataclass
+
+from anabranch.core.limits import Limits
+from anabranch.core.wire.messages import PROTOCOL_VERSION, Welcome
+from anabranch.shell.connection import Connection
+from anabranch.shell.driver import Host, Seat
+
+DRAIN_S = 5.0
+"""How long a stopping server waits for what it has begun."""
+_BACKLOG = 1_024
+
+
+@dataclass(slots=True)
+class ServerCounters:
+    """Since the process began."""
+
+    accepted: int = 0
+    turned_away: int = 0
+    refused: int = 0
+    left_silent: int = 0
+    left_unread: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+
+
+@dataclass(slots=True)
+class ServerGauges:
+    connections: int = 0
+
+
+class FrameServer:
+    """Serves one machine of a host to clients that know the token, if there is one."""
+
+    def __init__(
+        self,
+        host: Host,
+        node: str,
+        limits: Limits,
+        *,
+        cluster: str,
+        version: str,
+        token: str | None = None,
+    ) -> None:
+        self._host = host
+        self._node = node
+        self._token = token
+        self._connections: dict[Connection, None] = {}
+        self._listener: asyncio.Server | None = None
+        self._empty = asyncio.Event()
+        self._empty.set()
+        self.limits = limits
+        self.counters = ServerCounters()
+        self.gauges = ServerGauges()
+        self.welcome = Welcome(
+            PROTOCOL_VERSION,
+            cluster,
+            version,
+            limits.record_bytes_max,
+            limits.batch_bytes_max,
+            limits.batch_records_max,
+        )
+
+    async def start(self, address: str, port: int) -> int:
+        """Listen; says on which port, which matters if 0 was asked for."""
+        loop = asyncio.get_running_loop()
+        self._listener = await loop.create_server(
+            lambda: Connection(self), address, port, backlog=_BACKLOG
+        )
+        return self._listener.sockets[0].getsockname()[1]
+
+    async def stop(self) -> None:
+        """Accept no more, answer what has begun, then close."""
+        assert self._listener is not None
+        self._listener.close()
+        for connection in list(self._connections):
+            connection.finish()
+        # Machines that have stopped answer nothing more.
+        patience_s = 0 if self._host.failed.done() else DRAIN_S
+        try:
+            await asyncio.wait_for(self._empty.wait(), patience_s)
+        except TimeoutError:
+            for connection in list(self._connections):
+                connection.abort()
+            await self._empty.wait()
+
+    def enter(self, connection: Connection) -> bool:
+        """False if there is no room; the connection is known until it leaves all the same."""
+        self._connections[connection] = None
+        self.gauges.connections += 1
+        self._empty.clear()
+        if len(self._connections) <= self.limits.connections_max:
+            self.counters.accepted += 1
+            return True
+        self.counters.turned_away += 1
+        return False
+
+    def leave(self, connection: Connection) -> None:
+        del self._connections[connection]
+        self.gauges.connections -= 1
+        if not self._connections:
+            self._empty.set()
+
+    def admits(self, token: str | None) -> bool:
+        """In constant time: how long it takes tells nothing of how much was right."""
+        if self._token is None:
+            return True
+        return hmac.compare_digest((token or "").encode(), self._token.encode())
+
+    def seat(self, connection: Connection) -> Seat:
+        return self._host.seat(self._node, connection)

@@ -1,0 +1,221 @@
+"""What machines want stored: the journal in one thread, snapshots in another, objects as tasks.
+
+Every effect is answered by one event (duty 2 of a driver). Only an error of the house's own
+hierarchy is an answer; any other is a bug in a store, and stops the process like one in a machine.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from anabranch.core.errors import AnabranchError, BadName
+from anabranch.core.machine import (
+    DeleteObjects,
+    Event,
+    GetFailed,
+    GetObject,
+    ListObjects,
+    ObjectPut,
+    ObjectRead,
+    ObjectsDeleted,
+    ObjectsListed,
+    Persist,
+    Persisted,
+    PersistFailed,
+    PutFailed,
+    PutObject,
+    SaveSnapshot,
+    SnapshotSaved,
+)
+from anabranch.core.records.objects import ObjectName
+from anabranch.core.types import ObjectId
+from anabranch.ports import Journal, ObjectStore, StoredObject
+from anabranch.shell.log import Log
+
+RETRY_S = 5.0
+"""Between attempts at what has no failure to report to a machine: a snapshot, a deletion."""
+
+Work = Future[Any] | asyncio.Future[Any]
+Stored = Persist | SaveSnapshot | PutObject | GetObject | DeleteObjects | ListObjects
+Post = Callable[[str, Event], None]
+
+
+@dataclass(slots=True)
+class StoringCounters:
+    groups: int = 0
+    entries: int = 0
+    snapshots: int = 0
+    puts: int = 0
+    gets: int = 0
+    deletions: int = 0
+    errors: int = 0
+
+
+class Storing:
+    """One journal and one object store, on behalf of the machines of a host."""
+
+    def __init__(
+        self,
+        cluster: str,
+        journal: Journal,
+        store: ObjectStore,
+        log: Log,
+        *,
+        post: Post,
+        fail: Callable[[str], None],
+    ) -> None:
+        self._cluster = cluster
+        self._journal = journal
+        self._store = store
+        self._log = log
+        self._post = post
+        self._fail = fail
+        self._loop = asyncio.get_running_loop()
+        self._journal_thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
+        self._snapshot_thread = ThreadPoolExecutor(1, thread_name_prefix="snapshot")
+        self._persisting = False
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._stopped = False
+        self.counters = StoringCounters()
+
+    def perform(self, node: str, effect: Stored) -> None:
+        match effect:
+            case Persist():
+                self._persist(node, effect)
+            case PutObject():
+                self._put(node, effect)
+            case GetObject():
+                self._get(node, effect)
+            case SaveSnapshot():
+                self._save(node, effect)
+            case DeleteObjects():
+                self._delete(node, effect)
+            case ListObjects():
+                self._list(node)
+
+    async def stop(self) -> None:
+        """Answer nothing more, and wait until nothing more is written."""
+        self._stopped = True
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.to_thread(self._journal_thread.shutdown)
+        await asyncio.to_thread(self._snapshot_thread.shutdown)
+
+    def _persist(self, node: str, group: Persist) -> None:
+        assert not self._persisting, "one group in flight at most"
+        self._persisting = True
+        self.counters.groups += 1
+        self.counters.entries += len(group.entries)
+        work = self._journal_thread.submit(self._journal.append, group.entries)
+        self._from_thread(work, partial(self._persisted, node))
+
+    def _persisted(self, node: str, work: Work) -> None:
+        self._persisting = False
+        error = self._expected(work)
+        self._post(node, PersistFailed(error) if error else Persisted(work.result()))
+
+    def _save(self, node: str, snapshot: SaveSnapshot) -> None:
+        self.counters.snapshots += 1
+        work = self._snapshot_thread.submit(
+            self._journal.save_snapshot, snapshot.index, snapshot.image
+        )
+
+        def saved(work: Work) -> None:
+            if self._expected(work):
+                self._later(partial(self._save, node, snapshot))
+            else:
+                self._post(node, SnapshotSaved(snapshot.index))
+
+        self._from_thread(work, saved)
+
+    def _put(self, node: str, wanted: PutObject) -> None:
+        self.counters.puts += 1
+
+        def done(work: Work) -> None:
+            name, error = wanted.object, self._expected(work)
+            self._post(node, PutFailed(name, error) if error else ObjectPut(name))
+
+        self._spawn(self._store.put(self._name(wanted.object), wanted.parts), done)
+
+    def _get(self, node: str, wanted: GetObject) -> None:
+        self.counters.gets += 1
+
+        def done(work: Work) -> None:
+            token, error = wanted.token, self._expected(work)
+            self._post(node, GetFailed(token, error) if error else ObjectRead(token, work.result()))
+
+        name = self._name(wanted.object)
+        self._spawn(self._store.get(name, wanted.start, wanted.length), done)
+
+    def _delete(self, node: str, wanted: DeleteObjects) -> None:
+        self.counters.deletions += len(wanted.objects)
+
+        def done(work: Work) -> None:
+            if self._expected(work):
+                self._later(partial(self._delete, node, wanted))
+            else:
+                self._post(node, ObjectsDeleted(wanted.objects))
+
+        self._spawn(self._store.delete([self._name(each) for each in wanted.objects]), done)
+
+    def _list(self, node: str) -> None:
+        prefix = f"{self._cluster}/data/"
+
+        def done(work: Work) -> None:
+            if self._expected(work):
+                self._later(partial(self._list, node))
+            else:
+                self._post(node, ObjectsListed(_ids(work.result())))
+
+        self._spawn(self._store.list(prefix), done)
+
+    def _name(self, packed: ObjectId) -> str:
+        return str(ObjectName.of(self._cluster, packed))
+
+    def _from_thread(self, work: Future[Any], then: Callable[[Work], None]) -> None:
+        work.add_done_callback(
+            lambda work: self._loop.call_soon_threadsafe(self._answer, then, work)
+        )
+
+    def _spawn(self, work: Coroutine[Any, Any, Any], then: Callable[[Work], None]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(partial(self._answer, then))
+
+    def _answer(self, then: Callable[[Work], None], work: Work) -> None:
+        if not self._stopped and not work.cancelled():
+            then(work)
+
+    def _later(self, again: Callable[[], None]) -> None:
+        def unless_stopped() -> None:
+            if not self._stopped:
+                again()
+
+        self._loop.call_later(RETRY_S, unless_stopped)
+
+    def _expected(self, work: Work) -> AnabranchError | None:
+        """The error that is an answer; None for success."""
+        error = work.exception()
+        if error is None:
+            return None
+        if not isinstance(error, AnabranchError):
+            self._fail(f"a store failed: {error!r}")
+            raise error
+        self.counters.errors += 1
+        self._log.warning("storage refused", code=error.code, reason=error.message)
+        return error
+
+
+def _ids(found: Sequence[StoredObject]) -> list[ObjectId]:
+    """Files that somebody else left there are nobody's objects."""
+    ids: list[ObjectId] = []
+    for each in found:
+        with suppress(BadName):
+            ids.append(ObjectName.parse(each.name).id)
+    return ids
