@@ -250,6 +250,55 @@ def test_damage_is_refused_with_file_and_offset_and_nothing_is_changed(tmp_path:
     assert file_journal(tmp_path).recover().last == 4
 
 
+def test_damage_to_the_last_group_is_refused_also_if_the_process_was_killed(tmp_path: Path) -> None:
+    journal = file_journal(tmp_path)
+    journal.recover()
+    journal.append([b"first"])
+    journal.append([b"second"])
+    content = only_segment(tmp_path).read_bytes()
+    second = layout.HEADER_BYTES + layout.GROUP_HEADER_BYTES + 4 + len(b"first")
+    for place in range(second, second + layout.GROUP_HEADER_BYTES + 4 + len(b"second")):
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << place % 8
+        only_segment(tmp_path).write_bytes(damaged)
+        with pytest.raises(JournalCorrupt) as refused:
+            file_journal(tmp_path).recover()
+        assert refused.value.facts["offset"] == second
+
+
+def test_a_snapshot_proves_its_entries_by_its_name_even_if_it_is_unreadable(tmp_path: Path) -> None:
+    """Or else a damaged snapshot and a torn tail together would quietly lose what they held."""
+    written(tmp_path, [b"a"])
+    journal = file_journal(tmp_path)
+    journal.recover()
+    journal.append([b"b"])
+    journal.save_snapshot(1, b"a")
+    journal.save_snapshot(2, b"ab")
+    (tmp_path / layout.snapshot_name(2)).write_bytes(b"")
+    segment = max(tmp_path.glob("*.segment"))
+    segment.write_bytes(segment.read_bytes()[: layout.HEADER_BYTES + 10])
+    with pytest.raises(JournalCorrupt) as refused:
+        file_journal(tmp_path).recover()
+    assert refused.value.facts["path"] == str(segment)
+    assert refused.value.facts["offset"] == layout.HEADER_BYTES
+
+
+def test_a_removed_segment_that_power_loss_brings_back_does_no_harm(tmp_path: Path) -> None:
+    journal = file_journal(tmp_path)
+    journal.recover()
+    for _ in range(12):
+        journal.append([b"x" * 900])
+    oldest = min(tmp_path.glob("*.segment"))
+    content = oldest.read_bytes()
+    journal.save_snapshot(10, b"state at 10")
+    journal.save_snapshot(11, b"state at 11")
+    journal.close()
+    assert not oldest.exists()
+    oldest.write_bytes(content)
+    recovered = file_journal(tmp_path).recover()
+    assert recovered == Recovered(Snapshot(11, b"state at 11"), 12, [b"x" * 900])
+
+
 def test_a_missing_or_exchanged_segment_is_refused_by_name(tmp_path: Path) -> None:
     groups = [[b"%d" % n * 600] for n in range(20)]
     written(tmp_path / "a", *groups)

@@ -151,6 +151,15 @@ def test_a_group_of_an_older_life_is_never_taken_for_one_of_this_segment() -> No
     assert found.torn
 
 
+def test_a_group_that_followed_another_past_is_never_read() -> None:
+    """The same segment written twice, as when power is lost before its name is durable."""
+    content, places = segment(((b"aaaa",), (b"bbbb",)))
+    older, _ = segment(((b"AAAA",), (b"BBBB",)))
+    found = scan(content[: places[1]] + older[places[1] :])
+    assert entries(found) == [b"aaaa"]
+    assert found.torn
+
+
 def test_a_group_missing_in_the_middle_is_refused_though_all_others_are_intact() -> None:
     content, places = segment()
     with pytest.raises(JournalCorrupt) as refused:

@@ -95,6 +95,7 @@ class FileJournal:
         header = journal.snapshot_header(index, content, self._cluster)
         self._write_aside(name, header, content)
         self._disk.rename(name + PART, name)
+        # Before anything is removed, so that there are never fewer than are to be kept.
         self._disk.sync()
         self._snapshots.append(index)
         self._forget()
@@ -154,8 +155,6 @@ class FileJournal:
         return [f"{path} was cut at byte {tail.end}: what followed was never finished"] * tail.torn
 
     def _write_aside(self, name: str, *parts: bytes) -> None:
-        if name + PART in self._disk.names():
-            self._disk.remove(name + PART)
         file = self._disk.create(name + PART)
         try:
             offset = 0
