@@ -1,0 +1,217 @@
+"""The broker: it decides how batches become objects, and how they come back.
+
+It gathers appends into objects and has them committed, reads through a cache, pushes to
+subscribers, and hands everything else on to the metadata (AgileLog, 5.1, 5.2). One that was
+replaced stops at once: its epoch is in the name of every object it could write.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from anabranch.core.bolt.alarms import Alarms
+from anabranch.core.bolt.appending import Appending
+from anabranch.core.bolt.cache import ExtentCache
+from anabranch.core.bolt.commands import (
+    Applied,
+    Epoch,
+    Moved,
+    Outcome,
+    Refused,
+    RegisterBroker,
+    Told,
+)
+from anabranch.core.bolt.controlling import Controlling
+from anabranch.core.bolt.correspondence import Correspondence
+from anabranch.core.bolt.counters import Counters, Gauges
+from anabranch.core.bolt.fetching import Fetching
+from anabranch.core.bolt.outbox import Outbox
+from anabranch.core.bolt.parking import Parking
+from anabranch.core.bolt.reading import Reading
+from anabranch.core.bolt.subscriptions import Subscriptions
+from anabranch.core.bolt.waits import Waits
+from anabranch.core.bolt.watches import Watches
+from anabranch.core.bolt.writing import Writing
+from anabranch.core.errors import BadRequest, BrokerFenced
+from anabranch.core.limits import Limits
+from anabranch.core.machine import (
+    Effects,
+    Event,
+    GetFailed,
+    Gone,
+    ObjectPut,
+    ObjectRead,
+    PutFailed,
+    Received,
+    Request,
+    TimerFired,
+    Token,
+)
+from anabranch.core.types import Nanoseconds
+from anabranch.core.wire import messages
+
+
+class Broker:
+    """A machine. `Cancel.request` and `Credit.subscription` name requests by their tokens.
+
+    `life` tells one life of a broker from the next, so that registering twice gives one epoch;
+    without it the time of its start does.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        cluster: str,
+        limits: Limits,
+        metadata: str = "metadata",
+        life: bytes | None = None,
+    ) -> None:
+        self.name = name
+        self._life = life
+        self._limits = limits
+        self._outbox = outbox = Outbox(metadata)
+        self._alarms = alarms = Alarms(outbox.effects)
+        self._correspondence = asking = Correspondence(limits, outbox, alarms)
+        self._watches = watches = Watches(limits, outbox, alarms)
+        self._cache = cache = ExtentCache(limits.cache_bytes)
+        self._waits = waits = Waits(limits, outbox, alarms, watches)
+        self._fetching = fetching = Fetching(cluster, cache, outbox, alarms)
+        self._writing = Writing(name, cluster, limits, outbox, alarms, asking, cache)
+        self._parking = Parking(limits, alarms, watches)
+        self._appending = Appending(limits, outbox, alarms, self._writing, self._parking)
+        self._reading = Reading(limits, outbox, asking, fetching, waits)
+        self._subscriptions = Subscriptions(limits, outbox, alarms, asking, watches, fetching)
+        self._controlling = Controlling(limits, outbox, asking, waits)
+        self._writing.on_fenced = self._stop
+        self.fenced: BrokerFenced | None = None
+        """Set when another life of this broker has taken over: nothing is served any more."""
+        self._requests = self._request_table()
+        self._events = self._event_table()
+
+    @property
+    def counters(self) -> Counters:
+        return self._outbox.counters
+
+    def gauges(self) -> Gauges:
+        """As of now."""
+        gauges = Gauges()
+        gauges.appends_held = self._appending.held
+        gauges.appends_held_bytes = self._appending.held_bytes
+        gauges.appends_parked = len(self._parking)
+        gauges.waits = len(self._waits)
+        gauges.subscriptions = len(self._subscriptions)
+        gauges.cache_bytes = self._cache.bytes
+        return gauges
+
+    def start(self, now: Nanoseconds) -> Effects:
+        self._alarms.now = now
+        if self._life is None:
+            self._life = f"{self.name} {now}".encode()
+        self._register()
+        return self._decided()
+
+    def step(self, now: Nanoseconds, event: Event) -> Effects:
+        self._alarms.now = now
+        if type(event) is Request:
+            self._request(event)
+        elif self.fenced is None:
+            self._events[type(event)](event)
+        return self._decided()
+
+    def _decided(self) -> Effects:
+        effects = self._outbox.effects
+        decided = tuple(effects)
+        effects.clear()
+        return decided
+
+    def _request(self, event: Request) -> None:
+        if self.fenced is not None:
+            self._outbox.refuse(event.token, self.fenced)
+            return
+        message: object = event.message
+        serve = self._requests.get(type(message))
+        if serve is None:
+            reason = "a broker has no answer to it"
+            self._outbox.refuse(event.token, BadRequest(type(message).__name__, reason))
+            return
+        serve(event.token, message)
+
+    def _received(self, event: Received) -> None:
+        message = event.message
+        if isinstance(message, Moved):
+            self._watches.moved(message)
+        else:
+            assert isinstance(message, Applied | Told), "only the metadata write to a broker"
+            self._correspondence.heard(message)
+
+    def _timer_fired(self, event: TimerFired) -> None:
+        if event.key == Appending.KEY:
+            self._appending.turn_ended()
+        else:
+            assert event.key == Alarms.KEY
+            self._alarms.ring()
+
+    def _gone(self, event: Gone) -> None:
+        for token in event.tokens:
+            self._drop(token)
+
+    def _drop(self, token: Token) -> None:
+        self._waits.drop(token)
+        self._subscriptions.drop(token)
+        self._appending.drop(token)
+
+    def _register(self) -> None:
+        assert self._life is not None
+        command = RegisterBroker(self.name)
+        self._correspondence.propose(self._life, command, self._registered, patient=True)
+
+    def _registered(self, outcome: Outcome) -> None:
+        if isinstance(outcome, Refused):
+            self._alarms.after(self._limits.propose_retry_ms, self._register)
+            return
+        assert isinstance(outcome, Epoch), "a registration is answered with an epoch"
+        self._writing.begin(outcome.epoch)
+
+    def _stop(self, why: Refused) -> None:
+        """Answer everything in hand; from now on nothing is done and everything refused."""
+        fenced = why.error()
+        assert isinstance(fenced, BrokerFenced)
+        self.fenced = fenced
+        self._appending.stop(fenced)
+        for token in (*self._waits.tokens(), *self._subscriptions.tokens()):
+            self._outbox.refuse(token, fenced)
+
+    def _event_table(self) -> dict[type, Callable[[Any], None]]:
+        return {
+            Received: self._received,
+            TimerFired: self._timer_fired,
+            ObjectPut: lambda event: self._writing.landed(event.object),
+            PutFailed: lambda event: self._writing.crashed(event.object, event.error),
+            ObjectRead: self._fetching.arrived,
+            GetFailed: self._fetching.failed,
+            Gone: self._gone,
+        }
+
+    def _request_table(self) -> dict[type, Callable[[Token, Any], None]]:
+        do, ask = self._controlling.do, self._controlling.ask
+        return {
+            messages.Append: self._appending.append,
+            messages.Read: self._reading.read,
+            messages.Subscribe: self._subscriptions.subscribe,
+            messages.Credit: lambda _, message: self._subscriptions.credit(message),
+            messages.Cancel: lambda _, message: self._drop(message.request),
+            messages.Redeem: self._controlling.redeem,
+            messages.CreateLog: do,
+            messages.DeleteLog: do,
+            messages.Fork: do,
+            messages.Promote: do,
+            messages.Squash: do,
+            messages.Trim: do,
+            messages.CommitCursor: do,
+            messages.DeleteCursor: do,
+            messages.ReadCursors: ask,
+            messages.Describe: ask,
+            messages.ListLogs: ask,
+            messages.Compare: ask,
+            messages.PositionAt: ask,
+            messages.Survey: ask,
+        }

@@ -1,0 +1,81 @@
+"""What a broker counts: plain numbers that only grow, for whoever wants to show them."""
+
+
+class Counters:
+    """Since the broker's life began."""
+
+    __slots__ = (
+        "appends",
+        "appends_bytes",
+        "appends_records",
+        "batches_read",
+        "bytes_read",
+        "cache_hits",
+        "cache_misses",
+        "commits",
+        "gets",
+        "gets_bytes",
+        "parked",
+        "put_failures",
+        "puts",
+        "puts_bytes",
+        "questions_repeated",
+        "reads",
+        "reads_waited",
+        "refused",
+        "speculations_failed",
+        "subscriptions",
+    )
+
+    def __init__(self) -> None:
+        self.appends = 0
+        """Acknowledged batches; the next two count the same."""
+        self.appends_bytes = 0
+        self.appends_records = 0
+        self.batches_read = 0
+        """In answers to reads and pushed to subscribers."""
+        self.bytes_read = 0
+        self.cache_hits = 0
+        """Extents that a read found in the cache."""
+        self.cache_misses = 0
+        self.commits = 0
+        self.gets = 0
+        self.gets_bytes = 0
+        self.parked = 0
+        """Appends that had to wait for an undecided promotable fork."""
+        self.put_failures = 0
+        self.puts = 0
+        self.puts_bytes = 0
+        self.questions_repeated = 0
+        """Messages to the metadata sent again for want of an answer."""
+        self.reads = 0
+        self.reads_waited = 0
+        self.refused = 0
+        """Requests answered with an error."""
+        self.speculations_failed = 0
+        """Times that subscribers were told to forget speculative records."""
+        self.subscriptions = 0
+
+
+class Gauges:
+    """What a broker has in hand at one moment."""
+
+    __slots__ = (
+        "appends_held",
+        "appends_held_bytes",
+        "appends_parked",
+        "cache_bytes",
+        "subscriptions",
+        "waits",
+    )
+
+    def __init__(self) -> None:
+        self.appends_held = 0
+        """Not yet answered; the next counts their bytes."""
+        self.appends_held_bytes = 0
+        self.appends_parked = 0
+        """Of them, those that wait for an undecided promotable fork."""
+        self.cache_bytes = 0
+        self.subscriptions = 0
+        self.waits = 0
+        """Reads, receipts and control requests not yet answered."""

@@ -1,0 +1,191 @@
+"""Extents from the cache or from the store: one GET for all who want the same bytes.
+
+A whole extent is fetched though a part of it be asked for: its neighbours are what is read next.
+What comes from the store is verified before anybody sees it.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
+
+from anabranch.core.bolt.alarms import Alarms
+from anabranch.core.bolt.cache import Extent, ExtentCache, ExtentKey, key_of
+from anabranch.core.bolt.commands import Refused, Slice
+from anabranch.core.bolt.outbox import Outbox
+from anabranch.core.errors import AnabranchError, CorruptObject, Damage, Mistake
+from anabranch.core.machine import Buffer, GetFailed, GetObject, ObjectRead, Token
+from anabranch.core.records.batch import split, verify
+from anabranch.core.records.objects import ObjectName
+from anabranch.core.types import ObjectId
+
+GAP_BYTES_MAX = 64 * 1024
+"""Extents of one object so near to each other are fetched together, with what lies between."""
+
+GET_ATTEMPTS_MAX = 4
+BACKOFF_MS = 50
+"""Before the second attempt; doubled before each further one."""
+
+Fetched = Callable[[list[Extent] | Refused], None]
+
+
+class _Want:
+    """One reader's extents, some of them still to come."""
+
+    __slots__ = ("extents", "missing", "slices", "then")
+
+    def __init__(self, slices: Sequence[Slice], then: Fetched) -> None:
+        self.slices = slices
+        self.extents: dict[ExtentKey, Extent] = {}
+        self.missing = 0
+        self.then: Fetched | None = then
+
+    def answer(self, answer: list[Extent] | Refused) -> None:
+        then, self.then = self.then, None
+        if then is not None:
+            then(answer)
+
+
+class _Flight:
+    """One GET on its way, and the extents that it brings."""
+
+    __slots__ = ("attempts", "end", "keys", "object", "start")
+
+    def __init__(self, object: ObjectId, keys: list[ExtentKey]) -> None:
+        self.object = object
+        self.keys = keys
+        self.start = keys[0][1]
+        self.end = max(offset + length for _, offset, length in keys)
+        self.attempts = 0
+
+
+class Fetching:
+    """Who wants which extents, and the GETs that bring them."""
+
+    def __init__(self, cluster: str, cache: ExtentCache, outbox: Outbox, alarms: Alarms) -> None:
+        self._cluster = cluster
+        self._cache = cache
+        self._outbox = outbox
+        self._alarms = alarms
+        self._wanted: dict[ExtentKey, list[_Want]] = {}
+        self._flights: dict[Token, _Flight] = {}
+        self._token: Token = 0
+
+    def fetch(self, slices: Sequence[Slice], then: Fetched) -> None:
+        """Call back with the extents of these slices, in order; at once if all are at hand."""
+        want = _Want(slices, then)
+        absent: list[ExtentKey] = []
+        for key in dict.fromkeys(map(key_of, slices)):
+            extent = self._cache.get(key)
+            if extent is not None:
+                want.extents[key] = extent
+                continue
+            want.missing += 1
+            if key in self._wanted:
+                self._wanted[key].append(want)
+            else:
+                self._wanted[key] = [want]
+                absent.append(key)
+        self._outbox.counters.cache_hits += len(want.extents)
+        self._outbox.counters.cache_misses += want.missing
+        for flight in _flights(absent):
+            self._get(flight)
+        self._settle(want)
+
+    def arrived(self, event: ObjectRead) -> None:
+        flight = self._flights.pop(event.token)
+        try:
+            extents = self._parse(flight, event.content)
+        except Damage as damage:
+            self._lost(flight, damage)
+            return
+        self._outbox.counters.gets_bytes += len(event.content)
+        for key, extent in zip(flight.keys, extents, strict=True):
+            self._cache.put(key, extent)
+            for want in self._wanted.pop(key):
+                want.extents[key] = extent
+                want.missing -= 1
+                self._settle(want)
+
+    def failed(self, event: GetFailed) -> None:
+        """Try again unless the store has said that it will never help."""
+        flight = self._flights.pop(event.token)
+        hopeless = isinstance(event.error, Damage | Mistake)
+        if hopeless or flight.attempts >= GET_ATTEMPTS_MAX:
+            self._lost(flight, event.error)
+            return
+        delay_ms = BACKOFF_MS << (flight.attempts - 1)
+        self._alarms.after(delay_ms, lambda: self._get(flight))
+
+    def _settle(self, want: _Want) -> None:
+        """Answer if nothing is missing any more."""
+        if want.missing:
+            return
+        extents = [want.extents[key_of(piece)] for piece in want.slices]
+        for piece, extent in zip(want.slices, extents, strict=True):
+            if extent.upto[-1] < piece.skip + piece.count:
+                want.answer(Refused.of(self._too_short(piece, extent)))
+                return
+        want.answer(extents)
+
+    def _too_short(self, piece: Slice, extent: Extent) -> CorruptObject:
+        held, named = extent.upto[-1], piece.skip + piece.count
+        reason = f"it holds {held} records at byte {piece.offset} where {named} are named"
+        return CorruptObject(str(ObjectName.of(self._cluster, piece.object)), reason)
+
+    def _get(self, flight: _Flight) -> None:
+        flight.attempts += 1
+        self._token += 1
+        self._flights[self._token] = flight
+        self._outbox.counters.gets += 1
+        length = flight.end - flight.start
+        self._outbox.effects.append(GetObject(self._token, flight.object, flight.start, length))
+
+    def _lost(self, flight: _Flight, error: AnabranchError) -> None:
+        refused = Refused.of(error)
+        for key in flight.keys:
+            for want in self._wanted.pop(key):
+                want.answer(refused)
+
+    def _parse(self, flight: _Flight, content: Buffer) -> list[Extent]:
+        name = str(ObjectName.of(self._cluster, flight.object))
+        if len(content) != flight.end - flight.start:
+            reason = f"{len(content)} bytes came where {flight.end - flight.start} begin"
+            raise CorruptObject(name, f"{reason} at byte {flight.start}")
+        view = memoryview(content)
+        extents: list[Extent] = []
+        for _, offset, length in flight.keys:
+            start = offset - flight.start
+            extents.append(_verified(view[start : start + length], name, offset))
+        return extents
+
+
+def _flights(keys: list[ExtentKey]) -> Iterator[_Flight]:
+    """As few GETs as bring these extents without much that nobody wants."""
+    together: list[ExtentKey] = []
+    end = 0
+    for key in sorted(keys, key=itemgetter(0, 1)):
+        object, offset, length = key
+        if together and (together[0][0] != object or offset > end + GAP_BYTES_MAX):
+            yield _Flight(together[0][0], together)
+            together = []
+        end = max(end, offset + length) if together else offset + length
+        together.append(key)
+    if together:
+        yield _Flight(together[0][0], together)
+
+
+def _verified(content: memoryview, name: str, offset: int) -> Extent:
+    """The extent in these bytes, which lie at this offset of the object."""
+    batches: list[Buffer] = []
+    upto: list[int] = []
+    records = at = 0
+    try:
+        for at, length, header in split(content, "there"):
+            batch = content[at : at + length]
+            verify(batch, "there")
+            batches.append(batch)
+            records += header.count
+            upto.append(records)
+    except Mistake as fault:
+        reason = f"the batch at byte {offset + at} fails its check: {fault.message}"
+        raise CorruptObject(name, reason) from fault
+    return Extent(batches, upto, len(content))

@@ -1,0 +1,29 @@
+"""What the parts of a broker have decided in one step, in the order in which they did."""
+
+from anabranch.core.bolt.commands import Refused, ToMetadata
+from anabranch.core.bolt.counters import Counters
+from anabranch.core.errors import AnabranchError
+from anabranch.core.machine import Effect, Reply, Send, Token
+from anabranch.core.wire.messages import ServerMessage
+
+
+class Outbox:
+    """Effects on their way to the driver, and the counts of what went through."""
+
+    __slots__ = ("_metadata", "counters", "effects")
+
+    def __init__(self, metadata: str) -> None:
+        self._metadata = metadata
+        self.effects: list[Effect] = []
+        self.counters = Counters()
+
+    def reply(self, token: Token, message: ServerMessage) -> None:
+        self.effects.append(Reply(token, message))
+
+    def refuse(self, token: Token, why: AnabranchError | Refused) -> None:
+        self.counters.refused += 1
+        refused = why if isinstance(why, Refused) else Refused.of(why)
+        self.effects.append(Reply(token, refused))
+
+    def tell_metadata(self, message: ToMetadata) -> None:
+        self.effects.append(Send(self._metadata, message))
