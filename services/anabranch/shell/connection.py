@@ -8,7 +8,7 @@ the smallest. A client that leaves twice as much unfetched is left.
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from anabranch.core.bolt.commands import Refused
 from anabranch.core.errors import (
@@ -90,9 +90,9 @@ class Connection(asyncio.Protocol):
         self._finishing = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        transport.set_write_buffer_limits(_WRITE_BYTES_HIGH)
+        # Other loops' transports offer the same, but aren't asyncio's.
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(_WRITE_BYTES_HIGH)
         self._handshake = asyncio.get_running_loop().call_later(HANDSHAKE_S, self._leave_silent)
         if not self._server.enter(self):
             limit = self._limits.connections_max

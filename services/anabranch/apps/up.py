@@ -1,0 +1,226 @@
+"""`anabranch up`: all of Bolt in one process, on one loop, in one directory."""
+
+import asyncio
+import gc
+import os
+import secrets
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import uvloop
+
+from anabranch.apps.asgi import AsgiServer
+from anabranch.apps.settings import Settings
+from anabranch.core.bolt.broker import Broker
+from anabranch.core.bolt.metadata import Metadata
+from anabranch.core.errors import AnabranchError, Unavailable
+from anabranch.core.limits import Limits
+from anabranch.ports import Journal, ObjectStore
+from anabranch.shell.clock import Clock
+from anabranch.shell.datadir import DataDir
+from anabranch.shell.disk import RealDisk, storage
+from anabranch.shell.driver import Host
+from anabranch.shell.folder import FolderStore
+from anabranch.shell.log import Log
+from anabranch.shell.memory_journal import MemoryJournal
+from anabranch.shell.memory_store import MemoryStore
+from anabranch.shell.metrics import render
+from anabranch.shell.server import FrameServer
+from anabranch.shell.wal import FileJournal
+
+METADATA, BROKER = "metadata", "broker-0"
+ENDPOINT = "endpoint"
+"""The file in a data directory that says where its server listens; gone when it doesn't."""
+
+_SWITCH_S = 0.0005
+"""A thread that comes back from the disk waits no longer than this for the interpreter."""
+
+
+class Endpoint(msgspec.Struct, frozen=True):
+    """Where a running server is found."""
+
+    frames: str
+    http: str | None
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """A running log, as a front that is plugged into it sees it."""
+
+    host: Host
+    broker: str
+    """The node to take a seat at: `Local(host, broker)`."""
+    cluster: str
+    version: str
+    limits: Limits
+    token: str | None
+    log: Log
+    metrics: Callable[[], bytes]
+
+
+AppBuilder = Callable[[Embedded], Any]
+"""Makes the ASGI application of a running log."""
+
+
+async def serve(
+    settings: Settings,
+    ready: Callable[[Endpoint], None] | None = None,
+    *,
+    app: AppBuilder | None = None,
+    stop: asyncio.Event | None = None,
+) -> None:
+    """Run until `stop` is set or, if none is given, until a signal says so.
+
+    `ready` is told where clients find it. Raises what stood in the way, or what ended it.
+    """
+    clock = Clock()
+    log = Log(clock.now, settings.log_format)
+    failure = None
+    async with AsyncExitStack() as stack:
+        embedded, server = await _begin(settings, clock, log, stack)
+        endpoint = await _listen(settings, embedded, server, app, stack)
+        if not settings.memory:
+            stack.callback(_announce(settings.data, endpoint))
+        log.info("serving", cluster=embedded.cluster, frames=endpoint.frames, http=endpoint.http)
+        if ready is not None:
+            ready(endpoint)
+        failure = await _until_told(embedded.host, stop or _signalled())
+        log.info("stopping")
+    if failure is not None:
+        raise AnabranchError(reason=failure)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shelf:
+    cluster: str
+    journal: Journal
+    store: ObjectStore
+
+
+def _open(settings: Settings, stack: AsyncExitStack) -> _Shelf:
+    """Where things are kept; closed in reverse, when nothing is written any more."""
+    cluster = settings.cluster or f"local-{secrets.token_hex(4)}"
+    if settings.memory:
+        return _Shelf(cluster, MemoryJournal(), MemoryStore())
+    directory = DataDir(settings.data, cluster)
+    stack.callback(directory.close)
+    store = FolderStore(directory.objects)
+    stack.push_async_callback(store.close)
+    journal = FileJournal(RealDisk(directory.journal), directory.cluster)
+    return _Shelf(directory.cluster, journal, store)
+
+
+async def _begin(
+    settings: Settings, clock: Clock, log: Log, stack: AsyncExitStack
+) -> tuple[Embedded, FrameServer]:
+    """The machines as the journal left them, and the loop that runs them."""
+    shelf = _open(settings, stack)
+    limits = settings.limits
+    recovered = shelf.journal.recover()
+    stack.callback(shelf.journal.close)
+    for repair in recovered.repairs:
+        log.warning("repaired the journal", repair=repair)
+    image = recovered.snapshot.content if recovered.snapshot else None
+    metadata = Metadata.recovered(shelf.cluster, limits, image, recovered.entries, recovered.last)
+    log.info("recovered", groups=len(recovered.entries), last=recovered.last)
+    broker = Broker(BROKER, shelf.cluster, limits, METADATA, secrets.token_bytes(16))
+    host = Host(shelf.cluster, shelf.journal, shelf.store, now=clock.now, log=log)
+    # What was recovered stays: to look through it again for garbage would only cost pauses.
+    gc.collect()
+    gc.freeze()
+    sys.setswitchinterval(_SWITCH_S)
+    host.start({METADATA: metadata, BROKER: broker})
+    stack.push_async_callback(host.stop)
+    release = version("anabranch")
+    server = FrameServer(
+        host, BROKER, limits, cluster=shelf.cluster, version=release, token=settings.token
+    )
+
+    def metrics() -> bytes:
+        counters = {"broker": broker.counters, "server": server.counters}
+        counters |= {"host": host.counters, "storing": host.storing.counters}
+        return render(counters, {"broker": broker.gauges(), "server": server.gauges})
+
+    embedded = Embedded(host, BROKER, shelf.cluster, release, limits, settings.token, log, metrics)
+    return embedded, server
+
+
+async def _listen(
+    settings: Settings,
+    embedded: Embedded,
+    server: FrameServer,
+    app: AppBuilder | None,
+    stack: AsyncExitStack,
+) -> Endpoint:
+    port = await _bound(server.start, settings.host, settings.port)
+    stack.push_async_callback(server.stop)
+    http = None
+    if app is not None and settings.http_port >= 0:
+        front = AsgiServer(app(embedded))
+        http_port = await _bound(front.start, settings.host, settings.http_port)
+        stack.push_async_callback(front.stop)
+        http = _address(settings.host, http_port)
+    return Endpoint(_address(settings.host, port), http, os.getpid())
+
+
+async def _bound(start: Callable[[str, int], Awaitable[int]], host: str, port: int) -> int:
+    try:
+        return await start(host, port)
+    except OSError as error:
+        reason = f"{error.strerror or error}: choose another port or address"
+        raise Unavailable(_address(host, port), reason) from None
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _announce(data: str, endpoint: Endpoint) -> Callable[[], None]:
+    """Write where the server is found, whole; what is returned takes it away again."""
+    path = Path(data) / ENDPOINT
+    with storage(str(path)):
+        part = path.with_suffix(".part")
+        part.write_bytes(msgspec.json.encode(endpoint) + b"\n")
+        part.replace(path)
+
+    def withdraw() -> None:
+        with storage(str(path)):
+            path.unlink(missing_ok=True)
+
+    return withdraw
+
+
+def _signalled() -> asyncio.Event:
+    """Set by the first signal to end; the second ends at once, as a crash would."""
+    stop = asyncio.Event()
+
+    def told(number: signal.Signals) -> None:
+        if stop.is_set():
+            os._exit(128 + number)
+        stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, told, number)
+    return stop
+
+
+async def _until_told(host: Host, stop: asyncio.Event) -> str | None:
+    """Why the machines stopped by themselves, if they did."""
+    waits = asyncio.ensure_future(stop.wait())
+    await asyncio.wait((waits, host.failed), return_when=asyncio.FIRST_COMPLETED)
+    waits.cancel()
+    return host.failed.result() if host.failed.done() else None
+
+
+def main(settings: Settings, app: AppBuilder | None = None) -> None:
+    """What a command starts."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(serve(settings, app=app))
