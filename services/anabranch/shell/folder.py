@@ -81,6 +81,8 @@ class Folder:
 
     def list(self, prefix: str = "") -> list[StoredObject]:
         directory = prefix.rpartition("/")[0]
+        if directory and not _NAME.fullmatch(directory):
+            return []  # no name begins like that
         with storage(self._root):
             found = [each for each in self._walk(directory) if each.name.startswith(prefix)]
         return sorted(found, key=lambda each: each.name)

@@ -1,0 +1,153 @@
+"""What every object store promises (`ports.ObjectStore`)."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anabranch.core.errors import CorruptObject, ObjectExists, ObjectMissing
+from anabranch.ports import ObjectStore
+from anabranch.shell.folder import Folder, FolderStore
+
+Body = Callable[[ObjectStore], Awaitable[None]]
+Run = Callable[[Body], None]
+
+
+@pytest.fixture(params=["nameless files", "named files"])
+def run(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs a test's body on a store over the same folder, each time opened anew."""
+    if request.param == "named files":
+        monkeypatch.setattr(Folder, "_can_write_nameless", lambda _: False)
+
+    async def opened(body: Body) -> None:
+        store = FolderStore(str(tmp_path / "objects"))
+        try:
+            await body(store)
+        finally:
+            await store.close()
+
+    return lambda body: asyncio.run(opened(body))
+
+
+def test_an_object_is_its_parts_one_behind_the_other(run: Run) -> None:
+    async def body(store: ObjectStore) -> None:
+        await store.put("c1/data/1/1", [b"ab", bytearray(b""), memoryview(b"cde"), b"f"])
+        assert await store.size("c1/data/1/1") == 6
+        assert await store.get("c1/data/1/1", 0, 6) == b"abcdef"
+        assert await store.get("c1/data/1/1", 1, 3) == b"bcd"
+        assert await store.get("c1/data/1/1", 6, 0) == b""
+
+    run(body)
+
+
+def test_an_object_may_have_more_parts_than_one_write_takes(run: Run) -> None:
+    parts = [b"%d," % n for n in range(5_000)]
+
+    async def body(store: ObjectStore) -> None:
+        await store.put("many", parts)
+        await store.put("none", [])
+        assert await store.get("many", 0, await store.size("many")) == b"".join(parts)
+        assert await store.size("none") == 0
+
+    run(body)
+
+
+def test_an_object_is_created_once_and_never_overwritten(run: Run) -> None:
+    async def body(store: ObjectStore) -> None:
+        await store.put("a/1", [b"first"])
+        with pytest.raises(ObjectExists, match="a/1"):
+            await store.put("a/1", [b"second"])
+        assert await store.get("a/1", 0, 5) == b"first"
+
+    run(body)
+
+    async def again(store: ObjectStore) -> None:
+        with pytest.raises(ObjectExists):
+            await store.put("a/1", [b"first"])
+        assert [each.name for each in await store.list()] == ["a/1"]
+
+    run(again)
+
+
+def test_of_many_who_create_one_object_one_succeeds_and_it_is_whole(run: Run) -> None:
+    async def body(store: ObjectStore) -> None:
+        puts = [store.put("x/y/raced", [bytes([n]) * 50_000] * 4) for n in range(8)]
+        outcomes = await asyncio.gather(*puts, return_exceptions=True)
+        (winner,) = [n for n, outcome in enumerate(outcomes) if outcome is None]
+        assert sum(isinstance(outcome, ObjectExists) for outcome in outcomes) == 7
+        assert await store.get("x/y/raced", 0, 200_000) == bytes([winner]) * 200_000
+
+    run(body)
+
+
+def test_what_is_not_there_is_said_by_name(run: Run) -> None:
+    async def body(store: ObjectStore) -> None:
+        await store.put("a/1", [b"12345"])
+        for missing in ("a/2", "b/1", "a/1/1"):
+            with pytest.raises(ObjectMissing, match=missing):
+                await store.get(missing, 0, 1)
+            with pytest.raises(ObjectMissing, match=missing):
+                await store.size(missing)
+        with pytest.raises(CorruptObject, match=r"a/1 .*it ends at 5"):
+            await store.get("a/1", 3, 4)
+
+    run(body)
+
+
+def test_deleting_is_the_same_whether_it_is_there_or_not(run: Run) -> None:
+    async def body(store: ObjectStore) -> None:
+        for name in ("a/1", "a/2", "b/1"):
+            await store.put(name, [b"x"])
+        await store.delete(["a/1", "a/3", "c/1", "b/1/1", "b/1"])
+        await store.delete(["a/1"])
+        await store.delete([])
+        assert [each.name for each in await store.list()] == ["a/2"]
+        await store.put("a/1", [b"anew"])
+
+    run(body)
+
+
+def test_a_listing_has_names_in_order_with_sizes_and_times(run: Run) -> None:
+    async def body(store: ObjectStore) -> None:
+        names = ["c1/data/1/2", "c1/data/1/10", "c1/data/2/1", "c1/data-old", "c2/data/1/1", "c1/d"]
+        for size, name in enumerate(names):
+            await store.put(name, [b"x" * size])
+        listed = await store.list()
+        assert [(each.name, each.size) for each in listed] == sorted(
+            (name, size) for size, name in enumerate(names)
+        )
+        assert all(each.modified_ms > 1_600_000_000_000 for each in listed)
+        for prefix in ("c1/data/1/", "c1/data/1/1", "c1/d", "c1", "", "c3/", "c1/data/1/2/3"):
+            found = [each.name for each in await store.list(prefix)]
+            assert found == sorted(name for name in names if name.startswith(prefix))
+
+    run(body)
+
+
+def test_leftovers_of_a_killed_process_are_swept_and_never_listed(tmp_path: Path) -> None:
+    parts = tmp_path / ".parts"
+    parts.mkdir()
+    (parts / "7").write_bytes(b"half")
+    folder = Folder(str(tmp_path))
+    assert list(parts.iterdir()) == []
+    (parts / "8").write_bytes(b"half")
+    folder.put("a", [b"whole"])
+    assert [each.name for each in folder.list()] == ["a"]
+    for prefix in (".parts", ".parts/", "../", "/", "a//"):
+        assert folder.list(prefix) == []
+
+
+@given(name=st.sampled_from(["", "/a", "a/", "a//b", "../a", "a/../b", ".a", "a/.b", "a b", "a\n"]))
+def test_a_name_that_leads_elsewhere_is_never_followed(
+    name: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = Folder(str(tmp_path_factory.mktemp("objects")))
+    with pytest.raises(AssertionError):
+        folder.put(name, [b"x"])
+    with pytest.raises(AssertionError):
+        folder.get(name, 0, 1)
+    with pytest.raises(AssertionError):
+        folder.delete([name])
