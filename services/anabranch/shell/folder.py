@@ -22,11 +22,72 @@ _PARTS = ".parts"
 """Where files are written that can't be written nameless; no object's name begins with a dot."""
 
 
-class Folder:
-    """The store's calls, each made by the thread that asks; any number of threads may."""
+class StoredFolder:
+    """A store as it lies there: what reads it, and changes not a byte."""
 
     def __init__(self, root: str) -> None:
         self._root = root
+
+    def get(self, name: str, start: int, length: int) -> bytes:
+        """Opened anew each time: that costs 3 us, and nothing removed is kept alive."""
+        with self._reading(name) as file:
+            content = os.pread(file, length, start)
+        if len(content) != length:
+            end = start + len(content)
+            raise CorruptObject(
+                name, f"bytes {start}..{start + length} were asked, it ends at {end}"
+            )
+        return content
+
+    def size(self, name: str) -> int:
+        with self._reading(name) as file:
+            return os.fstat(file).st_size
+
+    def list(self, prefix: str = "") -> list[StoredObject]:
+        directory = prefix.rpartition("/")[0]
+        if directory and not _NAME.fullmatch(directory):
+            return []  # no name begins like that
+        with storage(self._root):
+            found = [each for each in self._walk(directory) if each.name.startswith(prefix)]
+        return sorted(found, key=lambda each: each.name)
+
+    def _path(self, name: str) -> str:
+        assert _NAME.fullmatch(name), name
+        return f"{self._root}/{name}"
+
+    @contextmanager
+    def _reading(self, name: str) -> Generator[int]:
+        path = self._path(name)
+        with storage(path):
+            try:
+                file = os.open(path, os.O_RDONLY)
+            except (FileNotFoundError, NotADirectoryError):
+                raise ObjectMissing(name) from None
+            try:
+                yield file
+            finally:
+                os.close(file)
+
+    def _walk(self, directory: str) -> Iterator[StoredObject]:
+        path = f"{self._root}/{directory}" if directory else self._root
+        with suppress(FileNotFoundError, NotADirectoryError), os.scandir(path) as found:
+            for entry in found:
+                name = f"{directory}/{entry.name}" if directory else entry.name
+                if entry.name.startswith("."):
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    yield from self._walk(name)
+                    continue
+                with suppress(FileNotFoundError):  # deleted meanwhile
+                    status = entry.stat(follow_symlinks=False)
+                    yield StoredObject(name, status.st_size, status.st_mtime_ns // 1_000_000)
+
+
+class Folder(StoredFolder):
+    """The store's calls, each made by the thread that asks; any number of threads may."""
+
+    def __init__(self, root: str) -> None:
+        super().__init__(root)
         self._parts = f"{root}/{_PARTS}"
         self._serials = count()
         with storage(root):
@@ -53,21 +114,6 @@ class Folder:
             finally:
                 os.close(directory)
 
-    def get(self, name: str, start: int, length: int) -> bytes:
-        """Opened anew each time: that costs 3 us, and nothing removed is kept alive."""
-        with self._reading(name) as file:
-            content = os.pread(file, length, start)
-        if len(content) != length:
-            end = start + len(content)
-            raise CorruptObject(
-                name, f"bytes {start}..{start + length} were asked, it ends at {end}"
-            )
-        return content
-
-    def size(self, name: str) -> int:
-        with self._reading(name) as file:
-            return os.fstat(file).st_size
-
     def delete(self, names: Sequence[str]) -> None:
         directories: dict[str, None] = {}
         for name in names:
@@ -78,31 +124,6 @@ class Folder:
         for directory in directories:
             with storage(directory):
                 sync_directory(directory)
-
-    def list(self, prefix: str = "") -> list[StoredObject]:
-        directory = prefix.rpartition("/")[0]
-        if directory and not _NAME.fullmatch(directory):
-            return []  # no name begins like that
-        with storage(self._root):
-            found = [each for each in self._walk(directory) if each.name.startswith(prefix)]
-        return sorted(found, key=lambda each: each.name)
-
-    def _path(self, name: str) -> str:
-        assert _NAME.fullmatch(name), name
-        return f"{self._root}/{name}"
-
-    @contextmanager
-    def _reading(self, name: str) -> Generator[int]:
-        path = self._path(name)
-        with storage(path):
-            try:
-                file = os.open(path, os.O_RDONLY)
-            except (FileNotFoundError, NotADirectoryError):
-                raise ObjectMissing(name) from None
-            try:
-                yield file
-            finally:
-                os.close(file)
 
     @contextmanager
     def _part(self, directory: str) -> Generator[tuple[int, str]]:
@@ -133,20 +154,6 @@ class Folder:
         finally:
             os.close(directory)
         return True
-
-    def _walk(self, directory: str) -> Iterator[StoredObject]:
-        path = f"{self._root}/{directory}" if directory else self._root
-        with suppress(FileNotFoundError, NotADirectoryError), os.scandir(path) as found:
-            for entry in found:
-                name = f"{directory}/{entry.name}" if directory else entry.name
-                if entry.name.startswith("."):
-                    continue
-                if entry.is_dir(follow_symlinks=False):
-                    yield from self._walk(name)
-                    continue
-                with suppress(FileNotFoundError):  # deleted meanwhile
-                    status = entry.stat(follow_symlinks=False)
-                    yield StoredObject(name, status.st_size, status.st_mtime_ns // 1_000_000)
 
 
 class FolderStore:
