@@ -191,9 +191,15 @@ class Forest:
 
     def name_fork(self, parent: Log, own: str | None, id: LogId) -> str:
         """`ROOT--FORK`, unique in its root's tree whatever its depth."""
-        own = f"fork-{id}" if own is None else own
-        check_name(own, self.limits.name_chars_max)
-        return f"{parent.family.root}{SEPARATOR}{own}"
+        if own is not None:
+            check_name(own, self.limits.name_chars_max)
+            return f"{parent.family.root}{SEPARATOR}{own}"
+        name = given = f"{parent.family.root}{SEPARATOR}fork-{id}"
+        turn = 0
+        while name in self.names:
+            turn += 1
+            name = f"{given}-{turn}"
+        return name
 
     def add(self, log: Log) -> None:
         assert log.id not in self.logs and log.name not in self.names
@@ -223,6 +229,8 @@ class Forest:
         inherited records only, and a parent's position is found by counting back from the tails
         (spec 6.2).
         """
+        if not self.tails.block(log.place):
+            return NEVER, None
         path: list[Log] = []
         while log.kind is Kind.CONTINUOUS and log.parent is not None:
             path.append(log)
@@ -254,8 +262,6 @@ class Forest:
         """The undecided promotable fork that keeps this log from being appended to, if any (spec
         6.2).
         """
-        if not self.tails.block(log.place):
-            return None
         return self.inherited_limit(log)[1]
 
     def lineage_generation(self, log: Log) -> int:
@@ -278,6 +284,19 @@ def check_name(name: str, chars_max: int) -> None:
         )
     if SEPARATOR in name:
         raise BadName(name, f"{SEPARATOR!r} separates a root's name from a fork's")
+
+
+def hand_over(log: Log, parent: Log | None) -> None:
+    """Give a log another parent, or none; all below it are less deep then."""
+    if log.parent is not None:
+        log.parent.children.pop(log.id, None)
+    log.parent = parent
+    if parent is not None:
+        parent.children[log.id] = log
+    moved = [log]
+    for each in moved:
+        each.depth = each.parent.depth + 1 if each.parent else 0
+        moved.extend(each.children.values())
 
 
 def subtree(log: Log) -> list[Log]:

@@ -15,7 +15,7 @@ from anabranch.core.bolt.commands import (
     Refused,
     Squash,
 )
-from anabranch.core.bolt.forest import Family, Log, Shift, Tombstone
+from anabranch.core.bolt.forest import Family, Log, Shift, Tombstone, hand_over
 from anabranch.core.bolt.index import Index, interleave
 from anabranch.core.bolt.lineage import position_at, slices
 from anabranch.core.bolt.replica import Replica
@@ -96,10 +96,10 @@ def promote(replica: Replica, command: Promote) -> Promotion:
     parent.index.extend(interleave(after, child.index) if records else after)
     forest.tails.absorb(parent.place, child.place)
     _bury_promoted(replica, parent, child)
-    for heir in child.children.values():
-        heir.parent = parent
-        parent.children[heir.id] = heir
+    for heir in list(child.children.values()):
+        hand_over(heir, parent)
     parent.family.reshaped += 1
+    release(replica, parent)
     return Promotion(parent.name, child.fork_point, records, [log.name for log in squashed])
 
 
@@ -231,11 +231,11 @@ def _squash(replica: Replica, top: Log, reason: str) -> None:
     forest = replica.forest
     parent = top.parent
     settled = forest.settled(parent)[0] if parent else 0
-    doomed = [(top, min(top.fork_point, settled))]
+    doomed = [(top, min(top.own_from, settled))]
     orphans: list[tuple[Log, Position]] = []
     for log, shared in doomed:
         for heir in log.children.values():
-            below = min(shared, heir.fork_point)
+            below = min(shared, heir.own_from)
             keeps = heir.kind is Kind.SEVERED and heir.on_parent_delete is OnParentDelete.ORPHAN
             (orphans if keeps else doomed).append((heir, below))
     for orphan, shared in orphans:
@@ -280,9 +280,5 @@ def _adopt(replica: Replica, orphan: Log, shared: Position, parent: Log | None) 
         orphan.own_from = taken.first[0]
     elif orphan.own_from > shared:
         orphan.own_from = shared
-    if orphan.parent is not None:
-        del orphan.parent.children[orphan.id]
-    orphan.parent = parent
-    if parent is not None:
-        parent.children[orphan.id] = orphan
+    hand_over(orphan, parent)
     orphan.family.reshaped += 1

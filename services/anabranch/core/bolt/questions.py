@@ -26,7 +26,7 @@ from anabranch.core.bolt.forest import Log
 from anabranch.core.bolt.lineage import position_at, slices
 from anabranch.core.bolt.replica import Replica
 from anabranch.core.errors import BadRequest, OutOfRange, ReceiptPending
-from anabranch.core.types import Kind
+from anabranch.core.types import Kind, Position
 
 
 def answer(replica: Replica, query: Query) -> Answer:
@@ -50,7 +50,7 @@ def describe(replica: Replica, log: Log) -> Description:
         start=log.start,
         tail=tail,
         settled=settled,
-        own_records=_own_records(log),
+        own_records=_own_records(log, tail),
         promotable=log.promotable,
         depth=log.depth,
         forks=len(log.children),
@@ -65,14 +65,11 @@ def describe(replica: Replica, log: Log) -> Description:
     )
 
 
-def _own_records(log: Log) -> int:
-    """Records appended to this very log, those it adopted when it lost its parent left out."""
-    index = log.index
-    return (
-        index.records - index.count_before(log.fork_point)
-        if log.parent or log.own_from
-        else index.records
-    )
+def _own_records(log: Log, tail: Position) -> int:
+    """Records appended to this very log, or promoted into it, and not what it inherited."""
+    if log.kind is Kind.CONTINUOUS:
+        return log.index.records
+    return tail - log.fork_point
 
 
 def _describe(replica: Replica, query: Describe) -> Description:
@@ -124,8 +121,8 @@ def _list(replica: Replica, query: ListLogs) -> Listing:
 def _redeem(replica: Replica, query: ResolveReceipt) -> Settled:
     log, position = replica.redeem(query.receipt)
     settled, undecided = replica.forest.settled(log)
-    if position >= settled:
-        if undecided is None:
+    if not 0 <= position < settled:
+        if undecided is None or position < 0:
             raise BadRequest("receipt", f"{log.name} never gave one for position {position}")
         raise ReceiptPending(log.name, undecided.name)
     return Settled(log.name, position)

@@ -22,6 +22,7 @@ from anabranch.core.errors import (
     AppendBlocked,
     BrokerFenced,
     Overloaded,
+    ReceiptExpired,
     SequenceGap,
 )
 from anabranch.core.records.objects import split_id
@@ -44,11 +45,12 @@ def commit(replica: Replica, command: CommitObject) -> Committed:
     results: list[int | Receipt | Sequenced | Refused] = []
     for row in command.rows:
         log = forest.logs.get(row.log)
-        refusal = _refusal(forest, row, log)
-        if refusal is not None:
-            results.append(refusal)
+        if log is None:
+            results.append(_of_the_gone(forest, row))
             continue
-        assert log is not None
+        if forest.undecided and forest.tails.block(log.place):
+            results.append(_of_the_held(replica, log, row))
+            continue
         added, result = _sequence(replica, log, row, command.object, at)
         extents += added
         results.append(result)
@@ -56,16 +58,6 @@ def commit(replica: Replica, command: CommitObject) -> Committed:
     committed = Committed(results)
     broker.remember(command.object, committed)
     return committed
-
-
-def _refusal(forest: Forest, row: Row, log: Log | None) -> Sequenced | Refused | None:
-    if log is None:
-        return _of_the_gone(forest, row)
-    if forest.undecided and forest.tails.block(log.place):
-        fork = forest.blocked_by(log)
-        assert fork is not None, "only an undecided promotable fork blocks"
-        return Refused.of(AppendBlocked(log.name, fork.name))
-    return None
 
 
 def _of_the_gone(forest: Forest, row: Row) -> Sequenced | Refused:
@@ -83,10 +75,20 @@ def _of_the_gone(forest: Forest, row: Row) -> Sequenced | Refused:
         return refused
     results: list[BatchResult] = []
     for batch in row.batches:
-        producer = grave.producers.get(batch.producer)
-        place = producer.place(batch.sequence) if producer else None
+        place = _remembered(grave.producers, batch)
         results.append(Receipt(row.log, place[1], place[0]) if place else refused)
     return Sequenced(results)
+
+
+def _of_the_held(replica: Replica, log: Log, row: Row) -> Sequenced | Refused:
+    """Appends wait for the decision, but for those that were committed before it was asked for."""
+    fork = replica.forest.blocked_by(log)
+    assert fork is not None, "only an undecided promotable fork blocks"
+    refused = Refused.of(AppendBlocked(log.name, fork.name))
+    places = [_remembered(log.producers, batch) for batch in row.batches]
+    if not any(places):
+        return refused
+    return Sequenced([_again(replica, log, place) if place else refused for place in places])
 
 
 def _sequence(
@@ -161,21 +163,31 @@ def _known(
         producer.at = at
         producer.note(batch.sequence, position, log.generation)
         return None
-    place = producer.place(batch.sequence) if batch.epoch == producer.epoch else None
+    place = _remembered(log.producers, batch)
     if place is None:
         return Refused.of(SequenceGap(log.name, batch.producer, producer.next, batch.sequence))
     return _again(replica, log, place)
 
 
-def _again(replica: Replica, log: Log, place: tuple[Position, int]) -> Position | Receipt:
+def _remembered(producers: dict[int, Producer], batch: Batch) -> tuple[Position, int] | None:
+    """Where this very batch went, and in which generation, if it was committed before."""
+    producer = producers.get(batch.producer)
+    if producer is None or producer.epoch != batch.epoch:
+        return None
+    return producer.place(batch.sequence)
+
+
+def _again(replica: Replica, log: Log, place: tuple[Position, int]) -> BatchResult:
     """Where a batch that was committed before is now."""
     position, generation = place
-    receipt = Receipt(log.id, generation, position)
-    if generation == log.generation and not log.promotable_forks:
+    try:
+        log, position = replica.redeem(Receipt(log.id, generation, position))
+    except ReceiptExpired as error:
+        return Refused.of(error)
+    settled, undecided = replica.forest.settled(log)
+    if undecided is None or position < settled:
         return position
-    log, position = replica.redeem(receipt)
-    settled, _ = replica.forest.settled(log)
-    return position if position < settled else Receipt(log.id, log.generation, position)
+    return Receipt(log.id, log.generation, position)
 
 
 def _room(replica: Replica, log: Log, at: Milliseconds) -> bool:

@@ -1,0 +1,349 @@
+"""What a forkable log means, at any cost: each log is a list of all its records, copied by a fork.
+
+The definition that the state machine is held against. Where the real one counts, shifts and caches,
+this one copies lists and searches them for a record.
+"""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from anabranch.core.bolt.commands import (
+    Batch,
+    Command,
+    CommitCursor,
+    CommitObject,
+    CreateLog,
+    DeleteCursor,
+    DeleteLog,
+    Expire,
+    ForgetObjects,
+    ForkLog,
+    Promote,
+    RegisterBroker,
+    Row,
+    Squash,
+    Trim,
+)
+from anabranch.core.types import Kind, LogId, Milliseconds, OnParentDelete
+
+BATCHES_REMEMBERED = 16
+
+
+class Record(NamedTuple):
+    """One record, by where its bytes are: the object, its batch's offset there, its place in it."""
+
+    object: int
+    offset: int
+    nth: int
+    at: Milliseconds
+
+
+@dataclass(eq=False)
+class Source:
+    """A producer as a log knows it."""
+
+    epoch: int
+    next: int = 0
+    sent: list[tuple[int, Record]] = field(default_factory=list[tuple[int, Record]])
+
+    def known(self, batch: Batch) -> Record | None:
+        if batch.epoch != self.epoch:
+            return None
+        return next((first for sequence, first in self.sent if sequence == batch.sequence), None)
+
+
+@dataclass(eq=False)
+class List:
+    """A log: its records, inherited ones included."""
+
+    id: LogId
+    name: str
+    kind: Kind
+    parent: "List | None" = None
+    records: list[Record] = field(default_factory=list[Record])
+    children: list["List"] = field(default_factory=list["List"])
+    fork_point: int = 0
+    start: int = 0
+    promotable: bool = False
+    policy: OnParentDelete = OnParentDelete.ORPHAN
+    expires_at: Milliseconds | None = None
+    sources: dict[int, Source] = field(default_factory=dict[int, Source])
+    cursors: dict[str, int] = field(default_factory=dict[str, int])
+
+    @property
+    def depth(self) -> int:
+        return self.parent.depth + 1 if self.parent else 0
+
+    @property
+    def own_records(self) -> int:
+        """Records that came by appends here, or by promotions into here, trimmed ones included."""
+        if self.kind is Kind.CONTINUOUS and self.parent:
+            return len(self.records) - len(self.parent.records)
+        return len(self.records) - self.fork_point
+
+    def heirs(self) -> "list[List]":
+        """Everything that gets what is appended here, this log first."""
+        found: list[List] = [self]
+        for log in found:
+            found += [child for child in log.children if child.kind is Kind.CONTINUOUS]
+        return found
+
+    def undecided(self) -> "list[List]":
+        return [child for child in self.children if child.promotable]
+
+    def held_from(self) -> int | None:
+        """From which position on a promotion above would change this log; None if none can.
+
+        A promotable fork escapes what holds its siblings. Any other holds the image of the first
+        record of its parent that isn't settled there (spec 6.2).
+        """
+        parent = self.parent
+        if parent is None or self.kind is not Kind.CONTINUOUS:
+            return None
+        limit = parent.held_from()
+        if not self.promotable:
+            points = [fork.fork_point for fork in parent.undecided()]
+            limit = min(points if limit is None else [*points, limit], default=None)
+        if limit is None:
+            return None
+        if limit == len(parent.records):
+            return len(self.records)
+        return self.records.index(parent.records[limit])
+
+    def settled(self) -> int:
+        held = self.held_from()
+        points = [len(self.records), *(fork.fork_point for fork in self.undecided())]
+        return min(points) if held is None else min(held, *points)
+
+
+@dataclass(frozen=True)
+class Promise:
+    """The position of a record, to be told later."""
+
+    log: LogId
+    record: Record
+
+
+@dataclass(frozen=True)
+class Gone:
+    code: str
+    into: LogId | None = None
+    sources: dict[int, Source] = field(default_factory=dict[int, Source])
+
+
+BatchFate = int | Promise | str
+"""A position, one to be told later, or the code of a refusal."""
+
+
+class Refusal(Exception):
+    """The codes that an error may have: where two things are wrong, either may be said."""
+
+    def __init__(self, *codes: str) -> None:
+        super().__init__(*codes)
+        self.codes = codes
+
+
+class Naive:
+    """All logs. `apply` does a command or raises a Refusal; a commit returns every batch's fate."""
+
+    def __init__(self) -> None:
+        self.logs: dict[LogId, List] = {}
+        self.gone: dict[LogId, Gone] = {}
+        self.epochs: dict[str, int] = {}
+        self.next_id = 1
+        self.at: Milliseconds = 0
+
+    def apply(self, at: Milliseconds, command: Command) -> list[list[BatchFate]] | None:
+        self.at = max(self.at, at)
+        match command:
+            case CommitObject():
+                return self._commit(command)
+            case CreateLog(name):
+                if any(log.name == name for log in self.logs.values()):
+                    raise Refusal("log-exists")
+                self._add(List(self._id(), name, Kind.ROOT))
+            case ForkLog():
+                self._fork(command)
+            case Promote(id):
+                self._promote(self.find(id))
+            case Squash(id):
+                log = self.find(id)
+                _refuse(log.kind is Kind.ROOT, "is-root")
+                self._squash(log)
+            case DeleteLog(id, force):
+                log = self.find(id)
+                _refuse(log.kind is not Kind.ROOT, "not-root")
+                _refuse(bool(log.children) and not force, "log-has-forks")
+                self._squash(log)
+            case Expire(ids):
+                for id in ids:
+                    log = self.logs.get(id)
+                    if log and log.expires_at is not None and log.expires_at <= self.at:
+                        self._squash(log)
+            case Trim(id, before):
+                log = self.find(id)
+                _refuse(not 0 <= before <= log.settled(), "out-of-range")
+                _refuse(log.promotable and before > log.fork_point, "bad-request")
+                log.start = max(log.start, before)
+            case CommitCursor(id, name, position):
+                log = self.find(id)
+                _refuse(not 0 <= position <= log.settled(), "out-of-range")
+                log.cursors[name] = position
+            case DeleteCursor(id, name):
+                self.find(id).cursors.pop(name, None)
+            case RegisterBroker(name):
+                self.epochs[name] = len(self.epochs) + 1
+            case ForgetObjects():
+                pass
+        return None
+
+    def find(self, id: LogId) -> List:
+        if id not in self.logs:
+            raise Refusal(self.gone[id].code if id in self.gone else "unknown-log")
+        return self.logs[id]
+
+    def whereabouts(self, promise: Promise) -> tuple[List, int]:
+        """The log that a promised record is in now, and its position there."""
+        id = promise.log
+        while id in self.gone and (into := self.gone[id].into) is not None:
+            id = into
+        log = self.find(id)
+        return log, log.records.index(promise.record)
+
+    def _id(self) -> LogId:
+        self.next_id += 1
+        return LogId(self.next_id - 1)
+
+    def _add(self, log: List) -> None:
+        self.logs[log.id] = log
+        if log.parent:
+            log.parent.children.append(log)
+
+    def _commit(self, command: CommitObject) -> list[list[BatchFate]]:
+        return [self._sequence(command.object, row) for row in command.rows]
+
+    def _sequence(self, object: int, row: Row) -> list[BatchFate]:
+        log = self.logs.get(row.log)
+        if log is None:
+            return [self._of_the_gone(row.log, batch) for batch in row.batches]
+        fates: list[BatchFate] = []
+        offset = row.offset
+        for batch in row.batches:
+            fates.append(self._append(log, object, offset, batch))
+            offset += batch.length
+        return fates
+
+    def _of_the_gone(self, id: LogId, batch: Batch) -> BatchFate:
+        grave = self.gone.get(id)
+        if grave is None:
+            return "unknown-log"
+        source = grave.sources.get(batch.producer)
+        first = source.known(batch) if source else None
+        return Promise(id, first) if first else grave.code
+
+    def _append(self, log: List, object: int, offset: int, batch: Batch) -> BatchFate:
+        records = [Record(object, offset, nth, self.at) for nth in range(batch.count)]
+        if batch.producer >= 0:
+            source = log.sources.get(batch.producer)
+            known = source.known(batch) if source else None
+            if known:
+                return self._told(log, log.records.index(known))
+        if log.held_from() is not None:
+            return "append-blocked"
+        if batch.producer >= 0:
+            source = log.sources.get(batch.producer)
+            if source is None or batch.epoch > source.epoch:
+                if batch.sequence != 0:
+                    return "sequence-gap"
+                source = log.sources[batch.producer] = Source(batch.epoch)
+            if batch.epoch < source.epoch or batch.sequence != source.next:
+                return "sequence-gap"
+            source.next = batch.sequence + batch.count
+            source.sent = [*source.sent, (batch.sequence, records[0])][-BATCHES_REMEMBERED:]
+        position = len(log.records)
+        for heir in log.heirs():
+            heir.records.extend(records)
+        return self._told(log, position)
+
+    def _told(self, log: List, position: int) -> BatchFate:
+        return position if position < log.settled() else Promise(log.id, log.records[position])
+
+    def _fork(self, command: ForkLog) -> None:
+        parent = self.find(command.parent)
+        point = self._point(parent, command)
+        own = command.name or f"fork-{self.next_id}"
+        child = List(self._id(), f"{_root(parent)}--{own}", command.kind, parent)
+        child.records = parent.records[:point]
+        child.fork_point = point
+        child.start = min(parent.start, point)
+        child.promotable = command.promotable
+        child.policy = command.on_parent_delete
+        if command.ttl_ms is not None:
+            child.expires_at = self.at + command.ttl_ms
+        self._add(child)
+
+    def _point(self, parent: List, command: ForkLog) -> int:
+        """How much a fork gets; nothing that a promotion may still change (spec D3)."""
+        tail, settled = len(parent.records), parent.settled()
+        if command.kind is Kind.CONTINUOUS:
+            _refuse(command.past is not None or command.at is not None, "bad-request")
+            held = parent.held_from() is not None
+            _refuse(held or bool(parent.undecided() and not command.promotable), "fork-blocked")
+            return tail
+        _refuse(command.promotable, "bad-request")
+        _refuse(command.past is not None and command.at is not None, "bad-request")
+        point = tail
+        if command.past is not None:
+            point = command.past + 1
+            _refuse(not parent.start < point <= tail, "out-of-range")
+        elif command.at is not None:
+            late = (i for i in range(parent.start, settled) if parent.records[i].at >= command.at)
+            point = next(late, tail)
+        _refuse(point > settled, "fork-blocked")
+        return point
+
+    def _promote(self, child: List) -> None:
+        """The parent becomes the fork. Logs beside it took nothing since: they get its new end."""
+        _refuse(not child.promotable, "not-promotable")
+        parent = child.parent
+        assert parent is not None
+        for rival in parent.undecided():
+            if rival is not child:
+                self._squash(rival)
+        since = len(parent.records) - child.fork_point
+        new = child.records[child.fork_point :]
+        within = child.heirs()
+        for heir in parent.heirs():
+            if heir not in within:
+                heir.records[len(heir.records) - since :] = new
+        parent.children.remove(child)
+        for heir in child.children:
+            heir.parent = parent
+        parent.children += child.children
+        del self.logs[child.id]
+        self.gone[child.id] = Gone("promoted", parent.id, child.sources)
+
+    def _squash(self, log: List) -> None:
+        """It and all that inherits from it go; severed forks that may stay keep what they have."""
+        doomed = [log]
+        for each in doomed:
+            for child in each.children:
+                if child.kind is Kind.SEVERED and child.policy is OnParentDelete.ORPHAN:
+                    child.parent = log.parent
+                    if log.parent:
+                        log.parent.children.append(child)
+                else:
+                    doomed.append(child)
+            del self.logs[each.id]
+            self.gone[each.id] = Gone("squashed")
+        if log.parent:
+            log.parent.children.remove(log)
+
+
+def _refuse(wrong: bool, code: str) -> None:
+    if wrong:
+        raise Refusal(code)
+
+
+def _root(log: List) -> str:
+    return log.name.partition("--")[0]

@@ -1,0 +1,265 @@
+"""The state machine beside the naive one: every command goes to both, and they are compared."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from anabranch.core.bolt import snapshot
+from anabranch.core.bolt.commands import (
+    Batch,
+    Command,
+    CommitObject,
+    Committed,
+    Describe,
+    Description,
+    Entry,
+    Epoch,
+    ReadCursors,
+    Receipt,
+    Refused,
+    RegisterBroker,
+    Resolve,
+    Resolved,
+    ResolveReceipt,
+    Row,
+    Sequenced,
+    Settled,
+    Slice,
+)
+from anabranch.core.bolt.state import State
+from anabranch.core.invariants import Witness, broken, held
+from anabranch.core.limits import Limits
+from anabranch.core.records.objects import object_id
+from anabranch.core.types import NEVER, LogId, ObjectId
+from anabranch_sim.naive import BatchFate, List, Naive, Promise, Record, Refusal
+
+BROKER = "broker-0"
+
+
+def portrait(state: State) -> list[object]:
+    """Everything that a refused command must leave as it was: all but the time and the replies."""
+    image = msgspec.msgpack.decode(snapshot.save(state.replica))
+    version, cluster, _at, _applied, *rest = image
+    *rest, _requests, expiring = rest
+    return [version, cluster, *rest, expiring]
+
+
+class Pair:
+    """A state machine and a naive one that are told the same."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.state = State("c", limits)
+        self.naive = Naive()
+        self.now = 1_000
+        self.applied: list[Entry] = []
+        self.objects: dict[ObjectId, dict[int, Batch]] = {}
+        self.receipts: list[tuple[Receipt, Promise]] = []
+        self.witness = Witness()
+        self.sequence = 0
+        epoch = self.apply(RegisterBroker(BROKER))
+        assert isinstance(epoch, Epoch)
+        self.epoch = epoch.epoch
+
+    def apply(self, command: Command) -> object:
+        """Tell both, and see that both do it or both refuse; a refusal changes nothing."""
+        self.now += 2
+        before = portrait(self.state)
+        entry = Entry(self.now, b"%d" % len(self.applied), command)
+        self.applied.append(entry)
+        outcome = self.state.apply(entry)
+        try:
+            fates = self.naive.apply(self.now, command)
+        except Refusal as refusal:
+            assert isinstance(outcome, Refused), (command, refusal.codes, outcome)
+            assert outcome.code in refusal.codes, (command, outcome)
+            assert portrait(self.state) == before, command
+            return outcome
+        assert not isinstance(outcome, Refused), (command, outcome)
+        if isinstance(command, CommitObject):
+            assert isinstance(outcome, Committed)
+            assert fates is not None
+            self._judge(command, outcome, fates)
+        assert self.state.apply(entry) == outcome, "asked again it answers as the first time"
+        return outcome
+
+    def commit(self, rows: list[tuple[LogId, list[Batch]]]) -> object:
+        self.sequence += 1
+        object = object_id(self.epoch, self.sequence)
+        places = self.objects[object] = {}
+        offset, laid = 0, list[Row]()
+        for log, batches in rows:
+            laid.append(Row(log, offset, batches))
+            for batch in batches:
+                places[offset] = batch
+                offset += batch.length
+        return self.apply(CommitObject(BROKER, object, laid))
+
+    def _judge(
+        self, command: CommitObject, outcome: Committed, fates: list[list[BatchFate]]
+    ) -> None:
+        """Every batch has the fate it should have; what was withheld is noted, to be asked for."""
+        assert held(self.state.replica, [row.log for row in command.rows], outcome) == []
+        for row, result, expected in zip(command.rows, outcome.rows, fates, strict=True):
+            for got, fate in zip(_by_batch(row, result), expected, strict=True):
+                match got, fate:
+                    case Refused(), str():
+                        assert got.code == fate, (row, got)
+                    case Receipt(), Promise():
+                        self.receipts.append((got, fate))
+                    case _:
+                        assert got == fate, (row, result, expected)
+
+    def compare(self) -> None:
+        """Everything that can be asked has the answer it should have, and every invariant holds."""
+        replica = self.state.replica
+        assert broken(replica) == []
+        assert self.witness.look(replica) == []
+        assert list(replica.forest.logs) == list(self.naive.logs)
+        for log in self.naive.logs.values():
+            self._compare_records(log)
+            self._compare_description(log)
+            cursors = self.state.answer(ReadCursors(log.id))
+            assert msgspec.to_builtins(cursors)[1] == log.cursors
+        for receipt, promise in self.receipts:
+            self._compare_receipt(receipt, promise)
+        for id, grave in self.naive.gone.items():
+            answer = self.state.answer(Describe(id))
+            assert isinstance(answer, Refused)
+            assert answer.code == grave.code
+        self._compare_objects()
+
+    def identify(self, slices: list[Slice]) -> list[tuple[int, int, int]]:
+        """The records that slices stand for: object, offset of the batch, place in the batch."""
+        found: list[tuple[int, int, int]] = []
+        for piece in slices:
+            records, offset = list[tuple[int, int, int]](), piece.offset
+            while offset < piece.offset + piece.length:
+                batch = self.objects[piece.object][offset]
+                records += ((piece.object, offset, nth) for nth in range(batch.count))
+                offset += batch.length
+            assert offset == piece.offset + piece.length, "an extent is whole batches"
+            part = records[piece.skip : piece.skip + piece.count]
+            assert len(part) == piece.count
+            found += part
+        return found
+
+    def _compare_records(self, log: List) -> None:
+        settled = log.settled()
+        answer = self.state.answer(Resolve(log.id, log.start, NEVER, NEVER, speculative=True))
+        assert isinstance(answer, Resolved), answer
+        assert (answer.start, answer.tail) == (log.start, len(log.records)), log.name
+        assert answer.settled == settled, log.name
+        position = log.start
+        for piece in answer.slices:
+            assert piece.first == position
+            position += piece.count
+            origin = self.naive.logs[piece.origin]
+            there = origin.records[piece.origin_first :][: piece.count]
+            assert there == log.records[piece.first : position], "its origin has it too"
+        found = self.identify(answer.slices)
+        assert found == [_identity(record) for record in log.records[log.start :]], log.name
+        plain = self.state.answer(Resolve(log.id, log.start, NEVER, NEVER))
+        assert isinstance(plain, Resolved)
+        readable = [_identity(record) for record in log.records[log.start : settled]]
+        assert self.identify(plain.slices) == readable, "a plain read stops at what is settled"
+
+    def _compare_description(self, log: List) -> None:
+        answer = self.state.answer(Describe(log.name))
+        assert isinstance(answer, Description), answer
+        promotable = {fork.name for fork in self.naive.logs.values() if fork.promotable}
+        held = log.held_from() is not None
+        assert (answer.append_blocked_by in promotable) == held
+        assert (answer.undecided in promotable) == (held or bool(log.undecided()))
+        assert (
+            answer.id,
+            answer.kind,
+            answer.parent,
+            answer.fork_point,
+            answer.start,
+            answer.tail,
+            answer.settled,
+            answer.own_records,
+            answer.promotable,
+            answer.depth,
+            answer.forks,
+            answer.expires_at,
+        ) == (
+            log.id,
+            log.kind,
+            log.parent.name if log.parent else None,
+            log.fork_point,
+            log.start,
+            len(log.records),
+            log.settled(),
+            log.own_records,
+            log.promotable,
+            log.depth,
+            len(log.children),
+            log.expires_at,
+        ), log.name
+
+    def _compare_receipt(self, receipt: Receipt, promise: Promise) -> None:
+        answer = self.state.answer(ResolveReceipt(receipt))
+        try:
+            log, position = self.naive.whereabouts(promise)
+        except Refusal as refusal:
+            assert isinstance(answer, Refused)
+            assert answer.code in refusal.codes
+            return
+        if position < log.settled():
+            assert answer == Settled(log.name, position)
+        else:
+            assert isinstance(answer, Refused)
+            assert answer.code == "receipt-pending"
+
+    def _compare_objects(self) -> None:
+        """What can be read is kept; what no log holds is garbage. A trim may hide more."""
+        garbage = self.state.replica.references.garbage
+        logs = self.naive.logs.values()
+        readable = {record.object for log in logs for record in log.records[log.start :]}
+        assert not readable & garbage.keys()
+        known = {record.object for log in logs for record in log.records}
+        if not any(log.start for log in logs):
+            assert garbage.keys() == {*self.objects} - known
+        else:
+            assert {*self.objects} - known <= garbage.keys()
+
+    def restart(self) -> None:
+        """Go on from a snapshot: nobody can tell."""
+        image = snapshot.save(self.state.replica)
+        reborn = State("c", self.limits)
+        reborn.replica = snapshot.load(image, self.limits)
+        assert snapshot.save(reborn.replica) == image
+        self.state = reborn
+
+    def replay(self) -> None:
+        """The same entries give the same state, byte for byte (B12)."""
+        other = State("c", self.limits)
+        for entry in self.applied:
+            if not isinstance(other.apply(entry), Refused):
+                other.apply(entry)
+        assert snapshot.save(other.replica) == snapshot.save(self.state.replica)
+
+
+def _identity(record: Record) -> tuple[int, int, int]:
+    return record.object, record.offset, record.nth
+
+
+def _by_batch(row: Row, result: int | Receipt | Sequenced | Refused) -> list[object]:
+    before = [sum(batch.count for batch in row.batches[:i]) for i in range(len(row.batches))]
+    match result:
+        case Sequenced(batches):
+            return list(batches)
+        case Refused():
+            return [result for _ in row.batches]
+        case int():
+            return [result + count for count in before]
+        case Receipt(log, generation, provisional):
+            return [Receipt(log, generation, provisional + count) for count in before]
+
+
+@pytest.fixture(scope="session")
+def pairs() -> type[Pair]:
+    return Pair
