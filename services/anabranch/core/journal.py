@@ -7,7 +7,7 @@ docs/reference/journal-format.md the layout.
 """
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from struct import Struct
@@ -161,6 +161,17 @@ def scan(content: bytes, path: str, header: Header, durable: int) -> Scan:
     if found is not None and found.first == first:
         behind += SEAL_BYTES
     return Scan(header, groups, offset, torn=bool(content[behind:].strip(b"\0")))
+
+
+def salvage(content: bytes, offset: int, header: Header) -> Iterator[Group]:
+    """Groups from this byte on that can be read by themselves: what a cut here would lose."""
+    place = content.find(_GROUP_MAGIC, offset)
+    while place >= 0:
+        head = _read_group_header(content, place, header)
+        found = _read_group(content, place, header, continues=head[3]) if head else None
+        if found is not None and found.entries:
+            yield found
+        place = content.find(_GROUP_MAGIC, place + 1)
 
 
 def _header(magic: bytes, number: int, extent: int, base: int, cluster: str) -> bytes:

@@ -76,6 +76,12 @@ class DataDir:
         return cluster
 
 
+def holds_something(root: str) -> bool:
+    """Is there anything at all that was stored here?"""
+    with storage(root):
+        return os.path.isdir(root) and bool(set(os.listdir(root)) - _NOTHING)
+
+
 def _locked(path: str) -> int:
     """The open lock file: the kernel lets go of it when this process ends, however it ends."""
     with storage(path):
