@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from anabranch.core.errors import StorageFailed, StorageFull
 from anabranch.core.machine import Buffer
-from anabranch.ports import Snapshot
+from anabranch.ports import Recovered, Snapshot
 from anabranch.shell.wal import FileJournal
 
 SECTOR = 512
@@ -82,6 +82,7 @@ class FrailDisk:
         self.random = Random(seed)
         self.syncs_until_failure = NEVER
         self.truncates_fail = False
+        self.removes_fail = False
         self.bytes_max = bytes_max
         self.files: dict[str, FrailFile] = {}
         self._stored: dict[str, FrailFile] = {}
@@ -111,6 +112,8 @@ class FrailDisk:
         self._move(old, new, self.files[old])
 
     def remove(self, name: str) -> None:
+        if self.removes_fail:
+            raise StorageFailed(self.where, "Input/output error")
         self._move(name, None, self.files[name])
 
     def sync(self) -> None:
@@ -374,6 +377,22 @@ def test_a_full_disk_can_still_be_opened_and_read() -> None:
         journal.append([b"b"])
     disk.bytes_max = 1 << 20
     assert journal.append([b"c"]) == 2
+
+
+def test_a_snapshot_can_be_saved_again_after_an_attempt_that_left_its_part_behind() -> None:
+    disk = FrailDisk()
+    journal = opened(disk)
+    journal.recover()
+    journal.append([b"a"])
+    disk.syncs_until_failure = 0
+    disk.removes_fail = True
+    with pytest.raises(StorageFailed):
+        journal.save_snapshot(1, b"a longer state")
+    assert any(name.endswith(".part") for name in disk.names())
+    disk.removes_fail = False
+    journal.save_snapshot(1, b"state")
+    disk.lose_power()
+    assert opened(disk).recover() == Recovered(Snapshot(1, b"state"), 2, [])
 
 
 def test_a_snapshot_that_does_not_fit_leaves_the_journal_as_it_was() -> None:

@@ -4,6 +4,7 @@ import fcntl
 import os
 import re
 import zlib
+from contextlib import ExitStack
 
 from anabranch.core.errors import BadRequest, DataDirLocked, JournalCorrupt, JournalTooNew
 from anabranch.core.journal import CLUSTER_BYTES_MAX
@@ -26,11 +27,10 @@ class DataDir:
         self.root = root
         self._disk = RealDisk(root)
         self._lock = _locked(f"{root}/{_LOCK}")
-        try:
+        with ExitStack() as refused:
+            refused.callback(self.close)
             self.cluster = self._identity() or self._claim(new_cluster)
-        except BaseException:
-            self.close()
-            raise
+            refused.pop_all()
 
     @property
     def journal(self) -> str:

@@ -17,7 +17,7 @@ from anabranch.ports import Disk, File, Recovered
 from anabranch.shell.replay import PART, Kept, Tail, replay
 
 SEGMENT_BYTES = 64 << 20
-AHEAD_BYTES = 1 << 20
+AHEAD_BYTES = 256 << 10
 SNAPSHOTS_KEPT = 2
 _REFUSED = (StorageFull, StorageFailed)
 
@@ -155,6 +155,8 @@ class FileJournal:
         return [f"{path} was cut at byte {tail.end}: what followed was never finished"] * tail.torn
 
     def _write_aside(self, name: str, *parts: bytes) -> None:
+        if name + PART in self._disk.names():  # from an attempt that couldn't even clean up
+            self._disk.remove(name + PART)
         file = self._disk.create(name + PART)
         try:
             offset = 0
