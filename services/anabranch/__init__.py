@@ -1,1 +1,87 @@
 """Anabranch: a shared log that can be forked, read ahead of its order, and appended to cheaply."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from anabranch.client import aio
+    from anabranch.client.records import (
+        Appended,
+        Batch,
+        Confirm,
+        Deliver,
+        Event,
+        Fail,
+        LogRecord,
+        Origin,
+    )
+    from anabranch.client.settings import Settings
+    from anabranch.client.sync import Service, connect
+    from anabranch.client.synclog import Appending, Cursor, Events, Log, Receipt
+    from anabranch.core import errors
+    from anabranch.core.errors import AnabranchError
+    from anabranch.core.records.codecs import Codec
+    from anabranch.core.records.record import Record
+    from anabranch.core.types import Kind, OnParentDelete
+
+# Whoever imports a part of this package passes here: it must cost next to nothing.
+_HOMES = {
+    "aio": "anabranch.client",
+    "errors": "anabranch.core",
+    "Appended": "anabranch.client.records",
+    "Batch": "anabranch.client.records",
+    "Confirm": "anabranch.client.records",
+    "Deliver": "anabranch.client.records",
+    "Event": "anabranch.client.records",
+    "Fail": "anabranch.client.records",
+    "LogRecord": "anabranch.client.records",
+    "Origin": "anabranch.client.records",
+    "Settings": "anabranch.client.settings",
+    "Service": "anabranch.client.sync",
+    "connect": "anabranch.client.sync",
+    "Appending": "anabranch.client.synclog",
+    "Cursor": "anabranch.client.synclog",
+    "Events": "anabranch.client.synclog",
+    "Log": "anabranch.client.synclog",
+    "Receipt": "anabranch.client.synclog",
+    "AnabranchError": "anabranch.core.errors",
+    "Codec": "anabranch.core.records.codecs",
+    "Record": "anabranch.core.records.record",
+    "Kind": "anabranch.core.types",
+    "OnParentDelete": "anabranch.core.types",
+}
+
+__all__ = [
+    "AnabranchError",
+    "Appended",
+    "Appending",
+    "Batch",
+    "Codec",
+    "Confirm",
+    "Cursor",
+    "Deliver",
+    "Event",
+    "Events",
+    "Fail",
+    "Kind",
+    "Log",
+    "LogRecord",
+    "OnParentDelete",
+    "Origin",
+    "Receipt",
+    "Record",
+    "Service",
+    "Settings",
+    "aio",
+    "connect",
+    "errors",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"anabranch has no {name}")
+    if name in {"aio", "errors"}:
+        return import_module(f"{home}.{name}")
+    return getattr(import_module(home), name)

@@ -1,0 +1,1 @@
+"""The Python client. The machine that decides everything is core.py; a driver moves its bytes."""

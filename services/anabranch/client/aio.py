@@ -1,0 +1,170 @@
+"""The asyncio client: `async with anabranch.aio.connect(url) as service`.
+
+Every call is tried until its `timeout` (seconds; by default the settings' `timeout_ms`), over as
+many connections as that takes, and none ever does its work twice.
+"""
+# ruff: noqa: ASYNC109  # a timeout here travels with the request: its outcome is told, not cut off
+
+from collections.abc import AsyncGenerator, Generator
+from types import TracebackType
+from typing import Self
+
+from msgspec.structs import replace
+
+from anabranch.client.link import Link
+from anabranch.client.log import Log
+from anabranch.client.settings import Endpoint, Settings, endpoint
+from anabranch.core.bolt.commands import Census, Description, Done, Listing
+from anabranch.core.errors import LogExists
+from anabranch.core.wire.messages import CreateLog, DeleteLog, Describe, ListLogs, Survey
+
+CONNECT_TIMEOUT_S = 5.0
+
+
+def connect(
+    url: str, *, timeout: float = CONNECT_TIMEOUT_S, settings: Settings | None = None
+) -> "Connecting":
+    """A service to await, or to enter with `async with`: leaving it closes it.
+
+    `anabranch://[token@]host[:port]`; the port is 7420 if it isn't said.
+    """
+    where, chosen = endpoint(url), settings or Settings()
+    if where.token is not None:
+        chosen = replace(chosen, token=where.token)
+    return Connecting(where, chosen, timeout)
+
+
+class Connecting:
+    """A service that isn't reached yet."""
+
+    def __init__(self, where: Endpoint, settings: Settings, timeout: float) -> None:
+        self._where, self._settings, self._timeout = where, settings, timeout
+        self._service: Service | None = None
+
+    def __await__(self) -> "Generator[object, None, Service]":
+        return self.opened().__await__()
+
+    async def __aenter__(self) -> "Service":
+        self._service = await self.opened()
+        return self._service
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._service is not None
+        await self._service.__aexit__(kind, error, trace)
+
+    async def opened(self) -> "Service":
+        """The service, once it has answered."""
+        link = Link(self._where, self._settings)
+        link.start()
+        service = Service(link)
+        try:
+            await service.survey(timeout=self._timeout)
+        except BaseException:
+            link.close()
+            raise
+        return service
+
+
+class Service:
+    """A connection to the log service, kept up by itself."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            await self.close()
+        else:
+            self._link.close()
+
+    @property
+    def endpoint(self) -> str:
+        """Where the server listens."""
+        return str(self._link.endpoint)
+
+    @property
+    def settings(self) -> Settings:
+        """As the service was connected with."""
+        return self._link.session.settings
+
+    async def close(self) -> None:
+        """Wait until no append is pending, then close; raises what became of one nobody awaited."""
+        try:
+            await self.flush()
+        finally:
+            self._link.close()
+
+    async def flush(self) -> None:
+        """Wait until no append is pending; raises the first error of one that nobody awaited."""
+        await self._link.quiet()
+        error, self._link.failed = self._link.failed, None
+        if error is not None:
+            raise error
+
+    async def create(
+        self, name: str, *, why: str = "", by: str | None = None, timeout: float | None = None
+    ) -> Log:
+        """A new root log; LogExists if the name is taken."""
+        link = self._link
+        author = self.settings.client if by is None else by
+        message = CreateLog(name, link.once(), author, why)
+        made = await link.ask(message, Description, f"create {name}", link.milliseconds(timeout))
+        return Log(link, made)
+
+    async def log(self, name: str, *, timeout: float | None = None) -> Log:
+        """A log or fork that exists, by its full name (`orders`, `orders--what-if`); else
+        UnknownLog.
+        """
+        link = self._link
+        what = f"look up {name}"
+        found = await link.ask(Describe(name), Description, what, link.milliseconds(timeout))
+        return Log(link, found)
+
+    async def ensure(self, name: str, *, why: str = "", timeout: float | None = None) -> Log:
+        """The root log of this name, made if it doesn't exist."""
+        try:
+            return await self.create(name, why=why, timeout=timeout)
+        except LogExists:
+            return await self.log(name, timeout=timeout)
+
+    async def logs(
+        self, prefix: str = "", *, tree: str | None = None, timeout: float | None = None
+    ) -> AsyncGenerator[Description, None]:
+        """Every log and fork, in order of name; `tree` confines it to one root and its forks."""
+        link, after, more = self._link, "", True
+        while more:
+            message = ListLogs(prefix, tree, after)
+            listing = await link.ask(message, Listing, "list logs", link.milliseconds(timeout))
+            for description in listing.logs:
+                yield description
+                after = description.name
+            more = listing.more
+
+    async def delete(
+        self, log: str | Log, *, force: bool = False, timeout: float | None = None
+    ) -> None:
+        """Delete a root log; `force` squashes its continuous forks, severed ones keep what they
+        need.
+        """
+        link = self._link
+        root = await self.log(log, timeout=timeout) if isinstance(log, str) else log
+        message = DeleteLog(root.id, link.once(), force)
+        await link.ask(message, Done, f"delete {root.name}", link.milliseconds(timeout))
+
+    async def survey(self, *, timeout: float | None = None) -> Census:
+        """What the cluster is called and how much it holds."""
+        link = self._link
+        return await link.ask(Survey(), Census, "survey", link.milliseconds(timeout))

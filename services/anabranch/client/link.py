@@ -1,0 +1,311 @@
+"""The asyncio driver of a session: it moves bytes and keeps time, and decides nothing.
+
+One connection, no task per request. What is written in one turn of the loop is sent at its end, at
+once.
+"""
+
+import asyncio
+import socket
+from typing import TypeVar, cast
+
+from anabranch.client.call import Call
+from anabranch.client.core import Session
+from anabranch.client.effects import (
+    Answered,
+    Arrived,
+    Asked,
+    Connected,
+    Dial,
+    Disconnected,
+    Dropped,
+    Effect,
+    Ended,
+    Event,
+    HangUp,
+    Heard,
+    Left,
+    Opened,
+    Roomy,
+    Settled,
+    Taken,
+    Transmit,
+    Written,
+)
+from anabranch.client.producer import Pledge
+from anabranch.client.settings import Endpoint, Settings
+from anabranch.client.subscription import News, Subscription
+from anabranch.core.bolt.alarms import Alarms
+from anabranch.core.errors import AnabranchError, BadFrame
+from anabranch.core.machine import Buffer, SetTimer, TimerFired
+from anabranch.core.types import Milliseconds
+from anabranch.core.wire.frames import encode_request, server_messages
+from anabranch.core.wire.messages import ClientMessage, ServerMessage
+from anabranch.shell.chance import randbits
+from anabranch.shell.clock import Clock
+
+CONNECT_S = 5.0
+"""How long one attempt to open a connection may take."""
+
+_JOINED_BYTES_MAX = 64 * 1024
+"""Frames of a turn are joined up to this; past it copying costs more than it saves."""
+
+_REQUEST_BITS = 128
+
+A = TypeVar("A")
+Waiter = asyncio.Future[None]
+
+
+class Wire(asyncio.Protocol):
+    """One connection; it is dead to the link once the link has another, or none."""
+
+    def __init__(self, link: "Link") -> None:
+        self._link = link
+        self._reader = server_messages()
+        self.transport: asyncio.Transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        connection = transport.get_extra_info("socket")
+        if connection is not None:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+
+    def data_received(self, data: bytes) -> None:
+        replies = self._reader.feed(data)
+        if replies:
+            self._link.heard(self, replies)
+        if self._reader.broken is not None:
+            self.transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        reason = str(exc or self._reader.broken or "the server closed the connection")
+        self._link.lost(self, reason)
+
+
+class Link:
+    """A session, and the loop it lives in."""
+
+    def __init__(self, endpoint: Endpoint, settings: Settings) -> None:
+        self.endpoint = endpoint
+        self.session = Session(settings, randbits)
+        self.failed: AnabranchError | None = None
+        """The first error of an append that nobody was waiting for."""
+        self._clock = Clock()
+        self._loop = asyncio.get_running_loop()
+        self._wire: Wire | None = None
+        self._dialing: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._out: list[Buffer] = []
+        self._written = False
+        self._rooms: list[Waiter] = []
+        self._quiets: list[Waiter] = []
+
+    def start(self) -> None:
+        self._perform(self.session.start(self._clock.now()))
+
+    def close(self) -> None:
+        """What waits still is told so."""
+        self.step(Ended())
+        if self._dialing is not None:
+            self._dialing.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def step(self, event: Event) -> None:
+        self._perform(self.session.step(self._clock.now(), event))
+
+    def heard(self, wire: Wire, replies: "list[tuple[int, ServerMessage | BadFrame]]") -> None:
+        if wire is self._wire:
+            self.step(Heard(replies))
+
+    def lost(self, wire: Wire, reason: str) -> None:
+        if wire is self._wire:
+            self._wire = None
+            self.step(Disconnected(reason))
+
+    def flush(self) -> None:
+        """Send at once what producers were given."""
+        self._written = False
+        self.step(Written())
+
+    def written(self) -> None:
+        """Producers were given records; they are sent together at the end of this turn."""
+        if not self._written:
+            self._written = True
+            self._loop.call_soon(self.flush)
+
+    async def ask(
+        self,
+        message: ClientMessage,
+        answer: type[A],
+        what: str,
+        timeout_ms: Milliseconds,
+        wait_ms: Milliseconds = 0,
+    ) -> A:
+        call = self.begin(message, what, timeout_ms, wait_ms)
+        return await self.answered(call, answer)
+
+    def begin(
+        self, message: ClientMessage, what: str, timeout_ms: Milliseconds, wait_ms: int = 0
+    ) -> Call:
+        """Ask without waiting."""
+        call = Call(message, what, timeout_ms, wait_ms)
+        self.step(Asked(call))
+        return call
+
+    def drop(self, call: Call) -> None:
+        """Nobody wants the answer any more, if it isn't there yet."""
+        if not call.finished:
+            self.step(Dropped(call))
+
+    def open(self, subscription: Subscription) -> None:
+        self.step(Opened(subscription))
+
+    def taken(self, subscription: Subscription, size: int) -> None:
+        self.step(Taken(subscription, size))
+
+    def leave(self, subscription: Subscription) -> None:
+        self.step(Left(subscription))
+
+    def once(self) -> bytes:
+        """The id of one request, under which it is done once however often it is sent."""
+        return randbits(_REQUEST_BITS).to_bytes(_REQUEST_BITS // 8, "big")
+
+    def milliseconds(self, timeout: float | None) -> Milliseconds:
+        """Of a timeout in seconds, or of the settings."""
+        return self.session.settings.timeout_ms if timeout is None else round(timeout * 1_000)
+
+    async def answered(self, call: Call, answer: type[A]) -> A:
+        if not call.finished:
+            call.waiter = self._loop.create_future()
+            try:
+                await call.waiter
+            except asyncio.CancelledError:
+                self.drop(call)
+                raise
+        if call.error is not None:
+            raise call.error
+        if not isinstance(call.answer, answer):
+            raise BadFrame(f"{type(call.answer).__name__} came where {answer.__name__} was asked")
+        return call.answer
+
+    async def settled(self, pledge: Pledge) -> None:
+        """Any number may wait for one pledge, and any of them may leave."""
+        if pledge.outcome is None:
+            waiter = self._loop.create_future()
+            pledge.waiters.append(waiter)
+            await waiter
+
+    async def room(self, timeout_ms: Milliseconds) -> bool:
+        """Wait until appends that were refused as Overloaded may be tried again; False if in
+        vain.
+        """
+        return await self._within(self._rooms, timeout_ms)
+
+    async def quiet(self) -> None:
+        """Wait until no append is pending; each has its deadline."""
+        while self.session.pending_bytes:
+            waiter = self._loop.create_future()
+            self._quiets.append(waiter)
+            await waiter
+
+    async def news(self, subscription: Subscription) -> News:
+        while not subscription.news:
+            if subscription.error is not None:
+                raise subscription.error
+            subscription.waiter = self._loop.create_future()
+            await subscription.waiter
+        return subscription.news.popleft()
+
+    async def _within(self, waiters: list[Waiter], timeout_ms: Milliseconds) -> bool:
+        waiter: Waiter = self._loop.create_future()
+        waiters.append(waiter)
+        try:
+            async with asyncio.timeout(timeout_ms / 1_000):
+                await waiter
+        except TimeoutError:
+            return False
+        return True
+
+    def _perform(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case Transmit(request, message):
+                    self._out += encode_request(request, message)
+                case Settled(pledge):
+                    self._settle(pledge)
+                case Answered(each) | Arrived(each):
+                    _wake(each.waiter)
+                case Roomy():
+                    _wake_all(self._rooms)
+                case SetTimer(_, at):
+                    self._set_timer(at)
+                case Dial():
+                    self._dialing = self._loop.create_task(self._dial())
+                case HangUp():
+                    self._hang_up()
+        if self._out:
+            self._send()
+
+    def _settle(self, pledge: Pledge) -> None:
+        if isinstance(pledge.outcome, AnabranchError) and not pledge.waiters:
+            self.failed = self.failed or pledge.outcome
+        for waiter in pledge.waiters:
+            _wake(waiter)
+        pledge.waiters.clear()
+        if not self.session.pending_bytes:
+            _wake_all(self._quiets)
+
+    def _send(self) -> None:
+        out, self._out = self._out, []
+        if self._wire is None:
+            return
+        if sum(map(len, out)) <= _JOINED_BYTES_MAX:
+            self._wire.transport.write(b"".join(out))
+        else:
+            self._wire.transport.writelines(out)
+
+    def _set_timer(self, at: int) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        delay_s = max(0, at - self._clock.now()) / 1e9
+        self._timer = self._loop.call_later(delay_s, self._ring)
+
+    def _ring(self) -> None:
+        self.step(TimerFired(Alarms.KEY))
+
+    async def _dial(self) -> None:
+        host, port, _ = self.endpoint
+        try:
+            async with asyncio.timeout(CONNECT_S):
+                _, wire = await self._loop.create_connection(lambda: Wire(self), host, port)
+        except TimeoutError:
+            self.step(Disconnected(f"{self.endpoint} did not answer within {CONNECT_S:g} s"))
+        except OSError as error:
+            self.step(Disconnected(f"{self.endpoint} can't be reached: {error}"))
+        else:
+            if wire.transport.is_closing():
+                self.step(Disconnected(f"{self.endpoint} closed the connection at once"))
+                return
+            self._wire = wire
+            self.step(Connected())
+
+    def _hang_up(self) -> None:
+        self._out.clear()
+        wire, self._wire = self._wire, None
+        if wire is not None:
+            wire.transport.abort()
+
+
+def _wake(waiter: object) -> None:
+    """A part of the session keeps its waiter without knowing what it is."""
+    if waiter is not None:
+        future = cast("Waiter", waiter)
+        if not future.done():
+            future.set_result(None)
+
+
+def _wake_all(waiters: list[Waiter]) -> None:
+    for waiter in waiters:
+        _wake(waiter)
+    waiters.clear()

@@ -1,0 +1,352 @@
+"""A log or fork as an asyncio program holds it: append, read, subscribe, fork, promote, squash."""
+# ruff: noqa: ASYNC109  # a timeout here travels with the request: its outcome is told, not cut off
+
+from collections.abc import AsyncGenerator, Iterable
+from typing import TypeVar
+
+from anabranch.client.appending import Appending, Receipt, appended
+from anabranch.client.link import Link
+from anabranch.client.producer import Pledge
+from anabranch.client.reading import Events, pages
+from anabranch.client.records import (
+    Appended,
+    Batch,
+    Headers,
+    LogRecord,
+    Time,
+    milliseconds,
+    record,
+)
+from anabranch.core.bolt.commands import (
+    At,
+    Comparison,
+    Cursors,
+    Description,
+    Done,
+    Promotion,
+)
+from anabranch.core.errors import Overloaded
+from anabranch.core.records.record import Record
+from anabranch.core.types import Kind, LogId, Milliseconds, OnParentDelete, Position
+from anabranch.core.wire.messages import (
+    ClientMessage,
+    CommitCursor,
+    Compare,
+    DeleteCursor,
+    Describe,
+    Fork,
+    PositionAt,
+    Promote,
+    ReadCursors,
+    Squash,
+    Trim,
+)
+
+A = TypeVar("A")
+
+
+class Log:
+    """One log or fork. It names the log by its id: a fork that was promoted or squashed says so."""
+
+    def __init__(self, link: Link, description: Description) -> None:
+        self.link = link
+        """The connection that all logs of a service share."""
+        self.description = description
+        """As it was when this handle was made; `describe` asks anew."""
+
+    def __repr__(self) -> str:
+        return f"<log {self.name} at {self.link.endpoint}>"
+
+    @property
+    def id(self) -> LogId:
+        return self.description.id
+
+    @property
+    def name(self) -> str:
+        return self.description.name
+
+    async def append(
+        self,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        headers: Headers = (),
+        timestamp: Time | None = None,
+        timeout: float | None = None,
+    ) -> Appended[Receipt]:
+        """Append one record: it is durable and has its place on return.
+
+        Records that are appended at the same time by several tasks travel together. If the task is
+        cancelled meanwhile, the record may or may not be appended.
+        """
+        made = record(value, key, headers, timestamp)
+        pledge = await self.pledge(made, timeout)
+        return await Appending(self.link, pledge, pledge.count - 1)
+
+    def append_nowait(
+        self,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        headers: Headers = (),
+        timestamp: Time | None = None,
+        timeout: float | None = None,
+    ) -> Appending:
+        """Append in the background, in order; Overloaded if too much is pending already.
+
+        An error of one that is never awaited is raised by the service's `flush` or `close`.
+        """
+        link = self.link
+        made = record(value, key, headers, timestamp)
+        pledge = link.session.producer(self.id, self.name).add(made, link.milliseconds(timeout))
+        link.written()
+        return Appending(link, pledge, pledge.count - 1)
+
+    async def append_many(
+        self, values: Iterable[bytes | Record], *, timeout: float | None = None
+    ) -> list[Appended[Receipt]]:
+        """Append all in order, waiting for room where too much is pending; cheaper than one by one.
+
+        Raises the first error: then some may have been appended, and others not.
+        """
+        link = self.link
+        limit_ms = link.milliseconds(timeout)
+        producer = link.session.producer(self.id, self.name)
+        pledges: list[tuple[Pledge, int]] = []
+        last: Pledge | None = None
+        for value in values:
+            made = value if isinstance(value, Record) else record(value)
+            try:
+                pledge = producer.add(made, limit_ms)
+            except Overloaded:
+                pledge = await self.pledge(made, timeout)
+            if pledge is not last:
+                # The batch before is full: it may fly while this one fills.
+                last = pledge
+                link.flush()
+            pledges.append((pledge, pledge.count - 1))
+        link.flush()
+        for pledge, _ in pledges:
+            if pledge.outcome is None:
+                await link.settled(pledge)
+        return [appended(link, pledge, index) for pledge, index in pledges]
+
+    async def append_batch(
+        self, batch: bytes, *, timeout: float | None = None
+    ) -> Appended[Receipt]:
+        """Append a whole RecordBatch v2, as `read_batches` gives it or another Kafka tool makes it.
+
+        Only its place in this producer's order is written into it. The result is its first
+        record's.
+        """
+        link = self.link
+        limit_ms = link.milliseconds(timeout)
+        while True:
+            producer = link.session.producer(self.id, self.name)
+            try:
+                pledge = producer.add_batch(batch, limit_ms)
+                break
+            except Overloaded:
+                if not await link.room(limit_ms):
+                    raise
+        link.written()
+        return await Appending(link, pledge, 0)
+
+    async def read(
+        self,
+        start: Position = 0,
+        count: int | None = None,
+        *,
+        wait: float = 0,
+        timeout: float | None = None,
+    ) -> AsyncGenerator[LogRecord, None]:
+        """Records from `start` on: at most `count`, and no more than are settled by now.
+
+        `wait`: seconds to wait for the first, if there is none yet. Positions past an undecided
+        promotable fork can't be read: ReadBlocked names it.
+        """
+        async for batch in self.read_batches(start, count, wait=wait, timeout=timeout):
+            for each in batch.records():
+                yield each
+
+    async def read_batches(
+        self,
+        start: Position = 0,
+        count: int | None = None,
+        *,
+        wait: float = 0,
+        timeout: float | None = None,
+    ) -> AsyncGenerator[Batch, None]:
+        """The same as whole batches, verified and not decoded yet; the last is cut to `count`."""
+        async for page in self.pages(start, count, wait=wait, timeout=timeout):
+            for batch in page:
+                yield batch
+
+    async def pages(
+        self,
+        start: Position = 0,
+        count: int | None = None,
+        *,
+        wait: float = 0,
+        timeout: float | None = None,
+    ) -> AsyncGenerator[list[Batch], None]:
+        """The same in the portions in which it arrives; the next is on its way while one is
+        used.
+        """
+        async for page in pages(self.link, self.description, start, count, wait, timeout):
+            yield page
+
+    def subscribe(self, start: Position | None = None, *, speculative: bool = True) -> Events:
+        """Everything from `start` on, as it comes; without one, what is settled from now on.
+
+        `speculative`: also what lies past an undecided promotable fork, to be confirmed or failed.
+        """
+        return Events(self.link, self.description, start, speculative=speculative)
+
+    async def cfork(
+        self,
+        name: str | None = None,
+        *,
+        promotable: bool = False,
+        ttl: float | None = None,
+        why: str = "",
+        by: str | None = None,
+        timeout: float | None = None,
+    ) -> "Log":
+        """A continuous fork: it has this log's records, past and future, and its own between them.
+
+        A promotable one can become this log. `ttl`: seconds after which it is squashed.
+        """
+        link = self.link
+        message = Fork(
+            self.id,
+            Kind.CONTINUOUS,
+            link.once(),
+            name,
+            promotable=promotable,
+            ttl_ms=_milliseconds(ttl),
+            by=link.session.settings.client if by is None else by,
+            why=why,
+        )
+        return await self._fork(message, timeout)
+
+    async def sfork(
+        self,
+        name: str | None = None,
+        *,
+        past: Position | None = None,
+        at: Time | None = None,
+        ttl: float | None = None,
+        on_parent_delete: OnParentDelete = OnParentDelete.ORPHAN,
+        why: str = "",
+        by: str | None = None,
+        timeout: float | None = None,
+    ) -> "Log":
+        """A severed fork: this log's records up to `past`, or committed before `at`, or all there
+        are.
+
+        What is appended to either later is not in the other.
+        """
+        link = self.link
+        message = Fork(
+            self.id,
+            Kind.SEVERED,
+            link.once(),
+            name,
+            past=past,
+            at=None if at is None else milliseconds(at),
+            ttl_ms=_milliseconds(ttl),
+            on_parent_delete=on_parent_delete,
+            by=link.session.settings.client if by is None else by,
+            why=why,
+        )
+        return await self._fork(message, timeout)
+
+    async def promote(self, *, timeout: float | None = None) -> Promotion:
+        """Make this fork its parent; the parent's other promotable forks are squashed."""
+        message = Promote(self.id, self.link.once())
+        return await self.ask(message, Promotion, "promote", timeout)
+
+    async def squash(self, *, timeout: float | None = None) -> None:
+        """Delete this fork and everything that continuously inherits from it."""
+        message = Squash(self.id, self.link.once(), self.link.session.settings.client)
+        await self.ask(message, Done, "squash", timeout)
+
+    async def trim(self, before: Position, *, timeout: float | None = None) -> None:
+        """Give up positions below `before`; forks keep what they inherited of them."""
+        await self.ask(Trim(self.id, before, self.link.once()), Done, "trim", timeout)
+
+    async def tail(self, *, timeout: float | None = None) -> Position:
+        """The position that the next record gets, as far as it is settled: reads end there."""
+        return (await self.describe(timeout=timeout)).settled
+
+    async def describe(self, *, timeout: float | None = None) -> Description:
+        """All about this log now."""
+        return await self.ask(Describe(self.id), Description, "describe", timeout)
+
+    async def diff(self, other: "Log", *, timeout: float | None = None) -> Comparison:
+        """Up to which position both are the same, and the ranges that only one of them has."""
+        return await self.ask(Compare(self.id, other.id), Comparison, "compare", timeout)
+
+    async def position_at(self, time: Time, *, timeout: float | None = None) -> Position:
+        """The first position that was committed at or after a moment."""
+        message = PositionAt(self.id, milliseconds(time))
+        return (await self.ask(message, At, "find a time in", timeout)).position
+
+    async def cursors(self, *, timeout: float | None = None) -> dict[str, Position]:
+        """Every named cursor of this log."""
+        return (await self.ask(ReadCursors(self.id), Cursors, "cursors of", timeout)).positions
+
+    def cursor(self, name: str) -> "Cursor":
+        """A position that the log keeps for a reader."""
+        return Cursor(self, name)
+
+    async def _fork(self, message: Fork, timeout: float | None) -> "Log":
+        return Log(self.link, await self.ask(message, Description, "fork", timeout))
+
+    async def pledge(self, made: Record, timeout: float | None = None) -> Pledge:
+        """Have a record taken once there is room: it is the last of this pledge."""
+        link = self.link
+        limit_ms = link.milliseconds(timeout)
+        while True:
+            try:
+                pledge = link.session.producer(self.id, self.name).add(made, limit_ms)
+                break
+            except Overloaded:
+                if not await link.room(limit_ms):
+                    raise
+        link.written()
+        return pledge
+
+    async def ask(
+        self, message: ClientMessage, answer: type[A], what: str, timeout: float | None
+    ) -> A:
+        """Have the server do what no method here offers."""
+        link = self.link
+        return await link.ask(message, answer, f"{what} {self.name}", link.milliseconds(timeout))
+
+
+class Cursor:
+    """A named position that a log keeps for a reader, so that it can go on where it was."""
+
+    def __init__(self, log: Log, name: str) -> None:
+        self.log, self.name = log, name
+
+    async def get(self, *, timeout: float | None = None) -> Position | None:
+        """None if it was never committed."""
+        return (await self.log.cursors(timeout=timeout)).get(self.name)
+
+    async def commit(self, position: Position, *, timeout: float | None = None) -> None:
+        """Keep the position of the next record to be read."""
+        log = self.log
+        message = CommitCursor(log.id, self.name, position, log.link.once())
+        await log.ask(message, Done, f"commit cursor {self.name} of", timeout)
+
+    async def delete(self, *, timeout: float | None = None) -> None:
+        log = self.log
+        message = DeleteCursor(log.id, self.name, log.link.once())
+        await log.ask(message, Done, f"delete cursor {self.name} of", timeout)
+
+
+def _milliseconds(seconds: float | None) -> Milliseconds | None:
+    return None if seconds is None else round(seconds * 1_000)

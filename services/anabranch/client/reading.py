@@ -1,0 +1,163 @@
+"""Reads page by page, and subscriptions event by event, as an asyncio program holds them."""
+# ruff: noqa: ASYNC109  # a timeout here travels with the request: its outcome is told, not cut off
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Iterator
+from itertools import chain
+from types import TracebackType
+from typing import Self, assert_never
+
+from anabranch.client.call import Call
+from anabranch.client.link import Link
+from anabranch.client.records import (
+    Batch,
+    Confirm,
+    Deliver,
+    Event,
+    Fail,
+    batches,
+    cut,
+)
+from anabranch.client.subscription import News, Subscription, size_of
+from anabranch.core.bolt.commands import Description
+from anabranch.core.errors import BadRequest
+from anabranch.core.types import Position
+from anabranch.core.wire.messages import Confirmed, Delivered, Describe, Failed, Read, Records
+
+_EVERYTHING = (1 << 31) - 1
+
+
+async def pages(
+    link: Link,
+    log: Description,
+    start: Position,
+    count: int | None,
+    wait: float,
+    timeout: float | None,
+) -> AsyncGenerator[list[Batch], None]:
+    """Portions of a read, as they arrive; the next one is on its way while one is used."""
+    left = _EVERYTHING if count is None else count
+    if start < 0 or left <= 0:
+        raise BadRequest(f"read {log.name}", "start must be 0 or more, and count 1 or more")
+    call = _ask(link, log, start, left, timeout, wait)
+    try:
+        while True:
+            page = await link.answered(call, Records)
+            found = _cut_to(left, batches(page.runs, page.batches))
+            if count is not None:
+                left -= sum(batch.count for batch in found)
+            more = bool(found) and left > 0 and page.next < page.settled
+            if more:
+                call = _ask(link, log, page.next, left, timeout)
+            yield found
+            if not more:
+                return
+    finally:
+        link.drop(call)
+
+
+def _ask(
+    link: Link,
+    log: Description,
+    start: Position,
+    count: int,
+    timeout: float | None,
+    wait: float = 0,
+) -> Call:
+    wait_ms = round(wait * 1_000)
+    message = Read(log.id, start, count, link.session.settings.read_bytes, wait_ms)
+    return link.begin(message, f"read {log.name}", link.milliseconds(timeout), wait_ms)
+
+
+def _cut_to(count: int, found: Iterator[Batch]) -> list[Batch]:
+    wanted: list[Batch] = []
+    for batch in found:
+        if count <= 0:
+            break
+        wanted.append(cut(batch, count))
+        count -= batch.count
+    return wanted
+
+
+class Events:
+    """A subscription: iterate over it, within `async with` or until `close`.
+
+    It goes on over broken connections: no final record is delivered twice, and what was speculative
+    when a connection broke is failed and delivered anew.
+    """
+
+    def __init__(
+        self, link: Link, log: Description, start: Position | None, *, speculative: bool
+    ) -> None:
+        self._link, self._log, self._start = link, log, start
+        self._speculative = speculative
+        self._subscription: Subscription | None = None
+        self._at_hand: deque[Event] = deque()
+
+    async def __aenter__(self) -> Self:
+        await self._opened()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Event:
+        """Raises what ends the subscription: Promoted, Squashed, OutOfRange after a trim."""
+        while not self._at_hand:
+            self._at_hand.extend(await self.take())
+        return self._at_hand.popleft()
+
+    async def take(self, *, timeout: float | None = None) -> list[Event]:
+        """The next events that came together; none if none came within `timeout` seconds."""
+        subscription = await self._opened()
+        try:
+            async with asyncio.timeout(timeout):
+                news = await self._link.news(subscription)
+        except TimeoutError:
+            return []
+        events = _events(news)
+        self._link.taken(subscription, size_of(news))
+        return events
+
+    def close(self) -> None:
+        """Want no more of it."""
+        if self._subscription is not None:
+            self._link.leave(self._subscription)
+
+    async def left(self) -> None:
+        """The same as `close`, for another thread to have done on the loop."""
+        self.close()
+
+    async def _opened(self) -> Subscription:
+        link = self._link
+        if self._subscription is None:
+            start = self._start
+            if start is None:
+                what = f"describe {self._log.name}"
+                asked = Describe(self._log.id)
+                start = (await link.ask(asked, Description, what, link.milliseconds(None))).settled
+            self._subscription = Subscription(self._log.id, start, speculative=self._speculative)
+            link.open(self._subscription)
+        return self._subscription
+
+
+def _events(news: News) -> list[Event]:
+    match news:
+        case Delivered(runs, contents, speculative):
+            records = chain.from_iterable(each.records() for each in batches(runs, contents))
+            return [Deliver(each, speculative) for each in records]
+        case Confirmed(up_to):
+            return [Confirm(up_to)]
+        case Failed(since):
+            return [Fail(since)]
+        case _:
+            assert_never(news)

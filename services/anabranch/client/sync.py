@@ -1,0 +1,108 @@
+"""The client for programs without an event loop: `with anabranch.connect(url) as service`.
+
+The same names as in `anabranch.aio`, each waiting for what it does. A thread runs the asyncio
+client; any number of threads may use it.
+"""
+
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Self
+
+from anabranch.client import aio
+from anabranch.client.handover import Handover
+from anabranch.client.loop import LoopThread
+from anabranch.client.settings import Settings
+from anabranch.client.synclog import Log, each
+from anabranch.core.bolt.commands import Census, Description
+
+
+def connect(
+    url: str, *, timeout: float = aio.CONNECT_TIMEOUT_S, settings: Settings | None = None
+) -> "Service":
+    """A service that has answered; use it with `with`, or close it.
+
+    `anabranch://[token@]host[:port]`; the port is 7420 if it isn't said.
+    """
+    connecting = aio.connect(url, timeout=timeout, settings=settings)
+    thread = LoopThread()
+    try:
+        return Service(thread, thread.run(connecting.opened()))
+    except BaseException:
+        thread.stop()
+        raise
+
+
+class Service:
+    """A connection to the log service, kept up by itself."""
+
+    def __init__(self, thread: LoopThread, service: aio.Service) -> None:
+        self._thread, self._service = thread, service
+        self._handover = Handover(thread, service)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if error is None:
+                self.flush()
+            self._thread.run(self._service.__aexit__(kind, error, trace))
+        finally:
+            self._thread.stop()
+
+    @property
+    def endpoint(self) -> str:
+        """Where the server listens."""
+        return self._service.endpoint
+
+    @property
+    def settings(self) -> Settings:
+        """As the service was connected with."""
+        return self._service.settings
+
+    def close(self) -> None:
+        """Wait until no append is pending, and close; raises the error of one nobody awaited."""
+        self.__exit__(None, None, None)
+
+    def flush(self) -> None:
+        """Wait until no append is pending; raises the first error of one that nobody awaited."""
+        self._thread.run(self._handover.taken())
+        self._thread.run(self._service.flush())
+
+    def create(
+        self, name: str, *, why: str = "", by: str | None = None, timeout: float | None = None
+    ) -> Log:
+        """A new root log; LogExists if the name is taken."""
+        made = self._service.create(name, why=why, by=by, timeout=timeout)
+        return Log(self._handover, self._thread.run(made))
+
+    def log(self, name: str, *, timeout: float | None = None) -> Log:
+        """A log or fork that exists, by its full name (`orders--what-if`); else UnknownLog."""
+        return Log(self._handover, self._thread.run(self._service.log(name, timeout=timeout)))
+
+    def ensure(self, name: str, *, why: str = "", timeout: float | None = None) -> Log:
+        """The root log of this name, made if it doesn't exist."""
+        found = self._service.ensure(name, why=why, timeout=timeout)
+        return Log(self._handover, self._thread.run(found))
+
+    def logs(
+        self, prefix: str = "", *, tree: str | None = None, timeout: float | None = None
+    ) -> Iterator[Description]:
+        """Every log and fork, in order of name; `tree` confines it to one root and its forks."""
+        return each(self._handover, self._service.logs(prefix, tree=tree, timeout=timeout))
+
+    def delete(self, log: str | Log, *, force: bool = False, timeout: float | None = None) -> None:
+        """Delete a root log; `force` squashes its continuous forks, severed ones keep what they
+        need.
+        """
+        whom = log if isinstance(log, str) else log.wrapped
+        self._thread.run(self._service.delete(whom, force=force, timeout=timeout))
+
+    def survey(self, *, timeout: float | None = None) -> Census:
+        """What the cluster is called and how much it holds."""
+        return self._thread.run(self._service.survey(timeout=timeout))
