@@ -177,15 +177,16 @@ def _verified(content: memoryview, name: str, offset: int) -> Extent:
     """The extent in these bytes, which lie at this offset of the object."""
     batches: list[Buffer] = []
     upto: list[int] = []
-    records = at = 0
+    records = end = 0
     try:
-        for at, length, header in split(content, "there"):
+        for at, length, header in split(content):
             batch = content[at : at + length]
-            verify(batch, "there")
+            verify(batch, "")
+            end = at + length
             batches.append(batch)
             records += header.count
             upto.append(records)
     except Mistake as fault:
-        reason = f"the batch at byte {offset + at} fails its check: {fault.message}"
-        raise CorruptObject(name, reason) from fault
+        reason = fault.facts.get("reason", fault.message)
+        raise CorruptObject(name, f"the batch at byte {offset + end}: {reason}") from fault
     return Extent(batches, upto, len(content))
