@@ -101,8 +101,7 @@ class Examination:
         faults: list[Fault] = []
         found = self._replay(faults)
         replica = self._replica(found, faults)
-        faults += audit.forest_faults(replica)
-        faults += audit.reference_faults(replica)
+        faults += audit.replica_faults(replica)
         stored, strangers = self._stored()
         held = dict(audit.holdings(replica))
         garbage = self._sort(replica, held, stored, faults)
