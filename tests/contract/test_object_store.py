@@ -11,19 +11,22 @@ from hypothesis import strategies as st
 from anabranch.core.errors import CorruptObject, ObjectExists, ObjectMissing
 from anabranch.ports import ObjectStore
 from anabranch.shell.folder import Folder, FolderStore
+from anabranch.shell.memory_store import MemoryStore
 
 Body = Callable[[ObjectStore], Awaitable[None]]
 Run = Callable[[Body], None]
 
 
-@pytest.fixture(params=["nameless files", "named files"])
+@pytest.fixture(params=["memory", "nameless files", "named files"])
 def run(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs a test's body on a store over the same folder, each time opened anew."""
+    """Runs a test's body on a store over the same objects, each time opened anew."""
+    memory = MemoryStore()
     if request.param == "named files":
         monkeypatch.setattr(Folder, "_can_write_nameless", lambda _: False)
 
     async def opened(body: Body) -> None:
-        store = FolderStore(str(tmp_path / "objects"))
+        remembers = request.param == "memory"
+        store = memory if remembers else FolderStore(str(tmp_path / "objects"))
         try:
             await body(store)
         finally:

@@ -17,7 +17,7 @@ import msgspec
 import uvloop
 
 from anabranch.apps.asgi import AsgiServer
-from anabranch.apps.settings import Settings
+from anabranch.apps.settings import Settings, load
 from anabranch.core.bolt.broker import Broker
 from anabranch.core.bolt.metadata import Metadata
 from anabranch.core.errors import AnabranchError, Unavailable
@@ -83,6 +83,7 @@ async def serve(
     """
     clock = Clock()
     log = Log(clock.now, settings.log_format)
+    stop = stop or _signalled()
     failure = None
     async with AsyncExitStack() as stack:
         embedded, server = await _begin(settings, clock, log, stack)
@@ -92,7 +93,7 @@ async def serve(
         log.info("serving", cluster=embedded.cluster, frames=endpoint.frames, http=endpoint.http)
         if ready is not None:
             ready(endpoint)
-        failure = await _until_told(embedded.host, stop or _signalled())
+        failure = await _until_told(embedded.host, stop)
         log.info("stopping")
     if failure is not None:
         raise AnabranchError(reason=failure)
@@ -224,3 +225,7 @@ def main(settings: Settings, app: AppBuilder | None = None) -> None:
     """What a command starts."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve(settings, app=app))
+
+
+if __name__ == "__main__":
+    main(load({}, os.environ))

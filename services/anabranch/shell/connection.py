@@ -7,7 +7,6 @@ the smallest. A client that leaves twice as much unfetched is left.
 """
 
 import asyncio
-from collections import deque
 from typing import TYPE_CHECKING, cast
 
 from anabranch.core.bolt.commands import Refused
@@ -72,7 +71,9 @@ class Connection(asyncio.Protocol):
     def __init__(self, server: "FrameServer") -> None:
         self._server = server
         self._limits = server.limits
-        self._answer_bytes_max = ANSWERS * server.limits.connection_bytes_max
+        self._answer_bytes_max = max(
+            ANSWERS * server.limits.connection_bytes_max, server.limits.read_bytes_max
+        )
         self._reader = client_messages(server.limits.frame_bytes_max)
         self._transport: asyncio.Transport
         self._handshake: asyncio.TimerHandle
@@ -83,7 +84,7 @@ class Connection(asyncio.Protocol):
         self._answer_bytes = 0
         self._windows: dict[int, int] = {}
         self._window_bytes = 0
-        self._held: deque[tuple[int, _Question]] = deque()
+        self._held: dict[int, _Question] = {}
         self._out: list[Buffer] = []
         self._writable = True
         self._reads = True
@@ -119,6 +120,7 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._writable = True
+        self._ask_held()
         self._throttle()
 
     def answer(self, request: int, message: ServerMessage) -> None:
@@ -143,8 +145,7 @@ class Connection(asyncio.Protocol):
         if self._transport.get_write_buffer_size() > 2 * self._answer_bytes_max:
             self._server.counters.left_unread += 1
             self._transport.abort()
-        while self._held and self._answer_bytes < self._answer_bytes_max:
-            self._ask(*self._held.popleft())
+        self._ask_held()
         self._throttle()
         if self._finishing:
             self.finish()
@@ -170,11 +171,13 @@ class Connection(asyncio.Protocol):
                 self._open_request(request, message, _REQUEST_BYTES + len(batch))
             case Hello():
                 self._refuse(request, BadRequest("hello", "it is said once, at the beginning"))
-            case Credit(other) | Cancel(other):
+            case Credit(other):
                 if other in self._open:
                     self._seat.ask(request, message)
-                if isinstance(message, Cancel):
-                    self._close(other)
+            case Cancel(other):
+                asked = other not in self._held
+                if self._close(other) and asked:
+                    self._seat.ask(request, message)
             case _:
                 self._open_request(request, message, _REQUEST_BYTES)
 
@@ -202,17 +205,20 @@ class Connection(asyncio.Protocol):
         self._open_bytes += size
         if isinstance(message, _Question):
             self._questions[request] = 0
-            if self._held or self._answer_bytes >= self._answer_bytes_max:
-                self._held.append((request, message))
-            else:
-                self._ask(request, message)
+            self._held[request] = message
+            self._ask_held()
         else:
             assert self._seat is not None
             self._seat.ask(request, message)
 
+    def _ask_held(self) -> None:
+        """As many questions as there is room for answers, which unsent ones take up too."""
+        held = self._held
+        while held and self._writable and self._answer_bytes < self._answer_bytes_max:
+            request = next(iter(held))
+            self._ask(request, held.pop(request))
+
     def _ask(self, request: int, message: _Question) -> None:
-        if request not in self._open:
-            return
         match message:
             case Subscribe(log, start, speculative, credit_bytes):
                 window = min(
@@ -247,6 +253,7 @@ class Connection(asyncio.Protocol):
         if self._questions:
             self._answer_bytes -= self._questions.pop(request, 0)
             self._window_bytes -= self._windows.pop(request, 0)
+            self._held.pop(request, None)
         return True
 
     def _throttle(self) -> None:

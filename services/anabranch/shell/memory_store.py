@@ -43,7 +43,7 @@ class MemoryStore:
         ]
 
     async def close(self) -> None:
-        self._objects.clear()
+        """What is kept goes with the process, not with a user of the store."""
 
     def _content(self, name: str) -> bytes:
         if name not in self._objects:

@@ -1,0 +1,179 @@
+"""The server as a process: ended in order, ended at once, and what is there afterwards."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from anabranch.apps.up import Endpoint
+from anabranch.core.bolt.commands import Description
+from anabranch.core.errors import BadFrame
+from anabranch.core.records.origins import deliveries
+from anabranch.core.records.record import Record, encode
+from anabranch.core.types import LogId
+from anabranch.core.wire import frames
+from anabranch.core.wire.messages import (
+    Append,
+    Appended,
+    ClientMessage,
+    CreateLog,
+    Hello,
+    Read,
+    Records,
+    ServerMessage,
+)
+
+IN_FLIGHT = 40
+
+
+class Line:
+    """One connection that blocks."""
+
+    def __init__(self, port: int) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=20)
+        self._frames = frames.server_messages()
+        self._come: list[tuple[int, ServerMessage | BadFrame]] = []
+        self._last = 0
+        self.call(Hello(1, "test"))
+
+    def say(self, message: ClientMessage) -> int:
+        self._last += 1
+        self._socket.sendall(b"".join(frames.encode_request(self._last, message)))
+        return self._last
+
+    def hear(self) -> tuple[int, ServerMessage | BadFrame]:
+        while not self._come:
+            content = self._socket.recv(1 << 16)
+            if not content:
+                raise ConnectionResetError
+            self._come = self._frames.feed(content)
+        return self._come.pop(0)
+
+    def call(self, message: ClientMessage) -> ServerMessage | BadFrame:
+        request = self.say(message)
+        answered, reply = self.hear()
+        assert answered == request
+        return reply
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+class Process:
+    """`python -m anabranch.apps.up` on a directory, ready to be spoken to."""
+
+    def __init__(self, data: Path) -> None:
+        self._announced = data / "endpoint"
+        self._announced.unlink(missing_ok=True)
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "anabranch.apps.up"],
+            env={**os.environ, "ANABRANCH_DATA": str(data), "ANABRANCH_PORT": "0"},
+            stderr=subprocess.PIPE,
+        )
+        assert self.process.stderr is not None
+        said = b""
+        for line in self.process.stderr:
+            said += line
+            if b" serving " in line:
+                break
+        else:
+            raise AssertionError(said.decode())
+        endpoint = msgspec.json.decode(self._announced.read_bytes(), type=Endpoint)
+        assert endpoint.pid == self.process.pid
+        self.port = int(endpoint.frames.rpartition(":")[2])
+
+    def end(self, how: signal.Signals) -> int:
+        """Its exit code; one that has ended already keeps its own."""
+        self.process.send_signal(how)
+        self.process.communicate(timeout=20)
+        return self.process.returncode
+
+
+@contextmanager
+def running(data: Path) -> Iterator[Process]:
+    process = Process(data)
+    try:
+        yield process
+    finally:
+        process.end(signal.SIGKILL)
+
+
+def batch(number: int, producer: int) -> bytes:
+    record = Record(str(number).encode())
+    return encode([record], producer_id=producer, producer_epoch=0, base_sequence=number, now=1)
+
+
+def values(line: Line, log: LogId) -> list[int]:
+    found: list[int] = []
+    while True:
+        reply = line.call(Read(log, len(found), 10_000, 1 << 20))
+        assert isinstance(reply, Records)
+        if not reply.batches:
+            return found
+        found += [int(record.value or b"") for *_, record in deliveries(reply.runs, reply.batches)]
+
+
+def append_until_it_dies(line: Line, log: LogId, process: Process, kill_after: int) -> int:
+    """How many were acknowledged; the numbers 0, 1, ... are sent in order by one producer."""
+    acknowledged = sent = 0
+    try:
+        while True:
+            while sent < acknowledged + IN_FLIGHT:
+                line.say(Append(log, batch(sent, producer=7)))
+                sent += 1
+            _, reply = line.hear()
+            assert isinstance(reply, Appended)
+            acknowledged += 1
+            if acknowledged == kill_after:
+                os.kill(process.process.pid, signal.SIGKILL)
+    except ConnectionError:
+        return acknowledged
+
+
+@pytest.mark.parametrize("kill_after", [1, 40, 311])
+def test_what_was_acknowledged_survives_a_kill_once_and_in_order(
+    tmp_path: Path, kill_after: int
+) -> None:
+    with running(tmp_path) as process:
+        line = Line(process.port)
+        created = line.call(CreateLog("orders", bytes(16)))
+        assert isinstance(created, Description)
+        acknowledged = append_until_it_dies(line, created.id, process, kill_after)
+        line.close()
+        assert process.end(signal.SIGKILL) == -signal.SIGKILL
+    assert acknowledged >= kill_after
+    with running(tmp_path) as process:
+        line = Line(process.port)
+        found = values(line, created.id)
+        assert found == list(range(len(found)))
+        assert acknowledged <= len(found) <= acknowledged + IN_FLIGHT
+        repeated = line.call(Append(created.id, batch(acknowledged - 1, producer=7)))
+        assert repeated == Appended(acknowledged - 1), "a retry after the crash finds its place"
+        following = line.call(Append(created.id, batch(len(found), producer=7)))
+        assert following == Appended(len(found))
+        line.close()
+        assert process.end(signal.SIGTERM) == 0
+
+
+def test_a_signal_ends_it_in_order_and_says_nobody_is_at_home(tmp_path: Path) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with running(tmp_path) as process:
+            assert process.end(number) == 0
+            assert not (tmp_path / "endpoint").exists()
+
+
+def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
+    with running(tmp_path) as process:
+        # While it is stopped both signals gather, so that the second can't come too late.
+        os.kill(process.process.pid, signal.SIGSTOP)
+        os.kill(process.process.pid, signal.SIGTERM)
+        os.kill(process.process.pid, signal.SIGINT)
+        assert process.end(signal.SIGCONT) in {128 + signal.SIGTERM, 128 + signal.SIGINT}
+        assert (tmp_path / "endpoint").exists()
