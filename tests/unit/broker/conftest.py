@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 from anabranch.core.bolt.broker import Broker
 from anabranch.core.bolt.commands import (
     Applied,

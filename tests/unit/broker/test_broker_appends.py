@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 from anabranch.core.bolt.commands import (
     CommitObject,
     Committed,
@@ -26,7 +27,7 @@ from anabranch.core.errors import (
 from anabranch.core.machine import Gone
 from anabranch.core.records.objects import object_id, read_footer
 from anabranch.core.types import LogId
-from anabranch.core.wire.messages import Append, Appended, Cancel, Promote
+from anabranch.core.wire.messages import Append, Appended, Cancel, Promote, Read
 
 OTHER = LogId(8)
 BLOCKED = Refused.of(AppendBlocked("orders--copy", "orders--try"))
@@ -188,7 +189,7 @@ def test_results_batch_by_batch(stage: Any, props: Any) -> None:
 
 
 def test_d4_a_gap_behind_an_append_in_hand_is_no_gap(stage_of: Callable[..., Any]) -> None:
-    """The first was refused as blocked; the second came to the metadata after the block was gone."""
+    """The first was refused as blocked; the second came when the block was gone."""
     stage = stage_of(linger_ms=0)
     for sequence in (0, 1):
         stage.append(sequence, producer=5, sequence=sequence)
@@ -198,14 +199,15 @@ def test_d4_a_gap_behind_an_append_in_hand_is_no_gap(stage_of: Callable[..., Any
     stage.commit(BLOCKED)
     stage.moved(0)
     stage.turn()
+    stage.append(2, producer=5, sequence=2)
     stage.commit(Sequenced([GAP]))
     assert not stage.replies
     stage.put()
     stage.commit(0)
     stage.turn()
     stage.put()
-    stage.commit(1)
-    assert stage.replies == [(0, Appended(0)), (1, Appended(1))]
+    assert [batch.sequence for batch in stage.commit(1).rows[0].batches] == [1, 2]
+    assert stage.replies == [(0, Appended(0)), (1, Appended(1)), (2, Appended(2))]
 
 
 def test_d4_a_gap_with_nothing_before_it_is_one(stage: Any) -> None:
@@ -335,6 +337,22 @@ def test_6_1_a_blocked_append_waits_and_is_written_again_in_order(stage: Any, pr
     stage.put()
     assert len(stage.commit(4).rows[0].batches) == 2
     assert stage.replies == [(1, Appended(4)), (2, Appended(5))]
+
+
+def test_a_block_that_was_over_before_its_refusal_came_is_found_out(stage: Any, props: Any) -> None:
+    stage.request(9, Read(props.LOG, 3, 1, 1, 60_000))
+    stage.answer(props.resolved(tail=3))
+    stage.append(1)
+    stage.turn()
+    stage.put()
+    stage.moved(3)
+    stage.sent.remove(stage.pending(Watch)[0])
+    stage.commit(BLOCKED)
+    assert stage.pending(Watch) == [Watch([(props.LOG, 0)])]
+    stage.version -= 1
+    stage.moved(3)
+    stage.turn()
+    assert stage.puts
 
 
 @pytest.mark.parametrize(("asked_ms", "waits_ms"), [(-1, 10_000), (500, 500), (60_000, 10_000)])

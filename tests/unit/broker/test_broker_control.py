@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+
 from anabranch.core.bolt import commands
 from anabranch.core.bolt.commands import (
     Done,
@@ -65,9 +66,7 @@ def test_a_command_goes_on_under_the_clients_request_id(
 
 
 @pytest.mark.parametrize(("message", "query"), QUESTIONS)
-def test_a_question_goes_on_and_its_answer_comes_back(
-    stage: Any, message: Any, query: Any
-) -> None:
+def test_a_question_goes_on_and_its_answer_comes_back(stage: Any, message: Any, query: Any) -> None:
     stage.request(1, message)
     refused = Refused.of(UnknownLog("orders"))
     assert stage.answer(refused, type(query)) == query

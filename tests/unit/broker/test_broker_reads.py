@@ -1,9 +1,10 @@
-"""Reads through a broker: which bytes, from where, cut how, and what happens when there are none."""
+"""Reads through a broker: which bytes, from where, cut how, and what if there are none."""
 
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 from anabranch.core.bolt.commands import Describe, Description, Refused, Resolve, Unwatch, Watch
 from anabranch.core.errors import ObjectMissing, StorageFailed, UnknownLog
 from anabranch.core.machine import Gone

@@ -57,8 +57,9 @@ class Parking:
         if lot is None:
             lot = self._lots[log] = _Lot(refusal)
             lot.listener = self._watches.listen(log, self._moved)
-            # What was heard of the log may be older than the refusal.
-            self._watches.ask_anew(log)
+            if self._watches.latest(log) is not None:
+                # What was heard of the log may be older than the refusal.
+                self._watches.ask_anew(log)
             self._forget_later(log, lot)
         lot.refusal = refusal
 
