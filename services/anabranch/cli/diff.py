@@ -1,0 +1,111 @@
+"""`anabranch diff`: where two logs part, and what only one of them has."""
+
+import sys
+from typing import Any
+
+import click
+
+from anabranch.cli.options import log_argument, talks
+from anabranch.cli.output import Output, number
+from anabranch.cli.printing import Printer, RecordFormat, origins
+from anabranch.cli.service import Target
+from anabranch.client.aio import Service
+from anabranch.client.log import Log
+from anabranch.client.records import LogRecord
+from anabranch.core.bolt.commands import Comparison
+
+Range = tuple[int, int]
+
+
+@click.command()
+@log_argument("a")
+@log_argument("b")
+@click.option(
+    "--limit",
+    "-n",
+    type=click.IntRange(0),
+    default=10,
+    show_default=True,
+    help="Print no more than so many records of each.",
+)
+@talks
+def diff(target: Target, out: Output, a: str, b: str, limit: int) -> None:
+    """Show where two logs part, and what only one of them has.
+
+    Only settled records are compared: by where they are stored, not by what is in them.
+    """
+
+    async def work(
+        service: Service,
+    ) -> tuple[Comparison, list[LogRecord], list[LogRecord], Printer]:
+        one, other = await service.log(a), await service.log(b)
+        for each in (one.description, other.description):
+            if each.undecided and not out.json:
+                what = f"{each.name} is compared below position {number(each.settled)}"
+                print(f"{what}: {each.undecided} is undecided", file=sys.stderr)
+        found = await one.diff(other)
+        names = await origins(service, one.description)
+        if other.description.root != one.description.root:
+            names |= await origins(service, other.description)
+        printer = Printer(out, RecordFormat.TEXT, names)
+        mine = await _first_of(one, found.only_a, limit)
+        theirs = await _first_of(other, found.only_b, limit)
+        return found, mine, theirs, printer
+
+    found, mine, theirs, printer = target.run(work)
+    if out.json:
+        out.document(
+            {
+                "shared": found.shared,
+                "complete": found.complete,
+                "a": _side(a, found.only_a, mine, printer),
+                "b": _side(b, found.only_b, theirs, printer),
+            }
+        )
+        return
+    if found.shared:
+        out.say(f"the same up to position {number(found.shared)} (not included)")
+    else:
+        out.say("nothing in common at the beginning")
+    _say(out, a, found.only_a, mine, printer)
+    _say(out, b, found.only_b, theirs, printer)
+    if not found.complete:
+        out.say("there is more: the logs are too long to be compared at once")
+
+
+async def _first_of(log: Log, ranges: list[Range], limit: int) -> list[LogRecord]:
+    records: list[LogRecord] = []
+    for start, end in ranges:
+        count = min(end - start, limit - len(records))
+        if count <= 0:
+            break
+        records += [each async for each in log.read(start, count)]
+    return records
+
+
+def _count(ranges: list[Range]) -> int:
+    return sum(end - start for start, end in ranges)
+
+
+def _side(
+    name: str, ranges: list[Range], records: list[LogRecord], printer: Printer
+) -> dict[str, Any]:
+    return {
+        "log": name,
+        "records": _count(ranges),
+        "ranges": ranges,
+        "first": [printer.document(each) for each in records],
+    }
+
+
+def _say(
+    out: Output, name: str, ranges: list[Range], records: list[LogRecord], printer: Printer
+) -> None:
+    count = _count(ranges)
+    out.say(
+        f"only in {name}: {number(count)} records" + (f" in {len(ranges)} runs" if count else "")
+    )
+    for each in records:
+        out.say(f"  {printer.text(each)}")
+    if len(records) < count:
+        out.say(f"  ... and {number(count - len(records))} more")

@@ -1,0 +1,106 @@
+"""Exit codes, and how a command that can't do what it should says so."""
+
+import os
+import sys
+from enum import IntEnum
+
+import click
+import msgspec
+
+from anabranch.core.errors import AnabranchError, Damage, Retry
+
+
+class Exit(IntEnum):
+    OK = 0
+    REFUSED = 1
+    USAGE = 2
+    UNREACHABLE = 3
+    BLOCKED = 4
+    DAMAGE = 5
+    INTERRUPTED = 130
+    UNREAD = 141
+
+
+MEANINGS = {
+    Exit.OK: "done",
+    Exit.REFUSED: "refused or failed: the message says why and what to do",
+    Exit.USAGE: "the command line itself is wrong",
+    Exit.UNREACHABLE: "the server can't be reached",
+    Exit.BLOCKED: "blocked, overloaded or out of time: the same command may succeed later",
+    Exit.DAMAGE: "stored bytes are not what was written",
+    Exit.INTERRUPTED: "interrupted by Ctrl-C",
+    Exit.UNREAD: "whoever read the output went away",
+}
+
+EPILOGUE = "Exit codes: " + "; ".join(f"{code} {says}" for code, says in MEANINGS.items()) + "."
+
+
+class Unreachable(AnabranchError):
+    """The server didn't answer at all; what was asked of it wasn't done."""
+
+    code = "unreachable"
+    status = 503
+    advice = "retry"
+    says = (
+        "{url} can't be reached: {reason}. Start a server with `anabranch up`, or name another "
+        "with --url or ANABRANCH_URL"
+    )
+
+    def __init__(self, url: str, reason: str) -> None:
+        super().__init__(url=url, reason=reason)
+
+
+def exit_code(error: AnabranchError) -> Exit:
+    match error:
+        case Unreachable():
+            return Exit.UNREACHABLE
+        case Retry():
+            return Exit.BLOCKED
+        case Damage():
+            return Exit.DAMAGE
+        case _:
+            return Exit.REFUSED
+
+
+def run(command: click.Command, program: str) -> int:
+    """Run it with this process's arguments; never a traceback for what can be expected."""
+    try:
+        command.main(prog_name=program, standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.Exit as left:
+        return left.exit_code
+    except click.ClickException as wrong:
+        wrong.show()
+        return wrong.exit_code
+    except AnabranchError as error:
+        show(error)
+        return exit_code(error)
+    except (KeyboardInterrupt, click.Abort):
+        return Exit.INTERRUPTED
+    except BrokenPipeError:
+        # What is still buffered has nowhere to go, and Python would try once more at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Exit.UNREAD
+    return Exit.OK
+
+
+def show(error: AnabranchError) -> None:
+    """On stderr: a line for people, or one JSON document if that is what was asked for."""
+    if _wants_json(sys.argv[1:]):
+        said = {
+            "code": error.code,
+            "message": error.message,
+            "advice": error.advice,
+            "facts": error.facts,
+        }
+        print(msgspec.json.encode({"error": said}).decode(), file=sys.stderr)
+        return
+    label = click.style("error", fg="red", bold=True) if sys.stderr.isatty() else "error"
+    print(f"{label}: {error.message}", file=sys.stderr)
+
+
+def _wants_json(arguments: list[str]) -> bool:
+    """Also when the command line couldn't be read to its end."""
+    joined = " ".join(arguments).replace("=", " ")
+    asked = "--output json" in joined or "-o json" in joined
+    return asked or ("--output" not in joined and os.environ.get("ANABRANCH_OUTPUT") == "json")

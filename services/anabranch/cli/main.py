@@ -1,0 +1,69 @@
+"""The `anabranch` command: finds the command asked for, runs it, and says in its exit code how it
+went.
+"""
+
+import sys
+from importlib import import_module
+from importlib.metadata import version
+
+import click
+
+from anabranch.cli.failure import EPILOGUE, run
+
+PROGRAM = "anabranch"
+
+COMMANDS = {
+    "up": ("up:up", "Run the whole log service in this process."),
+    "log": ("logs:log", "Create, list, show and delete logs."),
+    "append": ("append:append", "Append records to a log."),
+    "read": ("read:read", "Print the records of a log."),
+    "tail": ("read:tail", "Print the last records of a log, and follow it."),
+    "fork": ("forks:fork", "Fork a log: in milliseconds, whatever its length."),
+    "promote": ("forks:promote", "Make a promotable fork its parent."),
+    "squash": ("forks:squash", "Delete a fork and all that inherits from it."),
+    "tree": ("tree:tree", "Show roots and their forks."),
+    "diff": ("diff:diff", "Show where two logs part, and what only one of them has."),
+    "trim": ("trim:trim", "Give up the records of a log before a position."),
+    "cursor": ("cursors:cursor", "Keep a reader's position in a log."),
+    "bench": ("bench:bench", "Measure this installation's throughput and latency."),
+    "fsck": ("up:fsck", "Prove that everything in a data directory can be read."),
+    "demo": ("demo:demo", "Play fork, promote and squash on a log of its own, narrated."),
+    "completion": ("completion:completion", "Print the completion script of a shell."),
+}
+"""Where each is, and what the list of commands says of it; none is imported before it is used."""
+
+
+class Commands(click.Group):
+    """The commands by name, each loaded on first use: `anabranch --help` takes no moment."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, attribute = COMMANDS[cmd_name][0].split(":")
+        found = getattr(import_module(f"anabranch.cli.{module}"), attribute)
+        assert isinstance(found, click.Command)
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, says) for name, (_, says) in COMMANDS.items()])
+
+
+@click.command(cls=Commands, epilog=EPILOGUE, context_settings={"max_content_width": 100})
+@click.version_option(version(PROGRAM), prog_name=PROGRAM)
+def cli() -> None:
+    """Anabranch: a shared log that can be forked.
+
+    Start a server with `anabranch up`, then talk to it from another terminal.
+    """
+
+
+def main() -> None:
+    sys.exit(run(cli, PROGRAM))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,158 @@
+"""`anabranch up` and `anabranch fsck`: what works on a data directory itself, in this process.
+
+The only part of the command line that knows the server.
+"""
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+from msgspec.structs import asdict
+
+from anabranch.cli.failure import Exit
+from anabranch.cli.options import prints
+from anabranch.cli.output import Output, number, printable, size
+
+if TYPE_CHECKING:
+    from anabranch.apps.cut import Cut
+    from anabranch.apps.fsck import Report
+    from anabranch.core.bolt.audit import Fault
+
+_CONFIG = click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False),
+    envvar="ANABRANCH_CONFIG",
+    help="A TOML file with settings and limits; flags and ANABRANCH_... variables win over it.",
+)
+
+
+@click.command()
+@click.option("--data", type=click.Path(file_okay=False), help="Keep everything in this directory.")
+@click.option(
+    "--memory", is_flag=True, default=None, help="Keep everything in memory, until the end."
+)
+@click.option("--host", help="The address to listen at; any but loopback's needs a token.")
+@click.option("--port", type=int, help="Of the binary protocol; 0 takes any free one.")
+@click.option("--http-port", type=int, help="Of HTTP; 0 takes any free one.")
+@click.option("--no-http", is_flag=True, help="Serve no HTTP.")
+@click.option("--token", help="What clients must show.")
+@click.option("--cluster", help="The name of a new data directory's cluster.")
+@click.option("--log-format", type=click.Choice(["human", "json"]), help="How log lines look.")
+@_CONFIG
+def up(no_http: bool, **flags: Any) -> None:
+    """Run the whole log service in this process, until Ctrl-C.
+
+    What is acknowledged survives whatever happens to the process, unless it runs with --memory.
+    Settings come from flags, ANABRANCH_... variables and the --config file, in this order.
+    """
+    from anabranch.apps import settings, up
+
+    if no_http:
+        flags["http_port"] = -1
+    chosen = settings.load(flags, os.environ)
+    builder = None
+    if chosen.http_port >= 0:
+        from anabranch.apps.http import build as builder
+    up.main(chosen, builder)
+
+
+@click.command()
+@click.option(
+    "--data",
+    type=click.Path(file_okay=False, exists=True),
+    required=True,
+    envvar="ANABRANCH_DATA",
+    help="The directory of `anabranch up --data`; its server must not run.",
+)
+@click.option("--repair", is_flag=True, help="Delete orphans: objects that were never committed.")
+@click.option(
+    "--cut-journal",
+    is_flag=True,
+    help="Give up what a damaged journal holds from the damage on; it is put aside.",
+)
+@click.option("--yes", "-y", is_flag=True, help="Don't ask before the journal is cut.")
+@_CONFIG
+@prints
+def fsck(
+    *, out: Output, data: str, repair: bool, cut_journal: bool, yes: bool, config: str | None
+) -> None:
+    """Prove that everything in a data directory can be read.
+
+    Reads the journal and every object, recomputes every checksum, and looks for every record of
+    every log. Changes nothing, unless told to. Exits with 5 if anything is damaged or missing.
+    """
+    from anabranch.apps import settings
+    from anabranch.apps.fsck import Examination
+
+    limits = settings.load({"config": config}, os.environ).limits
+
+    def examine(examination: Examination) -> "Report":
+        with out.progress("reading objects", None, "bytes") as meter:
+            return examination.report(meter.reach)
+
+    done: list[str] = []
+    with Examination(data, limits) as examination:
+        report = examine(examination)
+        if cut_journal and report.cut is not None:
+            _say(out, report)
+            if not yes:
+                click.confirm("Cut the journal there?", abort=True, err=True)
+            aside = examination.cut_journal()
+            done.append(f"cut the journal; what it held from there on is in {aside}")
+            report = examine(examination)
+        if repair and report.orphans.objects:
+            pile = examination.delete_orphans()
+            done.append(f"deleted {pile.objects} orphans, {size(pile.bytes)}")
+            report = examine(examination)
+    if out.json:
+        out.document({"sound": report.sound, "done": done, **asdict(report)})
+    else:
+        _say(out, report)
+        for each in done:
+            out.say(each)
+    if not report.sound:
+        raise click.exceptions.Exit(Exit.DAMAGE)
+
+
+def _say(out: Output, found: "Report") -> None:
+    if out.json:
+        return
+    out.say(
+        f"{found.data} of cluster {found.cluster}: {number(found.logs)} logs, "
+        f"{number(found.forks)} forks, {number(found.extents)} extents"
+    )
+    out.say(f"journal: {number(found.entries)} entries after snapshot {number(found.snapshot)}")
+    out.say(
+        f"objects: {number(found.objects)} read, {size(found.bytes)}, {number(found.batches)} "
+        f"batches, {number(found.records)} records"
+    )
+    if found.garbage.objects:
+        what = f"{number(found.garbage.objects)} objects, {size(found.garbage.bytes)}"
+        out.say(f"garbage: {what}, deleted when their grace period is over")
+    if found.orphans.objects:
+        what = f"{number(found.orphans.objects)} objects, {size(found.orphans.bytes)}"
+        out.say(f"orphans: {what}, never committed; deleted after the next start, or by --repair")
+    for name in found.strangers:
+        out.say(f"not ours: {name}, left alone")
+    for note in found.notes:
+        out.say(f"note: {note}")
+    for fault in found.faults:
+        _print_fault(fault)
+    if found.cut is not None:
+        _say_cut(out, found.cut)
+    out.say("sound" if found.sound else f"DAMAGED: {number(len(found.faults))} faults")
+
+
+def _print_fault(fault: "Fault") -> None:
+    print(f"fault: {printable(fault.where)}: {printable(fault.reason)} ({fault.code})")
+
+
+def _say_cut(out: Output, cut: "Cut") -> None:
+    out.say(
+        f"cutting {cut.file} at byte {cut.offset} (--cut-journal) keeps entries up to "
+        f"{number(cut.kept)} and loses at least {number(cut.lost)} behind them"
+    )
+    if cut.commands:
+        known = ", ".join(f"{number(count)} {kind}" for kind, count in sorted(cut.commands.items()))
+        out.say(f"  in those that can be read: {known}; {number(cut.records)} records appended")
+    out.say("  what is lost is put aside, not deleted; the faults below show what is missing then")
