@@ -11,10 +11,10 @@ from typing import Any
 import httpx
 import pytest
 
-from anabranch.apps.settings import Settings, load
+from anabranch.apps.settings import Settings
 from anabranch.apps.up import Embedded, Endpoint, serve
 from anabranch.core.bolt.commands import Census, Description, Done, Refused
-from anabranch.core.errors import BadFrame, BadRequest, DataDirLocked, Unavailable
+from anabranch.core.errors import BadFrame, DataDirLocked, Unavailable
 from anabranch.core.limits import Limits
 from anabranch.core.records.origins import deliveries
 from anabranch.core.records.record import Record, encode
@@ -459,47 +459,3 @@ def test_an_application_is_served_beside_it_with_calls_and_metrics() -> None:
             assert "process_resident_memory_bytes" in metrics
 
     run(scene())
-
-
-def test_settings_come_from_flags_then_environment_then_file(tmp_path: Path) -> None:
-    path = tmp_path / "up.toml"
-    path.write_text('port = 1\nhttp_port = 2\ncluster = "file"\n[limits]\nlinger_ms = 7\n')
-    environment = {"ANABRANCH_PORT": "3", "ANABRANCH_HTTP_PORT": "4", "OTHER": "x"}
-    flags = {"config": str(path), "port": 5, "data": None}
-    settings = load(flags, environment)
-    assert (settings.port, settings.http_port, settings.cluster) == (5, 4, "file")
-    assert settings.limits == Limits(linger_ms=7)
-    assert load({}, {"ANABRANCH_LINGER_MS": "9", "ANABRANCH_MEMORY": "true"}) == Settings(
-        memory=True, limits=Limits(linger_ms=9)
-    )
-
-
-@pytest.mark.parametrize(
-    ("flags", "environment", "complaint"),
-    [
-        ({"prot": 1}, {}, "prot in the command line: there is no such setting"),
-        ({}, {"ANABRANCH_PROT": "1"}, "prot in the environment"),
-        ({"port": "many"}, {}, "settings"),
-        ({"port": 70_000}, {}, "port = 70000"),
-        ({"port": -1}, {}, "port = -1"),
-        ({"linger_ms": -1}, {}, "linger_ms = -1"),
-        ({"batch_bytes_max": 1}, {}, "record_bytes_max = 1048576: it must be below"),
-        ({"frame_bytes_max": 4 << 20}, {}, "batch_bytes_max"),
-        ({"host": "0.0.0.0"}, {}, "without a token"),
-        ({"host": "example.org"}, {}, "without a token"),
-        ({"token": ""}, {}, "token: it is empty"),
-        ({"config": "/no/such/file"}, {}, "the settings file /no/such/file"),
-    ],
-)
-def test_settings_that_cannot_be_are_refused(
-    flags: dict[str, Any], environment: dict[str, str], complaint: str
-) -> None:
-    with pytest.raises(BadRequest) as refused:
-        load(flags, environment)
-    assert complaint in refused.value.message
-
-
-def test_any_address_may_be_used_with_a_token() -> None:
-    for host in ("127.0.0.9", "::1", "localhost"):
-        assert load({"host": host}, {}).token is None
-    assert load({"host": "0.0.0.0", "token": "secret"}, {}).host == "0.0.0.0"

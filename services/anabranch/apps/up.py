@@ -23,6 +23,7 @@ from anabranch.core.bolt.metadata import Metadata
 from anabranch.core.errors import AnabranchError, Unavailable
 from anabranch.core.limits import Limits
 from anabranch.ports import Journal, ObjectStore
+from anabranch.shell.allocator import keep_memory
 from anabranch.shell.clock import Clock
 from anabranch.shell.datadir import DataDir
 from anabranch.shell.disk import RealDisk, storage
@@ -222,7 +223,8 @@ async def _until_told(host: Host, stop: asyncio.Event) -> str | None:
 
 
 def main(settings: Settings, app: AppBuilder | None = None) -> None:
-    """What a command starts."""
+    """What a command starts: the process is the server's alone."""
+    keep_memory()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve(settings, app=app))
 

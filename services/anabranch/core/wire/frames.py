@@ -160,7 +160,7 @@ class FrameReader(Generic[M]):
             frames.append((request, message))
             at = end
         if at < size and self.broken is None:
-            self._partial += data[at:] if at else data
+            self._partial += memoryview(data)[at:]
         return frames
 
     def _resume(self, data: bytes, frames: "list[tuple[int, M | BadFrame]]") -> int:
@@ -178,7 +178,7 @@ class FrameReader(Generic[M]):
             return taken
         missing = _LENGTH_BYTES + length - len(partial)
         if missing > len(data) - taken:
-            partial += data[taken:] if taken else data
+            partial += memoryview(data)[taken:]
             return len(data)
         partial += memoryview(data)[taken : taken + missing]
         self._partial = bytearray()

@@ -1,0 +1,54 @@
+"""Settings come from three places, and none of them may say what can't be."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from anabranch.apps.settings import Settings, load
+from anabranch.core.errors import BadRequest
+from anabranch.core.limits import Limits
+
+
+def test_settings_come_from_flags_then_environment_then_file(tmp_path: Path) -> None:
+    path = tmp_path / "up.toml"
+    path.write_text('port = 1\nhttp_port = 2\ncluster = "file"\n[limits]\nlinger_ms = 7\n')
+    environment = {"ANABRANCH_PORT": "3", "ANABRANCH_HTTP_PORT": "4", "OTHER": "x"}
+    flags = {"config": str(path), "port": 5, "data": None}
+    settings = load(flags, environment)
+    assert (settings.port, settings.http_port, settings.cluster) == (5, 4, "file")
+    assert settings.limits == Limits(linger_ms=7)
+    assert load({}, {"ANABRANCH_LINGER_MS": "9", "ANABRANCH_MEMORY": "true"}) == Settings(
+        memory=True, limits=Limits(linger_ms=9)
+    )
+
+
+@pytest.mark.parametrize(
+    ("flags", "environment", "complaint"),
+    [
+        ({"prot": 1}, {}, "prot in the command line: there is no such setting"),
+        ({}, {"ANABRANCH_PROT": "1"}, "prot in the environment"),
+        ({"port": "many"}, {}, "settings"),
+        ({"port": 70_000}, {}, "port = 70000"),
+        ({"port": -1}, {}, "port = -1"),
+        ({"linger_ms": -1}, {}, "linger_ms = -1"),
+        ({"batch_bytes_max": 1}, {}, "record_bytes_max = 1048576: it must be below"),
+        ({"frame_bytes_max": 4 << 20}, {}, "batch_bytes_max"),
+        ({"host": "0.0.0.0"}, {}, "without a token"),
+        ({"host": "example.org"}, {}, "without a token"),
+        ({"token": ""}, {}, "token: it is empty"),
+        ({"config": "/no/such/file"}, {}, "the settings file /no/such/file"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(
+    flags: dict[str, Any], environment: dict[str, str], complaint: str
+) -> None:
+    with pytest.raises(BadRequest) as refused:
+        load(flags, environment)
+    assert complaint in refused.value.message
+
+
+def test_any_address_may_be_used_with_a_token() -> None:
+    for host in ("127.0.0.9", "::1", "localhost"):
+        assert load({"host": host}, {}).token is None
+    assert load({"host": "0.0.0.0", "token": "secret"}, {}).host == "0.0.0.0"
