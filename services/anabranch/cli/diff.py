@@ -102,9 +102,8 @@ def _say(
     out: Output, name: str, ranges: list[Range], records: list[LogRecord], printer: Printer
 ) -> None:
     count = _count(ranges)
-    out.say(
-        f"only in {name}: {number(count)} records" + (f" in {len(ranges)} runs" if count else "")
-    )
+    runs = f" in {number(len(ranges))} runs" if len(ranges) > 1 else ""
+    out.say(f"only in {name}: {number(count)} record{'s' * (count != 1)}{runs}")
     for each in records:
         out.say(f"  {printer.text(each)}")
     if len(records) < count:

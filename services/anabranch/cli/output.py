@@ -17,6 +17,7 @@ from anabranch.core.types import Milliseconds
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.progress import Progress
+    from rich.table import Table
 
 _PLAIN_WIDTH = 10_000
 _PATIENCE_S = 1.0
@@ -62,19 +63,18 @@ class Output:
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         """A column whose head begins with `>` is aligned right."""
-        from rich.table import Table
-        from rich.text import Text
-
-        framed = sys.stdout.isatty()
-        table = Table(box=None, pad_edge=False, header_style="bold" if framed else "")
-        for head in columns:
-            right = head.startswith(">")
-            table.add_column(
-                head.removeprefix(">"), justify="right" if right else "left", no_wrap=not framed
+        cells = [[printable(cell) for cell in row] for row in rows]
+        if sys.stdout.isatty():
+            self.show(_framed(columns, cells))
+            return
+        heads = [[head.removeprefix(">") for head in columns]] if any(columns) else []
+        widths = [max(map(len, column), default=0) for column in zip(*heads, *cells, strict=True)]
+        for row in (*heads, *cells):
+            aligned = (
+                cell.rjust(width) if head.startswith(">") else cell.ljust(width)
+                for cell, width, head in zip(row, widths, columns, strict=True)
             )
-        for row in rows:
-            table.add_row(*(Text(printable(cell)) for cell in row))
-        self.show(table)
+            print("  ".join(aligned).rstrip())
 
     @contextmanager
     def progress(self, what: str, total: float | None, unit: str = "records") -> "Generator[Meter]":
@@ -137,6 +137,20 @@ class Meter:
         bar.add_task(self._what, total=self._total, pace="")
         bar.start()
         return bar
+
+
+def _framed(columns: Sequence[str], cells: Iterable[Sequence[str]]) -> "Table":
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold", show_header=any(columns))
+    for head in columns:
+        table.add_column(
+            head.removeprefix(">"), justify="right" if head.startswith(">") else "left"
+        )
+    for row in cells:
+        table.add_row(*map(Text, row))
+    return table
 
 
 def console(stream: TextIO) -> "Console":

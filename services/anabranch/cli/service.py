@@ -1,6 +1,7 @@
 """A command's conversation with the server: connect, work, leave."""
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from anabranch.client.settings import Settings
 from anabranch.core.errors import Retry
 from anabranch.core.records.codecs import Codec
 
-CONNECT_TIMEOUT_S = 5.0
+CONNECT_TIMEOUT_S = 2.0
 
 A = TypeVar("A")
 
@@ -43,6 +44,8 @@ class Target:
             service = await aio.connect(self.url, timeout=wait, settings=self.settings(codec))
         except Retry as error:
             reason = str(error.facts.get("reason") or error.message)
+            reason = re.sub(r"\[Errno \d+\] ", "", reason)
+            reason = reason.removeprefix(f"{self.url} can't be reached: ")
             raise Unreachable(self.url, reason) from error
         async with service:
             yield service

@@ -1,0 +1,119 @@
+"""`anabranch bench`: throughput and latency of this installation, as a client sees them.
+
+It writes to a log of its own, bounded in time and count, and deletes it whatever happens.
+"""
+
+import asyncio
+from typing import Any
+
+import click
+from msgspec.structs import asdict
+
+from anabranch.cli.load import LOADS, Measured, Meters, Plan, measure
+from anabranch.cli.options import DURATION, talks
+from anabranch.cli.output import Output, duration, number, size
+from anabranch.cli.plot import histogram, save
+from anabranch.cli.service import Target
+from anabranch.client.aio import Service
+from anabranch.shell.chance import randbits
+
+
+@click.command()
+@click.option(
+    "--seconds",
+    type=DURATION,
+    default="3s",
+    show_default=True,
+    help="How long each measurement lasts at most.",
+)
+@click.option(
+    "--count",
+    type=click.IntRange(1),
+    default=200_000,
+    show_default=True,
+    help="How many records or forks each measurement makes at most.",
+)
+@click.option(
+    "--size",
+    "value_bytes",
+    type=click.IntRange(0, 1 << 20),
+    default=256,
+    show_default=True,
+    help="Bytes of a record's value.",
+)
+@click.option(
+    "--only",
+    multiple=True,
+    type=click.Choice([load.name for load in LOADS]),
+    help="Only these measurements.",
+)
+@click.option(
+    "--plot",
+    type=click.Path(dir_okay=False, writable=True),
+    help="Draw the latencies into this PNG (needs matplotlib: `pip install anabranch[plot]`).",
+)
+@talks
+def bench(
+    *,
+    target: Target,
+    out: Output,
+    seconds: float,
+    count: int,
+    value_bytes: int,
+    only: tuple[str, ...],
+    plot: str | None,
+) -> None:
+    """Measure this installation's throughput and latency.
+
+    Appends records one by one, many at once, and in batches; reads them; forks them. What is
+    measured is durable when it is counted.
+    """
+    chosen = [load for load in LOADS if not only or load.name in only]
+    plan = Plan(seconds, count, value_bytes)
+
+    async def work(service: Service) -> list[Measured]:
+        name = f"bench-{randbits(48):012x}"
+        log = await service.create(name, why="anabranch bench")
+        found: list[Measured] = []
+        try:
+            with out.progress("measuring", len(chosen) * seconds, "s") as meter:
+                for turn, load in enumerate(chosen):
+                    meters = Meters(lambda spent, turn=turn: meter.reach(turn * seconds + spent))
+                    found.append(await measure(load, log, plan, meters))
+        finally:
+            # Also when a Ctrl-C has cancelled us: nothing of ours is left behind.
+            await asyncio.shield(service.delete(log, force=True))
+        return found
+
+    found = target.run(work)
+    if plot is not None:
+        save(found, plot)
+    if out.json:
+        out.document([_document(each) for each in found])
+        return
+    out.table(
+        ["WHAT", ">DONE", ">RATE", ">BYTES", ">P50", ">P90", ">P99", ">MAX"],
+        (
+            (
+                each.what,
+                number(each.operations),
+                f"{each.rate:,.0f}/s",
+                f"{size(each.bytes_rate)}/s" if each.bytes else "",
+                *(duration(each.percentile(p)) for p in (50, 90, 99, 100)),
+            )
+            for each in found
+        ),
+    )
+    if plot is None:
+        out.say("")
+        for each in found:
+            out.say(histogram(each))
+    else:
+        out.say(f"latencies are drawn in {plot}")
+
+
+def _document(measured: Measured) -> dict[str, Any]:
+    said = asdict(measured)
+    del said["latencies_ns"]
+    percentiles = {f"p{p}_ms": round(measured.percentile(p) * 1e3, 4) for p in (50, 90, 99, 100)}
+    return {**said, "rate": round(measured.rate, 1), **percentiles}
