@@ -278,17 +278,35 @@ def test_a_failed_group_never_comes_back_once_another_has_taken_its_place(
         journal = opened(disk)
         journal.recover()
         journal.append([b"first"])
-        disk.syncs_until_failure = 0
         disk.truncates_fail = for_good
-        with pytest.raises(StorageFailed):
-            journal.append([b"failed" * 200])
+        for syncs in (0, 2):  # the group's own; that of the first group of a new segment
+            disk.syncs_until_failure = syncs
+            with pytest.raises(StorageFailed):
+                journal.append([b"failed" * 200])
         disk.truncates_fail = False
         assert journal.append([b"second"]) == 2
-        assert len(disk.files) == 2  # the segment in which something failed isn't written again
+        assert len(disk.files) == 3  # a segment in which something failed isn't written again
         for _ in range(3):
             if not kill:
                 disk.lose_power()
             assert opened(disk).recover().entries == [b"first", b"second"]
+
+
+@pytest.mark.parametrize("syncs", range(3))
+def test_power_lost_while_a_segment_is_begun_costs_only_what_was_not_acknowledged(
+    syncs: int,
+) -> None:
+    for seed in range(40):
+        disk = FrailDisk(seed)
+        journal = opened(disk)
+        journal.recover()
+        disk.syncs_until_failure = syncs
+        disk.truncates_fail = disk.removes_fail = True
+        with pytest.raises(StorageFailed):
+            journal.append([b"x" * 3_000])
+        disk.truncates_fail = disk.removes_fail = False
+        disk.lose_power()
+        assert opened(disk).recover().entries in ([], [b"x" * 3_000])
 
 
 def test_a_group_found_only_in_the_cache_is_made_durable_before_it_is_believed() -> None:
