@@ -86,6 +86,8 @@ class Metadata:
         self.journaled_bytes = 0
         self.saving_snapshot = False
         self.deleting = False
+        self.expiring = False
+        """An Expire is on its way to the journal; until then the forks it names look expired still."""
         self.orphans_due = True
 
     @classmethod
@@ -194,6 +196,8 @@ class Metadata:
             self._note_families(entry.command, touched)
             outcome = self.state.apply(entry)
             tend |= isinstance(entry.command, ForkLog) and entry.command.ttl_ms is not None
+            if isinstance(entry.command, Expire):
+                self.expiring, tend = False, True
             self.orphans_due |= isinstance(entry.command, RegisterBroker)
             if proposal.sender:
                 effects.append(Send(proposal.sender, Applied(proposal.token, outcome)))
@@ -210,6 +214,8 @@ class Metadata:
         once.
         """
         group, self.group = self.group, []
+        if any(isinstance(proposal.entry.command, Expire) for proposal in group):
+            self.expiring = False
         refused = Refused.of(error)
         answers = tuple(
             Send(proposal.sender, Applied(proposal.token, refused))
@@ -251,8 +257,10 @@ class Metadata:
         self.watches.lapse(now)
         effects: list[Effect] = []
         expired = self.state.replica.expired(now // MS)
-        if expired:
+        if expired and not self.expiring:
+            queued = len(self.waiting)
             effects += self._propose(now, SELF, 0, b"", Expire(expired))
+            self.expiring = len(self.waiting) > queued
         if not self.deleting:
             grace_over = now // MS - self.limits.grace_ms
             garbage = self.state.replica.references.deletable(grace_over, DELETED_AT_ONCE_MAX)
@@ -285,7 +293,7 @@ class Metadata:
     def _tend_again(self, now: Nanoseconds) -> SetTimer:
         """Wake at the next expiry, or when garbage is due to be looked for."""
         at = now + self.limits.gc_interval_ms * MS
-        expiry = self.state.replica.next_expiry()
+        expiry = None if self.expiring else self.state.replica.next_expiry()
         return SetTimer(TEND, at if expiry is None else min(at, max(now, expiry * MS)))
 
 

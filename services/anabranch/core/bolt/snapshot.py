@@ -135,7 +135,11 @@ def save(replica: Replica) -> bytes:
                 for name, broker in replica.brokers.items()
             ],
             requests=[(id, at, outcome) for id, (at, outcome) in replica.requests.items()],
-            expiring=replica.expiring,
+            expiring=sorted(
+                (log.expires_at, log.id)
+                for log in forest.logs.values()
+                if log.expires_at is not None
+            ),
         )
     )
 
