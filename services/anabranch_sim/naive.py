@@ -88,6 +88,18 @@ class List:
             found += [child for child in log.children if child.kind is Kind.CONTINUOUS]
         return found
 
+    def needed_from(self) -> int:
+        """The first position that this log or a fork of it may still read."""
+        needed = [self.start]
+        here = {record: position for position, record in enumerate(self.records)}
+        for child in self.children:
+            low = child.needed_from()
+            inherited = child.records[low : child.fork_point]
+            if child.kind is Kind.CONTINUOUS:
+                inherited = child.records[low:]
+            needed += [here[record] for record in inherited if record in here][:1]
+        return min(needed)
+
     def undecided(self) -> "list[List]":
         return [child for child in self.children if child.promotable]
 

@@ -5,6 +5,7 @@ from anabranch.core.history.calls import (
     Delivery,
     Fate,
     Final,
+    Origin,
     Read,
     RecordId,
     Redeem,
@@ -26,7 +27,7 @@ def content_violations(family: Family) -> list[Violation]:
             contents.appended(call)
         elif isinstance(call, Read) and call.ok:
             contents.claim(call.log, call.first, call.records, "a read")
-            contents.traced(call.log, call.records, call.origins)
+            contents.traced(call.log, call.records, call.origins, final=False)
         elif isinstance(call, Redeem) and call.ok:
             contents.claim(call.into, call.position, call.records, "a redeemed receipt")
         elif isinstance(call, Stream):
@@ -69,20 +70,20 @@ class Contents:
                     f"{name} holds {record}, whose append to {self.family.name(call.log)} was "
                     f"refused with {call.code}",
                 )
-            elif not self._descends(member, call.log):
+            elif not self._descends(member.log, call.log):
                 self._fail(
                     "B7 isolation",
                     f"{name} holds {record} at {final.start + index}, which was appended to "
                     f"{self.family.name(call.log)}",
                 )
-        self.traced(member.log, final.records, final.origins)
+        self.traced(member.log, final.records, final.origins, final=True)
 
-    def _descends(self, member: Member, log: LogId) -> bool:
-        key = (member.log, log)
+    def _descends(self, heir: LogId, log: LogId) -> bool:
+        key = (heir, log)
         known = self._relatives.get(key)
         if known is None:
             home = self.family.survivor(log)
-            known = any(elder.log == home for elder in self.family.lineage(member.log))
+            known = any(elder.log == home for elder in self.family.lineage(heir))
             self._relatives[key] = known
         return known
 
@@ -178,27 +179,26 @@ class Contents:
             )
 
     def traced(
-        self, log: LogId, records: list[RecordId], origins: list[tuple[LogId, Position]]
+        self, log: LogId, records: list[RecordId], origins: list[Origin], *, final: bool
     ) -> None:
         """An origin is where the record is in an ancestor, unless promotions may move it there."""
         steady: dict[LogId, bool] = {}
         for record, (origin, position) in zip(records, origins, strict=False):
             if origin not in steady:
-                steady[origin] = self._steady(log, origin)
+                known = self._descends(self.family.survivor(log), origin)
+                if not known:
+                    name = self.family.name(log)
+                    self._fail("7 origin", f"{name} names {origin}, which is no ancestor")
+                steady[origin] = known and (final or self._steady(log, origin))
             if steady[origin]:
                 self._remember(origin, position, record, f"an origin told by {log}")
 
     def _steady(self, log: LogId, origin: LogId) -> bool:
         """No promotable fork on the way up, so that what was readable here is settled there."""
-        at = log
-        home = self.family.survivor(origin)
-        while self.family.survivor(at) != home:
-            member = self.family.members.get(at)
-            if member is None or member.parent is None:
-                name = self.family.name(log)
-                self._fail("7 origin", f"{name} names origin {origin}, which is no ancestor")
-                return False
-            if member.promotable:
+        at: LogId | None = log
+        while at != origin:
+            member = self.family.members.get(at) if at is not None else None
+            if member is None or member.promotable:
                 return False
             at = member.parent
         return True

@@ -120,7 +120,7 @@ class Fates:
         if not member.alive or member.final is None:
             return
         trims = self._trims.get(member.log, [])
-        low = max((trim.before for trim in trims if trim.ok), default=0)
+        low = max((trim.before for trim in trims if trim.ok and trim.log == member.log), default=0)
         high = max((trim.before for trim in trims), default=0)
         for elder in self.family.lineage(member.log):
             for trim in self._trims.get(elder.log, ()):

@@ -1,0 +1,99 @@
+"""What a seed decides before anything happens: how large the cluster is, its limits, which faults come.
+
+Swarm testing: each run has only some of the faults, so that rare ones aren't drowned by common ones.
+"""
+
+from random import Random
+
+import msgspec
+
+from anabranch.core.limits import KIB, MIB, Limits
+
+FAULTS = (
+    "cuts",
+    "clocks",
+    "crashes",
+    "disk",
+    "full",
+    "network",
+    "pauses",
+    "power",
+    "resets",
+    "store",
+)
+_QUIET = 0.1
+"""Of all runs have no fault: a healthy cluster must be right too."""
+
+_OPTIONS_SALT = 0x5EED
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """Printed when a seed fails; nothing else but the seed is needed to run it again."""
+
+    seed: int
+    embedded: bool
+    """Metadata and the one broker in one process, as `anabranch up` runs them."""
+    brokers: int
+    clients: int
+    calls: int
+    """Of each client."""
+    chaos_ms: int
+    """How long faults come."""
+    faults: tuple[str, ...]
+    limits: Limits
+    segment_bytes: int
+    ahead_bytes: int
+    compressed: bool
+
+    @staticmethod
+    def of(seed: int) -> "Options":
+        rng = Random(seed ^ _OPTIONS_SALT)
+        embedded = rng.random() < 0.35
+        quiet = rng.random() < _QUIET
+        faults = () if quiet else tuple(fault for fault in FAULTS if rng.random() < 0.35)
+        return Options(
+            seed=seed,
+            embedded=embedded,
+            brokers=1 if embedded else rng.choice((1, 2, 2, 3)),
+            clients=rng.choice((2, 3, 3, 4)),
+            calls=rng.choice((15, 25, 35)),
+            chaos_ms=rng.choice((3_000, 8_000, 15_000)),
+            faults=faults,
+            limits=_limits(rng),
+            segment_bytes=rng.choice((2 * KIB, 16 * KIB, MIB)),
+            ahead_bytes=rng.choice((512, 4 * KIB)),
+            compressed=rng.random() < 0.1,
+        )
+
+    def __str__(self) -> str:
+        usual = Limits()
+        limits = ", ".join(
+            f"{name}={value}"
+            for name in Limits.__struct_fields__
+            if (value := getattr(self.limits, name)) != getattr(usual, name)
+        )
+        size = "one process" if self.embedded else f"{self.brokers} brokers"
+        return (
+            f"{size}, {self.clients} clients x {self.calls} calls, {self.chaos_ms} ms of "
+            f"{'+'.join(self.faults) or 'no faults'}; {limits}; segments of {self.segment_bytes}"
+        )
+
+
+def _limits(rng: Random) -> Limits:
+    return Limits(
+        object_bytes_max=rng.choice((KIB, 8 * KIB, 4 * MIB)),
+        linger_ms=rng.choice((0, 2, 20)),
+        puts_in_flight_max=rng.choice((1, 2, 4)),
+        cache_bytes=rng.choice((KIB, 64 * KIB, 256 * MIB)),
+        read_bytes_max=rng.choice((KIB, 4 * MIB)),
+        subscription_bytes=rng.choice((KIB, 4 * MIB)),
+        blocked_wait_ms=rng.choice((300, 2_000)),
+        grace_ms=20_000,
+        gc_interval_ms=rng.choice((500, 3_000)),
+        lineage_segments_max=rng.choice((2, 8, 65_536)),
+        group_commands_max=rng.choice((1, 3, 1_000)),
+        snapshot_bytes=rng.choice((KIB, 8 * KIB, 64 * MIB)),
+        watch_ms=rng.choice((200, 1_000)),
+        propose_retry_ms=rng.choice((200, 2_000)),
+        tombstone_ms=86_400_000,
+    )

@@ -1,0 +1,179 @@
+"""One seed: faults while clients work, then healing, after which everything must come right and be right.
+
+Safety is judged from what the clients saw (core/history) and from the state itself (core/invariants);
+liveness by the clock: once all faults are over, every call finishes, every subscriber catches up, garbage
+goes, and the service can tell what became of every log.
+"""
+
+import traceback
+from collections.abc import Callable
+from random import Random
+
+import msgspec
+
+from anabranch.core import invariants
+from anabranch.core.bolt import snapshot
+from anabranch.core.bolt.retention import referenced
+from anabranch.core.errors import AnabranchError
+from anabranch.core.history import check
+from anabranch.core.records.objects import ObjectName
+from anabranch.core.types import MS, Nanoseconds
+from anabranch_sim.actor import Account, Actor
+from anabranch_sim.cluster import Cluster
+from anabranch_sim.directory import Directory
+from anabranch_sim.epilogue import Epilogue
+from anabranch_sim.nemesis import CLOCK_ERROR_MAX, Nemesis
+from anabranch_sim.options import Options
+from anabranch_sim.workload import TTL_MS_MAX, Workload
+from anabranch_sim.world import SECOND, World
+
+CONVERGENCE: Nanoseconds = 120 * SECOND
+"""How long a healed cluster may take to finish everything."""
+
+
+class Report(msgspec.Struct):
+    """What became of a seed; empty `violations` is what we want."""
+
+    options: Options
+    violations: list[str] = msgspec.field(default_factory=list[str])
+    calls: int = 0
+    events: int = 0
+    strikes: int = 0
+    crash: str = ""
+    """The trace of an exception that stopped the run."""
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.violations)
+
+
+class Simulation:
+    """A cluster, its clients and its enemy."""
+
+    def __init__(self, options: Options, tell: Callable[[str], None] | None = None) -> None:
+        self.options = options
+        self.world = World(options.seed, tell=tell)
+        self.report = Report(options)
+        self.cluster = Cluster(self.world, options)
+        self.account = Account(Random(options.seed + 1))
+        self.directory = Directory()
+        self.actors: list[Actor] = []
+        self.nemesis = Nemesis(self.cluster, self.actors)
+        self.witness = invariants.Witness()
+
+    def run(self) -> Report:
+        report = self.report
+        try:
+            self._play()
+        except (AssertionError, AnabranchError, LookupError, TypeError, ValueError) as error:
+            report.violations.append(f"failed: {type(error).__name__}: {error}")
+            report.crash = traceback.format_exc()
+        report.violations.extend(dict.fromkeys(self.account.faults))
+        report.calls = len(self.account.history.calls)
+        report.events, report.strikes = self.world.events, self.nemesis.strikes
+        return report
+
+    def _play(self) -> None:
+        options, world = self.options, self.world
+        self.cluster.start()
+        pause = options.chaos_ms * MS // options.calls
+        workloads: list[Workload] = []
+        for number in range(1, options.clients + 1):
+            actor = Actor(self.cluster, self.account, number)
+            self.actors.append(actor)
+            workload = Workload(actor, self.directory, options.calls, pause)
+            workload.clock_error = 2 * CLOCK_ERROR_MAX if "clocks" in options.faults else 0
+            workloads.append(workload)
+        workloads[0].create("root", workloads[0].next)
+        for workload in workloads[1:]:
+            workload.next()
+        self.nemesis.start()
+        self._look_often()
+        world.run(options.chaos_ms * MS, lambda: all(each.done for each in workloads))
+        self.nemesis.heal()
+        finished = world.run(
+            world.now + CONVERGENCE,
+            lambda: all(each.done for each in workloads) and self._all_alive(),
+        )
+        if not finished:
+            self._fail("liveness: a call never finished, or a node never came back")
+            return
+        self._end()
+
+    def _end(self) -> None:
+        world = self.world
+        actor = Actor(self.cluster, self.account, 0)
+        self.actors.append(actor)
+        epilogue = Epilogue(actor, self.actors, self.directory)
+        epilogue.begin()
+        if not world.run(world.now + CONVERGENCE, lambda: epilogue.over):
+            self._fail(f"liveness: {epilogue.waiting_for()}")
+            return
+        history = self.account.history
+        history.finals, history.ended = epilogue.finals, world.stamp()
+        self.report.violations.extend(map(str, check(history)))
+        self._check_state()
+        self._await_garbage()
+
+    def _all_alive(self) -> bool:
+        return all(process.alive for process in self.cluster.processes)
+
+    def _look_often(self) -> None:
+        """The state is right at every moment, not only in the end."""
+        if self.cluster.metadata.alive and not self.report.violations:
+            replica = self.cluster.leader().state.replica
+            self._broken(self.witness.look(replica))
+        if not self.nemesis.over:
+            self.world.after(self.options.chaos_ms * MS // 8, self._look_often)
+
+    def _check_state(self) -> None:
+        """Invariants, and the same state again from the snapshot and from the journal (spec, B12)."""
+        replica = self.cluster.leader().state.replica
+        self._broken(invariants.broken(replica))
+        self._broken(self.witness.look(replica))
+        image = snapshot.save(replica)
+        if snapshot.save(snapshot.load(image, self.options.limits)) != image:
+            self._fail("B12 snapshot: a state isn't what its snapshot gives back")
+        again = self.cluster.recover()
+        if snapshot.save(again.state.replica) != image:
+            self._fail("B12 replay: the journal gives another state than the leader has")
+        missing = [
+            object for object in sorted(referenced(replica)) if self._name(object) not in self._stored()
+        ]
+        if missing:
+            self._fail(f"B11 durability: {len(missing)} objects are referenced and not there")
+
+    def _await_garbage(self) -> None:
+        """Once every broker has begun a new life, what nothing refers to is gone after its grace."""
+        limits = self.options.limits
+        for process in self.cluster.processes:
+            process.die(down=MS)
+        wait = (limits.grace_ms + 3 * limits.gc_interval_ms + TTL_MS_MAX + 2_000) * MS
+        if "clocks" in self.options.faults:
+            wait += 2 * CLOCK_ERROR_MAX
+        self.world.run(self.world.now + wait)
+        replica = self.cluster.leader().state.replica
+        kept = referenced(replica)
+        for name in self._stored():
+            if ObjectName.parse(name).id not in kept:
+                self._fail(f"D6 garbage: {name} is still there, and nothing refers to it")
+        if replica.references.garbage:
+            self._fail(f"D6 garbage: {len(replica.references.garbage)} objects are not forgotten")
+        self._broken(invariants.broken(replica))
+
+    def _stored(self) -> dict[str, bytes]:
+        return self.cluster.store.objects
+
+    def _name(self, object: int) -> str:
+        return str(ObjectName.of(self.cluster.around.cluster, invariants.ObjectId(object)))
+
+    def _broken(self, broken: list[invariants.Broken]) -> None:
+        for each in broken:
+            self._fail(f"{each.rule} state: {each.log}: {each.what}")
+
+    def _fail(self, says: str) -> None:
+        self.report.violations.append(says)
+
+
+def simulate(seed: int, tell: Callable[[str], None] | None = None) -> Report:
+    return Simulation(Options.of(seed), tell).run()

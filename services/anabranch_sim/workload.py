@@ -1,0 +1,357 @@
+"""What clients do: everything the service offers, in random order over a random forest."""
+
+from collections.abc import Callable
+from functools import partial
+from random import Random
+from typing import Any
+
+from anabranch.core.bolt.commands import Cursors, Description, Listing, Promotion, Settled
+from anabranch.core.errors import AnabranchError
+from anabranch.core.history.calls import (
+    UNTOLD,
+    Create,
+    Fork,
+    Look,
+    MarkCursor,
+    Promote,
+    Read,
+    ReadCursor,
+    Redeem,
+    Squash,
+    Trim,
+)
+from anabranch.core.types import MS, NEVER, Kind, LogId, Nanoseconds, OnParentDelete, Position
+from anabranch.core.wire import messages
+from anabranch.core.wire.messages import Records, ServerMessage
+from anabranch_sim.actor import Actor
+from anabranch_sim.directory import Directory, Known
+from anabranch_sim.node import EPOCH
+
+Answer = ServerMessage | AnabranchError
+Then = Callable[[], None]
+
+LOGS_MAX = 14
+UNDECIDED_MAX = 3
+TTL_MS_MAX = 8_000
+CURSORS = ("reader", "writer")
+
+
+class Caller:
+    """Every call of the service, put in a history as it is made; `then` follows its answer."""
+
+    def __init__(self, actor: Actor, directory: Directory) -> None:
+        self.actor = actor
+        self.directory = directory
+        self.rng: Random = actor.world.rng
+        self.clock_error: Nanoseconds = 0
+        """How far the clocks of nodes may be off: times to live are that much shorter or longer."""
+
+    def _request(self) -> bytes:
+        return self.rng.randbytes(16)
+
+    def _call(self, make: Callable[..., Any], log: LogId, **more: object) -> Any:
+        return make(client=self.actor.number, log=log, invoked=0, **more)
+
+    def _ended(self, log: LogId, then: Then, answer: Answer) -> None:
+        if isinstance(answer, AnabranchError):
+            self.directory.over(log, answer)
+        then()
+
+    def create(self, name: str, then: Then) -> None:
+        call: Create = self._call(Create, UNTOLD, name=name)
+
+        def told(answer: Answer) -> None:
+            if isinstance(answer, Description):
+                call.log = self.directory.learn(answer).log
+            then()
+
+        message = messages.CreateLog(name, self._request(), self.actor.name)
+        self.actor.ask(f"create {name}", message, call, told)
+
+    def fork(self, of: Known, then: Then, **asked: Any) -> None:
+        short = self.directory.fork_name()
+        name = f"{of.name.split('--')[0]}--{short}"
+        kind: Kind = asked["kind"]
+        ttl_ms: int | None = asked.get("ttl_ms")
+        policy: OnParentDelete = asked.get("on_parent_delete", OnParentDelete.ORPHAN)
+        call: Fork = self._call(
+            Fork,
+            UNTOLD,
+            name=name,
+            parent=of.log,
+            kind=kind,
+            past=asked.get("past"),
+            timed="at" in asked,
+            promotable=asked.get("promotable", False),
+            lives=NEVER if ttl_ms is None else max(0, ttl_ms * MS - self.clock_error),
+            cascades=policy is OnParentDelete.CASCADE,
+        )
+
+        def told(answer: Answer) -> None:
+            if isinstance(answer, Description):
+                call.log, call.fork_point = answer.id, answer.fork_point
+                self.directory.learn(answer)
+                if answer.name != call.name:
+                    self.actor.account.faults.append(f"{call.name} was made as {answer.name}")
+                then()
+            else:
+                self._ended(of.log, then, answer)
+
+        message = messages.Fork(of.log, request=self._request(), name=short, **asked)
+        self.actor.ask(f"fork {of.name}", message, call, told)
+
+    def promote(self, fork: Known, then: Then) -> None:
+        call: Promote = self._call(Promote, fork.log)
+
+        def told(answer: Answer) -> None:
+            if isinstance(answer, Promotion):
+                call.squashed = answer.squashed
+                fork.over = True
+                for name in answer.squashed:
+                    if name in self.directory.ids:
+                        self.directory.logs[self.directory.ids[name]].over = True
+            self._ended(fork.log, then, answer)
+
+        message = messages.Promote(fork.log, self._request())
+        self.actor.ask(f"promote {fork.name}", message, call, told)
+
+    def squash(self, fork: Known, then: Then) -> None:
+        call: Squash = self._call(Squash, fork.log)
+
+        def told(answer: Answer) -> None:
+            fork.over |= not isinstance(answer, AnabranchError)
+            self._ended(fork.log, then, answer)
+
+        message = messages.Squash(fork.log, self._request(), self.actor.name)
+        self.actor.ask(f"squash {fork.name}", message, call, told)
+
+    def trim(self, of: Known, before: Position, then: Then) -> None:
+        call: Trim = self._call(Trim, of.log, before=before)
+        message = messages.Trim(of.log, before, self._request())
+        told = partial(self._ended, of.log, then)
+        self.actor.ask(f"trim {of.name}", message, call, told)
+
+    def describe(self, of: Known, then: Callable[[Answer], None]) -> None:
+        call: Look = self._call(Look, of.log)
+
+        def told(answer: Answer) -> None:
+            if isinstance(answer, Description):
+                call.start, call.tail, call.settled = answer.start, answer.tail, answer.settled
+                self.directory.learn(answer)
+            else:
+                assert isinstance(answer, AnabranchError)
+                self.directory.over(of.log, answer)
+            then(answer)
+
+        self.actor.ask(f"describe {of.name}", messages.Describe(of.log), call, told)
+
+    def read(
+        self, of: Known, first: Position, count: int, wait_ms: int, then: Callable[[Answer], None]
+    ) -> None:
+        call: Read = self._call(Read, of.log, first=first, records=[])
+
+        def told(answer: Answer) -> None:
+            if isinstance(answer, Records):
+                call.records, call.origins = self.actor.account.read(answer, first)
+                call.start, call.tail, call.settled = answer.start, answer.tail, answer.settled
+                of.tail, of.start = max(of.tail, answer.tail), max(of.start, answer.start)
+                self._check_page(call, answer)
+            else:
+                assert isinstance(answer, AnabranchError)
+                self.directory.over(of.log, answer)
+            then(answer)
+
+        message = messages.Read(of.log, first, count, 1 << 20, wait_ms)
+        self.actor.ask(f"read {of.name}", message, call, told, wait_ms)
+
+    def _check_page(self, call: Read, page: Records) -> None:
+        end = call.first + len(call.records)
+        if page.next != end or end > page.settled:
+            self.actor.account.faults.append(
+                f"a read of {call.log} from {call.first} gave up to {end}, says next is {page.next}"
+                f" and settled {page.settled}"
+            )
+
+    def redeem(self, wait_ms: int, then: Then) -> None:
+        receipt, records = self.actor.receipts.pop(0)
+        call: Redeem = self._call(Redeem, receipt.log, records=records)
+
+        def told(answer: Answer) -> None:
+            if isinstance(answer, Settled):
+                call.into, call.position = self.directory.ids[answer.log], answer.position
+            elif isinstance(answer, AnabranchError) and answer.code != "squashed":
+                self.actor.receipts.append((receipt, records))
+            then()
+
+        message = messages.Redeem(receipt, wait_ms)
+        self.actor.ask("redeem a receipt", message, call, told, wait_ms)
+
+    def mark(self, of: Known, name: str, position: Position, then: Then) -> None:
+        call: MarkCursor = self._call(MarkCursor, of.log, name=name, position=position)
+        message = messages.CommitCursor(of.log, name, position, self._request())
+        self.actor.ask(f"mark {of.name}", message, call, partial(self._ended, of.log, then))
+
+    def read_cursors(self, of: Known, then: Callable[[Answer], None]) -> None:
+        calls: list[ReadCursor] = []
+        for name in CURSORS:
+            calls.append(self._call(ReadCursor, of.log, name=name))
+
+        def told(answer: Answer) -> None:
+            if isinstance(answer, Cursors):
+                for call in calls:
+                    call.position = answer.positions.get(call.name)
+                for other in calls[1:]:
+                    other.returned, other.verdict = calls[0].returned, calls[0].verdict
+            then(answer)
+
+        for other in calls[1:]:
+            other.invoked = self.actor.world.stamp()
+            self.actor.account.history.calls.append(other)
+        message = messages.ReadCursors(of.log)
+        self.actor.ask(f"cursors of {of.name}", message, calls[0], told)
+
+    def discover(self, then: Callable[[Answer], None]) -> None:
+        """All logs, those among them whose making was never answered."""
+
+        def told(answer: Answer) -> None:
+            if isinstance(answer, Listing):
+                for each in answer.logs:
+                    self.directory.learn(each)
+            then(answer)
+
+        self.actor.ask("list", messages.ListLogs(), None, told)
+
+
+class Workload(Caller):
+    """One actor's random calls, one after the other, but for appends that aren't waited for."""
+
+    def __init__(self, actor: Actor, directory: Directory, calls: int, pause: Nanoseconds) -> None:
+        super().__init__(actor, directory)
+        self.left = calls
+        self.over = False
+        self.pause = pause
+        self._choices = [
+            (40, self._append),
+            (15, self._read),
+            (5, self._describe),
+            (6, self._cfork),
+            (6, self._promotable),
+            (5, self._sfork),
+            (9, self._decide),
+            (2, self._squash),
+            (2, self._trim),
+            (2, self._mark),
+            (2, self._read_cursors),
+            (4, self._redeem),
+            (3, self._subscribe),
+            (1, self._list),
+        ]
+        self._actions = [action for _, action in self._choices]
+        self._weights = [weight for weight, _ in self._choices]
+
+    @property
+    def done(self) -> bool:
+        return self.over and not self.actor.unfinished
+
+    def next(self) -> None:
+        """Think, then do something."""
+        if self.left <= 0:
+            self.over = True
+            return
+        self.left -= 1
+        self.actor.world.after(self.actor.world.between(0, self.pause), self._act)
+
+    def _act(self) -> None:
+        of = self.directory.any(self.rng)
+        if of is None or (of.kind is Kind.ROOT and self.rng.random() < 0.01):
+            self.create(f"root{len(self.directory.logs)}-{self.actor.number}", self.next)
+            return
+        self.rng.choices(self._actions, self._weights)[0](of)
+
+    def _after(self, answer: Answer) -> None:
+        self.next()
+
+    def _append(self, of: Known) -> None:
+        self.actor.append(of.log, of.name, self.rng.choice((1, 1, 2, 5)))
+        if not self.actor.unfinished or (self.rng.random() < 0.5 and self.actor.unfinished < 6):
+            self.next()
+        else:
+            self.actor.when_idle = self.next
+
+    def _read(self, of: Known) -> None:
+        first = self.rng.randint(of.start, max(of.start, of.tail))
+        count = self.rng.choice((1, 10, 1_000))
+        self.read(of, first, count, self.rng.choice((0, 0, 500)), self._after)
+
+    def _describe(self, of: Known) -> None:
+        self.describe(of, self._after)
+
+    def _room(self) -> bool:
+        return len(self.directory.living()) < LOGS_MAX
+
+    def _cfork(self, of: Known) -> None:
+        if self._room():
+            self.fork(of, self.next, kind=Kind.CONTINUOUS, **self._ttl())
+        else:
+            self._squash(of)
+
+    def _promotable(self, of: Known) -> None:
+        if self._room() and len(self.directory.undecided()) < UNDECIDED_MAX:
+            self.fork(of, self.next, kind=Kind.CONTINUOUS, promotable=True, **self._ttl())
+        else:
+            self._decide(of)
+
+    def _sfork(self, of: Known) -> None:
+        if not self._room():
+            self._squash(of)
+            return
+        asked: dict[str, Any] = {"kind": Kind.SEVERED}
+        way = self.rng.random()
+        if way < 0.5:
+            asked["past"] = self.rng.randint(of.start, max(of.start, of.tail - 1))
+        elif way < 0.65:
+            now = (EPOCH + self.actor.world.now) // MS
+            asked["at"] = now - self.rng.randint(0, 3_000)
+        if self.rng.random() < 0.3:
+            asked["on_parent_delete"] = OnParentDelete.CASCADE
+        self.fork(of, self.next, **asked, **self._ttl())
+
+    def _ttl(self) -> dict[str, Any]:
+        return {"ttl_ms": self.rng.randint(200, TTL_MS_MAX)} if self.rng.random() < 0.1 else {}
+
+    def _decide(self, of: Known) -> None:
+        undecided = self.directory.undecided()
+        fork = self.rng.choice(undecided) if undecided else of
+        if self.rng.random() < 0.7:
+            self.promote(fork, self.next)
+        else:
+            self.squash(fork, self.next)
+
+    def _squash(self, of: Known) -> None:
+        if of.kind is Kind.ROOT and self.rng.random() < 0.9:
+            self._append(of)
+        else:
+            self.squash(of, self.next)
+
+    def _trim(self, of: Known) -> None:
+        self.trim(of, self.rng.randint(0, of.tail), self.next)
+
+    def _mark(self, of: Known) -> None:
+        self.mark(of, self.rng.choice(CURSORS), self.rng.randint(0, of.tail), self.next)
+
+    def _read_cursors(self, of: Known) -> None:
+        self.read_cursors(of, self._after)
+
+    def _redeem(self, of: Known) -> None:
+        if self.actor.receipts:
+            self.redeem(self.rng.choice((0, 1_000)), self.next)
+        else:
+            self._append(of)
+
+    def _subscribe(self, of: Known) -> None:
+        start = self.rng.randint(of.start, max(of.start, of.tail))
+        self.actor.subscribe(of.log, start, speculative=self.rng.random() < 0.8)
+        self.next()
+
+    def _list(self, of: Known) -> None:
+        self.discover(self._after)

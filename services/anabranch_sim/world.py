@@ -1,0 +1,88 @@
+"""Time and chance of one simulation: a virtual clock, one seeded source of randomness, a heap of events."""
+
+from collections.abc import Callable
+from hashlib import blake2b
+from heapq import heappop, heappush
+from random import Random
+
+from anabranch.core.types import MS, Nanoseconds
+
+Action = Callable[[], None]
+SECOND = 1_000 * MS
+
+_PROMPT, _LATE = 0, 1
+
+
+class World:
+    """What happens, happens here, one thing at a time. The same seed gives the same trace."""
+
+    def __init__(self, seed: int, *, tell: Callable[[str], None] | None = None) -> None:
+        self.seed = seed
+        self.rng = Random(seed)
+        self.now: Nanoseconds = 0
+        self.events = 0
+        self._heap: list[tuple[Nanoseconds, int, int, Action]] = []
+        self._serial = 0
+        self._stamp = 0
+        self._tell = tell
+        self.tracing = tell is not None
+
+    def at(self, time: Nanoseconds, action: Action) -> None:
+        """Do this then, after all that was to be done then already."""
+        self._push(time, _PROMPT, action)
+
+    def after(self, delay: Nanoseconds, action: Action) -> None:
+        self._push(self.now + delay, _PROMPT, action)
+
+    def late(self, time: Nanoseconds, action: Action) -> None:
+        """Do this when nothing else is left to do at that instant: how timers fire."""
+        self._push(time, _LATE, action)
+
+    def stamp(self) -> int:
+        """The time, made to differ from every earlier one: what histories are told in."""
+        self._stamp = max(self._stamp + 1, self.now)
+        return self._stamp
+
+    def chance(self, probability: float) -> bool:
+        """No randomness is used up by what can't happen, nor by what must."""
+        return 0 < probability and (probability >= 1 or self.rng.random() < probability)
+
+    def between(self, low: int, high: int) -> int:
+        return low if low >= high else self.rng.randrange(low, high + 1)
+
+    def note(self, *words: object) -> None:
+        """One line of the trace; callers that must build the words ask `tracing` first."""
+        if self._tell is not None:
+            self._tell(f"{self.now / MS:12.3f} {' '.join(map(str, words))}")
+
+    def run(self, until: Nanoseconds, done: Callable[[], bool] | None = None) -> bool:
+        """Let time pass up to then, or until all is done; says whether it is."""
+        heap = self._heap
+        while heap and heap[0][0] <= until:
+            self.now, _, _, action = heappop(heap)
+            self.events += 1
+            action()
+            if done is not None and done():
+                return True
+        self.now = max(self.now, until)
+        return done is None or done()
+
+    def _push(self, time: Nanoseconds, turn: int, action: Action) -> None:
+        self._serial += 1
+        heappush(self._heap, (max(time, self.now), turn, self._serial, action))
+
+
+class Digest:
+    """A trace as one number, to compare two runs by."""
+
+    def __init__(self) -> None:
+        self._hash = blake2b(digest_size=16)
+        self.lines = 0
+
+    def __call__(self, line: str) -> None:
+        self._hash.update(line.encode())
+        self._hash.update(b"\n")
+        self.lines += 1
+
+    def __str__(self) -> str:
+        return self._hash.hexdigest()
