@@ -98,7 +98,8 @@ def test_an_answer_from_before_the_promotion_is_not_delivered(stage: Any, props:
     stage.read_object(content.bytes)
     assert events(stage, props) == [Failed(1)]
     assert stage.pending(Resolve)[0].query.start == 1
-    stage.answer(props.resolved(content.slice(), tail=3, settled=1))
+    older = props.Content(b"older", first=1, sequence=78)
+    stage.answer(props.resolved(older.slice(), tail=3, settled=1))
     assert not stage.gets
     assert stage.pending(Resolve)[0].query.start == 1
 
