@@ -61,7 +61,7 @@ _LISTING_BYTES = 256 * KIB
 _WINDOW_BYTES_MIN = 16 * KIB
 """What a subscription may have coming, however many there are."""
 
-_PUSHED = (Delivered, Confirmed, Failed)
+_PUSHED = frozenset({Delivered, Confirmed, Failed})
 """Replies after which more will come."""
 _Question = Read | Subscribe | Redeem | ListLogs | Compare | ReadCursors
 """Changes nothing, may take long and may be answered at length."""
@@ -125,7 +125,7 @@ class Connection(asyncio.Protocol):
 
     def answer(self, request: int, message: ServerMessage) -> None:
         """A reply from the machine; one that nobody waits for any more is dropped."""
-        if isinstance(message, _PUSHED):
+        if type(message) in _PUSHED:
             if request not in self._open:
                 return
         elif not self._close(request):
@@ -173,11 +173,11 @@ class Connection(asyncio.Protocol):
                 self._refuse(request, BadRequest("hello", "it is said once, at the beginning"))
             case Credit(other):
                 if other in self._open:
-                    self._seat.ask(request, message)
+                    self._seat.refer(request, message)
             case Cancel(other):
                 asked = other not in self._held
                 if self._close(other) and asked:
-                    self._seat.ask(request, message)
+                    self._seat.refer(request, message)
             case _:
                 self._open_request(request, message, _REQUEST_BYTES)
 

@@ -62,12 +62,15 @@ class Seat:
         self._base = number << _REQUEST_BITS
 
     def ask(self, request: int, message: ClientMessage) -> None:
-        """A message that names another request of the same caller gets that one's token instead."""
-        if isinstance(message, Credit):
-            message = Credit(self._base | message.subscription, message.bytes)
-        elif isinstance(message, Cancel):
-            message = Cancel(self._base | message.request)
         self._host.post(self._node, Request(self._base | request, message))
+
+    def refer(self, request: int, message: Credit | Cancel) -> None:
+        """Ask what is about another request of the same caller: machines know it by its token."""
+        match message:
+            case Credit(subscription, taken):
+                self.ask(request, Credit(self._base | subscription, taken))
+            case Cancel(other):
+                self.ask(request, Cancel(self._base | other))
 
     def forget(self, requests: Sequence[int]) -> None:
         """Nobody waits for these answers any more."""

@@ -60,7 +60,7 @@ class Local:
                 yield pushed
                 if isinstance(pushed, Delivered):
                     taken = sum(map(len, pushed.batches))
-                    self._seat.ask(self._next(), Credit(request, taken))
+                    self._seat.refer(self._next(), Credit(request, taken))
         finally:
             if self._streams.pop(request, None) is not None:
                 self._seat.forget([request])
