@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from enum import IntEnum
 
 import click
@@ -62,18 +63,16 @@ def exit_code(error: AnabranchError) -> Exit:
             return Exit.REFUSED
 
 
-def run(command: click.Command, program: str) -> int:
-    """Run it with this process's arguments; never a traceback for what can be expected."""
+def run(command: click.Command, program: str, arguments: Sequence[str]) -> int:
+    """Run it; never a traceback for what can be expected. Returns the exit code."""
     try:
-        command.main(prog_name=program, standalone_mode=False)
+        left = command.main(list(arguments), prog_name=program, standalone_mode=False)
         sys.stdout.flush()
-    except click.exceptions.Exit as left:
-        return left.exit_code
     except click.ClickException as wrong:
         wrong.show()
         return wrong.exit_code
     except AnabranchError as error:
-        show(error)
+        show(error, as_json=_wants_json(arguments))
         return exit_code(error)
     except (KeyboardInterrupt, click.Abort):
         return Exit.INTERRUPTED
@@ -81,12 +80,12 @@ def run(command: click.Command, program: str) -> int:
         # What is still buffered has nowhere to go, and Python would try once more at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return Exit.UNREAD
-    return Exit.OK
+    return left if isinstance(left, int) else Exit.OK
 
 
-def show(error: AnabranchError) -> None:
+def show(error: AnabranchError, *, as_json: bool) -> None:
     """On stderr: a line for people, or one JSON document if that is what was asked for."""
-    if _wants_json(sys.argv[1:]):
+    if as_json:
         said = {
             "code": error.code,
             "message": error.message,
@@ -99,7 +98,7 @@ def show(error: AnabranchError) -> None:
     print(f"{label}: {error.message}", file=sys.stderr)
 
 
-def _wants_json(arguments: list[str]) -> bool:
+def _wants_json(arguments: Sequence[str]) -> bool:
     """Also when the command line couldn't be read to its end."""
     joined = " ".join(arguments).replace("=", " ")
     asked = "--output json" in joined or "-o json" in joined

@@ -62,7 +62,7 @@ def cli() -> None:
 
 
 def main() -> None:
-    sys.exit(run(cli, PROGRAM))
+    sys.exit(run(cli, PROGRAM, sys.argv[1:]))
 
 
 if __name__ == "__main__":

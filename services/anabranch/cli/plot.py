@@ -1,5 +1,5 @@
 """Latencies as a picture: in the terminal, or as a PNG."""
-# pyright: reportUnknownMemberType=false  # matplotlib's types stop halfway
+# pyright: reportUnknownMemberType=false
 
 from collections.abc import Sequence
 
