@@ -158,13 +158,14 @@ class Stage:
         self.tell(Received("metadata", Told(question.token, answer)))
         return question.query
 
-    def moved(self, tail: int, settled: int | None = None, **more: Any) -> None:
+    def moved(self, tail: int, settled: int | None = None, **more: Any) -> int:
         self.version += 1
         known: dict[str, Any] = {"log": LOG, "generation": 0, "diverges": 0, **more}
         settled = tail if settled is None else settled
         self.tell(
             Received("metadata", Moved(version=self.version, tail=tail, settled=settled, **known))
         )
+        return self.version
 
     def read_object(self, content: bytes, turn: int = 0) -> GetObject:
         get = self.gets.pop(turn)

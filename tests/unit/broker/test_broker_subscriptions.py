@@ -79,6 +79,26 @@ def test_a_promotion_fails_what_was_ahead_of_it_and_it_comes_again(stage: Any, p
     assert events(stage, props) == ["sure", (1, b"x"), (2, b"b")]
 
 
+def test_a_promotion_fails_only_what_it_moved(stage: Any, props: Any) -> None:
+    stage.request(1, Subscribe(LOG, 0))
+    deliver(stage, props, 0, b"a", b"b", b"c", tail=3, settled=1)
+    events(stage, props)
+    known = stage.moved(3, 1)
+    stage.moved(4, 4, generation=1, diverges=2, after=known)
+    assert events(stage, props) == [Failed(2), Confirmed(2)]
+
+
+def test_a_promotion_told_after_a_move_that_never_came_fails_all_that_is_uncertain(
+    stage: Any, props: Any
+) -> None:
+    stage.request(1, Subscribe(LOG, 0))
+    deliver(stage, props, 0, b"a", b"b", b"c", tail=3, settled=1)
+    events(stage, props)
+    lost = stage.moved(3, 1) + 1
+    stage.moved(4, 4, generation=1, diverges=2, after=lost)
+    assert events(stage, props)[0] == Failed(1)
+
+
 def test_what_was_confirmed_never_fails(stage: Any, props: Any) -> None:
     stage.request(1, Subscribe(LOG, 0))
     deliver(stage, props, 0, b"a", b"b", b"c", tail=3, settled=1)

@@ -120,7 +120,9 @@ class DeleteCursor(msgspec.Struct, frozen=True, array_like=True, tag="uncursor")
 
 
 class RegisterBroker(msgspec.Struct, frozen=True, array_like=True, tag="broker"):
-    """A broker's life begins: it gets a new epoch, and its earlier lives can commit nothing more."""
+    """A broker's life begins: it gets a new epoch, and its earlier lives can commit nothing
+    more.
+    """
 
     broker: str
 
@@ -410,6 +412,8 @@ class Moved(msgspec.Struct, frozen=True, array_like=True, tag="moved"):
     undecided: str | None = None
     ended: Refused | None = None
     """The log is no more: promoted, squashed or deleted."""
+    after: int = -1
+    """The version told before this one, which `diverges` counts from."""
 
 
 ToMetadata = Propose | Ask | Watch | Unwatch

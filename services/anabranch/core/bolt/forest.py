@@ -25,14 +25,18 @@ _NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9._-]*[a-zA-Z0-9])?")
 
 
 class Family:
-    """One root and all that descends from it, severed or not: shares a count of changes of shape."""
+    """One root and all that descends from it, severed or not: shares a count of changes of
+    shape.
+    """
 
     __slots__ = ("reshaped", "root")
 
     def __init__(self, root: str) -> None:
         self.root = root
         self.reshaped = 0
-        """Grows with every promote and re-parenting: what was cached of a lineage before is void."""
+        """Grows with every promote and re-parenting: what was cached of a lineage before is
+        void.
+        """
 
 
 class Shift:
@@ -202,7 +206,8 @@ class Forest:
         return name
 
     def add(self, log: Log) -> None:
-        assert log.id not in self.logs and log.name not in self.names
+        assert log.id not in self.logs
+        assert log.name not in self.names
         self.logs[log.id] = log
         self.names[log.name] = log
         self.undecided += log.promotable

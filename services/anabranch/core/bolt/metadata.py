@@ -87,7 +87,9 @@ class Metadata:
         self.saving_snapshot = False
         self.deleting = False
         self.expiring = False
-        """An Expire is on its way to the journal; until then the forks it names look expired still."""
+        """An Expire is on its way to the journal; until then the forks it names look expired
+        still.
+        """
         self.orphans_due = True
 
     @classmethod

@@ -163,8 +163,8 @@ class Subscriptions:
     def _same_generation(self, subscription: Subscription, answer: Resolved) -> bool:
         """May what this answer tells of be delivered after what was?
 
-        If a promotion came between, first the speculative records that it moved must be failed, and
-        only the watch says which these are.
+        If a promotion came between, first the speculative records that it moved must be failed,
+        and only the watch says which these are.
         """
         if answer.generation < subscription.generation:
             self._pump(subscription)
@@ -233,22 +233,21 @@ class Subscriptions:
         if moved.generation < subscription.generation:
             return
         if moved.generation > subscription.generation:
-            self._fail(subscription)
+            self._fail(subscription, moved.diverges)
             subscription.generation = moved.generation
             subscription.tail = 0
         self._advance(subscription, moved.tail, moved.settled)
         self._pump(subscription)
 
-    def _fail(self, subscription: Subscription) -> None:
-        """A promotion moved records: all that was delivered ahead of it comes again (spec 7).
-
-        Some of it may be where it was, but `diverges` counts from what the metadata told last,
-        which may never have come.
+    def _fail(self, subscription: Subscription, diverges: Position) -> None:
+        """A promotion moved records from here on: what was delivered of them comes again (spec
+        7).
         """
-        if subscription.certain < subscription.next:
+        since = max(subscription.certain, diverges)
+        if since < subscription.next:
             self._outbox.counters.speculations_failed += 1
-            self._outbox.reply(subscription.token, Failed(subscription.certain))
-            subscription.next = subscription.certain
+            self._outbox.reply(subscription.token, Failed(since))
+            subscription.next = since
 
     def _advance(self, subscription: Subscription, tail: Position, settled: Position) -> None:
         """Within one generation both only grow; what settled of the delivered is confirmed."""
@@ -261,6 +260,6 @@ class Subscriptions:
 
     def _end(self, subscription: Subscription, why: Refused) -> None:
         """The log is gone, or can't be read: what isn't certain by now never will be."""
-        self._fail(subscription)
+        self._fail(subscription, subscription.certain)
         self.drop(subscription.token)
         self._outbox.refuse(subscription.token, why)

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import msgspec
+
 from anabranch.core.bolt.alarms import Alarms
 from anabranch.core.bolt.commands import Moved, Unwatch, Watch
 from anabranch.core.bolt.outbox import Outbox
@@ -71,6 +73,9 @@ class Watches:
         known = watched.latest.version if watched.latest else -1
         if moved.version < known or (moved.version == known and not watched.repeat_wanted):
             return
+        if moved.after != known:
+            # `diverges` counts from a move that never came here.
+            moved = msgspec.structs.replace(moved, diverges=0)
         watched.latest = moved
         watched.repeat_wanted = False
         for listener in list(watched.listeners.values()):

@@ -105,6 +105,7 @@ class Watches:
             diverges=diverges,
             append_blocked=blocked.name if blocked else None,
             undecided=undecided.name if undecided else None,
+            after=watcher.told.version if watcher.told else -1,
         )
 
     def _diverges(self, watcher: Watcher, generation: int) -> Position:
