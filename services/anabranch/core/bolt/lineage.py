@@ -118,6 +118,8 @@ def lineage_of(forest: Forest, log: Log, upto: Position) -> Lineage:
     lineage = log.lineage
     if not isinstance(lineage, Lineage) or lineage.reshaped != log.family.reshaped:
         lineage = log.lineage = Lineage(log.start, log.family.reshaped)
+    elif lineage.upto < log.start:  # trimmed past what was covered: nothing is there to extend
+        lineage = log.lineage = Lineage(log.start, log.family.reshaped)
     if lineage.upto < upto:
         lineage.extend(log, forest.tail(log), forest.limits.lineage_segments_max)
     return lineage

@@ -156,6 +156,10 @@ class Subscriptions:
             if subscription.wants:
                 self._later(subscription)
             return
+        if answer.slices[0].first > subscription.next:
+            # Asked before a promotion failed what had been delivered, and answered after it.
+            self._pump(subscription)
+            return
         subscription.busy = True
         slices = answer.slices[:SLICES_MAX]
         self._fetching.fetch(slices, partial(self._fetched, subscription, answer))
