@@ -287,7 +287,7 @@ class Naive:
         child = List(self._id(), f"{_root(parent)}--{own}", command.kind, parent)
         child.records = parent.records[:point]
         child.fork_point = point
-        child.start = min(parent.start, point)
+        child.start = parent.start
         child.promotable = command.promotable
         child.policy = command.on_parent_delete
         if command.ttl_ms is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 
@@ -20,52 +20,66 @@ from anabranch.core.bolt.commands import (
 )
 from anabranch.core.limits import Limits
 from anabranch.core.types import Kind, LogId, OnParentDelete
+from anabranch_sim.naive import List
+from anabranch_sim.twins import Twins
 
-LOGS_MAX = 14
+LOGS_MAX = 12
+
+TEMPERS: list[dict[str, int]] = [
+    {"commit": 40, "fork": 16, "promote": 7, "squash": 3},
+    {"commit": 25, "fork": 16, "promote": 10, "squash": 4, "severed": 30},
+    {"commit": 25, "fork": 20, "promote": 3, "squash": 10, "trim": 10, "severed": 75},
+    {"commit": 25, "fork": 16, "promote": 10, "squash": 4, "trim": 12, "severed": 40},
+]
+"""Weights of the calls, and of a hundred forks how many are severed."""
 
 
 class Walk:
     """Draws calls, mostly sensible ones, and makes them."""
 
-    def __init__(self, pair: Any, seed: int) -> None:
-        self.pair = pair
+    def __init__(self, twins: Twins, seed: int) -> None:
+        self.twins = twins
         self.chance = random.Random(seed)
+        self.temper = TEMPERS[seed % len(TEMPERS)]
         self.sent: list[tuple[LogId, Batch]] = []
         self.next: dict[tuple[LogId, int, int], int] = {}
 
-    def any_log(self) -> Any:
-        return self.chance.choice([*self.pair.naive.logs.values()])
+    def any_log(self) -> List:
+        return self.chance.choice([*self.twins.naive.logs.values()])
 
     def any_id(self) -> LogId:
         """Usually of a live log."""
         if self.chance.random() < 0.03:
-            return LogId(self.chance.randrange(1, self.pair.naive.next_id + 1))
+            return LogId(self.chance.randrange(1, self.twins.naive.next_id + 1))
         return self.any_log().id
 
     def step(self) -> None:
-        naive = self.pair.naive
+        naive = self.twins.naive
         if not naive.logs:
             self.create()
             return
-        weights = {
-            self.commit: 40,
-            self.fork: 16 if len(naive.logs) < LOGS_MAX else 2,
-            self.promote: 7,
-            self.squash: 5 if len(naive.logs) > LOGS_MAX // 2 else 1,
-            self.trim: 3,
-            self.expire: 3,
+        usual: dict[Callable[[], None], int] = {
+            self.commit: 0,
+            self.fork: 0,
+            self.promote: 0,
+            self.squash: 0,
+            self.trim: 1,
+            self.expire: 2,
             self.cursor: 2,
             self.create: 1,
             self.delete: 1,
             self.restart: 1,
         }
+        weights = {call: self.temper.get(call.__name__, often) for call, often in usual.items()}
+        if len(naive.logs) > LOGS_MAX:
+            weights[self.fork], weights[self.squash] = 1, 10
         (call,) = self.chance.choices([*weights], [*weights.values()])
         call()
 
     def commit(self) -> None:
         rows = [(self.any_id(), self.batches()) for _ in range(self.chance.randrange(1, 4))]
         rows = [(log, self.produced(log, batches)) for log, batches in rows]
-        self.pair.commit(rows)
+        self.twins.commit(rows)
 
     def batches(self) -> list[Batch]:
         chance = self.chance
@@ -96,67 +110,69 @@ class Walk:
         return found
 
     def create(self) -> None:
-        self.pair.apply(CreateLog(f"log{self.pair.naive.next_id}"))
+        self.twins.apply(CreateLog(f"log{self.twins.naive.next_id}"))
 
     def fork(self) -> None:
         chance, parent = self.chance, self.any_log()
-        kind = chance.choice((Kind.CONTINUOUS, Kind.CONTINUOUS, Kind.SEVERED))
+        severed = chance.randrange(100) < self.temper.get("severed", 30)
+        kind = Kind.SEVERED if severed else Kind.CONTINUOUS
         past = at = None
-        if kind is Kind.SEVERED and chance.random() < 0.6:
+        if severed and chance.random() < 0.6:
             past = chance.randrange(-1, len(parent.records) + 2)
-        elif kind is Kind.SEVERED and chance.random() < 0.5:
-            at = chance.randrange(990, self.pair.now + 10)
-        self.pair.apply(
+        elif severed and chance.random() < 0.5:
+            at = chance.randrange(990, self.twins.now + 10)
+        self.twins.apply(
             ForkLog(
                 parent.id,
                 kind,
                 past=past,
                 at=at,
-                promotable=kind is Kind.CONTINUOUS and chance.random() < 0.45,
-                ttl_ms=chance.choice((None, None, None, 40, 150)),
-                on_parent_delete=chance.choice([*OnParentDelete]),
+                promotable=not severed and chance.random() < 0.45,
+                ttl_ms=chance.choice((None, None, None, None, 40, 250)),
+                on_parent_delete=chance.choices([*OnParentDelete], (3, 1))[0],
             )
         )
 
     def promote(self) -> None:
-        promotable = [log.id for log in self.pair.naive.logs.values() if log.promotable]
+        promotable = [log.id for log in self.twins.naive.logs.values() if log.promotable]
         if promotable and self.chance.random() < 0.9:
-            self.pair.apply(Promote(self.chance.choice(promotable)))
+            self.twins.apply(Promote(self.chance.choice(promotable)))
         else:
-            self.pair.apply(Promote(self.any_id()))
+            self.twins.apply(Promote(self.any_id()))
 
     def squash(self) -> None:
-        self.pair.apply(Squash(self.any_id()))
+        self.twins.apply(Squash(self.any_id()))
 
     def delete(self) -> None:
-        self.pair.apply(DeleteLog(self.any_id(), force=self.chance.random() < 0.3))
+        self.twins.apply(DeleteLog(self.any_id(), force=self.chance.random() < 0.5))
 
     def trim(self) -> None:
         log = self.any_log()
-        self.pair.apply(Trim(log.id, self.chance.randrange(-1, len(log.records) + 2)))
+        past = len(log.records) if self.chance.random() < 0.1 else log.settled()
+        self.twins.apply(Trim(log.id, self.chance.randrange(-1, past + 2)))
 
     def cursor(self) -> None:
         log = self.any_log()
         position = self.chance.randrange(-1, len(log.records) + 2)
-        self.pair.apply(CommitCursor(log.id, self.chance.choice("ab"), position))
+        self.twins.apply(CommitCursor(log.id, self.chance.choice("ab"), position))
 
     def expire(self) -> None:
-        self.pair.now += self.chance.choice((0, 20))
-        due = self.pair.state.replica.expired(self.pair.now + 2)
-        self.pair.apply(Expire([*due, self.any_id()]))
+        self.twins.now += self.chance.choice((0, 20))
+        due = self.twins.state.replica.expired(self.twins.now + 2)
+        self.twins.apply(Expire([*due, self.any_id()]))
 
     def restart(self) -> None:
-        self.pair.restart()
+        self.twins.restart()
 
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("segments_max", [65_536, 3])
 def test_any_history_gives_every_log_the_records_that_copied_lists_have(
-    pairs: Any, seed: int, segments_max: int
+    seed: int, segments_max: int
 ) -> None:
-    pair = pairs(Limits(lineage_segments_max=segments_max))
-    walk = Walk(pair, seed)
+    twins = Twins(Limits(lineage_segments_max=segments_max))
+    walk = Walk(twins, seed)
     for _ in range(120):
         walk.step()
-        pair.compare()
-    pair.replay()
+        twins.compare()
+    twins.replay()

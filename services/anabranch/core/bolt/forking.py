@@ -59,7 +59,7 @@ def fork(replica: Replica, command: ForkLog) -> Description:
     child.parent = parent
     child.depth = parent.depth + 1
     child.fork_point = child.own_from = fork_point
-    child.start = min(parent.start, fork_point)
+    child.start = parent.start
     child.promotable = command.promotable
     child.on_parent_delete = command.on_parent_delete
     child.created_at, child.by, child.why = replica.at, command.by, command.why
