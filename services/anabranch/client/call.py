@@ -78,6 +78,8 @@ class Call:
         assert line is not None, "a call begins before it is heard of again"
         if not line.up or self._request:
             return
+        if self._again is not None:  # a new connection came before the pause was over
+            self._again.cancel()
         message = self._message
         if self._wait_ms and isinstance(message, Read | Redeem):
             message = replace(message, wait_ms=max(0, (self._patience - line.now) // MS))
