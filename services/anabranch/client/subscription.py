@@ -61,6 +61,8 @@ class Subscription:
         line = self._of_line
         if not line.up or self._request:
             return
+        if self._alarm is not None:  # a new connection came before the pause was over
+            self._alarm.cancel()
         credit = line.settings.subscription_bytes - self._held_bytes
         if credit <= 0:
             return
