@@ -166,7 +166,7 @@ class Caller:
 
     def _check_page(self, call: Read, page: Records) -> None:
         end = call.first + len(call.records)
-        if page.next != end or end > page.settled:
+        if page.next != end or (call.records and end > page.settled):
             self.actor.account.faults.append(
                 f"a read of {call.log} from {call.first} gave up to {end}, says next is {page.next}"
                 f" and settled {page.settled}"

@@ -62,6 +62,11 @@ class Member:
         return self.birth.fork_point if isinstance(self.birth, Fork) else 0
 
     @property
+    def measured(self) -> bool:
+        """Whether its fork point is known: it isn't if nobody was told of it before it ended."""
+        return self.birth.ok or self.alive
+
+    @property
     def promotable(self) -> bool:
         return isinstance(self.birth, Fork) and self.birth.promotable
 

@@ -99,7 +99,7 @@ class Hold:
 
     def __init__(self, family: Family, member: Member) -> None:
         self.fork = member.name
-        self.fork_point = member.fork_point
+        self.fork_point = member.fork_point if member.measured else NEVER
         self.since = member.birth.returned
         self.until = decided_from(family, member)
 
@@ -141,6 +141,8 @@ class Holds:
     def seen(
         self, log: LogId, first: Position, records: list[RecordId], at: int, what: str
     ) -> None:
+        if not records:
+            return
         self.bounded(log, first + len(records), at, what)
         member = self.family.members.get(log)
         while member is not None and member.kind is Kind.CONTINUOUS and not member.promotable:
@@ -164,7 +166,7 @@ class Holds:
         if call.position is not None:
             end = call.position + len(call.records)
             self.bounded(call.log, end, call.returned, "an append's position")
-        elif not self._of.get(call.log) and not self._untold(call.log):
+        elif not self._of.get(call.log) and not self._untold() and not self._promoted(call.log):
             says = f"{self.family.name(call.log)} never had a promotable fork, but gave a receipt"
             self._fail("10 receipt", says)
         hold = self._blocking(call.log, call)
@@ -175,7 +177,12 @@ class Holds:
                 f"{hold.fork} beside it was undecided",
             )
 
-    def _untold(self, log: LogId) -> bool:
+    def _promoted(self, log: LogId) -> bool:
+        """An append that is asked for again after a promotion is answered with a receipt."""
+        member = self.family.members.get(log)
+        return member is not None and member.fate is Fate.PROMOTED
+
+    def _untold(self) -> bool:
         """Whether a fork may have been made of which no answer came."""
         return any(
             isinstance(call, Fork) and call.promotable and call.possible and not call.ok
