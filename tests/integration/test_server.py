@@ -13,9 +13,11 @@ import pytest
 
 from anabranch.apps.settings import Settings
 from anabranch.apps.up import Embedded, Endpoint, serve
+from anabranch.core.bolt.broker import Broker
 from anabranch.core.bolt.commands import Census, Description, Done, Refused
-from anabranch.core.errors import BadFrame, DataDirLocked, Unavailable
+from anabranch.core.errors import AnabranchError, BadFrame, DataDirLocked, Unavailable
 from anabranch.core.limits import Limits
+from anabranch.core.machine import Effects, Event, Request
 from anabranch.core.records.origins import deliveries
 from anabranch.core.records.record import Record, encode
 from anabranch.core.types import LogId
@@ -428,6 +430,30 @@ def test_what_stands_in_the_way_of_starting_is_said(tmp_path: Path) -> None:
                 await serve(settings)
             with pytest.raises(Unavailable, match=r"address already in use"):
                 await serve(Settings(memory=True, port=served.port, http_port=-1))
+
+    run(scene())
+
+
+def test_a_machine_that_fails_ends_the_server_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    step = Broker.step
+
+    def fails(self: Broker, now: int, event: Event) -> Effects:
+        assert not isinstance(event, Request) or event.message != Survey(), "can't be"
+        return step(self, now, event)
+
+    async def scene() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+        monkeypatch.setattr(Broker, "step", fails)
+        ready: asyncio.Future[Endpoint] = asyncio.get_running_loop().create_future()
+        server = asyncio.ensure_future(serve(in_memory(), ready.set_result, stop=asyncio.Event()))
+        served = Served(await ready)
+        wire, bystander = await served.greeted(), await served.greeted()
+        wire.say(Survey())
+        with pytest.raises(AnabranchError, match=r"broker-0 failed: AssertionError.*can't be"):
+            await server
+        assert await wire.left()
+        assert await bystander.left()
+        await served.close()
 
     run(scene())
 

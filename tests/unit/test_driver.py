@@ -104,8 +104,15 @@ class Ear:
 
 
 class FullJournal(MemoryJournal):
+    """Full at first; there is room after so many refusals."""
+
+    refusals = 3
+
     def append(self, entries: Sequence[bytes]) -> int:
-        raise StorageFull("the journal")
+        self.refusals -= 1
+        if self.refusals >= 0:
+            raise StorageFull("the journal")
+        return super().append(entries)
 
 
 class BrokenJournal(MemoryJournal):
@@ -271,14 +278,22 @@ def test_every_stored_effect_is_answered() -> None:
     run(scene())
 
 
-def test_a_full_disk_is_an_answer() -> None:
+def test_a_full_disk_is_an_answer_and_said_once() -> None:
     async def scene() -> None:
-        puppet = Puppet(silent, (Persist([b"entry"]),))
+        def again(event: Event) -> Sequence[Effect]:
+            return (Persist([b"entry"]),) if isinstance(event, PersistFailed) else ()
+
+        puppet = Puppet(again, (Persist([b"entry"]),))
         async with Stage(FullJournal(), node=puppet) as stage:
-            (failed,) = await puppet.heard(1)
-            assert isinstance(failed, PersistFailed)
-            assert failed.error.code == "storage-full"
-            assert "storage-full" in stage.lines.getvalue()
+            *failed, persisted = await puppet.heard(4)
+            assert persisted == Persisted(1)
+            for event in failed:
+                assert isinstance(event, PersistFailed)
+                assert event.error.code == "storage-full"
+            said = stage.lines.getvalue().splitlines()
+            assert len(said) == 2
+            assert "storage-full" in said[0]
+            assert "works again" in said[1]
             assert not stage.host.failed.done()
 
     run(scene())

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import os
+import resource
 import secrets
 import signal
 import sys
@@ -42,6 +43,9 @@ ENDPOINT = "endpoint"
 
 _SWITCH_S = 0.0005
 """A thread that comes back from the disk waits no longer than this for the interpreter."""
+
+_OTHER_FILES = 256
+"""The journal, objects being read and written, the libraries."""
 
 
 class Endpoint(msgspec.Struct, frozen=True):
@@ -225,8 +229,19 @@ async def _until_told(host: Host, stop: asyncio.Event) -> str | None:
 def main(settings: Settings, app: AppBuilder | None = None) -> None:
     """What a command starts: the process is the server's alone."""
     keep_memory()
+    _allow_files(settings.limits.connections_max)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve(settings, app=app))
+
+
+def _allow_files(connections_max: int) -> None:
+    """Every connection is an open file, and systems allow few unless they are asked."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections_max + _OTHER_FILES
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 if __name__ == "__main__":

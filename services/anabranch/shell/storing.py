@@ -79,6 +79,7 @@ class Storing:
         self._snapshot_thread = ThreadPoolExecutor(1, thread_name_prefix="snapshot")
         self._persisting = False
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._troubles: dict[str, str] = {}
         self._stopped = False
         self.counters = StoringCounters()
 
@@ -116,7 +117,7 @@ class Storing:
 
     def _persisted(self, node: str, work: Work) -> None:
         self._persisting = False
-        error = self._expected(work)
+        error = self._expected("journal", work)
         self._post(node, PersistFailed(error) if error else Persisted(work.result()))
 
     def _save(self, node: str, snapshot: SaveSnapshot) -> None:
@@ -126,7 +127,7 @@ class Storing:
         )
 
         def saved(work: Work) -> None:
-            if self._expected(work):
+            if self._expected("snapshot", work):
                 self._later(partial(self._save, node, snapshot))
             else:
                 self._post(node, SnapshotSaved(snapshot.index))
@@ -137,7 +138,7 @@ class Storing:
         self.counters.puts += 1
 
         def done(work: Work) -> None:
-            name, error = wanted.object, self._expected(work)
+            name, error = wanted.object, self._expected("put", work)
             self._post(node, PutFailed(name, error) if error else ObjectPut(name))
 
         self._spawn(self._store.put(self._name(wanted.object), wanted.parts), done)
@@ -146,7 +147,7 @@ class Storing:
         self.counters.gets += 1
 
         def done(work: Work) -> None:
-            token, error = wanted.token, self._expected(work)
+            token, error = wanted.token, self._expected("get", work)
             self._post(node, GetFailed(token, error) if error else ObjectRead(token, work.result()))
 
         name = self._name(wanted.object)
@@ -156,7 +157,7 @@ class Storing:
         self.counters.deletions += len(wanted.objects)
 
         def done(work: Work) -> None:
-            if self._expected(work):
+            if self._expected("delete", work):
                 self._later(partial(self._delete, node, wanted))
             else:
                 self._post(node, ObjectsDeleted(wanted.objects))
@@ -167,7 +168,7 @@ class Storing:
         prefix = f"{self._cluster}/data/"
 
         def done(work: Work) -> None:
-            if self._expected(work):
+            if self._expected("list", work):
                 self._later(partial(self._list, node))
             else:
                 self._post(node, ObjectsListed(_ids(work.result())))
@@ -199,16 +200,20 @@ class Storing:
 
         self._loop.call_later(RETRY_S, unless_stopped)
 
-    def _expected(self, work: Work) -> AnabranchError | None:
-        """The error that is an answer; None for success."""
+    def _expected(self, what: str, work: Work) -> AnabranchError | None:
+        """The error that is an answer; None for success. An outage is said once, and its end."""
         error = work.exception()
         if error is None:
+            if self._troubles.pop(what, None) is not None:
+                self._log.info("storage works again", at=what)
             return None
         if not isinstance(error, AnabranchError):
-            self._fail(f"a store failed: {error!r}")
+            self._fail(f"a store failed at {what}: {error!r}")
             raise error
         self.counters.errors += 1
-        self._log.warning("storage refused", code=error.code, reason=error.message)
+        if self._troubles.get(what) != error.code:
+            self._log.warning("storage refused", at=what, code=error.code, reason=error.message)
+        self._troubles[what] = error.code
         return error
 
 
