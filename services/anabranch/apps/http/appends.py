@@ -1,0 +1,166 @@
+"""Appends: one request is one batch, taken whole or not at all."""
+
+import time
+from http import HTTPStatus
+from typing import Annotated, Any, NamedTuple
+
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from pydantic import Field
+
+from anabranch.apps.http import door, records
+from anabranch.apps.http.asking import Ask, OnlyOnce
+from anabranch.apps.http.logs import Name
+from anabranch.apps.http.models import Told, write_receipt
+from anabranch.apps.http.problems import OF_LOG, ON_CHANGE
+from anabranch.core.errors import (
+    AppendBlocked,
+    BadRequest,
+    BatchTooLarge,
+    RecordTooLarge,
+    SequenceGap,
+)
+from anabranch.core.records.record import Record, encode
+from anabranch.core.types import MS
+from anabranch.core.wire import messages
+
+WAIT_MS_MAX = 600_000
+_INT16_END, _INT31_END, _INT63_END = 1 << 15, 1 << 31, 1 << 63
+
+router = APIRouter(tags=["records"])
+
+
+class Appended(Told):
+    """Durable and in its place. The records follow each other from `position` on."""
+
+    log: str
+    count: int
+    position: int | None = Field(
+        description="Of the first record; null while an undecided promotable fork may move it."
+    )
+    receipt: str | None = Field(description="Redeemed for the position after the decision.")
+
+
+_RESPONSES: dict[int | str, dict[str, Any]] = {
+    202: {
+        "model": Appended,
+        "description": "Appended, its position withheld while a promotable fork is undecided",
+    },
+    **(
+        OF_LOG
+        | ON_CHANGE
+        | AppendBlocked("orders--view", "orders--try")
+        | SequenceGap("orders", 7, 12, 14)
+        | RecordTooLarge(2_000_000, 1_048_576)
+        | BatchTooLarge(5_000_000, 4_194_304)
+    ).documented,
+}
+_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            door.JSON: {
+                "schema": {"$ref": "#/components/schemas/RecordsIn"},
+                "examples": {
+                    "text": {"value": {"records": [{"value": "40 apples", "key": "7"}]}},
+                    "bytes": {"value": {"records": [{"value": "/wA=", "encoding": "base64"}]}},
+                },
+            },
+            door.NDJSON: {
+                "schema": {"$ref": "#/components/schemas/RecordIn"},
+                "example": '{"value": "40 apples"}\n{"value": "50 pears"}\n',
+            },
+            door.BYTES: {"schema": {"type": "string", "format": "binary"}},
+        },
+    }
+}
+
+
+class Producer(NamedTuple):
+    """Who sends, in which order: a batch sent again under the same numbers isn't appended again."""
+
+    id: int = -1
+    epoch: int = -1
+    sequence: int = -1
+
+
+async def producer(
+    once: OnlyOnce,
+    id: Annotated[
+        int | None,
+        Header(
+            alias="Producer-Id",
+            ge=0,
+            lt=_INT63_END,
+            description="A random number. For a stream of appends, in place of Idempotency-Key.",
+        ),
+    ] = None,
+    epoch: Annotated[int, Header(alias="Producer-Epoch", ge=0, lt=_INT16_END)] = 0,
+    sequence: Annotated[
+        int | None,
+        Header(
+            alias="Producer-Sequence",
+            ge=0,
+            lt=_INT31_END,
+            description="How many records this producer has appended to this log before.",
+        ),
+    ] = None,
+) -> Producer:
+    if id is not None and sequence is not None and not once.keyed:
+        return Producer(id, epoch, sequence)
+    if id is not None or sequence is not None:
+        reason = "Producer-Id and Producer-Sequence come together, and without Idempotency-Key"
+        raise BadRequest("header", reason)
+    return Producer(once.producer, 0, 0) if once.keyed else Producer()
+
+
+@router.post(
+    "/v1/logs/{log}/records",
+    status_code=201,
+    summary="Append records, all or none",
+    openapi_extra=_BODY,
+    responses=_RESPONSES,
+)
+async def append_records(
+    name: Name,
+    request: Request,
+    response: Response,
+    ask: Ask,
+    sender: Annotated[Producer, Depends(producer)],
+    key: Annotated[
+        str | None, Query(description="Of the one record of an octet-stream body.")
+    ] = None,
+    wait_ms: Annotated[
+        int | None,
+        Query(ge=0, le=WAIT_MS_MAX, description="How long to wait while the log takes no appends."),
+    ] = None,
+) -> Appended:
+    found = _records(request.headers.get("content-type", ""), await request.body(), key)
+    batch = encode(
+        found,
+        producer_id=sender.id,
+        producer_epoch=sender.epoch,
+        base_sequence=sender.sequence,
+        now=time.time_ns() // MS,
+    )
+    log = await ask.log(name)
+    message = messages.Append(log.id, batch, -1 if wait_ms is None else wait_ms)
+    done = await ask.call(message, messages.Appended, f"append to {log.name}", wait_ms or 0)
+    if done.receipt is None:
+        return Appended(log=log.name, count=len(found), position=done.position, receipt=None)
+    response.status_code = HTTPStatus.ACCEPTED
+    receipt = write_receipt(done.receipt)
+    return Appended(log=log.name, count=len(found), position=None, receipt=receipt)
+
+
+def _records(media: str, body: bytes, key: str | None) -> list[Record]:
+    """The door has seen to it that it is one of these."""
+    match media.partition(";")[0].strip().lower():
+        case door.BYTES:
+            return [Record(body, None if key is None else key.encode())]
+        case door.NDJSON:
+            found = records.from_lines(body)
+        case _:
+            found = records.from_json(body)
+    if key is not None:
+        raise BadRequest("query.key", f"only an {door.BYTES} body has its key outside")
+    return found

@@ -1,0 +1,154 @@
+"""Logs as resources: made, found, compared, deleted."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Response
+
+from anabranch.apps.http.asking import Ask, OnlyOnce
+from anabranch.apps.http.models import At, Diff, Log, Logs, Moment, NewLog, Range, Tree
+from anabranch.apps.http.problems import ANY, OF_LOG, ON_CHANGE
+from anabranch.core.bolt.commands import At as Found
+from anabranch.core.bolt.commands import Comparison, Description, Done, Listing
+from anabranch.core.errors import BadName, LogExists, LogHasForks, TooMany
+from anabranch.core.types import Kind, LogId
+from anabranch.core.wire.messages import (
+    ClientMessage,
+    Compare,
+    CreateLog,
+    DeleteLog,
+    ListLogs,
+    PositionAt,
+    Squash,
+)
+
+LIST_MAX = 10_000
+NAME_CHARS_MAX = 1_000
+
+router = APIRouter(tags=["logs"])
+
+Name = Annotated[
+    str,
+    Path(
+        alias="log",
+        max_length=NAME_CHARS_MAX,
+        description="Full name of a log or fork: `orders`, `orders--what-if`, `orders@what-if`.",
+        examples=["orders"],
+    ),
+]
+
+
+def address(name: str) -> str:
+    """Names hold nothing that a path would have to quote."""
+    return f"/v1/logs/{name}"
+
+
+@router.post(
+    "/v1/logs",
+    status_code=201,
+    summary="Create a root log",
+    responses=(
+        ANY
+        | ON_CHANGE
+        | LogExists("orders")
+        | BadName("or ders", "letters, digits, '.', '_' and '-' are allowed")
+        | TooMany("logs and forks", 1_000_000, "logs_max")
+    ).documented,
+)
+async def create_log(body: NewLog, ask: Ask, once: OnlyOnce, response: Response) -> Log:
+    message = CreateLog(body.name, once.id, body.by, body.why)
+    made = await ask.call(message, Description, f"create {body.name[:80]}")
+    response.headers["Location"] = address(made.name)
+    return Log.of(made)
+
+
+@router.get("/v1/logs", summary="List logs and forks in order of name", responses=ANY.documented)
+async def list_logs(
+    ask: Ask,
+    prefix: Annotated[str, Query(max_length=NAME_CHARS_MAX, description="Of their names.")] = "",
+    tree: Annotated[
+        str | None, Query(max_length=NAME_CHARS_MAX, description="Only this root and its forks.")
+    ] = None,
+    after: Annotated[
+        str, Query(max_length=NAME_CHARS_MAX, description="The `next` of an earlier answer.")
+    ] = "",
+    limit: Annotated[int, Query(ge=1, le=LIST_MAX)] = 1_000,
+) -> Logs:
+    listing = await ask.call(ListLogs(prefix, tree, after, limit), Listing, "list logs")
+    found = [Log.of(each) for each in listing.logs]
+    return Logs(logs=found, next=found[-1].name if listing.more else None)
+
+
+@router.get("/v1/logs/{log}", summary="Describe a log", responses=OF_LOG.documented)
+async def describe_log(name: Name, ask: Ask) -> Log:
+    return Log.of(await ask.log(name))
+
+
+@router.delete(
+    "/v1/logs/{log}",
+    status_code=204,
+    response_class=Response,
+    summary="Delete a root log, or squash a fork",
+    responses=(OF_LOG | ON_CHANGE | LogHasForks("orders", 2)).documented,
+)
+async def delete_log(
+    name: Name,
+    ask: Ask,
+    once: OnlyOnce,
+    force: Annotated[
+        bool,
+        Query(description="Also a root with forks: squash continuous ones, orphan severed ones."),
+    ] = False,
+) -> None:
+    def removal(log: LogId, kind: Kind) -> ClientMessage:
+        return DeleteLog(log, once.id, force) if kind is Kind.ROOT else Squash(log, once.id)
+
+    await ask.change(name, once, removal, Done, f"delete {name}")
+
+
+@router.get(
+    "/v1/tree/{log}", summary="A log's root and all forks of it", responses=OF_LOG.documented
+)
+async def tree_of_log(name: Name, ask: Ask) -> Tree:
+    root = (await ask.log(name)).root
+    listing = await ask.call(ListLogs(tree=root, count_max=LIST_MAX), Listing, f"tree of {name}")
+    logs = [Log.of(each) for each in _in_tree_order(listing.logs)]
+    return Tree(root=root, logs=logs, complete=not listing.more)
+
+
+@router.get("/v1/logs/{log}/diff/{other}", summary="Compare two logs", responses=OF_LOG.documented)
+async def diff_logs(
+    name: Name, other: Annotated[str, Path(max_length=NAME_CHARS_MAX)], ask: Ask
+) -> Diff:
+    a, b = await ask.log(name), await ask.log(other)
+    found = await ask.call(Compare(a.id, b.id), Comparison, f"compare {a.name} and {b.name}")
+    return Diff(
+        shared=found.shared,
+        only_a=[Range(first=first, end=end) for first, end in found.only_a],
+        only_b=[Range(first=first, end=end) for first, end in found.only_b],
+        complete=found.complete,
+    )
+
+
+@router.get(
+    "/v1/logs/{log}/positions",
+    summary="The first position committed at or after a time",
+    responses=OF_LOG.documented,
+)
+async def position_at(name: Name, ask: Ask, at: Annotated[Moment, Query()]) -> At:
+    log = await ask.log(name)
+    found = await ask.call(PositionAt(log.id, at), Found, f"find a time in {log.name}")
+    return At(position=found.position)
+
+
+def _in_tree_order(logs: list[Description]) -> list[Description]:
+    """Each after its parent, oldest first; one whose parent is gone stands beside the root."""
+    known = {log.name for log in logs}
+    forks: dict[str | None, list[Description]] = {}
+    for log in sorted(logs, key=lambda each: (each.kind is not Kind.ROOT, each.id), reverse=True):
+        forks.setdefault(log.parent if log.parent in known else None, []).append(log)
+    ordered: list[Description] = []
+    ahead = forks.get(None, [])
+    while ahead:
+        ordered.append(ahead.pop())
+        ahead.extend(forks.get(ordered[-1].name, []))
+    return ordered

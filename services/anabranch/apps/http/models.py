@@ -1,0 +1,248 @@
+"""What logs look like in JSON: requests are checked against these, answers are made of them."""
+
+import math
+from datetime import datetime
+from typing import Annotated, Any, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+)
+
+from anabranch.core.bolt.commands import Census, Description, Receipt
+from anabranch.core.types import Kind, Milliseconds, OnParentDelete
+
+NUMBER_END = 1 << 53
+"""Numbers in JSON are exact below it, whoever reads them."""
+
+_TTL_S_MAX = 1e9
+
+
+def _moment(given: Any) -> Milliseconds:
+    if isinstance(given, str) and not given.isdecimal():
+        time = datetime.fromisoformat(given)
+        if time.tzinfo is None:
+            raise ValueError("it must say its time zone, as in 2026-07-01T12:00:00Z")
+        milliseconds = math.floor(time.timestamp() * 1_000)
+    elif isinstance(given, str | int) and not isinstance(given, bool):
+        milliseconds = int(given)
+    else:
+        raise ValueError("a time is RFC 3339 text or milliseconds since 1970")
+    if not 0 <= milliseconds < NUMBER_END:
+        raise ValueError("it must lie after 1970")
+    return milliseconds
+
+
+def _receipt(text: str) -> str:
+    read_receipt(text)
+    return text
+
+
+_WHOLE = {"type": "integer", "minimum": 0, "exclusiveMaximum": NUMBER_END}
+
+Whole = Annotated[int, Field(ge=0, lt=NUMBER_END)]
+"""In a path or query."""
+StrictWhole = Annotated[int, Field(strict=True, ge=0, lt=NUMBER_END)]
+"""In JSON, where a number isn't text."""
+Moment = Annotated[
+    int,
+    BeforeValidator(_moment),
+    WithJsonSchema(
+        {
+            "anyOf": [{"type": "string", "format": "date-time"}, _WHOLE],
+            "description": "RFC 3339, or milliseconds since 1970.",
+            "examples": ["2026-07-01T12:00:00Z", 1_782_907_200_000],
+        }
+    ),
+]
+ReceiptText = Annotated[
+    str, AfterValidator(_receipt), Field(max_length=80, examples=["1.0.12"], description="As given")
+]
+
+
+def write_receipt(receipt: Receipt) -> str:
+    return f"{receipt.log}.{receipt.generation}.{receipt.provisional}"
+
+
+def read_receipt(text: str) -> Receipt:
+    parts = text.split(".")
+    if len(parts) != 3 or not all(part.isascii() and part.isdecimal() for part in parts):
+        raise ValueError("it isn't one that an append returned")
+    log, generation, provisional = map(int, parts)
+    if max(log, generation, provisional) >= NUMBER_END:
+        raise ValueError("it isn't one that an append returned")
+    return Receipt(log, generation, provisional)  # pyright: ignore[reportArgumentType]
+
+
+class Asked(BaseModel):
+    """A request's body: what it doesn't know it refuses."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Told(BaseModel):
+    model_config = ConfigDict(frozen=True, from_attributes=True)
+
+
+class NewLog(Asked):
+    name: str = Field(examples=["orders"])
+    by: str = Field("", description="Who makes it.")
+    why: str = Field("", description="What it is for.")
+
+
+class NewFork(Asked):
+    name: str | None = Field(
+        None,
+        description="Its own name; `what-if` makes `orders--what-if`. Without one it is given one.",
+        examples=["what-if"],
+    )
+    kind: Kind = Field(
+        Kind.CONTINUOUS,
+        description="`continuous`: goes on receiving its parent's records. `severed`: doesn't.",
+    )
+    past: StrictWhole | None = Field(
+        None, description="The last position that a severed fork inherits; by default all."
+    )
+    at: Moment | None = Field(
+        None, description="Instead: a severed fork inherits what was committed before this time."
+    )
+    promotable: bool = Field(
+        False, description="May a continuous fork be promoted? Until decided it holds its parent."
+    )
+    ttl_s: float | None = Field(
+        None, gt=0, le=_TTL_S_MAX, description="Seconds after which it is squashed."
+    )
+    on_parent_delete: OnParentDelete = Field(
+        OnParentDelete.ORPHAN,
+        description="What a severed fork does when its parent goes: keep what it needs, or go too.",
+    )
+    by: str = Field("", description="Who makes it.")
+    why: str = Field("", description="What it is for.")
+
+
+class Squashing(Asked):
+    by: str = Field("", description="Who squashes it: whoever asks for it later is told.")
+
+
+class Trimming(Asked):
+    before: StrictWhole = Field(description="The first position that can still be read.")
+
+
+class CursorMove(Asked):
+    position: StrictWhole = Field(description="Of the next record to be read.")
+
+
+class Redeeming(Asked):
+    receipt: ReceiptText
+    wait_ms: StrictWhole = Field(0, description="How long to wait if the position is withheld.")
+
+
+class Log(Told):
+    """A log or fork."""
+
+    id: int = Field(description="Never used again.")
+    name: str = Field(examples=["orders--what-if"])
+    kind: Kind
+    root: str
+    parent: str | None
+    fork_point: int = Field(description="Below it, positions are the parent's.")
+    start: int = Field(description="The first position that can be read.")
+    tail: int = Field(description="The position that the next record gets.")
+    settled: int = Field(description="Reads end here: below it nothing ever changes.")
+    own_records: int = Field(description="Appended here, or promoted into it; not inherited.")
+    promotable: bool
+    depth: int
+    forks: int = Field(description="Its direct forks.")
+    generation: int = Field(description="Grows with every promotion into it.")
+    created_at: int = Field(description="Milliseconds since 1970.")
+    by: str
+    why: str
+    on_parent_delete: OnParentDelete
+    expires_at: int | None = Field(description="When it is squashed, if it has a time to live.")
+    undecided: str | None = Field(description="The fork that keeps `settled` below `tail`.")
+    append_blocked_by: str | None = Field(description="The fork that keeps appends waiting.")
+
+    @classmethod
+    def of(cls, description: Description) -> Self:
+        return cls.model_validate(description)
+
+
+class Logs(Told):
+    logs: list[Log]
+    next: str | None = Field(description="Give it as `after` to get more; null if that is all.")
+
+
+class Tree(Told):
+    """A root and all its forks, each after its parent."""
+
+    root: str
+    logs: list[Log]
+    complete: bool = Field(description="False if there are more than an answer holds.")
+
+
+class Range(Told):
+    first: int
+    end: int = Field(description="Not included.")
+
+
+class Diff(Told):
+    """Settled records only."""
+
+    shared: int = Field(description="Below it both logs are the same.")
+    only_a: list[Range] = Field(description="Positions of the first log that the second lacks.")
+    only_b: list[Range] = Field(description="And the other way round.")
+    complete: bool = Field(description="False if there are more ranges than an answer holds.")
+
+
+class Promoted(Told):
+    into: str = Field(description="The log that has the records now.")
+    fork_point: int
+    records: int = Field(description="How many of the fork's own it got.")
+    squashed: list[str] = Field(description="The other promotable forks, which are gone.")
+
+
+class Cursor(Told):
+    position: int
+
+
+class Cursors(Told):
+    cursors: dict[str, int] = Field(examples=[{"billing": 17}])
+
+
+class Place(Told):
+    log: str
+    position: int
+
+
+class At(Told):
+    position: int
+
+
+class Counts(Told):
+    """Of the whole cluster."""
+
+    cluster: str
+    logs: int
+    forks: int
+    extents: int
+    garbage_objects: int
+    producers: int
+    applied: int = Field(description="Commands since the cluster began.")
+
+    @classmethod
+    def of(cls, census: Census) -> Self:
+        return cls.model_validate(census)
+
+
+class Welcome(Told):
+    cluster: str
+    version: str
+    links: dict[str, str]
+
+
+class Health(Told):
+    status: str = Field(examples=["ok"])

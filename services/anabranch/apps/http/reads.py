@@ -1,0 +1,180 @@
+"""Reads: a page of JSON, or all of it line by line."""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import StreamingResponse
+from pydantic import Field
+
+from anabranch.apps.http import door
+from anabranch.apps.http.asking import Ask, Asking
+from anabranch.apps.http.logs import Name
+from anabranch.apps.http.models import Told, Whole
+from anabranch.apps.http.problems import OF_LOG, Problem, problem
+from anabranch.apps.http.records import Encoding, RecordOut, Sized, portions
+from anabranch.core.bolt.commands import Description
+from anabranch.core.errors import AnabranchError, ObjectMissing, OutOfRange, ReadBlocked
+from anabranch.core.limits import MIB
+from anabranch.core.types import Milliseconds, Position
+from anabranch.core.wire.messages import Read, Records
+
+LIMIT_DEFAULT, LIMIT_MAX = 100, 10_000
+WAIT_MS_MAX = 600_000
+_STREAMED_BYTES = MIB
+_EVERYTHING = (1 << 31) - 1
+
+router = APIRouter(tags=["records"])
+
+Base64 = Annotated[
+    Literal[Encoding.BASE64] | None,
+    Query(
+        description="Without it, records that are text are given as text and others in base64: "
+        "each says which it is."
+    ),
+]
+
+
+class Page(Told):
+    log: str
+    records: list[RecordOut]
+    next: int = Field(description="Where to read on.")
+    start: int = Field(description="The first position that can be read.")
+    tail: int
+    settled: int = Field(description="Reads end here.")
+
+
+class BrokenOff(Told):
+    """The last line of a read that couldn't be finished."""
+
+    problem: Problem
+
+
+_RESPONSES: dict[int | str, dict[str, Any]] = {
+    200: {
+        "model": Page,
+        "description": "Records; with `Accept: application/x-ndjson` one a line, all that are "
+        "settled. A line with `problem` in it, always the last, says that a read broke off.",
+        "content": {door.NDJSON: {"schema": {"$ref": "#/components/schemas/RecordOut"}}},
+    },
+    **(
+        OF_LOG
+        | OutOfRange("orders", 99, 0, 12)
+        | ReadBlocked("orders", 12, "orders--try")
+        | ObjectMissing("orders/data/1/7")
+    ).documented,
+}
+
+
+@router.get(
+    "/v1/logs/{log}/records", response_model=Page, summary="Read records", responses=_RESPONSES
+)
+async def read_records(
+    name: Name,
+    request: Request,
+    ask: Ask,
+    start: Annotated[
+        Whole | None, Query(alias="from", description="By default the first that can be read.")
+    ] = None,
+    limit: Annotated[
+        int | None,
+        Query(
+            ge=1,
+            le=_EVERYTHING,
+            description=f"Records at most: of JSON {LIMIT_DEFAULT} by default and {LIMIT_MAX} at "
+            "most, of lines by default all.",
+        ),
+    ] = None,
+    page_bytes: Annotated[
+        int,
+        Query(
+            alias="bytes",
+            ge=1,
+            le=_EVERYTHING,
+            description="JSON ends with the record that reaches so many.",
+        ),
+    ] = MIB,
+    wait_ms: Annotated[
+        int, Query(ge=0, le=WAIT_MS_MAX, description="How long to wait for the first record.")
+    ] = 0,
+    encoding: Base64 = None,
+) -> Page | Response:
+    accept = request.headers.get("accept", "")
+    log = await ask.log(name)
+    begin = log.start if start is None else start
+    lines = any(each.partition(";")[0].strip() == door.NDJSON for each in accept.split(","))
+    if lines:
+        count, bytes_max = limit or _EVERYTHING, _STREAMED_BYTES
+    else:
+        count = min(limit or LIMIT_DEFAULT, LIMIT_MAX)
+        bytes_max = min(page_bytes, ask.front.limits.read_bytes_max)
+    # The first answer decides the status: a stream that has begun can't be refused any more.
+    first = await _read(ask, log, begin, count, bytes_max, wait_ms)
+    flow = _flow(ask, log, first, count, bytes_max, encoding)
+    if lines:
+        return StreamingResponse(_lines(ask, flow), media_type=door.NDJSON)
+    found = await _gathered(flow, bytes_max)
+    return Page(
+        log=log.name,
+        records=found,
+        next=found[-1].position + 1 if found else first.next,
+        start=first.start,
+        tail=first.tail,
+        settled=first.settled,
+    )
+
+
+async def _read(
+    ask: Asking,
+    log: Description,
+    start: Position,
+    count: int,
+    bytes_max: int,
+    wait_ms: Milliseconds = 0,
+) -> Records:
+    message = Read(log.id, start, count, bytes_max, wait_ms)
+    return await ask.call(message, Records, f"read {log.name}", wait_ms)
+
+
+async def _flow(
+    ask: Asking,
+    log: Description,
+    answer: Records,
+    left: int,
+    bytes_max: int,
+    encoding: Encoding | None,
+) -> AsyncGenerator[list[Sized]]:
+    """Answer after answer, up to where the log was settled at the first."""
+    end = answer.settled
+    while True:
+        async for portion in portions(ask, answer.runs, answer.batches, encoding):
+            left -= len(portion)
+            yield portion
+        if left <= 0 or not answer.runs or answer.next >= end:
+            return
+        answer = await _read(ask, log, answer.next, min(left, end - answer.next), bytes_max)
+
+
+async def _gathered(flow: AsyncGenerator[list[Sized]], bytes_max: int) -> list[RecordOut]:
+    found: list[RecordOut] = []
+    size = 0
+    async with aclosing(flow):
+        async for portion in flow:
+            for record, record_bytes in portion:
+                found.append(record)
+                size += record_bytes
+                if size >= bytes_max:
+                    return found
+    return found
+
+
+async def _lines(ask: Asking, flow: AsyncGenerator[list[Sized]]) -> AsyncGenerator[bytes]:
+    try:
+        async with aclosing(flow):
+            async for portion in flow:
+                ask.renew()
+                yield b"".join(record.model_dump_json().encode() + b"\n" for record, _ in portion)
+    except AnabranchError as error:
+        broken = BrokenOff(problem=problem(error, ask.request_id))
+        yield broken.model_dump_json().encode() + b"\n"

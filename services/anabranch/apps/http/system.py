@@ -1,0 +1,64 @@
+"""What the server says of itself."""
+
+from fastapi import APIRouter, Request, Response
+
+from anabranch.apps.http.asking import NOWHERE, Ask, front
+from anabranch.apps.http.models import Counts, Health, Welcome
+from anabranch.apps.http.problems import ANY
+from anabranch.core.bolt.commands import Census, Description
+from anabranch.core.errors import AnabranchError, Unavailable, UnknownLog
+from anabranch.core.wire.messages import Describe, Survey
+from anabranch.shell.metrics import CONTENT_TYPE
+
+router = APIRouter(tags=["system"])
+
+_LINKS = {
+    "description": "/openapi.json",
+    "logs": "/v1/logs",
+    "counts": "/v1/census",
+    "alive": "/healthz",
+    "ready": "/readyz",
+    "metrics": "/metrics",
+}
+
+
+@router.get("/", summary="What this is, and where to go on", responses=ANY.documented)
+async def welcome(request: Request) -> Welcome:
+    embedded = front(request).embedded
+    return Welcome(cluster=embedded.cluster, version=embedded.version, links=_LINKS)
+
+
+@router.get("/v1/census", summary="Count everything", responses=ANY.documented)
+async def count_everything(ask: Ask) -> Counts:
+    return Counts.of(await ask.call(Survey(), Census, "survey"))
+
+
+@router.get("/healthz", summary="Does the process live?", responses=ANY.documented)
+async def alive(request: Request) -> Health:
+    front(request).check_alive()
+    return Health(status="ok")
+
+
+@router.get("/readyz", summary="Does the log answer?", responses=ANY.documented)
+async def ready(ask: Ask) -> Health:
+    """Broker and metadata both have a part in finding that there is no such log."""
+    try:
+        await ask.call(Describe(NOWHERE), Description, "ask whether the log is ready")
+    except UnknownLog:
+        return Health(status="ok")
+    except AnabranchError as error:
+        raise Unavailable("the log", error.message) from None
+    raise AssertionError("no log has this id")
+
+
+@router.get(
+    "/metrics",
+    response_class=Response,
+    summary="What the process counts, for Prometheus",
+    responses={
+        200: {"content": {"text/plain": {"schema": {"type": "string"}}}},
+        **ANY.documented,
+    },
+)
+async def metrics(request: Request) -> Response:
+    return Response(front(request).embedded.metrics(), media_type=CONTENT_TYPE)
