@@ -115,6 +115,10 @@ class Twins:
             return None, refusal.codes
 
     def commit(self, rows: list[tuple[LogId, list[Batch]]]) -> object:
+        return self.apply(self.laid_out(rows))
+
+    def laid_out(self, rows: list[tuple[LogId, list[Batch]]]) -> CommitObject:
+        """A new object with these logs' batches one behind the other."""
         self.sequence += 1
         object = object_id(self.epoch, self.sequence)
         places = self.objects[object] = {}
@@ -124,7 +128,7 @@ class Twins:
             for batch in batches:
                 places[offset] = batch
                 offset += batch.length
-        return self.apply(CommitObject(BROKER, object, laid))
+        return CommitObject(BROKER, object, laid)
 
     def _judge(
         self, command: CommitObject, outcome: Committed, fates: list[list[BatchFate]]
