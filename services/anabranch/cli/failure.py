@@ -77,10 +77,14 @@ def run(command: click.Command, program: str, arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         return Exit.INTERRUPTED
     except BrokenPipeError:
-        # What is still buffered has nowhere to go, and Python would try once more at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return Exit.UNREAD
+        return unread()
     return left if isinstance(left, int) else Exit.OK
+
+
+def unread() -> Exit:
+    """What is still buffered has nowhere to go, and Python would try once more at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return Exit.UNREAD
 
 
 def show(error: AnabranchError, *, as_json: bool) -> None:

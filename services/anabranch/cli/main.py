@@ -8,12 +8,12 @@ from importlib.metadata import version
 
 import click
 
-from anabranch.cli.failure import EPILOGUE, run
+from anabranch.cli.failure import EPILOGUE, run, unread
 
 PROGRAM = "anabranch"
 
 COMMANDS = {
-    "up": ("up:up", "Run the whole log service in this process."),
+    "up": ("up:up", "Run the whole log service in this process, until Ctrl-C."),
     "log": ("logs:log", "Create, list, show and delete logs."),
     "append": ("append:append", "Append records to a log."),
     "read": ("read:read", "Print the records of a log."),
@@ -23,7 +23,7 @@ COMMANDS = {
     "squash": ("forks:squash", "Delete a fork and all that inherits from it."),
     "tree": ("tree:tree", "Show roots and their forks."),
     "diff": ("diff:diff", "Show where two logs part, and what only one of them has."),
-    "trim": ("trim:trim", "Give up the records of a log before a position."),
+    "trim": ("logs:trim", "Give up the records of a log before a position."),
     "cursor": ("cursors:cursor", "Keep a reader's position in a log."),
     "bench": ("bench:bench", "Measure this installation's throughput and latency."),
     "fsck": ("up:fsck", "Prove that everything in a data directory can be read."),
@@ -46,6 +46,13 @@ class Commands(click.Group):
         found = getattr(import_module(f"anabranch.cli.{module}"), attribute)
         assert isinstance(found, click.Command)
         return found
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Click would leave with 1, which says that something was refused."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise click.exceptions.Exit(unread()) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
