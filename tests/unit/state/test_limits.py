@@ -1,0 +1,206 @@
+"""Every limit that the state holds: granted at it, refused one past it with nothing changed."""
+
+from __future__ import annotations
+
+import pytest
+
+from anabranch.core.bolt.commands import (
+    Batch,
+    Command,
+    CommitCursor,
+    Committed,
+    CreateLog,
+    Description,
+    Entry,
+    ForkLog,
+    Outcome,
+    Promote,
+    Receipt,
+    Refused,
+    ResolveReceipt,
+    Sequenced,
+    Settled,
+    Squash,
+)
+from anabranch.core.bolt.lineage import Lineage
+from anabranch.core.bolt.state import State
+from anabranch.core.invariants import broken
+from anabranch.core.limits import Limits
+from anabranch.core.types import Kind, LogId
+from anabranch_sim.twins import Twins, portrait
+
+ROOT = LogId(1)
+
+
+def told(state: State, command: Command, request: bytes = b"", at: int = 1) -> Outcome:
+    return state.apply(Entry(at, request, command))
+
+
+def fork(of: int, name: str | None = None, **rest: object) -> ForkLog:
+    return ForkLog(LogId(of), Kind.CONTINUOUS, name, **rest)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("limits", "granted", "refused", "code"),
+    [
+        (Limits(name_chars_max=5), [CreateLog("abcde")], CreateLog("abcdef"), "bad-name"),
+        (Limits(name_chars_max=5), [fork(1, "abcde")], fork(1, "abcdef"), "bad-name"),
+        (
+            Limits(name_chars_max=5),
+            [CommitCursor(ROOT, "abcde", 0)],
+            CommitCursor(ROOT, "abcdef", 0),
+            "bad-name",
+        ),
+        (
+            Limits(note_chars_max=3),
+            [CreateLog("b", "who", "why")],
+            CreateLog("c", "whom", "why"),
+            "bad-request",
+        ),
+        (
+            Limits(note_chars_max=3),
+            [fork(1, by="who", why="why")],
+            fork(1, by="who", why="why?"),
+            "bad-request",
+        ),
+        (Limits(logs_max=3), [CreateLog("b"), fork(1)], CreateLog("c"), "too-many"),
+        (Limits(logs_max=3), [CreateLog("b"), fork(1)], fork(1), "too-many"),
+        (Limits(forks_per_log_max=2), [fork(1), fork(1)], fork(1), "too-many"),
+        (Limits(depth_max=2), [fork(1), fork(2)], fork(3), "too-many"),
+        (
+            Limits(cursors_per_log_max=1),
+            [CommitCursor(ROOT, "a", 0), CommitCursor(ROOT, "a", 0)],
+            CommitCursor(ROOT, "b", 0),
+            "too-many",
+        ),
+        (Limits(ttl_ms_max=9), [fork(1, ttl_ms=9)], fork(1, ttl_ms=10), "bad-request"),
+        (Limits(), [fork(1, ttl_ms=1)], fork(1, ttl_ms=0), "bad-request"),
+    ],
+)
+def test_a_limit_is_granted_and_one_past_it_refused(
+    limits: Limits, granted: list[Command], refused: Command, code: str
+) -> None:
+    state = State("c", limits)
+    told(state, CreateLog("a"))
+    for command in granted:
+        assert not isinstance(told(state, command), Refused), command
+    before = portrait(state)
+    outcome = told(state, refused)
+    assert isinstance(outcome, Refused)
+    assert outcome.code == code
+    assert portrait(state) == before
+    assert broken(state.replica) == []
+
+
+@pytest.mark.parametrize(
+    "name", ["", "-a", "a-", ".", "a b", "a/b", "a--b", "ä", "a\n", "a@b", "a\0"]
+)
+def test_a_name_that_is_no_legal_topic_is_refused(name: str) -> None:
+    state = State("c", Limits())
+    told(state, CreateLog("a"))
+    for command in (CreateLog(name), fork(1, name), CommitCursor(ROOT, name, 0)):
+        outcome = told(state, command)
+        assert isinstance(outcome, Refused)
+        assert outcome.code == "bad-name"
+
+
+def test_a_fork_without_a_name_gets_one_that_is_free() -> None:
+    state = State("c", Limits())
+    told(state, CreateLog("a"))
+    told(state, fork(1, "fork-3"))
+    named = [told(state, fork(1)) for _ in range(2)]
+    assert [log.name for log in named if isinstance(log, Description)] == [
+        "a--fork-3-1",
+        "a--fork-4",
+    ]
+
+
+def produce(twins: Twins, log: LogId, producer: int, at: int) -> object:
+    command = twins.laid_out([(log, [Batch(10, 1, producer=producer)])])
+    outcome = twins.state.apply(Entry(at, b"", command))
+    assert isinstance(outcome, Committed)
+    (result,) = outcome.rows
+    return result
+
+
+def test_one_producer_too_many_waits_until_another_is_forgotten() -> None:
+    twins = Twins(Limits(producers_per_log_max=2, producer_idle_ms=100))
+    root = twins.root("a")
+    assert produce(twins, root, 0, 5_000) == 0
+    assert produce(twins, root, 1, 5_050) == 1
+    before = portrait(twins.state)
+    result = produce(twins, root, 2, 5_100)
+    assert isinstance(result, Sequenced)
+    assert isinstance(result.batches[0], Refused)
+    assert result.batches[0].code == "overloaded"
+    assert _without_commits(portrait(twins.state)) == _without_commits(before)
+    assert produce(twins, root, 2, 5_101) == 2
+    assert [*twins.state.replica.forest.logs[root].producers] == [1, 2]
+
+
+def _without_commits(image: list[object]) -> list[object]:
+    """A commit of which nothing was taken leaves its result, and an object nobody refers to."""
+    *rest, _garbage, _brokers, expiring = image
+    return [*rest, expiring]
+
+
+def test_one_request_too_many_waits_until_another_is_forgotten() -> None:
+    limits = Limits(requests_max=2, request_memory_ms=100)
+    state = State("c", limits)
+    first = told(state, CreateLog("a"), b"1", at=1_000)
+    told(state, CreateLog("b"), b"2", at=1_050)
+    before = portrait(state)
+    outcome = told(state, CreateLog("c"), b"3", at=1_100)
+    assert isinstance(outcome, Refused)
+    assert outcome.code == "overloaded"
+    assert portrait(state) == before
+    assert told(state, CreateLog("a"), b"1", at=1_100) == first
+    assert isinstance(told(state, CreateLog("c"), b"3", at=1_101), Description)
+    assert isinstance(told(state, CreateLog("a"), b"1", at=1_101), Refused), "no longer remembered"
+
+
+def test_a_tombstone_answers_for_its_time_and_not_longer() -> None:
+    limits = Limits(tombstone_ms=100)
+    state = State("c", limits)
+    told(state, CreateLog("a"), at=1_000)
+    told(state, fork(1), at=1_000)
+    told(state, Squash(LogId(2)), at=1_000)
+    codes: list[str] = []
+    for at in (1_100, 1_101):
+        outcome = told(state, Squash(LogId(2)), b"%d" % at, at=at)
+        assert isinstance(outcome, Refused)
+        codes.append(outcome.code)
+    assert codes == ["squashed", "unknown-log"]
+
+
+@pytest.mark.parametrize("promotions", [2, 3])
+def test_a_receipt_outlives_as_many_promotions_as_are_remembered(promotions: int) -> None:
+    twins = Twins(Limits(promotions_remembered_max=2))
+    root = twins.root("a")
+    twins.cfork(root, "f", promotable=True)
+    outcome = twins.append(root, 1)
+    assert isinstance(outcome, Committed)
+    receipt = outcome.rows[0]
+    assert isinstance(receipt, Receipt)
+    for _ in range(promotions):
+        twins.apply(Promote(twins.cfork(root, promotable=True)))
+    answer = twins.state.answer(ResolveReceipt(receipt))
+    if promotions == 2:
+        assert answer == Settled("a", 0)
+    else:
+        assert isinstance(answer, Refused)
+        assert answer.code == "receipt-expired"
+
+
+@pytest.mark.parametrize("segments_max", [1, 2, 7, 8, 100])
+def test_a_lineage_caches_no_more_segments_than_it_may(segments_max: int) -> None:
+    twins = Twins(Limits(lineage_segments_max=segments_max))
+    root = twins.root("a")
+    below = twins.cfork(root)
+    for _ in range(4):
+        twins.append(root, 2)
+        twins.append(below, 1)
+        twins.compare()
+    lineage = twins.state.replica.forest.logs[below].lineage
+    assert isinstance(lineage, Lineage)
+    assert len(lineage.starts) == min(segments_max, 8)
