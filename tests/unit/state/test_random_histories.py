@@ -160,6 +160,7 @@ class Walk:
         self.twins.now += self.chance.choice((0, 20))
         due = self.twins.state.replica.expired(self.twins.now + 2)
         self.twins.apply(Expire([*due, self.any_id()]))
+        self.twins.state.replica.next_expiry()  # as the leader does, and nobody who replays
 
     def restart(self) -> None:
         self.twins.restart()
