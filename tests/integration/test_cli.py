@@ -1,0 +1,392 @@
+"""Every command against a running server, as a person or a script sees it."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.integration.cli_server import ANABRANCH, Server
+
+from anabranch.cli.failure import Exit, run
+from anabranch.cli.main import PROGRAM, cli
+
+A_MOMENT_S = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def lines(self) -> list[Any]:
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+Command = Callable[..., Said]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with Server.started(tmp_path_factory.mktemp("server")) as server:
+        yield server
+
+
+@pytest.fixture
+def anabranch(
+    server: Server, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
+) -> Command:
+    """Run a command in this process; `stdin` is what it is given."""
+    monkeypatch.setenv("ANABRANCH_URL", server.url)
+    monkeypatch.setenv("LOGNAME", "tester")
+
+    def command(*arguments: str, stdin: bytes = b"", code: int = Exit.OK) -> Said:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        left = run(cli, PROGRAM, arguments)
+        said = capsysbinary.readouterr()
+        assert left == code, said.err.decode()
+        return Said(left, said.out.decode("utf-8", "surrogateescape"), said.err.decode())
+
+    return command
+
+
+@pytest.fixture
+def log(request: pytest.FixtureRequest) -> str:
+    """A name that no other test uses."""
+    return str(request.node.name).replace("_", "-").replace("[", "-").rstrip("]")[:60]
+
+
+def test_a_log_is_created_listed_shown_and_deleted(anabranch: Command, log: str) -> None:
+    assert "0 records" in anabranch("log", "create", log, "--why", "a reason").out
+    shown = anabranch("log", "show", log, "-o", "json").json
+    assert (shown["name"], shown["kind"], shown["by"], shown["why"]) == (
+        log,
+        "root",
+        "tester",
+        "a reason",
+    )
+    assert [each["name"] for each in anabranch("log", "list", log, "-o", "json").lines] == [log]
+    assert log in anabranch("log", "list").out
+    anabranch("log", "create", log, code=Exit.REFUSED)
+    anabranch("log", "create", log, "--if-missing")
+    anabranch("fork", log, "one")
+    assert "1 forks" in anabranch("log", "delete", log, code=Exit.REFUSED).err
+    assert anabranch("log", "delete", log, "--force", "-o", "json").json == {"deleted": log}
+    said = anabranch("log", "show", log, "-o", "json", code=Exit.REFUSED)
+    assert json.loads(said.err)["error"]["code"] in {"unknown-log", "squashed"}
+
+
+def test_arguments_are_records_with_key_and_headers(anabranch: Command, log: str) -> None:
+    anabranch("log", "create", log)
+    said = anabranch(
+        "append", log, "one", "two", "--key", "k", "-H", "a=1", "-H", "b=", "-o", "json"
+    )
+    assert (said.json["first"], said.json["last"], said.json["records"]) == (0, 1, 2)
+    assert said.json["first_receipt"] is None
+    read = anabranch("read", log, "-o", "json").lines
+    assert [(each["key"], each["value"], each["headers"]) for each in read] == [
+        ("k", "one", [["a", "1"], ["b", ""]]),
+        ("k", "two", [["a", "1"], ["b", ""]]),
+    ]
+    assert anabranch("read", log).out.splitlines() == [
+        "       0  [k]  one",
+        "       1  [k]  two",
+    ]
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_lines_of_stdin_are_records(anabranch: Command, log: str, compression: str) -> None:
+    anabranch("log", "create", log)
+    lines = b"".join(b"line %d\n" % number for number in range(30_000)) + b"no newline at the end"
+    said = anabranch(
+        "append", log, "--lines", "--batch", "7000", "--compression", compression, stdin=lines
+    )
+    assert "30,001 records" in said.out
+    assert anabranch("read", log, "--format", "raw").out.encode() == lines + b"\n"
+
+
+def test_files_are_records_whole_or_line_by_line(
+    anabranch: Command, log: str, tmp_path: Path
+) -> None:
+    content = bytes(range(256))
+    (tmp_path / "a").write_bytes(content)
+    (tmp_path / "b").write_bytes(b"one\ntwo\n")
+    anabranch("log", "create", log)
+    anabranch("append", log, "-f", str(tmp_path / "a"), "-f", str(tmp_path / "b"))
+    anabranch("append", log, "--lines", "-f", str(tmp_path / "b"))
+    anabranch("append", log, stdin=b"all of\nstdin")
+    whole, *rest = anabranch("read", log, "-o", "json").lines
+    assert whole["encoding"] == {"key": "text", "value": "base64"}
+    assert [each["value"] for each in rest] == ["one\ntwo\n", "one", "two", "all of\nstdin"]
+    raw = anabranch("read", log, "--limit", "1", "--format", "raw").out
+    assert raw.encode("utf-8", "surrogateescape") == content + b"\n"
+
+
+def test_nothing_to_append_is_no_error(anabranch: Command, log: str) -> None:
+    anabranch("log", "create", log)
+    assert "nothing to append" in anabranch("append", log, "--lines", stdin=b"").out
+
+
+def test_reading_begins_and_ends_where_it_is_told(anabranch: Command, log: str) -> None:
+    anabranch("log", "create", log)
+    assert anabranch("read", log).out == ""
+    anabranch("append", log, *map(str, range(20)))
+
+    def values(*options: str) -> list[str]:
+        return anabranch("read", log, "--format", "raw", *options).out.split()
+
+    assert values() == [str(number) for number in range(20)]
+    assert values("--from", "5", "--limit", "3") == ["5", "6", "7"]
+    assert values("--from", "-2") == ["18", "19"]
+    assert values("--from", "20") == []
+    assert anabranch("tail", log, "-n", "2", "--format", "raw").out.split() == ["18", "19"]
+    assert "20 (not included)" in anabranch("read", log, "--from", "21", code=Exit.REFUSED).err
+    assert "3 (not included)" not in anabranch("trim", log, "--before", "3").out
+    assert values("--limit", "1") == ["3"]
+    anabranch("read", log, "--from", "2", code=Exit.REFUSED)
+
+
+def test_a_fork_interleaves_and_names_origins(anabranch: Command, log: str) -> None:
+    anabranch("log", "create", log)
+    anabranch("append", log, "a", "b")
+    made = anabranch("fork", log, "mine", "--ttl", "1h", "--why", "to try", "-o", "json").json
+    assert made["name"] == f"{log}--mine"
+    assert (made["kind"], made["fork_point"], made["by"], made["why"]) == (
+        "continuous",
+        2,
+        "tester",
+        "to try",
+    )
+    assert made["expires_at"] > made["created_at"]
+    anabranch("append", f"{log}@mine", "own")
+    anabranch("append", log, "c")
+    read = anabranch("read", f"{log}--mine", "--origins").out.split()
+    assert read == ["0", f"{log}:0", "a", "1", f"{log}:1", "b", "2", f"{log}--mine:2", "own", "3",
+                    f"{log}:2", "c"]  # fmt: skip
+    assert anabranch("read", log, "--format", "raw").out.split() == ["a", "b", "c"]
+
+
+def test_a_severed_fork_begins_at_a_position_or_a_time(anabranch: Command, log: str) -> None:
+    anabranch("log", "create", log)
+    anabranch("append", log, "a", "b", "c")
+    before = anabranch("fork", log, "one", "--at", "1", "-o", "json").json
+    assert (before["kind"], before["fork_point"], before["tail"]) == ("severed", 1, 1)
+    now = anabranch("fork", log, "all", "--severed", "-o", "json").json
+    assert now["fork_point"] == 3
+    past = anabranch("fork", log, "none", "--at", "1h ago", "-o", "json")
+    assert past.json["fork_point"] == 0
+    compared = anabranch("diff", log, f"{log}--one", "-o", "json").json
+    assert compared["shared"] == 1
+    assert compared["a"]["ranges"] == [[1, 3]]
+    assert [each["value"] for each in compared["a"]["first"]] == ["b", "c"]
+    assert compared["b"]["records"] == 0
+    assert "only in" in anabranch("diff", log, f"{log}--one", "--limit", "1").out
+
+
+def test_promote_takes_one_and_squashes_the_others(anabranch: Command, log: str) -> None:
+    anabranch("log", "create", log)
+    anabranch("append", log, "a")
+    anabranch("fork", log, "left", "--promotable")
+    anabranch("fork", log, "right", "--promotable")
+    anabranch("append", f"{log}--right", "right")
+    held = anabranch("append", log, "held", "-o", "json").json
+    assert held["first"] is None
+    assert held["first_receipt"]["provisional"] == 1
+    assert "withheld" in anabranch("append", log, "too").out
+    said = anabranch("read", log)
+    assert said.out.split() == ["0", "a"]
+    assert "2 more are provisional" in said.err
+    blocked = anabranch("read", log, "--from", "1", code=Exit.BLOCKED).err
+    assert f"{log}--left" in blocked
+    speculative = anabranch("tail", log, "--speculative", "-o", "json").lines
+    assert [(each["value"], each["speculative"]) for each in speculative] == [
+        ("a", False),
+        ("held", True),
+        ("too", True),
+    ]
+    done = anabranch("promote", f"{log}--right", "-o", "json").json
+    assert (done["into"], done["records"], done["squashed"]) == (log, 1, [f"{log}--left"])
+    assert anabranch("read", log, "--format", "raw").out.split() == ["a", "right", "held", "too"]
+    assert log in anabranch("append", f"{log}--right", "late", code=Exit.REFUSED).err
+    assert "squashed" in anabranch("promote", f"{log}--left", code=Exit.REFUSED).err
+
+
+def test_a_tree_shows_forks_below_forks(anabranch: Command, log: str) -> None:
+    anabranch("log", "create", log)
+    anabranch("append", log, "a")
+    anabranch("fork", log, "child")
+    anabranch("fork", f"{log}--child", "grandchild", "--promotable", "--why", "deeper")
+    anabranch("fork", log, "apart", "--severed")
+    (top,) = anabranch("tree", log, "-o", "json").json
+    children = {each["name"]: each for each in top["children"]}
+    assert list(children) == [f"{log}--child", f"{log}--apart"]
+    (below,) = children[f"{log}--child"]["children"]
+    assert (below["name"], below["children"]) == (f"{log}--grandchild", [])
+    drawn = anabranch("tree", log).out
+    assert "│   └── " in drawn
+    assert "deeper" in drawn
+    assert f"{log}--grandchild is undecided" in drawn
+    (part,) = anabranch("tree", f"{log}--child", "-o", "json").json
+    assert part["name"] == f"{log}--child"
+    assert anabranch("squash", f"{log}--child", "-o", "json").json == {"squashed": f"{log}--child"}
+    (top,) = anabranch("tree", log, "-o", "json").json
+    assert [each["name"] for each in top["children"]] == [f"{log}--apart"]
+
+
+def test_cursors_are_kept(anabranch: Command, log: str) -> None:
+    anabranch("log", "create", log)
+    anabranch("append", log, "a", "b", "c")
+    anabranch("cursor", "set", log, "reader", "2")
+    assert anabranch("cursor", "get", log, "reader", "-o", "json").json["position"] == 2
+    assert anabranch("cursor", "list", log, "-o", "json").json == {"reader": 2}
+    assert anabranch("cursor", "list", log).out.split()[-3:] == ["reader", "2", "1"]
+    anabranch("cursor", "set", log, "reader", "9", code=Exit.REFUSED)
+    anabranch("cursor", "delete", log, "reader")
+    assert "none of this name" in anabranch("cursor", "get", log, "reader", code=Exit.REFUSED).err
+
+
+def test_bench_measures_and_leaves_nothing(
+    anabranch: Command, server: Server, tmp_path: Path
+) -> None:
+    plot = tmp_path / "latencies.png"
+    measured = anabranch(
+        "bench", "--seconds", "200ms", "--count", "2000", "--plot", str(plot), "-o", "json"
+    ).json
+    assert [each["name"] for each in measured] == [
+        "single",
+        "concurrent",
+        "pipelined",
+        "batched",
+        "read",
+        "fork",
+    ]
+    for each in measured:
+        assert each["operations"] > 0
+        assert 0 < each["p50_ms"] <= each["p99_ms"] <= each["p100_ms"]
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    table = anabranch("bench", "--seconds", "50ms", "--only", "fork").out
+    assert "P99" in table
+    assert anabranch("log", "list", "bench-", "-o", "json").lines == []
+
+
+def test_names_of_logs_are_completed(anabranch: Command, server: Server, log: str) -> None:
+    anabranch("log", "create", log)
+    asked = {"_ANABRANCH_COMPLETE": "bash_complete", "COMP_WORDS": f"anabranch read {log[:-1]}"}
+    environment = {**server.environment, **asked, "COMP_CWORD": "2"}
+    said = subprocess.run(ANABRANCH, env=environment, capture_output=True, check=True, text=True)
+    assert said.stdout.split() == [f"plain,{log}"]
+
+
+def test_following_sees_what_comes_until_ctrl_c(
+    anabranch: Command, server: Server, log: str
+) -> None:
+    anabranch("log", "create", log)
+    anabranch("append", log, "before")
+    with subprocess.Popen(
+        [*ANABRANCH, "tail", log, "-f", "--format", "raw"],
+        env=server.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as following:
+        assert following.stdout is not None
+        assert following.stderr is not None
+        assert following.stdout.readline() == b"before\n"
+        anabranch("append", log, "after")
+        assert following.stdout.readline() == b"after\n"
+        following.send_signal(signal.SIGINT)
+        assert following.stdout.read() == b""
+        assert following.stderr.read().strip() == b""
+    assert following.returncode == Exit.INTERRUPTED
+
+
+def test_following_speculatively_sees_the_decision(
+    anabranch: Command, server: Server, log: str
+) -> None:
+    anabranch("log", "create", log)
+    anabranch("fork", log, "plan", "--promotable")
+    anabranch("append", f"{log}--plan", "planned")
+    anabranch("append", log, "held")
+    with subprocess.Popen(
+        [*ANABRANCH, "tail", log, "-f", "--speculative", "-o", "json"],
+        env=server.environment,
+        stdout=subprocess.PIPE,
+    ) as following:
+        assert following.stdout is not None
+        events = (json.loads(line) for line in following.stdout)
+        first = next(events)
+        assert (first["event"], first["value"], first["speculative"]) == ("deliver", "held", True)
+        anabranch("promote", f"{log}--plan")
+        assert next(events) == {"event": "fail", "since": 0}
+        told = [next(events), next(events)]
+        assert [(each["value"], each["speculative"]) for each in told] == [
+            ("planned", False),
+            ("held", False),
+        ]
+        following.send_signal(signal.SIGINT)
+        following.wait(A_MOMENT_S)
+
+
+def test_a_reader_that_goes_away_ends_a_read_quietly(
+    anabranch: Command, server: Server, log: str
+) -> None:
+    anabranch("log", "create", log)
+    anabranch("append", log, "--lines", stdin=b"a line that fills the pipe\n" * 50_000)
+    with subprocess.Popen(
+        [*ANABRANCH, "read", log],
+        env=server.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as reading:
+        assert reading.stdout is not None
+        assert reading.stderr is not None
+        reading.stdout.readline()
+        reading.stdout.close()
+        assert reading.stderr.read() == b""
+    assert reading.returncode == Exit.UNREAD
+
+
+def test_a_wrong_token_is_refused(tmp_path: Path, anabranch: Command) -> None:
+    with Server.started(tmp_path, "--token", "secret") as guarded:
+        said = anabranch("log", "list", "--url", guarded.url, code=Exit.REFUSED)
+        assert "ANABRANCH_TOKEN" in said.err
+        anabranch("log", "list", "--url", guarded.url, "--token", "secret")
+
+
+def test_up_says_why_it_can_not_start(server: Server, tmp_path: Path) -> None:
+    taken = server.url.rpartition(":")[2]
+    arguments = ["up", "--data", str(tmp_path), "--no-http", "--port", taken]
+    said = subprocess.run(
+        [*ANABRANCH, *arguments],
+        env=server.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert said.returncode == Exit.BLOCKED
+    assert "choose another port" in said.stderr
+    assert "Traceback" not in said.stderr
+    open_to_all = subprocess.run(
+        [*ANABRANCH, "up", "--memory", "--host", "0.0.0.0"],
+        env=server.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert open_to_all.returncode == Exit.REFUSED
+    assert "without a token" in open_to_all.stderr
+
+
+def test_the_environment_of_a_test_is_no_other_servers() -> None:
+    assert not any(name.startswith("ANABRANCH_") for name in os.environ)
