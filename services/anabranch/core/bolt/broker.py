@@ -106,6 +106,7 @@ class Broker:
         self._alarms.now = now
         if self._life is None:
             self._life = f"{self.name} {now}".encode()
+        self._correspondence.begin(self._life)
         self._register()
         return self._decided()
 

@@ -6,6 +6,7 @@ for is done once, by the request id or the object it names.
 
 from collections.abc import Callable
 from typing import cast
+from zlib import crc32
 
 from anabranch.core.bolt.alarms import Alarms
 from anabranch.core.bolt.commands import (
@@ -24,6 +25,9 @@ from anabranch.core.errors import DeadlineExceeded
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Token
 from anabranch.core.types import MS, Milliseconds, Nanoseconds
+
+_SERIAL_BITS = 31
+"""A token is a positive 64-bit number: half of it tells lives apart."""
 
 PATIENCE_MS: Milliseconds = 30_000
 """How long a client's question may go unanswered before the client is told so."""
@@ -56,6 +60,10 @@ class Correspondence:
         self._questions: dict[Token, _Question] = {}
         self._token: Token = 0
         self._watching = False
+
+    def begin(self, life: bytes) -> None:
+        """An answer to an earlier life of this broker, come late, must not be taken for one to this."""
+        self._token = crc32(life) << _SERIAL_BITS
 
     def ask(self, query: Query, then: Callable[[Answer], None]) -> None:
         self._token += 1
