@@ -82,7 +82,7 @@ class Simulation:
             actor = Actor(self.cluster, self.account, number)
             self.actors.append(actor)
             workload = Workload(actor, self.directory, options.calls, pause)
-            workload.clock_error = 2 * CLOCK_ERROR_MAX if "clocks" in options.faults else 0
+            workload.clock_error = self._clock_error()
             workloads.append(workload)
         workloads[0].create("root", workloads[0].next)
         for workload in workloads[1:]:
@@ -102,6 +102,7 @@ class Simulation:
 
     def _end(self) -> None:
         world = self.world
+        world.run(world.now + TTL_MS_MAX * MS + self._clock_error())
         actor = Actor(self.cluster, self.account, 0)
         self.actors.append(actor)
         epilogue = Epilogue(actor, self.actors, self.directory)
@@ -114,6 +115,10 @@ class Simulation:
         self.report.violations.extend(map(str, check(history)))
         self._check_state()
         self._await_garbage()
+
+    def _clock_error(self) -> Nanoseconds:
+        """How far a leader's clock may be from the one before."""
+        return 2 * CLOCK_ERROR_MAX if "clocks" in self.options.faults else 0
 
     def _all_alive(self) -> bool:
         return all(process.alive for process in self.cluster.processes)
@@ -148,10 +153,8 @@ class Simulation:
         limits = self.options.limits
         for process in self.cluster.processes:
             process.die(down=MS)
-        wait = (limits.grace_ms + 3 * limits.gc_interval_ms + TTL_MS_MAX + 2_000) * MS
-        if "clocks" in self.options.faults:
-            wait += 2 * CLOCK_ERROR_MAX
-        self.world.run(self.world.now + wait)
+        wait = (limits.grace_ms + 3 * limits.gc_interval_ms + 2_000) * MS
+        self.world.run(self.world.now + wait + self._clock_error())
         replica = self.cluster.leader().state.replica
         kept = referenced(replica)
         for name in self._stored():

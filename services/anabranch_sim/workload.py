@@ -83,7 +83,7 @@ class Caller:
             past=asked.get("past"),
             timed="at" in asked,
             promotable=asked.get("promotable", False),
-            lives=NEVER if ttl_ms is None else max(0, ttl_ms * MS - self.clock_error),
+            lives=NEVER if ttl_ms is None else max(0, (ttl_ms - 1) * MS - self.clock_error),
             cascades=policy is OnParentDelete.CASCADE,
         )
 
