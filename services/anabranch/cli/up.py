@@ -4,6 +4,7 @@ The only part of the command line that knows the server.
 """
 
 import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -96,7 +97,7 @@ def fsck(
         if cut_journal and report.cut is not None:
             _say(out, report)
             if not yes:
-                click.confirm("Cut the journal there?", abort=True, err=True)
+                _ask()
             aside = examination.cut_journal()
             done.append(f"cut the journal; what it held from there on is in {aside}")
             report = examine(examination)
@@ -112,6 +113,12 @@ def fsck(
             out.say(each)
     if not report.sound:
         raise click.exceptions.Exit(Exit.DAMAGE)
+
+
+def _ask() -> None:
+    if not sys.stdin.isatty():
+        raise click.UsageError("--cut-journal gives something up: say --yes to it")
+    click.confirm("Cut the journal there?", abort=True, err=True)
 
 
 def _say(out: Output, found: "Report") -> None:
