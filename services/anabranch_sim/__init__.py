@@ -1,1 +1,1 @@
-"""The simulator: a whole cluster in one thread, on a clock, a network and disks that a seed decides."""
+"""The simulator: a whole cluster in one thread; a seed decides its clock, network and disks."""

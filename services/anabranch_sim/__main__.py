@@ -1,4 +1,4 @@
-"""`python -m anabranch_sim SEED`: one seed again, with its options; `--seeds N`: many, on some cores."""
+"""`python -m anabranch_sim SEED`: one seed again, with its options; `--seeds N`: many."""
 
 import argparse
 import sys

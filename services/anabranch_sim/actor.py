@@ -1,4 +1,4 @@
-"""A client of the simulated cluster: drives the real client core, and writes down all it asks and hears."""
+"""A simulated client: drives the real client core, and writes down all it asks and hears."""
 
 from collections.abc import Callable
 from functools import partial
@@ -28,6 +28,7 @@ from anabranch.client.effects import (
 from anabranch.client.producer import Pledge
 from anabranch.client.settings import Settings
 from anabranch.client.subscription import Subscription, size_of
+from anabranch.core.bolt.commands import Receipt
 from anabranch.core.errors import AnabranchError
 from anabranch.core.history.calls import (
     Append,
@@ -40,7 +41,6 @@ from anabranch.core.history.calls import (
     Stream,
     Verdict,
 )
-from anabranch.core.bolt.commands import Receipt
 from anabranch.core.limits import KIB
 from anabranch.core.machine import SetTimer, TimerFired
 from anabranch.core.records.codecs import Codec
@@ -168,7 +168,7 @@ class Actor:
         self._step(Asked(asked))
 
     def append(self, log: LogId, name: str, count: int) -> bool:
-        """Records, in one batch or with what waits to be sent already; False if there is no room."""
+        """Records, in one batch or with what waits to be sent; False if there is no room."""
         producer = self._session.producer(log, name)
         try:
             for _ in range(count):

@@ -1,4 +1,4 @@
-"""A whole cluster: metadata on its disk, brokers, the object store, and which of them share a process."""
+"""A whole cluster: metadata on its disk, brokers, the object store, and who shares a process."""
 
 from functools import partial
 

@@ -6,6 +6,7 @@ from functools import partial
 from anabranch.core.errors import AnabranchError, BadFrame
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Buffer
+from anabranch.core.types import Nanoseconds
 from anabranch.core.wire.frames import (
     client_messages,
     encode_reply,
@@ -24,7 +25,6 @@ from anabranch.core.wire.messages import (
     ServerMessage,
     Welcome,
 )
-from anabranch.core.types import Nanoseconds
 from anabranch_sim.network import Network, Pipe
 from anabranch_sim.node import Node
 

@@ -1,7 +1,7 @@
 """A disk that forgets: what wasn't synced may be lost, torn or scrambled when the power goes.
 
-A failed sync is as bad as on Linux: the pages count as clean from then on, so that a later sync succeeds
-without having written them.
+A failed sync is as bad as on Linux: the pages count as clean from then on, so that a later sync
+succeeds without having written them.
 """
 
 from dataclasses import dataclass, field
@@ -63,7 +63,7 @@ class SimDisk:
         self._names: _Names = {}
         self._durable: _Names = {}
         self._undone: list[_Change] = []
-        """Unsynced changes of the directory, in order: names and what they stand for from then on."""
+        """Unsynced changes of the directory, in order: names, and what they then stand for."""
 
     @property
     def where(self) -> str:

@@ -11,6 +11,7 @@ from anabranch_sim.workload import Answer, Caller
 
 FATES = {"promoted": Fate.PROMOTED, "squashed": Fate.SQUASHED, "unknown-log": Fate.DELETED}
 
+
 class Epilogue(Caller):
     """Speaks to the service as any client does, until it knows everything."""
 
@@ -146,5 +147,3 @@ class Epilogue(Caller):
             return False
         end = next((each for each in self.finals if each.log == log), None)
         return end is None or end.fate is not Fate.ALIVE or final < end.settled
-
-__all__ = ["CURSORS", "Epilogue", "Fork", "messages"]

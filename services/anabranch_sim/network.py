@@ -1,4 +1,4 @@
-"""Messages between nodes: late, lost, repeated, out of order, cut off one way or both, one held for long."""
+"""Messages between nodes: late, lost, repeated, out of order, cut off, or held for long."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

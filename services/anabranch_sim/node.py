@@ -1,6 +1,6 @@
 """A node: the driver of one machine in the simulation, and how the machine dies and lives again.
 
-Performs effects as core/machine.py demands of every driver. A process is some nodes that die together.
+Performs effects as core/machine.py demands of every driver.
 """
 
 from collections.abc import Callable, Sequence
@@ -83,9 +83,7 @@ class Surroundings:
 class Node:
     """One machine, if it is alive, with its timers, callers and unfinished work."""
 
-    def __init__(
-        self, around: Surroundings, name: str, begin: Callable[["Node"], Machine]
-    ) -> None:
+    def __init__(self, around: Surroundings, name: str, begin: Callable[["Node"], Machine]) -> None:
         self.around = around
         self.world = around.world
         self.name = name

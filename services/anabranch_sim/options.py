@@ -1,6 +1,6 @@
-"""What a seed decides before anything happens: how large the cluster is, its limits, which faults come.
+"""What a seed decides before anything happens: the size of the cluster, its limits, its faults.
 
-Swarm testing: each run has only some of the faults, so that rare ones aren't drowned by common ones.
+Swarm testing: each run has only some of the faults, so that common ones don't drown rare ones.
 """
 
 from random import Random

@@ -1,8 +1,8 @@
-"""One seed: faults while clients work, then healing, after which everything must come right and be right.
+"""One seed: faults while clients work, then healing, after which everything must come right.
 
-Safety is judged from what the clients saw (core/history) and from the state itself (core/invariants);
-liveness by the clock: once all faults are over, every call finishes, every subscriber catches up, garbage
-goes, and the service can tell what became of every log.
+Safety is judged from what the clients saw (core/history) and from the state (core/invariants).
+Liveness by the clock: once all faults are over, every call finishes, every subscriber catches up,
+garbage goes, and the service can tell what became of every log.
 """
 
 import traceback
@@ -132,7 +132,7 @@ class Simulation:
             self.world.after(self.options.chaos_ms * MS // 8, self._look_often)
 
     def _check_state(self) -> None:
-        """Invariants, and the same state again from the snapshot and from the journal (spec, B12)."""
+        """Invariants; the same state again from its snapshot and from the journal (spec, B12)."""
         replica = self.cluster.leader().state.replica
         self._broken(invariants.broken(replica))
         self._broken(self.witness.look(replica))
@@ -143,13 +143,15 @@ class Simulation:
         if snapshot.save(again.state.replica) != image:
             self._fail("B12 replay: the journal gives another state than the leader has")
         missing = [
-            object for object in sorted(referenced(replica)) if self._name(object) not in self._stored()
+            object
+            for object in sorted(referenced(replica))
+            if self._name(object) not in self._stored()
         ]
         if missing:
             self._fail(f"B11 durability: {len(missing)} objects are referenced and not there")
 
     def _await_garbage(self) -> None:
-        """Once every broker has begun a new life, what nothing refers to is gone after its grace."""
+        """Once every broker has begun a new life, what nothing refers to goes after its grace."""
         limits = self.options.limits
         for process in self.cluster.processes:
             process.die(down=MS)

@@ -1,4 +1,4 @@
-"""An object store that is slow, refuses, does what it says it didn't, and never loses what it has."""
+"""An object store that is slow, refuses, does what it says it didn't, and loses nothing."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

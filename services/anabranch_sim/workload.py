@@ -192,9 +192,7 @@ class Caller:
         self.actor.ask(f"mark {of.name}", message, call, partial(self._ended, of.log, then))
 
     def read_cursors(self, of: Known, then: Callable[[Answer], None]) -> None:
-        calls: list[ReadCursor] = []
-        for name in CURSORS:
-            calls.append(self._call(ReadCursor, of.log, name=name))
+        calls: list[ReadCursor] = [self._call(ReadCursor, of.log, name=name) for name in CURSORS]
 
         def told(answer: Answer) -> None:
             if isinstance(answer, Cursors):

@@ -1,4 +1,4 @@
-"""Time and chance of one simulation: a virtual clock, one seeded source of randomness, a heap of events."""
+"""Time and chance of one simulation: a virtual clock, one seeded randomness, a heap of events."""
 
 from collections.abc import Callable
 from hashlib import blake2b
@@ -45,7 +45,7 @@ class World:
 
     def chance(self, probability: float) -> bool:
         """No randomness is used up by what can't happen, nor by what must."""
-        return 0 < probability and (probability >= 1 or self.rng.random() < probability)
+        return probability > 0 and (probability >= 1 or self.rng.random() < probability)
 
     def between(self, low: int, high: int) -> int:
         return low if low >= high else self.rng.randrange(low, high + 1)
