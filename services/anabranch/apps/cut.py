@@ -52,6 +52,7 @@ class Trimmed(RealDisk):
         whole = offset < HEADER_BYTES or self.ends.get(name) == offset
         segments = [each for each in self.names() if each.endswith(SEGMENT)]
         self.gone += [each for each in segments if each > name or (whole and each == name)]
+        self.ends = {each: end for each, end in self.ends.items() if each not in self.gone}
         if not whole:
             self.ends[name] = offset
 
