@@ -211,7 +211,6 @@ class Producer:
         self._restart()
 
     def lost(self) -> None:
-        self._halted = True
         self._unanswered = 0
         self._hush()
         for pledge in self._window:

@@ -1,4 +1,4 @@
-"""A client's machine on a table: a clock, a connection and a server that do only what a test says."""
+"""A client's machine on a table: its clock, connection and server do only what a test says."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -222,7 +222,7 @@ class World:
                     self.timer = at
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_world() -> Callable[..., World]:
     def make(**settings: Any) -> World:
         return World(Settings(**settings))

@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from anabranch.client.core import Session
 from anabranch.client.effects import Ended, Written
@@ -29,6 +36,7 @@ from anabranch.core.errors import (
 )
 from anabranch.core.records.batch import peek, verify
 from anabranch.core.records.record import Record, decode, encode
+from anabranch.core.types import LogId
 from anabranch.core.wire.messages import Append, Appended
 
 # The fixtures of conftest.py carry no type that could be imported here.
@@ -206,8 +214,8 @@ def test_promoted_forks_surface_and_are_never_followed(world: World) -> None:
 def test_a_receipt_instead_of_a_position(world: World) -> None:
     pledge = world.append(b"a")[0]
     request, _ = world.take()
-    world.hear(request, Appended(None, Receipt(1, 3, 17)))
-    assert pledge.outcome == Appended(None, Receipt(1, 3, 17))
+    world.hear(request, Appended(None, Receipt(LogId(1), 3, 17)))
+    assert pledge.outcome == Appended(None, Receipt(LogId(1), 3, 17))
 
 
 def test_a_deadline_that_passes_unanswered_leaves_the_outcome_unknown(world: World) -> None:
@@ -215,6 +223,16 @@ def test_a_deadline_that_passes_unanswered_leaves_the_outcome_unknown(world: Wor
     world.advance(99)
     assert pledge.outcome is None
     world.advance(1)
+    assert isinstance(pledge.outcome, DeadlineExceeded)
+    assert pledge.in_doubt
+
+
+def test_a_refusal_that_proves_nothing_leaves_the_outcome_unknown(world: World) -> None:
+    pledge = world.append(b"a", timeout_ms=10)[0]
+    request, append = world.take(Append)
+    world.log.append(append.batch)
+    world.hear(request, Refused.of(Unavailable("the journal", "it failed")))
+    world.advance(10)
     assert isinstance(pledge.outcome, DeadlineExceeded)
     assert pledge.in_doubt
 
@@ -343,7 +361,11 @@ def test_a_stamp_changes_the_name_and_nothing_else(
     made = encode([Record(each) for each in contents], now=1)
     stamped = stamp(made, 77, epoch, sequence)
     header = verify(stamped, "")
-    assert (header.producer_id, header.producer_epoch, header.base_sequence) == (77, epoch, sequence)
+    assert (header.producer_id, header.producer_epoch, header.base_sequence) == (
+        77,
+        epoch,
+        sequence,
+    )
     assert decode(stamped) == decode(made)
     assert stamped[61:] == made[61:]
 
