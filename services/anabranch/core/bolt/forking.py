@@ -92,8 +92,10 @@ def promote(replica: Replica, command: Promote) -> Promotion:
         forest.tails.block_below(parent.place, -1, [child.place])
     parent.promotable_forks = child.promotable_forks
     _remember_shift(replica, parent, child)
-    after = parent.index.cut_from(child.fork_point)
-    parent.index.extend(interleave(after, child.index) if records else after)
+    if records:
+        since = parent.index.at_or_before(child.index.first[0] - 1) + 1
+        after = parent.index.copy_from(since)
+        parent.index.replace_from(since, interleave(after, child.index))
     forest.tails.absorb(parent.place, child.place)
     _bury_promoted(replica, parent, child)
     for heir in list(child.children.values()):
@@ -275,7 +277,7 @@ def _adopt(replica: Replica, orphan: Log, shared: Position, parent: Log | None) 
             taken.append(first, count, piece.object, piece.offset, piece.length, at)
             replica.references.added(piece.object)
             upto += count
-        taken.extend(orphan.index)
+        taken.replace_from(len(taken), orphan.index)
         orphan.index = taken
         orphan.own_from = taken.first[0]
     elif orphan.own_from > shared:

@@ -97,25 +97,26 @@ class Index:
             extents -= 1
         return self._drop(extents)
 
-    def cut_from(self, position: Position) -> "Index":
-        """Take the extents at or after this position out, into an index of their own."""
-        start = bisect_left(self.first, position)
-        assert start == 0 or self.end(start - 1) <= position, "an extent lies across the cut"
+    def copy_from(self, extent: int) -> "Index":
+        """The extents from this one on, as an index of their own."""
         rest = Index()
-        rest.forgotten = self.before(start)
+        rest.forgotten = self.before(extent)
         for column in COLUMNS:
-            whole = getattr(self, column)
-            setattr(rest, column, whole[start:])
-            del whole[start:]
+            setattr(rest, column, getattr(self, column)[extent:])
         return rest
 
-    def extend(self, rows: "Index") -> None:
-        """Append all of another index's extents."""
-        base = self.records - rows.forgotten
-        self.upto.extend(array("q", [count + base for count in rows.upto]) if base else rows.upto)
+    def replace_from(self, extent: int, rows: "Index") -> None:
+        """Put another index's extents in the place of all from this one on.
+
+        In place: to shrink a column and let it grow again could move all of a long log.
+        """
+        base = self.before(extent) - rows.forgotten
+        self.upto[extent:] = (
+            array("q", [count + base for count in rows.upto]) if base else rows.upto
+        )
         for column in COLUMNS:
             if column != "upto":
-                getattr(self, column).extend(getattr(rows, column))
+                getattr(self, column)[extent:] = getattr(rows, column)
 
     def thresholds(self) -> list[Position]:
         """For each extent, the parent's position that it comes right before."""
@@ -149,37 +150,14 @@ def interleave(parent: Index, child: Index) -> Index:
     its records.
     """
     assert not child.forgotten, "a promotable fork keeps all that it adds"
+    thresholds, before = child.thresholds(), [0, *child.upto]
+    firsts = [first + before[bisect_right(thresholds, first)] for first in parent.first]
+    firsts.extend(child.first)
+    order = sorted(range(len(firsts)), key=firsts.__getitem__)
     merged = Index()
-    thresholds = child.thresholds()
-    own = turn = 0
-    while own < len(thresholds):
-        threshold = thresholds[own]
-        own_end = bisect_right(thresholds, threshold, own)
-        upto = bisect_left(parent.first, threshold, turn)
-        _copy(merged, parent, turn, upto, child.before(own))
-        _copy(merged, child, own, own_end, 0)
-        own, turn = own_end, upto
-    _copy(merged, parent, turn, len(parent), child.records)
-    merged.upto = array("q", accumulate(merged.upto))
+    merged.first.extend(map(firsts.__getitem__, order))
+    merged.upto.extend(accumulate(map([*parent.counts(), *child.counts()].__getitem__, order)))
+    for column in ("object", "offset", "length", "at"):
+        both = getattr(parent, column) + getattr(child, column)
+        getattr(merged, column).extend(map(both.__getitem__, order))
     return merged
-
-
-def _copy(target: Index, source: Index, start: int, end: int, shift: int) -> None:
-    """Extents `start` to `end` of one index to the end of another; `upto` holds plain counts
-    meanwhile.
-    """
-    if start == end:
-        return
-    target.first.extend(
-        array("q", [first + shift for first in source.first[start:end]])
-        if shift
-        else source.first[start:end]
-    )
-    before = source.before(start)
-    for count in source.upto[start:end]:
-        target.upto.append(count - before)
-        before = count
-    target.object.extend(source.object[start:end])
-    target.offset.extend(source.offset[start:end])
-    target.length.extend(source.length[start:end])
-    target.at.extend(source.at[start:end])
