@@ -296,7 +296,8 @@ class Metadata:
         """Wake at the next expiry, or when garbage is due to be looked for."""
         at = now + self.limits.gc_interval_ms * MS
         expiry = None if self.expiring else self.state.replica.next_expiry()
-        return SetTimer(TEND, at if expiry is None else min(at, max(now, expiry * MS)))
+        # Never at once: if an expiry couldn't be queued, what fills the queue must get its turn.
+        return SetTimer(TEND, at if expiry is None else min(at, max(now + MS, expiry * MS)))
 
 
 def _weight(command: Command) -> int:
