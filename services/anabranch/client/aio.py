@@ -6,6 +6,7 @@ many connections as that takes, and none ever does its work twice.
 # ruff: noqa: ASYNC109  # a timeout here travels with the request: its outcome is told, not cut off
 
 from collections.abc import AsyncGenerator, Generator
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
@@ -60,13 +61,12 @@ class Connecting:
     async def opened(self) -> "Service":
         """The service, once it has answered."""
         link = Link(self._where, self._settings)
-        link.start()
         service = Service(link)
-        try:
+        with ExitStack() as failing:
+            failing.callback(link.close)
+            link.start()
             await service.survey(timeout=self._timeout)
-        except BaseException:
-            link.close()
-            raise
+            failing.pop_all()
         return service
 
 

@@ -5,8 +5,6 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-import uvloop
-
 A = TypeVar("A")
 
 
@@ -14,6 +12,9 @@ class LoopThread:
     """Ends with the program at the latest; `stop` ends it sooner."""
 
     def __init__(self) -> None:
+        # Only here: a program that only looks around doesn't wait for it.
+        import uvloop
+
         self.loop = uvloop.new_event_loop()
         self._thread = threading.Thread(target=self._live, name="anabranch-client", daemon=True)
         self._thread.start()
@@ -30,9 +31,8 @@ class LoopThread:
         future = asyncio.run_coroutine_threadsafe(work, self.loop)
         try:
             return future.result()
-        except BaseException:
+        finally:
             future.cancel()
-            raise
 
     def stop(self) -> None:
         self.loop.call_soon_threadsafe(self.loop.stop)

@@ -5,6 +5,7 @@ client; any number of threads may use it.
 """
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
@@ -24,12 +25,12 @@ def connect(
     `anabranch://[token@]host[:port]`; the port is 7420 if it isn't said.
     """
     connecting = aio.connect(url, timeout=timeout, settings=settings)
-    thread = LoopThread()
-    try:
-        return Service(thread, thread.run(connecting.opened()))
-    except BaseException:
-        thread.stop()
-        raise
+    with ExitStack() as failing:
+        thread = LoopThread()
+        failing.callback(thread.stop)
+        service = Service(thread, thread.run(connecting.opened()))
+        failing.pop_all()
+    return service
 
 
 class Service:
