@@ -10,7 +10,7 @@ from pydantic import Field
 from anabranch.apps.http import door, records
 from anabranch.apps.http.asking import Ask, OnlyOnce
 from anabranch.apps.http.logs import Name
-from anabranch.apps.http.models import Told, write_receipt
+from anabranch.apps.http.models import WAIT_MS_MAX, Told, write_receipt
 from anabranch.apps.http.problems import OF_LOG, ON_CHANGE
 from anabranch.core.errors import (
     AppendBlocked,
@@ -23,7 +23,6 @@ from anabranch.core.records.record import Record, encode
 from anabranch.core.types import MS
 from anabranch.core.wire import messages
 
-WAIT_MS_MAX = 600_000
 _INT16_END, _INT31_END, _INT63_END = 1 << 15, 1 << 31, 1 << 63
 
 router = APIRouter(tags=["records"])

@@ -141,7 +141,7 @@ def _replay(body: bytes, receive: Receive) -> Receive:
 
 def _bearer(headers: Headers) -> bytes:
     scheme, _, token = headers.get("authorization", "").partition(" ")
-    return token.strip().encode() if scheme.lower() == "bearer" else b""
+    return token.strip().encode("latin-1") if scheme.lower() == "bearer" else b""
 
 
 def _check_origin(headers: Headers) -> None:

@@ -19,6 +19,9 @@ from anabranch.core.types import Kind, Milliseconds, OnParentDelete
 NUMBER_END = 1 << 53
 """Numbers in JSON are exact below it, whoever reads them."""
 
+WAIT_MS_MAX = 600_000
+"""Far above what the log's own limits allow; those cut it short without a word."""
+
 _TTL_S_MAX = 1e9
 
 
@@ -138,7 +141,13 @@ class CursorMove(Asked):
 
 class Redeeming(Asked):
     receipt: ReceiptText
-    wait_ms: StrictWhole = Field(0, description="How long to wait if the position is withheld.")
+    wait_ms: int = Field(
+        0,
+        strict=True,
+        ge=0,
+        le=WAIT_MS_MAX,
+        description="How long to wait if the position is withheld.",
+    )
 
 
 class Log(Told):

@@ -11,7 +11,7 @@ from pydantic import Field
 from anabranch.apps.http import door
 from anabranch.apps.http.asking import Ask, Asking
 from anabranch.apps.http.logs import Name
-from anabranch.apps.http.models import Told, Whole
+from anabranch.apps.http.models import WAIT_MS_MAX, Told, Whole
 from anabranch.apps.http.problems import OF_LOG, Problem, problem
 from anabranch.apps.http.records import Encoding, RecordOut, Sized, portions
 from anabranch.core.bolt.commands import Description
@@ -21,7 +21,6 @@ from anabranch.core.types import Milliseconds, Position
 from anabranch.core.wire.messages import Read, Records
 
 LIMIT_DEFAULT, LIMIT_MAX = 100, 10_000
-WAIT_MS_MAX = 600_000
 _STREAMED_BYTES = MIB
 _EVERYTHING = (1 << 31) - 1
 
