@@ -315,7 +315,7 @@ def test_our_own_failure_is_told_without_its_particulars(
         answer = served.client.get("/metrics")
         assert (answer.status_code, answer.json()["code"]) == (500, "error")
         assert "secret" not in answer.text
-        assert "a secret" in caplog.text
+    assert "a secret" in caplog.text
 
 
 def test_streams_do_not_keep_a_server_from_stopping(serving: Any) -> None:

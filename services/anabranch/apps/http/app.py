@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from fastapi import FastAPI
@@ -71,7 +72,7 @@ def build(embedded: Embedded, settings: FrontSettings | None = None) -> Door:
     app.add_exception_handler(AnabranchError, problems.refused)
     app.add_exception_handler(RequestValidationError, problems.invalid)
     app.add_exception_handler(HTTPException, problems.unrouted)
-    app.add_exception_handler(Exception, problems.failed)
+    app.add_exception_handler(Exception, partial(problems.failed, embedded.log))
     app.openapi = lambda: _openapi(app, with_token=embedded.token is not None)
     return Door(app, front)
 

@@ -37,6 +37,7 @@ from anabranch.core.errors import (
     Unavailable,
     UnknownLog,
 )
+from anabranch.shell.log import Log
 
 MEDIA_TYPE = "application/problem+json"
 REQUEST_ID = "request_id"
@@ -133,10 +134,11 @@ async def unrouted(request: Request, error: Exception) -> Response:
     return answer(told, _id_of(request))
 
 
-async def failed(request: Request, error: Exception) -> Response:
-    """A bug of ours: the caller learns only that, the server's log gets the trace."""
-    reason = f"the server failed: its log has the trace of request {_id_of(request)}"
-    return answer(AnabranchError(reason=reason), _id_of(request))
+async def failed(log: Log, request: Request, error: Exception) -> Response:
+    """A bug of ours: the caller learns only that, the log gets it, and then the trace."""
+    id = _id_of(request)
+    log.error("a request failed", request=id, path=request.url.path, error=repr(error))
+    return answer(AnabranchError(reason=f"the server failed: see request {id} in its log"), id)
 
 
 def _id_of(request: Request) -> str:
@@ -190,7 +192,7 @@ ANY = Refusals(
         BadRequest("query.limit", "Input should be greater than or equal to 1"),
         HeadersTooLarge(70_000, 32_768),
         Overloaded("requests waiting", 100_000, "waits_max"),
-        AnabranchError(reason="the server failed: its log has the trace"),
+        AnabranchError(reason="the server failed: see request 1f0a6c3b9d2e4857 in its log"),
         Unavailable("the log", "it is stopping"),
         DeadlineExceeded("describe orders", 30_000),
     )
