@@ -204,6 +204,12 @@ class Twins:
         readable = [_identity(record) for record in log.records[log.start : settled]]
         assert self.identify(plain.slices) == readable, "a plain read stops at what is settled"
 
+    def compare_part(self, id: LogId, start: int, count: int) -> None:
+        answer = self.state.answer(Resolve(id, start, count, NEVER, speculative=True))
+        assert isinstance(answer, Resolved), answer
+        records = self.naive.logs[id].records[start:][:count]
+        assert self.identify(answer.slices) == [_identity(record) for record in records]
+
     def _compare_description(self, log: List) -> None:
         answer = self.state.answer(Describe(log.name))
         assert isinstance(answer, Description), answer

@@ -41,35 +41,51 @@ def descend(log: Log, position: Position) -> tuple[Log, Position, int]:
 
 def segments(log: Log, start: Position, end: Position) -> list[Segment]:
     """Positions `start` to `end` as segments, level by level, without recursion."""
+    return _flatten(log, start, end, NEVER)[0]
+
+
+def _flatten(
+    log: Log, start: Position, end: Position, runs_max: int
+) -> tuple[list[Segment], Position]:
+    """Segments from `start` up to `end`, or to where they are too many for one turn; and where."""
     found: list[Segment] = []
     pieces = [(start, end, 0)] if start < end else []
     while pieces:
         above: list[tuple[Position, Position, int]] = []
+        runs_max += len(found)
         for first, last, shift in pieces:
-            _split(log, first - shift, last - shift, shift, found, above)
+            reached = _split(log, first, min(last, end), shift, found, above, runs_max)
+            if reached < last:
+                end = min(end, reached)
+                break
+        runs_max -= len(found)
         pieces = above
         assert log.parent is not None or not pieces, (
             "every position below the tail has an entry (B3)"
         )
         log = log.parent or log
     found.sort(key=lambda segment: segment[0])
-    return found
+    return found, end
 
 
 def _split(
     log: Log,
-    position: Position,
-    end: Position,
+    first: Position,
+    last: Position,
     shift: int,
     found: list[Segment],
     above: list[tuple[Position, Position, int]],
-) -> None:
-    """Divide a range of one log's positions into its own runs and what lies in its parent."""
+    runs_max: int,
+) -> Position:
+    """Divide a range of positions into what lies `shift` lower in this log and what in its parent,
+    until the runs are too many; up to where it came.
+    """
     index = log.index
+    position, end = first - shift, last - shift
     extent = index.at_or_before(position)
     if extent < 0 or index.end(extent) <= position:
         extent += 1
-    while position < end:
+    while position < end and len(found) + len(above) < runs_max:
         own = index.first[extent] if extent < len(index) else end
         if position < own:
             gap_end = min(own, end)
@@ -80,46 +96,53 @@ def _split(
             after = index.run_end(extent)
             position = index.end(after - 1)
             extent = after
+    return position + shift
 
 
 class Lineage:
     """The flattened look-up of one log, for positions from `start` up to `upto`."""
 
-    __slots__ = ("owners", "reshaped", "shifts", "start", "starts", "upto")
+    __slots__ = ("generation", "owners", "reshaped", "shifts", "start", "starts", "upto")
 
-    def __init__(self, start: Position, reshaped: int) -> None:
-        self.start = start
-        self.upto = start
-        self.reshaped = reshaped
+    def __init__(self, forest: Forest, log: Log) -> None:
+        self.start = log.start
+        self.upto = log.start
+        self.reshaped = log.family.reshaped
+        self.generation = forest.lineage_generation(log)
         self.starts: list[Position] = []
         self.owners: list[Log] = []
         self.shifts: list[int] = []
 
     def extend(self, log: Log, tail: Position, segments_max: int) -> None:
-        """Cover what was appended since, unless the log is too finely interleaved to be worth
-        it.
+        """Cover what was appended since, as far as segments are left: what is too finely
+        interleaved isn't worth it. What is found at once is bounded by them too.
         """
         if len(self.starts) >= segments_max:
             return
-        for first, owner, shift in segments(log, self.upto, tail):
+        found, reached = _flatten(log, self.upto, tail, segments_max)
+        for first, owner, shift in found:
+            if first >= reached:
+                break
             if self.owners and self.owners[-1] is owner and self.shifts[-1] == shift:
                 continue
             if len(self.starts) >= segments_max:
-                self.upto = first
-                return
+                reached = first
+                break
             self.starts.append(first)
             self.owners.append(owner)
             self.shifts.append(shift)
-        self.upto = tail
+        self.upto = min(reached, tail)
 
 
 def lineage_of(forest: Forest, log: Log, upto: Position) -> Lineage:
     """The log's lineage, covering positions below `upto` as far as it may."""
     lineage = log.lineage
-    if not isinstance(lineage, Lineage) or lineage.reshaped != log.family.reshaped:
-        lineage = log.lineage = Lineage(log.start, log.family.reshaped)
-    elif lineage.upto < log.start:  # trimmed past what was covered: nothing is there to extend
-        lineage = log.lineage = Lineage(log.start, log.family.reshaped)
+    if (
+        not isinstance(lineage, Lineage)
+        or lineage.reshaped != log.family.reshaped
+        or lineage.upto < log.start  # trimmed past what was covered: nothing there to extend
+    ):
+        lineage = log.lineage = Lineage(forest, log)
     if lineage.upto < upto:
         lineage.extend(log, forest.tail(log), forest.limits.lineage_segments_max)
     return lineage

@@ -20,7 +20,7 @@ class Producer:
         self.epoch = epoch
         self.next = 0
         self.at = at
-        self.recent: tuple[tuple[int, Position, int], ...] = ()
+        self.recent: list[tuple[int, Position, int]] = []
         """(sequence, first position, the log's generation then)."""
 
     def place(self, sequence: int) -> tuple[Position, int] | None:
@@ -31,4 +31,6 @@ class Producer:
         return None
 
     def note(self, sequence: int, position: Position, generation: int) -> None:
-        self.recent = (*self.recent[1 - REMEMBERED :], (sequence, position, generation))
+        self.recent.append((sequence, position, generation))
+        if len(self.recent) > REMEMBERED:
+            del self.recent[0]

@@ -23,7 +23,7 @@ from anabranch.core.bolt.commands import (
 )
 from anabranch.core.bolt.comparison import compare
 from anabranch.core.bolt.forest import Log
-from anabranch.core.bolt.lineage import position_at, slices
+from anabranch.core.bolt.lineage import lineage_of, position_at, slices
 from anabranch.core.bolt.replica import Replica
 from anabranch.core.errors import BadRequest, OutOfRange, ReceiptPending
 from anabranch.core.types import Kind, Position
@@ -99,7 +99,7 @@ def _resolve(replica: Replica, query: Resolve) -> Resolved:
         start=log.start,
         tail=tail,
         settled=settled,
-        generation=forest.lineage_generation(log),
+        generation=lineage_of(forest, log, 0).generation,
         undecided=undecided.name if undecided else None,
     )
 

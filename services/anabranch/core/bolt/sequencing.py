@@ -45,12 +45,11 @@ def commit(replica: Replica, command: CommitObject) -> Committed:
     results: list[int | Receipt | Sequenced | Refused] = []
     for row in command.rows:
         log = forest.logs.get(row.log)
-        if log is None:
-            results.append(_of_the_gone(forest, row))
+        refusal = _refusal(replica, row, log)
+        if refusal is not None:
+            results.append(refusal)
             continue
-        if forest.undecided and forest.tails.block(log.place):
-            results.append(_of_the_held(replica, log, row))
-            continue
+        assert log is not None
         added, result = _sequence(replica, log, row, command.object, at)
         extents += added
         results.append(result)
@@ -58,6 +57,15 @@ def commit(replica: Replica, command: CommitObject) -> Committed:
     committed = Committed(results)
     broker.remember(command.object, committed)
     return committed
+
+
+def _refusal(replica: Replica, row: Row, log: Log | None) -> Sequenced | Refused | None:
+    forest = replica.forest
+    if log is None:
+        return _of_the_gone(forest, row)
+    if forest.undecided and forest.tails.block(log.place):
+        return _of_the_held(replica, log, row)
+    return None
 
 
 def _of_the_gone(forest: Forest, row: Row) -> Sequenced | Refused:

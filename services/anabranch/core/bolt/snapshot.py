@@ -27,7 +27,7 @@ class _Producer(_Part, frozen=True):
     epoch: int
     next: int
     at: Milliseconds
-    recent: tuple[tuple[int, Position, int], ...]
+    recent: list[tuple[int, Position, int]]
 
 
 class _Shift(_Part, frozen=True):
