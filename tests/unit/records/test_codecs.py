@@ -41,6 +41,17 @@ def test_a_bomb_is_refused_without_being_set_off(codec: Codec) -> None:
 
 
 @pytest.mark.parametrize("codec", COMPRESSED)
+def test_a_dense_batch_takes_room_for_what_it_holds_not_for_what_it_might(codec: Codec) -> None:
+    content = bytes(MIB)
+    packed = compress(codec, content)
+    tracemalloc.start()
+    assert bytes(expand(codec, packed, 256 * MIB, "")) == content
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 12 * len(content)
+
+
+@pytest.mark.parametrize("codec", COMPRESSED)
 def test_a_frame_cut_short_anywhere_is_refused(codec: Codec) -> None:
     packed = compress(codec, bytes(range(256)) * 4)
     for length in range(len(packed)):

@@ -25,6 +25,7 @@ _XERIAL_BLOCK_BYTES = 32 * 1024
 _BLOCK_LENGTH = struct.Struct(">i")
 
 _FIRST_GUESS_BYTES = 64 * 1024
+_GROWTH = 4
 _NO_ROOM = "failed to write whole buffer"
 """How the package says that a stream holds more than the room it was given."""
 
@@ -97,16 +98,16 @@ def _gunzip(content: Buffer, bytes_max: int, where: str) -> bytes:
 
 def _unframe(codec: Codec, content: Buffer, bytes_max: int) -> memoryview:
     decompress = cramjam.lz4.decompress_into if codec is Codec.LZ4 else cramjam.zstd.decompress_into
-    guess = min(bytes_max, max(_FIRST_GUESS_BYTES, 8 * len(content)))
-    try:
-        room = bytearray(guess)
-        written = decompress(content, room)
-    except cramjam.DecompressionError:
-        if guess == bytes_max:
-            raise
-        room = bytearray(bytes_max)
-        written = decompress(content, room)
-    return memoryview(room)[:written]
+    size = min(bytes_max, max(_FIRST_GUESS_BYTES, 8 * len(content)))
+    while True:
+        room = bytearray(size)
+        try:
+            return memoryview(room)[: decompress(content, room)]
+        except cramjam.DecompressionError as fault:
+            if size == bytes_max or _NO_ROOM not in str(fault):
+                raise
+        # Straight to the bound, each dense batch would cost clearing all of that memory.
+        size = min(bytes_max, size * _GROWTH)
 
 
 def _xerial(content: Buffer) -> bytes:
