@@ -226,7 +226,10 @@ def test_a_tail_torn_at_any_byte_costs_only_the_unfinished_group(tmp_path: Path)
         recovered = file_journal(tmp_path).recover()
         assert recovered.entries == [b"first"]
         assert len(recovered.repairs) == (cut > whole)
+        assert segment.read_bytes()[:whole] == content[:whole]
         assert file_journal(tmp_path).recover() == Recovered(None, 1, [b"first"])
+        for later in sorted(tmp_path.glob("*.segment"))[1:]:
+            later.unlink()
 
 
 def test_damage_is_refused_with_file_and_offset_and_nothing_is_changed(tmp_path: Path) -> None:

@@ -64,6 +64,8 @@ class Scan:
     header: Header
     groups: list[Group]
     end: int
+    sealed: bool
+    """Whether the last group is known to have been durable: something says so behind it."""
     torn: bool
 
     @property
@@ -157,10 +159,9 @@ def scan(content: bytes, path: str, header: Header, durable: int) -> Scan:
     if later is not None:
         reason = f"entry {first} doesn't check, but a later group stands at byte {later}"
         raise JournalCorrupt(path, offset, reason)
-    behind = offset
-    if found is not None and found.first == first:
-        behind += SEAL_BYTES
-    return Scan(header, groups, offset, torn=bool(content[behind:].strip(b"\0")))
+    sealed = found is not None and found.first == first
+    behind = offset + SEAL_BYTES * sealed
+    return Scan(header, groups, offset, sealed, torn=bool(content[behind:].strip(b"\0")))
 
 
 def salvage(content: bytes, offset: int, header: Header) -> Iterator[Group]:

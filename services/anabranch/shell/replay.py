@@ -22,11 +22,14 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """Where the last segment ends, and its last group's bytes, which may not have been synced."""
+    """Where the last segment ends."""
 
     segment: Kept
     end: int
-    doubtful: bytes
+    doubtful: Group | None
+    """The last group, if nothing says that it was synced."""
+    before: int
+    """The chain before it."""
     seal: bytes
     torn: bool
 
@@ -75,8 +78,9 @@ def replay(disk: Disk, cluster: str) -> Replay:
         groups = [group for group in scan.groups if following is None or group.first < end]
         mark = groups[-1].mark if groups else kept.header.base
         if following is None:
-            doubt = groups[-1].offset if groups else 0
-            tail = Tail(kept, scan.end, content[doubt : scan.end], scan.seal, scan.torn)
+            doubtful = groups[-1] if groups and not scan.sealed else None
+            before = groups[-2].mark if len(groups) > 1 else kept.header.base
+            tail = Tail(kept, scan.end, doubtful, before, scan.seal, scan.torn)
         elif following.header.base != mark:
             reason = f"it doesn't continue what {kept.name} holds"
             raise JournalCorrupt(_path(disk, following.name), 0, reason)

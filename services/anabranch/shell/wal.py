@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from anabranch.core import journal
 from anabranch.core.errors import StorageFailed, StorageFull
-from anabranch.core.journal import HEADER_BYTES, SEAL_BYTES, Header
+from anabranch.core.journal import HEADER_BYTES, SEAL_BYTES, Group, Header
 from anabranch.ports import Disk, File, Recovered
 from anabranch.shell.replay import PART, Kept, Tail, replay
 
@@ -63,6 +63,8 @@ class FileJournal:
         self._serial = found.segments[-1].header.number if found.segments else 0
         self._snapshots = found.snapshots
         self._open = True
+        if found.tail is not None and found.tail.doubtful is not None:
+            self._repeat(found.tail, found.tail.doubtful)
         return Recovered(found.snapshot, found.first, found.entries, tuple(repairs))
 
     def append(self, entries: Sequence[bytes]) -> int:
@@ -136,23 +138,40 @@ class FileJournal:
             segment.close()
 
     def _settle(self, tail: Tail) -> list[str]:
-        """Make the last segment's end what it looks like.
-
-        If the last sync before a crash of the process failed, its group may stand in the page
-        cache and nowhere else: it is written again, and only then called durable.
-        """
+        """Make the last segment's end what it looks like."""
         path = f"{self._disk.where}/{tail.segment.name}"
         file = self._disk.open(tail.segment.name)
         try:
             file.truncate(tail.end)
-            file.write(tail.doubtful, tail.end - len(tail.doubtful))
             file.sync()
-            with suppress(*_REFUSED):  # worth having, but a full disk must not keep us from reading
-                file.write(tail.seal, tail.end)
-                file.sync()
+            if tail.doubtful is None:
+                with suppress(*_REFUSED):  # worth having, but a full disk must not stop us
+                    file.write(tail.seal, tail.end)
+                    file.sync()
         finally:
             file.close()
         return [f"{path} was cut at byte {tail.end}: what followed was never finished"] * tail.torn
+
+    def _repeat(self, tail: Tail, group: Group) -> None:
+        """Make sure of the last group before it is called durable.
+
+        If its sync failed before the process ended, it may stand in the page cache and no place else.
+        It goes into a new segment: where it stands it may be durable and acknowledged, and writing
+        over that could lose it. Only a disk without room leaves no other way.
+        """
+        last, mark = self._last, self._mark
+        self._last, self._mark = group.first - 1, tail.before
+        try:
+            self.append(group.entries)
+        except StorageFull:
+            self._last, self._mark = last, mark
+            content = journal.group(tail.segment.header, tail.before, group.first, group.entries)[0]
+            file = self._disk.open(tail.segment.name)
+            try:
+                file.write(content, group.offset)
+                file.sync()
+            finally:
+                file.close()
 
     def _write_aside(self, name: str, *parts: bytes) -> None:
         if name + PART in self._disk.names():  # from an attempt that couldn't even clean up
