@@ -155,7 +155,7 @@ class FileJournal:
     def _repeat(self, tail: Tail, group: Group) -> None:
         """Make sure of the last group before it is called durable.
 
-        If its sync failed before the process ended, it may stand in the page cache and no place else.
+        If its sync failed before the process ended, it may stand in the page cache and no further.
         It goes into a new segment: where it stands it may be durable and acknowledged, and writing
         over that could lose it. Only a disk without room leaves no other way.
         """
