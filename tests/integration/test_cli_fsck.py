@@ -198,7 +198,7 @@ def test_an_orphan_is_no_damage_and_repair_deletes_it(fsck: Fsck, data: Path) ->
     found = fsck("--repair")
     assert found.code == Exit.OK
     assert found.report["orphans"]["objects"] == 0
-    assert "deleted 1 orphans" in found.report["done"][0]
+    assert "deleted 1 orphan," in found.report["done"][0]
     assert set(objects(data)) == before - {orphan}
 
 

@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from anabranch.cli.options import log_argument, talks
-from anabranch.cli.output import Meter, Output, number, size
+from anabranch.cli.output import Meter, Output, counted, number, size
 from anabranch.cli.service import Target
 from anabranch.client.aio import Service
 from anabranch.client.appending import Receipt
@@ -185,7 +185,7 @@ def _print(out: Output, log: str, tally: Tally) -> None:
     if first is None or last is None:
         out.say("nothing to append")
         return
-    what = f"{number(tally.records)} records" if tally.records > 1 else "1 record"
+    what = counted(tally.records, "record")
     if first.position is None or last.position is None:
         where = "its position is withheld" if tally.records == 1 else "positions are withheld"
         out.say(

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from anabranch.cli.options import log_argument, talks
-from anabranch.cli.output import Output, number
+from anabranch.cli.output import Output, counted, number
 from anabranch.cli.printing import Printer, RecordFormat, origins
 from anabranch.cli.service import Target
 from anabranch.client.aio import Service
@@ -103,7 +103,7 @@ def _say(
 ) -> None:
     count = _count(ranges)
     runs = f" in {number(len(ranges))} runs" if len(ranges) > 1 else ""
-    out.say(f"only in {name}: {number(count)} record{'s' * (count != 1)}{runs}")
+    out.say(f"only in {name}: {counted(count, 'record')}{runs}")
     for each in records:
         out.say(f"  {printer.text(each)}")
     if len(records) < count:

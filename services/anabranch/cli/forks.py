@@ -6,7 +6,7 @@ import click
 
 from anabranch.cli.describing import document, kind
 from anabranch.cli.options import DURATION, POINT, log_argument, talks
-from anabranch.cli.output import Meter, Output, duration, number
+from anabranch.cli.output import Meter, Output, counted, duration, number
 from anabranch.cli.service import Target
 from anabranch.client.aio import Service
 from anabranch.client.log import Log
@@ -118,8 +118,8 @@ def promote(target: Target, out: Output, fork: str) -> None:
         return
     squashed = f"; squashed {', '.join(done.squashed)}" if done.squashed else ""
     out.say(
-        f"{done.into} is now what {fork} was: {number(done.records)} records of its own after "
-        f"position {number(done.fork_point)}{squashed}"
+        f"{done.into} is now what {fork} was: {counted(done.records, 'record')} of its own from "
+        f"position {number(done.fork_point)} on{squashed}"
     )
 
 

@@ -53,6 +53,11 @@ class Output:
         """One of many JSON documents."""
         print(msgspec.json.encode(value).decode())
 
+    def lines(self, values: Iterable[Any]) -> None:
+        """Many at once, in one write."""
+        encoded = [msgspec.json.encode(value) for value in values]
+        sys.stdout.write(b"\n".join([*encoded, b""]).decode())
+
     def say(self, text: str) -> None:
         """A line for people; `text` may hold what a stranger wrote."""
         if not self.json:
@@ -162,6 +167,8 @@ def console(stream: TextIO) -> "Console":
 
 def printable(text: str) -> str:
     """Nothing in it moves the cursor or colours the screen: names and values are strangers'."""
+    if text.isprintable():
+        return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
@@ -183,6 +190,11 @@ def size(count: float) -> str:
 
 def number(count: int) -> str:
     return f"{count:,}"
+
+
+def counted(count: int, what: str) -> str:
+    """`1 record`, `2,000 records`."""
+    return f"{number(count)} {what}" + "s" * (count != 1)
 
 
 def duration(seconds: float) -> str:

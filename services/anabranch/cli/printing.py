@@ -33,8 +33,7 @@ class Printer:
             values = (record.value or b"" for record in records)
             sys.stdout.buffer.write(b"".join(value + b"\n" for value in values))
         elif self._form is RecordFormat.JSON:
-            for record in records:
-                self._out.line(self.document(record))
+            self._out.lines(map(self.document, records))
         else:
             sys.stdout.write("".join(f"{self.text(record)}\n" for record in records))
 

@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 
 from anabranch.cli.failure import Exit
 from anabranch.cli.options import prints
-from anabranch.cli.output import Output, number, printable, size
+from anabranch.cli.output import Output, counted, number, printable, size
 
 if TYPE_CHECKING:
     from anabranch.apps.cut import Cut
@@ -103,7 +103,7 @@ def fsck(
             report = examine(examination)
         if repair and report.orphans.objects:
             pile = examination.delete_orphans()
-            done.append(f"deleted {pile.objects} orphans, {size(pile.bytes)}")
+            done.append(f"deleted {counted(pile.objects, 'orphan')}, {size(pile.bytes)}")
             report = examine(examination)
     if out.json:
         out.document({"sound": report.sound, "done": done, **asdict(report)})
@@ -125,19 +125,20 @@ def _say(out: Output, found: "Report") -> None:
     if out.json:
         return
     out.say(
-        f"{found.data} of cluster {found.cluster}: {number(found.logs)} logs, "
-        f"{number(found.forks)} forks, {number(found.extents)} extents"
+        f"{found.data} of cluster {found.cluster}: {counted(found.logs, 'log')}, "
+        f"{counted(found.forks, 'fork')}, {counted(found.extents, 'extent')}"
     )
-    out.say(f"journal: {number(found.entries)} entries after snapshot {number(found.snapshot)}")
+    after = f" after snapshot {number(found.snapshot)}" if found.snapshot else ""
+    out.say(f"journal: {number(found.entries)} entries{after}")
     out.say(
         f"objects: {number(found.objects)} read, {size(found.bytes)}, {number(found.batches)} "
         f"batches, {number(found.records)} records"
     )
     if found.garbage.objects:
-        what = f"{number(found.garbage.objects)} objects, {size(found.garbage.bytes)}"
+        what = f"{counted(found.garbage.objects, 'object')}, {size(found.garbage.bytes)}"
         out.say(f"garbage: {what}, deleted when their grace period is over")
     if found.orphans.objects:
-        what = f"{number(found.orphans.objects)} objects, {size(found.orphans.bytes)}"
+        what = f"{counted(found.orphans.objects, 'object')}, {size(found.orphans.bytes)}"
         out.say(f"orphans: {what}, never committed; deleted after the next start, or by --repair")
     for name in found.strangers:
         out.say(f"not ours: {name}, left alone")
@@ -147,7 +148,7 @@ def _say(out: Output, found: "Report") -> None:
         _print_fault(fault)
     if found.cut is not None:
         _say_cut(out, found.cut)
-    out.say("sound" if found.sound else f"DAMAGED: {number(len(found.faults))} faults")
+    out.say("sound" if found.sound else f"DAMAGED: {counted(len(found.faults), 'fault')}")
 
 
 def _print_fault(fault: "Fault") -> None:
