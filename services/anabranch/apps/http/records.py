@@ -14,7 +14,7 @@ from anabranch.apps.http.asking import Asking
 from anabranch.apps.http.models import Asked, Moment, Told
 from anabranch.core.errors import BadRequest
 from anabranch.core.machine import Buffer
-from anabranch.core.records.origins import Run, Stretch, stretches
+from anabranch.core.records.origins import Run, deliveries
 from anabranch.core.records.record import UNSTAMPED, Record
 
 PORTION = 256
@@ -128,20 +128,16 @@ async def portions(
     ask: Asking, runs: Sequence[Run], batches: Sequence[Buffer], encoding: Encoding | None
 ) -> AsyncGenerator[list[Sized]]:
     """All that these runs mean, a little at a time: machines share this loop."""
-    for stretch in stretches(runs, batches):
-        log = await ask.name(stretch.origin_log)
-        for begin in range(0, len(stretch.records), PORTION):
-            yield [
-                _sized(stretch, index, log, encoding)
-                for index in range(begin, min(begin + PORTION, len(stretch.records)))
-            ]
+    portion: list[Sized] = []
+    for position, origin_log, origin_position, record in deliveries(runs, batches):
+        origin = Origin(log=await ask.name(origin_log), position=origin_position)
+        portion.append(Sized(_shown(record, position, origin, encoding), record.size))
+        if len(portion) == PORTION:
+            yield portion
+            portion = []
             await asyncio.sleep(0)
-
-
-def _sized(stretch: Stretch, index: int, log: str, encoding: Encoding | None) -> Sized:
-    record = stretch.records[index]
-    origin = Origin(log=log, position=stretch.origin_first + index)
-    return Sized(_shown(record, stretch.first + index, origin, encoding), record.size)
+    if portion:
+        yield portion
 
 
 def _shown(record: Record, position: int, origin: Origin, encoding: Encoding | None) -> RecordOut:
