@@ -135,16 +135,17 @@ def test_spec_6_a_promotable_fork_below_a_held_one_is_held_by_what_is_above(twin
     twins.append(root, 1)
     middle = twins.cfork(root, "middle")
     below = twins.cfork(middle, "below", promotable=True)
+    twins.append(root, 2)
     twins.append(below, 2)
     above = twins.cfork(root, "above", promotable=True)
     twins.append(root, 3)
-    assert describe(twins, below).settled == 3
+    assert describe(twins, below).settled == 5
     assert describe(twins, below).append_blocked_by == "orders--above"
     twins.append(above, 7)
     twins.compare()
     twins.apply(Promote(above))
     twins.compare()
-    assert describe(twins, below).settled == describe(twins, below).tail == 13
+    assert describe(twins, below).settled == describe(twins, below).tail == 15
     twins.apply(Promote(below))
     twins.compare()
 
@@ -157,12 +158,12 @@ def test_spec_7_nested_promotions_meet_in_the_same_log(twins: Twins, inner_first
     receipts = [row(twins.append(root, 1))]
     twins.append(outer, 2)
     inner = twins.cfork(outer, "inner", promotable=True)
-    receipts += [row(twins.append(outer, 1)), row(twins.append(root, 1))]
     twins.append(inner, 3)
+    receipts += [row(twins.append(outer, 1)), row(twins.append(root, 1))]
     for fork in (inner, outer) if inner_first else (outer, inner):
         twins.apply(Promote(fork))
         twins.compare()
-    assert [settled_at(twins, receipt) for receipt in receipts] == [1, 4, 5]
+    assert [settled_at(twins, receipt) for receipt in receipts] == [1, 7, 8]
 
 
 def test_spec_7_generations_never_fall_however_forks_are_promoted(twins: Twins) -> None:
@@ -251,11 +252,11 @@ def test_spec_d3_a_squashed_forks_orphan_keeps_what_a_rival_may_still_move(twins
     parent = twins.root("orders")
     twins.append(parent, 2)
     rival = twins.cfork(parent, promotable=True)
+    twins.append(rival, 5)
     twins.append(parent, 2)
     fork = twins.cfork(parent, promotable=True)
     twins.append(parent, 2)
     orphan = twins.sfork(fork)
-    twins.append(rival, 5)
     twins.apply(Squash(fork))
     twins.compare()
     twins.apply(Promote(rival))
@@ -275,10 +276,29 @@ def test_spec_8_severed_forks_of_severed_forks_survive_any_order_of_deletion(
     second = twins.sfork(first, past=4, policy=policy)
     third = twins.sfork(second, past=2)
     for doomed in (Squash(lost), Squash(first), DeleteLog(root, force=True)):
+        twins.append(root, 5)
         twins.apply(doomed)
         twins.compare()
     left = {third, second} if policy is OnParentDelete.ORPHAN else {third}
     assert twins.naive.logs.keys() == left
+
+
+def test_spec_d9_an_orphan_takes_what_it_needs_and_no_more(twins: Twins) -> None:
+    """What it had trimmed stays behind, and its parent may forget what only it was kept for."""
+    root = twins.root("orders")
+    twins.append(root, 3)
+    lost = twins.cfork(root)
+    twins.append(lost, 5)
+    orphan = twins.sfork(lost)
+    twins.append(orphan, 1)
+    twins.apply(Trim(orphan, 5))
+    twins.apply(Squash(lost))
+    twins.compare()
+    twins.append(root, 3)
+    twins.append(root, 3)
+    twins.apply(Trim(root, 9))
+    twins.compare()
+    assert len(twins.state.replica.references.garbage) == 3
 
 
 def test_spec_4_a5_a_batch_sent_again_while_its_log_is_held_has_the_place_it_had(

@@ -173,16 +173,14 @@ class Walk:
         self.twins.restart()
 
 
-@pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("segments_max", [65_536, 3])
-def test_any_history_gives_every_log_the_records_that_copied_lists_have(
-    seed: int, segments_max: int
-) -> None:
-    twins = Twins(Limits(lineage_segments_max=segments_max))
+@pytest.mark.parametrize("seed", range(16))
+def test_any_history_gives_every_log_the_records_that_copied_lists_have(seed: int) -> None:
+    """What goes wrong seldom heals: to compare at some steps lets more steps be taken."""
+    twins = Twins(Limits(lineage_segments_max=65_536 if seed % 8 < 4 else 3))
     walk = Walk(twins, seed)
-    for turn in range(120):
+    for _ in range(300):
         walk.step()
-        if turn < 60:
+        if walk.chance.random() < 0.15:
             twins.compare()
         else:
             walk.glance()

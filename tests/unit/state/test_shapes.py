@@ -175,3 +175,14 @@ def test_spec_d8_what_was_trimmed_cant_be_read_and_forks_keep_what_they_inherite
     assert len(twins.state.replica.references.garbage) == 1
     answer = twins.state.answer(Resolve(root, 6, 10, 100))
     assert "out-of-range" in repr(answer)
+
+
+def test_what_was_trimmed_is_not_looked_for_by_a_look_up_that_had_not_come_so_far() -> None:
+    twins = Twins(Limits())
+    root = twins.root("a")
+    twins.append(root, 3)
+    twins.compare()
+    for _ in range(3):
+        twins.append(root, 3)
+    twins.apply(Trim(root, 9))
+    twins.compare()

@@ -110,7 +110,8 @@ class Index:
 
         In place: to shrink a column and let it grow again could move all of a long log.
         """
-        base = self.before(extent) - rows.forgotten
+        assert not rows.forgotten
+        base = self.before(extent)
         self.upto[extent:] = (
             array("q", [count + base for count in rows.upto]) if base else rows.upto
         )
