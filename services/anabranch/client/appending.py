@@ -59,6 +59,7 @@ def appended(link: Link, pledge: Pledge, index: int) -> Appended[Receipt]:
     outcome = pledge.outcome
     assert outcome is not None, "only one that is done has a result"
     if isinstance(outcome, AnabranchError):
+        link.heeded(outcome)
         raise outcome
     if outcome.position is not None:
         return Appended(outcome.position + index, None)

@@ -86,6 +86,7 @@ class Handover:
     async def outcome(self, handed: Handed) -> Appended[Receipt]:
         await self.taken()
         if handed.error is not None:
+            handed.log.link.heeded(handed.error)
             raise handed.error
         assert handed.pledge is not None, "what was taken has a pledge or an error"
         await handed.log.link.settled(handed.pledge)
@@ -101,12 +102,11 @@ class Handover:
         while box:
             self._bytes = 0
             handed = box.popleft()
-            link = handed.log.link
             try:
                 pledge = await handed.log.pledge(handed.record, handed.timeout)
             except AnabranchError as error:
                 handed.error = error
-                link.failed = link.failed or error
+                handed.log.link.unheeded(error)
             else:
                 handed.index = pledge.count - 1
                 handed.pledge = pledge

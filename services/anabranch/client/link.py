@@ -153,6 +153,14 @@ class Link:
         self.step(Asked(call))
         return call
 
+    def unheeded(self, error: AnabranchError) -> None:
+        """Nobody has seen yet why this append failed; keep the first such error for `flush`."""
+        self.failed = self.failed or error
+
+    def heeded(self, error: AnabranchError) -> None:
+        if self.failed is error:
+            self.failed = None
+
     def drop(self, call: Call) -> None:
         """Nobody wants the answer any more, if it isn't there yet."""
         if not call.finished:
@@ -249,7 +257,7 @@ class Link:
 
     def _settle(self, pledge: Pledge) -> None:
         if isinstance(pledge.outcome, AnabranchError) and not pledge.waiters:
-            self.failed = self.failed or pledge.outcome
+            self.unheeded(pledge.outcome)
         for waiter in pledge.waiters:
             _wake(waiter)
         pledge.waiters.clear()

@@ -5,6 +5,8 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from anabranch.core.errors import Unavailable
+
 A = TypeVar("A")
 
 
@@ -16,6 +18,7 @@ class LoopThread:
         import uvloop
 
         self.loop = uvloop.new_event_loop()
+        self._stopping = asyncio.Event()
         self._thread = threading.Thread(target=self._live, name="anabranch-client", daemon=True)
         self._thread.start()
 
@@ -25,9 +28,10 @@ class LoopThread:
 
     def run(self, work: Coroutine[Any, Any, A]) -> A:
         """Have it done, and wait; if the wait is interrupted, so is the work."""
-        if self.closed or threading.current_thread() is self._thread:
+        assert threading.current_thread() is not self._thread, "its loop would wait for itself"
+        if self.closed:
             work.close()
-            raise RuntimeError("this client is closed, or was called from its own loop")
+            raise Unavailable("this client", "it was closed")
         future = asyncio.run_coroutine_threadsafe(work, self.loop)
         try:
             return future.result()
@@ -35,12 +39,10 @@ class LoopThread:
             future.cancel()
 
     def stop(self) -> None:
-        self.loop.call_soon_threadsafe(self.loop.stop)
+        """What still runs is cancelled."""
+        self.loop.call_soon_threadsafe(self._stopping.set)
         self._thread.join()
 
     def _live(self) -> None:
-        asyncio.set_event_loop(self.loop)
-        try:
-            self.loop.run_forever()
-        finally:
-            self.loop.close()
+        with asyncio.Runner(loop_factory=lambda: self.loop) as runner:
+            runner.run(self._stopping.wait())

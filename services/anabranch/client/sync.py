@@ -51,7 +51,7 @@ class Service:
     ) -> None:
         try:
             if error is None:
-                self.flush()
+                self._thread.run(self._handover.taken())
             self._thread.run(self._service.__aexit__(kind, error, trace))
         finally:
             self._thread.stop()

@@ -15,6 +15,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from tests.unit.client.world import World
 
 from anabranch.client.core import Session
 from anabranch.client.effects import Ended, Written
@@ -38,9 +39,6 @@ from anabranch.core.records.batch import peek, verify
 from anabranch.core.records.record import Record, decode, encode
 from anabranch.core.types import LogId
 from anabranch.core.wire.messages import Append, Appended
-
-# The fixtures of conftest.py carry no type that could be imported here.
-World = Any
 
 
 def values(pledge: Pledge) -> list[bytes | None]:
@@ -78,17 +76,17 @@ def test_a_batch_is_closed_at_its_size_and_at_the_servers_count(
     world = make_world(batch_bytes=500)
     world.connect()
     world.append(*[b"x" * 100] * 8)
-    assert [peek(append.batch).count for _, append in world.requests] == [3, 3, 2]
+    assert [peek(append.batch).count for append in world.appends] == [3, 3, 2]
     world = make_world()
     world.connect()
     world.append(*[b""] * 150)
-    assert [peek(append.batch).count for _, append in world.requests] == [100, 50]
+    assert [peek(append.batch).count for append in world.appends] == [100, 50]
 
 
 def test_sequences_count_records_and_go_on_from_batch_to_batch(world: World) -> None:
     world.append(b"a", b"b")
     world.append(b"c")
-    headers = [peek(append.batch) for _, append in world.requests]
+    headers = [peek(append.batch) for append in world.appends]
     assert [header.base_sequence for header in headers] == [0, 2]
     assert headers[0].producer_id == headers[1].producer_id >= 0
 
@@ -111,7 +109,7 @@ def test_everything_unanswered_is_sent_again_in_order_before_anything_new(world:
     world.append(b"d")
     world.advance(30)
     world.connect()
-    sent = [[record.value for record in decode(each.batch)] for _, each in world.requests]
+    sent = [[record.value for record in decode(each.batch)] for each in world.appends]
     assert sent == [[b"a"], [b"b"], [b"c"], [b"d"]]
 
 
@@ -303,7 +301,7 @@ def test_limits_are_the_servers(world: World) -> None:
     world.append(b"x" * 1_000)
     with pytest.raises(RecordTooLarge):
         world.append(b"x" * 1_001)
-    producer = world.session.producer(1, "log")
+    producer = world.session.producer(LogId(1), "log")
     with pytest.raises(BatchTooLarge):
         producer.add_batch(encode([Record(b"x" * 11_000)], now=1), 1_000)
     with pytest.raises(BatchTooLarge):
@@ -316,7 +314,7 @@ def test_limits_are_the_servers(world: World) -> None:
 
 def test_a_batch_that_was_made_elsewhere_is_appended_as_it_is(world: World) -> None:
     made = encode([Record(b"a", b"k", (("h", None),), 5), Record(b"b")], now=9)
-    producer = world.session.producer(1, "log")
+    producer = world.session.producer(LogId(1), "log")
     world.append(b"before")
     pledge = producer.add_batch(made, 1_000)
     world.step(Written())
@@ -424,7 +422,7 @@ class Losses(RuleBasedStateMachine):
         request, message = self.world.requests.popleft()
         # Only an error that leaves the outcome open may follow a batch that was appended.
         if done and isinstance(error, Unavailable) and isinstance(message, Append):
-            self.world.log.append(bytes(message.batch))
+            self.world.log.append(message.batch)
         self.world.replies.append((request, Refused.of(error)))
 
     @precondition(lambda self: self.world.wandering)
@@ -434,7 +432,7 @@ class Losses(RuleBasedStateMachine):
         wandering.rotate(-(at % len(wandering)))
         append = wandering.popleft()
         if not gone:
-            self.world.log.append(bytes(append.batch))
+            self.world.log.append(append.batch)
 
     @rule(ms=st.sampled_from([1, 30, 300, 3_000]))
     def wait(self, ms: int) -> None:

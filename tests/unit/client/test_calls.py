@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.unit.client.world import World
 
 from anabranch.client.effects import Connected, Disconnected, Dropped, Ended, Heard
 from anabranch.core.bolt.commands import Census, Receipt, Refused
@@ -31,8 +32,6 @@ from anabranch.core.wire.messages import (
     Welcome,
 )
 
-# The fixtures of conftest.py carry no type that could be imported here.
-World = Any
 CENSUS = Census("c", 1, 0, 0, 0, 0, 0, 0)
 
 

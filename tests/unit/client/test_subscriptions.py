@@ -1,10 +1,10 @@
 """Subscriptions through the client's machine: every final record once, in order (AgileLog, 4.1)."""
 
 from collections.abc import Callable
-from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.client.world import World
 
 from anabranch.client.effects import Ended, Left, Taken
 from anabranch.client.subscription import Subscription, size_of
@@ -14,9 +14,6 @@ from anabranch.core.records.origins import Run
 from anabranch.core.records.record import Record, encode
 from anabranch.core.types import LogId
 from anabranch.core.wire.messages import Cancel, Confirmed, Credit, Delivered, Failed, Subscribe
-
-# The fixtures of conftest.py carry no type that could be imported here.
-World = Any
 
 
 def delivered(first: int, count: int, *, speculative: bool = False, size: int = 0) -> Delivered:
