@@ -281,6 +281,21 @@ def test_bench_measures_and_leaves_nothing(
     assert anabranch("log", "list", "bench-", "-o", "json").lines == []
 
 
+def test_an_interrupted_bench_leaves_nothing(anabranch: Command, server: Server) -> None:
+    with subprocess.Popen(
+        [*ANABRANCH, "bench", "--seconds", "10m", "--count", "1000000000"],
+        env=server.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as measuring:
+        while not anabranch("log", "list", "bench-", "-o", "json").lines:
+            assert measuring.poll() is None
+        measuring.send_signal(signal.SIGINT)
+        assert measuring.communicate(timeout=A_MOMENT_S)[0].strip() == b""
+    assert measuring.returncode == Exit.INTERRUPTED
+    assert anabranch("log", "list", "bench-", "-o", "json").lines == []
+
+
 def test_names_of_logs_are_completed(anabranch: Command, server: Server, log: str) -> None:
     anabranch("log", "create", log)
     asked = {"_ANABRANCH_COMPLETE": "bash_complete", "COMP_WORDS": f"anabranch read {log[:-1]}"}

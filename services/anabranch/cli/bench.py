@@ -9,13 +9,15 @@ from typing import Any
 import click
 from msgspec.structs import asdict
 
-from anabranch.cli.load import LOADS, Measured, Meters, Plan, measure
+from anabranch.cli.load import LOADS, Load, Measured, Meters, Plan, measure
 from anabranch.cli.options import DURATION, talks
 from anabranch.cli.output import Output, duration, number, size
 from anabranch.cli.plot import histogram, save
 from anabranch.cli.service import Target
 from anabranch.client.aio import Service
 from anabranch.shell.chance import randbits
+
+_CLEANUP_S = 5.0
 
 
 @click.command()
@@ -78,11 +80,16 @@ def bench(
         try:
             with out.progress("measuring", len(chosen) * seconds, "s") as meter:
                 for turn, load in enumerate(chosen):
-                    meters = Meters(lambda spent, turn=turn: meter.reach(turn * seconds + spent))
-                    found.append(await measure(load, log, plan, meters))
+
+                    def show(
+                        spent: float, rate: float, turn: int = turn, load: Load = load
+                    ) -> None:
+                        meter.reach(turn * seconds + spent, pace=f"{load.what}: {rate:,.0f}/s")
+
+                    found.append(await measure(load, log, plan, Meters(show)))
         finally:
             # Also when a Ctrl-C has cancelled us: nothing of ours is left behind.
-            await asyncio.shield(service.delete(log, force=True))
+            await asyncio.shield(service.delete(log, force=True, timeout=_CLEANUP_S))
         return found
 
     found = target.run(work)

@@ -58,7 +58,8 @@ class Plan:
 class Meters:
     """Counts while a load runs."""
 
-    spent: Callable[[float], None]
+    show: Callable[[float, float], None]
+    """Told now and then how many seconds were spent, and how many operations a second done."""
     operations: int = 0
     bytes: int = 0
     latencies_ns: list[int] = field(default_factory=list[int])
@@ -74,7 +75,8 @@ class Meters:
         self.bytes += size
         if ended - self.shown > 100_000_000:
             self.shown = ended
-            self.spent((ended - self.began) / 1e9)
+            spent = (ended - self.began) / 1e9
+            self.show(spent, self.operations / spent)
 
     def more(self, plan: Plan) -> bool:
         return self.operations < plan.count_max and _now() - self.began < plan.seconds * 1e9

@@ -110,15 +110,17 @@ class Meter:
     def advance(self, by: float) -> None:
         self.reach(self._done + by)
 
-    def reach(self, done: float, total: float | None = None) -> None:
+    def reach(self, done: float, total: float | None = None, pace: str | None = None) -> None:
+        """`pace` says the rate in other words than units a second."""
         self._done = done
         self._total = self._total if total is None else total
         if not self._shown or (self._bar is None and self.elapsed_s < _PATIENCE_S):
             return
         if self._bar is None:
             self._bar = self._begin()
-        rate = done / max(self.elapsed_s, 1e-9)
-        pace = f"{size(rate)}/s" if self._unit == "bytes" else f"{rate:,.0f} {self._unit}/s"
+        if pace is None:
+            rate = done / max(self.elapsed_s, 1e-9)
+            pace = f"{size(rate)}/s" if self._unit == "bytes" else f"{rate:,.0f} {self._unit}/s"
         task = self._bar.task_ids[0]
         self._bar.update(task, completed=done, total=self._total, pace=pace)
 
