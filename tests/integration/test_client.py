@@ -1,6 +1,7 @@
 """Both clients against the real server: every verb, and a server that is killed under them."""
 
 import asyncio
+import re
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -286,3 +287,19 @@ def test_a_killed_server_loses_and_repeats_nothing(tmp_path: Path) -> None:
         told = [event.record.position for event in seen if isinstance(event, Deliver)]
         assert told == list(range(2_100))
         service.close()
+
+
+def test_the_howto_is_a_program_that_runs(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (root / "docs" / "howto" / "python-client.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert len(blocks) == 9
+    with Server.started(tmp_path) as own:
+        names: dict[str, object] = {}
+        for block in blocks:
+            exec(block.replace("anabranch://127.0.0.1:7420", own.url), names)
+    told = capsys.readouterr().out.splitlines()
+    assert told[:2] == ["0", "0 b'first' b'customer-1' Origin(log=1, position=0)"]
+    assert "orders" in told
+    assert "6" in told
