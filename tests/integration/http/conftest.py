@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -173,10 +174,19 @@ Subscribing = Callable[..., AbstractContextManager[Events]]
 
 @contextmanager
 def _serving(
-    limits: Limits | None = None, front: FrontSettings | None = None, token: str | None = None
+    limits: Limits | None = None,
+    front: FrontSettings | None = None,
+    token: str | None = None,
+    data: Path | None = None,
 ) -> Iterator[Served]:
     settings = Settings(
-        memory=True, port=0, http_port=0, limits=limits or Limits(), token=token, cluster="here"
+        data=str(data),
+        memory=data is None,
+        port=0,
+        http_port=0,
+        limits=limits or Limits(),
+        token=token,
+        cluster="here",
     )
     ready = threading.Event()
     found: list[Any] = []

@@ -1,6 +1,7 @@
 """Logs, forks and cursors over HTTP: every verb, and what each refuses."""
 
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -165,6 +166,31 @@ def test_what_takes_a_name_away_is_repeated_with_its_key_and_answers_as_first(
     assert shared.refusal(method, path, headers={"Idempotency-Key": "another"})[0] == 410
     assert shared.refusal(method, path)[0] == 410
     assert shared.refusal("POST", "/v1/logs/none/squash", headers=key) == (404, "unknown-log")
+
+
+def test_a_key_is_remembered_over_a_restart(serving: Any, tmp_path: Path) -> None:
+    promote = {"url": "/v1/logs/orders--x/promote", "headers": {"Idempotency-Key": "1"}}
+    with serving(data=tmp_path / "log") as served:
+        served.create("orders", "a")
+        served.append(served.fork("orders", "x", promotable=True), "b")
+        first = served.append("orders", "c", **{"Idempotency-Key": "2"})
+        done = served.client.post(**promote).json()
+    with serving(data=tmp_path / "log") as served:
+        assert served.client.post(**promote).json() == done
+        assert first["position"] is None
+        again = served.append("orders", "c", **{"Idempotency-Key": "2"})
+        assert again["position"] == 2
+        assert served.values("orders") == ["a", "b", "c"]
+
+
+def test_a_refusal_is_an_answer_that_a_key_keeps(shared: Any, log: str) -> None:
+    fork = shared.fork(log, "x", promotable=True)
+    path, key = f"/v1/logs/{log}/forks", {"Idempotency-Key": "1"}
+    blocked = (409, "fork-blocked")
+    assert shared.refusal("POST", path, json={"name": "y"}, headers=key) == blocked
+    shared.client.delete(f"/v1/logs/{fork}")
+    assert shared.refusal("POST", path, json={"name": "y"}, headers=key) == blocked
+    assert shared.fork(log, "y") == f"{log}--y"
 
 
 def test_squash_says_who_and_roots_are_not_squashed(shared: Any, log: str) -> None:
