@@ -210,6 +210,9 @@ def test_an_error_that_nobody_awaits_is_raised_at_the_end(server: Server) -> Non
     fork.append_nowait(b"lost")
     with pytest.raises(Squashed):
         service.close()
+    service.close()
+    with pytest.raises(Unavailable, match="it was closed"):
+        service.survey()
 
 
 def test_nobody_listening_is_said_soon() -> None:

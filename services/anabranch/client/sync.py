@@ -49,6 +49,8 @@ class Service:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if self._thread.closed:
+            return
         try:
             if error is None:
                 self._thread.run(self._handover.taken())
