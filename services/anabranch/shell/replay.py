@@ -28,8 +28,10 @@ class Tail:
     end: int
     doubtful: Group | None
     """The last group, if nothing says that it was synced."""
-    before: int
-    """The chain before it."""
+    content: bytes
+    """Its bytes."""
+    base: int
+    """The chain before it, as the header of a segment tells it that begins there."""
     seal: bytes
     torn: bool
 
@@ -79,8 +81,9 @@ def replay(disk: Disk, cluster: str) -> Replay:
         mark = groups[-1].mark if groups else kept.header.base
         if following is None:
             doubtful = groups[-1] if groups and not scan.sealed else None
-            before = groups[-2].mark if len(groups) > 1 else kept.header.base
-            tail = Tail(kept, scan.end, doubtful, before, scan.seal, scan.torn)
+            its_bytes = content[doubtful.offset : scan.end] if doubtful else b""
+            base_there = groups[-2].mark if len(groups) > 1 else kept.header.base
+            tail = Tail(kept, scan.end, doubtful, its_bytes, base_there, scan.seal, scan.torn)
         elif following.header.base != mark:
             reason = f"it doesn't continue what {kept.name} holds"
             raise JournalCorrupt(_path(disk, following.name), 0, reason)

@@ -156,22 +156,32 @@ class FileJournal:
         """Make sure of the last group before it is called durable.
 
         If its sync failed before the process ended, it may stand in the page cache and no further.
-        It goes into a new segment: where it stands it may be durable and acknowledged, and writing
-        over that could lose it. Only a disk without room leaves no other way.
+        It goes into a new segment, which takes its place whole or not at all: where it stands it
+        may be durable and acknowledged, and writing over that could lose it. Only a disk without
+        room leaves no other way.
         """
-        last, mark = self._last, self._mark
-        self._last, self._mark = group.first - 1, tail.before
         try:
-            self.append(group.entries)
+            self._replace(tail.base, group)
         except StorageFull:
-            self._last, self._mark = last, mark
-            content = journal.group(tail.segment.header, tail.before, group.first, group.entries)[0]
             file = self._disk.open(tail.segment.name)
             try:
-                file.write(content, group.offset)
+                file.write(tail.content, group.offset)
                 file.sync()
             finally:
                 file.close()
+
+    def _replace(self, base: int, group: Group) -> None:
+        self._serial += 1
+        name = journal.segment_name(self._serial)
+        head = journal.segment_header(self._serial, group.first, base, self._cluster)
+        header = journal.read_header(head, name, self._cluster)
+        assert header is not None
+        content, mark = journal.group(header, header.mark, group.first, group.entries)
+        self._write_aside(name, head, content, journal.seal(header, mark, self._last + 1))
+        self._disk.rename(name + PART, name)
+        self._disk.sync()
+        self._segments.append(Kept(name, header))
+        self._mark = mark
 
     def _write_aside(self, name: str, *parts: bytes) -> None:
         if name + PART in self._disk.names():  # from an attempt that couldn't even clean up
