@@ -27,6 +27,18 @@ from anabranch_sim.options import Options
 from anabranch_sim.workload import TTL_MS_MAX, Workload
 from anabranch_sim.world import SECOND, World
 
+BUGS = (
+    AnabranchError,
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+"""What a machine or a check raises when it is wrong: a finding like any other."""
+
 CONVERGENCE: Nanoseconds = 120 * SECOND
 """How long a healed cluster may take to finish everything."""
 
@@ -65,7 +77,7 @@ class Simulation:
         report = self.report
         try:
             self._play()
-        except (AssertionError, AnabranchError, LookupError, TypeError, ValueError) as error:
+        except BUGS as error:
             report.violations.append(f"failed: {type(error).__name__}: {error}")
             report.crash = traceback.format_exc()
         report.violations.extend(dict.fromkeys(self.account.faults))

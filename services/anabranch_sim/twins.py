@@ -36,12 +36,14 @@ from anabranch_sim.naive import BatchFate, List, Naive, Promise, Record, Refusal
 BROKER = "broker-0"
 
 
-def portrait(state: State) -> list[object]:
+def portrait(state: State) -> bytes:
     """Everything that a refused command must leave as it was: all but the time and the replies."""
-    image = msgspec.msgpack.decode(snapshot.save(state.replica))
-    version, cluster, _at, _applied, *rest = image
-    *rest, _requests, expiring = rest
-    return [version, cluster, *rest, expiring]
+    replica = state.replica
+    kept = replica.at, replica.applied, replica.requests
+    replica.at, replica.applied, replica.requests = 0, 0, {}
+    image = snapshot.save(replica)
+    replica.at, replica.applied, replica.requests = kept
+    return image
 
 
 class Twins:

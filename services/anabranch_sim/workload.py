@@ -241,7 +241,7 @@ class Workload(Caller):
             (2, self._mark),
             (2, self._read_cursors),
             (4, self._redeem),
-            (3, self._subscribe),
+            (6, self._subscribe),
             (1, self._list),
         ]
         self._actions = [action for _, action in self._choices]
@@ -277,9 +277,14 @@ class Workload(Caller):
             self.actor.when_idle = self.next
 
     def _read(self, of: Known) -> None:
-        first = self.rng.randint(of.start, max(of.start, of.tail))
+        first = self._somewhere(of)
         count = self.rng.choice((1, 10, 1_000))
         self.read(of, first, count, self.rng.choice((0, 0, 500)), self._after)
+
+    def _somewhere(self, of: Known) -> Position:
+        """Rather near the tail, where forks begin and promotions change things."""
+        low = max(of.start, of.tail - 8) if self.rng.random() < 0.6 else of.start
+        return self.rng.randint(low, max(low, of.tail))
 
     def _describe(self, of: Known) -> None:
         self.describe(of, self._after)
@@ -347,7 +352,7 @@ class Workload(Caller):
             self._append(of)
 
     def _subscribe(self, of: Known) -> None:
-        start = self.rng.randint(of.start, max(of.start, of.tail))
+        start = self._somewhere(of)
         self.actor.subscribe(of.log, start, speculative=self.rng.random() < 0.8)
         self.next()
 

@@ -1,6 +1,7 @@
 """The history checker: a clean history passes; every kind of violation, made by hand, is found."""
 
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import pytest
@@ -49,13 +50,13 @@ class Tale:
         self.history.calls.append(call)
         return call
 
-    def at(self, log: LogId, verdict: Verdict = OK, code: str = "") -> dict[str, object]:
+    def at(self, log: LogId, verdict: Verdict = OK, code: str = "") -> dict[str, Any]:
         return {"client": 1, "log": log, "invoked": self.now, "verdict": verdict, "code": code}
 
     def create(self) -> None:
         self.say(Create(**self.at(ROOT), name="root"))
 
-    def fork(self, log: LogId, parent: LogId, point: int, **more: object) -> Fork:
+    def fork(self, log: LogId, parent: LogId, point: int, **more: Any) -> Fork:
         more = {"kind": Kind.CONTINUOUS, "name": f"fork-{log}"} | more
         fork = Fork(**self.at(log), parent=parent, fork_point=point, **more)
         self.say(fork)
@@ -75,7 +76,7 @@ class Tale:
     def stream(self, log: LogId, *pushes: Push) -> None:
         self.say(Stream(**self.at(log), start=0, pushes=list(pushes)))
 
-    def end(self, log: LogId, *records: int, **more: object) -> Final:
+    def end(self, log: LogId, *records: int, **more: Any) -> Final:
         start = more.get("start", 0)
         assert isinstance(start, int)
         tail = start + len(records)
@@ -169,6 +170,14 @@ def swapped(tale: Tale) -> None:
     assert first.returned < second.invoked
     tale.end(ROOT, 10)
     tale.end(FORK, 20, 10, kind=Kind.CONTINUOUS, parent=ROOT)
+
+
+def overtaken_in_a_session(tale: Tale) -> None:
+    for record, invoked in ((10, 20), (11, 21)):
+        append = Append(client=1, log=ROOT, invoked=invoked, records=[record], position=11 - record)
+        append.returned, append.verdict = 40, OK
+        tale.say(append)
+    tale.end(ROOT, 11, 10)
 
 
 def torn(tale: Tale) -> None:
@@ -452,6 +461,7 @@ VIOLATIONS: list[tuple[Callable[[Tale], None], str]] = [
     (invented, "2 nothing unsent"),
     (refused_but_there, "2 nothing refused"),
     (swapped, "3 real time"),
+    (overtaken_in_a_session, "3 session"),
     (torn, "B3 whole"),
     (changed, "B2 immutability"),
     (from_the_future, "5 future"),

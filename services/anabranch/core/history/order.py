@@ -10,6 +10,7 @@ def order_violations(family: Family) -> list[Violation]:
     for member in family.members.values():
         if member.alive and member.final is not None:
             found.extend(_sweep(family, member.log, member.final.records, NEVER))
+            found.extend(_sessions(family, member.log, member.final.records))
             if isinstance(member.birth, Fork):
                 found.extend(_around_fork(family, member.birth, member.log))
     for call in family.history.calls:
@@ -34,6 +35,21 @@ def _sweep(family: Family, log: LogId, records: list[RecordId], known: int) -> l
             return [Violation("5 future", says)]
         if call.ok and call.returned < earliest:
             earliest, first = call.returned, record
+    return []
+
+
+def _sessions(family: Family, log: LogId, records: list[RecordId]) -> list[Violation]:
+    """What one client sent to one log without waiting stands in the order in which it was sent."""
+    latest: dict[tuple[int, LogId], int] = {}
+    for record in records:
+        call = family.sender.get(record)
+        if call is None or not call.ok:
+            continue
+        session = (call.client, call.log)
+        if call.invoked < latest.get(session, 0):
+            says = f"{family.name(log)} holds {record} after what its client appended later"
+            return [Violation("3 session", says)]
+        latest[session] = call.invoked
     return []
 
 
