@@ -135,3 +135,33 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     propose_retry_ms: int = 2_000
     """A broker that had no answer from the metadata asks again, with the same request id."""
+
+
+REPLICATED = (
+    "name_chars_max",
+    "note_chars_max",
+    "logs_max",
+    "forks_per_log_max",
+    "depth_max",
+    "producers_per_log_max",
+    "producer_idle_ms",
+    "requests_max",
+    "request_memory_ms",
+    "tombstone_ms",
+    "promotions_remembered_max",
+    "cursors_per_log_max",
+    "ttl_ms_max",
+)
+"""What decides the outcome of a command: journaled, so that a replay under other settings
+agrees.
+"""
+
+
+def replicated(limits: Limits) -> dict[str, int]:
+    return {name: getattr(limits, name) for name in REPLICATED}
+
+
+def with_replicated(limits: Limits, values: dict[str, int]) -> Limits:
+    """The process's own settings, and of those that are replicated the cluster's."""
+    known = {name: value for name, value in values.items() if name in REPLICATED}
+    return msgspec.structs.replace(limits, **known)

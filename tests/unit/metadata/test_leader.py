@@ -405,3 +405,33 @@ def test_what_the_leader_itself_proposes_is_nobodys_to_answer(stage: Stage) -> N
     stage.wait(5)
     stage.write()
     assert not stage.said
+
+
+def test_b12_a_replay_under_other_limits_gives_the_same_state() -> None:
+    stage = Stage()
+    few = Limits(depth_max=1)
+    strict = Metadata.recovered("test", few, None, [], 0)
+    stage.leader, stage.limits = strict, few
+    stage.take(strict.start(stage.now))
+    stage.write()
+    stage.do(CreateLog("orders"), ForkLog(ORDERS, Kind.CONTINUOUS, "f"))
+    refused = stage.do(ForkLog(LogId(2), Kind.CONTINUOUS, "too-deep"))
+    assert refused[0].code == "too-many"
+    image = snapshot.save(strict.state.replica)
+    again = Metadata.recovered("test", Limits(), None, stage.journal, len(stage.journal))
+    assert snapshot.save(again.state.replica) == image
+    stage.leader, stage.limits = again, Limits()
+    stage.take(again.start(stage.now))
+    assert stage.do(ForkLog(LogId(2), Kind.CONTINUOUS, "deep"))[0].name == "orders--deep"
+
+
+def test_d4_a_refusal_that_says_to_try_again_can_be_tried_again(stage: Stage) -> None:
+    stage.do(ForkLog(ORDERS, Kind.CONTINUOUS, "open", promotable=True))
+    message = Propose(50, b"r" * 16, ForkLog(ORDERS, Kind.CONTINUOUS, "plain"))
+    stage.give(Received(BROKER, message))
+    stage.write()
+    assert stage.heard(Applied)[0].outcome.code == "fork-blocked"
+    stage.do(Squash(LogId(2)))
+    stage.give(Received(BROKER, message))
+    stage.write()
+    assert stage.heard(Applied)[0].outcome.name == "orders--plain"

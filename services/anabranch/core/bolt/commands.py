@@ -139,6 +139,12 @@ class ForgetObjects(msgspec.Struct, frozen=True, array_like=True, tag="forget"):
     objects: list[ObjectId]
 
 
+class Configure(msgspec.Struct, frozen=True, array_like=True, tag="configure"):
+    """From here on commands are judged by these limits (`limits.REPLICATED`)."""
+
+    limits: dict[str, int]
+
+
 Command = (
     CreateLog
     | DeleteLog
@@ -152,6 +158,7 @@ Command = (
     | RegisterBroker
     | Expire
     | ForgetObjects
+    | Configure
 )
 
 

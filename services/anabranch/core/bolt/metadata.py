@@ -17,6 +17,7 @@ from anabranch.core.bolt.commands import (
     Ask,
     Command,
     CommitObject,
+    Configure,
     CreateLog,
     Entry,
     Expire,
@@ -34,7 +35,7 @@ from anabranch.core.bolt.retention import referenced
 from anabranch.core.bolt.state import State
 from anabranch.core.bolt.watching import Watches
 from anabranch.core.errors import AnabranchError, Overloaded
-from anabranch.core.limits import Limits
+from anabranch.core.limits import Limits, replicated, with_replicated
 from anabranch.core.machine import (
     DeleteObjects,
     Effect,
@@ -104,9 +105,10 @@ class Metadata:
         """The leader as it was: the snapshot, then every group journaled since; `index` is the
         last one's.
         """
-        state = State(cluster, limits)
+        journaled = with_replicated(limits, replicated(Limits()))
+        state = State(cluster, journaled)
         if image is not None:
-            state.replica = snapshot.load(image, limits)
+            state.replica = snapshot.load(image, journaled)
         for entry in entries:
             for each in _decode(entry):
                 state.apply(each)
@@ -115,7 +117,12 @@ class Metadata:
         return leader
 
     def start(self, now: Nanoseconds) -> Effects:
-        return (self._tend_again(now),)
+        """Before anything else commands come under the limits this leader is set to."""
+        effects: Effects = (self._tend_again(now),)
+        limits = replicated(self.limits)
+        if limits != replicated(self.state.replica.limits):
+            effects += self._propose(now, SELF, 0, b"", Configure(limits))
+        return effects
 
     def step(self, now: Nanoseconds, event: Event) -> Effects:
         match event:
@@ -234,7 +241,7 @@ class Metadata:
                 ids = [row.log for row in command.rows]
             case Expire():
                 ids = command.logs
-            case CreateLog() | RegisterBroker() | ForgetObjects():
+            case CreateLog() | RegisterBroker() | ForgetObjects() | Configure():
                 return
             case ForkLog():
                 ids = [command.parent]

@@ -7,7 +7,7 @@ from anabranch.core.bolt.commands import Committed, Outcome, Receipt
 from anabranch.core.bolt.forest import Forest, Log, Shift
 from anabranch.core.bolt.references import References
 from anabranch.core.errors import ReceiptExpired
-from anabranch.core.limits import Limits
+from anabranch.core.limits import Limits, with_replicated
 from anabranch.core.types import LogId, Milliseconds, ObjectId, Position
 
 COMMITS_REMEMBERED = 256
@@ -45,6 +45,10 @@ class Replica:
         self.at: Milliseconds = 0
         """The latest leader's time seen; every age is measured against it."""
         self.applied = 0
+
+    def limit(self, values: dict[str, int]) -> None:
+        """Judge commands by these limits from here on."""
+        self.limits = self.forest.limits = with_replicated(self.limits, values)
 
     def give_id(self) -> LogId:
         given = LogId(self.next_id)

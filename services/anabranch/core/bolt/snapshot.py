@@ -12,7 +12,7 @@ from anabranch.core.bolt.index import Index
 from anabranch.core.bolt.producers import Producer
 from anabranch.core.bolt.replica import BrokerRecord, Replica
 from anabranch.core.errors import JournalTooNew
-from anabranch.core.limits import Limits
+from anabranch.core.limits import Limits, replicated
 from anabranch.core.types import Kind, LogId, Milliseconds, ObjectId, OnParentDelete, Position
 
 VERSION = 1
@@ -107,6 +107,7 @@ class _Image(_Part, frozen=True):
     brokers: list[_Broker]
     requests: list[tuple[bytes, Milliseconds, Outcome]]
     expiring: list[tuple[Milliseconds, LogId]]
+    limits: dict[str, int]
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -140,6 +141,7 @@ def save(replica: Replica) -> bytes:
                 for log in forest.logs.values()
                 if log.expires_at is not None
             ),
+            limits=replicated(replica.limits),
         )
     )
 
@@ -170,6 +172,7 @@ def load(content: bytes, limits: Limits) -> Replica:
         record.committed = dict(broker.committed)
     replica.requests = {id: (at, outcome) for id, at, outcome in image.requests}
     replica.expiring = image.expiring
+    replica.limit(image.limits)
     return replica
 
 

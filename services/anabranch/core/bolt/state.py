@@ -13,6 +13,7 @@ from anabranch.core.bolt.commands import (
     Answer,
     CommitCursor,
     CommitObject,
+    Configure,
     CreateLog,
     DeleteCursor,
     DeleteLog,
@@ -32,7 +33,14 @@ from anabranch.core.bolt.commands import (
 )
 from anabranch.core.bolt.forest import check_name
 from anabranch.core.bolt.replica import BrokerRecord, Replica
-from anabranch.core.errors import AnabranchError, OutOfRange, Overloaded, TooMany
+from anabranch.core.errors import (
+    BY_CODE,
+    AnabranchError,
+    OutOfRange,
+    Overloaded,
+    Retry,
+    TooMany,
+)
 from anabranch.core.limits import Limits
 
 
@@ -43,7 +51,10 @@ class State:
         self.replica = Replica(cluster, limits)
 
     def apply(self, entry: Entry) -> Outcome:
-        """Do what the entry asks, once: a request id seen before gets its first outcome."""
+        """Do what the entry asks, once: a request id seen before gets its first outcome.
+
+        A refusal that tells to try again isn't remembered, or trying again would be in vain.
+        """
         replica = self.replica
         replica.at = max(replica.at, entry.at)
         replica.applied += 1
@@ -58,7 +69,8 @@ class State:
                 Overloaded("requests remembered", replica.limits.requests_max, "requests_max")
             )
         outcome = self._attempt(entry)
-        replica.requests[entry.request] = (replica.at, outcome)
+        if not (isinstance(outcome, Refused) and issubclass(BY_CODE[outcome.code], Retry)):
+            replica.requests[entry.request] = (replica.at, outcome)
         return outcome
 
     def answer(self, query: Query) -> Answer:
@@ -78,6 +90,11 @@ def _register_broker(replica: Replica, command: RegisterBroker) -> Epoch:
     replica.broker_epochs += 1
     replica.brokers[command.broker] = BrokerRecord(replica.broker_epochs)
     return Epoch(replica.broker_epochs)
+
+
+def _configure(replica: Replica, command: Configure) -> Done:
+    replica.limit(command.limits)
+    return Done()
 
 
 def _commit_cursor(replica: Replica, command: CommitCursor) -> Done:
@@ -109,6 +126,7 @@ _DO: dict[type, Callable[[Replica, object], Outcome]] = {
     Trim: retention.trim,
     ForgetObjects: retention.forget,
     RegisterBroker: _register_broker,
+    Configure: _configure,
     CommitCursor: _commit_cursor,
     DeleteCursor: _delete_cursor,
 }  # pyright: ignore[reportAssignmentType]
