@@ -12,6 +12,10 @@ from itertools import accumulate
 
 from anabranch.core.types import Milliseconds, ObjectId, Position
 
+LONG = 4_096
+DROPPED_PARTS = 16
+"""Of a long index at least one part in so many is dropped at once."""
+
 
 class Index:
     """Extents in order of position. `upto[i]` counts local records up to and including extent
@@ -90,11 +94,13 @@ class Index:
 
     def drop_below(self, position: Position) -> list[ObjectId]:
         """Forget extents that lie wholly below this position; the objects they were in, one for
-        each.
+        each. A few of very many wait for more: to drop them moves all the others.
         """
         extents = self.at_or_before(position - 1) + 1
         if extents and self.end(extents - 1) > position:
             extents -= 1
+        if extents < len(self) // LONG * (LONG // DROPPED_PARTS):
+            return []
         return self._drop(extents)
 
     def copy_from(self, extent: int) -> "Index":
