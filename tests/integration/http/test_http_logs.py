@@ -183,14 +183,17 @@ def test_a_key_is_remembered_over_a_restart(serving: Any, tmp_path: Path) -> Non
         assert served.values("orders") == ["a", "b", "c"]
 
 
-def test_a_refusal_is_an_answer_that_a_key_keeps(shared: Any, log: str) -> None:
+def test_a_key_keeps_a_refusal_unless_it_says_to_try_again(shared: Any, log: str) -> None:
     fork = shared.fork(log, "x", promotable=True)
     path, key = f"/v1/logs/{log}/forks", {"Idempotency-Key": "1"}
     blocked = (409, "fork-blocked")
     assert shared.refusal("POST", path, json={"name": "y"}, headers=key) == blocked
     shared.client.delete(f"/v1/logs/{fork}")
-    assert shared.refusal("POST", path, json={"name": "y"}, headers=key) == blocked
-    assert shared.fork(log, "y") == f"{log}--y"
+    assert shared.client.post(path, json={"name": "y"}, headers=key).status_code == 201
+    taken, key = (409, "log-exists"), {"Idempotency-Key": "2"}
+    assert shared.refusal("POST", path, json={"name": "y"}, headers=key) == taken
+    shared.client.delete(f"/v1/logs/{log}--y")
+    assert shared.refusal("POST", path, json={"name": "y"}, headers=key) == taken
 
 
 def test_squash_says_who_and_roots_are_not_squashed(shared: Any, log: str) -> None:
