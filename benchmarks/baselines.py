@@ -1,60 +1,68 @@
-"""The paper's other variants of Bolt, as far as its figures compare them (AgileLog, 5.5 and 6).
-
-None of them is in the product. They keep the index's columns, so that only the rule differs.
+"""What the paper compares Bolt with, over the same structures (AgileLog, 6): each is what Bolt is
+without one of its techniques.
 """
 
-from collections.abc import Iterable
+from array import array
 
 from anabranch.core.bolt.index import COLUMNS, Index
-from anabranch.core.types import Milliseconds, ObjectId
+from anabranch.core.bolt.tails import LazyTailTree, Tail
+from anabranch.core.types import ObjectId
+
+_OBJECT = ObjectId(1 << 40)
 
 
-def copied(index: Index) -> Index:
-    """BoltMetaCpy: a fork begins with a copy of its parent's index (AgileLog, 5.4)."""
+def copy_metadata(parent: Index) -> Index:
+    """BoltMetaCpy: a fork copies its parent's index, so that look-ups need no parent."""
     copy = Index()
-    copy.forgotten = index.forgotten
+    copy.forgotten = parent.forgotten
     for column in COLUMNS:
-        setattr(copy, column, getattr(index, column)[:])
+        setattr(copy, column, getattr(parent, column)[:])
     return copy
 
 
-class NaiveLog:
-    """BoltNaiveCF: an append is entered into the index of every descendant (AgileLog, 5.5)."""
+class NaiveForks:
+    """BoltNaiveCF: whatever is appended to the root is entered in every fork's index too."""
 
-    def __init__(self, parent: "NaiveLog | None" = None) -> None:
-        self.index = Index()
-        self.tail = parent.tail if parent else 0
-        self.descendants: list[NaiveLog] = []
-        if parent:
-            parent.descendants.append(self)
+    def __init__(self, forks: int) -> None:
+        self._root = Index()
+        self._forks = [Index() for _ in range(forks)]
+        self.tail = 0
+        self.tails = array("q", bytes(8 * forks))
 
-    def append(
-        self, count: int, object: ObjectId, offset: int, length: int, at: Milliseconds
-    ) -> int:
-        first = self.tail
-        for log in (self, *self.descendants):
-            log.index.append(log.tail, count, object, offset, length, at)
-            log.tail += count
-        return first
+    def append(self, records: int) -> None:
+        first, tails = self.tail, self.tails
+        self._root.append(first, records, _OBJECT, 0, 4_096, 0)
+        self.tail = first + records
+        for turn, fork in enumerate(self._forks):
+            fork.append(tails[turn], records, _OBJECT, 0, 4_096, 0)
+            tails[turn] += records
 
 
 class EagerTails:
-    """Bolt-ET: only tails are moved, but every descendant's at every append (AgileLog, 5.5.2)."""
+    """Bolt-ET: entries are where they belong, but every fork's tail moves with its parent's."""
 
-    def __init__(self, descendants: int) -> None:
-        self.index = Index()
-        self.tails = [0] * (descendants + 1)
+    def __init__(self, forks: int) -> None:
+        self._root = Index()
+        self.tail = 0
+        self.tails = [0] * forks
 
-    def append(
-        self, count: int, object: ObjectId, offset: int, length: int, at: Milliseconds
-    ) -> int:
+    def append(self, records: int) -> None:
+        self._root.append(self.tail, records, _OBJECT, 0, 4_096, 0)
+        self.tail += records
         tails = self.tails
-        first = tails[0]
-        self.index.append(first, count, object, offset, length, at)
-        for log in range(len(tails)):
-            tails[log] += count
-        return first
+        for turn in range(len(tails)):
+            tails[turn] += records
 
 
-def records_in(logs: Iterable[NaiveLog]) -> int:
-    return sum(log.index.records for log in logs)
+class LazyTails:
+    """Bolt: one root, its forks, one number that changes."""
+
+    def __init__(self, forks: int) -> None:
+        self._root = Index()
+        self._tails = LazyTailTree()
+        self._place: Tail = self._tails.root(0)
+        self._forks = [self._tails.fork(self._place) for _ in range(forks)]
+
+    def append(self, records: int) -> None:
+        first = self._tails.append(self._place, records)
+        self._root.append(first, records, _OBJECT, 0, 4_096, 0)

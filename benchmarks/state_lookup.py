@@ -3,10 +3,10 @@
 import gc
 import random
 from collections.abc import Callable
-from time import perf_counter_ns
+from time import thread_time_ns
 
 from anabranch.core.bolt.commands import Resolve
-from anabranch.core.bolt.lineage import descend, locate
+from anabranch.core.bolt.lineage import descend, slices
 from anabranch.core.types import LogId
 from benchmarks.rows import Row, beside, median, ratio_at_most
 from benchmarks.state_world import World, settle
@@ -28,7 +28,7 @@ def run(extents: int = 100_000, asked: int = 4_000, rounds: int = 15) -> list[Ro
     positions = random.Random(1).sample(range(extents * 16), asked)
     logs = [root, *(chain[depth] for depth, _ in BARS)]
     rows: list[Row] = []
-    for what, call in (("locate", _locate), ("Resolve, one record", _resolve)):
+    for what, call in (("entry of a record", _entry), ("Resolve of one record", _resolve)):
         took = _rounds(world, logs, positions, rounds, call)
         rows.append(beside(f"{what} in a root", median(took[0]), "us"))
         for (depth, bar), mine in zip(BARS, took[1:], strict=True):
@@ -38,7 +38,7 @@ def run(extents: int = 100_000, asked: int = 4_000, rounds: int = 15) -> list[Ro
     cold = _rounds(world, logs, positions[:200], 3, _descend)
     for (depth, _), mine in zip(BARS, cold[1:], strict=True):
         title = f"cold: descending from depth {depth}"
-        rows.append(beside(title, median(mine), "us", rows_root(rows, "locate")))
+        rows.append(beside(title, median(mine), "us", rows_root(rows, "entry of a record")))
     gc.unfreeze()
     return rows
 
@@ -57,17 +57,17 @@ def _rounds(
     took: list[list[float]] = [[] for _ in logs]
     for turn in range(rounds + 1):
         for each, log in enumerate(logs):
-            start = perf_counter_ns()
+            start = thread_time_ns()
             call(world, log, positions)
             if turn:
-                took[each].append((perf_counter_ns() - start) / 1e3 / len(positions))
+                took[each].append((thread_time_ns() - start) / 1e3 / len(positions))
     return took
 
 
-def _locate(world: World, id: LogId, positions: list[int]) -> None:
+def _entry(world: World, id: LogId, positions: list[int]) -> None:
     forest, log = world.state.replica.forest, world.log(id)
     for position in positions:
-        locate(forest, log, position)
+        slices(forest, log, position, position + 1, 1, 1)
 
 
 def _descend(world: World, id: LogId, positions: list[int]) -> None:

@@ -6,10 +6,9 @@ Counted by tracemalloc: what the state's own objects take, without what the inte
 import gc
 import tracemalloc
 
-from anabranch.core.types import ObjectId
-from benchmarks.baselines import NaiveLog, records_in
+from benchmarks.baselines import NaiveTails
 from benchmarks.rows import Row, at_most, beside
-from benchmarks.state_world import BATCH_BYTES, World
+from benchmarks.state_world import World
 
 MIB = 1 << 20
 RECORDS = 1_000_000
@@ -40,11 +39,12 @@ def _naive(records: int, forks: int, ours: Row) -> Row:
     """A hundredth of it, scaled up: the whole doesn't fit into most machines."""
     gc.collect()
     tracemalloc.start()
-    root = NaiveLog()
-    logs = [root, *(NaiveLog(root) for _ in range(forks))]
-    for turn in range(records // 16):
-        root.append(16, ObjectId(turn), 0, BATCH_BYTES, turn)
+    world = World(NaiveTails())
+    root = world.root("root")
+    for _ in range(forks):
+        world.fork(root)
+    for _ in range(records // 16):
+        world.append(root, 16)
     taken = tracemalloc.get_traced_memory()[0] / MIB
     tracemalloc.stop()
-    assert records_in(logs) == records // 16 * 16 * len(logs)
     return beside("naive cForks in batches of 16, from a hundredth", taken * 100, "MiB", ours)
