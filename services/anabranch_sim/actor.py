@@ -29,7 +29,7 @@ from anabranch.client.producer import Pledge
 from anabranch.client.settings import Settings
 from anabranch.client.subscription import Subscription, size_of
 from anabranch.core.bolt.commands import Receipt
-from anabranch.core.errors import AnabranchError
+from anabranch.core.errors import AnabranchError, RequestForgotten, Retry
 from anabranch.core.history.calls import (
     Append,
     Call,
@@ -62,15 +62,6 @@ from anabranch_sim.node import EPOCH
 
 AnyCall = TypeVar("AnyCall", bound=Call)
 Then = Callable[[ServerMessage | AnabranchError], None]
-
-DOUBTFUL = {
-    "deadline-exceeded",
-    "request-forgotten",
-    "storage-failed",
-    "storage-full",
-    "unavailable",
-}
-"""Errors after which a call may have happened all the same."""
 
 DAMAGE = {"corrupt-batch", "corrupt-object", "object-missing", "damage", "error", "bad-frame"}
 """Errors that no client of a cluster without damage should ever see."""
@@ -284,7 +275,8 @@ class Actor:
     def _answered(self, call: Call | None, then: Then, asked: ClientCall) -> None:
         error = asked.error
         if call is not None:
-            self._finish(call, error, doubtful=error is not None and error.code in DOUBTFUL)
+            # A refusal to be tried again is not remembered: an earlier try may still be on its way.
+            self._finish(call, error, doubtful=isinstance(error, Retry | RequestForgotten))
         outcome = error if error is not None else asked.answer
         assert outcome is not None
         self.world.at(self.world.now, partial(then, outcome))

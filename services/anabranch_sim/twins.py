@@ -8,6 +8,8 @@ from anabranch.core.bolt.commands import (
     Command,
     CommitObject,
     Committed,
+    Compare,
+    Comparison,
     CreateLog,
     Describe,
     Description,
@@ -211,6 +213,20 @@ class Twins:
         assert isinstance(answer, Resolved), answer
         records = self.naive.logs[id].records[start:][:count]
         assert self.identify(answer.slices) == [_identity(record) for record in records]
+
+    def compare_two(self, a: LogId, b: LogId) -> None:
+        """Up to `shared` they are one; from there on each range is what the other lacks."""
+        answer = self.state.answer(Compare(a, b))
+        assert isinstance(answer, Comparison), answer
+        one, other = self.naive.logs[a], self.naive.logs[b]
+        shared, since = answer.shared, max(one.start, other.start)
+        assert one.records[since:shared] == other.records[since:shared]
+        assert shared <= max(since, min(one.settled(), other.settled()))
+        for log, beside, ranges in ((one, other, answer.only_a), (other, one, answer.only_b)):
+            known = {*beside.records[max(shared, beside.start) : beside.settled()]}
+            mine = range(max(shared, log.start), log.settled())
+            lacking = [at for at in mine if log.records[at] not in known]
+            assert [at for first, last in ranges for at in range(first, last)] == lacking
 
     def _compare_description(self, log: List) -> None:
         answer = self.state.answer(Describe(log.name))
