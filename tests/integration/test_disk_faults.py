@@ -1,86 +1,16 @@
 """Journal and object store on a real file system that loses power, fills up, or turns read-only."""
 
 import asyncio
-import fcntl
-import os
-import shutil
-import struct
-import subprocess
-from collections.abc import Iterator
-from pathlib import Path
 from threading import Event, Thread
 
 import pytest
+from tests.integration.loop_disk import LoopDisk, run
 
 from anabranch.core.errors import StorageFailed, StorageFull
 from anabranch.shell.datadir import DataDir
 from anabranch.shell.disk import RealDisk
 from anabranch.shell.folder import Folder, FolderStore
 from anabranch.shell.wal import FileJournal
-
-EXT4_IOC_SHUTDOWN = 0x8004587D
-NO_LOG_FLUSH = 2
-MEGABYTES = 32
-
-
-class LoopDisk:
-    """A small ext4 in a file, whose power can be cut under whoever writes on it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.image = folder / "image"
-        self.mount = folder / "mount"
-        self.mount.mkdir()
-        with self.image.open("wb") as image:
-            image.truncate(MEGABYTES << 20)
-        _run("mkfs.ext4", "-q", "-F", str(self.image))
-
-    def attach(self) -> None:
-        _run("mount", "-o", "loop", str(self.image), str(self.mount))
-
-    def cut_power(self) -> None:
-        """What was synced stays, what was not is gone, every write fails until `restore`."""
-        directory = os.open(self.mount, os.O_RDONLY)
-        try:
-            fcntl.ioctl(directory, EXT4_IOC_SHUTDOWN, struct.pack("I", NO_LOG_FLUSH))
-        finally:
-            os.close(directory)
-
-    def restore(self) -> None:
-        _run("umount", str(self.mount))
-        self.attach()
-
-    def fill(self) -> Path:
-        """Take all the space that is left, to the last block."""
-        ballast = self.mount / "ballast"
-        with ballast.open("wb", buffering=0) as file:
-            for size in (1 << 20, 4096, 1):
-                try:
-                    while True:
-                        file.write(b"\0" * size)
-                except OSError:
-                    continue
-        return ballast
-
-
-def _run(*command: str) -> None:
-    subprocess.run(command, check=True, capture_output=True)
-
-
-@pytest.fixture
-def loop(tmp_path: Path) -> Iterator[LoopDisk]:
-    if os.geteuid() != 0:
-        pytest.skip("only root can mount a file system")
-    for tool in ("mkfs.ext4", "mount", "umount"):
-        if shutil.which(tool) is None:
-            pytest.skip(f"{tool} isn't installed")
-    disk = LoopDisk(tmp_path)
-    try:
-        disk.attach()
-    except subprocess.CalledProcessError as refused:
-        pytest.skip(f"no loop device can be mounted here: {refused.stderr.decode().strip()}")
-    yield disk
-    # Lazily: the traceback of a test that failed may still hold files open.
-    _run("umount", "-l", str(disk.mount))
 
 
 def journal(loop: LoopDisk) -> FileJournal:
@@ -145,12 +75,12 @@ def test_power_loss_while_putting_leaves_every_object_whole_or_absent(loop: Loop
         except StorageFailed:
             return
 
-    async def run() -> None:
+    async def put() -> None:
         store = FolderStore(f"{loop.mount}/objects")
         await asyncio.gather(*(put_until_it_fails(store, first) for first in range(4)))
         await store.close()
 
-    asyncio.run(run())
+    asyncio.run(put())
     loop.restore()
     folder = Folder(f"{loop.mount}/objects")
     found = folder.list()
@@ -227,11 +157,11 @@ def test_a_read_only_disk_refuses_writes_and_still_reads(loop: LoopDisk) -> None
     writer.close()
     folder = Folder(f"{loop.mount}/objects")
     folder.put("x", [b"content"])
-    _run("mount", "-o", "remount,ro", str(loop.mount))
+    run("mount", "-o", "remount,ro", str(loop.mount))
     with pytest.raises(StorageFailed, match="Read-only file system"):
         folder.put("y", [b"content"])
     assert folder.get("x", 0, 7) == b"content"
     with pytest.raises(StorageFailed, match="Read-only file system"):
         journal(loop).recover()
-    _run("mount", "-o", "remount,rw", str(loop.mount))
+    run("mount", "-o", "remount,rw", str(loop.mount))
     assert journal(loop).recover().entries == [b"a"]
