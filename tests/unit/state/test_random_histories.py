@@ -168,6 +168,7 @@ class Walk:
             log = self.any_log()
             start = self.chance.randrange(log.start, len(log.records) + 1)
             self.twins.compare_part(log.id, start, self.chance.randrange(1, 9))
+            self.twins.compare_two(log.id, self.any_log().id)
 
     def restart(self) -> None:
         self.twins.restart()
