@@ -1,0 +1,1 @@
+"""What Anabranch must cost, measured: `python -m benchmarks` (docs/explanation/benchmarks.md)."""

@@ -1,0 +1,66 @@
+"""`python -m benchmarks [NAME...]`: run these, or all, and say which rows don't hold."""
+
+import argparse
+import sys
+from importlib import import_module
+from pathlib import Path
+
+from benchmarks.machine import commit, describe
+from benchmarks.plots import draw
+from benchmarks.report import RESULTS, SCRATCH, Found, Result, Row, said, save
+from benchmarks.size import Size
+
+NAMES = (
+    "fork",
+    "fork-client",
+    "appends-with-forks",
+    "memory",
+    "lookup",
+    "promote",
+    "state-machine",
+    "append-frames",
+    "append-http",
+    "read",
+    "import-time",
+)
+"""Each is a module of this package, with `run(size)`."""
+
+
+def main(words: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NAMES))
+    parser.add_argument("--smoke", action="store_true", help="tiny: only to see that they run")
+    parser.add_argument("--out", type=Path, help="where results are written")
+    asked = parser.parse_args(words)
+    unknown = [name for name in asked.names if name not in NAMES]
+    if unknown:
+        parser.error(f"there is no benchmark {unknown[0]}: choose from {', '.join(NAMES)}")
+    out = asked.out or (SCRATCH if asked.smoke else RESULTS)
+    missed: list[tuple[str, Row]] = []
+    for name in asked.names or NAMES:
+        result = measure(name, Size(asked.smoke), out)
+        missed += ((name, row) for row in result.rows if row.holds is False)
+    if asked.smoke:
+        return 0
+    print(f"\n{len(missed)} rows don't hold" if missed else "\nevery bar holds")
+    for name, row in missed:
+        print(f"{name}:\n{said(row)}")
+    return 0
+
+
+def measure(name: str, size: Size, out: Path) -> Result:
+    """Run one, in this process, and write what it found."""
+    SCRATCH.mkdir(exist_ok=True)
+    machine = describe(SCRATCH)
+    print(f"{name}  (load {machine.load}, fdatasync {machine.fdatasync_us_p50:g} us)", flush=True)
+    found: Found = import_module(f"benchmarks.{name.replace('-', '_')}").run(size)
+    result = Result(name=name, machine=machine, commit=commit(), rows=found.rows)
+    save(result, out)
+    draw(found.charts, out / name)
+    for row in found.rows:
+        print(said(row), flush=True)
+    return result
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

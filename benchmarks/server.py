@@ -1,0 +1,93 @@
+"""`anabranch up` as a process of its own, on a real directory, and what it takes of the CPU."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+import anabranch
+from benchmarks.report import SCRATCH
+
+PROFILE = "BENCH_PROFILE"
+"""Set it to a file's name, and the server writes its profile there when it ends."""
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+_ROOT = Path(__file__).parents[1]
+
+
+class _Endpoint(msgspec.Struct):
+    frames: str
+    http: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A running server and where it is found."""
+
+    pid: int
+    frames: str
+    http: str | None
+
+    @property
+    def url(self) -> str:
+        return f"anabranch://{self.frames}"
+
+    @property
+    def port(self) -> int:
+        return int(self.frames.rpartition(":")[2])
+
+    @property
+    def http_port(self) -> int:
+        assert self.http is not None
+        return int(self.http.rpartition(":")[2])
+
+    def cpu_s(self) -> float:
+        """Of all its threads so far, in the kernel and out of it."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rpartition(")")[2]
+        user, system = fields.split()[11:13]
+        return (int(user) + int(system)) / _TICKS
+
+    def connect(self) -> "anabranch.Service":
+        return anabranch.connect(self.url)
+
+
+@contextmanager
+def running(*, http: bool = False, memory: bool = False) -> Generator[Server]:
+    """One server with a directory of its own, both gone afterwards."""
+    SCRATCH.mkdir(exist_ok=True)
+    data = Path(tempfile.mkdtemp(prefix="data-", dir=SCRATCH))
+    profile = os.environ.get(PROFILE)
+    words = ["-m", "cProfile", "-o", profile] if profile else []
+    words += ["-m", "anabranch.cli.main", "up", "--port=0"]
+    words += ["--memory"] if memory else [f"--data={data}"]
+    words += ["--http-port=0"] if http else ["--no-http"]
+    words += ["--log-format=json"]
+    process = subprocess.Popen([sys.executable, *words], stderr=subprocess.PIPE, cwd=_ROOT)
+    try:
+        endpoint = _ready(process)
+        yield Server(process.pid, endpoint.frames, endpoint.http)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=60)
+        shutil.rmtree(data)
+
+
+def _ready(process: "subprocess.Popen[bytes]") -> _Endpoint:
+    """Read its log until it says where it serves; read on, so that it never waits for us."""
+    assert process.stderr is not None
+    seen: list[bytes] = []
+    for line in process.stderr:
+        seen.append(line)
+        if b'"serving"' in line:
+            threading.Thread(target=process.stderr.read, daemon=True).start()
+            return msgspec.json.decode(line, type=_Endpoint)
+    raise RuntimeError(f"the server ended at once:\n{b''.join(seen).decode()}")

@@ -1,0 +1,42 @@
+"""Times taken, and what is said of them."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+now = time.perf_counter_ns
+
+
+def percentile(ordered: Sequence[float], of: float) -> float:
+    """Of values in order, none of them made up between two others."""
+    return ordered[min(len(ordered) - 1, int(len(ordered) * of / 100))]
+
+
+def each(work: Iterable[Callable[[], object]]) -> list[int]:
+    """How long every single one took, in ns, in order of length; what yields them isn't timed."""
+    took: list[int] = []
+    for do in work:
+        began = now()
+        do()
+        took.append(now() - began)
+    took.sort()
+    return took
+
+
+def seconds(work: Callable[[], object]) -> float:
+    began = now()
+    work()
+    return (now() - began) / 1e9
+
+
+def interleaved(rounds: int, works: Mapping[str, Callable[[], float]]) -> dict[str, list[float]]:
+    """Rounds of all, one after the other: what disturbs the machine disturbs them alike.
+
+    Every other round goes backwards, so that none always follows the same one.
+    """
+    found: dict[str, list[float]] = {name: [] for name in works}
+    order = list(works)
+    for _ in range(rounds):
+        for name in order:
+            found[name].append(works[name]())
+        order.reverse()
+    return found
