@@ -65,11 +65,10 @@ SHAPES = (
 def run(size: Size) -> Found:
     rounds = size.of(7, 1)
     rows: list[Row] = []
-    shapes = [shape for shape in SHAPES for _ in [0]]
     with running() as server:
         found = _rounds(server, rounds, size)
         coalesced = [_through_client(server, turn, size) for turn in range(rounds)]
-    for shape, done in zip(shapes, found, strict=True):
+    for shape, done in zip(SHAPES, found, strict=True):
         rates = [_rate(shape, each) for each, _ in done]
         rows.append(row(shape.name, rates, shape.unit, at_least=shape.at_least))
         rows.append(row("  p50", [each.p50_ms for each, _ in done], "ms"))
@@ -81,7 +80,7 @@ def run(size: Size) -> Found:
 
 
 def _rounds(server: Server, rounds: int, size: Size) -> list[list[tuple[Done, float]]]:
-    """Each shape by turns, on a log of its own each time; what the first round warms isn't shown."""
+    """Each shape by turns, on a log of its own each time; the first round only warms."""
     found: list[list[tuple[Done, float]]] = [[] for _ in SHAPES]
     with server.connect() as service:
         for turn in range(rounds + 1):
@@ -139,12 +138,9 @@ _SHORT = ("4 KiB, 64 clients", "256 B, pipelined", "64 KiB batches")
 
 
 def _latencies(found: list[list[tuple[Done, float]]]) -> Chart:
-    p50 = [
-        (n, median(each.p50_ms for each, _ in done)) for n, done in zip(_SHORT, found, strict=True)
-    ]
-    p99 = [
-        (n, median(each.p99_ms for each, _ in done)) for n, done in zip(_SHORT, found, strict=True)
-    ]
+    named = list(zip(_SHORT, found, strict=True))
+    p50 = [(name, median(each.p50_ms for each, _ in done)) for name, done in named]
+    p99 = [(name, median(each.p99_ms for each, _ in done)) for name, done in named]
     return Chart(
         title="and their latencies",
         x="",

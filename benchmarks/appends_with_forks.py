@@ -9,7 +9,7 @@ from benchmarks.baselines import EagerTails, LazyTails, NaiveForks
 from benchmarks.replicas import Replica, row_of
 from benchmarks.report import Chart, Found, Line, row, versus
 from benchmarks.size import Size
-from benchmarks.timing import interleaved, seconds
+from benchmarks.timing import busy_seconds, interleaved
 
 
 class _Root:
@@ -27,11 +27,11 @@ class _Root:
         entries = [self._replica.commit(rows) for _ in range(self._commits)]
         apply = self._replica.state.apply
 
-        def all() -> None:
+        def work() -> None:
             for entry in entries:
                 apply(entry)
 
-        return len(entries) / seconds(all)
+        return len(entries) / busy_seconds(work)
 
 
 def run(size: Size) -> Found:
@@ -83,8 +83,8 @@ def _variants(counts: list[int], size: Size) -> dict[str, Callable[[], float]]:
 
 
 def _rate(variant: LazyTails | EagerTails | NaiveForks, appends: int) -> float:
-    def all() -> None:
+    def work() -> None:
         for _ in range(appends):
             variant.append(16)
 
-    return appends / seconds(all)
+    return appends / busy_seconds(work)

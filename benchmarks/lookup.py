@@ -12,7 +12,7 @@ from anabranch.core.types import LogId
 from benchmarks.replicas import Replica
 from benchmarks.report import Chart, Found, Line, row, versus
 from benchmarks.size import Size
-from benchmarks.timing import interleaved, now, seconds
+from benchmarks.timing import busy, busy_seconds, interleaved
 
 
 class _Tower:
@@ -62,8 +62,10 @@ def run(size: Size) -> Found:
     for depth in depths[1:]:
         what, there = f"locating one record at depth {depth}, cold", cold[str(depth)]
         rows.append(versus(what, there, "us", "a root's", cold["0"]))
-    for depth in depths[1:]:
-        rows.append(row(f"flattening the lineage at depth {depth}, once", first[depth], "us"))
+    rows += (
+        row(f"flattening the lineage at depth {depth}, once", first[depth], "us")
+        for depth in depths[1:]
+    )
     lines = [
         Line("a read's look-up", [(d, median(queries[str(d)])) for d in depths]),
         Line("locating, warm", [(d, median(warm[str(d)])) for d in depths]),
@@ -83,31 +85,31 @@ def _first(tower: _Tower, depth: int) -> float:
     """The look-up that flattens the lineage."""
     forest, log = tower.replica.state.replica.forest, tower.log(depth)
     log.lineage = None
-    began = now()
+    began = busy()
     locate(forest, log, 0)
-    return (now() - began) / 1e3
+    return (busy() - began) / 1e3
 
 
 def _warm(tower: _Tower, depth: int, count: int) -> Callable[[], float]:
     forest, log = tower.replica.state.replica.forest, tower.log(depth)
     positions = tower.positions(depth, count)
 
-    def all() -> None:
+    def work() -> None:
         for position in positions:
             owner, there = locate(forest, log, position)
             owner.index.at_or_before(there)
 
-    return lambda: seconds(all) / count * 1e6
+    return lambda: busy_seconds(work) / count * 1e6
 
 
 def _cold(tower: _Tower, depth: int, count: int) -> Callable[[], float]:
     log, positions = tower.log(depth), tower.positions(depth, count)
 
-    def all() -> None:
+    def work() -> None:
         for position in positions:
             descend(log, position)
 
-    return lambda: seconds(all) / count * 1e6
+    return lambda: busy_seconds(work) / count * 1e6
 
 
 def _asked(tower: _Tower, depth: int, count: int) -> Callable[[], float]:
@@ -116,8 +118,8 @@ def _asked(tower: _Tower, depth: int, count: int) -> Callable[[], float]:
     queries = [Resolve(id, position, 1, 1 << 20) for position in tower.positions(depth, count)]
     assert isinstance(answer(queries[0]), Resolved)
 
-    def all() -> None:
+    def work() -> None:
         for query in queries:
             answer(query)
 
-    return lambda: seconds(all) / count * 1e6
+    return lambda: busy_seconds(work) / count * 1e6

@@ -74,10 +74,10 @@ def _file_system(directory: Path) -> str:
     where = str(directory.resolve())
     best, kind = "", ""
     for line in Path("/proc/mounts").read_text(encoding="utf-8").splitlines():
-        _, mount, type, *_ = line.split()
+        _, mount, found, *_ = line.split()
         inside = where == mount or where.startswith(mount.rstrip("/") + "/")
         if inside and len(mount) >= len(best):
-            best, kind = mount, type
+            best, kind = mount, found
     return kind
 
 

@@ -3,6 +3,7 @@
 import gc
 import tracemalloc
 from collections.abc import Callable
+from functools import partial
 
 from benchmarks.baselines import NaiveForks
 from benchmarks.replicas import Replica
@@ -15,13 +16,14 @@ MB = 1e6
 def run(size: Size) -> Found:
     records, forks = size.of((1_000_000, 1_000), (1_000, 10))
     rows, bars = [], []
+    # Of the naive variant a hundredth, for the whole doesn't fit everywhere.
+    part = size.of(100, 1)
     for batch, at_most in ((16, 8), (1, 48)):
-        taken = _bytes(lambda batch=batch: _replica(records, forks, batch)) / MB
+        taken = _bytes(partial(_replica, records, forks, batch)) / MB
         what = f"{forks:,} forks over {records:,} records, {batch} an extent"
         rows.append(row(what, taken, "MB", at_most=at_most))
-        # Of the naive variant a hundredth, for the whole doesn't fit everywhere.
-        part = size.of(100, 1)
-        naive = _bytes(lambda batch=batch: _naive(records // part, forks, batch)) * part / MB
+        some = partial(_naive, records // part, forks, batch)
+        naive = _bytes(some) * part / MB
         rows.append(versus(f"{what}: naive forks", naive, "MB", "Anabranch's", taken))
         bars += [(f"{batch} an extent", taken)]
         bars += [(f"{batch} an extent, naive", naive)]

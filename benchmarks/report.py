@@ -40,7 +40,7 @@ class Line(msgspec.Struct, frozen=True):
     """One line of a chart; with words in place of numbers it is a set of bars."""
 
     label: str
-    points: list[tuple[float | str, float]]
+    points: Sequence[tuple[float | str, float]]
 
 
 class Chart(msgspec.Struct, frozen=True, kw_only=True):

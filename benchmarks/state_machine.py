@@ -9,7 +9,7 @@ from anabranch.core.bolt.commands import Entry
 from benchmarks.replicas import Replica, objects_of_many_logs
 from benchmarks.report import Chart, Found, Line, row
 from benchmarks.size import Size
-from benchmarks.timing import interleaved, seconds
+from benchmarks.timing import busy_seconds, interleaved
 
 LOGS = 64
 """In each object: one batch, and so one extent, of each."""
@@ -50,11 +50,11 @@ def _applied(objects: int, *, producers: bool) -> Callable[[], float]:
         replica, entries = _logs(producers, objects)
         apply = replica.state.apply
 
-        def all() -> None:
+        def work() -> None:
             for entry in entries:
                 apply(entry)
 
-        return _settled(all, objects)
+        return _settled(work, objects)
 
     return rate
 
@@ -67,19 +67,19 @@ def _replayed(objects: int) -> Callable[[], float]:
         groups = [msgspec.msgpack.encode([entry]) for entry in entries]
         apply = replica.state.apply
 
-        def all() -> None:
+        def work() -> None:
             for group in groups:
                 for entry in _decode(group):
                     apply(entry)
 
-        return _settled(all, objects)
+        return _settled(work, objects)
 
     return rate
 
 
-def _settled(all: Callable[[], None], objects: int) -> float:
+def _settled(work: Callable[[], None], objects: int) -> float:
     gc.collect()
     gc.freeze()
-    rate = objects * LOGS / seconds(all)
+    rate = objects * LOGS / busy_seconds(work)
     gc.unfreeze()
     return rate
