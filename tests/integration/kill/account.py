@@ -9,12 +9,24 @@ import msgspec
 
 from anabranch.client.records import LogRecord
 from anabranch.core.bolt.commands import Description, Receipt
-from anabranch.core.errors import AnabranchError
+from anabranch.core.errors import (
+    AnabranchError,
+    BadFrame,
+    CorruptBatch,
+    Damage,
+    RequestForgotten,
+    Retry,
+)
 from anabranch.core.history import History
 from anabranch.core.history.calls import AnyCall, Call, RecordId, Verdict
 from anabranch.core.records.record import Record
 from anabranch.core.types import LogId
-from anabranch_sim.actor import DAMAGE, DOUBTFUL
+
+DOUBTFUL = (RequestForgotten, Retry)
+"""After these a call may have happened all the same."""
+
+DAMAGE = (BadFrame, CorruptBatch, Damage)
+"""What no client of a server should ever be told whose disk keeps what it was given."""
 
 SERIAL_BITS = 32
 SIZES = (0, 0, 20, 200, 2_000)
@@ -85,7 +97,7 @@ class Account(msgspec.Struct):
         call.code = error.code
         if not doubtful:
             call.verdict, call.returned = Verdict.REFUSED, now()
-        if error.code in DAMAGE:
+        if isinstance(error, DAMAGE):
             self.faults.append(f"client {call.client} was told: {error.message}")
 
     async def ask(
@@ -98,7 +110,7 @@ class Account(msgspec.Struct):
             if then is not None:
                 then(answer)
         except AnabranchError as error:
-            self.failed(call, error, doubtful=error.code in DOUBTFUL)
+            self.failed(call, error, doubtful=isinstance(error, DOUBTFUL))
             return error
         self.succeeded(call)
         return answer

@@ -16,6 +16,7 @@ import msgspec
 from tests.integration.kill.account import Account, now
 from tests.integration.kill.server import PATIENCE_S, Pipes, Server
 from tests.integration.kill.verdict import Epilogue
+from tests.integration.loop_disk import LoopDisk
 
 from anabranch import aio
 from anabranch.core.history.calls import Append, History, Stream
@@ -90,12 +91,12 @@ class Client:
 class Campaign:
     """One seed: it decides the settings, the strikes and their instants, and what clients ask."""
 
-    def __init__(self, folder: Path, seed: int) -> None:
+    def __init__(self, folder: Path, seed: int, data: Path | None = None) -> None:
         self.seed = seed
         self.rng = rng = Random(seed)
         self.pipes = Pipes()
         self.settings = {name: rng.choice(values) for name, values in SETTINGS.items()}
-        self.data = folder / "data"
+        self.data = data or folder / "data"
         self.server = Server(self.data, self.pipes, **self.settings)
         self.kills: list[int] = []
         """When, of each SIGKILL that a living server got."""
@@ -136,6 +137,26 @@ class Campaign:
         """Have the server die in this way, and come back."""
         self._strikes[name]()
         self.server.start()
+
+    def lose_power(self, disk: LoopDisk) -> None:
+        """The disk under it goes away with all that wasn't synced, and comes back."""
+        self._await_acknowledgements(self.rng.choice((1, 20, 60)))
+        disk.cut_power()
+        self._pass(PAUSE_S)
+        self._kill()
+        disk.restore()
+        self.server.start()
+
+    def fill(self, disk: LoopDisk, *, kill: bool) -> None:
+        """The disk has no space for a while, in which it may die and start again."""
+        self._await_acknowledgements(20)
+        ballast = disk.fill()
+        self._await(lambda: "storage-full" in self.server.said, "the disk to be full")
+        if kill:
+            self._kill()
+            self.server.start()
+        ballast.unlink()
+        self._await_acknowledgements(1)
 
     def finish(self) -> list[str]:
         """Kill it a last time; what is wrong with what is there, and with what was seen."""

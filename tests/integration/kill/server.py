@@ -6,13 +6,13 @@ import os
 import selectors
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
-COMMAND = [sys.executable, "-m", "anabranch.cli.main"]
+from tests.integration.cli_server import ANABRANCH, bare
+
 PORT = 7420
 PATIENCE_S = 60.0
 """Whoever waits longer than this waits for nothing."""
@@ -64,7 +64,7 @@ class Server:
         """In its present or last life."""
         self.endings: list[int] = []
         """How every life ended, as exit codes."""
-        self._pipes = pipes
+        self.pipes = pipes
         self._settings = {f"ANABRANCH_{name.upper()}": str(settings[name]) for name in settings}
         self.process: subprocess.Popen[bytes] | None = None
         self._silent = True
@@ -84,17 +84,17 @@ class Server:
         self.said, self._silent = "", False
         where = ["--host", self.host, "--port", str(PORT), "--no-http"]
         self.process = subprocess.Popen(
-            [*COMMAND, "up", "--data", str(self.data), *where],
-            env={**os.environ, **self._settings},
+            [*ANABRANCH, "up", "--data", str(self.data), *where],
+            env={**bare(), **self._settings},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
         )
         assert self.process.stderr is not None
-        self._pipes.add(self.process.stderr, self._heard)
+        self.pipes.add(self.process.stderr, self._heard)
 
     def start(self) -> None:
         self.launch()
-        self._pipes.until(lambda: self.serving or self.over)
+        self.pipes.until(lambda: self.serving or self.over)
         assert self.serving, f"it doesn't serve: {self.said}"
 
     def tell(self, number: signal.Signals) -> None:
@@ -111,7 +111,7 @@ class Server:
         process = self.process
         assert process is not None
         code = process.wait(PATIENCE_S)
-        self._pipes.until(lambda: self.over)
+        self.pipes.until(lambda: self.over)
         assert process.stderr is not None
         process.stderr.close()
         self.process = None
@@ -125,10 +125,10 @@ class Server:
 
     def fsck(self, *flags: str) -> dict[str, Any]:
         """What `anabranch fsck` finds; it says so by its exit code too."""
-        command = [*COMMAND, "fsck", "--data", str(self.data), "--output", "json", *flags]
+        command = [*ANABRANCH, "fsck", "--data", str(self.data), "--output", "json", *flags]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode in {0, 5}, done.stderr
-        found = json.loads(done.stdout)
+        found: dict[str, Any] = json.loads(done.stdout)
         assert found["sound"] == (done.returncode == 0)
         return found
 
