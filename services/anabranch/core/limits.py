@@ -88,7 +88,12 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Replies kept so that a repeated request gets its first answer."""
 
     request_memory_ms: int = 3_600_000
-    """How long they are kept."""
+    """How long they are kept at most."""
+
+    request_memory_min_ms: int = 120_000
+    """How long they are kept in any case, far above any client's deadline: if there are too many
+    younger ones, commands are refused.
+    """
 
     tombstone_ms: int = 7 * 86_400_000
     """How long a squashed or promoted fork's name still answers what became of it."""
@@ -147,6 +152,7 @@ REPLICATED = (
     "producer_idle_ms",
     "requests_max",
     "request_memory_ms",
+    "request_memory_min_ms",
     "tombstone_ms",
     "promotions_remembered_max",
     "cursors_per_log_max",

@@ -140,7 +140,7 @@ def test_one_producer_too_many_waits_until_another_is_forgotten() -> None:
 
 
 def test_one_request_too_many_waits_until_another_is_forgotten() -> None:
-    limits = Limits(requests_max=2, request_memory_ms=100)
+    limits = Limits(requests_max=2, request_memory_ms=500, request_memory_min_ms=100)
     state = State("c", limits)
     first = told(state, CreateLog("a"), b"1", at=1_000)
     told(state, CreateLog("b"), b"2", at=1_050)
@@ -152,6 +152,13 @@ def test_one_request_too_many_waits_until_another_is_forgotten() -> None:
     assert told(state, CreateLog("a"), b"1", at=1_100) == first
     assert isinstance(told(state, CreateLog("c"), b"3", at=1_101), Description)
     assert isinstance(told(state, CreateLog("a"), b"1", at=1_101), Refused), "no longer remembered"
+
+
+def test_requests_are_forgotten_after_their_time_even_if_there_is_room() -> None:
+    state = State("c", Limits(request_memory_ms=500, request_memory_min_ms=100))
+    first = told(state, CreateLog("a"), b"1", at=1_000)
+    assert told(state, CreateLog("a"), b"1", at=1_500) == first
+    assert isinstance(told(state, CreateLog("a"), b"1", at=1_501), Refused)
 
 
 def test_a_tombstone_answers_for_its_time_and_not_longer() -> None:

@@ -3,6 +3,7 @@
 """
 
 import re
+from collections import OrderedDict
 from collections.abc import Iterator
 
 from anabranch.core.bolt.commands import Refused
@@ -166,7 +167,7 @@ class Forest:
         self.logs: dict[LogId, Log] = {}
         self.names: dict[str, Log] = {}
         self.tails = LazyTailTree()
-        self.graves: dict[LogId, Tombstone] = {}
+        self.graves: OrderedDict[LogId, Tombstone] = OrderedDict()
         self.graves_by_name: dict[str, LogId] = {}
         self.undecided = 0
         """Live promotable forks; while there are none, nothing can be blocked."""

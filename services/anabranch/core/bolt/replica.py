@@ -2,6 +2,7 @@
 
 import heapq
 from bisect import bisect_right
+from collections import OrderedDict
 
 from anabranch.core.bolt.commands import Committed, Outcome, Receipt
 from anabranch.core.bolt.forest import Forest, Log, Shift
@@ -39,7 +40,8 @@ class Replica:
         self.references = References()
         self.brokers: dict[str, BrokerRecord] = {}
         self.broker_epochs = 0
-        self.requests: dict[bytes, tuple[Milliseconds, Outcome]] = {}
+        # Ordered, because a plain dict that is emptied from the front is slow to find its first.
+        self.requests: OrderedDict[bytes, tuple[Milliseconds, Outcome]] = OrderedDict()
         self.expiring: list[tuple[Milliseconds, LogId]] = []
         self.next_id = 1
         self.at: Milliseconds = 0

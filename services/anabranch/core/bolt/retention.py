@@ -6,7 +6,7 @@ from anabranch.core.bolt.commands import Done, ForgetObjects, Trim
 from anabranch.core.bolt.forest import Log
 from anabranch.core.bolt.replica import Replica
 from anabranch.core.errors import BadRequest, OutOfRange
-from anabranch.core.types import NEVER, Kind, LogId, Position
+from anabranch.core.types import NEVER, Kind, LogId, Milliseconds, Position
 
 
 def trim(replica: Replica, command: Trim) -> Done:
@@ -81,17 +81,31 @@ def referenced(replica: Replica) -> set[int]:
 def prune(replica: Replica) -> None:
     """Forget replies and graves that are too old to be asked for; both are in order of age."""
     limits, forest = replica.limits, replica.forest
-    oldest = replica.at - limits.request_memory_ms
-    while replica.requests:
-        request = next(iter(replica.requests))
-        if replica.requests[request][0] >= oldest:
-            break
-        del replica.requests[request]
+    _forget_requests(replica, replica.at - limits.request_memory_ms, 0)
     oldest = replica.at - limits.tombstone_ms
     while forest.graves:
         id, grave = next(iter(forest.graves.items()))
         if grave.at >= oldest:
             break
-        del forest.graves[id]
+        forest.graves.popitem(last=False)
         if forest.graves_by_name.get(grave.name) == id:
             del forest.graves_by_name[grave.name]
+
+
+def remembers_one_more(replica: Replica) -> bool:
+    """Is there room for another reply, once the oldest that nobody can still wait for are gone?"""
+    limits = replica.limits
+    if len(replica.requests) >= limits.requests_max:
+        _forget_requests(
+            replica, replica.at - limits.request_memory_min_ms, limits.requests_max - 1
+        )
+    return len(replica.requests) < limits.requests_max
+
+
+def _forget_requests(replica: Replica, before: Milliseconds, kept_min: int) -> None:
+    requests = replica.requests
+    while len(requests) > kept_min:
+        oldest = next(iter(requests))
+        if requests[oldest][0] >= before:
+            return
+        requests.popitem(last=False)

@@ -170,7 +170,7 @@ def load(content: bytes, limits: Limits) -> Replica:
     for broker in image.brokers:
         record = replica.brokers[broker.name] = BrokerRecord(broker.epoch)
         record.committed = dict(broker.committed)
-    replica.requests = {id: (at, outcome) for id, at, outcome in image.requests}
+    replica.requests.update((id, (at, outcome)) for id, at, outcome in image.requests)
     replica.expiring = image.expiring
     replica.limit(image.limits)
     return replica

@@ -64,7 +64,7 @@ class State:
         known = replica.requests.get(entry.request)
         if known is not None:
             return known[1]
-        if len(replica.requests) >= replica.limits.requests_max:
+        if not retention.remembers_one_more(replica):
             return Refused.of(
                 Overloaded("requests remembered", replica.limits.requests_max, "requests_max")
             )
