@@ -1,0 +1,167 @@
+"""docs/reference/{errors,limits,settings}.md, written from what the code says of itself.
+
+`python -m anabranch.apps.reference` writes them anew; a test holds the pages to it.
+"""
+
+import ast
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from anabranch.apps.http import refusals
+from anabranch.apps.settings import LIMITS, PREFIX, Settings
+from anabranch.core import errors
+from anabranch.core.errors import AnabranchError, Damage, Fenced, Mistake, Refresh, Retry
+from anabranch.core.limits import KIB, MIB, REPLICATED, Limits
+
+_UNITS_MS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000), ("ms", 1))
+_FAMILIES = {Retry: 4, Refresh: 1, Fenced: 1, Mistake: 1, Damage: 5}
+"""With the command line's exit code, which it can't be asked for from here."""
+
+_ERRORS = """# Errors
+
+Written by `python -m anabranch.apps.reference` from `core/errors.py`.
+
+A refusal has a `code` that never changes, a `message` that says what was asked, what stood in the
+way and what to do, and `facts`, which are what stands in braces below. They are the same in
+[frames](protocol.md), in [HTTP](http.md), where they come with the status, in Python, where they
+are classes of `anabranch.errors`, and on the command line, where a family has its
+[exit code](cli.md). What the client tries again by itself is in [its reference](client.md).
+
+| advice | code of its family | the command line exits with |
+|---|---|---|
+"""
+
+_LIMITS = """# Limits
+
+Written by `python -m anabranch.apps.reference` from `core/limits.py`.
+
+Each can be set where the server is started, as an environment variable in capitals
+(`ANABRANCH_LINGER_MS=5`) or in the [settings file](settings.md). What is over a limit is refused,
+and the error names the limit. Sizes and times are plain numbers there: bytes and milliseconds, as
+the name says.
+
+Those with a *j* judge commands, and so are written to the journal when a server starts with other
+ones: what was decided under the old ones stays decided. The rest may differ from start to start.
+
+Refused at the start: `record_bytes_max` not below `batch_bytes_max`; `batch_bytes_max` not below
+`batch_unpacked_bytes_max` and `frame_bytes_max`; anything below 1, or in milliseconds below 0.
+
+| name | default | | |
+|---|---|---|---|
+"""
+
+_SETTINGS = """# Settings of the server
+
+Written by `python -m anabranch.apps.reference` from `apps/settings.py`. The client's are in
+[its reference](client.md).
+
+A flag of [`anabranch up`](cli.md) wins over an environment variable, and that over the file,
+which is named by `--config` or `ANABRANCH_CONFIG`. A name that isn't known is refused, also one in
+the environment that begins with `ANABRANCH_` (`ANABRANCH_URL` and `ANABRANCH_OUTPUT` are the
+command line's, and passed over).
+
+The file is TOML; [limits](limits.md) stand in a table of their own:
+
+```toml
+data = "/var/lib/anabranch"
+http_port = -1
+
+[limits]
+linger_ms = 5
+cache_bytes = 1_073_741_824
+```
+
+| name | variable | default | |
+|---|---|---|---|
+"""
+
+
+def pages() -> dict[str, str]:
+    """Every page that is written here, by its name."""
+    return {
+        "errors.md": _ERRORS + "".join(_errors()),
+        "limits.md": _LIMITS + "".join(_limits()),
+        "settings.md": _SETTINGS + "".join(_settings()),
+    }
+
+
+def _errors() -> Iterator[str]:
+    meanings = dict(re.findall(r"^[|`]-- (\w+) +(.+)$", inspect.getdoc(errors) or "", re.MULTILINE))
+    for family, exit_code in _FAMILIES.items():
+        yield f"| {family.advice} | `{family.code}` | {exit_code} |\n"
+    yield (
+        f"\n`{AnabranchError.code}` ({AnabranchError.status}, "
+        f"{AnabranchError.advice}) is none of these: it is a fault of the program. HTTP has "
+        "[a few codes of its own](http.md#refusals), and the command line `unreachable`.\n"
+    )
+    for family in _FAMILIES:
+        yield f"\n## {family.__name__}: {meanings[family.__name__]}\n"
+        for kind in errors.BY_CODE.values():
+            if issubclass(kind, family) and kind is not family and not _only_http(kind):
+                yield _error(kind)
+
+
+def _error(kind: type[AnabranchError]) -> str:
+    prose = inspect.cleandoc(kind.__doc__ or "")
+    meaning = f"{_flat(prose)}\n\n" if prose else ""
+    return f"\n### `{kind.code}`\n\n{meaning}> {kind.says}\n\n{kind.status}, `{kind.__name__}`\n"
+
+
+def _only_http(kind: type[AnabranchError]) -> bool:
+    return kind.__module__ == refusals.__name__
+
+
+def _limits() -> Iterator[str]:
+    for name, default, prose in _fields(Limits):
+        journaled = "j" if name in REPLICATED else ""
+        yield f"| `{name}` | {_amount(name, default)} | {journaled} | {prose} |\n"
+
+
+def _settings() -> Iterator[str]:
+    for name, default, prose in _fields(Settings):
+        if name != LIMITS:
+            shown = "none" if default is None else f"`{str(default).lower()}`"
+            yield f"| `{name}` | `{PREFIX}{name.upper()}` | {shown} | {prose} |\n"
+
+
+def _fields(struct: type[msgspec.Struct]) -> Iterator[tuple[str, Any, str]]:
+    """Name, default and the prose below it, which Python keeps nowhere but in the source."""
+    defaults = struct()
+    body = ast.parse(inspect.getsource(struct)).body[0]
+    assert isinstance(body, ast.ClassDef)
+    for field, below in zip(body.body, body.body[1:], strict=False):
+        if not (isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)):
+            continue
+        assert isinstance(below, ast.Expr)
+        assert isinstance(below.value, ast.Constant)
+        prose = _flat(inspect.cleandoc(str(below.value.value)))
+        yield field.target.id, getattr(defaults, field.target.id), prose
+
+
+def _flat(prose: str) -> str:
+    return " ".join(prose.split())
+
+
+def _amount(name: str, value: int) -> str:
+    """As people say it, and as it is set."""
+    if name.endswith("_ms") or "_ms_" in name:
+        unit, size = next((unit, size) for unit, size in _UNITS_MS if value % size == 0)
+        return f"{value:,} ({value // size:,} {unit})" if size > 1 else f"{value:,}"
+    if "bytes" in name:
+        unit, size = ("MiB", MIB) if value % MIB == 0 else ("KiB", KIB)
+        return f"{value:,} ({value // size:,} {unit})"
+    return f"{value:,}"
+
+
+def main() -> None:
+    for name, page in pages().items():
+        Path("docs/reference", name).write_text(page, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

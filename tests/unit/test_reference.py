@@ -1,0 +1,39 @@
+"""The written pages against the code they were written from."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from anabranch.apps.reference import pages
+from anabranch.apps.settings import load
+from anabranch.cli.failure import exit_code
+from anabranch.core.errors import BY_CODE
+from anabranch.core.limits import Limits
+
+
+@pytest.mark.parametrize("name", sorted(pages()))
+def test_the_page_is_what_the_code_says(root: Path, name: str) -> None:
+    page = (root / "docs" / "reference" / name).read_text()
+    assert page == pages()[name], "run: python -m anabranch.apps.reference"
+
+
+def test_a_family_has_the_exit_code_that_the_page_says() -> None:
+    rows = re.findall(r"^\| [a-z ]+ \| `(\w+)` \| (\d) \|$", pages()["errors.md"], re.MULTILINE)
+    assert len(rows) == 5
+    for code, number in rows:
+        assert exit_code(BY_CODE[code](reason="a test")) == int(number), code
+
+
+def test_the_settings_file_that_is_shown_is_taken(tmp_path: Path) -> None:
+    shown = re.findall(r"```toml\n(.*?)```", pages()["settings.md"], re.DOTALL)
+    assert len(shown) == 1
+    file = tmp_path / "anabranch.toml"
+    file.write_text(shown[0])
+    settings = load({"config": str(file)}, {})
+    asked = tomllib.loads(shown[0])
+    changed = msgspec.structs.replace(Limits(), **asked.pop("limits"))
+    assert settings.limits == changed != Limits()
+    assert {name: getattr(settings, name) for name in asked} == asked
