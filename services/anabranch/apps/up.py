@@ -21,7 +21,7 @@ from anabranch.apps.asgi import AsgiServer
 from anabranch.apps.settings import Settings, load
 from anabranch.core.bolt.broker import Broker
 from anabranch.core.bolt.metadata import Metadata
-from anabranch.core.errors import AnabranchError, Unavailable
+from anabranch.core.errors import AnabranchError, StorageFull, Unavailable
 from anabranch.core.limits import Limits
 from anabranch.ports import Journal, ObjectStore
 from anabranch.shell.allocator import keep_memory
@@ -94,7 +94,7 @@ async def serve(
         embedded, server = await _begin(settings, clock, log, stack)
         endpoint = await _listen(settings, embedded, server, app, stack)
         if not settings.memory:
-            stack.callback(_announce(settings.data, endpoint))
+            stack.callback(_announce(settings.data, endpoint, log))
         log.info("serving", cluster=embedded.cluster, frames=endpoint.frames, http=endpoint.http)
         if ready is not None:
             ready(endpoint)
@@ -189,13 +189,22 @@ def _address(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _announce(data: str, endpoint: Endpoint) -> Callable[[], None]:
-    """Write where the server is found, whole; what is returned takes it away again."""
+def _announce(data: str, endpoint: Endpoint, log: Log) -> Callable[[], None]:
+    """Write where the server is found, whole; what is returned takes it away again.
+
+    A full disk keeps nobody from reading who knows the address.
+    """
     path = Path(data) / ENDPOINT
+    part = path.with_suffix(".part")
     with storage(str(path)):
-        part = path.with_suffix(".part")
-        part.write_bytes(msgspec.json.encode(endpoint) + b"\n")
-        part.replace(path)
+        path.unlink(missing_ok=True)
+        try:
+            with storage(str(path)):
+                part.write_bytes(msgspec.json.encode(endpoint) + b"\n")
+                part.replace(path)
+        except StorageFull as full:
+            part.unlink(missing_ok=True)
+            log.warning("clients aren't told the address", code=full.code, reason=full.message)
 
     def withdraw() -> None:
         with storage(str(path)):

@@ -100,6 +100,8 @@ def show(error: AnabranchError, *, as_json: bool) -> None:
         return
     label = click.style("error", fg="red", bold=True) if sys.stderr.isatty() else "error"
     print(f"{label}: {error.message}", file=sys.stderr)
+    if isinstance(error.__cause__, AnabranchError):
+        print(f"  because: {error.__cause__.message}", file=sys.stderr)
 
 
 def _wants_json(arguments: Sequence[str]) -> bool:

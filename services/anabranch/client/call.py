@@ -126,7 +126,9 @@ class Call:
     def _expire(self) -> None:
         assert self._line is not None
         if self._doubts:
-            self._finish(error=DeadlineExceeded(self._what, self._timeout_ms))
+            error = DeadlineExceeded(self._what, self._timeout_ms)
+            error.__cause__ = self._refusal
+            self._finish(error=error)
         else:
             self._finish(error=self._refusal or Unavailable("the service", self._line.trouble))
 

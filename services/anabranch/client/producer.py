@@ -366,7 +366,9 @@ class Producer:
     def _unknown(self, pledge: Pledge) -> AnabranchError:
         if not pledge.doubts and pledge.refusal:
             return pledge.refusal
-        return DeadlineExceeded(f"append to {self.name}", pledge.timeout_ms)
+        error = DeadlineExceeded(f"append to {self.name}", pledge.timeout_ms)
+        error.__cause__ = pledge.refusal
+        return error
 
     def _settle(self, pledge: Pledge, outcome: Appended | AnabranchError) -> None:
         if pledge.outcome is not None:

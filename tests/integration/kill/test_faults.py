@@ -3,6 +3,7 @@
 import asyncio
 import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,15 @@ from tests.integration.loop_disk import LoopDisk
 
 from anabranch import aio
 from anabranch.client.log import Log
-from anabranch.core.errors import AnabranchError, CorruptObject, ObjectMissing
+from anabranch.core.errors import (
+    AnabranchError,
+    CorruptObject,
+    DeadlineExceeded,
+    ObjectMissing,
+    StorageFull,
+)
 from anabranch.core.journal import HEADER_BYTES
+from anabranch.core.types import Position
 
 RECORDS = 40
 DAMAGE = 5
@@ -42,14 +50,45 @@ def test_a_full_disk_is_waited_for_and_costs_nothing_that_was_acknowledged(
     assert not faults, f"seed {seed}, {campaign.settings}: {faults[:10]}"
 
 
+def test_a_full_disk_keeps_nobody_from_reading(loop: LoopDisk) -> None:
+    """Space that others took while no server ran: the next one has none from its beginning."""
+
+    async def append(within_s: float) -> Position | None:
+        async with aio.connect(server.url) as service:
+            log = await service.log("orders")
+            return (await log.append(b"one more", timeout=within_s)).position
+
+    with contextmanager(filled)(loop.mount / "data") as server:
+        server.start()
+        assert server.end(signal.SIGTERM) == 0
+        ballast = loop.fill()
+        server.start()
+        assert values(server) == expected()
+        with pytest.raises(DeadlineExceeded):
+            asyncio.run(append(0.5))
+        ballast.unlink()
+        assert asyncio.run(append(20)) in {RECORDS, RECORDS + 1}, "the other may be there as well"
+        loop.fill()
+        with pytest.raises(DeadlineExceeded) as refused:
+            asyncio.run(append(0.5))
+        assert isinstance(refused.value.__cause__, StorageFull)
+        assert values(server) == expected()
+        assert server.end(signal.SIGTERM) == 0
+        assert server.fsck()["sound"]
+
+
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
     """With RECORDS records, each in an object of its own, and nobody serving them."""
+    yield from filled(tmp_path / "data")
+
+
+def filled(data: Path) -> Iterator[Server]:
     pipes = Pipes()
-    server = Server(tmp_path / "data", pipes, gc_interval_ms=20, linger_ms=0)
+    server = Server(data, pipes, gc_interval_ms=20, linger_ms=0, propose_retry_ms=100)
     server.start()
     asyncio.run(fill(server))
-    assert server.end(signal.SIGKILL) == -signal.SIGKILL
+    assert server.end() == -signal.SIGKILL
     yield server
     server.close()
     pipes.close()

@@ -232,6 +232,7 @@ def test_a_refusal_that_proves_nothing_leaves_the_outcome_unknown(world: World) 
     world.hear(request, Refused.of(Unavailable("the journal", "it failed")))
     world.advance(10)
     assert isinstance(pledge.outcome, DeadlineExceeded)
+    assert isinstance(pledge.outcome.__cause__, Unavailable)
     assert pledge.in_doubt
 
 

@@ -78,6 +78,7 @@ def test_an_error_that_may_pass_is_tried_again_until_the_deadline(world: World) 
         world.advance(1)
     assert tries > 3
     assert isinstance(call.error, DeadlineExceeded), "the first try may have been done"
+    assert isinstance(call.error.__cause__, Overloaded), "the last that stood in the way"
 
 
 def test_a_certain_refusal_is_what_a_deadline_tells(world: World) -> None:
