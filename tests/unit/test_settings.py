@@ -34,6 +34,12 @@ def test_settings_come_from_flags_then_environment_then_file(tmp_path: Path) -> 
         ({"linger_ms": -1}, {}, "linger_ms = -1"),
         ({"batch_bytes_max": 1}, {}, "record_bytes_max = 1048576: it must be below"),
         ({"frame_bytes_max": 4 << 20}, {}, "batch_bytes_max"),
+        ({"watch_ms": 0}, {}, "watch_ms = 0"),
+        ({"gc_interval_ms": 0}, {}, "gc_interval_ms = 0"),
+        ({"propose_retry_ms": 0}, {}, "propose_retry_ms = 0"),
+        ({"object_bytes_max": (1 << 29) + 1}, {}, "object_bytes_max = 536870913: it is too large"),
+        ({"frame_bytes_max": 1 << 32}, {}, "frame_bytes_max = 4294967296: it is too large"),
+        ({"group_bytes_max": 1 << 30}, {}, "group_bytes_max = 1073741824: it is too large"),
         ({"host": "0.0.0.0"}, {}, "without a token"),
         ({"host": "example.org"}, {}, "without a token"),
         ({"token": ""}, {}, "token: it is empty"),
@@ -52,3 +58,9 @@ def test_any_address_may_be_used_with_a_token() -> None:
     for host in ("127.0.0.9", "::1", "localhost"):
         assert load({"host": host}, {}).token is None
     assert load({"host": "0.0.0.0", "token": "secret"}, {}).host == "0.0.0.0"
+
+
+def test_settings_at_their_bounds_are_taken() -> None:
+    bounds = {"object_bytes_max": 1 << 29, "frame_bytes_max": 1 << 29, "group_bytes_max": 1 << 29}
+    bounds |= {"watch_ms": 1, "gc_interval_ms": 1, "propose_retry_ms": 1, "linger_ms": 0}
+    assert load(bounds, {}).limits == Limits(**bounds)

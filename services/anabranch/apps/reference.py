@@ -49,7 +49,8 @@ Those with a *j* judge commands, and so are written to the journal when a server
 ones: what was decided under the old ones stays decided. The rest may differ from start to start.
 
 Refused at the start: `record_bytes_max` not below `batch_bytes_max`; `batch_bytes_max` not below
-`batch_unpacked_bytes_max` and `frame_bytes_max`; anything below 1, or in milliseconds below 0.
+`batch_unpacked_bytes_max` and `frame_bytes_max`; anything below 1, but for times, which may be 0
+where nothing is repeated by them; objects, batches, frames and groups above 512 MiB.
 
 | name | default | | |
 |---|---|---|---|

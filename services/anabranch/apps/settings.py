@@ -19,6 +19,13 @@ CLIENT_ONLY = frozenset({FILE, "ANABRANCH_URL", "ANABRANCH_OUTPUT"})
 
 DATA, LIMITS = "data", "limits"
 
+_REPEATED = frozenset({"watch_ms", "gc_interval_ms", "propose_retry_ms"})
+"""Intervals: at 0 what they repeat would leave no time for anything else."""
+
+_WRITTEN = frozenset({"object_bytes_max", "batch_bytes_max", "frame_bytes_max", "group_bytes_max"})
+_WRITTEN_BYTES_MAX = 1 << 29
+"""Formats keep such lengths in 32 bits, and what is journaled must be possible to apply."""
+
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     data: str = "anabranch-data"
@@ -120,8 +127,11 @@ def _check(limits: Limits) -> None:
     """Limits that contradict each other would refuse what they allow."""
     for name in Limits.__struct_fields__:
         value = getattr(limits, name)
-        if value < (0 if name.endswith("_ms") else 1):
+        if value < (0 if name.endswith("_ms") and name not in _REPEATED else 1):
             raise BadRequest(f"{name} = {value}", "it is too small to work with")
+        if name in _WRITTEN and value > _WRITTEN_BYTES_MAX:
+            reason = f"it is too large: {_WRITTEN_BYTES_MAX} is the most"
+            raise BadRequest(f"{name} = {value}", reason)
     pairs = (
         ("record_bytes_max", "batch_bytes_max"),
         ("batch_bytes_max", "batch_unpacked_bytes_max"),
