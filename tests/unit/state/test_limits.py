@@ -63,6 +63,12 @@ def fork(of: int, name: str | None = None, **rest: object) -> ForkLog:
             fork(1, by="who", why="why?"),
             "bad-request",
         ),
+        (
+            Limits(note_chars_max=3),
+            [fork(1), fork(1), Squash(LogId(2), "who")],
+            Squash(LogId(3), "whom"),
+            "bad-request",
+        ),
         (Limits(logs_max=3), [CreateLog("b"), fork(1)], CreateLog("c"), "too-many"),
         (Limits(logs_max=3), [CreateLog("b"), fork(1)], fork(1), "too-many"),
         (Limits(forks_per_log_max=2), [fork(1), fork(1)], fork(1), "too-many"),

@@ -109,6 +109,7 @@ def squash(replica: Replica, command: Squash) -> Done:
     log = replica.forest.find(command.log)
     if log.kind is Kind.ROOT:
         raise IsRoot(log.name)
+    _check_notes(replica, log.name, command.by)
     _squash(replica, log, f"by {command.by}" if command.by else "on request")
     return Done()
 
@@ -146,8 +147,14 @@ def _check_room(replica: Replica, name: str, by: str, why: str) -> None:
         raise LogExists(name)
     if len(replica.forest.logs) >= limits.logs_max:
         raise TooMany("logs and forks", limits.logs_max, "logs_max")
-    if max(len(by), len(why)) > limits.note_chars_max:
-        raise BadRequest(name, f"'by' and 'why' may have {limits.note_chars_max} characters each")
+    _check_notes(replica, name, by, why)
+
+
+def _check_notes(replica: Replica, name: str, *notes: str) -> None:
+    chars_max = replica.limits.note_chars_max
+    if max(map(len, notes)) > chars_max:
+        reason = f"'by' and 'why' may have {chars_max} characters each (note_chars_max)"
+        raise BadRequest(name, reason)
 
 
 def _check_fork(replica: Replica, command: ForkLog, parent: Log, name: str) -> None:
