@@ -2,17 +2,21 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from threading import Event
 
 ANABRANCH = [sys.executable, "-m", "anabranch.cli.main"]
 START_S = 60.0
 LOOK_S = 0.02
+_BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_TIME = re.compile(r"\d+(?:\.\d+)? (?:us|ms|s|m|h)\b(?: \d+ [smh]\b)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,23 +24,34 @@ class Server:
     url: str
     data: Path
     process: subprocess.Popen[bytes]
+    http: str | None = None
 
     @property
     def environment(self) -> dict[str, str]:
         """For a process that talks to it."""
         return {**bare(), "ANABRANCH_URL": self.url}
 
+    def terminal(self, directory: Path) -> dict[str, str]:
+        """For a shell in which `anabranch` is this one, and knows the server."""
+        command = directory / "anabranch"
+        command.write_text(f'#!/bin/sh\nexec {sys.executable} -m anabranch.cli.main "$@"\n')
+        command.chmod(0o700)
+        path = f"{directory}:{bare()['PATH']}"
+        return {**self.environment, "PATH": path, "LOGNAME": "you"}
+
     @staticmethod
     @contextmanager
-    def started(directory: Path, *options: str) -> Iterator["Server"]:
+    def started(directory: Path, *options: str, http: bool = False) -> Iterator["Server"]:
         data = directory / "data"
+        front = ("--http-port", "0") if http else ("--no-http",)
         process = subprocess.Popen(
-            [*ANABRANCH, "up", "--data", str(data), "--port", "0", "--no-http", *options],
+            [*ANABRANCH, "up", "--data", str(data), "--port", "0", *front, *options],
             env=bare(),
             stderr=subprocess.DEVNULL,
         )
         try:
-            yield Server(f"anabranch://{_address(process, data)}", data, process)
+            found = _endpoint(process, data)
+            yield Server(f"anabranch://{found['frames']}", data, process, found["http"])
         finally:
             process.terminate()
             process.wait()
@@ -47,13 +62,45 @@ def bare() -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if not k.startswith("ANABRANCH_")}
 
 
-def _address(process: subprocess.Popen[bytes], data: Path) -> str:
+def check_page(page: str, environment: dict[str, str]) -> int:
+    """Play a page's console blocks; what they print must be what is shown, but for times.
+
+    Says how many commands there were.
+    """
+    played = _steps(page)
+    for command, expected in played:
+        said = subprocess.run(
+            ["sh", "-c", command],
+            env=environment,
+            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ).stdout
+        for line, shown in zip_longest(said.splitlines(), expected, fillvalue=""):
+            assert _TIME.sub("TIME", line) == _TIME.sub("TIME", shown), command
+    return len(played)
+
+
+def _steps(page: str) -> list[tuple[str, list[str]]]:
+    """Commands, each with the lines that follow it."""
+    found: list[tuple[str, list[str]]] = []
+    for block in _BLOCK.findall(page):
+        for line in block.splitlines():
+            if line.startswith("$ "):
+                found.append((line.removeprefix("$ "), []))
+            else:
+                found[-1][1].append(line)
+    return found
+
+
+def _endpoint(process: subprocess.Popen[bytes], data: Path) -> dict[str, str]:
     """The server says where it listens in a file, once it does."""
     endpoint = data / "endpoint"
     pause = Event()
     for _ in range(int(START_S / LOOK_S)):
         if endpoint.exists():
-            return str(json.loads(endpoint.read_bytes())["frames"])
+            return json.loads(endpoint.read_bytes())
         assert process.poll() is None, "the server ended before it began"
         pause.wait(LOOK_S)
     raise AssertionError("the server did not start in time")
