@@ -160,15 +160,17 @@ class Connection(asyncio.Protocol):
         self._transport.abort()
 
     def _take(self, request: int, message: ClientMessage | BadFrame) -> None:
+        if self._transport.is_closing():
+            return
+        if type(message) is Append and self._seat is not None:
+            if self._open_request(request, _REQUEST_BYTES + len(message.batch)):
+                self._seat.ask(request, message)
+            return
         match message:
-            case _ if self._transport.is_closing():
-                return
             case BadFrame():
                 self._refuse(request, message)
             case _ if self._seat is None:
                 self._greet(request, message)
-            case Append(_, batch):
-                self._open_request(request, message, _REQUEST_BYTES + len(batch))
             case Hello():
                 self._refuse(request, BadRequest("hello", "it is said once, at the beginning"))
             case Credit(other):
@@ -178,8 +180,14 @@ class Connection(asyncio.Protocol):
                 asked = other not in self._held
                 if self._close(other) and asked:
                     self._seat.refer(request, message)
+            case _ if not self._open_request(request, _REQUEST_BYTES):
+                return
+            case Read() | Subscribe() | Redeem() | ListLogs() | Compare() | ReadCursors():
+                self._questions[request] = 0
+                self._held[request] = message
+                self._ask_held()
             case _:
-                self._open_request(request, message, _REQUEST_BYTES)
+                self._seat.ask(request, message)
 
     def _greet(self, request: int, message: ClientMessage) -> None:
         match message:
@@ -194,22 +202,17 @@ class Connection(asyncio.Protocol):
             case _:
                 self._dismiss(request, BadFrame("the first one must say hello"))
 
-    def _open_request(self, request: int, message: ClientMessage, size: int) -> None:
+    def _open_request(self, request: int, size: int) -> bool:
+        """False if it was refused."""
         if request in self._open:
             self._refuse(request, BadRequest(f"request {request}", "its number is still in use"))
-            return
+            return False
         if self._finishing:
             self._refuse(request, Unavailable("this server", "it is stopping"))
-            return
+            return False
         self._open[request] = size
         self._open_bytes += size
-        if isinstance(message, _Question):
-            self._questions[request] = 0
-            self._held[request] = message
-            self._ask_held()
-        else:
-            assert self._seat is not None
-            self._seat.ask(request, message)
+        return True
 
     def _ask_held(self) -> None:
         """As many questions as there is room for answers, which unsent ones take up too."""

@@ -201,13 +201,16 @@ class Host:
 
     def _perform(self, node: str, effects: Effects) -> None:
         """In the order given. The commonest come first."""
+        callers, answered = self._callers, self._answered
         for effect in effects:
+            if isinstance(effect, Reply):
+                token = effect.to
+                caller = callers.get(token >> _REQUEST_BITS)
+                if caller is not None:
+                    caller.answer(token & _REQUEST_MASK, effect.message)
+                    answered[caller] = None
+                continue
             match effect:
-                case Reply(token, message):
-                    caller = self._callers.get(token >> _REQUEST_BITS)
-                    if caller is not None:
-                        caller.answer(token & _REQUEST_MASK, message)
-                        self._answered[caller] = None
                 case Send(to, message):
                     machine = self._machines.get(to)
                     if machine is not None:

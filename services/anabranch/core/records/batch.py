@@ -27,12 +27,15 @@ _SUMMED_FROM = 21
 _RECORDS_FROM = HEADER.size
 
 _CODEC_BITS = 0x07
+_CODEC_MAX = int(Codec.ZSTD)
 _REFUSED_BITS = (
     (0x08, "its times are stamped by a log, not by its producer"),
     (0x10, "it is part of a transaction"),
     (0x20, "it is a control batch"),
     (~0x3F, "it has attributes that this version doesn't know"),
 )
+
+_LENGTH_AND_COUNT = struct.Struct(">8xi45xi")
 
 _offset_of = attrgetter("offset")
 
@@ -73,6 +76,12 @@ def peek(buffer: Buffer, offset: int = 0, where: str = "") -> Header:
         raise CorruptBatch(reason, where) from None
 
 
+def measure(buffer: Buffer) -> tuple[int, int]:
+    """Bytes and records of a batch that was checked before."""
+    length, count = _LENGTH_AND_COUNT.unpack_from(buffer)
+    return length + _UNCOUNTED_BYTES, count
+
+
 def check(buffer: Buffer, limits: Limits, where: str) -> Header:
     """The header of this one whole batch, which a producer sent, if all of it may enter a log."""
     if len(buffer) > limits.batch_bytes_max:
@@ -89,10 +98,10 @@ def verify(buffer: Buffer, where: str) -> Header:
         raise CorruptBatch(f"it claims {header.size} bytes and has {len(buffer)}", where)
     if header.magic != MAGIC:
         raise UnsupportedBatch(f"its format is {header.magic}, and only {MAGIC} is taken")
-    crc = crc32c(memoryview(buffer)[_SUMMED_FROM:])
+    crc = crc32c(buffer[_SUMMED_FROM:])
     if crc != header.crc:
         raise CorruptBatch(f"its checksum is {crc:08x} where {header.crc:08x} is written", where)
-    if not 0 <= header.attributes <= Codec.ZSTD:
+    if not 0 <= header.attributes <= _CODEC_MAX:
         raise UnsupportedBatch(_why_not(header.attributes))
     fault = _fault(header)
     if fault:

@@ -11,7 +11,7 @@ import msgspec
 
 from anabranch.core.errors import BadName, CorruptObject
 from anabranch.core.machine import Buffer
-from anabranch.core.records.batch import peek
+from anabranch.core.records.batch import measure
 from anabranch.core.records.checksum import crc32c
 from anabranch.core.types import LogId, ObjectId
 
@@ -111,10 +111,10 @@ def lay_out(
     for log, batches in logs:
         length = count = 0
         for batch in batches:
-            header = peek(batch)
-            assert header.size == len(batch)
-            length += header.size
-            count += header.count
+            size, records = measure(batch)
+            assert size == len(batch)
+            length += size
+            count += records
         parts += batches
         placed.append(Placed(log, offset, length, count))
         offset += length

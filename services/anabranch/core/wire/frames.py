@@ -89,9 +89,9 @@ def encode_request(request: int, message: ClientMessage) -> list[Buffer]:
 
 def encode_reply(request: int, message: ServerMessage) -> list[Buffer]:
     """What a server answers: buffers to be written one after the other."""
+    if type(message) is Appended and message.position is not None and message.receipt is None:
+        return [_WHOLE_APPENDED.pack(16, APPENDED, 0, 0, request, message.position)]
     match message:
-        case Appended(position, None) if position is not None:
-            return [_WHOLE_APPENDED.pack(16, APPENDED, 0, 0, request, position)]
         case Appended(None, Receipt(log, generation, provisional)):
             return [_WHOLE_PROMISED.pack(32, PROMISED, 0, 0, request, log, generation, provisional)]
         case Records():
