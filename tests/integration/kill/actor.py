@@ -49,10 +49,10 @@ from anabranch.core.wire.messages import Read as ReadMessage
 from anabranch.core.wire.messages import Records
 from anabranch_sim.directory import Directory, Known
 
-LOGS_MAX = 14
+LOGS_MAX = 20
 UNDECIDED_MAX = 3
 UNFINISHED_MAX = 6
-SUBSCRIPTIONS_MAX = 4
+SUBSCRIPTIONS_MAX = 8
 CURSORS = ("reader", "writer")
 TTL_MS = (200, 2_000)
 CLOCK_ERROR_NS = 50 * MS
@@ -130,15 +130,15 @@ class Actor:
             (4, self._read_pages),
             (5, self._describe),
             (6, self._cfork),
-            (6, self._promotable),
+            (8, self._promotable),
             (5, self._sfork),
-            (9, self._decide),
+            (3, self._decide),
             (2, self._squash),
             (3, self._trim),
             (3, self._mark),
             (2, self._read_cursors),
-            (4, self._redeem),
-            (3, self._subscribe),
+            (6, self._redeem),
+            (5, self._subscribe),
             (3, self._list),
         ]
         self._actions = [action for _, action in choices]
@@ -451,7 +451,7 @@ class Actor:
             eldest = next(each for each in self.followers if not each.over)
             eldest.events.close()
             eldest.over = True
-        start = self.rng.randint(of.start, max(of.start, of.tail))
+        start = max(of.start, self.rng.choice((self.rng.randint(0, of.tail), of.tail)))
         stream: Stream = self._call(Stream, of.log, start=start)
         self.account.begin(stream)
         speculative = self.rng.random() < 0.8
