@@ -58,7 +58,7 @@ def test_a_full_disk_keeps_nobody_from_reading(loop: LoopDisk) -> None:
             log = await service.log("orders")
             return (await log.append(b"one more", timeout=within_s)).position
 
-    with contextmanager(filled)(loop.mount / "data") as server:
+    with filled(loop.mount / "data") as server:
         server.start()
         assert server.end(signal.SIGTERM) == 0
         ballast = loop.fill()
@@ -79,19 +79,23 @@ def test_a_full_disk_keeps_nobody_from_reading(loop: LoopDisk) -> None:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
-    """With RECORDS records, each in an object of its own, and nobody serving them."""
-    yield from filled(tmp_path / "data")
+    with filled(tmp_path / "data") as server:
+        yield server
 
 
+@contextmanager
 def filled(data: Path) -> Iterator[Server]:
+    """With RECORDS records, each in an object of its own, and nobody serving them."""
     pipes = Pipes()
     server = Server(data, pipes, gc_interval_ms=20, linger_ms=0, propose_retry_ms=100)
-    server.start()
-    asyncio.run(fill(server))
-    assert server.end() == -signal.SIGKILL
-    yield server
-    server.close()
-    pipes.close()
+    try:
+        server.start()
+        asyncio.run(fill(server))
+        assert server.end() == -signal.SIGKILL
+        yield server
+    finally:
+        server.close()
+        pipes.close()
 
 
 async def fill(server: Server) -> None:
