@@ -7,10 +7,14 @@ from array import array
 
 import pytest
 
+from anabranch.core.bolt import comparison
 from anabranch.core.bolt.commands import (
+    SLICES_MAX,
     Batch,
     CommitObject,
     Committed,
+    Compare,
+    Comparison,
     CreateLog,
     Description,
     Entry,
@@ -186,3 +190,28 @@ def test_what_was_trimmed_is_not_looked_for_by_a_look_up_that_had_not_come_so_fa
         twins.append(root, 3)
     twins.apply(Trim(root, 9))
     twins.compare()
+
+
+def test_one_answer_names_a_bounded_number_of_extents() -> None:
+    plain = Plain()
+    root = plain.root()
+    for _ in range(SLICES_MAX + 1):
+        plain.append(root)
+    for start, named in ((1, SLICES_MAX), (0, SLICES_MAX)):
+        answer = plain.state.answer(Resolve(root, start, 1 << 30, 1 << 30))
+        assert isinstance(answer, Resolved)
+        assert len(answer.slices) == named
+
+
+def test_a_comparison_looks_at_a_bounded_number_of_extents(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = Plain()
+    root = plain.root()
+    plain.append(root)
+    fork = plain.fork(root)
+    for _ in range(4):
+        plain.append(fork)
+    for extents_max, only_fork, complete in ((4, [(1, 5)], True), (3, [(1, 4)], False)):
+        monkeypatch.setattr(comparison, "EXTENTS_MAX", extents_max)
+        found = plain.state.answer(Compare(fork, root))
+        assert isinstance(found, Comparison)
+        assert (found.shared, found.only_a, found.complete) == (1, only_fork, complete)

@@ -243,9 +243,14 @@ class Promotion(msgspec.Struct, frozen=True, array_like=True, tag="promotion"):
 Outcome = Description | Committed | Done | Epoch | Promotion | Refused
 
 
+SLICES_MAX = 256
+"""Extents that one answer names: bounds the work, and the GETs, that one read can set off."""
+
+
 class Resolve(msgspec.Struct, frozen=True, array_like=True, tag="resolve"):
-    """Which bytes hold the records of `log` from `start` on? Speculative: also past the settled
-    position.
+    """Which bytes hold the records of `log` from `start` on? `SLICES_MAX` extents of them at most.
+
+    Speculative: also past the settled position.
     """
 
     log: LogId

@@ -54,14 +54,8 @@ def _end(lineage: Lineage, segment: int) -> Position:
 
 
 def _pieces(forest: Forest, log: Log, start: Position, end: Position) -> tuple[list[Slice], bool]:
-    pieces: list[Slice] = []
-    while start < end:
-        if len(pieces) >= EXTENTS_MAX:
-            return pieces, False
-        found = slices(forest, log, start, end, end - start, 1 << 30)
-        pieces.extend(found)
-        start = found[-1].first + found[-1].count
-    return pieces, True
+    pieces = slices(forest, log, start, end, EXTENTS_MAX) if start < end else []
+    return pieces, not pieces or pieces[-1].first + pieces[-1].count >= end
 
 
 def _without(pieces: list[Slice], others: list[Slice]) -> list[Range]:

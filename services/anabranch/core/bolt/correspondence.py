@@ -62,7 +62,7 @@ class Correspondence:
         self._watching = False
 
     def begin(self, life: bytes) -> None:
-        """An answer to an earlier life of this broker, come late, must not be taken for one to this."""
+        """An answer to an earlier life, come late, must not be taken for one to this."""
         self._token = crc32(life) << _SERIAL_BITS
 
     def ask(self, query: Query, then: Callable[[Answer], None]) -> None:

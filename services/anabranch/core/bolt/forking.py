@@ -277,7 +277,7 @@ def _adopt(replica: Replica, orphan: Log, shared: Position, parent: Log | None) 
     taken = Index()
     upto = 0
     if start < orphan.own_from:
-        for piece in slices(replica.forest, orphan, start, orphan.own_from, NEVER, NEVER):
+        for piece in slices(replica.forest, orphan, start, orphan.own_from, NEVER):
             source = replica.forest.logs[piece.origin].index
             at = source.at[source.at_or_before(piece.origin_first)]
             first, count = piece.first - piece.skip, piece.count + piece.skip

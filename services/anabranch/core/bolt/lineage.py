@@ -162,8 +162,9 @@ def slices(
     log: Log,
     start: Position,
     end: Position,
-    records_max: int,
-    bytes_max: int,
+    extents_max: int,
+    records_max: int = NEVER,
+    bytes_max: int = NEVER,
 ) -> list[Slice]:
     """The extents that hold positions from `start` to `end`, at least one, until a budget is
     spent.
@@ -172,7 +173,7 @@ def slices(
     end = min(end, start + records_max)
     lineage = lineage_of(forest, log, end)
     position, budget = start, bytes_max
-    while position < end and (budget > 0 or not found):
+    while position < end and len(found) < extents_max and (budget > 0 or not found):
         if lineage.start <= position < lineage.upto:
             segment = bisect_right(lineage.starts, position) - 1
             owner, there = lineage.owners[segment], position - lineage.shifts[segment]

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from anabranch.core.bolt.commands import (
+    SLICES_MAX,
     Answer,
     At,
     Census,
@@ -90,7 +91,7 @@ def _resolve(replica: Replica, query: Resolve) -> Resolved:
         raise OutOfRange(log.name, query.start, log.start, tail)
     end = tail if query.speculative else settled
     found = (
-        slices(forest, log, query.start, end, query.records_max, query.bytes_max)
+        slices(forest, log, query.start, end, SLICES_MAX, query.records_max, query.bytes_max)
         if query.start < end and query.records_max > 0
         else []
     )

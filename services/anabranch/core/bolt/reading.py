@@ -4,7 +4,6 @@ Each asks the metadata first, so that it sees every append that was acknowledged
 gets what is settled; at the end of that it waits as long as it said it would.
 """
 
-from collections.abc import Sequence
 from functools import partial
 
 from anabranch.core.bolt.cache import Extent
@@ -16,7 +15,6 @@ from anabranch.core.bolt.commands import (
     Refused,
     Resolve,
     Resolved,
-    Slice,
 )
 from anabranch.core.bolt.correspondence import Correspondence
 from anabranch.core.bolt.fetching import Fetching
@@ -28,9 +26,6 @@ from anabranch.core.limits import Limits
 from anabranch.core.machine import Token
 from anabranch.core.types import NEVER, Position
 from anabranch.core.wire.messages import Read, Records
-
-SLICES_MAX = 256
-"""Extents that one answer is made of: bounds the GETs that one read can set off."""
 
 
 def refusal_of(start: Position) -> BadRequest | None:
@@ -80,8 +75,7 @@ class Reading:
             return
         assert isinstance(answer, Resolved), "Resolve is answered as such"
         if answer.slices:
-            slices = answer.slices[:SLICES_MAX]
-            self._fetching.fetch(slices, partial(self._fetched, wait, message, answer, slices))
+            self._fetching.fetch(answer.slices, partial(self._fetched, wait, message, answer))
         else:
             self._nothing(wait, message, answer)
 
@@ -132,7 +126,6 @@ class Reading:
         wait: Wait,
         message: Read,
         answer: Resolved,
-        slices: Sequence[Slice],
         extents: list[Extent] | Refused,
     ) -> None:
         if wait.over:
@@ -142,7 +135,7 @@ class Reading:
             return
         bytes_max = min(message.bytes_max, self._limits.read_bytes_max)
         end = min(answer.settled, message.start + message.records_max)
-        found = passage(slices, extents, message.start, end, bytes_max)
+        found = passage(answer.slices, extents, message.start, end, bytes_max)
         self._waits.end(wait)
         self._outbox.counters.batches_read += len(found.batches)
         self._outbox.counters.bytes_read += found.bytes

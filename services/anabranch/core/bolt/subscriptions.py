@@ -14,7 +14,7 @@ from anabranch.core.bolt.correspondence import Correspondence
 from anabranch.core.bolt.fetching import Fetching
 from anabranch.core.bolt.outbox import Outbox
 from anabranch.core.bolt.passages import passage
-from anabranch.core.bolt.reading import SLICES_MAX, refusal_of
+from anabranch.core.bolt.reading import refusal_of
 from anabranch.core.bolt.watches import Watches
 from anabranch.core.errors import Overloaded
 from anabranch.core.limits import Limits
@@ -161,8 +161,7 @@ class Subscriptions:
             self._pump(subscription)
             return
         subscription.busy = True
-        slices = answer.slices[:SLICES_MAX]
-        self._fetching.fetch(slices, partial(self._fetched, subscription, answer))
+        self._fetching.fetch(answer.slices, partial(self._fetched, subscription, answer))
 
     def _same_generation(self, subscription: Subscription, answer: Resolved) -> bool:
         """May what this answer tells of be delivered after what was?
@@ -218,8 +217,7 @@ class Subscriptions:
         """Push what lies between what was delivered and `end`, as far as the credit goes."""
         if subscription.credit <= 0 or subscription.next >= end:
             return
-        slices = answer.slices[: len(extents)]
-        found = passage(slices, extents, subscription.next, end, subscription.credit)
+        found = passage(answer.slices, extents, subscription.next, end, subscription.credit)
         if not found.batches:
             return
         self._outbox.reply(subscription.token, Delivered(found.runs, found.batches, speculative))
