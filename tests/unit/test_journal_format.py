@@ -205,3 +205,12 @@ def test_names_sort_as_their_numbers_and_only_a_snapshots_own_name_is_one() -> N
     assert journal.snapshot_index(journal.snapshot_name(12)) == 12
     for name in ("12.snapshot", "x.snapshot", journal.segment_name(3), "notes"):
         assert journal.snapshot_index(name) is None
+
+
+def test_a_segment_whose_creation_was_cut_short_may_hold_garbage_but_no_group() -> None:
+    """Of what was never synced any bit may be wrong, also in the zeros ahead of the first group."""
+    content, places = segment()
+    garbage = flip(bytes(HEADER_BYTES + 256), HEADER_BYTES + 17, 2)
+    assert journal.read_header(garbage, PATH, "c1") is None
+    with pytest.raises(JournalCorrupt, match="groups follow"):
+        journal.read_header(bytes(HEADER_BYTES) + content[places[0] :], PATH, "c1")

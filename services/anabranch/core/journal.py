@@ -118,7 +118,7 @@ def seal(header: Header, continues: int, following: int) -> bytes:
 def read_header(content: bytes, path: str, cluster: str) -> Header | None:
     """A segment's header; None if its creation was cut short, before any group was written."""
     header = _read_header(_SEGMENT_MAGIC, content, path, cluster)
-    if header is None and content[HEADER_BYTES:].strip(b"\0"):
+    if header is None and _GROUP_MAGIC in content[HEADER_BYTES:]:
         raise JournalCorrupt(path, 0, "the header doesn't match its checksum, but groups follow it")
     return header
 
