@@ -39,6 +39,7 @@ class Process:
         self.nodes.append(node)
         self.cluster.network.join(node.name, self.name)
         node.on_death = partial(self.die, down=RESTART)
+        node.on_fenced = partial(self.die, down=RESTART, power=False)
 
     def die(self, *, down: Nanoseconds, power: bool = True) -> None:
         """Stop at once, and start again later."""

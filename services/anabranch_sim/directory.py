@@ -17,6 +17,7 @@ class Known:
     kind: Kind
     promotable: bool
     parent: LogId | None
+    fork_point: Position
     tail: Position = 0
     start: Position = 0
     over: bool = False
@@ -37,7 +38,7 @@ class Directory:
         known = self.logs.get(told.id)
         if known is None:
             parent = self.ids.get(told.parent) if told.parent else None
-            known = Known(told.id, told.name, told.kind, told.promotable, parent)
+            known = Known(told.id, told.name, told.kind, told.promotable, parent, told.fork_point)
             self.logs[told.id] = known
             self.ids[told.name] = told.id
         known.tail, known.start = max(known.tail, told.tail), max(known.start, told.start)

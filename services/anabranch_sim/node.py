@@ -9,6 +9,7 @@ from typing import Protocol
 
 import msgspec
 
+from anabranch.core.bolt.broker import Broker
 from anabranch.core.bolt.commands import FromMetadata, ToMetadata
 from anabranch.core.errors import AnabranchError, StorageFailed, StorageFull
 from anabranch.core.machine import (
@@ -96,6 +97,8 @@ class Node:
         self.sync_delay: Nanoseconds = MS // 10
         self.on_death: Callable[[], None] = lambda: None
         """The whole process goes: called where an operation of the disk found the power gone."""
+        self.on_fenced: Callable[[], None] = lambda: None
+        """Another life of this node has taken over: whoever runs processes ends this one."""
         self._paused = False
         self._missed: list[Event] = []
         self._timers: dict[str, int] = {}
@@ -159,6 +162,8 @@ class Node:
         if self.world.tracing:
             self.world.note(self.name, "<", event)
         self._perform(self.machine.step(self.now(), event))
+        if isinstance(self.machine, Broker) and self.machine.fenced is not None:
+            self.on_fenced()
 
     def receive(self, sender: str, message: bytes) -> None:
         """A datagram; it may be for whoever lives here by now."""

@@ -1,5 +1,7 @@
 """The state machine beside the naive one: every command goes to both, and they are compared."""
 
+from collections import OrderedDict
+
 import msgspec
 
 from anabranch.core.bolt import snapshot
@@ -42,7 +44,7 @@ def portrait(state: State) -> bytes:
     """Everything that a refused command must leave as it was: all but the time and the replies."""
     replica = state.replica
     kept = replica.at, replica.applied, replica.requests
-    replica.at, replica.applied, replica.requests = 0, 0, {}
+    replica.at, replica.applied, replica.requests = 0, 0, OrderedDict()
     image = snapshot.save(replica)
     replica.at, replica.applied, replica.requests = kept
     return image

@@ -230,7 +230,7 @@ class Workload(Caller):
         self.pause = pause
         self._choices = [
             (40, self._append),
-            (15, self._read),
+            (20, self._read),
             (5, self._describe),
             (6, self._cfork),
             (6, self._promotable),
@@ -257,7 +257,8 @@ class Workload(Caller):
             self.over = True
             return
         self.left -= 1
-        self.actor.world.after(self.actor.world.between(0, self.pause), self._act)
+        pause = self.pause if self.rng.random() < 0.5 else MS
+        self.actor.world.after(self.actor.world.between(0, pause), self._act)
 
     def _act(self) -> None:
         of = self.directory.any(self.rng)
@@ -325,10 +326,23 @@ class Workload(Caller):
     def _decide(self, of: Known) -> None:
         undecided = self.directory.undecided()
         fork = self.rng.choice(undecided) if undecided else of
-        if self.rng.random() < 0.7:
+        if self.rng.random() < 0.3:
+            self.squash(fork, self.next)
+        elif self.rng.random() < 0.5:
             self.promote(fork, self.next)
         else:
-            self.squash(fork, self.next)
+            self._look_around(
+                fork, lambda: self.promote(fork, lambda: self._look_around(fork, self.next))
+            )
+
+    def _look_around(self, fork: Known, then: Then) -> None:
+        """Read the parent where the fork left it: what a promotion changes."""
+        parent = self.directory.logs.get(fork.parent) if fork.parent is not None else None
+        if parent is None or parent.over:
+            then()
+        else:
+            first = max(parent.start, fork.fork_point - 1)
+            self.read(parent, first, 1_000, 0, lambda _answer: then())
 
     def _squash(self, of: Known) -> None:
         if of.kind is Kind.ROOT and self.rng.random() < 0.9:
@@ -352,6 +366,10 @@ class Workload(Caller):
             self._append(of)
 
     def _subscribe(self, of: Known) -> None:
+        undecided = self.directory.undecided()
+        if undecided and self.rng.random() < 0.5:
+            parent = self.rng.choice(undecided).parent
+            of = self.directory.logs.get(parent, of) if parent is not None else of
         start = self._somewhere(of)
         self.actor.subscribe(of.log, start, speculative=self.rng.random() < 0.8)
         self.next()
