@@ -110,9 +110,6 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     grace_ms: int = 600_000
     """An object that nothing refers to is deleted after this; it must exceed the longest read."""
 
-    orphan_ms: int = 3_600_000
-    """An object that was written but never committed is deleted after this."""
-
     gc_interval_ms: int = 30_000
     """How often garbage is looked for."""
 
