@@ -13,6 +13,8 @@ from anabranch.core.bolt.commands import (
     Description,
     Entry,
     ForkLog,
+    Listing,
+    ListLogs,
     Outcome,
     Promote,
     Receipt,
@@ -212,3 +214,32 @@ def test_a_lineage_caches_no_more_segments_than_it_may(segments_max: int) -> Non
     lineage = twins.state.replica.forest.logs[below].lineage
     assert isinstance(lineage, Lineage)
     assert len(lineage.starts) == min(segments_max, 8)
+
+
+@pytest.mark.parametrize(
+    ("forks", "noted", "asked", "listed"),
+    [(9, 0, 3, 3), (9, 0, 0, 1), (10_001, 0, 20_000, 10_000), (800, 1_000, 1_000, 509)],
+)
+def test_a_listing_is_bounded_and_says_that_there_is_more(
+    forks: int, noted: int, asked: int, listed: int
+) -> None:
+    state = State("c", Limits())
+    told(state, CreateLog("a"))
+    for _ in range(forks):
+        told(state, fork(1, by="\U0001f409" * noted, why="\U0001f409" * noted))
+    listing = state.answer(ListLogs(count_max=asked))
+    assert isinstance(listing, Listing)
+    assert len(listing.logs) == listed
+    assert listing.more
+    rest = state.answer(ListLogs(after=listing.logs[-1].name, count_max=asked))
+    assert isinstance(rest, Listing)
+    assert rest.logs[0].name > listing.logs[-1].name
+
+
+def test_a_listing_of_all_says_that_there_is_no_more() -> None:
+    state = State("c", Limits())
+    told(state, CreateLog("a"))
+    told(state, fork(1))
+    listing = state.answer(ListLogs(count_max=2))
+    assert isinstance(listing, Listing)
+    assert (len(listing.logs), listing.more) == (2, False)

@@ -27,7 +27,14 @@ from anabranch.core.bolt.forest import Log
 from anabranch.core.bolt.lineage import lineage_of, position_at, slices
 from anabranch.core.bolt.replica import Replica
 from anabranch.core.errors import BadRequest, OutOfRange, ReceiptPending
+from anabranch.core.limits import MIB
 from anabranch.core.types import Kind, Position
+
+LISTED_MAX = 10_000
+LISTED_BYTES_MAX = 4 * MIB
+"""One listing's; who made a log and why takes most, where it is told at length."""
+_DESCRIBED_BYTES = 256
+_CHAR_BYTES_MAX = 4
 
 
 def answer(replica: Replica, query: Query) -> Answer:
@@ -114,9 +121,15 @@ def _list(replica: Replica, query: ListLogs) -> Listing:
         and (query.tree is None or log.family.root == query.tree)
     ]
     names.sort()
-    count = max(1, min(query.count_max, 10_000))
-    found = [describe(replica, replica.forest.names[name]) for name in names[:count]]
-    return Listing(found, len(names) > count)
+    found: list[Description] = []
+    size = 0
+    for name in names[: max(1, min(query.count_max, LISTED_MAX))]:
+        log = replica.forest.names[name]
+        found.append(describe(replica, log))
+        size += _DESCRIBED_BYTES + _CHAR_BYTES_MAX * (len(log.by) + len(log.why))
+        if size >= LISTED_BYTES_MAX:
+            break
+    return Listing(found, len(found) < len(names))
 
 
 def _redeem(replica: Replica, query: ResolveReceipt) -> Settled:
