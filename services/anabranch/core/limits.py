@@ -98,6 +98,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     tombstone_ms: int = 7 * 86_400_000
     """How long a squashed or promoted fork's name still answers what became of it."""
 
+    tombstones_max: int = 200_000
+    """How many of them do: past it the oldest are forgotten sooner."""
+
     promotions_remembered_max: int = 1_000
     """Per log: how many promotions a receipt may be older than."""
 
@@ -151,6 +154,7 @@ REPLICATED = (
     "request_memory_ms",
     "request_memory_min_ms",
     "tombstone_ms",
+    "tombstones_max",
     "promotions_remembered_max",
     "cursors_per_log_max",
     "ttl_ms_max",

@@ -169,6 +169,25 @@ def test_requests_are_forgotten_after_their_time_even_if_there_is_room() -> None
     assert isinstance(told(state, CreateLog("a"), b"1", at=1_501), Refused)
 
 
+def test_so_many_tombstones_answer_and_of_more_the_oldest_do_not() -> None:
+    state = State("c", Limits(tombstones_max=2))
+    told(state, CreateLog("a"))
+    for id in (2, 3):
+        told(state, fork(1))
+        told(state, Squash(LogId(id)))
+    told(state, fork(1), b"at the limit")
+    assert refusals(state, 2, 3) == ["squashed", "squashed"]
+    told(state, Squash(LogId(4)))
+    told(state, fork(1), b"one past it")
+    assert refusals(state, 2, 3, 4) == ["unknown-log", "squashed", "squashed"]
+    assert broken(state.replica) == []
+
+
+def refusals(state: State, *logs: int) -> list[str]:
+    outcomes = [told(state, fork(log)) for log in logs]
+    return [outcome.code for outcome in outcomes if isinstance(outcome, Refused)]
+
+
 def test_a_tombstone_answers_for_its_time_and_not_longer() -> None:
     limits = Limits(tombstone_ms=100)
     state = State("c", limits)

@@ -85,7 +85,7 @@ def prune(replica: Replica) -> None:
     oldest = replica.at - limits.tombstone_ms
     while forest.graves:
         id, grave = next(iter(forest.graves.items()))
-        if grave.at >= oldest:
+        if grave.at >= oldest and len(forest.graves) <= limits.tombstones_max:
             break
         forest.graves.popitem(last=False)
         if forest.graves_by_name.get(grave.name) == id:
