@@ -11,6 +11,8 @@ from anabranch.core.machine import Buffer
 _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 _PARTS_MAX = 1024
 """IOV_MAX of Linux: what one gathering write takes."""
+_JOINED_BYTES_MAX = 8_192
+"""A part that is smaller, on the mean, is copied faster than it is prepared to be written alone."""
 
 
 @contextmanager
@@ -47,7 +49,9 @@ def sync_directory(path: str) -> None:
 
 
 def write_parts(file: int, parts: Sequence[Buffer]) -> None:
-    """Write the parts one behind the other where the file stands, without joining them."""
+    """Write the parts one behind the other where the file stands; only small ones are joined."""
+    if sum(map(len, parts)) < len(parts) * _JOINED_BYTES_MAX:
+        parts = (b"".join(parts),)
     left = [memoryview(part).cast("B") for part in parts if len(part)]
     at = 0
     while at < len(left):

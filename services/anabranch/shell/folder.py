@@ -90,6 +90,8 @@ class Folder(StoredFolder):
         super().__init__(root)
         self._parts = f"{root}/{_PARTS}"
         self._serials = count()
+        self._made: set[str] = set()
+        """Directories known to be there, which nobody else removes."""
         with storage(root):
             make_directory(self._parts)
             for leftover in os.listdir(self._parts):
@@ -101,7 +103,9 @@ class Folder(StoredFolder):
         path = self._path(name)
         above, last = os.path.split(path)
         with storage(path):
-            make_directory(above)
+            if above not in self._made:
+                make_directory(above)
+                self._made.add(above)
             directory = os.open(above, os.O_RDONLY | os.O_DIRECTORY)
             try:
                 with self._part(above) as (file, source):
