@@ -11,8 +11,11 @@ from anabranch.core.bolt.commands import Slice
 from anabranch.core.machine import Buffer
 from anabranch.core.types import ObjectId
 
-ENTRY_BYTES = 512
-"""What an extent costs beside its batches, roughly; many small ones must not outgrow the limit."""
+ENTRY_BYTES = 768
+BATCH_BYTES = 240
+"""What an extent and each of its batches cost beside their bytes, roughly; many small ones must not
+outgrow the limit.
+"""
 
 
 class Extent:
@@ -53,7 +56,11 @@ class ExtentCache:
         if key in self._extents:
             return
         self._extents[key] = extent
-        self.bytes += extent.bytes + ENTRY_BYTES
+        self.bytes += _weight(extent)
         while self.bytes > self._bytes_max:
             _, oldest = self._extents.popitem(last=False)
-            self.bytes -= oldest.bytes + ENTRY_BYTES
+            self.bytes -= _weight(oldest)
+
+
+def _weight(extent: Extent) -> int:
+    return extent.bytes + ENTRY_BYTES + BATCH_BYTES * len(extent.batches)
