@@ -174,6 +174,33 @@ def test_a_group_has_a_bound() -> None:
     assert len(stage.journal) == 3
 
 
+def test_a_group_has_a_bound_in_bytes() -> None:
+    stage = Stage(group_bytes_max=1_000)
+    stage.do(RegisterBroker(BROKER))
+    written = len(stage.journal)
+    stage.propose(*(stage.commit(log) for log in range(1, 101)))
+    stage.write()
+    groups = stage.journal[written:]
+    assert len(groups) > 1
+    assert max(map(len, groups)) <= 1_000
+
+
+def test_limits_that_could_not_be_journaled_at_the_start_are_journaled_later() -> None:
+    stage = Stage()
+    stage.limits = Limits(logs_max=1)
+    stage.leader = Metadata(State("test", Limits()), stage.limits, 0)
+    stage.take(stage.leader.start(stage.now))
+    stage.ring()
+    stage.unwritten.clear()
+    stage.give(PersistFailed(StorageFull("the journal")))
+    stage.wait(stage.limits.gc_interval_ms)
+    stage.write()
+    assert stage.leader.state.replica.limits.logs_max == 1
+    assert len(stage.journal) == 1
+    stage.wait(stage.limits.gc_interval_ms)
+    assert not stage.unwritten
+
+
 def test_past_the_queue_commands_are_refused_at_once() -> None:
     stage = Stage(proposals_max=2, group_commands_max=1)
     stage.propose(CreateLog("flying"))

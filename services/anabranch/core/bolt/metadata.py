@@ -118,11 +118,7 @@ class Metadata:
 
     def start(self, now: Nanoseconds) -> Effects:
         """Before anything else commands come under the limits this leader is set to."""
-        effects: Effects = (self._tend_again(now),)
-        limits = replicated(self.limits)
-        if limits != replicated(self.state.replica.limits):
-            effects += self._propose(now, SELF, 0, b"", Configure(limits))
-        return effects
+        return (self._tend_again(now), *self._configure(now))
 
     def step(self, now: Nanoseconds, event: Event) -> Effects:
         match event:
@@ -264,7 +260,8 @@ class Metadata:
         looked for.
         """
         self.watches.lapse(now)
-        effects: list[Effect] = []
+        # Again, if the journal was full at the start.
+        effects: list[Effect] = [*self._configure(now)]
         expired = self.state.replica.expired(now // MS)
         if expired and not self.expiring:
             queued = len(self.waiting)
@@ -281,6 +278,12 @@ class Metadata:
             effects.append(ListObjects())
         effects.append(self._tend_again(now))
         return tuple(effects)
+
+    def _configure(self, now: Nanoseconds) -> Effects:
+        limits = replicated(self.limits)
+        if limits == replicated(self.state.replica.limits):
+            return ()
+        return self._propose(now, SELF, 0, b"", Configure(limits))
 
     def _delete_orphans(self, objects: Sequence[ObjectId]) -> Effects:
         """Objects of broker lives that are over, which nothing refers to: their commits can't
