@@ -17,7 +17,7 @@ FILE = "ANABRANCH_CONFIG"
 CLIENT_ONLY = frozenset({FILE, "ANABRANCH_URL", "ANABRANCH_OUTPUT"})
 """Variables of this prefix that are not the server's."""
 
-DATA, LIMITS = "data", "limits"
+LIMITS = "limits"
 
 _REPEATED = frozenset({"watch_ms", "gc_interval_ms", "propose_retry_ms"})
 """Intervals: at 0 what they repeat would leave no time for anything else."""

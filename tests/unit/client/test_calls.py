@@ -32,7 +32,7 @@ from anabranch.core.wire.messages import (
     Welcome,
 )
 
-CENSUS = Census("c", 1, 0, 0, 0, 0, 0, 0)
+CENSUS = Census("c", 1, 0, 0, 0, 0, 0)
 
 
 def test_nothing_is_asked_before_the_welcome(make_world: Callable[..., World]) -> None:

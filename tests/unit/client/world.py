@@ -161,7 +161,7 @@ class World:
                 reply = Refused.of(done) if isinstance(done, AnabranchError) else done
                 self.replies.append((request, reply))
             case Survey():
-                self.replies.append((request, Census("c", 1, 0, 0, 0, 0, 0, 0)))
+                self.replies.append((request, Census("c", 1, 0, 0, 0, 0, 0)))
             case Cancel():
                 pass
             case _:

@@ -360,7 +360,6 @@ class Census(msgspec.Struct, frozen=True, array_like=True, tag="census"):
     garbage_objects: int
     producers: int
     applied: int
-    leader_since: Milliseconds
 
 
 Query = Resolve | Describe | ListLogs | ResolveReceipt | PositionAt | ReadCursors | Compare | Survey

@@ -164,7 +164,6 @@ def _survey(replica: Replica, query: Survey) -> Census:
         garbage_objects=len(replica.references.garbage),
         producers=sum(len(log.producers) for log in logs),
         applied=replica.applied,
-        leader_since=0,
     )
 
 
