@@ -185,12 +185,12 @@ class Host:
         events, counters = self._events, self.counters
         while True:
             while events:
-                self._taken = taken = events.popleft()
-                node, machine, event = taken
-                counters.events += 1
-                effects = machine.step(now, event)
-                if effects:
-                    self._perform(node, effects)
+                counters.events += len(events)
+                for _ in range(len(events)):
+                    self._taken = node, machine, event = events.popleft()
+                    effects = machine.step(now, event)
+                    if effects:
+                        self._perform(node, effects)
             self._taken = None
             due = self._timers.due(now)
             if due is None:

@@ -120,6 +120,8 @@ class Broker:
 
     def _decided(self) -> Effects:
         effects = self._outbox.effects
+        if not effects:
+            return ()
         decided = tuple(effects)
         effects.clear()
         return decided

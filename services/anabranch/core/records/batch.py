@@ -5,7 +5,7 @@ What a log acknowledges its readers must be able to read: `check` leaves nothing
 
 import struct
 from collections.abc import Iterator
-from operator import attrgetter, eq
+from operator import attrgetter
 
 import msgspec
 from msgspec.structs import astuple, replace
@@ -116,19 +116,20 @@ def check_records(buffer: Buffer, header: Header, limits: Limits, where: str) ->
     """
     if header.count > limits.batch_records_max:
         raise BatchTooLarge(header.count, limits.batch_records_max)
-    head, rest = unpack(buffer, header, limits.batch_unpacked_bytes_max, where)
+    if header.attributes:
+        head, rest = unpack(buffer, header, limits.batch_unpacked_bytes_max, where)
+    else:
+        head, rest = buffer, b""
     first = header.base_offset
     try:
-        numbered = all(
-            map(eq, map(_offset_of, parse(head, rest)), range(first, first + header.count))
-        )
+        offsets = [*map(_offset_of, parse(head, rest))]
         if len(head) + len(rest) - _RECORDS_FROM > limits.record_bytes_max:
             largest = max(map(content_bytes, parse(head, rest)))
         else:
             largest = 0
     except faults() as fault:
         raise CorruptBatch(f"its records can't be read: {fault}", where) from fault
-    if not numbered:
+    if offsets != [*range(first, first + header.count)]:
         raise CorruptBatch("its records aren't numbered one after the other", where)
     if largest > limits.record_bytes_max:
         raise RecordTooLarge(largest, limits.record_bytes_max)
