@@ -25,6 +25,9 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     fdatasync_us_p50: float
     """Of an append of 4 KiB to a file that is preallocated, as the journal's are."""
     fdatasync_us_p99: float
+    loop_ns: float
+    """One turn of an empty loop in Python, the best of some: how fast this processor is just now,
+    which on a machine of somebody else's is not always the same."""
     load: float
     """Runnable processes, the mean of the minute before: those of others, when a run begins."""
 
@@ -40,6 +43,7 @@ def describe(scratch: Path) -> Machine:
         file_system=_file_system(scratch),
         fdatasync_us_p50=round(percentile(syncs, 50) / 1e3, 1),
         fdatasync_us_p99=round(percentile(syncs, 99) / 1e3, 1),
+        loop_ns=round(min(_turn_ns() for _ in range(9)), 1),
         load=round(os.getloadavg()[0], 2),
     )
 
@@ -52,6 +56,14 @@ def commit() -> str:
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
     return head + ("+" if changed else "")
+
+
+def _turn_ns() -> float:
+    turns = 300_000
+    began = time.perf_counter_ns()
+    for _ in range(turns):
+        pass
+    return (time.perf_counter_ns() - began) / turns
 
 
 def _git(*words: str) -> str:

@@ -5,6 +5,7 @@ figure 11).
 import gc
 from statistics import median
 
+from anabranch.client.synclog import Log
 from anabranch.core.bolt.commands import Entry, Promote, Promotion
 from benchmarks.replicas import AT, Replica
 from benchmarks.report import Chart, Found, Line, Row, row, versus
@@ -76,6 +77,7 @@ def _promotion_us(records: int, *, parents_too: bool) -> float:
     replica = Replica()
     root = replica.create("orders")
     replica.fill(root, 100_000, BATCH)
+    replica.append(root, BATCH)  # columns that have grown by themselves have room
     fork = replica.fork(root, promotable=True)
     left = records
     while left > 0:
@@ -104,12 +106,9 @@ def _copies(counts: list[int]) -> dict[int, float]:
             target = service.create(f"to-{count}")
             source.append_many([bytes(VALUE_BYTES)] * count)
 
-            def copy(source=source, target=target) -> None:
-                target.append_many(
-                    record.value or b""
-                    for batch in source.read_batches()
-                    for record in batch.records()
-                )
+            def copy(source: Log = source, target: Log = target) -> None:
+                records = (each for batch in source.read_batches() for each in batch.records())
+                target.append_many(record.value or b"" for record in records)
 
             found[count] = seconds(copy) * 1e6
     return found

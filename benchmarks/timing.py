@@ -14,7 +14,7 @@ def percentile(ordered: Sequence[float], of: float) -> float:
 
 
 def each(work: Iterable[Callable[[], object]]) -> list[int]:
-    """What every single one took of the processor, in ns, in order; what yields them isn't timed."""
+    """What each took of the processor, in ns, in order; what yields them isn't timed."""
     took: list[int] = []
     for do in work:
         began = busy()
