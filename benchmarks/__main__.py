@@ -52,10 +52,8 @@ def measure(name: str, size: Size, out: Path) -> Result:
     """Run one, in this process, and write what it found."""
     SCRATCH.mkdir(exist_ok=True)
     machine = describe(SCRATCH)
-    print(
-        f"{name}  (load {machine.load}, fdatasync {machine.fdatasync_us_p50:g} us, loop {machine.loop_ns:g} ns)",
-        flush=True,
-    )
+    speed = f"fdatasync {machine.fdatasync_us_p50:g} us, loop {machine.loop_ns:g} ns"
+    print(f"{name}  (load {machine.load}, {speed})", flush=True)
     found: Found = import_module(f"benchmarks.{name.replace('-', '_')}").run(size)
     result = Result(name=name, machine=machine, commit=commit(), rows=found.rows)
     save(result, out)

@@ -58,7 +58,7 @@ def run(size: Size) -> Found:
     rows.append(row("locating one record of a root", warm["0"], "us"))
     for depth in depths[1:]:
         what, there = f"locating one record at depth {depth}, warm", warm[str(depth)]
-        rows.append(versus(what, there, "us", "a root's", warm["0"]))
+        rows.append(versus(what, there, "us", "a root's", warm["0"], at_most=bars[depth]))
     for depth in depths[1:]:
         what, there = f"locating one record at depth {depth}, cold", cold[str(depth)]
         rows.append(versus(what, there, "us", "a root's", cold["0"]))

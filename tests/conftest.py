@@ -1,12 +1,16 @@
 """What every test shares: how hard Hypothesis looks, and where the repository is."""
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parents[1]
+
+# For `benchmarks`; last, so that a folder of ours never hides a module of the standard library.
+sys.path.append(str(ROOT))
 
 # A change is judged by the same examples on every machine, however slow; the night looks further:
 # `make test ARGS=--hypothesis-profile=night`.
