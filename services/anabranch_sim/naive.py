@@ -12,6 +12,7 @@ from anabranch.core.bolt.commands import (
     Command,
     CommitCursor,
     CommitObject,
+    Configure,
     CreateLog,
     DeleteCursor,
     DeleteLog,
@@ -205,7 +206,7 @@ class Naive:
                 self.find(id).cursors.pop(name, None)
             case RegisterBroker(name):
                 self.epochs[name] = len(self.epochs) + 1
-            case ForgetObjects():
+            case ForgetObjects() | Configure():
                 pass
         return None
 

@@ -25,7 +25,9 @@ class BoundedHttp(HttpToolsProtocol):
     _head_bytes = 0
     _head_alarm: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def connection_made(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, transport: asyncio.Transport
+    ) -> None:
         super().connection_made(transport)
         self._await_head()
 

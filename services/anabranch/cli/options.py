@@ -22,7 +22,7 @@ _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-class Duration(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] older ones aren't generic
+class Duration(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]
     """`90s`, `10m`, `1h30m`, `250ms`; as seconds."""
 
     name = "duration"
@@ -38,7 +38,7 @@ class Duration(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] o
         return sum(float(number) * _UNITS_S[unit] for number, unit in _PART.findall(text))
 
 
-class PointInLog(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] older ones aren't generic
+class PointInLog(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]
     """A position, or a time: RFC 3339 (local if it names no zone), or a duration `ago`."""
 
     name = "position|time"
@@ -64,7 +64,7 @@ class PointInLog(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]
             )
 
 
-class Url(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] older ones aren't generic
+class Url(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]
     name = "url"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:

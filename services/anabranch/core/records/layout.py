@@ -48,7 +48,7 @@ def builder(producer_id: int, epoch: int, base_sequence: int) -> "DefaultRecordB
 def parse(head: Buffer, rest: Buffer) -> "DefaultRecordBatch":
     """An iterable of the records of the uncompressed batch in two parts; it raises `faults()`."""
     padded = memoryview(b"".join((head, rest, _PADDING)))
-    return _reader()(padded[: -len(_PADDING)])  # pyright: ignore[reportArgumentType] takes any buffer
+    return _reader()(padded[: -len(_PADDING)])  # pyright: ignore[reportArgumentType]
 
 
 @cache

@@ -3,30 +3,21 @@
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
 import pytest
 
-from anabranch.core.history import History, check
 from anabranch.core.history.calls import (
-    AnyCall,
     Append,
-    Call,
     Confirmation,
-    Create,
     Delivery,
     Failure,
     Fate,
-    Final,
-    Fork,
     Look,
     MarkCursor,
     Promote,
-    Push,
     Read,
     ReadCursor,
     Redeem,
     Squash,
-    Stream,
     Trim,
     Verdict,
 )
@@ -36,65 +27,8 @@ ROOT, FORK, RIVAL, SEVERED, BESIDE = (LogId(n) for n in range(1, 6))
 OK, REFUSED, UNKNOWN = Verdict.OK, Verdict.REFUSED, Verdict.UNKNOWN
 
 
-class Tale:
-    """A history told one call after another, unless times are given."""
-
-    def __init__(self) -> None:
-        self.history = History()
-        self.now = 0
-
-    def say(self, call: AnyCall) -> AnyCall:
-        if call.verdict is not UNKNOWN and call.returned > 1 << 60:
-            call.returned = call.invoked + 5
-        self.now = max(self.now, call.invoked + 10)
-        self.history.calls.append(call)
-        return call
-
-    def at(self, log: LogId, verdict: Verdict = OK, code: str = "") -> dict[str, Any]:
-        return {"client": 1, "log": log, "invoked": self.now, "verdict": verdict, "code": code}
-
-    def create(self) -> None:
-        self.say(Create(**self.at(ROOT), name="root"))
-
-    def fork(self, log: LogId, parent: LogId, point: int, **more: Any) -> Fork:
-        more = {"kind": Kind.CONTINUOUS, "name": f"fork-{log}"} | more
-        fork = Fork(**self.at(log), parent=parent, fork_point=point, **more)
-        self.say(fork)
-        return fork
-
-    def append(self, log: LogId, *records: int, position: int | None = None) -> Append:
-        append = Append(**self.at(log), records=list(records), position=position)
-        self.say(append)
-        return append
-
-    def read(self, log: LogId, first: int, *records: int) -> Read:
-        end = first + len(records)
-        read = Read(**self.at(log), first=first, records=list(records), tail=end, settled=end)
-        self.say(read)
-        return read
-
-    def stream(self, log: LogId, *pushes: Push) -> None:
-        self.say(Stream(**self.at(log), start=0, pushes=list(pushes)))
-
-    def end(self, log: LogId, *records: int, **more: Any) -> Final:
-        start = more.get("start", 0)
-        assert isinstance(start, int)
-        tail = start + len(records)
-        more = {"name": "root" if log == ROOT else f"fork-{log}", "settled": tail} | more
-        final = Final(log=log, tail=tail, records=list(records), **more)
-        self.history.finals.append(final)
-        return final
-
-    def broken(self) -> set[str]:
-        stored = msgspec.msgpack.encode(self.history)
-        return {violation.rule for violation in check(msgspec.msgpack.decode(stored, type=History))}
-
-
-@pytest.fixture
-def tale() -> Tale:
-    told = Tale()
-    told.create()
-    return told
+Tale = Any
+"""Of conftest: test modules don't import one another."""
 
 
 def test_figure_4_is_a_clean_history(tale: Tale) -> None:
@@ -110,29 +44,8 @@ def test_figure_4_is_a_clean_history(tale: Tale) -> None:
     assert tale.broken() == set()
 
 
-def promoted(tale: Tale) -> tuple[Final, Final]:
-    """Two promotable rivals with a bystander: FORK wins, RIVAL is squashed, BESIDE gets the +k."""
-    tale.append(ROOT, 10, position=0)
-    tale.fork(BESIDE, ROOT, 1)
-    tale.append(BESIDE, 50, position=1)
-    tale.fork(FORK, ROOT, 1, promotable=True)
-    tale.fork(RIVAL, ROOT, 1, promotable=True)
-    tale.append(FORK, 20, position=1)
-    tale.append(RIVAL, 30, position=1)
-    tale.append(ROOT, 11)
-    tale.read(FORK, 0, 10, 20, 11)
-    tale.say(Promote(**tale.at(FORK), squashed=["fork-3"]))
-    tale.say(Redeem(**tale.at(ROOT), records=[11], into=ROOT, position=2))
-    tale.read(ROOT, 0, 10, 20, 11)
-    root = tale.end(ROOT, 10, 20, 11)
-    beside = tale.end(BESIDE, 10, 50, 20, 11, kind=Kind.CONTINUOUS, parent=ROOT, fork_point=1)
-    tale.end(FORK, fate=Fate.PROMOTED)
-    tale.end(RIVAL, fate=Fate.SQUASHED)
-    return root, beside
-
-
 def test_a_promotion_with_rivals_and_a_bystander_is_a_clean_history(tale: Tale) -> None:
-    promoted(tale)
+    tale.promoted()
     assert tale.broken() == set()
 
 
@@ -250,33 +163,33 @@ def forked_past_its_point(tale: Tale) -> None:
 
 
 def loser_survives(tale: Tale) -> None:
-    root, beside = promoted(tale)
+    root, beside = tale.promoted()
     root.records, beside.records = [10, 30, 20, 11], [10, 50, 30, 20, 11]
     root.tail = root.settled = 4
     beside.tail = beside.settled = 5
 
 
 def winner_loses_a_record(tale: Tale) -> None:
-    root, beside = promoted(tale)
+    root, beside = tale.promoted()
     root.records, beside.records = [10, 11], [10, 50, 11]
     root.tail = root.settled = 2
     beside.tail = beside.settled = 3
 
 
 def bystander_forgets_the_winners_records(tale: Tale) -> None:
-    _, beside = promoted(tale)
+    _, beside = tale.promoted()
     beside.records = [10, 50, 11]
     beside.tail = beside.settled = 3
 
 
 def rival_lives_on(tale: Tale) -> None:
-    promoted(tale)
+    tale.promoted()
     tale.history.finals.pop()
     tale.end(RIVAL, 10, 30, 11, kind=Kind.CONTINUOUS, parent=ROOT, fork_point=1, promotable=True)
 
 
 def both_promoted(tale: Tale) -> None:
-    promoted(tale)
+    tale.promoted()
     tale.history.finals[-1].fate = Fate.PROMOTED
     tale.say(Promote(**tale.at(RIVAL)))
 
@@ -312,7 +225,7 @@ def appended_to_what_was_squashed(tale: Tale) -> None:
 
 
 def parent_read_past_the_point(tale: Tale) -> None:
-    promoted(tale)
+    tale.promoted()
     tale.history.calls.insert(
         8,
         Read(
@@ -329,7 +242,7 @@ def parent_read_past_the_point(tale: Tale) -> None:
 
 
 def position_in_place_of_a_receipt(tale: Tale) -> None:
-    promoted(tale)
+    tale.promoted()
     receipt = tale.history.calls[8]
     assert isinstance(receipt, Append)
     assert receipt.records == [11]
@@ -342,13 +255,13 @@ def receipt_for_nothing(tale: Tale) -> None:
 
 
 def receipt_resolved_wrongly(tale: Tale) -> None:
-    promoted(tale)
+    tale.promoted()
     redeemed = next(call for call in tale.history.calls if isinstance(call, Redeem))
     redeemed.position = 1
 
 
 def bystander_takes_an_append(tale: Tale) -> None:
-    _, beside = promoted(tale)
+    _, beside = tale.promoted()
     tale.history.calls.insert(
         8,
         Append(client=1, log=BESIDE, invoked=75, returned=76, verdict=OK, records=[51], position=2),
@@ -358,7 +271,7 @@ def bystander_takes_an_append(tale: Tale) -> None:
 
 
 def bystander_shows_the_parents_records(tale: Tale) -> None:
-    promoted(tale)
+    tale.promoted()
     tale.history.calls.insert(
         9,
         Read(
@@ -423,7 +336,7 @@ def delivered_twice(tale: Tale) -> None:
 
 
 def confirmed_what_changed(tale: Tale) -> None:
-    promoted(tale)
+    tale.promoted()
     tale.stream(
         ROOT,
         Delivery(at=70, first=0, records=[10]),
@@ -507,52 +420,3 @@ VIOLATIONS: list[tuple[Callable[[Tale], None], str]] = [
 def test_a_violation_is_found(tale: Tale, tell: Callable[[Tale], None], rule: str) -> None:
     tell(tale)
     assert rule in tale.broken()
-
-
-def test_reliability_3_2_unknown_appends_may_be_there_once_or_not(tale: Tale) -> None:
-    tale.say(Append(**tale.at(ROOT, UNKNOWN), records=[10, 11]))
-    tale.say(Append(**tale.at(ROOT, UNKNOWN), records=[12]))
-    tale.end(ROOT, 12)
-    assert tale.broken() == set()
-
-
-def test_a_fork_whose_answer_was_lost_is_known_by_its_name(tale: Tale) -> None:
-    tale.append(ROOT, 10, position=0)
-    untold = tale.at(LogId(-1), UNKNOWN) | {"name": "fork-2", "parent": ROOT}
-    tale.say(Fork(**untold, kind=Kind.CONTINUOUS))
-    tale.end(ROOT, 10)
-    tale.end(FORK, 10, kind=Kind.CONTINUOUS, parent=ROOT, fork_point=1)
-    assert tale.broken() == set()
-
-
-def test_an_orphan_keeps_what_its_squashed_parent_had(tale: Tale) -> None:
-    tale.fork(FORK, ROOT, 0)
-    tale.append(FORK, 20, position=0)
-    tale.fork(SEVERED, FORK, 1, kind=Kind.SEVERED, past=0)
-    tale.say(Squash(**tale.at(FORK)))
-    tale.append(SEVERED, 40, position=1)
-    tale.end(ROOT)
-    tale.end(FORK, fate=Fate.SQUASHED)
-    tale.end(SEVERED, 20, 40, kind=Kind.SEVERED, parent=FORK, fork_point=1)
-    assert tale.broken() == set()
-
-
-def test_a_subscriber_of_the_parent_is_told_what_the_promotion_moved(tale: Tale) -> None:
-    promoted(tale)
-    tale.stream(
-        ROOT,
-        Delivery(at=70, first=0, records=[10]),
-        Delivery(at=80, first=1, records=[11], speculative=True),
-        Failure(120, 1),
-        Delivery(at=121, first=1, records=[20, 11]),
-    )
-    assert tale.broken() == set()
-
-
-def test_every_kind_of_call_is_judged_alike_after_storage(tale: Tale) -> None:
-    promoted(tale)
-    stored = msgspec.json.encode(tale.history)
-    back = msgspec.json.decode(stored, type=History)
-    assert back == tale.history
-    assert {type(call) for call in back.calls} >= {Create, Fork, Append, Promote, Redeem, Read}
-    assert all(isinstance(call, Call) for call in back.calls)
