@@ -33,7 +33,7 @@ lint: $(VENV)/dev.stamp  ## ruff, its formatter, strict pyright, and the arrows 
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/pyright
-	@$(BIN)/lint-imports
+	@$(BIN)/lint-imports --no-cache
 
 format: $(VENV)/dev.stamp  ## let ruff mend what it can
 	@$(BIN)/ruff check --fix
