@@ -112,12 +112,14 @@ def _in_any_order(_: Function) -> Function:
     return commit_next
 
 
-def _gaps_accepted(original: Function) -> Function:
+def _as_they_come(original: Function) -> Function:
+    """Batches that were not seen before are taken whatever their sequence is."""
+
     def known(replica: Replica, log: Log, batch: Batch, position: Position, at: int) -> Any:
         producer = log.producers.get(batch.producer)
-        if producer is None and batch.sequence:
+        if producer is None:
             producer = log.producers[batch.producer] = Producer(batch.epoch, at)
-        if producer is not None and batch.sequence > producer.next:
+        if producer.place(batch.sequence) is None:
             producer.next = batch.sequence
         return original(replica, log, batch, position, at)
 
@@ -362,11 +364,11 @@ BREAKAGES = [
     Breakage("answered before it is durable", Metadata, "_journal_group", _answering_early),
     Breakage("commit before the object is written", Writing, "_put", _committing_early),
     Breakage(
-        "commits in any order, gaps taken",
+        "commits in any order",
         Writing,
         "_commit_next",
         _in_any_order,
-        Breakage("gaps taken", sequencing, "_known", _gaps_accepted),
+        Breakage("batches as they come", sequencing, "_known", _as_they_come),
     ),
     Breakage("a batch sent again is appended again", sequencing, "_known", _never_known),
     Breakage("requests forgotten", State, "apply", _without_memory),

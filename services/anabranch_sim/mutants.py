@@ -16,7 +16,7 @@ import msgspec
 from anabranch_sim.breakages import BREAKAGES, Breakage
 from anabranch_sim.simulation import Report, simulate
 
-SEEDS_MAX = 400
+SEEDS_MAX = 2000
 
 
 class Hunt(msgspec.Struct):

@@ -39,14 +39,14 @@ class Nemesis:
             cluster.network.weather = Weather(
                 delay=rng.choice((MS, 5 * MS)),
                 tail=rng.choice((0, 0.01, 0.1)),
-                loss=rng.choice((0, 0.01, 0.05)),
+                loss=rng.choice((0, 0.01, 0.05, 0.2)),
                 duplicate=rng.choice((0, 0.02, 0.1)),
-                held=rng.choice((0, 0.005)),
+                held=rng.choice((0, 0.005, 0.03)),
             )
         if "store" in faults:
             cluster.store.moods = Moods(
                 delay=rng.choice((2 * MS, 20 * MS)),
-                slow=rng.choice((0, 0.02, 0.1)),
+                slow=rng.choice((0, 0.05, 0.3)),
                 refuses=rng.choice((0, 0.02, 0.2)),
                 lies=rng.choice((0, 0.02, 0.1)),
             )

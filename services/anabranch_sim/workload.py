@@ -271,8 +271,16 @@ class Workload(Caller):
         self.next()
 
     def _append(self, of: Known) -> None:
+        """One batch, or a burst of them without waiting for any."""
+        self._burst(of, self.rng.choice((1, 1, 1, 5)))
+
+    def _burst(self, of: Known, left: int) -> None:
         self.actor.append(of.log, of.name, self.rng.choice((1, 1, 2, 5)))
-        if not self.actor.unfinished or (self.rng.random() < 0.5 and self.actor.unfinished < 6):
+        if left > 1:
+            self.actor.world.after(
+                self.actor.world.between(0, 3 * MS), partial(self._burst, of, left - 1)
+            )
+        elif not self.actor.unfinished or (self.rng.random() < 0.5 and self.actor.unfinished < 6):
             self.next()
         else:
             self.actor.when_idle = self.next
