@@ -1,5 +1,6 @@
 """What every test shares: how hard Hypothesis looks, and where the repository is."""
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,10 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # For `benchmarks`; last, so that a folder of ours never hides a module of the standard library.
 sys.path.append(str(ROOT))
+
+# A shell starts background jobs with the interrupt ignored, and what ignores it can't be interrupted
+# by a test either: children inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A change is judged by the same examples on every machine, however slow; the night looks further:
 # `make test ARGS=--hypothesis-profile=night`.

@@ -291,7 +291,10 @@ def test_an_interrupted_bench_leaves_nothing(anabranch: Command, server: Server)
         while not anabranch("log", "list", "bench-", "-o", "json").lines:
             assert measuring.poll() is None
         measuring.send_signal(signal.SIGINT)
-        assert measuring.communicate(timeout=A_MOMENT_S)[0].strip() == b""
+        try:
+            assert measuring.communicate(timeout=A_MOMENT_S)[0].strip() == b""
+        finally:
+            measuring.kill()
     assert measuring.returncode == Exit.INTERRUPTED
     assert anabranch("log", "list", "bench-", "-o", "json").lines == []
 
