@@ -13,8 +13,8 @@ ROOT = Path(__file__).resolve().parents[1]
 # For `benchmarks`; last, so that a folder of ours never hides a module of the standard library.
 sys.path.append(str(ROOT))
 
-# A shell starts background jobs with the interrupt ignored, and what ignores it can't be interrupted
-# by a test either: children inherit that.
+# A shell starts background jobs with the interrupt ignored. Children inherit that, and then no test
+# can interrupt them.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A change is judged by the same examples on every machine, however slow; the night looks further:
