@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from anabranch.core.bolt import commands
+from anabranch.core.bolt.broker import Broker
 from anabranch.core.bolt.commands import (
     Done,
     Promotion,
@@ -15,7 +16,8 @@ from anabranch.core.bolt.commands import (
     Settled,
 )
 from anabranch.core.errors import ReceiptPending, UnknownLog
-from anabranch.core.machine import Gone
+from anabranch.core.limits import Limits
+from anabranch.core.machine import Gone, Send
 from anabranch.core.types import Kind, LogId
 from anabranch.core.wire import messages
 from anabranch.core.wire.messages import Redeem
@@ -142,3 +144,13 @@ def test_nobody_is_told_who_has_left(stage: Any) -> None:
     stage.wait(5_000)
     assert not stage.replies
     assert stage.broker.gauges().waits == 0
+
+
+def test_an_answer_to_an_earlier_life_is_nobodys() -> None:
+    """It may be held on its way for as long as it takes to die and come back."""
+    tokens: dict[bytes, set[int]] = {}
+    for life in (b"one life", b"another"):
+        broker = Broker("b", "cluster", Limits(), life=life)
+        sent = [effect.message for effect in broker.start(1) if isinstance(effect, Send)]
+        tokens[life] = {message.token for message in sent}
+    assert tokens[b"one life"].isdisjoint(tokens[b"another"])

@@ -99,6 +99,20 @@ def test_a_promotion_told_after_a_move_that_never_came_fails_all_that_is_uncerta
     assert events(stage, props)[0] == Failed(1)
 
 
+def test_a_page_asked_for_before_a_promotion_and_answered_after_it_is_asked_for_anew(
+    stage: Any, props: Any
+) -> None:
+    stage.request(1, Subscribe(LOG, 0))
+    deliver(stage, props, 0, b"a", b"b", tail=3, settled=1)
+    events(stage, props)
+    stage.moved(3, 3, generation=1)
+    late = props.Content(b"c", first=2, sequence=77)
+    stage.answer(props.resolved(late.slice(), tail=3, generation=1))
+    assert events(stage, props) == [Failed(1)]
+    deliver(stage, props, 1, b"x", b"c", tail=3, generation=1)
+    assert events(stage, props) == ["sure", (1, b"x"), (2, b"c")]
+
+
 def test_what_was_confirmed_never_fails(stage: Any, props: Any) -> None:
     stage.request(1, Subscribe(LOG, 0))
     deliver(stage, props, 0, b"a", b"b", b"c", tail=3, settled=1)

@@ -81,6 +81,26 @@ def test_an_error_that_may_pass_is_tried_again_until_the_deadline(world: World) 
     assert isinstance(call.error.__cause__, Overloaded), "the last that stood in the way"
 
 
+def test_a_call_that_a_new_connection_repeats_is_answered_once(world: World) -> None:
+    """The pauses that connections cut short are over for good."""
+    busy = Overloaded("waits", 1, "waits_max")
+    call = world.ask(Survey())
+    for _ in range(7):
+        while not world.requests:
+            world.advance(1)
+        world.refuse(busy)
+    for answer in (Refused.of(busy), CENSUS):
+        world.cut()
+        while not world.dialing:
+            world.advance(1)
+        world.connect()
+        world.hear(world.take(Survey)[0], answer)
+    assert world.answered == [call]
+    world.advance(5_000)
+    assert world.answered == [call]
+    assert not world.requests
+
+
 def test_a_certain_refusal_is_what_a_deadline_tells(world: World) -> None:
     call = world.ask(Survey(), timeout_ms=50)
     while not call.finished:
