@@ -123,6 +123,23 @@ def test_the_power_can_go_in_the_midst_of_any_operation_and_nothing_acknowledged
         assert len(found) <= len(acknowledged) + 1
 
 
+def test_a_start_that_loses_its_power_in_the_midst_loses_nothing_acknowledged() -> None:
+    acknowledged = [b"%d" % n for n in range(3)]
+    for seed in range(200):
+        one = disk(seed, flips=1.0)
+        writer = journal(one)
+        writer.recover()
+        for entry in acknowledged:
+            writer.append([entry])
+        for operations in (seed % 20, seed // 20):
+            one.cut_power()
+            one.dies_in = operations
+            with suppress(PowerCut):
+                journal(one).recover()
+        one.cut_power()
+        assert journal(one).recover().entries == acknowledged
+
+
 def test_damage_to_what_was_durable_is_refused_and_nothing_is_guessed() -> None:
     one = disk(1)
     writer = journal(one)
