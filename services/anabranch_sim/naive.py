@@ -310,7 +310,7 @@ class Naive:
             point = command.past + 1
             _refuse(not parent.start < point <= tail, "out-of-range")
         elif command.at is not None:
-            late = (i for i in range(parent.start, settled) if parent.records[i].at >= command.at)
+            late = (i for i in range(parent.start, settled) if parent.records[i].at > command.at)
             point = next(late, tail)
         _refuse(point > settled, "fork-blocked")
         return point

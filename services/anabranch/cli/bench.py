@@ -4,6 +4,7 @@ It writes to a log of its own, bounded in time and count, and deletes it whateve
 """
 
 import asyncio
+from collections.abc import Awaitable
 from typing import Any
 
 import click
@@ -15,6 +16,7 @@ from anabranch.cli.output import Output, duration, number, size
 from anabranch.cli.plot import histogram, save
 from anabranch.cli.service import Target
 from anabranch.client.aio import Service
+from anabranch.client.log import Log
 from anabranch.shell.chance import randbits
 
 _CLEANUP_S = 5.0
@@ -75,9 +77,10 @@ def bench(
 
     async def work(service: Service) -> list[Measured]:
         name = f"bench-{randbits(48):012x}"
-        log = await service.create(name, why="anabranch bench")
+        creation = asyncio.ensure_future(service.create(name, why="anabranch bench"))
         found: list[Measured] = []
         try:
+            log = await asyncio.shield(creation)
             with out.progress("measuring", len(chosen) * seconds, "s") as meter:
                 for turn, load in enumerate(chosen):
 
@@ -89,7 +92,7 @@ def bench(
                     found.append(await measure(load, log, plan, Meters(show)))
         finally:
             # Also when a Ctrl-C has cancelled us: nothing of ours is left behind.
-            await asyncio.shield(service.delete(log, force=True, timeout=_CLEANUP_S))
+            await asyncio.shield(_delete(service, creation))
         return found
 
     found = target.run(work)
@@ -117,6 +120,10 @@ def bench(
             out.say(histogram(each))
     else:
         out.say(f"latencies are drawn in {plot}")
+
+
+async def _delete(service: Service, creation: Awaitable[Log]) -> None:
+    await service.delete(await creation, force=True, timeout=_CLEANUP_S)
 
 
 def _document(measured: Measured) -> dict[str, Any]:

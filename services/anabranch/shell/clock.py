@@ -1,15 +1,35 @@
-"""The time that machines are told: wall time when the process began, and monotonic from then on."""
+"""The time that machines are told: the wall clock, made to run on at an even pace."""
 
 import time
 
 from anabranch.core.types import Nanoseconds
 
+_LOOK_NS = 1_000_000_000
+_SLEW_PPM_MAX = 5_000
+
 
 class Clock:
-    """Never goes back, whatever is done to the wall clock meanwhile (duty 4 of a driver)."""
+    """Never goes back and never jumps, whatever is done to the wall clock meanwhile (duty 4 of a
+    driver).
+
+    A step of the wall clock is followed at half a percent of the pace: timers and leases stay true
+    to within that, and a stamp is wrong by the step only for as long as the step takes to follow.
+    """
 
     def __init__(self) -> None:
-        self._offset = time.time_ns() - time.monotonic_ns()
+        self._since = time.monotonic_ns()
+        self._base = time.time_ns()
+        self._slew_ppm = 0
 
     def now(self) -> Nanoseconds:
-        return self._offset + time.monotonic_ns()
+        ran = time.monotonic_ns() - self._since
+        if ran >= _LOOK_NS:
+            self._look(ran)
+            ran = 0
+        return self._base + ran + ran * self._slew_ppm // 1_000_000
+
+    def _look(self, ran: Nanoseconds) -> None:
+        self._base += ran + ran * self._slew_ppm // 1_000_000
+        self._since += ran
+        behind_ppm = (time.time_ns() - self._base) * 1_000_000 // _LOOK_NS
+        self._slew_ppm = max(-_SLEW_PPM_MAX, min(_SLEW_PPM_MAX, behind_ppm))

@@ -74,8 +74,8 @@ class ForkLog(msgspec.Struct, frozen=True, array_like=True, tag="fork"):
     """cFork or sFork (AgileLog, 4.1). `past` or `at` only for a severed one; neither means its
     tail now.
 
-    `past` is the last inherited position; `at` a time in ms: everything committed before it is
-    inherited.
+    `past` is the last inherited position; `at` a time in ms: everything committed by then, that
+    millisecond included, is inherited, so that "now" holds all that was acknowledged.
     """
 
     parent: LogId

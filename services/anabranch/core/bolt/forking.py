@@ -198,7 +198,7 @@ def _severed_point(replica: Replica, parent: Log, command: ForkLog) -> Position:
         if not parent.start < point <= tail:
             raise OutOfRange(parent.name, command.past, parent.start, tail)
     elif command.at is not None:
-        point = position_at(forest, parent, command.at, settled)
+        point = position_at(forest, parent, command.at + 1, settled)
         if point == settled < tail:
             point = tail
     else:
