@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from anabranch.core.bolt.commands import FromMetadata, ToMetadata
 from anabranch.core.machine import Buffer
 from anabranch.core.types import Milliseconds
 
@@ -143,3 +144,21 @@ class ObjectStore(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+class Network(Protocol):
+    """Messages to nodes of other processes; what comes from them is posted to the machines."""
+
+    def send(self, sender: str, to: str, message: ToMetadata | FromMetadata) -> None:
+        """Lost if there is no connection: when there is one, the machine is told `Linked`."""
+        ...
+
+
+class Coordinator(Protocol):
+    """Who leads a metadata group, and what its journal holds (duty 7 in core/machine.py)."""
+
+    def follow(self, after: int) -> None: ...
+
+    def campaign(self) -> None: ...
+
+    def resign(self) -> None: ...

@@ -138,6 +138,18 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     these.
     """
 
+    alive_ms: int = 500
+    """A broker says so often to the metadata that it is alive."""
+
+    silence_ms: int = 3_000
+    """A broker not heard of for so long has its logs placed elsewhere."""
+
+    drain_ms: int = 10_000
+    """How long a process that is told to end may take to finish what it has in hand."""
+
+    spare_brokers: int = 1
+    """Brokers of a pool of four or more that are kept free for forks that want one of their own."""
+
     propose_retry_ms: int = 2_000
     """A broker that had no answer from the metadata asks again, with the same request id."""
 
@@ -158,6 +170,7 @@ REPLICATED = (
     "promotions_remembered_max",
     "cursors_per_log_max",
     "ttl_ms_max",
+    "spare_brokers",
 )
 """What decides the outcome of a command: journaled, so that a replay under other settings
 agrees.

@@ -15,6 +15,9 @@ Duties of a driver:
 5. A timer fires once, at or after its time; setting it again under the same key moves it.
 6. Messages between machines may be lost, repeated or late; a machine must stand that. Replies to
    a client that has gone are dropped.
+7. To a member of a metadata group, `Elected` comes after a `Followed` for every entry that any
+   leader before it has journaled, and from then on no other's entry is journaled until `Deposed`
+   has come or `Resign` was performed. A group in flight then is answered as ever.
 """
 
 from collections.abc import Sequence
@@ -96,6 +99,24 @@ class ListObjects(Value, frozen=True):
     """Which objects does the store hold?"""
 
 
+class Follow(Value, frozen=True):
+    """Give me every entry that the group's journal has after this index, and all that come."""
+
+    after: int
+
+
+class Campaign(Value, frozen=True):
+    """Stand for election, from now on and again after every defeat."""
+
+
+class Resign(Value, frozen=True):
+    """Give up the lead, if it is held, and stand for none."""
+
+
+class Rest(Value, frozen=True):
+    """Nothing is in hand any more: the process may end."""
+
+
 Effect = (
     Send
     | Reply
@@ -107,6 +128,10 @@ Effect = (
     | GetObject
     | DeleteObjects
     | ListObjects
+    | Follow
+    | Campaign
+    | Resign
+    | Rest
 )
 
 
@@ -175,6 +200,50 @@ class ObjectsListed(Value, frozen=True):
     objects: Sequence[ObjectId]
 
 
+class Linked(Value, frozen=True):
+    """A connection to this node is there again: what was sent on the one before may be lost."""
+
+    node: str
+
+
+class Followed(Value, frozen=True):
+    """Entries of the journal from index `first` on; none is left out, some may come again."""
+
+    first: int
+    entries: Sequence[bytes]
+
+
+class Restored(Value, frozen=True):
+    """The journal has forgotten what was asked for; this is the state after entry `index`."""
+
+    index: int
+    image: bytes
+
+
+class Elected(Value, frozen=True):
+    """This member leads, and has been given every entry journaled before; terms only grow.
+
+    Until `until` no other member can have been elected.
+    """
+
+    term: int
+    until: Nanoseconds
+
+
+class LeaseHeld(Value, frozen=True):
+    """The lead is held for so much longer."""
+
+    until: Nanoseconds
+
+
+class Deposed(Value, frozen=True):
+    """This member leads no more: nothing that it wants journaled will be."""
+
+
+class Drain(Value, frozen=True):
+    """The process is to end: finish what is in hand, let others take over, then `Rest`."""
+
+
 Event = (
     Received
     | Request
@@ -189,6 +258,13 @@ Event = (
     | GetFailed
     | ObjectsDeleted
     | ObjectsListed
+    | Linked
+    | Followed
+    | Restored
+    | Elected
+    | LeaseHeld
+    | Deposed
+    | Drain
 )
 
 Effects = tuple[Effect, ...]

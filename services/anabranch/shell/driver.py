@@ -14,21 +14,26 @@ from math import ceil
 from typing import Protocol
 
 from anabranch.core.machine import (
+    Campaign,
     CancelTimer,
+    Drain,
     Effects,
     Event,
+    Follow,
     Gone,
     Machine,
     Received,
     Reply,
     Request,
+    Resign,
+    Rest,
     Send,
     SetTimer,
     TimerFired,
 )
 from anabranch.core.types import MS, Nanoseconds
 from anabranch.core.wire.messages import Cancel, ClientMessage, Credit, ServerMessage
-from anabranch.ports import Journal, ObjectStore
+from anabranch.ports import Coordinator, Journal, Network, ObjectStore
 from anabranch.shell.log import Log
 from anabranch.shell.storing import Storing
 from anabranch.shell.timers import Timers
@@ -91,7 +96,10 @@ class HostCounters:
 
 
 class Host:
-    """Runs machines by the names of their nodes, and is the network between them."""
+    """Runs machines by the names of their nodes, and is the network between them.
+
+    What is meant for nodes elsewhere goes to `network`, if there is one, and is lost if not.
+    """
 
     def __init__(
         self,
@@ -101,7 +109,11 @@ class Host:
         *,
         now: Callable[[], Nanoseconds],
         log: Log,
+        network: Network | None = None,
+        coordinator: Coordinator | None = None,
     ) -> None:
+        self._network = network
+        self._coordinator = coordinator
         self._now = now
         self._log = log
         self._loop = asyncio.get_running_loop()
@@ -119,6 +131,9 @@ class Host:
         self.storing = Storing(cluster, journal, store, log, post=self.post, fail=self._stop)
         self.failed: asyncio.Future[str] = self._loop.create_future()
         """Done when no machine takes another step; says why."""
+        self._resting: set[str] = set()
+        self.rested: asyncio.Future[None] = self._loop.create_future()
+        """Done when every machine has finished what it had in hand, after `drain`."""
 
     def start(self, machines: dict[str, Machine]) -> None:
         """Begin their lives, in this order."""
@@ -142,6 +157,14 @@ class Host:
         self._events.append((node, self._machines[node], event))
         if not self._turn_comes:
             self._call_turn()
+
+    async def drain(self) -> None:
+        """Have every machine finish what it has in hand; as long as that takes, or until one
+        fails.
+        """
+        for node in self._machines:
+            self.post(node, Drain())
+        await asyncio.wait((self.rested, self.failed), return_when=asyncio.FIRST_COMPLETED)
 
     async def stop(self) -> None:
         """Take no more steps, and wait until nothing more is written."""
@@ -215,12 +238,34 @@ class Host:
                     machine = self._machines.get(to)
                     if machine is not None:
                         self._events.append((to, machine, Received(node, message)))
+                    elif self._network is not None:
+                        self._network.send(node, to, message)
                 case SetTimer(key, at):
                     self._timers.set((node, key), at)
                 case CancelTimer(key):
                     self._timers.cancel((node, key))
+                case Follow() | Campaign() | Resign():
+                    self._coordinate(effect)
+                case Rest():
+                    self._rest(node)
                 case _:
                     self.storing.perform(node, effect)
+
+    def _coordinate(self, effect: Follow | Campaign | Resign) -> None:
+        coordinator = self._coordinator
+        assert coordinator is not None, "a member of a group runs where one leads"
+        match effect:
+            case Follow(after):
+                coordinator.follow(after)
+            case Campaign():
+                coordinator.campaign()
+            case Resign():
+                coordinator.resign()
+
+    def _rest(self, node: str) -> None:
+        self._resting.add(node)
+        if len(self._resting) == len(self._machines) and not self.rested.done():
+            self.rested.set_result(None)
 
     def _fail(self) -> None:
         """Called while the exception is on its way to the loop, which reports it with its trace."""

@@ -68,6 +68,8 @@ class CommitObject(msgspec.Struct, frozen=True, array_like=True, tag="commit"):
     broker: str
     object: ObjectId
     rows: list[Row]
+    number: int = -1
+    """Counts the commits of one broker life from 0; sent again, a commit keeps its number."""
 
 
 class ForkLog(msgspec.Struct, frozen=True, array_like=True, tag="fork"):
@@ -88,6 +90,8 @@ class ForkLog(msgspec.Struct, frozen=True, array_like=True, tag="fork"):
     on_parent_delete: OnParentDelete = OnParentDelete.ORPHAN
     by: str = ""
     why: str = ""
+    exclusive: bool = False
+    """Served by a broker of its own, and refused if there is none to spare."""
 
 
 class Promote(msgspec.Struct, frozen=True, array_like=True, tag="promote"):
@@ -125,6 +129,27 @@ class RegisterBroker(msgspec.Struct, frozen=True, array_like=True, tag="broker")
     """
 
     broker: str
+    address: str = ""
+    """Where clients reach it; empty if it is reached through the process it lives in."""
+
+
+class DrainBroker(msgspec.Struct, frozen=True, array_like=True, tag="drain"):
+    """Place nothing more on this broker, and what is on it elsewhere: it is about to end."""
+
+    broker: str
+
+
+class LoseBroker(msgspec.Struct, frozen=True, array_like=True, tag="lose"):
+    """The leader has heard nothing of this life of a broker for too long."""
+
+    broker: str
+    epoch: int
+
+
+class RaiseFormat(msgspec.Struct, frozen=True, array_like=True, tag="format"):
+    """From here on the journal may hold what a member of an earlier format can't read."""
+
+    format: int
 
 
 class Expire(msgspec.Struct, frozen=True, array_like=True, tag="expire"):
@@ -156,6 +181,9 @@ Command = (
     | CommitCursor
     | DeleteCursor
     | RegisterBroker
+    | DrainBroker
+    | LoseBroker
+    | RaiseFormat
     | Expire
     | ForgetObjects
     | Configure
@@ -207,6 +235,9 @@ class Description(msgspec.Struct, frozen=True, array_like=True, tag="description
     undecided: str | None = None
     """The promotable fork that keeps `settled` below `tail`."""
     append_blocked_by: str | None = None
+    broker: str = ""
+    """Who serves it best: any broker can, but this one has its records at hand."""
+    address: str = ""
 
 
 class Sequenced(msgspec.Struct, frozen=True, array_like=True, tag="sequenced"):
@@ -362,8 +393,52 @@ class Census(msgspec.Struct, frozen=True, array_like=True, tag="census"):
     applied: int
 
 
-Query = Resolve | Describe | ListLogs | ResolveReceipt | PositionAt | ReadCursors | Compare | Survey
-Answer = Resolved | Description | Listing | Settled | At | Cursors | Comparison | Census | Refused
+class ListBrokers(msgspec.Struct, frozen=True, array_like=True, tag="list-brokers"):
+    """The pool, in order of name."""
+
+
+class BrokerSeat(Compact, frozen=True):
+    """One broker of the pool, and how much is placed on it."""
+
+    name: str
+    address: str
+    epoch: int
+    state: str
+    """`ready`, `draining` or `lost`."""
+    roots: int
+    trees: int
+    """Trees whose forks it serves."""
+    exclusive: int
+    """Forks that it serves alone: at most one."""
+
+
+class Pool(msgspec.Struct, frozen=True, array_like=True, tag="pool"):
+    brokers: list[BrokerSeat]
+
+
+Query = (
+    Resolve
+    | Describe
+    | ListLogs
+    | ResolveReceipt
+    | PositionAt
+    | ReadCursors
+    | Compare
+    | Survey
+    | ListBrokers
+)
+Answer = (
+    Resolved
+    | Description
+    | Listing
+    | Settled
+    | At
+    | Cursors
+    | Comparison
+    | Census
+    | Pool
+    | Refused
+)
 
 
 class Propose(msgspec.Struct, frozen=True, array_like=True, tag="propose"):
@@ -427,5 +502,17 @@ class Moved(msgspec.Struct, frozen=True, array_like=True, tag="moved"):
     """The version told before this one, which `diverges` counts from."""
 
 
-ToMetadata = Propose | Ask | Watch | Unwatch
-FromMetadata = Applied | Told | Moved
+class Alive(msgspec.Struct, frozen=True, array_like=True, tag="alive"):
+    """A broker to every member of the metadata group, each `alive_ms`: I am here, who leads?"""
+
+    epoch: int
+
+
+class Leading(msgspec.Struct, frozen=True, array_like=True, tag="leading"):
+    """A member to a broker: write to me. The leader of a higher term is the later one."""
+
+    term: int
+
+
+ToMetadata = Propose | Ask | Watch | Unwatch | Alive
+FromMetadata = Applied | Told | Moved | Leading

@@ -10,6 +10,7 @@ from anabranch.core.bolt.commands import (
     Description,
     Done,
     Listing,
+    Pool,
     Promotion,
     Receipt,
     Refused,
@@ -149,6 +150,7 @@ class Fork(Message, frozen=True, array_like=True, tag="fork"):
     on_parent_delete: OnParentDelete = OnParentDelete.ORPHAN
     by: str = ""
     why: str = ""
+    exclusive: bool = False
 
 
 class Promote(Message, frozen=True, array_like=True, tag="promote"):
@@ -217,6 +219,10 @@ class Survey(Message, frozen=True, array_like=True, tag="survey"):
     pass
 
 
+class ListBrokers(Message, frozen=True, array_like=True, tag="list-brokers"):
+    pass
+
+
 Control = (
     Hello
     | Read
@@ -238,6 +244,7 @@ Control = (
     | PositionAt
     | Redeem
     | Survey
+    | ListBrokers
 )
 """Requests whose every byte is msgpack; `Append` has a frame of its own."""
 
@@ -254,6 +261,7 @@ Plain = (
     | Cursors
     | Comparison
     | Census
+    | Pool
     | Confirmed
     | Failed
     | Refused
