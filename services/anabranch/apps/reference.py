@@ -24,7 +24,7 @@ _FAMILIES = {Retry: 4, Refresh: 1, Fenced: 1, Mistake: 1, Damage: 5}
 
 _ERRORS = """# Errors
 
-Written by `python -m anabranch.apps.reference` from `core/errors.py`.
+Written by `python -m anabranch.apps.reference` from `core/errors/`.
 
 A refusal has a `code` that never changes, a `message` that says what was asked, what stood in the
 way and what to do, and `facts`, which are what stands in braces below. They are the same in

@@ -1,0 +1,130 @@
+"""The one hierarchy of errors: a stable code, what was asked, what stood in the way, what to do."""
+
+from anabranch.core.errors.base import (
+    AnabranchError,
+    Damage,
+    Fact,
+    Fenced,
+    Mistake,
+    Refresh,
+    Retry,
+)
+from anabranch.core.errors.logs import (
+    AppendBlocked,
+    BadName,
+    ForkBlocked,
+    IsRoot,
+    LogExists,
+    LogHasForks,
+    NotPromotable,
+    NotRoot,
+    OutOfRange,
+    Promoted,
+    ReadBlocked,
+    ReceiptExpired,
+    ReceiptPending,
+    SequenceGap,
+    Squashed,
+    UnknownLog,
+)
+from anabranch.core.errors.service import (
+    BadFrame,
+    BadRequest,
+    BatchTooLarge,
+    BrokerDraining,
+    BrokerFenced,
+    CorruptBatch,
+    DeadlineExceeded,
+    LateCommit,
+    NoSpareBroker,
+    Overloaded,
+    RecordTooLarge,
+    RequestForgotten,
+    TooMany,
+    Unauthorized,
+    Unavailable,
+    UnsupportedBatch,
+    VersionMismatch,
+)
+from anabranch.core.errors.storage import (
+    CorruptObject,
+    DataDirLocked,
+    JournalCorrupt,
+    JournalTooNew,
+    ObjectExists,
+    ObjectMissing,
+    StorageFailed,
+    StorageFull,
+    WrongCluster,
+)
+
+__all__ = [
+    "BY_CODE",
+    "AnabranchError",
+    "AppendBlocked",
+    "BadFrame",
+    "BadName",
+    "BadRequest",
+    "BatchTooLarge",
+    "BrokerDraining",
+    "BrokerFenced",
+    "CorruptBatch",
+    "CorruptObject",
+    "Damage",
+    "DataDirLocked",
+    "DeadlineExceeded",
+    "Fact",
+    "Fenced",
+    "ForkBlocked",
+    "IsRoot",
+    "JournalCorrupt",
+    "JournalTooNew",
+    "LateCommit",
+    "LogExists",
+    "LogHasForks",
+    "Mistake",
+    "NoSpareBroker",
+    "NotPromotable",
+    "NotRoot",
+    "ObjectExists",
+    "ObjectMissing",
+    "OutOfRange",
+    "Overloaded",
+    "Promoted",
+    "ReadBlocked",
+    "ReceiptExpired",
+    "ReceiptPending",
+    "RecordTooLarge",
+    "Refresh",
+    "RequestForgotten",
+    "Retry",
+    "SequenceGap",
+    "Squashed",
+    "StorageFailed",
+    "StorageFull",
+    "TooMany",
+    "Unauthorized",
+    "Unavailable",
+    "UnknownLog",
+    "UnsupportedBatch",
+    "VersionMismatch",
+    "WrongCluster",
+    "restore",
+]
+
+
+def _family(root: type[AnabranchError]) -> list[type[AnabranchError]]:
+    """Depth first in order of definition, so that the table of codes reads like this file."""
+    return [root, *(c for child in root.__subclasses__() for c in _family(child))]
+
+
+BY_CODE = {kind.code: kind for kind in _family(AnabranchError)}
+
+
+def restore(code: str, message: str, facts: dict[str, Fact]) -> AnabranchError:
+    """The error that the other side raised, as the same class where this version knows it."""
+    kind = BY_CODE.get(code, AnabranchError)
+    error = kind.__new__(kind)
+    Exception.__init__(error, message)
+    error.message, error.facts = message, facts
+    return error

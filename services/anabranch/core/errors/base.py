@@ -1,0 +1,59 @@
+"""The one hierarchy of errors: a stable code, what was asked, what stood in the way, what to do.
+
+AnabranchError
+|-- Retry      the same request may succeed later
+|-- Refresh    what the caller knows is out of date: look again, then decide
+|-- Fenced     somebody else has taken over: stop
+|-- Mistake    the request itself can't be granted
+`-- Damage     stored bytes are not what was written: an operator must look
+"""
+
+from typing import ClassVar
+
+Fact = str | int | None
+
+
+class AnabranchError(Exception):
+    """Base of all: carries its facts, so that it can cross a wire and be raised again on the
+    other side.
+    """
+
+    code: ClassVar[str] = "error"
+    status: ClassVar[int] = 500
+    advice: ClassVar[str] = "report"
+    says: ClassVar[str] = "{reason}"
+
+    def __init__(self, **facts: Fact) -> None:
+        self.facts = facts
+        self.message = self.says.format(**facts)
+        super().__init__(self.message)
+
+
+class Retry(AnabranchError):
+    code = "retry"
+    status = 503
+    advice = "retry"
+
+
+class Refresh(AnabranchError):
+    code = "refresh"
+    status = 409
+    advice = "refresh"
+
+
+class Fenced(AnabranchError):
+    code = "fenced"
+    status = 409
+    advice = "stop"
+
+
+class Mistake(AnabranchError):
+    code = "mistake"
+    status = 400
+    advice = "change the request"
+
+
+class Damage(AnabranchError):
+    code = "damage"
+    status = 500
+    advice = "run fsck"

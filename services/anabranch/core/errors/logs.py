@@ -1,0 +1,195 @@
+"""What stands in the way of what was asked of a log or fork."""
+
+from anabranch.core.errors.base import Mistake, Refresh, Retry
+
+
+class ReadBlocked(Retry):
+    """A promotable fork has made the parent's positions past its fork point provisional
+    (AgileLog, 4.1).
+    """
+
+    code = "read-blocked"
+    status = 409
+    says = (
+        "{log} can't be read at {position} while promotable fork {fork} is undecided: promote or "
+        "squash it, read before its fork point, or subscribe to get these records as speculative"
+    )
+
+    def __init__(self, log: str, position: int, fork: str) -> None:
+        super().__init__(log=log, position=position, fork=fork)
+
+
+class AppendBlocked(Retry):
+    """A non-promotable fork takes no appends while a promotable sibling is undecided (AgileLog,
+    4.1).
+    """
+
+    code = "append-blocked"
+    status = 409
+    says = (
+        "{log} takes no appends while promotable fork {fork} of an ancestor is undecided: promote"
+        " or squash it, or append to a promotable fork"
+    )
+
+    def __init__(self, log: str, fork: str) -> None:
+        super().__init__(log=log, fork=fork)
+
+
+class ForkBlocked(Retry):
+    """A fork here would expose positions that an undecided promotable fork may still move (spec
+    D3).
+    """
+
+    code = "fork-blocked"
+    status = 409
+    says = (
+        "{log} can't be forked so while promotable fork {fork} is undecided: fork it severed "
+        "below position {settled}, fork its parent promotable, or promote or squash {fork} first"
+    )
+
+    def __init__(self, log: str, fork: str, settled: int) -> None:
+        super().__init__(log=log, fork=fork, settled=settled)
+
+
+class ReceiptPending(Retry):
+    """The position of an append is withheld until the promotable forks of its log are decided."""
+
+    code = "receipt-pending"
+    status = 409
+    says = (
+        "the position on {log} is withheld while promotable fork {fork} is undecided: ask again "
+        "after it is promoted or squashed"
+    )
+
+    def __init__(self, log: str, fork: str) -> None:
+        super().__init__(log=log, fork=fork)
+
+
+class Promoted(Refresh):
+    """The fork has become its parent; its positions are now the parent's (AgileLog, 4.1)."""
+
+    code = "promoted"
+    status = 410
+    says = "{log} was promoted: its records are now {into}'s, at the same positions; use {into}"
+
+    def __init__(self, log: str, into: str) -> None:
+        super().__init__(log=log, into=into)
+
+
+class Squashed(Refresh):
+    """The fork was deleted, by somebody, by its time to live, or by a sibling's promotion."""
+
+    code = "squashed"
+    status = 410
+    says = (
+        "{log} was squashed ({reason}) and its own records are gone; the history it shared is in "
+        "{parent}"
+    )
+
+    def __init__(self, log: str, reason: str, parent: str) -> None:
+        super().__init__(log=log, reason=reason, parent=parent)
+
+
+class SequenceGap(Refresh):
+    """A producer's batch arrived before the ones it sent earlier, or the log has forgotten the
+    producer.
+    """
+
+    code = "sequence-gap"
+    status = 409
+    says = (
+        "producer {producer} sent sequence {got} to {log}, which expects {expected}: send the "
+        "missing batches first, or start anew with another producer id"
+    )
+
+    def __init__(self, log: str, producer: int, expected: int, got: int) -> None:
+        super().__init__(log=log, producer=producer, expected=expected, got=got)
+
+
+class ReceiptExpired(Refresh):
+    code = "receipt-expired"
+    status = 410
+    says = (
+        "this receipt of {log} is older than the promotions that are remembered: the record is in"
+        " the log, find it by reading"
+    )
+
+    def __init__(self, log: str) -> None:
+        super().__init__(log=log)
+
+
+class UnknownLog(Mistake):
+    code = "unknown-log"
+    status = 404
+    says = "there is no log {log}: `anabranch log list` shows what there is"
+
+    def __init__(self, log: str) -> None:
+        super().__init__(log=log)
+
+
+class LogExists(Mistake):
+    code = "log-exists"
+    status = 409
+    says = "{log} exists already: choose another name"
+
+    def __init__(self, log: str) -> None:
+        super().__init__(log=log)
+
+
+class BadName(Mistake):
+    code = "bad-name"
+    status = 422
+    says = "{name!r} can't be a name: {reason}"
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(name=name, reason=reason)
+
+
+class OutOfRange(Mistake):
+    code = "out-of-range"
+    status = 416
+    says = (
+        "{log} holds positions {start} up to {tail} (not included), {position} is not one of them"
+    )
+
+    def __init__(self, log: str, position: int, start: int, tail: int) -> None:
+        super().__init__(log=log, position=position, start=start, tail=tail)
+
+
+class NotPromotable(Mistake):
+    code = "not-promotable"
+    status = 409
+    says = "{log} can't be promoted: {reason}; only continuous forks created promotable can"
+
+    def __init__(self, log: str, reason: str) -> None:
+        super().__init__(log=log, reason=reason)
+
+
+class IsRoot(Mistake):
+    code = "is-root"
+    status = 409
+    says = "{log} is a root log, which can't be squashed: delete it with `log delete`"
+
+    def __init__(self, log: str) -> None:
+        super().__init__(log=log)
+
+
+class NotRoot(Mistake):
+    code = "not-root"
+    status = 409
+    says = "{log} is a fork, which can't be deleted as a log: squash it"
+
+    def __init__(self, log: str) -> None:
+        super().__init__(log=log)
+
+
+class LogHasForks(Mistake):
+    code = "log-has-forks"
+    status = 409
+    says = (
+        "{log} has {forks} forks: squash them first, or delete with force, which squashes its "
+        "continuous forks and lets severed ones keep what they need"
+    )
+
+    def __init__(self, log: str, forks: int) -> None:
+        super().__init__(log=log, forks=forks)

@@ -1,0 +1,172 @@
+"""What stands in the way of a request as such: its form, its size, its time, who asks and whom."""
+
+from anabranch.core.errors.base import Fenced, Mistake, Refresh, Retry
+
+
+class Overloaded(Retry):
+    code = "overloaded"
+    status = 429
+    says = "{what}: the limit of {limit} ({setting}) is reached; slow down and try again"
+
+    def __init__(self, what: str, limit: int, setting: str) -> None:
+        super().__init__(what=what, limit=limit, setting=setting)
+
+
+class Unavailable(Retry):
+    code = "unavailable"
+    status = 503
+    says = "{what} is not available now: {reason}; try again"
+
+    def __init__(self, what: str, reason: str) -> None:
+        super().__init__(what=what, reason=reason)
+
+
+class DeadlineExceeded(Retry):
+    """Nothing is known about the outcome; a retry with the same request id or sequence is safe."""
+
+    code = "deadline-exceeded"
+    status = 504
+    says = (
+        "{what} was not answered within {deadline_ms} ms and may or may not have happened: ask "
+        "again with the same request id, which never does it twice"
+    )
+
+    def __init__(self, what: str, deadline_ms: int) -> None:
+        super().__init__(what=what, deadline_ms=deadline_ms)
+
+
+class RequestForgotten(Refresh):
+    code = "request-forgotten"
+    status = 409
+    says = "{what} is older than the replies that are kept: look at the state, then decide"
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what=what)
+
+
+class BrokerFenced(Fenced):
+    code = "broker-fenced"
+    says = "broker {broker} of epoch {epoch} has been replaced by epoch {current}: it must stop"
+
+    def __init__(self, broker: str, epoch: int, current: int) -> None:
+        super().__init__(broker=broker, epoch=epoch, current=current)
+
+
+class BadRequest(Mistake):
+    code = "bad-request"
+    status = 422
+    says = "{what}: {reason}"
+
+    def __init__(self, what: str, reason: str) -> None:
+        super().__init__(what=what, reason=reason)
+
+
+class RecordTooLarge(Mistake):
+    code = "record-too-large"
+    status = 413
+    says = (
+        "a record of {size} bytes is over the limit of {limit} (record_bytes_max): store the "
+        "value elsewhere and append its address, or raise the limit"
+    )
+
+    def __init__(self, size: int, limit: int) -> None:
+        super().__init__(size=size, limit=limit)
+
+
+class BatchTooLarge(Mistake):
+    code = "batch-too-large"
+    status = 413
+    says = "a batch of {size} bytes or records is over the limit of {limit}: send smaller batches"
+
+    def __init__(self, size: int, limit: int) -> None:
+        super().__init__(size=size, limit=limit)
+
+
+class TooMany(Mistake):
+    """A structural limit: more of these are refused until some are gone."""
+
+    code = "too-many"
+    status = 409
+    says = "{what}: the limit is {limit} ({setting}); remove some, or raise it"
+
+    def __init__(self, what: str, limit: int, setting: str) -> None:
+        super().__init__(what=what, limit=limit, setting=setting)
+
+
+class CorruptBatch(Mistake):
+    code = "corrupt-batch"
+    status = 422
+    says = "the record batch {where} is damaged: {reason}; nothing of it was appended"
+
+    def __init__(self, reason: str, where: str) -> None:
+        super().__init__(reason=reason, where=where)
+
+
+class UnsupportedBatch(Mistake):
+    code = "unsupported-batch"
+    status = 422
+    says = "this record batch can't be taken: {reason}"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason=reason)
+
+
+class BadFrame(Mistake):
+    code = "bad-frame"
+    status = 400
+    says = "the frame can't be read: {reason}"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason=reason)
+
+
+class VersionMismatch(Mistake):
+    code = "version-mismatch"
+    status = 426
+    says = (
+        "the other side speaks protocol version {theirs}, this one {ours}: upgrade the older of "
+        "the two"
+    )
+
+    def __init__(self, theirs: int, ours: int) -> None:
+        super().__init__(theirs=theirs, ours=ours)
+
+
+class Unauthorized(Mistake):
+    code = "unauthorized"
+    status = 401
+    says = "no valid token was given: pass one with --token or ANABRANCH_TOKEN"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+
+class BrokerDraining(Refresh):
+    code = "broker-draining"
+    status = 503
+    says = "broker {broker} is about to end: ask another which broker serves the log now"
+
+    def __init__(self, broker: str) -> None:
+        super().__init__(broker=broker)
+
+
+class NoSpareBroker(Retry):
+    code = "no-spare-broker"
+    status = 503
+    says = (
+        "{log} wants a broker of its own and none of the {brokers} is free: add brokers, or fork "
+        "it without"
+    )
+
+    def __init__(self, log: str, brokers: int) -> None:
+        super().__init__(log=log, brokers=brokers)
+
+
+class LateCommit(Refresh):
+    """Nobody waits for the answer: what it was is forgotten."""
+
+    code = "late-commit"
+    says = "commit {number} of broker {broker} comes after its answer has been forgotten"
+
+    def __init__(self, broker: str, number: int) -> None:
+        super().__init__(broker=broker, number=number)

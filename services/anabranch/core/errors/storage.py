@@ -1,0 +1,89 @@
+"""What stands in the way of keeping bytes, or of reading them again."""
+
+from anabranch.core.errors.base import Damage, Fenced, Mistake, Retry
+
+
+class StorageFull(Retry):
+    code = "storage-full"
+    status = 507
+    says = (
+        "no space is left at {where}: nothing was acknowledged; free space and appends go on by "
+        "themselves"
+    )
+
+    def __init__(self, where: str) -> None:
+        super().__init__(where=where)
+
+
+class StorageFailed(Retry):
+    code = "storage-failed"
+    status = 503
+    says = "{where} failed: {reason}; check the device, then try again"
+
+    def __init__(self, where: str, reason: str) -> None:
+        super().__init__(where=where, reason=reason)
+
+
+class DataDirLocked(Fenced):
+    code = "data-dir-locked"
+    says = "{path} is in use by process {pid}: stop it first, or choose another --data"
+
+    def __init__(self, path: str, pid: int) -> None:
+        super().__init__(path=path, pid=pid)
+
+
+class ObjectExists(Fenced):
+    """Create-only writes are what keeps a fenced broker from overwriting."""
+
+    code = "object-exists"
+    says = "object {name} exists already and is never overwritten"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name=name)
+
+
+class ObjectMissing(Damage):
+    code = "object-missing"
+    says = "object {name} is referenced but not in the store: run `anabranch fsck`"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name=name)
+
+
+class CorruptObject(Damage):
+    code = "corrupt-object"
+    says = "object {name} is damaged: {reason}; run `anabranch fsck`"
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(name=name, reason=reason)
+
+
+class JournalCorrupt(Damage):
+    code = "journal-corrupt"
+    says = (
+        "journal file {path} is damaged at byte {offset}: {reason}; nothing was changed. Restore "
+        "the file, or run `anabranch fsck` to see what it would cost to cut it there"
+    )
+
+    def __init__(self, path: str, offset: int, reason: str) -> None:
+        super().__init__(path=path, offset=offset, reason=reason)
+
+
+class JournalTooNew(Damage):
+    code = "journal-too-new"
+    says = "{path} was written by a newer version (format {version}): upgrade before opening it"
+
+    def __init__(self, path: str, version: int) -> None:
+        super().__init__(path=path, version=version)
+
+
+class WrongCluster(Mistake):
+    code = "wrong-cluster"
+    status = 409
+    says = (
+        "{where} belongs to cluster {theirs}, not to {ours}: choose the right place, or an empty "
+        "one"
+    )
+
+    def __init__(self, where: str, theirs: str, ours: str) -> None:
+        super().__init__(where=where, theirs=theirs, ours=ours)
