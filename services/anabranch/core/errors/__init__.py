@@ -1,4 +1,12 @@
-"""The one hierarchy of errors: a stable code, what was asked, what stood in the way, what to do."""
+"""The one hierarchy of errors: a stable code, what was asked, what stood in the way, what to do.
+
+AnabranchError
+|-- Retry      the same request may succeed later
+|-- Refresh    what the caller knows is out of date: look again, then decide
+|-- Fenced     somebody else has taken over: stop
+|-- Mistake    the request itself can't be granted
+`-- Damage     stored bytes are not what was written: an operator must look
+"""
 
 from anabranch.core.errors.base import (
     AnabranchError,
