@@ -17,6 +17,9 @@ FILE = "ANABRANCH_CONFIG"
 CLIENT_ONLY = frozenset({FILE, "ANABRANCH_URL", "ANABRANCH_OUTPUT"})
 """Variables of this prefix that are not the server's."""
 
+BINARIES = ("_ETCD_BIN", "_VERSITYGW_BIN", "_TOXIPROXY_BIN")
+"""How variables end that name a binary to run (`apps/processes/binaries.py`)."""
+
 LIMITS = "limits"
 
 _REPEATED = frozenset({"watch_ms", "gc_interval_ms", "propose_retry_ms"})
@@ -110,7 +113,7 @@ def _variables(environment: Mapping[str, str]) -> dict[str, Any]:
     return {
         name.removeprefix(PREFIX).lower(): value
         for name, value in environment.items()
-        if name.startswith(PREFIX) and name not in CLIENT_ONLY
+        if name.startswith(PREFIX) and name not in CLIENT_ONLY and not name.endswith(BINARIES)
     }
 
 

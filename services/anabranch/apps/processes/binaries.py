@@ -1,0 +1,168 @@
+"""Servers of others that tests, demos and benchmarks start: built once from pinned Go modules.
+
+`python -m anabranch.apps.processes.binaries etcd versitygw` builds them ahead and prints where.
+"""
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+
+from anabranch.core.errors import Unavailable
+
+MODULES = Path(__file__).parent / "modules"
+ATTEMPTS = 3
+_PAUSE_S = 5.0
+"""Between attempts: what fails is mostly the way to the modules."""
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A program of a Go module; its version and checksums are in `modules/<name>`."""
+
+    name: str
+    module: str
+    program: str = ""
+    """Where in the module it is."""
+
+    @property
+    def sources(self) -> Path:
+        return MODULES / self.name
+
+    @property
+    def override(self) -> str:
+        """The variable that names a binary to use instead."""
+        return f"ANABRANCH_{self.name.upper()}_BIN"
+
+    @property
+    def version(self) -> str:
+        return self._pinned(rf"\b{re.escape(self.module)} (v\S+)")
+
+    @property
+    def go_version(self) -> str:
+        """The oldest Go that builds it."""
+        return self._pinned(r"(?m)^go (\S+)$")
+
+    @property
+    def place(self) -> Path:
+        """Where it is kept; another version, or the same from other sources, has another place."""
+        home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        checksum = hashlib.sha256((self.sources / "go.sum").read_bytes()).hexdigest()[:12]
+        return Path(home) / "anabranch" / f"{self.name}-{self.version}-{checksum}" / self.name
+
+    def _pinned(self, pattern: str) -> str:
+        found = re.search(pattern, (self.sources / "go.mod").read_text(encoding="utf-8"))
+        assert found, (self.name, pattern)
+        return found[1]
+
+
+ETCD = Server("etcd", "go.etcd.io/etcd/server/v3")
+VERSITYGW = Server("versitygw", "github.com/versity/versitygw", "/cmd/versitygw")
+TOXIPROXY = Server("toxiproxy", "github.com/Shopify/toxiproxy/v2", "/cmd/server")
+SERVERS = {server.name: server for server in (ETCD, VERSITYGW, TOXIPROXY)}
+
+
+def obstacle(server: Server) -> str | None:
+    """Why it can be neither found nor built here."""
+    if os.environ.get(server.override) or server.place.exists() or shutil.which("go"):
+        return None
+    return (
+        f"{server.name} is built by Go, which isn't installed: install Go {server.go_version} or "
+        f"newer, or let {server.override} name a binary"
+    )
+
+
+def find(server: Server, say: Say | None = None) -> str:
+    """The path of the binary, built if it isn't there; one builds, whoever else asks waits."""
+    named = os.environ.get(server.override)
+    if named:
+        if shutil.which(named) is None:
+            raise Unavailable(server.name, f"{server.override} = {named} can't be executed")
+        return named
+    place = server.place
+    if place.exists():
+        return str(place)
+    stands = obstacle(server)
+    if stands is not None:
+        raise Unavailable(f"the server {server.name}", stands)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with _alone(place.with_suffix(".lock")):
+        if not place.exists():
+            (say or _say)(f"building {server.name} {server.version}: once, it takes minutes")
+            _build(server, place)
+    return str(place)
+
+
+@contextmanager
+def _alone(path: Path) -> Generator[None]:
+    """The lock goes with the process that holds it, whatever ends it."""
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _build(server: Server, place: Path) -> None:
+    said = ""
+    with tempfile.TemporaryDirectory(dir=place.parent) as scratch:
+        built = Path(scratch) / server.name
+        for attempt in range(ATTEMPTS):
+            if attempt:
+                Event().wait(_PAUSE_S)
+            fault = _compile(server, built)
+            if fault is None:
+                built.replace(place)
+                return
+            said = fault
+    raise Unavailable(f"the server {server.name}", f"`go build` failed {ATTEMPTS} times: {said}")
+
+
+def _compile(server: Server, to: Path) -> str | None:
+    """What Go said if it failed."""
+    flags = ["-mod=readonly", "-trimpath", "-ldflags=-s -w"]
+    done = subprocess.run(
+        ["go", "build", *flags, "-o", str(to), server.module + server.program],
+        cwd=server.sources,
+        # Neither somebody's workspace nor the C compiler, which may be missing, has a say in it.
+        env={**os.environ, "GOWORK": "off", "CGO_ENABLED": "0"},
+        check=False,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+    return None if done.returncode == 0 else " / ".join(done.stdout.strip().splitlines()[-3:])
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
+def main(names: list[str]) -> int:
+    unknown = [name for name in names if name not in SERVERS]
+    if unknown:
+        _say(f"there is no server {unknown[0]}: choose from {', '.join(SERVERS)}")
+        return 2
+    for name in names or SERVERS:
+        try:
+            sys.stdout.write(f"{find(SERVERS[name])}\n")
+        except Unavailable as refused:
+            _say(refused.message)
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
