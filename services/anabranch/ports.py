@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from anabranch.core.bolt.commands import FromMetadata, ToMetadata
+from anabranch.core.bolt.letters import FromMetadata, ToMetadata
 from anabranch.core.machine import Buffer
 from anabranch.core.types import Milliseconds
 

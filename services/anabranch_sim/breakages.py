@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 from anabranch.core.bolt import forking, lineage, replica, retention, sequencing, snapshot, state
 from anabranch.core.bolt.commands import (
-    Applied,
     Batch,
     ForkLog,
     Promote,
@@ -20,6 +19,7 @@ from anabranch.core.bolt.commands import (
 from anabranch.core.bolt.correspondence import Correspondence
 from anabranch.core.bolt.forest import Forest, Log
 from anabranch.core.bolt.index import Index
+from anabranch.core.bolt.letters import Applied
 from anabranch.core.bolt.metadata import Metadata
 from anabranch.core.bolt.producers import Producer
 from anabranch.core.bolt.references import References

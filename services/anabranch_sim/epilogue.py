@@ -1,6 +1,7 @@
 """After the healing: every fork decided, every receipt redeemed, every log read to its end."""
 
-from anabranch.core.bolt.commands import Description, Listing
+from anabranch.core.bolt.commands import Description
+from anabranch.core.bolt.queries import Listing
 from anabranch.core.errors import AnabranchError
 from anabranch.core.history.calls import Fate, Final
 from anabranch.core.types import MS, LogId

@@ -16,10 +16,14 @@ from anabranch.core.bolt.commands import (
     CreateLog,
     DeleteCursor,
     DeleteLog,
+    DrainBroker,
     Expire,
+    FindBroker,
     ForgetObjects,
     ForkLog,
+    LoseBroker,
     Promote,
+    RaiseFormat,
     RegisterBroker,
     Row,
     Squash,
@@ -193,6 +197,8 @@ class Naive:
                     log = self.logs.get(id)
                     if log and log.expires_at is not None and log.expires_at <= self.at:
                         self._squash(log)
+            case DrainBroker() | LoseBroker() | FindBroker() | RaiseFormat():
+                return None
             case Trim(id, before):
                 log = self.find(id)
                 _refuse(not 0 <= before <= log.settled(), "out-of-range")

@@ -10,14 +10,16 @@ from typing import Protocol
 import msgspec
 
 from anabranch.core.bolt.broker import Broker
-from anabranch.core.bolt.commands import FromMetadata, ToMetadata
+from anabranch.core.bolt.letters import FromMetadata, ToMetadata
 from anabranch.core.errors import AnabranchError, StorageFailed, StorageFull
 from anabranch.core.machine import (
+    Campaign,
     CancelTimer,
     DeleteObjects,
     Effect,
     Effects,
     Event,
+    Follow,
     GetFailed,
     GetObject,
     Gone,
@@ -35,6 +37,8 @@ from anabranch.core.machine import (
     Received,
     Reply,
     Request,
+    Resign,
+    Rest,
     SaveSnapshot,
     Send,
     SetTimer,
@@ -208,6 +212,8 @@ class Node:
                 self._delete(self.life, objects)
             case ListObjects():
                 self.around.store.names(partial(self._listed, self.life))
+            case Follow() | Campaign() | Resign() | Rest():
+                raise AssertionError("nobody here is a member of a group")
 
     def _set_timer(self, key: str, at: Nanoseconds) -> None:
         self._settings += 1

@@ -5,7 +5,8 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from anabranch.core.bolt.commands import Cursors, Description, Listing, Promotion, Settled
+from anabranch.core.bolt.commands import Description, Promotion
+from anabranch.core.bolt.queries import Cursors, Listing, Settled
 from anabranch.core.errors import AnabranchError
 from anabranch.core.history.calls import (
     UNTOLD,

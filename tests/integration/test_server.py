@@ -14,7 +14,8 @@ import pytest
 from anabranch.apps.settings import Settings
 from anabranch.apps.up import Embedded, Endpoint, serve
 from anabranch.core.bolt.broker import Broker
-from anabranch.core.bolt.commands import Census, Description, Done, Refused
+from anabranch.core.bolt.commands import Description, Done, Refused
+from anabranch.core.bolt.queries import Census
 from anabranch.core.errors import AnabranchError, BadFrame, DataDirLocked, Unavailable
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Effects, Event, Request

@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-from anabranch.core.bolt.commands import Refused, Settled
+from anabranch.core.bolt.commands import Refused
+from anabranch.core.bolt.queries import Settled
 from anabranch.core.errors import BadFrame
 from anabranch.core.limits import KIB, Limits
 from anabranch.core.machine import Effects, Event, Gone, Received, Reply, Request, Token

@@ -12,7 +12,7 @@ from anabranch.cli.service import Target
 from anabranch.client.aio import Service
 from anabranch.client.log import Log
 from anabranch.client.records import LogRecord
-from anabranch.core.bolt.commands import Comparison
+from anabranch.core.bolt.queries import Comparison
 
 Range = tuple[int, int]
 

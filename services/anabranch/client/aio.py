@@ -15,7 +15,8 @@ from msgspec.structs import replace
 from anabranch.client.link import Link
 from anabranch.client.log import Log
 from anabranch.client.settings import Endpoint, Settings, endpoint
-from anabranch.core.bolt.commands import Census, Description, Done, Listing
+from anabranch.core.bolt.commands import Description, Done
+from anabranch.core.bolt.queries import Census, Listing
 from anabranch.core.errors import LogExists
 from anabranch.core.wire.messages import CreateLog, DeleteLog, Describe, ListLogs, Survey
 

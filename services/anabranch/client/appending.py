@@ -7,7 +7,7 @@ from anabranch.client.link import Link
 from anabranch.client.producer import Pledge
 from anabranch.client.records import Appended
 from anabranch.core.bolt.commands import Receipt as Promise
-from anabranch.core.bolt.commands import Settled
+from anabranch.core.bolt.queries import Settled
 from anabranch.core.errors import AnabranchError
 from anabranch.core.types import Position
 from anabranch.core.wire.messages import Redeem

@@ -17,14 +17,8 @@ from anabranch.client.records import (
     milliseconds,
     record,
 )
-from anabranch.core.bolt.commands import (
-    At,
-    Comparison,
-    Cursors,
-    Description,
-    Done,
-    Promotion,
-)
+from anabranch.core.bolt.commands import Description, Done, Promotion
+from anabranch.core.bolt.queries import At, Comparison, Cursors
 from anabranch.core.errors import Overloaded
 from anabranch.core.records.record import Record
 from anabranch.core.types import Kind, LogId, Milliseconds, OnParentDelete, Position

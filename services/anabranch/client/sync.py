@@ -14,7 +14,8 @@ from anabranch.client.handover import Handover
 from anabranch.client.loop import LoopThread
 from anabranch.client.settings import Settings
 from anabranch.client.synclog import Log, each
-from anabranch.core.bolt.commands import Census, Description
+from anabranch.core.bolt.commands import Description
+from anabranch.core.bolt.queries import Census
 
 
 def connect(

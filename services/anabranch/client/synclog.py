@@ -8,7 +8,8 @@ from typing import Self, TypeVar
 from anabranch.client import appending, log, reading
 from anabranch.client.handover import Handed, Handover
 from anabranch.client.records import Appended, Batch, Event, Headers, LogRecord, Time, record
-from anabranch.core.bolt.commands import Comparison, Description, Promotion
+from anabranch.core.bolt.commands import Description, Promotion
+from anabranch.core.bolt.queries import Comparison
 from anabranch.core.records.record import Record
 from anabranch.core.types import LogId, OnParentDelete, Position
 

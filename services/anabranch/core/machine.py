@@ -10,7 +10,8 @@ Duties of a driver:
 2. Answer every `Persist` with one `Persisted` or `PersistFailed`, every `PutObject` with one
    `ObjectPut` or `PutFailed`, every `GetObject` with one `ObjectRead` or `GetFailed`, and so on,
    in any order.
-3. Never call `step` from within `step`; give events one at a time, each whole.
+3. Never call `step` from within `step`; give events one at a time, each whole. Requests that came
+   one after the other, with nothing between them, may be given as one `Requests`.
 4. `now` never goes back. It is nanoseconds since 1970, kept monotonic by the driver.
 5. A timer fires once, at or after its time; setting it again under the same key moves it.
 6. Messages between machines may be lost, repeated or late; a machine must stand that. Replies to
@@ -51,6 +52,13 @@ class Reply(Value, frozen=True):
 
     to: Token
     message: Any
+
+
+class Replies(Value, frozen=True):
+    """What as many `Reply` would say, in this order, at the price of one."""
+
+    to: Sequence[Token]
+    messages: Sequence[Any]
 
 
 class SetTimer(Value, frozen=True):
@@ -120,6 +128,7 @@ class Rest(Value, frozen=True):
 Effect = (
     Send
     | Reply
+    | Replies
     | SetTimer
     | CancelTimer
     | Persist
@@ -147,6 +156,13 @@ class Request(Value, frozen=True):
 
     token: Token
     message: Any
+
+
+class Requests(Value, frozen=True):
+    """Requests of one kind that came together, in order; what as many `Request` would say."""
+
+    tokens: Sequence[Token]
+    messages: Sequence[Any]
 
 
 class Gone(Value, frozen=True):
@@ -221,7 +237,7 @@ class Restored(Value, frozen=True):
 
 
 class Elected(Value, frozen=True):
-    """This member leads, and has been given every entry journaled before; terms only grow.
+    """You lead, and have been given every entry journaled before; terms only grow.
 
     Until `until` no other member can have been elected.
     """
@@ -237,7 +253,7 @@ class LeaseHeld(Value, frozen=True):
 
 
 class Deposed(Value, frozen=True):
-    """This member leads no more: nothing that it wants journaled will be."""
+    """You lead no more: nothing that you want journaled will be."""
 
 
 class Drain(Value, frozen=True):
@@ -247,6 +263,7 @@ class Drain(Value, frozen=True):
 Event = (
     Received
     | Request
+    | Requests
     | Gone
     | TimerFired
     | Persisted

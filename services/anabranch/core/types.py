@@ -36,3 +36,10 @@ class OnParentDelete(StrEnum):
 
     ORPHAN = "orphan"
     CASCADE = "cascade"
+
+
+class OnPromote(StrEnum):
+    """Does a cursor go where a promotion takes its fork's records, or does it stay behind?"""
+
+    FOLLOW = "follow"
+    STAY = "stay"

@@ -23,16 +23,19 @@ from anabranch.core.machine import (
     Gone,
     Machine,
     Received,
+    Replies,
     Reply,
     Request,
+    Requests,
     Resign,
     Rest,
     Send,
     SetTimer,
     TimerFired,
+    Token,
 )
 from anabranch.core.types import MS, Nanoseconds
-from anabranch.core.wire.messages import Cancel, ClientMessage, Credit, ServerMessage
+from anabranch.core.wire.messages import Append, Cancel, ClientMessage, Credit, ServerMessage
 from anabranch.ports import Coordinator, Journal, Network, ObjectStore
 from anabranch.shell.log import Log
 from anabranch.shell.storing import Storing
@@ -49,6 +52,10 @@ class Caller(Protocol):
 
     def answer(self, request: int, message: ServerMessage) -> None:
         """Take one reply; called in the midst of a turn, so it only notes it."""
+        ...
+
+    def answer_many(self, requests: Sequence[int], messages: Sequence[ServerMessage]) -> None:
+        """Take one reply to each of these requests."""
         ...
 
     def flush(self) -> None:
@@ -68,6 +75,11 @@ class Seat:
 
     def ask(self, request: int, message: ClientMessage) -> None:
         self._host.post(self._node, Request(self._base | request, message))
+
+    def ask_many(self, requests: Sequence[int], messages: Sequence[Append]) -> None:
+        """Appends that came together: the machine gets them as one event."""
+        base = self._base
+        self._host.gather(self._node, [base | request for request in requests], messages)
 
     def refer(self, request: int, message: Credit | Cancel) -> None:
         """Ask what is about another request of the same caller: machines know it by its token."""
@@ -157,6 +169,16 @@ class Host:
         self._events.append((node, self._machines[node], event))
         if not self._turn_comes:
             self._call_turn()
+
+    def gather(self, node: str, tokens: list[Token], messages: Sequence[Append]) -> None:
+        """Queue appends; those that come right after others, from whomever, join them."""
+        if self._events:
+            last, _, event = self._events[-1]
+            if last == node and type(event) is _Gathered:
+                event.tokens += tokens
+                event.messages += messages
+                return
+        self.post(node, _Gathered(tokens, [*messages]))
 
     async def drain(self) -> None:
         """Have every machine finish what it has in hand; as long as that takes, or until one

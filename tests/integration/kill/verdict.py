@@ -9,7 +9,8 @@ from tests.integration.kill.actor import CURSORS
 from anabranch.client.aio import Service
 from anabranch.client.link import Link
 from anabranch.client.log import Log
-from anabranch.core.bolt.commands import Description, Receipt, Settled
+from anabranch.core.bolt.commands import Description, Receipt
+from anabranch.core.bolt.queries import Settled
 from anabranch.core.errors import AnabranchError, Squashed
 from anabranch.core.history import check
 from anabranch.core.history.calls import (

@@ -7,22 +7,22 @@ import pytest
 
 from anabranch.core.bolt.broker import Broker
 from anabranch.core.bolt.commands import (
-    Applied,
-    Ask,
     CommitObject,
     Committed,
     Epoch,
-    Moved,
     Outcome,
-    Propose,
     RegisterBroker,
-    Resolve,
-    Resolved,
-    Slice,
+)
+from anabranch.core.bolt.letters import (
+    Applied,
+    Ask,
+    Moved,
+    Propose,
     Told,
     Unwatch,
     Watch,
 )
+from anabranch.core.bolt.queries import Resolve, Resolved, Slice
 from anabranch.core.errors import AnabranchError
 from anabranch.core.limits import Limits
 from anabranch.core.machine import (

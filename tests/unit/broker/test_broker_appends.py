@@ -13,8 +13,8 @@ from anabranch.core.bolt.commands import (
     Refused,
     RegisterBroker,
     Sequenced,
-    Watch,
 )
+from anabranch.core.bolt.letters import Watch
 from anabranch.core.errors import (
     AppendBlocked,
     BrokerFenced,

@@ -4,17 +4,16 @@ from typing import Any
 
 import pytest
 
-from anabranch.core.bolt import commands
+from anabranch.core.bolt import commands, queries
 from anabranch.core.bolt.broker import Broker
 from anabranch.core.bolt.commands import (
     Done,
     Promotion,
-    Propose,
     Receipt,
     Refused,
-    ResolveReceipt,
-    Settled,
 )
+from anabranch.core.bolt.letters import Propose
+from anabranch.core.bolt.queries import ResolveReceipt, Settled
 from anabranch.core.errors import ReceiptPending, UnknownLog
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Gone, Send
@@ -45,12 +44,12 @@ COMMANDS = [
 ]
 
 QUESTIONS = [
-    (messages.Describe("orders"), commands.Describe("orders")),
-    (messages.ListLogs("o", "orders", "p", 9), commands.ListLogs("o", "orders", "p", 9)),
-    (messages.ReadCursors(LOG), commands.ReadCursors(LOG)),
-    (messages.Compare(LOG, LogId(8)), commands.Compare(LOG, LogId(8))),
-    (messages.PositionAt(LOG, 99), commands.PositionAt(LOG, 99)),
-    (messages.Survey(), commands.Survey()),
+    (messages.Describe("orders"), queries.Describe("orders")),
+    (messages.ListLogs("o", "orders", "p", 9), queries.ListLogs("o", "orders", "p", 9)),
+    (messages.ReadCursors(LOG), queries.ReadCursors(LOG)),
+    (messages.Compare(LOG, LogId(8)), queries.Compare(LOG, LogId(8))),
+    (messages.PositionAt(LOG, 99), queries.PositionAt(LOG, 99)),
+    (messages.Survey(), queries.Survey()),
 ]
 
 

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
-from anabranch.core.bolt.commands import Describe, Description, Refused, Resolve, Unwatch, Watch
+from anabranch.core.bolt.commands import Description, Refused
+from anabranch.core.bolt.letters import Unwatch, Watch
+from anabranch.core.bolt.queries import Describe, Resolve
 from anabranch.core.errors import ObjectMissing, StorageFailed, UnknownLog
 from anabranch.core.machine import Gone
 from anabranch.core.records.batch import peek

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
-from anabranch.core.bolt.commands import Refused, Resolve, Watch
+from anabranch.core.bolt.commands import Refused
+from anabranch.core.bolt.letters import Watch
+from anabranch.core.bolt.queries import Resolve
 from anabranch.core.errors import OutOfRange, StorageFailed
 from anabranch.core.machine import Gone
 from anabranch.core.types import LogId

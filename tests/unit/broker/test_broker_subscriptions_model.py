@@ -15,7 +15,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from anabranch.core.bolt.commands import Moved, Resolve, Resolved, Slice, Told, Watch
+from anabranch.core.bolt.letters import Moved, Told, Watch
+from anabranch.core.bolt.queries import Resolve, Resolved, Slice
 from anabranch.core.limits import Limits
 from anabranch.core.machine import ObjectRead, Received
 from anabranch.core.records.objects import object_id

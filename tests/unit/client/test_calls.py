@@ -7,7 +7,8 @@ import pytest
 from tests.unit.client.world import World
 
 from anabranch.client.effects import Connected, Disconnected, Dropped, Ended, Heard
-from anabranch.core.bolt.commands import Census, Receipt, Refused
+from anabranch.core.bolt.commands import Receipt, Refused
+from anabranch.core.bolt.queries import Census
 from anabranch.core.errors import (
     BadFrame,
     DeadlineExceeded,

@@ -28,7 +28,8 @@ from anabranch.client.effects import (
 from anabranch.client.producer import Pledge
 from anabranch.client.settings import Settings
 from anabranch.client.subscription import Subscription
-from anabranch.core.bolt.commands import Census, Refused
+from anabranch.core.bolt.commands import Refused
+from anabranch.core.bolt.queries import Census
 from anabranch.core.errors import AnabranchError, SequenceGap
 from anabranch.core.machine import Buffer, SetTimer, TimerFired
 from anabranch.core.records.batch import verify

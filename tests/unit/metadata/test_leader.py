@@ -8,28 +8,30 @@ import pytest
 
 from anabranch.core.bolt import snapshot
 from anabranch.core.bolt.commands import (
-    Applied,
-    Ask,
     Batch,
     Command,
     CommitObject,
     CreateLog,
-    Describe,
     Description,
     Epoch,
     ForkLog,
-    Moved,
     Promote,
-    Propose,
     Refused,
     RegisterBroker,
     Row,
     Squash,
+)
+from anabranch.core.bolt.letters import (
+    Applied,
+    Ask,
+    Moved,
+    Propose,
     Told,
     Unwatch,
     Watch,
 )
 from anabranch.core.bolt.metadata import Metadata
+from anabranch.core.bolt.queries import Describe
 from anabranch.core.bolt.state import State
 from anabranch.core.errors import StorageFull
 from anabranch.core.limits import Limits

@@ -13,18 +13,20 @@ from anabranch.core.bolt.commands import (
     Description,
     Entry,
     ForkLog,
-    Listing,
-    ListLogs,
     Outcome,
     Promote,
     Receipt,
     Refused,
-    ResolveReceipt,
     Sequenced,
-    Settled,
     Squash,
 )
 from anabranch.core.bolt.lineage import Lineage
+from anabranch.core.bolt.queries import (
+    Listing,
+    ListLogs,
+    ResolveReceipt,
+    Settled,
+)
 from anabranch.core.bolt.state import State
 from anabranch.core.invariants import broken
 from anabranch.core.limits import Limits

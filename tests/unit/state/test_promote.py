@@ -8,7 +8,6 @@ from anabranch.core.bolt.commands import (
     Batch,
     Committed,
     DeleteLog,
-    Describe,
     Description,
     Entry,
     ForkLog,
@@ -16,13 +15,16 @@ from anabranch.core.bolt.commands import (
     Promotion,
     Receipt,
     Refused,
+    Sequenced,
+    Squash,
+    Trim,
+)
+from anabranch.core.bolt.queries import (
+    Describe,
     Resolve,
     Resolved,
     ResolveReceipt,
-    Sequenced,
     Settled,
-    Squash,
-    Trim,
 )
 from anabranch.core.invariants import broken
 from anabranch.core.limits import Limits

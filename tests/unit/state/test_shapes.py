@@ -9,23 +9,25 @@ import pytest
 
 from anabranch.core.bolt import comparison
 from anabranch.core.bolt.commands import (
-    SLICES_MAX,
     Batch,
     CommitObject,
     Committed,
-    Compare,
-    Comparison,
     CreateLog,
     Description,
     Entry,
     ForkLog,
     RegisterBroker,
-    Resolve,
-    Resolved,
     Row,
     Trim,
 )
 from anabranch.core.bolt.lineage import descend, locate
+from anabranch.core.bolt.queries import (
+    SLICES_MAX,
+    Compare,
+    Comparison,
+    Resolve,
+    Resolved,
+)
 from anabranch.core.bolt.state import State
 from anabranch.core.invariants import broken
 from anabranch.core.limits import Limits

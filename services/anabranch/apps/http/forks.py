@@ -22,8 +22,9 @@ from anabranch.apps.http.models import (
 )
 from anabranch.apps.http.problems import OF_LOG, ON_CHANGE, WITH_BODY
 from anabranch.apps.http.refusals import UnknownCursor
-from anabranch.core.bolt import commands
-from anabranch.core.bolt.commands import Description, Done, Promotion, Settled
+from anabranch.core.bolt import queries
+from anabranch.core.bolt.commands import Description, Done, Promotion
+from anabranch.core.bolt.queries import Settled
 from anabranch.core.errors import (
     BadName,
     ForkBlocked,
@@ -202,5 +203,5 @@ async def delete_cursor(name: Name, cursor: CursorName, ask: Ask, once: OnlyOnce
 
 async def _positions(name: str, ask: Ask) -> tuple[Description, dict[str, int]]:
     log = await ask.log(name)
-    found = await ask.call(ReadCursors(log.id), commands.Cursors, f"cursors of {log.name}")
+    found = await ask.call(ReadCursors(log.id), queries.Cursors, f"cursors of {log.name}")
     return log, found.positions

@@ -7,8 +7,9 @@ from fastapi import APIRouter, Path, Query, Response
 from anabranch.apps.http.asking import Ask, OnlyOnce
 from anabranch.apps.http.models import At, Diff, Log, Logs, Moment, NewLog, Range, Tree
 from anabranch.apps.http.problems import ANY, OF_LOG, ON_CHANGE
-from anabranch.core.bolt.commands import At as Found
-from anabranch.core.bolt.commands import Comparison, Description, Done, Listing
+from anabranch.core.bolt.commands import Description, Done
+from anabranch.core.bolt.queries import At as Found
+from anabranch.core.bolt.queries import Comparison, Listing
 from anabranch.core.errors import BadName, LogExists, LogHasForks, TooMany
 from anabranch.core.types import Kind, LogId
 from anabranch.core.wire.messages import (

@@ -13,7 +13,8 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from anabranch.core.bolt.commands import Census, Description, Receipt
+from anabranch.core.bolt.commands import Description, Receipt
+from anabranch.core.bolt.queries import Census
 from anabranch.core.types import Kind, Milliseconds, OnParentDelete
 
 NUMBER_END = 1 << 53

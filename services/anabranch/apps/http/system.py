@@ -5,7 +5,8 @@ from fastapi import APIRouter, Request, Response
 from anabranch.apps.http.asking import NOWHERE, Ask, front
 from anabranch.apps.http.models import Counts, Health, Welcome
 from anabranch.apps.http.problems import ANY
-from anabranch.core.bolt.commands import Census, Description
+from anabranch.core.bolt.commands import Description
+from anabranch.core.bolt.queries import Census
 from anabranch.core.errors import AnabranchError, Unavailable, UnknownLog
 from anabranch.core.wire.messages import Describe, Survey
 from anabranch.shell.metrics import CONTENT_TYPE

@@ -10,7 +10,14 @@ from collections.abc import Iterator
 from itertools import chain
 
 from anabranch.core.bolt.alarms import Alarms
-from anabranch.core.bolt.commands import Batch, Committed, Outcome, Receipt, Refused, Sequenced
+from anabranch.core.bolt.commands import (
+    Batch,
+    Committed,
+    Outcome,
+    Receipt,
+    Refused,
+    Sequenced,
+)
 from anabranch.core.bolt.gathering import Held, OpenObject
 from anabranch.core.bolt.outbox import Outbox
 from anabranch.core.bolt.parking import Parking

@@ -12,18 +12,16 @@ from anabranch.core.bolt.alarms import Alarms
 from anabranch.core.bolt.appending import Appending
 from anabranch.core.bolt.cache import ExtentCache
 from anabranch.core.bolt.commands import (
-    Applied,
     Epoch,
-    Moved,
     Outcome,
     Refused,
     RegisterBroker,
-    Told,
 )
 from anabranch.core.bolt.controlling import Controlling
 from anabranch.core.bolt.correspondence import Correspondence
 from anabranch.core.bolt.counters import Counters, Gauges
 from anabranch.core.bolt.fetching import Fetching
+from anabranch.core.bolt.letters import Applied, Moved, Told
 from anabranch.core.bolt.outbox import Outbox
 from anabranch.core.bolt.parking import Parking
 from anabranch.core.bolt.reading import Reading
@@ -217,4 +215,5 @@ class Broker:
             messages.Compare: ask,
             messages.PositionAt: ask,
             messages.Survey: ask,
+            messages.ListBrokers: ask,
         }

@@ -7,7 +7,7 @@ record at the tail is read without a GET and without summing it again.
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from anabranch.core.bolt.commands import Slice
+from anabranch.core.bolt.queries import Slice
 from anabranch.core.machine import Buffer
 from anabranch.core.types import ObjectId
 

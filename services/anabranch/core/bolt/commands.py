@@ -8,8 +8,17 @@ only ever added at the end.
 
 import msgspec
 
+from anabranch.core.bolt.quotas import Quota
 from anabranch.core.errors import AnabranchError, Fact, restore
-from anabranch.core.types import Kind, LogId, Milliseconds, ObjectId, OnParentDelete, Position
+from anabranch.core.types import (
+    Kind,
+    LogId,
+    Milliseconds,
+    ObjectId,
+    OnParentDelete,
+    OnPromote,
+    Position,
+)
 
 
 class Compact(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -47,6 +56,10 @@ class Row(Compact, frozen=True):
     log: LogId
     offset: int
     batches: list[Batch]
+
+
+FORMAT = 1
+"""Of the commands in this file; a member of a group that knows an earlier one mustn't lead."""
 
 
 class CreateLog(msgspec.Struct, frozen=True, array_like=True, tag="create"):
@@ -92,6 +105,8 @@ class ForkLog(msgspec.Struct, frozen=True, array_like=True, tag="fork"):
     why: str = ""
     exclusive: bool = False
     """Served by a broker of its own, and refused if there is none to spare."""
+    quota: Quota | None = None
+    """None: the parent's, as it is then."""
 
 
 class Promote(msgspec.Struct, frozen=True, array_like=True, tag="promote"):
@@ -116,6 +131,8 @@ class CommitCursor(msgspec.Struct, frozen=True, array_like=True, tag="cursor"):
     log: LogId
     name: str
     position: Position
+    on_promote: OnPromote | None = None
+    """None: as it was chosen before, if it was (see `cursors`)."""
 
 
 class DeleteCursor(msgspec.Struct, frozen=True, array_like=True, tag="uncursor"):
@@ -146,6 +163,13 @@ class LoseBroker(msgspec.Struct, frozen=True, array_like=True, tag="lose"):
     epoch: int
 
 
+class FindBroker(msgspec.Struct, frozen=True, array_like=True, tag="find"):
+    """The leader hears again of this life of a broker that it had given up."""
+
+    broker: str
+    epoch: int
+
+
 class RaiseFormat(msgspec.Struct, frozen=True, array_like=True, tag="format"):
     """From here on the journal may hold what a member of an earlier format can't read."""
 
@@ -170,6 +194,16 @@ class Configure(msgspec.Struct, frozen=True, array_like=True, tag="configure"):
     limits: dict[str, int]
 
 
+class SetQuota(msgspec.Struct, frozen=True, array_like=True, tag="quota"):
+    """How much may be appended to a log and read from it in a second; it replaces the one before.
+
+    One that limits nothing takes the log's away.
+    """
+
+    log: LogId
+    quota: Quota
+
+
 Command = (
     CreateLog
     | DeleteLog
@@ -183,10 +217,12 @@ Command = (
     | RegisterBroker
     | DrainBroker
     | LoseBroker
+    | FindBroker
     | RaiseFormat
     | Expire
     | ForgetObjects
     | Configure
+    | SetQuota
 )
 
 
@@ -238,6 +274,15 @@ class Description(msgspec.Struct, frozen=True, array_like=True, tag="description
     broker: str = ""
     """Who serves it best: any broker can, but this one has its records at hand."""
     address: str = ""
+    quota: Quota | None = None
+
+
+class LogQuota(Compact, frozen=True):
+    """A broker is told so of a log that has a quota."""
+
+    log: LogId
+    name: str
+    quota: Quota
 
 
 class Sequenced(msgspec.Struct, frozen=True, array_like=True, tag="sequenced"):
@@ -252,6 +297,8 @@ class Committed(msgspec.Struct, frozen=True, array_like=True, tag="committed"):
     """
 
     rows: list[int | Receipt | Sequenced | Refused]
+    quotas: list[LogQuota] = []
+    """Of those of the logs that have one."""
 
 
 class Done(msgspec.Struct, frozen=True, array_like=True, tag="done"):
@@ -269,250 +316,8 @@ class Promotion(msgspec.Struct, frozen=True, array_like=True, tag="promotion"):
     fork_point: Position
     records: int
     squashed: list[str]
+    cursors: list[str] = []
+    """Those of the parent that are now where the fork's of the same name were."""
 
 
 Outcome = Description | Committed | Done | Epoch | Promotion | Refused
-
-
-SLICES_MAX = 256
-"""Extents that one answer names: bounds the work, and the GETs, that one read can set off."""
-
-
-class Resolve(msgspec.Struct, frozen=True, array_like=True, tag="resolve"):
-    """Which bytes hold the records of `log` from `start` on? `SLICES_MAX` extents of them at most.
-
-    Speculative: also past the settled position.
-    """
-
-    log: LogId
-    start: Position
-    records_max: int
-    bytes_max: int
-    speculative: bool = False
-
-
-class Slice(Compact, frozen=True):
-    """A run of records inside one extent, as positions of the log that was asked about."""
-
-    first: Position
-    count: int
-    object: ObjectId
-    offset: int
-    length: int
-    skip: int
-    """Records of the extent that lie before `first`."""
-    origin: LogId
-    origin_first: Position
-
-
-class Resolved(msgspec.Struct, frozen=True, array_like=True, tag="resolved"):
-    slices: list[Slice]
-    start: Position
-    tail: Position
-    settled: Position
-    generation: int
-    undecided: str | None
-
-
-class Describe(msgspec.Struct, frozen=True, array_like=True, tag="describe"):
-    """By full name (`orders`, `orders--fork`, `orders@fork`) or by id."""
-
-    log: str | LogId
-
-
-class ListLogs(msgspec.Struct, frozen=True, array_like=True, tag="list"):
-    """In order of name. `tree` confines it to one root and its forks."""
-
-    prefix: str = ""
-    tree: str | None = None
-    after: str = ""
-    count_max: int = 1_000
-
-
-class Listing(msgspec.Struct, frozen=True, array_like=True, tag="listing"):
-    logs: list[Description]
-    more: bool
-
-
-class ResolveReceipt(msgspec.Struct, frozen=True, array_like=True, tag="redeem"):
-    receipt: Receipt
-
-
-class Settled(msgspec.Struct, frozen=True, array_like=True, tag="settled"):
-    """Where a receipt's record is for good."""
-
-    log: str
-    position: Position
-
-
-class PositionAt(msgspec.Struct, frozen=True, array_like=True, tag="position-at"):
-    """The first position committed at or after a time."""
-
-    log: LogId
-    at: Milliseconds
-
-
-class At(msgspec.Struct, frozen=True, array_like=True, tag="at"):
-    position: Position
-
-
-class ReadCursors(msgspec.Struct, frozen=True, array_like=True, tag="cursors"):
-    log: LogId
-
-
-class Cursors(msgspec.Struct, frozen=True, array_like=True, tag="cursor-positions"):
-    positions: dict[str, Position]
-
-
-class Compare(msgspec.Struct, frozen=True, array_like=True, tag="compare"):
-    a: LogId
-    b: LogId
-
-
-class Comparison(msgspec.Struct, frozen=True, array_like=True, tag="comparison"):
-    """Where two logs part, and the ranges (from, to) of each that the other doesn't have."""
-
-    shared: Position
-    only_a: list[tuple[Position, Position]]
-    only_b: list[tuple[Position, Position]]
-    complete: bool
-    """False if there were more ranges than an answer may hold."""
-
-
-class Survey(msgspec.Struct, frozen=True, array_like=True, tag="survey"):
-    """Counts of the whole cluster."""
-
-
-class Census(msgspec.Struct, frozen=True, array_like=True, tag="census"):
-    cluster: str
-    logs: int
-    forks: int
-    extents: int
-    garbage_objects: int
-    producers: int
-    applied: int
-
-
-class ListBrokers(msgspec.Struct, frozen=True, array_like=True, tag="list-brokers"):
-    """The pool, in order of name."""
-
-
-class BrokerSeat(Compact, frozen=True):
-    """One broker of the pool, and how much is placed on it."""
-
-    name: str
-    address: str
-    epoch: int
-    state: str
-    """`ready`, `draining` or `lost`."""
-    roots: int
-    trees: int
-    """Trees whose forks it serves."""
-    exclusive: int
-    """Forks that it serves alone: at most one."""
-
-
-class Pool(msgspec.Struct, frozen=True, array_like=True, tag="pool"):
-    brokers: list[BrokerSeat]
-
-
-Query = (
-    Resolve
-    | Describe
-    | ListLogs
-    | ResolveReceipt
-    | PositionAt
-    | ReadCursors
-    | Compare
-    | Survey
-    | ListBrokers
-)
-Answer = (
-    Resolved
-    | Description
-    | Listing
-    | Settled
-    | At
-    | Cursors
-    | Comparison
-    | Census
-    | Pool
-    | Refused
-)
-
-
-class Propose(msgspec.Struct, frozen=True, array_like=True, tag="propose"):
-    """Broker to metadata: please do this once."""
-
-    token: int
-    request: bytes
-    command: Command
-
-
-class Applied(msgspec.Struct, frozen=True, array_like=True, tag="applied"):
-    token: int
-    outcome: Outcome
-
-
-class Ask(msgspec.Struct, frozen=True, array_like=True, tag="ask"):
-    token: int
-    query: Query
-
-
-class Told(msgspec.Struct, frozen=True, array_like=True, tag="told"):
-    token: int
-    answer: Answer
-
-
-class Watch(msgspec.Struct, frozen=True, array_like=True, tag="watch"):
-    """Tell me of these logs' tails, settled positions and generations, now and whenever they
-    change.
-
-    Repeated every `watch_ms`, with the version last heard, so that a lost message or a new leader
-    costs one interval; a watch that is not repeated lapses.
-    """
-
-    logs: list[tuple[LogId, int]]
-
-
-class Unwatch(msgspec.Struct, frozen=True, array_like=True, tag="unwatch"):
-    logs: list[LogId]
-
-
-class Moved(msgspec.Struct, frozen=True, array_like=True, tag="moved"):
-    """To a watcher. `version` is the journal's index and only grows; an older one that comes late
-    is dropped.
-
-    When `generation` is new, a promotion moved records: those below `diverges` are as they were,
-    those from there on must be forgotten by whoever saw them as speculative. Below the settled
-    position that a watcher knew before, nothing ever moves, whatever `diverges` says.
-    """
-
-    log: LogId
-    version: int
-    tail: Position
-    settled: Position
-    generation: int
-    diverges: Position
-    append_blocked: str | None = None
-    undecided: str | None = None
-    ended: Refused | None = None
-    """The log is no more: promoted, squashed or deleted."""
-    after: int = -1
-    """The version told before this one, which `diverges` counts from."""
-
-
-class Alive(msgspec.Struct, frozen=True, array_like=True, tag="alive"):
-    """A broker to every member of the metadata group, each `alive_ms`: I am here, who leads?"""
-
-    epoch: int
-
-
-class Leading(msgspec.Struct, frozen=True, array_like=True, tag="leading"):
-    """A member to a broker: write to me. The leader of a higher term is the later one."""
-
-    term: int
-
-
-ToMetadata = Propose | Ask | Watch | Unwatch | Alive
-FromMetadata = Applied | Told | Moved | Leading

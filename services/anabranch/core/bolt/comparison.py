@@ -1,8 +1,8 @@
 """What one log has that another doesn't: the answer behind `diff`."""
 
-from anabranch.core.bolt.commands import Comparison, Slice
 from anabranch.core.bolt.forest import Forest, Log
 from anabranch.core.bolt.lineage import Lineage, lineage_of, slices
+from anabranch.core.bolt.queries import Comparison, Slice
 from anabranch.core.types import Position
 
 EXTENTS_MAX = 100_000

@@ -3,10 +3,12 @@
 from functools import partial
 from typing import assert_never
 
-from anabranch.core.bolt import commands
-from anabranch.core.bolt.commands import Answer, Command, Moved, Outcome, Query, Refused
+from anabranch.core.bolt import commands, queries
+from anabranch.core.bolt.commands import Command, Outcome, Refused
 from anabranch.core.bolt.correspondence import Correspondence
+from anabranch.core.bolt.letters import Moved
 from anabranch.core.bolt.outbox import Outbox
+from anabranch.core.bolt.queries import Answer, Query
 from anabranch.core.bolt.waits import Wait, Waits
 from anabranch.core.errors import BadRequest, ReceiptPending
 from anabranch.core.limits import Limits
@@ -35,6 +37,7 @@ Question = (
     | messages.Compare
     | messages.PositionAt
     | messages.Survey
+    | messages.ListBrokers
 )
 
 
@@ -74,7 +77,7 @@ class Controlling:
             self._redeem(wait, _Redemption(message))
 
     def _redeem(self, wait: Wait, redemption: "_Redemption") -> None:
-        query = commands.ResolveReceipt(redemption.receipt)
+        query = queries.ResolveReceipt(redemption.receipt)
         self._correspondence.ask(query, partial(self._redeemed, wait, redemption))
 
     def _redeemed(self, wait: Wait, redemption: "_Redemption", answer: Answer) -> None:
@@ -101,7 +104,7 @@ class Controlling:
         if isinstance(answer, Refused):
             self._outbox.refuse(wait.token, answer)
             return
-        assert not isinstance(answer, commands.Committed | commands.Epoch | commands.Resolved)
+        assert not isinstance(answer, commands.Committed | commands.Epoch | queries.Resolved)
         self._outbox.reply(wait.token, answer)
 
 
@@ -158,22 +161,25 @@ def _fork(message: messages.Fork) -> commands.ForkLog:
         on_parent_delete=message.on_parent_delete,
         by=message.by,
         why=message.why,
+        exclusive=message.exclusive,
     )
 
 
 def _query(message: Question) -> Query:
     match message:
         case messages.ReadCursors():
-            return commands.ReadCursors(message.log)
+            return queries.ReadCursors(message.log)
         case messages.Describe():
-            return commands.Describe(message.log)
+            return queries.Describe(message.log)
         case messages.ListLogs():
-            return commands.ListLogs(message.prefix, message.tree, message.after, message.count_max)
+            return queries.ListLogs(message.prefix, message.tree, message.after, message.count_max)
         case messages.Compare():
-            return commands.Compare(message.a, message.b)
+            return queries.Compare(message.a, message.b)
         case messages.PositionAt():
-            return commands.PositionAt(message.log, message.at)
+            return queries.PositionAt(message.log, message.at)
         case messages.Survey():
-            return commands.Survey()
+            return queries.Survey()
+        case messages.ListBrokers():
+            return queries.ListBrokers()
         case _:
             assert_never(message)

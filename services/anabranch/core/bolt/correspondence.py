@@ -9,18 +9,15 @@ from typing import cast
 from zlib import crc32
 
 from anabranch.core.bolt.alarms import Alarms
-from anabranch.core.bolt.commands import (
-    Answer,
+from anabranch.core.bolt.commands import Command, Outcome, Refused
+from anabranch.core.bolt.letters import (
     Applied,
     Ask,
-    Command,
-    Outcome,
     Propose,
-    Query,
-    Refused,
     Told,
 )
 from anabranch.core.bolt.outbox import Outbox
+from anabranch.core.bolt.queries import Answer, Query
 from anabranch.core.errors import DeadlineExceeded
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Token

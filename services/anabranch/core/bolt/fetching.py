@@ -9,8 +9,9 @@ from operator import itemgetter
 
 from anabranch.core.bolt.alarms import Alarms
 from anabranch.core.bolt.cache import Extent, ExtentCache, ExtentKey, key_of
-from anabranch.core.bolt.commands import Refused, Slice
+from anabranch.core.bolt.commands import Refused
 from anabranch.core.bolt.outbox import Outbox
+from anabranch.core.bolt.queries import Slice
 from anabranch.core.errors import AnabranchError, CorruptObject, Damage, Mistake
 from anabranch.core.machine import Buffer, GetFailed, GetObject, ObjectRead, Token
 from anabranch.core.records.batch import split, verify

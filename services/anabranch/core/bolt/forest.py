@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from anabranch.core.bolt.commands import Refused
 from anabranch.core.bolt.index import Index
 from anabranch.core.bolt.producers import Producer
+from anabranch.core.bolt.quotas import Quota
 from anabranch.core.bolt.tails import LazyTailTree, Tail
 from anabranch.core.errors import BadName, UnknownLog
 from anabranch.core.limits import Limits
@@ -18,6 +19,7 @@ from anabranch.core.types import (
     LogId,
     Milliseconds,
     OnParentDelete,
+    OnPromote,
     Position,
 )
 
@@ -30,9 +32,11 @@ class Family:
     shape.
     """
 
-    __slots__ = ("reshaped", "root")
+    __slots__ = ("id", "reshaped", "root")
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, id: LogId, root: str) -> None:
+        self.id = id
+        """The root's, also when that is no more."""
         self.root = root
         self.reshaped = 0
         """Grows with every promote and re-parenting: what was cached of a lineage before is
@@ -78,6 +82,7 @@ class Log:
         "lineage",
         "name",
         "on_parent_delete",
+        "on_promote",
         "own_from",
         "parent",
         "place",
@@ -112,6 +117,8 @@ class Log:
         self.lineage: object = None
         self.producers: dict[int, Producer] = {}
         self.cursors: dict[str, Position] = {}
+        self.on_promote: dict[str, OnPromote] = {}
+        """Of the cursors for which somebody chose."""
         self.generation = 0
         """Grows with every promotion into this log."""
         self.shifts: list[Shift] = []
@@ -169,6 +176,8 @@ class Forest:
         self.tails = LazyTailTree()
         self.graves: OrderedDict[LogId, Tombstone] = OrderedDict()
         self.graves_by_name: dict[str, LogId] = {}
+        self.quotas: dict[LogId, Quota] = {}
+        """Of the logs that have one: few, if any."""
         self.undecided = 0
         """Live promotable forks; while there are none, nothing can be blocked."""
 
@@ -218,6 +227,7 @@ class Forest:
 
     def remove(self, log: Log) -> None:
         del self.logs[log.id], self.names[log.name]
+        self.quotas.pop(log.id, None)
         self.undecided -= log.promotable
         if log.parent is not None:
             log.parent.children.pop(log.id, None)

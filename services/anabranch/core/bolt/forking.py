@@ -2,7 +2,7 @@
 
 from itertools import accumulate
 
-from anabranch.core.bolt import questions
+from anabranch.core.bolt import allotting, cursors, questions
 from anabranch.core.bolt.commands import (
     CreateLog,
     DeleteLog,
@@ -40,9 +40,11 @@ def create(replica: Replica, command: CreateLog) -> Description:
     forest = replica.forest
     name = forest.name_root(command.name)
     _check_room(replica, name, command.by, command.why)
-    log = Log(replica.give_id(), name, Kind.ROOT, Family(name), forest.tails.root(0))
+    id = replica.give_id()
+    log = Log(id, name, Kind.ROOT, Family(id, name), forest.tails.root(0))
     log.created_at, log.by, log.why = replica.at, command.by, command.why
     forest.add(log)
+    replica.place(log)
     return questions.describe(replica, log)
 
 
@@ -68,8 +70,10 @@ def fork(replica: Replica, command: ForkLog) -> Description:
         if not parent.promotable_forks:
             forest.tails.block_below(parent.place, +1, [child.place])
         parent.promotable_forks.append((fork_point, child.id))
+    allotting.inherit(forest, child, parent, command.quota)
     if command.ttl_ms is not None:
         replica.expire_at(child, replica.at + command.ttl_ms)
+    replica.place(child, exclusive=command.exclusive)
     return questions.describe(replica, child)
 
 
@@ -83,6 +87,7 @@ def promote(replica: Replica, command: Promote) -> Promotion:
         raise NotPromotable(child.name, f"it is a {_kind_of(child)}")
     parent = child.parent
     assert parent is not None
+    cursors.check_promotion(replica, parent, child)
     why = f"{child.name} was promoted"
     squashed = [forest.logs[id] for _, id in parent.promotable_forks if id != child.id]
     for sibling in squashed:
@@ -102,7 +107,13 @@ def promote(replica: Replica, command: Promote) -> Promotion:
         hand_over(heir, parent)
     parent.family.reshaped += 1
     release(replica, parent)
-    return Promotion(parent.name, child.fork_point, records, [log.name for log in squashed])
+    return Promotion(
+        parent.name,
+        child.fork_point,
+        records,
+        [log.name for log in squashed],
+        cursors.promote(parent, child),
+    )
 
 
 def squash(replica: Replica, command: Squash) -> Done:
@@ -168,6 +179,10 @@ def _check_fork(replica: Replica, command: ForkLog, parent: Log, name: str) -> N
         raise TooMany(f"forks of forks below {parent.name}", limits.depth_max, "depth_max")
     if command.ttl_ms is not None and not 0 < command.ttl_ms <= limits.ttl_ms_max:
         raise BadRequest(name, f"a time to live lies between 1 and {limits.ttl_ms_max} ms")
+    if command.quota is not None:
+        command.quota.check(name)
+    if command.exclusive:
+        replica.placement.check_spare(name)
     if command.kind is Kind.SEVERED:
         if command.promotable:
             raise BadRequest(name, "a severed fork can't be promotable: make it continuous")
@@ -222,7 +237,7 @@ def _remember_shift(replica: Replica, parent: Log, child: Log) -> None:
 
 def _bury_promoted(replica: Replica, parent: Log, child: Log) -> None:
     forest = replica.forest
-    forest.remove(child)
+    replica.remove(child)
     refusal = Refused.of(Promoted(child.name, parent.name))
     grave = Tombstone(child.id, child.name, refusal, replica.at)
     grave.promoted_into = parent.id
@@ -253,7 +268,7 @@ def _squash(replica: Replica, top: Log, reason: str) -> None:
         if log is top or log.kind is Kind.SEVERED:
             forest.tails.cut(log.place)
     for log, _ in doomed:
-        forest.remove(log)
+        replica.remove(log)
         replica.references.dropped(log.index.object, replica.at)
         refusal = Refused.of(Squashed(log.name, reason, parent.name if parent else "no log"))
         forest.bury(Tombstone(log.id, log.name, refusal, replica.at))

@@ -9,8 +9,8 @@ the family is reshaped.
 
 from bisect import bisect_left, bisect_right
 
-from anabranch.core.bolt.commands import Slice
 from anabranch.core.bolt.forest import Forest, Log
+from anabranch.core.bolt.queries import Slice
 from anabranch.core.types import NEVER, Milliseconds, ObjectId, Position
 
 Segment = tuple[Position, Log, int]

@@ -13,24 +13,30 @@ import msgspec
 
 from anabranch.core.bolt import snapshot
 from anabranch.core.bolt.commands import (
-    Applied,
-    Ask,
     Command,
     CommitObject,
     Configure,
     CreateLog,
+    DrainBroker,
     Entry,
     Expire,
+    FindBroker,
     ForgetObjects,
     ForkLog,
-    Propose,
+    LoseBroker,
+    RaiseFormat,
     Refused,
     RegisterBroker,
+)
+from anabranch.core.bolt.forest import Family
+from anabranch.core.bolt.letters import (
+    Applied,
+    Ask,
+    Propose,
     Told,
     Unwatch,
     Watch,
 )
-from anabranch.core.bolt.forest import Family
 from anabranch.core.bolt.retention import referenced
 from anabranch.core.bolt.state import State
 from anabranch.core.bolt.watching import Watches
@@ -237,7 +243,9 @@ class Metadata:
                 ids = [row.log for row in command.rows]
             case Expire():
                 ids = command.logs
-            case CreateLog() | RegisterBroker() | ForgetObjects() | Configure():
+            case CreateLog() | ForgetObjects() | Configure() | RaiseFormat():
+                return
+            case RegisterBroker() | DrainBroker() | LoseBroker() | FindBroker():
                 return
             case ForkLog():
                 ids = [command.parent]

@@ -1,7 +1,8 @@
 """What the parts of a broker have decided in one step, in the order in which they did."""
 
-from anabranch.core.bolt.commands import Refused, ToMetadata
+from anabranch.core.bolt.commands import Refused
 from anabranch.core.bolt.counters import Counters
+from anabranch.core.bolt.letters import ToMetadata
 from anabranch.core.errors import AnabranchError
 from anabranch.core.machine import Effect, Reply, Send, Token
 from anabranch.core.wire.messages import ServerMessage

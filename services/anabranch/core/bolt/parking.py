@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from anabranch.core.bolt.alarms import Alarm, Alarms
-from anabranch.core.bolt.commands import Moved, Refused
+from anabranch.core.bolt.commands import Refused
 from anabranch.core.bolt.gathering import Held
+from anabranch.core.bolt.letters import Moved
 from anabranch.core.bolt.watches import Watches
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Token

@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 from anabranch.core.bolt.cache import Extent
-from anabranch.core.bolt.commands import Slice
+from anabranch.core.bolt.queries import Slice
 from anabranch.core.machine import Buffer
 from anabranch.core.records.batch import rebase
 from anabranch.core.records.origins import Run

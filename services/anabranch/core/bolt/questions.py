@@ -2,7 +2,11 @@
 
 from collections.abc import Callable
 
-from anabranch.core.bolt.commands import (
+from anabranch.core.bolt.commands import Description, LogQuota
+from anabranch.core.bolt.comparison import compare
+from anabranch.core.bolt.forest import Log
+from anabranch.core.bolt.lineage import lineage_of, position_at, slices
+from anabranch.core.bolt.queries import (
     SLICES_MAX,
     Answer,
     At,
@@ -10,9 +14,10 @@ from anabranch.core.bolt.commands import (
     Compare,
     Cursors,
     Describe,
-    Description,
+    ListBrokers,
     Listing,
     ListLogs,
+    Pool,
     PositionAt,
     Query,
     ReadCursors,
@@ -22,9 +27,6 @@ from anabranch.core.bolt.commands import (
     Settled,
     Survey,
 )
-from anabranch.core.bolt.comparison import compare
-from anabranch.core.bolt.forest import Log
-from anabranch.core.bolt.lineage import lineage_of, position_at, slices
 from anabranch.core.bolt.replica import Replica
 from anabranch.core.errors import BadRequest, OutOfRange, ReceiptPending
 from anabranch.core.limits import MIB
@@ -48,6 +50,8 @@ def describe(replica: Replica, log: Log) -> Description:
     if forest.undecided:
         settled, undecided = forest.settled(log)
         blocked = forest.blocked_by(log)
+    is_root = log.kind is Kind.ROOT
+    seat = replica.placement.serving(log.id, log.family.id, is_root=is_root)
     return Description(
         id=log.id,
         name=log.name,
@@ -70,6 +74,9 @@ def describe(replica: Replica, log: Log) -> Description:
         expires_at=log.expires_at,
         undecided=undecided.name if undecided else None,
         append_blocked_by=blocked.name if blocked else None,
+        quota=forest.quotas.get(log.id),
+        broker=seat.name if seat else "",
+        address=seat.address if seat else "",
     )
 
 
@@ -109,6 +116,7 @@ def _resolve(replica: Replica, query: Resolve) -> Resolved:
         settled=settled,
         generation=lineage_of(forest, log, 0).generation,
         undecided=undecided.name if undecided else None,
+        quota=LogQuota(log.id, log.name, quota) if (quota := forest.quotas.get(log.id)) else None,
     )
 
 
@@ -149,7 +157,12 @@ def _position_at(replica: Replica, query: PositionAt) -> At:
 
 
 def _cursors(replica: Replica, query: ReadCursors) -> Cursors:
-    return Cursors(dict(replica.forest.find(query.log).cursors))
+    log = replica.forest.find(query.log)
+    return Cursors(dict(log.cursors), {name: choice(log, name) for name in log.cursors})
+
+
+def _pool(replica: Replica, query: ListBrokers) -> Pool:
+    return Pool(replica.placement.pool())
 
 
 def _survey(replica: Replica, query: Survey) -> Census:
@@ -180,5 +193,6 @@ _ANSWER: dict[type, Callable[..., Answer]] = {
     PositionAt: _position_at,
     ReadCursors: _cursors,
     Survey: _survey,
+    ListBrokers: _pool,
     Compare: _compare,
 }

@@ -7,19 +7,18 @@ gets what is settled; at the end of that it waits as long as it said it would.
 from functools import partial
 
 from anabranch.core.bolt.cache import Extent
-from anabranch.core.bolt.commands import (
+from anabranch.core.bolt.commands import Description, Refused
+from anabranch.core.bolt.correspondence import Correspondence
+from anabranch.core.bolt.fetching import Fetching
+from anabranch.core.bolt.letters import Moved
+from anabranch.core.bolt.outbox import Outbox
+from anabranch.core.bolt.passages import passage
+from anabranch.core.bolt.queries import (
     Answer,
     Describe,
-    Description,
-    Moved,
-    Refused,
     Resolve,
     Resolved,
 )
-from anabranch.core.bolt.correspondence import Correspondence
-from anabranch.core.bolt.fetching import Fetching
-from anabranch.core.bolt.outbox import Outbox
-from anabranch.core.bolt.passages import passage
 from anabranch.core.bolt.waits import Wait, Waits
 from anabranch.core.errors import AnabranchError, BadRequest, ReadBlocked
 from anabranch.core.limits import Limits

@@ -6,10 +6,11 @@ from collections import OrderedDict
 
 from anabranch.core.bolt.commands import Committed, Outcome, Receipt
 from anabranch.core.bolt.forest import Forest, Log, Shift
+from anabranch.core.bolt.placement import Placement
 from anabranch.core.bolt.references import References
 from anabranch.core.errors import ReceiptExpired
 from anabranch.core.limits import Limits, with_replicated
-from anabranch.core.types import LogId, Milliseconds, ObjectId, Position
+from anabranch.core.types import Kind, LogId, Milliseconds, ObjectId, Position
 
 COMMITS_REMEMBERED = 256
 """Objects of one broker whose results are kept; a broker has far fewer unanswered commits."""
@@ -18,14 +19,21 @@ COMMITS_REMEMBERED = 256
 class BrokerRecord:
     """The current life of a broker, and the results of its last commits, should it ask again."""
 
-    __slots__ = ("committed", "epoch")
+    __slots__ = ("committed", "epoch", "highest")
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
         self.committed: dict[ObjectId, Committed] = {}
+        self.highest = -1
+        """The number of the latest commit; far fewer than are remembered overtake each other."""
 
-    def remember(self, object: ObjectId, result: Committed) -> None:
+    def is_late(self, number: int) -> bool:
+        """Was this commit answered so long ago that the answer is forgotten?"""
+        return 0 <= number <= self.highest - COMMITS_REMEMBERED
+
+    def remember(self, object: ObjectId, number: int, result: Committed) -> None:
         self.committed[object] = result
+        self.highest = max(self.highest, number)
         if len(self.committed) > COMMITS_REMEMBERED:
             del self.committed[next(iter(self.committed))]
 
@@ -38,6 +46,9 @@ class Replica:
         self.limits = limits
         self.forest = Forest(limits)
         self.references = References()
+        self.placement = Placement(limits.spare_brokers)
+        self.format = 0
+        """What a member must know at least to lead."""
         self.brokers: dict[str, BrokerRecord] = {}
         self.broker_epochs = 0
         # Ordered, because a plain dict that is emptied from the front is slow to find its first.
@@ -51,11 +62,29 @@ class Replica:
     def limit(self, values: dict[str, int]) -> None:
         """Judge commands by these limits from here on."""
         self.limits = self.forest.limits = with_replicated(self.limits, values)
+        self.placement.spare_brokers = self.limits.spare_brokers
 
     def give_id(self) -> LogId:
         given = LogId(self.next_id)
         self.next_id += 1
         return given
+
+    def place(self, log: Log, *, exclusive: bool = False) -> None:
+        """Have a broker serve a log that is new."""
+        if log.kind is Kind.ROOT:
+            self.placement.add_root(log.id)
+        elif exclusive:
+            self.placement.add_alone(log.id)
+        else:
+            self.placement.add_fork(log.family.id)
+
+    def remove(self, log: Log) -> None:
+        """A log is no more, and nobody serves it."""
+        self.forest.remove(log)
+        if log.kind is Kind.ROOT:
+            self.placement.remove_root(log.id)
+        else:
+            self.placement.remove_fork(log.id, log.family.id)
 
     def expire_at(self, log: Log, at: Milliseconds) -> None:
         log.expires_at = at

@@ -21,6 +21,7 @@ from anabranch.core.errors import (
     AnabranchError,
     AppendBlocked,
     BrokerFenced,
+    LateCommit,
     Overloaded,
     ReceiptExpired,
     SequenceGap,
@@ -40,6 +41,8 @@ def commit(replica: Replica, command: CommitObject) -> Committed:
     known = broker.committed.get(command.object)
     if known is not None:
         return known
+    if broker.is_late(command.number):
+        raise LateCommit(command.broker, command.number)
     forest, at = replica.forest, replica.at
     extents = 0
     results: list[int | Receipt | Sequenced | Refused] = []
@@ -55,7 +58,7 @@ def commit(replica: Replica, command: CommitObject) -> Committed:
         results.append(result)
     replica.references.created(command.object, extents, at)
     committed = Committed(results)
-    broker.remember(command.object, committed)
+    broker.remember(command.object, command.number, committed)
     return committed
 
 

@@ -9,11 +9,21 @@ import msgspec
 from anabranch.core.bolt.commands import Committed, Outcome, Refused
 from anabranch.core.bolt.forest import Family, Log, Shift, Tombstone
 from anabranch.core.bolt.index import Index
+from anabranch.core.bolt.placement import Placement, Seat
 from anabranch.core.bolt.producers import Producer
+from anabranch.core.bolt.quotas import Quota
 from anabranch.core.bolt.replica import BrokerRecord, Replica
 from anabranch.core.errors import JournalTooNew
 from anabranch.core.limits import Limits, replicated
-from anabranch.core.types import Kind, LogId, Milliseconds, ObjectId, OnParentDelete, Position
+from anabranch.core.types import (
+    Kind,
+    LogId,
+    Milliseconds,
+    ObjectId,
+    OnParentDelete,
+    OnPromote,
+    Position,
+)
 
 VERSION = 1
 
@@ -72,6 +82,8 @@ class _Log(_Part, frozen=True):
     on_parent_delete: OnParentDelete
     by: str
     why: str
+    on_promote: dict[str, OnPromote] = {}
+    quota: Quota | None = None
 
 
 class _Grave(_Part, frozen=True):
@@ -90,6 +102,21 @@ class _Broker(_Part, frozen=True):
     name: str
     epoch: int
     committed: list[tuple[ObjectId, Committed]]
+    highest: int = -1
+
+
+class _Seat(_Part, frozen=True):
+    name: str
+    address: str
+    epoch: int
+    state: str
+
+
+class _Placement(_Part, frozen=True):
+    seats: list[_Seat] = []
+    roots: list[tuple[LogId, str]] = []
+    trees: list[tuple[LogId, str, int]] = []
+    alone: list[tuple[LogId, str]] = []
 
 
 class _Image(_Part, frozen=True):
@@ -108,6 +135,9 @@ class _Image(_Part, frozen=True):
     requests: list[tuple[bytes, Milliseconds, Outcome]]
     expiring: list[tuple[Milliseconds, LogId]]
     limits: dict[str, int]
+    family_ids: list[LogId] = []
+    format: int = 0
+    placement: _Placement = _Placement()
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -132,7 +162,7 @@ def save(replica: Replica) -> bytes:
             counts=list(replica.references.counts.items()),
             garbage=list(replica.references.garbage.items()),
             brokers=[
-                _Broker(name, broker.epoch, list(broker.committed.items()))
+                _Broker(name, broker.epoch, list(broker.committed.items()), broker.highest)
                 for name, broker in replica.brokers.items()
             ],
             requests=[(id, at, outcome) for id, (at, outcome) in replica.requests.items()],
@@ -142,6 +172,9 @@ def save(replica: Replica) -> bytes:
                 if log.expires_at is not None
             ),
             limits=replicated(replica.limits),
+            family_ids=[family.id for family in families],
+            format=replica.format,
+            placement=_save_placement(replica.placement),
         )
     )
 
@@ -157,7 +190,9 @@ def load(content: bytes, limits: Limits) -> Replica:
     replica.applied = image.applied
     replica.next_id = image.next_id
     replica.broker_epochs = image.broker_epochs
-    families = [Family(root) for root in image.families]
+    families = [
+        Family(id, root) for id, root in zip(_family_ids(image), image.families, strict=True)
+    ]
     for saved in image.logs:
         _load_log(replica, saved, families)
     for saved in image.logs:
@@ -170,10 +205,58 @@ def load(content: bytes, limits: Limits) -> Replica:
     for broker in image.brokers:
         record = replica.brokers[broker.name] = BrokerRecord(broker.epoch)
         record.committed = dict(broker.committed)
+        record.highest = broker.highest
     replica.requests.update((id, (at, outcome)) for id, at, outcome in image.requests)
     replica.expiring = image.expiring
     replica.limit(image.limits)
+    replica.format = image.format
+    if image.family_ids:
+        _load_placement(replica.placement, image.placement)
+    else:
+        for log in replica.forest.logs.values():
+            replica.place(log)
     return replica
+
+
+def _family_ids(image: _Image) -> list[LogId]:
+    """Images of one machine's logs didn't name them: any id that no other family has will do."""
+    if image.family_ids:
+        return image.family_ids
+    first: dict[int, LogId] = {}
+    for log in image.logs:
+        first.setdefault(log.family, log.id)
+    return [first[family] for family in range(len(image.families))]
+
+
+def _save_placement(placement: Placement) -> _Placement:
+    return _Placement(
+        [
+            _Seat(seat.name, seat.address, seat.epoch, seat.state)
+            for _, seat in sorted(placement.seats.items())
+        ],
+        sorted(placement.roots.items()),
+        sorted((tree, name, placement.forks[tree]) for tree, name in placement.trees.items()),
+        sorted(placement.alone.items()),
+    )
+
+
+def _load_placement(placement: Placement, saved: _Placement) -> None:
+    seats = placement.seats
+    for each in saved.seats:
+        seat = seats[each.name] = Seat(each.name, each.address, each.epoch)
+        seat.state = each.state
+    for root, name in saved.roots:
+        placement.roots[root] = name
+        if name:
+            seats[name].roots.add(root)
+    for tree, name, forks in saved.trees:
+        placement.trees[tree], placement.forks[tree] = name, forks
+        if name:
+            seats[name].trees.add(tree)
+    for fork, name in saved.alone:
+        placement.alone[fork] = name
+        if name:
+            seats[name].alone.add(fork)
 
 
 def _save_log(replica: Replica, log: Log, families: dict[Family, int]) -> _Log:
@@ -203,6 +286,8 @@ def _save_log(replica: Replica, log: Log, families: dict[Family, int]) -> _Log:
         on_parent_delete=log.on_parent_delete,
         by=log.by,
         why=log.why,
+        on_promote=log.on_promote,
+        quota=replica.forest.quotas.get(log.id),
     )
 
 
@@ -234,6 +319,9 @@ def _load_log(replica: Replica, saved: _Log, families: list[Family]) -> None:
     log.expires_at = saved.expires_at
     log.on_parent_delete = saved.on_parent_delete
     log.by, log.why = saved.by, saved.why
+    log.on_promote = saved.on_promote
+    if saved.quota is not None:
+        forest.quotas[log.id] = saved.quota
     forest.add(log)
 
 

@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 from anabranch.core.bolt import forking, questions, retention, sequencing
 from anabranch.core.bolt.commands import (
-    Answer,
     CommitCursor,
     CommitObject,
     Configure,
@@ -18,20 +17,24 @@ from anabranch.core.bolt.commands import (
     DeleteCursor,
     DeleteLog,
     Done,
+    DrainBroker,
     Entry,
     Epoch,
     Expire,
+    FindBroker,
     ForgetObjects,
     ForkLog,
+    LoseBroker,
     Outcome,
     Promote,
-    Query,
+    RaiseFormat,
     Refused,
     RegisterBroker,
     Squash,
     Trim,
 )
 from anabranch.core.bolt.forest import check_name
+from anabranch.core.bolt.queries import Answer, Query
 from anabranch.core.bolt.replica import BrokerRecord, Replica
 from anabranch.core.errors import (
     BY_CODE,
@@ -89,7 +92,28 @@ class State:
 def _register_broker(replica: Replica, command: RegisterBroker) -> Epoch:
     replica.broker_epochs += 1
     replica.brokers[command.broker] = BrokerRecord(replica.broker_epochs)
+    replica.placement.register(command.broker, command.address, replica.broker_epochs)
     return Epoch(replica.broker_epochs)
+
+
+def _drain_broker(replica: Replica, command: DrainBroker) -> Done:
+    replica.placement.drain(command.broker)
+    return Done()
+
+
+def _lose_broker(replica: Replica, command: LoseBroker) -> Done:
+    replica.placement.lose(command.broker, command.epoch)
+    return Done()
+
+
+def _find_broker(replica: Replica, command: FindBroker) -> Done:
+    replica.placement.find(command.broker, command.epoch)
+    return Done()
+
+
+def _raise_format(replica: Replica, command: RaiseFormat) -> Done:
+    replica.format = max(replica.format, command.format)
+    return Done()
 
 
 def _configure(replica: Replica, command: Configure) -> Done:
@@ -126,6 +150,10 @@ _DO: dict[type, Callable[[Replica, object], Outcome]] = {
     Trim: retention.trim,
     ForgetObjects: retention.forget,
     RegisterBroker: _register_broker,
+    DrainBroker: _drain_broker,
+    LoseBroker: _lose_broker,
+    FindBroker: _find_broker,
+    RaiseFormat: _raise_format,
     Configure: _configure,
     CommitCursor: _commit_cursor,
     DeleteCursor: _delete_cursor,

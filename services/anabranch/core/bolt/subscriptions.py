@@ -9,11 +9,13 @@ from functools import partial
 
 from anabranch.core.bolt.alarms import Alarms
 from anabranch.core.bolt.cache import Extent
-from anabranch.core.bolt.commands import Answer, Moved, Refused, Resolve, Resolved
+from anabranch.core.bolt.commands import Refused
 from anabranch.core.bolt.correspondence import Correspondence
 from anabranch.core.bolt.fetching import Fetching
+from anabranch.core.bolt.letters import Moved
 from anabranch.core.bolt.outbox import Outbox
 from anabranch.core.bolt.passages import passage
+from anabranch.core.bolt.queries import Answer, Resolve, Resolved
 from anabranch.core.bolt.reading import refusal_of
 from anabranch.core.bolt.watches import Watches
 from anabranch.core.errors import Overloaded

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from anabranch.core.bolt.alarms import Alarm, Alarms
-from anabranch.core.bolt.commands import Moved
+from anabranch.core.bolt.letters import Moved
 from anabranch.core.bolt.outbox import Outbox
 from anabranch.core.bolt.watches import Watches
 from anabranch.core.errors import Overloaded

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import msgspec
 
 from anabranch.core.bolt.alarms import Alarms
-from anabranch.core.bolt.commands import Moved, Unwatch, Watch
+from anabranch.core.bolt.letters import Moved, Unwatch, Watch
 from anabranch.core.bolt.outbox import Outbox
 from anabranch.core.limits import Limits
 from anabranch.core.types import LogId

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable
 
-from anabranch.core.bolt.commands import Moved, Refused
+from anabranch.core.bolt.commands import Refused
 from anabranch.core.bolt.forest import Family, Log
+from anabranch.core.bolt.letters import Moved
 from anabranch.core.bolt.replica import Replica
 from anabranch.core.errors import AnabranchError
 from anabranch.core.types import LogId, Nanoseconds, Position

@@ -11,7 +11,12 @@ from itertools import accumulate
 
 from anabranch.core.bolt.alarms import Alarms
 from anabranch.core.bolt.cache import Extent, ExtentCache
-from anabranch.core.bolt.commands import CommitObject, Outcome, Refused, Row
+from anabranch.core.bolt.commands import (
+    CommitObject,
+    Outcome,
+    Refused,
+    Row,
+)
 from anabranch.core.bolt.correspondence import Correspondence
 from anabranch.core.bolt.gathering import Held, OpenObject
 from anabranch.core.bolt.outbox import Outbox

@@ -12,6 +12,22 @@ class Overloaded(Retry):
         super().__init__(what=what, limit=limit, setting=setting)
 
 
+class QuotaExceeded(Retry):
+    """The log has been given a quota, and it is used up; nothing was done."""
+
+    code = "quota-exceeded"
+    status = 429
+    says = (
+        "{log} may take {limit} ({quota}), and {used} are used at the moment: try again in "
+        "{retry_after_ms} ms, send less, or have more allowed with `anabranch log quota {log}`"
+    )
+
+    def __init__(self, log: str, quota: str, limit: int, used: int, retry_after_ms: int) -> None:
+        super().__init__(
+            log=log, quota=quota, limit=limit, used=used, retry_after_ms=retry_after_ms
+        )
+
+
 class Unavailable(Retry):
     code = "unavailable"
     status = 503

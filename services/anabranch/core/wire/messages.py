@@ -3,17 +3,19 @@
 import msgspec
 
 from anabranch.core.bolt.commands import (
+    Description,
+    Done,
+    Promotion,
+    Receipt,
+    Refused,
+)
+from anabranch.core.bolt.queries import (
     At,
     Census,
     Comparison,
     Cursors,
-    Description,
-    Done,
     Listing,
     Pool,
-    Promotion,
-    Receipt,
-    Refused,
     Settled,
 )
 from anabranch.core.machine import Buffer

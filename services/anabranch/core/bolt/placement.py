@@ -1,0 +1,215 @@
+"""Which broker serves which log: roots apart from forks, forks of one tree together (AgileLog, 5.1;
+spec R3).
+
+Any broker can serve any log, so this decides nothing but whose cache is warm and who disturbs whom.
+It is part of the replicated state: a fork is placed by the command that makes it. Every choice is
+by counts and then by name, never by the order in which things came.
+"""
+
+from anabranch.core.bolt.queries import BrokerSeat
+from anabranch.core.errors import NoSpareBroker
+from anabranch.core.types import LogId
+
+READY, DRAINING, LOST = "ready", "draining", "lost"
+SPARES_FROM = 4
+"""A smaller pool has no broker to keep idle."""
+
+NOBODY = ""
+
+
+class Seat:
+    """A broker of the pool, and what is placed on it."""
+
+    __slots__ = ("address", "alone", "epoch", "name", "roots", "state", "trees")
+
+    def __init__(self, name: str, address: str, epoch: int) -> None:
+        self.name = name
+        self.address = address
+        self.epoch = epoch
+        self.state = READY
+        self.roots: set[LogId] = set()
+        self.trees: set[LogId] = set()
+        """Trees, by their root's id, whose forks it serves."""
+        self.alone: set[LogId] = set()
+        """Forks that want a broker of their own; more than one only if none was to spare."""
+
+    @property
+    def idle(self) -> bool:
+        return not (self.roots or self.trees or self.alone)
+
+    @property
+    def load(self) -> int:
+        return len(self.roots) + len(self.trees) + len(self.alone)
+
+
+class Placement:
+    """Trees and exclusive forks on seats. A tree is known by the id that its root had."""
+
+    def __init__(self, spare_brokers: int) -> None:
+        self.spare_brokers = spare_brokers
+        self.seats: dict[str, Seat] = {}
+        self.roots: dict[LogId, str] = {}
+        self.trees: dict[LogId, str] = {}
+        self.forks: dict[LogId, int] = {}
+        """Live forks of each tree that has any, exclusive ones left out."""
+        self.alone: dict[LogId, str] = {}
+
+    def serving(self, log: LogId, tree: LogId, *, is_root: bool) -> Seat | None:
+        if is_root:
+            name = self.roots.get(log, NOBODY)
+        else:
+            name = self.alone.get(log) or self.trees.get(tree, NOBODY)
+        return self.seats.get(name)
+
+    def pool(self) -> list[BrokerSeat]:
+        return [
+            BrokerSeat(
+                seat.name,
+                seat.address,
+                seat.epoch,
+                seat.state,
+                len(seat.roots),
+                len(seat.trees),
+                len(seat.alone),
+            )
+            for _, seat in sorted(self.seats.items())
+        ]
+
+    def add_root(self, root: LogId) -> None:
+        self._put_root(root, self._for_root())
+
+    def add_fork(self, tree: LogId) -> None:
+        if tree not in self.forks:
+            self.forks[tree] = 0
+            self._put_tree(tree, self._for_tree())
+        self.forks[tree] += 1
+
+    def check_spare(self, name: str) -> None:
+        if self._spare() is None:
+            raise NoSpareBroker(name, len(self.seats))
+
+    def add_alone(self, fork: LogId) -> None:
+        self._put_alone(fork, self._for_alone())
+
+    def remove_root(self, root: LogId) -> None:
+        self._take(self.roots.pop(root, NOBODY)).roots.discard(root)
+
+    def remove_fork(self, fork: LogId, tree: LogId) -> None:
+        if fork in self.alone:
+            self._take(self.alone.pop(fork)).alone.discard(fork)
+            return
+        self.forks[tree] -= 1
+        if not self.forks[tree]:
+            del self.forks[tree]
+            self._take(self.trees.pop(tree, NOBODY)).trees.discard(tree)
+
+    def register(self, name: str, address: str, epoch: int) -> None:
+        """A broker's life begins, or it is back: what nobody serves, or not as it should be, is
+        its gain.
+        """
+        seat = self.seats.get(name)
+        if seat is None:
+            seat = self.seats[name] = Seat(name, address, epoch)
+        seat.address, seat.epoch, seat.state = address, epoch, READY
+        self._settle()
+
+    def lose(self, name: str, epoch: int) -> None:
+        seat = self.seats.get(name)
+        if seat is not None and seat.epoch == epoch and seat.state != LOST:
+            seat.state = LOST
+            self._empty(seat)
+
+    def find(self, name: str, epoch: int) -> None:
+        """It was thought lost, and is alive in the same life."""
+        seat = self.seats.get(name)
+        if seat is not None and seat.epoch == epoch and seat.state == LOST:
+            seat.state = READY
+            self._settle()
+
+    def drain(self, name: str) -> None:
+        seat = self.seats.get(name)
+        if seat is not None and seat.state == READY:
+            seat.state = DRAINING
+            self._empty(seat)
+
+    def _empty(self, seat: Seat) -> None:
+        for root in sorted(seat.roots):
+            self._put_root(root, self._for_root())
+        for tree in sorted(seat.trees):
+            self._put_tree(tree, self._for_tree())
+        for fork in sorted(seat.alone):
+            self._put_alone(fork, self._for_alone())
+
+    def _settle(self) -> None:
+        """Give what nobody serves to somebody, and take forks away from brokers with roots."""
+        for root in sorted(root for root, name in self.roots.items() if not self._serves(name)):
+            self._put_root(root, self._for_root())
+        for tree in sorted(
+            tree
+            for tree, name in self.trees.items()
+            if not self._serves(name) or self.seats[name].roots
+        ):
+            self._put_tree(tree, self._for_tree())
+        for fork in sorted(
+            fork
+            for fork, name in self.alone.items()
+            if not self._serves(name) or self.seats[name].load > 1
+        ):
+            self._put_alone(fork, self._for_alone())
+
+    def _serves(self, name: str) -> bool:
+        seat = self.seats.get(name)
+        return seat is not None and seat.state == READY
+
+    def _ready(self) -> list[Seat]:
+        return [seat for _, seat in sorted(self.seats.items()) if seat.state == READY]
+
+    def _spare(self) -> Seat | None:
+        return next((seat for seat in self._ready() if seat.idle), None)
+
+    def _for_root(self) -> Seat | None:
+        ready = self._ready()
+        hosts = [seat for seat in ready if seat.roots]
+        free = [seat for seat in ready if seat.idle]
+        if free and len(hosts) < max(1, len(ready) // 2):
+            return free[0]
+        unshared = [seat for seat in hosts if not seat.trees and not seat.alone]
+        return _least(unshared or hosts or [seat for seat in ready if not seat.alone] or ready)
+
+    def _for_tree(self) -> Seat | None:
+        ready = self._ready()
+        hosts = [seat for seat in ready if seat.trees and not seat.roots and not seat.alone]
+        free = [seat for seat in ready if seat.idle]
+        spares = self.spare_brokers if len(ready) >= SPARES_FROM else 0
+        wanted = max(1, len(ready) - len(ready) // 2 - spares)
+        if free and len(hosts) < wanted:
+            return free[0]
+        return _least(hosts or free or [seat for seat in ready if not seat.alone] or ready)
+
+    def _for_alone(self) -> Seat | None:
+        return self._spare() or self._for_tree()
+
+    def _put_root(self, root: LogId, seat: Seat | None) -> None:
+        self._take(self.roots.get(root, NOBODY)).roots.discard(root)
+        self.roots[root] = seat.name if seat else NOBODY
+        if seat is not None:
+            seat.roots.add(root)
+
+    def _put_tree(self, tree: LogId, seat: Seat | None) -> None:
+        self._take(self.trees.get(tree, NOBODY)).trees.discard(tree)
+        self.trees[tree] = seat.name if seat else NOBODY
+        if seat is not None:
+            seat.trees.add(tree)
+
+    def _put_alone(self, fork: LogId, seat: Seat | None) -> None:
+        self._take(self.alone.get(fork, NOBODY)).alone.discard(fork)
+        self.alone[fork] = seat.name if seat else NOBODY
+        if seat is not None:
+            seat.alone.add(fork)
+
+    def _take(self, name: str) -> Seat:
+        return self.seats.get(name) or Seat(NOBODY, "", 0)
+
+
+def _least(seats: list[Seat]) -> Seat | None:
+    return min(seats, key=lambda seat: (seat.load, seat.name), default=None)

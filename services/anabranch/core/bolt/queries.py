@@ -1,0 +1,166 @@
+"""What the metadata state machine is asked and what it answers, from the state as it is."""
+
+import msgspec
+
+from anabranch.core.bolt.commands import Compact, Description, LogQuota, Receipt, Refused
+from anabranch.core.types import LogId, Milliseconds, ObjectId, OnPromote, Position
+
+SLICES_MAX = 256
+"""Extents that one answer names: bounds the work, and the GETs, that one read can set off."""
+
+
+class Resolve(msgspec.Struct, frozen=True, array_like=True, tag="resolve"):
+    """Which bytes hold the records of `log` from `start` on? `SLICES_MAX` extents of them at most.
+
+    Speculative: also past the settled position.
+    """
+
+    log: LogId
+    start: Position
+    records_max: int
+    bytes_max: int
+    speculative: bool = False
+
+
+class Slice(Compact, frozen=True):
+    """A run of records inside one extent, as positions of the log that was asked about."""
+
+    first: Position
+    count: int
+    object: ObjectId
+    offset: int
+    length: int
+    skip: int
+    """Records of the extent that lie before `first`."""
+    origin: LogId
+    origin_first: Position
+
+
+class Resolved(msgspec.Struct, frozen=True, array_like=True, tag="resolved"):
+    slices: list[Slice]
+    start: Position
+    tail: Position
+    settled: Position
+    generation: int
+    undecided: str | None
+    quota: LogQuota | None = None
+
+
+class Describe(msgspec.Struct, frozen=True, array_like=True, tag="describe"):
+    """By full name (`orders`, `orders--fork`, `orders@fork`) or by id."""
+
+    log: str | LogId
+
+
+class ListLogs(msgspec.Struct, frozen=True, array_like=True, tag="list"):
+    """In order of name. `tree` confines it to one root and its forks."""
+
+    prefix: str = ""
+    tree: str | None = None
+    after: str = ""
+    count_max: int = 1_000
+
+
+class Listing(msgspec.Struct, frozen=True, array_like=True, tag="listing"):
+    logs: list[Description]
+    more: bool
+
+
+class ResolveReceipt(msgspec.Struct, frozen=True, array_like=True, tag="redeem"):
+    receipt: Receipt
+
+
+class Settled(msgspec.Struct, frozen=True, array_like=True, tag="settled"):
+    """Where a receipt's record is for good."""
+
+    log: str
+    position: Position
+
+
+class PositionAt(msgspec.Struct, frozen=True, array_like=True, tag="position-at"):
+    """The first position committed at or after a time."""
+
+    log: LogId
+    at: Milliseconds
+
+
+class At(msgspec.Struct, frozen=True, array_like=True, tag="at"):
+    position: Position
+
+
+class ReadCursors(msgspec.Struct, frozen=True, array_like=True, tag="cursors"):
+    log: LogId
+
+
+class Cursors(msgspec.Struct, frozen=True, array_like=True, tag="cursor-positions"):
+    positions: dict[str, Position]
+    on_promote: dict[str, OnPromote] = {}
+    """What each does if its log is promoted, or the fork that has one of its name."""
+
+
+class Compare(msgspec.Struct, frozen=True, array_like=True, tag="compare"):
+    a: LogId
+    b: LogId
+
+
+class Comparison(msgspec.Struct, frozen=True, array_like=True, tag="comparison"):
+    """Where two logs part, and the ranges (from, to) of each that the other doesn't have."""
+
+    shared: Position
+    only_a: list[tuple[Position, Position]]
+    only_b: list[tuple[Position, Position]]
+    complete: bool
+    """False if there were more ranges than an answer may hold."""
+
+
+class Survey(msgspec.Struct, frozen=True, array_like=True, tag="survey"):
+    """Counts of the whole cluster."""
+
+
+class Census(msgspec.Struct, frozen=True, array_like=True, tag="census"):
+    cluster: str
+    logs: int
+    forks: int
+    extents: int
+    garbage_objects: int
+    producers: int
+    applied: int
+
+
+class ListBrokers(msgspec.Struct, frozen=True, array_like=True, tag="list-brokers"):
+    """The pool, in order of name."""
+
+
+class BrokerSeat(Compact, frozen=True):
+    """One broker of the pool, and how much is placed on it."""
+
+    name: str
+    address: str
+    epoch: int
+    state: str
+    """`ready`, `draining` or `lost`."""
+    roots: int
+    trees: int
+    """Trees whose forks it serves."""
+    exclusive: int
+    """Forks that it serves alone: at most one."""
+
+
+class Pool(msgspec.Struct, frozen=True, array_like=True, tag="pool"):
+    brokers: list[BrokerSeat]
+
+
+Query = (
+    Resolve
+    | Describe
+    | ListLogs
+    | ResolveReceipt
+    | PositionAt
+    | ReadCursors
+    | Compare
+    | Survey
+    | ListBrokers
+)
+Answer = (
+    Resolved | Description | Listing | Settled | At | Cursors | Comparison | Census | Pool | Refused
+)
