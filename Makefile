@@ -13,7 +13,7 @@ PYTHON ?=
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo up test lint format simulate mutants bench lock clean
+.PHONY: help setup demo up test lint format simulate mutants bench lock protos clean
 
 help:  ## list the verbs
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +62,9 @@ lock: $(VENV)/dev.stamp  ## resolve requirements/ anew from pyproject.toml; LOCK
 	@$(PIN) $(LOCK_ARGS) --extra plot --extra dev --group build \
 		--constraint requirements/runtime.txt --constraint requirements/build.txt \
 		pyproject.toml --output-file requirements/dev.txt
+
+protos: $(VENV)/dev.stamp  ## compile the .proto files anew
+	@$(BIN)/python -m tests.tidy.protos
 
 clean:  ## remove caches, builds and scratch; the environment stays
 	@rm -rf .hypothesis .import_linter_cache .pytest_cache .ruff_cache build dist benchmarks/scratch

@@ -56,8 +56,11 @@ from anabranch.core.errors.service import (
     VersionMismatch,
 )
 from anabranch.core.errors.storage import (
+    AccessDenied,
     CorruptObject,
     DataDirLocked,
+    Deposed,
+    EntryCorrupt,
     JournalCorrupt,
     JournalTooNew,
     ObjectExists,
@@ -69,6 +72,7 @@ from anabranch.core.errors.storage import (
 
 __all__ = [
     "BY_CODE",
+    "AccessDenied",
     "AnabranchError",
     "AppendBlocked",
     "BadFrame",
@@ -82,6 +86,8 @@ __all__ = [
     "Damage",
     "DataDirLocked",
     "DeadlineExceeded",
+    "Deposed",
+    "EntryCorrupt",
     "Fact",
     "Fenced",
     "ForkBlocked",

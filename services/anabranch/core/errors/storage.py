@@ -87,3 +87,33 @@ class WrongCluster(Mistake):
 
     def __init__(self, where: str, theirs: str, ours: str) -> None:
         super().__init__(where=where, theirs=theirs, ours=ours)
+
+
+class Deposed(Fenced):
+    """A zombie's writes fail: its election key is gone, and with it the lead."""
+
+    code = "deposed"
+    says = "{journal} is led by another member since term {term} ended: nothing was written"
+
+    def __init__(self, journal: str, term: int) -> None:
+        super().__init__(journal=journal, term=term)
+
+
+class AccessDenied(Mistake):
+    code = "access-denied"
+    status = 403
+    says = "{where} doesn't let {who} in: {reason}; check user, password, certificate and role"
+
+    def __init__(self, where: str, who: str, reason: str) -> None:
+        super().__init__(where=where, who=who, reason=reason)
+
+
+class EntryCorrupt(Damage):
+    code = "entry-corrupt"
+    says = (
+        "journal entry {index} at {where} is damaged: {reason}; stop the cluster, then rebuild "
+        "its journal with `anabranch recover --from-bucket`"
+    )
+
+    def __init__(self, index: int, where: str, reason: str) -> None:
+        super().__init__(index=index, where=where, reason=reason)
