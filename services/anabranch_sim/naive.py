@@ -26,10 +26,12 @@ from anabranch.core.bolt.commands import (
     RaiseFormat,
     RegisterBroker,
     Row,
+    SetQuota,
     Squash,
     Trim,
 )
-from anabranch.core.types import Kind, LogId, Milliseconds, OnParentDelete
+from anabranch.core.bolt.quotas import Quota
+from anabranch.core.types import Kind, LogId, Milliseconds, OnParentDelete, OnPromote
 
 BATCHES_REMEMBERED = 16
 
@@ -73,7 +75,10 @@ class List:
     policy: OnParentDelete = OnParentDelete.ORPHAN
     expires_at: Milliseconds | None = None
     sources: dict[int, Source] = field(default_factory=dict[int, Source])
-    cursors: dict[str, int] = field(default_factory=dict[str, int])
+    cursors: dict[str, list[Record]] = field(default_factory=dict[str, list[Record]])
+    """What the consumer behind each has read."""
+    chosen: dict[str, OnPromote] = field(default_factory=dict[str, OnPromote])
+    quota: Quota | None = None
 
     @property
     def depth(self) -> int:
@@ -104,6 +109,10 @@ class List:
                 inherited = child.records[low:]
             needed += [here[record] for record in inherited if record in here][:1]
         return min(needed)
+
+    def on_promote(self, cursor: str) -> OnPromote:
+        usual = OnPromote.FOLLOW if self.promotable else OnPromote.STAY
+        return self.chosen.get(cursor, usual)
 
     def undecided(self) -> "list[List]":
         return [child for child in self.children if child.promotable]
@@ -204,12 +213,20 @@ class Naive:
                 _refuse(not 0 <= before <= log.settled(), "out-of-range")
                 _refuse(log.promotable and before > log.fork_point, "bad-request")
                 log.start = max(log.start, before)
-            case CommitCursor(id, name, position):
+            case CommitCursor(id, name, position, on_promote):
                 log = self.find(id)
                 _refuse(not 0 <= position <= log.settled(), "out-of-range")
-                log.cursors[name] = position
+                log.cursors[name] = log.records[:position]
+                if on_promote is not None:
+                    log.chosen[name] = on_promote
             case DeleteCursor(id, name):
-                self.find(id).cursors.pop(name, None)
+                log = self.find(id)
+                log.cursors.pop(name, None)
+                log.chosen.pop(name, None)
+            case SetQuota(id, quota):
+                log = self.find(id)
+                _refuse(quota.burst_ms < 1, "bad-request")
+                log.quota = None if quota.limits_nothing else quota
             case RegisterBroker(name):
                 self.epochs[name] = len(self.epochs) + 1
             case ForgetObjects() | Configure():
@@ -297,6 +314,8 @@ class Naive:
         child.start = parent.start
         child.promotable = command.promotable
         child.policy = command.on_parent_delete
+        given = parent.quota if command.quota is None else command.quota
+        child.quota = None if given is None or given.limits_nothing else given
         if command.ttl_ms is not None:
             child.expires_at = self.at + command.ttl_ms
         self._add(child)
@@ -335,6 +354,8 @@ class Naive:
         for heir in parent.heirs():
             if heir not in within:
                 heir.records[len(heir.records) - since :] = new
+        for name in child.cursors:
+            _follow(parent, child, name)
         parent.children.remove(child)
         for heir in child.children:
             heir.parent = parent
@@ -357,6 +378,18 @@ class Naive:
             self.gone[each.id] = Gone("squashed")
         if log.parent:
             log.parent.children.remove(log)
+
+
+def _follow(parent: List, child: List, name: str) -> None:
+    """The consumer of a fork goes on in the parent, unless it or the parent's own chose to stay."""
+    if child.on_promote(name) is OnPromote.STAY:
+        return
+    if name not in parent.cursors:
+        parent.cursors[name] = child.cursors[name]
+        if name in child.chosen:
+            parent.chosen[name] = child.chosen[name]
+    elif parent.on_promote(name) is OnPromote.FOLLOW:
+        parent.cursors[name] = max(parent.cursors[name], child.cursors[name], key=len)
 
 
 def _refuse(wrong: bool, code: str) -> None:

@@ -2,8 +2,6 @@
 
 from collections import OrderedDict
 
-import msgspec
-
 from anabranch.core.bolt import snapshot
 from anabranch.core.bolt.commands import (
     Batch,
@@ -24,6 +22,7 @@ from anabranch.core.bolt.commands import (
 from anabranch.core.bolt.queries import (
     Compare,
     Comparison,
+    Cursors,
     Describe,
     ReadCursors,
     Resolve,
@@ -162,8 +161,7 @@ class Twins:
         for log in self.naive.logs.values():
             self._compare_records(log)
             self._compare_description(log)
-            cursors = self.state.answer(ReadCursors(log.id))
-            assert msgspec.to_builtins(cursors)[1] == log.cursors
+            self._compare_cursors(log)
         for receipt, promise in self.receipts:
             self._compare_receipt(receipt, promise)
         for id, grave in self.naive.gone.items():
@@ -232,6 +230,14 @@ class Twins:
             lacking = [at for at in mine if log.records[at] not in known]
             assert [at for first, last in ranges for at in range(first, last)] == lacking
 
+    def _compare_cursors(self, log: List) -> None:
+        """Whatever happened, a cursor is behind the very records that its consumer has read."""
+        positions = {name: len(read) for name, read in log.cursors.items()}
+        choices = {name: log.on_promote(name) for name in log.cursors}
+        assert self.state.answer(ReadCursors(log.id)) == Cursors(positions, choices)
+        for read in log.cursors.values():
+            assert log.records[: len(read)] == read
+
     def _compare_description(self, log: List) -> None:
         answer = self.state.answer(Describe(log.name))
         assert isinstance(answer, Description), answer
@@ -252,6 +258,7 @@ class Twins:
             answer.depth,
             answer.forks,
             answer.expires_at,
+            answer.quota,
         ) == (
             log.id,
             log.kind,
@@ -265,6 +272,7 @@ class Twins:
             log.depth,
             len(log.children),
             log.expires_at,
+            log.quota,
         ), log.name
 
     def _compare_receipt(self, receipt: Receipt, promise: Promise) -> None:

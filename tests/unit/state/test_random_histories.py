@@ -11,15 +11,18 @@ from anabranch.core.bolt.commands import (
     Batch,
     CommitCursor,
     CreateLog,
+    DeleteCursor,
     DeleteLog,
     Expire,
     ForkLog,
     Promote,
+    SetQuota,
     Squash,
     Trim,
 )
+from anabranch.core.bolt.quotas import Quota
 from anabranch.core.limits import Limits
-from anabranch.core.types import Kind, LogId, OnParentDelete
+from anabranch.core.types import Kind, LogId, OnParentDelete, OnPromote
 from anabranch_sim.naive import List
 from anabranch_sim.twins import Twins
 
@@ -65,7 +68,9 @@ class Walk:
             self.squash: 0,
             self.trim: 1,
             self.expire: 2,
-            self.cursor: 2,
+            self.cursor: 4,
+            self.uncursor: 1,
+            self.quota: 1,
             self.create: 1,
             self.delete: 1,
             self.restart: 1,
@@ -154,7 +159,16 @@ class Walk:
     def cursor(self) -> None:
         log = self.any_log()
         position = self.chance.randrange(-1, len(log.records) + 2)
-        self.twins.apply(CommitCursor(log.id, self.chance.choice("ab"), position))
+        choice = self.chance.choice((None, None, *OnPromote))
+        self.twins.apply(CommitCursor(log.id, self.chance.choice("ab"), position, choice))
+
+    def uncursor(self) -> None:
+        self.twins.apply(DeleteCursor(self.any_id(), self.chance.choice("ab")))
+
+    def quota(self) -> None:
+        rate = self.chance.choice((None, 1, 1_000))
+        quota = Quota(rate, None, rate, burst_ms=self.chance.choice((0, 1_000)))
+        self.twins.apply(SetQuota(self.any_id(), quota))
 
     def expire(self) -> None:
         self.twins.now += self.chance.choice((0, 20))

@@ -18,7 +18,7 @@ from anabranch.core.bolt.commands import (
     Trim,
 )
 from anabranch.core.limits import Limits
-from anabranch.core.types import Kind, LogId, OnParentDelete
+from anabranch.core.types import Kind, LogId, OnParentDelete, OnPromote
 from anabranch_sim.twins import Twins
 
 PICK = st.integers(0, 10_000)
@@ -110,10 +110,10 @@ class Calls(RuleBasedStateMachine):
         self.twins.apply(Trim(log, self.position(log, before)))
 
     @precondition(lambda self: self.twins.naive.logs)
-    @rule(pick=PICK, position=PICK)
-    def cursor(self, pick: int, position: int) -> None:
+    @rule(pick=PICK, position=PICK, choice=st.sampled_from([None, *OnPromote]))
+    def cursor(self, pick: int, position: int, choice: OnPromote | None) -> None:
         log = self.log(pick)
-        self.twins.apply(CommitCursor(log, "c", self.position(log, position)))
+        self.twins.apply(CommitCursor(log, "c", self.position(log, position), choice))
 
     @precondition(lambda self: self.twins.naive.logs)
     @rule(pick=PICK)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from anabranch.core.bolt.commands import Description, LogQuota
 from anabranch.core.bolt.comparison import compare
+from anabranch.core.bolt.cursors import choice
 from anabranch.core.bolt.forest import Log
 from anabranch.core.bolt.lineage import lineage_of, position_at, slices
 from anabranch.core.bolt.queries import (

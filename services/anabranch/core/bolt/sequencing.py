@@ -5,6 +5,7 @@ The hot path of the metadata: a row is one log's batches in one object and becom
 unless a batch in it was committed before or must be refused, which cuts the extent there.
 """
 
+from anabranch.core.bolt.allotting import told
 from anabranch.core.bolt.commands import (
     Batch,
     CommitObject,
@@ -57,7 +58,8 @@ def commit(replica: Replica, command: CommitObject) -> Committed:
         extents += added
         results.append(result)
     replica.references.created(command.object, extents, at)
-    committed = Committed(results)
+    quotas = told(forest, (row.log for row in command.rows)) if forest.quotas else []
+    committed = Committed(results, quotas)
     broker.remember(command.object, command.number, committed)
     return committed
 

@@ -8,7 +8,7 @@ garbage); queries are in `questions`.
 
 from collections.abc import Callable
 
-from anabranch.core.bolt import forking, questions, retention, sequencing
+from anabranch.core.bolt import allotting, cursors, forking, questions, retention, sequencing
 from anabranch.core.bolt.commands import (
     CommitCursor,
     CommitObject,
@@ -30,19 +30,17 @@ from anabranch.core.bolt.commands import (
     RaiseFormat,
     Refused,
     RegisterBroker,
+    SetQuota,
     Squash,
     Trim,
 )
-from anabranch.core.bolt.forest import check_name
 from anabranch.core.bolt.queries import Answer, Query
 from anabranch.core.bolt.replica import BrokerRecord, Replica
 from anabranch.core.errors import (
     BY_CODE,
     AnabranchError,
-    OutOfRange,
     Overloaded,
     Retry,
-    TooMany,
 )
 from anabranch.core.limits import Limits
 
@@ -121,24 +119,6 @@ def _configure(replica: Replica, command: Configure) -> Done:
     return Done()
 
 
-def _commit_cursor(replica: Replica, command: CommitCursor) -> Done:
-    log = replica.forest.find(command.log)
-    check_name(command.name, replica.limits.name_chars_max)
-    limit = replica.limits.cursors_per_log_max
-    if command.name not in log.cursors and len(log.cursors) >= limit:
-        raise TooMany(f"cursors of {log.name}", limit, "cursors_per_log_max")
-    settled, _ = replica.forest.settled(log)
-    if not 0 <= command.position <= settled:
-        raise OutOfRange(log.name, command.position, 0, settled + 1)
-    log.cursors[command.name] = command.position
-    return Done()
-
-
-def _delete_cursor(replica: Replica, command: DeleteCursor) -> Done:
-    replica.forest.find(command.log).cursors.pop(command.name, None)
-    return Done()
-
-
 _DO: dict[type, Callable[[Replica, object], Outcome]] = {
     CommitObject: sequencing.commit,
     CreateLog: forking.create,
@@ -155,6 +135,7 @@ _DO: dict[type, Callable[[Replica, object], Outcome]] = {
     FindBroker: _find_broker,
     RaiseFormat: _raise_format,
     Configure: _configure,
-    CommitCursor: _commit_cursor,
-    DeleteCursor: _delete_cursor,
+    CommitCursor: cursors.commit,
+    DeleteCursor: cursors.delete,
+    SetQuota: allotting.allot,
 }  # pyright: ignore[reportAssignmentType]
