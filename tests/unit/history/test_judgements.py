@@ -13,8 +13,10 @@ from anabranch.core.history.calls import (
     Failure,
     Fate,
     Fork,
+    MarkCursor,
     Promote,
     Read,
+    ReadCursor,
     Redeem,
     Squash,
     Verdict,
@@ -42,6 +44,19 @@ def test_a_fork_whose_answer_was_lost_is_known_by_its_name(tale: Tale) -> None:
     tale.say(Fork(**untold, kind=Kind.CONTINUOUS))
     tale.end(ROOT, 10)
     tale.end(FORK, 10, kind=Kind.CONTINUOUS, parent=ROOT, fork_point=1)
+    assert tale.broken() == set()
+
+
+def test_a_cursor_of_a_promoted_fork_is_the_parents_until_that_has_its_own(tale: Tale) -> None:
+    tale.append(ROOT, 10, 11, position=0)
+    tale.fork(FORK, ROOT, 2, promotable=True)
+    tale.say(MarkCursor(**tale.at(FORK), name="reader", position=2))
+    tale.say(Promote(**tale.at(FORK)))
+    tale.say(ReadCursor(**tale.at(ROOT), name="reader", position=2))
+    tale.say(MarkCursor(**tale.at(ROOT), name="reader", position=1))
+    tale.say(ReadCursor(**tale.at(ROOT), name="reader", position=1))
+    tale.end(ROOT, 10, 11)
+    tale.end(FORK, fate=Fate.PROMOTED)
     assert tale.broken() == set()
 
 

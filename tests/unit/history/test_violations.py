@@ -321,6 +321,26 @@ def stale_cursor(tale: Tale) -> None:
     tale.end(ROOT)
 
 
+def cursor_of_a_fork_that_did_not_follow(tale: Tale) -> None:
+    tale.fork(FORK, ROOT, 0, promotable=True)
+    tale.say(MarkCursor(**tale.at(FORK), name="reader", position=0))
+    tale.say(Promote(**tale.at(FORK)))
+    tale.say(ReadCursor(**tale.at(ROOT), name="reader"))
+    tale.end(ROOT)
+    tale.end(FORK, fate=Fate.PROMOTED)
+
+
+def cursor_that_gave_way_to_a_forks(tale: Tale) -> None:
+    tale.append(ROOT, 10, position=0)
+    tale.fork(FORK, ROOT, 1, promotable=True)
+    tale.say(MarkCursor(**tale.at(ROOT), name="reader", position=0))
+    tale.say(MarkCursor(**tale.at(FORK), name="reader", position=1))
+    tale.say(Promote(**tale.at(FORK)))
+    tale.say(ReadCursor(**tale.at(ROOT), name="reader", position=1))
+    tale.end(ROOT, 10)
+    tale.end(FORK, fate=Fate.PROMOTED)
+
+
 def hole_in_a_stream(tale: Tale) -> None:
     tale.append(ROOT, 10, 11, position=0)
     tale.stream(ROOT, Delivery(at=50, first=1, records=[11]))
@@ -405,6 +425,8 @@ VIOLATIONS: list[tuple[Callable[[Tale], None], str]] = [
     (trim_takes_from_a_fork, "D8 trim"),
     (read_below_a_trim, "D8 trim"),
     (stale_cursor, "3 cursor"),
+    (cursor_of_a_fork_that_did_not_follow, "3 cursor"),
+    (cursor_that_gave_way_to_a_forks, "3 cursor"),
     (hole_in_a_stream, "9 no holes"),
     (delivered_twice, "9 no holes"),
     (confirmed_what_changed, "B2 immutability"),

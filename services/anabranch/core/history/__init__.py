@@ -6,6 +6,7 @@ order, so that what is left is sorting and sweeping. One checker serves simulate
 
 from anabranch.core.history.calls import History
 from anabranch.core.history.content import content_violations
+from anabranch.core.history.cursors import cursor_violations
 from anabranch.core.history.family import Family, Violation
 from anabranch.core.history.fates import fate_violations
 from anabranch.core.history.order import order_violations
@@ -21,6 +22,7 @@ def check(history: History) -> list[Violation]:
     found = list(family.violations)
     for rule in (
         fate_violations,
+        cursor_violations,
         content_violations,
         order_violations,
         settlement_violations,

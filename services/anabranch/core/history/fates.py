@@ -1,14 +1,12 @@
-"""How logs ended: for a reason, as was answered, the first promotion winning; trims; cursors."""
+"""How logs ended: for a reason, as was answered, the first promotion winning; trims."""
 
 from anabranch.core.history.calls import (
     Append,
     Call,
     Fate,
     Fork,
-    MarkCursor,
     Promote,
     Read,
-    ReadCursor,
     Trim,
 )
 from anabranch.core.history.family import Family, Latest, Member, Violation
@@ -27,7 +25,7 @@ def fate_violations(family: Family) -> list[Violation]:
         fates.kept(member)
     for call in family.history.calls:
         fates.answered(call)
-    fates.registers()
+    fates.trimmed_reads()
     return fates.found
 
 
@@ -133,11 +131,7 @@ class Fates:
             says = f"{member.name} starts at {member.final.start}, it was trimmed up to {high}"
             self._fail("D8 trim", says)
 
-    def registers(self) -> None:
-        self._trimmed_reads()
-        self._cursors()
-
-    def _trimmed_reads(self) -> None:
+    def trimmed_reads(self) -> None:
         trims: dict[LogId, Latest] = {}
         for log in self._trims:
             done = [trim for trim in self._trims[log] if trim.ok and trim.log == log]
@@ -148,34 +142,6 @@ class Fates:
                 if call.first < start:
                     name = self.family.name(call.log)
                     self._fail("D8 trim", f"{name} gave {call.first}, trimmed up to {start}")
-
-    def _cursors(self) -> None:
-        """A cursor shows a position that was committed, and none that was overwritten before."""
-        marks: dict[tuple[LogId, str], list[MarkCursor]] = {}
-        for call in self.family.history.calls:
-            if isinstance(call, MarkCursor) and call.possible:
-                marks.setdefault((call.log, call.name), []).append(call)
-        over = {
-            key: Latest([(mark.returned, mark.invoked) for mark in of if mark.ok])
-            for key, of in marks.items()
-        }
-        for call in self.family.history.calls:
-            if not isinstance(call, ReadCursor) or not call.ok:
-                continue
-            key = (call.log, call.name)
-            latest = over[key].before(call.invoked) if key in over else None
-            newest = max(
-                (mark.returned for mark in marks.get(key, ()) if mark.position == call.position),
-                default=None,
-            )
-            if call.position is None:
-                stale = latest is not None
-            else:
-                stale = newest is None or (latest is not None and newest < latest)
-            if stale:
-                name = self.family.name(call.log)
-                says = f"cursor {call.name} of {name} gave {call.position}, which isn't its latest"
-                self._fail("3 cursor", says)
 
 
 def _over(member: Member) -> int:
