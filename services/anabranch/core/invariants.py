@@ -214,6 +214,17 @@ def expiry(replica: Replica) -> Iterator[Breach]:
             yield log.name, "nobody waits for its time to live"
 
 
+def cursors(replica: Replica) -> Iterator[Breach]:
+    """Every cursor lies where nothing ever moves, so that it is before the same record for ever."""
+    for log in replica.forest.logs.values():
+        settled = replica.forest.settled(log)[0]
+        for name, position in log.cursors.items():
+            if not 0 <= position <= settled:
+                yield log.name, f"cursor {name} is at {position}, and settled is {settled}"
+        if not log.on_promote.keys() <= log.cursors.keys():
+            yield log.name, "it knows what a cursor does on a promotion that it doesn't have"
+
+
 RULES: dict[str, Callable[[Replica], Iterator[Breach]]] = {
     "forest": _forest,
     "index": _indexes,
@@ -224,6 +235,7 @@ RULES: dict[str, Callable[[Replica], Iterator[Breach]]] = {
     "B6": b6_tails,
     "D6": references,
     "D7": expiry,
+    "cursors": cursors,
 }
 
 
