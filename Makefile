@@ -59,8 +59,10 @@ lock: $(VENV)/dev.stamp  ## resolve requirements/ anew from pyproject.toml; LOCK
 	@$(PIN) $(LOCK_ARGS) pyproject.toml --output-file requirements/runtime.txt
 	@$(PIN) $(LOCK_ARGS) --group build --constraint requirements/runtime.txt \
 		--output-file requirements/build.txt
-	@$(PIN) $(LOCK_ARGS) --extra plot --extra dev --group build \
-		--constraint requirements/runtime.txt --constraint requirements/build.txt \
+	@$(PIN) $(LOCK_ARGS) --extra cluster --constraint requirements/runtime.txt \
+		pyproject.toml --output-file requirements/cluster.txt
+	@$(PIN) $(LOCK_ARGS) --extra cluster --extra plot --extra dev --group build \
+		--constraint requirements/cluster.txt --constraint requirements/build.txt \
 		pyproject.toml --output-file requirements/dev.txt
 
 protos: $(VENV)/dev.stamp  ## compile the .proto files anew
@@ -76,6 +78,11 @@ INSTALL := $(BIN)/python -m pip install --quiet --require-hashes --requirement
 $(VENV)/dev.stamp: requirements/dev.txt $(VENV)/runtime.stamp
 	@echo "installing the packages of the tests and tools into $(VENV)"
 	@$(INSTALL) requirements/dev.txt
+	@touch $@
+
+$(VENV)/cluster.stamp: requirements/cluster.txt $(VENV)/runtime.stamp
+	@echo "installing the packages of a cluster's processes into $(VENV)"
+	@$(INSTALL) requirements/cluster.txt
 	@touch $@
 
 $(VENV)/runtime.stamp: requirements/runtime.txt requirements/build.txt pyproject.toml

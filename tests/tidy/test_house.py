@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 DIRECT_DEPENDENCIES_MAX = 12
-LOCKS = ("runtime", "build", "dev")
+LOCKS = ("runtime", "build", "cluster", "dev")
 
 REGISTRY = re.compile(
     r"pypi\.org|pythonhosted\.org|npmjs\.(?:org|com)|docker\.io|ghcr\.io|quay\.io|gcr\.io"
@@ -23,6 +23,9 @@ MACHINE_PATH = re.compile(r"(?<![\w.~$}>-])/(?:work|root|home|Users)/")
 PIN = re.compile(r"^(?P<name>[a-z0-9-]+)==(?P<version>\S+)(?: ; .+?)? \\$")
 HASH = re.compile(r"^    --hash=sha256:[0-9a-f]{64}(?: \\)?$")
 LINK = re.compile(r"\]\((?P<target>[^)#\s]+)(?:#[^)\s]*)?\)")
+
+# What only the processes of a cluster need, and only they load.
+CLUSTER = frozenset(["boto3", "botocore", "google.protobuf", "grpc", "obstore"])
 
 # Each of these costs tens of milliseconds, which a script that appends one record would pay.
 HEAVY = frozenset(
@@ -39,6 +42,7 @@ HEAVY = frozenset(
         "rich",
         "starlette",
         "uvicorn",
+        *CLUSTER,
     ]
 )
 
@@ -130,7 +134,8 @@ def test_a_lock_that_pins_too_little_is_seen(lock: str) -> None:
 
 
 def test_what_is_tested_is_what_runs(locks: dict[str, str]) -> None:
-    assert pins(locks["runtime"]) | pins(locks["build"]) <= pins(locks["dev"])
+    assert pins(locks["runtime"]) <= pins(locks["cluster"])
+    assert pins(locks["cluster"]) | pins(locks["build"]) <= pins(locks["dev"])
 
 
 def test_direct_dependencies_are_few_pinned_and_each_has_a_reason(
@@ -175,6 +180,14 @@ def _loaded_by(package: str) -> frozenset[str]:
         "    importlib.import_module(module.name)\n"
         "print(json.dumps(sorted(sys.modules)))"
     )
+    return _modules_after(program)
+
+
+def _loaded_by_module(module: str) -> frozenset[str]:
+    return _modules_after(f"import json, sys, {module}\nprint(json.dumps(sorted(sys.modules)))")
+
+
+def _modules_after(program: str) -> frozenset[str]:
     output = subprocess.run(
         [sys.executable, "-c", program], check=True, stdout=subprocess.PIPE
     ).stdout
@@ -187,6 +200,13 @@ def test_a_program_that_uses_the_log_loads_none_of_the_server(root: Path, packag
     if not (home / "__init__.py").exists():
         pytest.skip(f"{package} isn't written yet")
     assert _loaded_by(package) & HEAVY == frozenset()
+
+
+@pytest.mark.parametrize(
+    "module", ["anabranch.apps.up", "anabranch.apps.http", "anabranch.cli.up", "anabranch.cli.demo"]
+)
+def test_one_machine_loads_nothing_of_a_cluster(module: str) -> None:
+    assert _loaded_by_module(module) & CLUSTER == frozenset()
 
 
 def test_a_heavy_import_is_seen() -> None:
