@@ -55,7 +55,7 @@ from anabranch.core.bolt.state import State
 from anabranch.core.invariants import Witness, broken
 from anabranch.core.limits import Limits
 from anabranch.core.records.objects import object_id
-from anabranch.core.types import NEVER, Kind, LogId, OnParentDelete
+from anabranch.core.types import NEVER, Kind, LogId, OnParentDelete, OnPromote
 
 SAID = "    "
 SCENARIOS = sorted(Path(__file__).parent.glob("*.txt"))
@@ -182,9 +182,11 @@ def _trim(stage: Stage, words: Words, _: Options) -> str:
     return _told(stage.do(Trim(stage.id(words[0]), int(words[1]))))
 
 
-def _cursor(stage: Stage, words: Words, _: Options) -> str:
+def _cursor(stage: Stage, words: Words, options: Options) -> str:
     if len(words) == 3:
-        return _told(stage.do(CommitCursor(stage.id(words[0]), words[1], int(words[2]))))
+        choice = OnPromote(options["on_promote"]) if "on_promote" in options else None
+        log, name, position = words
+        return _told(stage.do(CommitCursor(stage.id(log), name, int(position), choice)))
     return _said(stage.ask(ReadCursors(stage.id(words[0]))))
 
 
@@ -279,9 +281,10 @@ def _told(outcome: object) -> str:
             return f"{code}: {message}"
         case Description():
             return f"{outcome.name} tail {outcome.tail}"
-        case Promotion(into, fork_point, records, squashed):
+        case Promotion(into, fork_point, records, squashed, cursors):
             rivals = f", squashed {', '.join(squashed)}" if squashed else ""
-            return f"into {into} at {fork_point}, {records} records{rivals}"
+            followed = f", cursors {', '.join(cursors)}" if cursors else ""
+            return f"into {into} at {fork_point}, {records} records{rivals}{followed}"
         case Done():
             return "done"
         case _:
@@ -294,8 +297,9 @@ def _said(answer: object) -> str:
             return f"{log} at {position}"
         case At(position):
             return str(position)
-        case Cursors(positions):
-            return ", ".join(f"{name} {position}" for name, position in positions.items()) or "none"
+        case Cursors(positions, choices):
+            told = (f"{name} {at} ({choices[name]}s)" for name, at in positions.items())
+            return ", ".join(told) or "none"
         case Comparison(shared, only_a, only_b):
             return f"shared up to {shared}; only {_ranges(only_a)}; only {_ranges(only_b)}"
         case _:
