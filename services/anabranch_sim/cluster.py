@@ -126,4 +126,4 @@ class Cluster:
 
     def _broker(self, node: Node) -> Machine:
         life = self.world.rng.randbytes(16)
-        return Broker(node.name, CLUSTER, self.options.limits, METADATA, life)
+        return Broker(node.name, CLUSTER, self.options.limits, (METADATA,), life)

@@ -137,7 +137,7 @@ async def _begin(
     image = recovered.snapshot.content if recovered.snapshot else None
     metadata = Metadata.recovered(shelf.cluster, limits, image, recovered.entries, recovered.last)
     log.info("recovered", groups=len(recovered.entries), last=recovered.last)
-    broker = Broker(BROKER, shelf.cluster, limits, METADATA, secrets.token_bytes(16))
+    broker = Broker(BROKER, shelf.cluster, limits, (METADATA,), secrets.token_bytes(16))
     host = Host(shelf.cluster, shelf.journal, shelf.store, now=clock.now, log=log)
     # What was recovered stays: to look through it again for garbage would only cost pauses.
     gc.collect()

@@ -6,8 +6,9 @@ long enough. So a lone append goes at once, and under load an object gathers wha
 PUT.
 """
 
-from collections.abc import Iterator
-from itertools import chain
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, chain
+from operator import attrgetter
 
 from anabranch.core.bolt.alarms import Alarms
 from anabranch.core.bolt.commands import (
@@ -32,10 +33,13 @@ from anabranch.core.errors import (
     UnknownLog,
 )
 from anabranch.core.limits import Limits
-from anabranch.core.machine import Reply, SetTimer, Token
+from anabranch.core.machine import Replies, SetTimer, Token
 from anabranch.core.records.batch import check
 from anabranch.core.types import MS, NEVER, LogId, Nanoseconds
 from anabranch.core.wire.messages import Append, Appended
+
+_count_of = attrgetter("count")
+_length_of = attrgetter("length")
 
 BatchResult = int | Receipt | Refused
 
@@ -68,6 +72,10 @@ class Appending:
         writing.on_given_up = self._given_up
         parking.on_freed = self._again
         parking.on_refused = self._refuse
+
+    def append_many(self, tokens: Sequence[Token], messages: Sequence[Append]) -> None:
+        for token, message in zip(tokens, messages, strict=True):
+            self.append(token, message)
 
     def append(self, token: Token, message: Append) -> None:
         """Take it or refuse it, before anything is written."""
@@ -117,6 +125,13 @@ class Appending:
         held = self._parking.drop(token)
         if held is not None:
             self._let_go(held)
+
+    def let_parked_go(self, why: AnabranchError) -> None:
+        """Those that wait for a decision are nowhere yet: let them wait elsewhere."""
+        refused = Refused.of(why)
+        for held in list(self._parking.held()):
+            self._parking.drop(held.token)
+            self._refuse(held, refused)
 
     def stop(self, fenced: BrokerFenced) -> None:
         """Nothing of this life can be committed any more; what was sent may have been."""
@@ -186,13 +201,12 @@ class Appending:
 
     def _acknowledge(self, row: list[Held], position: int) -> None:
         """The plain case, and the hot one: a row sequenced whole, at positions that may be told."""
-        emit = self._outbox.effects.append
-        first, size = position, 0
-        for held in row:
-            emit(Reply(held.token, Appended(position)))
-            position += held.entry.count
-            size += held.entry.length
-        self._count(len(row), size, position - first)
+        entries = [held.entry for held in row]
+        positions = [*accumulate(map(_count_of, entries), initial=position)]
+        end = positions.pop()
+        tokens = [held.token for held in row]
+        self._outbox.effects.append(Replies(tokens, [*map(Appended, positions)]))
+        self._count(len(row), sum(map(_length_of, entries)), end - position)
 
     def _results(
         self, row: list[Held], result: int | Receipt | Sequenced | Refused

@@ -5,10 +5,11 @@ subscribers, and hands everything else on to the metadata (AgileLog, 5.1, 5.2). 
 replaced stops at once: its epoch is in the name of every object it could write.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from anabranch.core.bolt.alarms import Alarms
+from anabranch.core.bolt.allegiance import Allegiance
 from anabranch.core.bolt.appending import Appending
 from anabranch.core.bolt.cache import ExtentCache
 from anabranch.core.bolt.commands import (
@@ -20,8 +21,9 @@ from anabranch.core.bolt.commands import (
 from anabranch.core.bolt.controlling import Controlling
 from anabranch.core.bolt.correspondence import Correspondence
 from anabranch.core.bolt.counters import Counters, Gauges
+from anabranch.core.bolt.draining import Draining
 from anabranch.core.bolt.fetching import Fetching
-from anabranch.core.bolt.letters import Applied, Moved, Told
+from anabranch.core.bolt.letters import Applied, Leading, Moved, Told
 from anabranch.core.bolt.outbox import Outbox
 from anabranch.core.bolt.parking import Parking
 from anabranch.core.bolt.reading import Reading
@@ -29,30 +31,36 @@ from anabranch.core.bolt.subscriptions import Subscriptions
 from anabranch.core.bolt.waits import Waits
 from anabranch.core.bolt.watches import Watches
 from anabranch.core.bolt.writing import Writing
-from anabranch.core.errors import BadRequest, BrokerFenced
+from anabranch.core.errors import BadRequest, BrokerDraining, BrokerFenced
 from anabranch.core.limits import Limits
 from anabranch.core.machine import (
+    Drain,
     Effects,
     Event,
     GetFailed,
     Gone,
+    Linked,
     ObjectPut,
     ObjectRead,
     PutFailed,
     Received,
     Request,
+    Requests,
     TimerFired,
     Token,
 )
 from anabranch.core.types import Nanoseconds
 from anabranch.core.wire import messages
 
+_REFUSED_WHEN_CLOSED = (messages.Append, messages.Read, messages.Subscribe, messages.Redeem)
+
 
 class Broker:
     """A machine. `Cancel.request` and `Credit.subscription` name requests by their tokens.
 
     `life` tells one life of a broker from the next, so that registering twice gives one epoch;
-    without it the time of its start does.
+    without it the time of its start does. One that clients reach at an `address` of its own writes
+    to whichever of the `members` leads; one without has its metadata in the same process.
     """
 
     def __init__(
@@ -60,13 +68,15 @@ class Broker:
         name: str,
         cluster: str,
         limits: Limits,
-        metadata: str = "metadata",
+        members: Sequence[str] = ("metadata",),
         life: bytes | None = None,
+        address: str = "",
     ) -> None:
         self.name = name
         self._life = life
         self._limits = limits
-        self._outbox = outbox = Outbox(metadata)
+        self._address = address
+        self._outbox = outbox = Outbox(None if address else members[0])
         self._alarms = alarms = Alarms(outbox.effects)
         self._correspondence = asking = Correspondence(limits, outbox, alarms)
         self._watches = watches = Watches(limits, outbox, alarms)
@@ -80,6 +90,12 @@ class Broker:
         self._subscriptions = Subscriptions(limits, outbox, alarms, asking, watches, fetching)
         self._controlling = Controlling(limits, outbox, asking, waits)
         self._writing.on_fenced = self._stop
+        self._allegiance = Allegiance(limits, outbox, alarms, members)
+        self._allegiance.on_leader = self._led_by_another
+        self._draining = Draining(
+            name, limits, outbox, alarms, asking, lambda: self._appending.held
+        )
+        self._draining.on_closed = self._close
         self.fenced: BrokerFenced | None = None
         """Set when another life of this broker has taken over: nothing is served any more."""
         self._requests = self._request_table()
@@ -105,12 +121,16 @@ class Broker:
         if self._life is None:
             self._life = f"{self.name} {now}".encode()
         self._correspondence.begin(self._life)
+        if self._address:
+            self._allegiance.begin()
         self._register()
         return self._decided()
 
     def step(self, now: Nanoseconds, event: Event) -> Effects:
         self._alarms.now = now
-        if type(event) is Request:
+        if type(event) is Requests:
+            self._several(event)
+        elif type(event) is Request:
             self._request(event)
         elif self.fenced is None:
             self._events[type(event)](event)
@@ -129,6 +149,9 @@ class Broker:
             self._outbox.refuse(event.token, self.fenced)
             return
         message: object = event.message
+        if self._draining.closed and isinstance(message, _REFUSED_WHEN_CLOSED):
+            self._draining.refuse(event.token)
+            return
         serve = self._requests.get(type(message))
         if serve is None:
             reason = "a broker has no answer to it"
@@ -136,10 +159,20 @@ class Broker:
             return
         serve(event.token, message)
 
+    def _several(self, event: Requests) -> None:
+        """Appends that came together are taken together."""
+        if self.fenced is None and type(event.messages[0]) is messages.Append:
+            self._appending.append_many(event.tokens, event.messages)
+            return
+        for token, message in zip(event.tokens, event.messages, strict=True):
+            self._request(Request(token, message))
+
     def _received(self, event: Received) -> None:
         message = event.message
         if isinstance(message, Moved):
             self._watches.moved(message)
+        elif isinstance(message, Leading):
+            self._allegiance.leading(event.sender, message)
         else:
             assert isinstance(message, Applied | Told), "only the metadata write to a broker"
             self._correspondence.heard(message)
@@ -162,7 +195,7 @@ class Broker:
 
     def _register(self) -> None:
         assert self._life is not None
-        command = RegisterBroker(self.name)
+        command = RegisterBroker(self.name, self._address)
         self._correspondence.propose(self._life, command, self._registered, patient=True)
 
     def _registered(self, outcome: Outcome) -> None:
@@ -170,7 +203,19 @@ class Broker:
             self._alarms.after(self._limits.propose_retry_ms, self._register)
             return
         assert isinstance(outcome, Epoch), "a registration is answered with an epoch"
+        self._allegiance.epoch = outcome.epoch
         self._writing.begin(outcome.epoch)
+
+    def _led_by_another(self) -> None:
+        self._correspondence.repeat_all()
+        self._watches.repeat_all()
+
+    def _close(self) -> None:
+        """Whoever waits or listens here goes on elsewhere; appends in hand are finished."""
+        self._appending.let_parked_go(BrokerDraining(self.name))
+        for token in (*self._waits.tokens(), *self._subscriptions.tokens()):
+            self._drop(token)
+            self._draining.refuse(token)
 
     def _stop(self, why: Refused) -> None:
         """Answer everything in hand; from now on nothing is done and everything refused."""
@@ -190,6 +235,8 @@ class Broker:
             ObjectRead: self._fetching.arrived,
             GetFailed: self._fetching.failed,
             Gone: self._gone,
+            Linked: lambda event: self._allegiance.linked(event.node),
+            Drain: lambda _: self._draining.begin(),
         }
 
     def _request_table(self) -> dict[type, Callable[[Token, Any], None]]:

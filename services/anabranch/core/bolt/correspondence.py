@@ -85,6 +85,13 @@ class Correspondence:
             return
         question.then(message.outcome if isinstance(message, Applied) else message.answer)
 
+    def repeat_all(self) -> None:
+        """To a leader that has heard none of it."""
+        for question in self._questions.values():
+            question.sent_at = self._alarms.now
+            self._outbox.counters.questions_repeated += 1
+            self._outbox.tell_metadata(question.message)
+
     def _put(
         self, message: Propose | Ask, then: Callable[[Outcome | Answer], None], patient: bool
     ) -> None:

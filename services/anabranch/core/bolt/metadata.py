@@ -30,6 +30,7 @@ from anabranch.core.bolt.commands import (
 )
 from anabranch.core.bolt.forest import Family
 from anabranch.core.bolt.letters import (
+    Alive,
     Applied,
     Ask,
     Propose,
@@ -37,6 +38,7 @@ from anabranch.core.bolt.letters import (
     Unwatch,
     Watch,
 )
+from anabranch.core.bolt.liveness import Liveness
 from anabranch.core.bolt.retention import referenced
 from anabranch.core.bolt.state import State
 from anabranch.core.bolt.watching import Watches
@@ -65,6 +67,7 @@ from anabranch.core.types import MS, Nanoseconds, ObjectId
 
 GROUP = "group"
 TEND = "tend"
+SILENCE = "silence"
 DELETED_AT_ONCE_MAX = 1_000
 SELF = ""
 """Who proposed what the leader itself noticed: nobody waits for the outcome."""
@@ -98,6 +101,7 @@ class Metadata:
         still.
         """
         self.orphans_due = True
+        self.liveness: Liveness | None = None
 
     @classmethod
     def recovered(
@@ -111,10 +115,9 @@ class Metadata:
         """The leader as it was: the snapshot, then every group journaled since; `index` is the
         last one's.
         """
-        journaled = with_replicated(limits, replicated(Limits()))
-        state = State(cluster, journaled)
+        state = blank(cluster, limits)
         if image is not None:
-            state.replica = snapshot.load(image, journaled)
+            state.replica = snapshot.load(image, state.replica.limits)
         for entry in entries:
             for each in _decode(entry):
                 state.apply(each)
@@ -126,6 +129,14 @@ class Metadata:
         """Before anything else commands come under the limits this leader is set to."""
         return (self._tend_again(now), *self._configure(now))
 
+    def start_in_group(self, now: Nanoseconds, knows: int) -> Effects:
+        """As the leader of members that brokers reach by a network, and that may be older."""
+        self.liveness = Liveness(self.state.replica.placement, now)
+        raised: Effects = ()
+        if self.state.replica.format < knows:
+            raised = self._propose(now, SELF, 0, b"", RaiseFormat(knows))
+        return (*raised, *self.start(now), self._listen_again(now))
+
     def step(self, now: Nanoseconds, event: Event) -> Effects:
         match event:
             case Received(sender, message):
@@ -135,6 +146,8 @@ class Metadata:
             case PersistFailed(error):
                 return self._refuse_group(now, error)
             case TimerFired(key):
+                if key == SILENCE:
+                    return self._look_for_the_silent(now)
                 return self._journal_group() if key == GROUP else self._tend(now)
             case ObjectsDeleted(objects):
                 self.deleting = False
@@ -157,6 +170,11 @@ class Metadata:
                 until = now + 3 * self.limits.watch_ms * MS
                 told = [self.watches.watch(sender, id, version, until) for id, version in logs]
                 return tuple(Send(sender, moved) for moved in told if moved is not None)
+            case Alive(epoch):
+                if self.liveness is None or self._is_full:
+                    return ()
+                found = self.liveness.heard(sender, epoch, now)
+                return self._propose(now, SELF, 0, b"", found) if found else ()
             case Unwatch(logs):
                 for id in logs:
                     self.watches.unwatch(sender, id)
@@ -164,13 +182,17 @@ class Metadata:
             case _:
                 raise AssertionError(f"not a message to the metadata: {message}")
 
+    @property
+    def _is_full(self) -> bool:
+        return len(self.waiting) >= self.limits.proposals_max
+
     def _propose(
         self, now: Nanoseconds, sender: str, token: int, request: bytes, command: Command
     ) -> Effects:
         """Queue a command; the group closes at the end of this turn, or when the one before is
         durable.
         """
-        if len(self.waiting) >= self.limits.proposals_max:
+        if self._is_full:
             refused = Overloaded("proposals", self.limits.proposals_max, "proposals_max")
             return (Send(sender, Applied(token, Refused.of(refused))),) if sender else ()
         self.waiting.append(Proposal(sender, token, Entry(now // MS, request, command)))
@@ -210,6 +232,8 @@ class Metadata:
             if isinstance(entry.command, Expire):
                 self.expiring, tend = False, True
             self.orphans_due |= isinstance(entry.command, RegisterBroker)
+            if self.liveness and isinstance(entry.command, LoseBroker | FindBroker):
+                self.liveness.decided(entry.command.broker, entry.command.epoch)
             if proposal.sender:
                 effects.append(Send(proposal.sender, Applied(proposal.token, outcome)))
         if self.watches.watchers:
@@ -225,6 +249,9 @@ class Metadata:
         once.
         """
         group, self.group = self.group, []
+        for proposal in group:
+            if self.liveness and isinstance(proposal.entry.command, LoseBroker | FindBroker):
+                self.liveness.decided(proposal.entry.command.broker, proposal.entry.command.epoch)
         if any(isinstance(proposal.entry.command, Expire) for proposal in group):
             self.expiring = False
         refused = Refused.of(error)
@@ -287,6 +314,18 @@ class Metadata:
         effects.append(self._tend_again(now))
         return tuple(effects)
 
+    def _look_for_the_silent(self, now: Nanoseconds) -> Effects:
+        assert self.liveness is not None
+        effects: list[Effect] = [self._listen_again(now)]
+        if self._is_full:
+            return tuple(effects)
+        for lost in self.liveness.silent(now, self.limits.silence_ms):
+            effects += self._propose(now, SELF, 0, b"", lost)
+        return tuple(effects)
+
+    def _listen_again(self, now: Nanoseconds) -> SetTimer:
+        return SetTimer(SILENCE, now + self.limits.silence_ms * MS // 4)
+
     def _configure(self, now: Nanoseconds) -> Effects:
         limits = replicated(self.limits)
         if limits == replicated(self.state.replica.limits):
@@ -316,6 +355,13 @@ class Metadata:
         expiry = None if self.expiring else self.state.replica.next_expiry()
         # Never at once: if an expiry couldn't be queued, what fills the queue must get its turn.
         return SetTimer(TEND, at if expiry is None else min(at, max(now + MS, expiry * MS)))
+
+
+def blank(cluster: str, limits: Limits) -> State:
+    """Before the first entry: what decides outcomes is as it is by default, until it is
+    journaled otherwise.
+    """
+    return State(cluster, with_replicated(limits, replicated(Limits())))
 
 
 def _weight(command: Command) -> int:

@@ -11,10 +11,11 @@ from anabranch.core.wire.messages import ServerMessage
 class Outbox:
     """Effects on their way to the driver, and the counts of what went through."""
 
-    __slots__ = ("_metadata", "counters", "effects")
+    __slots__ = ("counters", "effects", "metadata")
 
-    def __init__(self, metadata: str) -> None:
-        self._metadata = metadata
+    def __init__(self, metadata: str | None) -> None:
+        self.metadata = metadata
+        """Who leads them; while nobody is known to, what they should be told waits."""
         self.effects: list[Effect] = []
         self.counters = Counters()
 
@@ -27,4 +28,5 @@ class Outbox:
         self.effects.append(Reply(token, refused))
 
     def tell_metadata(self, message: ToMetadata) -> None:
-        self.effects.append(Send(self._metadata, message))
+        if self.metadata is not None:
+            self.effects.append(Send(self.metadata, message))

@@ -81,6 +81,13 @@ class Watches:
         for listener in list(watched.listeners.values()):
             listener(moved)
 
+    def repeat_all(self) -> None:
+        """To a leader that has heard none of it."""
+        if self._watched:
+            self._outbox.tell_metadata(
+                Watch([self._known(*item) for item in self._watched.items()])
+            )
+
     def _repeat_later(self) -> None:
         self._repeating = True
         self._alarms.after(self._limits.watch_ms, self._repeat)
@@ -94,9 +101,7 @@ class Watches:
         if idle:
             self._outbox.tell_metadata(Unwatch(idle))
         if self._watched:
-            self._outbox.tell_metadata(
-                Watch([self._known(*item) for item in self._watched.items()])
-            )
+            self.repeat_all()
             self._repeat_later()
 
     def _known(self, log: LogId, watched: _Watched) -> tuple[LogId, int]:

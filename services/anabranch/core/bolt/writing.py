@@ -87,6 +87,7 @@ class Writing:
         self._cache = cache
         self._epoch: int | None = None
         self._sequence = 0
+        self._commits = 0
         self._line: deque[WrittenObject] = deque()
         """Not yet sent to be committed, in order."""
         self._unwritten: deque[WrittenObject] = deque()
@@ -214,7 +215,8 @@ class Writing:
             for placed, row in zip(written.placed, written.rows, strict=True)
         ]
         self._outbox.counters.commits += 1
-        command = CommitObject(self._broker, written.id, rows)
+        command = CommitObject(self._broker, written.id, rows, self._commits)
+        self._commits += 1
         # No request id: a commit is once-only by its object, which is cheaper to remember.
         self._correspondence.propose(b"", command, partial(self._answered, written), patient=True)
 
