@@ -20,6 +20,7 @@ from anabranch.core.bolt.commands import (
     Sequenced,
 )
 from anabranch.core.bolt.gathering import Held, OpenObject
+from anabranch.core.bolt.metering import Metering
 from anabranch.core.bolt.outbox import Outbox
 from anabranch.core.bolt.parking import Parking
 from anabranch.core.bolt.writing import Writing, WrittenObject
@@ -56,12 +57,14 @@ class Appending:
         alarms: Alarms,
         writing: Writing,
         parking: Parking,
+        metering: Metering,
     ) -> None:
         self._limits = limits
         self._outbox = outbox
         self._alarms = alarms
         self._writing = writing
         self._parking = parking
+        self._metering = metering
         self._open = OpenObject(0)
         self._close_at: Nanoseconds = NEVER
         self._serial = 0
@@ -98,6 +101,10 @@ class Appending:
             header.producer_epoch,
             header.base_sequence,
         )
+        exceeded = self._metering.append(message.log, entry.length, entry.count)
+        if exceeded is not None:
+            self._outbox.refuse(token, exceeded)
+            return
         self._serial += 1
         held = Held(
             self._serial, token, message.log, batch, entry, message.wait_ms, self._alarms.now
@@ -190,6 +197,7 @@ class Appending:
             self._refuse_object(written, outcome)
             return
         assert isinstance(outcome, Committed), "a commit is answered as one"
+        self._metering.told((row[0].log for row in written.rows), outcome.quotas)
         refused: list[tuple[Held, Refused]] = []
         for row, result in zip(written.rows, outcome.rows, strict=True):
             if type(result) is int:

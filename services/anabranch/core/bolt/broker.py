@@ -24,6 +24,7 @@ from anabranch.core.bolt.counters import Counters, Gauges
 from anabranch.core.bolt.draining import Draining
 from anabranch.core.bolt.fetching import Fetching
 from anabranch.core.bolt.letters import Applied, Leading, Moved, Told
+from anabranch.core.bolt.metering import Metering
 from anabranch.core.bolt.outbox import Outbox
 from anabranch.core.bolt.parking import Parking
 from anabranch.core.bolt.reading import Reading
@@ -85,9 +86,12 @@ class Broker:
         self._fetching = fetching = Fetching(cluster, cache, outbox, alarms)
         self._writing = Writing(name, cluster, limits, outbox, alarms, asking, cache)
         self._parking = Parking(limits, alarms, watches)
-        self._appending = Appending(limits, outbox, alarms, self._writing, self._parking)
-        self._reading = Reading(limits, outbox, asking, fetching, waits)
-        self._subscriptions = Subscriptions(limits, outbox, alarms, asking, watches, fetching)
+        metering = Metering(outbox, alarms, asking)
+        self._appending = Appending(limits, outbox, alarms, self._writing, self._parking, metering)
+        self._reading = Reading(limits, outbox, asking, fetching, waits, metering)
+        self._subscriptions = Subscriptions(
+            limits, outbox, alarms, asking, watches, fetching, metering
+        )
         self._controlling = Controlling(limits, outbox, asking, waits)
         self._writing.on_fenced = self._stop
         self._allegiance = Allegiance(limits, outbox, alarms, members)
@@ -256,6 +260,7 @@ class Broker:
             messages.Trim: do,
             messages.CommitCursor: do,
             messages.DeleteCursor: do,
+            messages.SetQuota: do,
             messages.ReadCursors: ask,
             messages.Describe: ask,
             messages.ListLogs: ask,

@@ -28,6 +28,7 @@ Once = (
     | messages.Trim
     | messages.CommitCursor
     | messages.DeleteCursor
+    | messages.SetQuota
 )
 
 Question = (
@@ -142,9 +143,13 @@ def _command(message: Once) -> Command:
         case messages.Trim():
             return commands.Trim(message.log, message.before)
         case messages.CommitCursor():
-            return commands.CommitCursor(message.log, message.name, message.position)
+            return commands.CommitCursor(
+                message.log, message.name, message.position, message.on_promote
+            )
         case messages.DeleteCursor():
             return commands.DeleteCursor(message.log, message.name)
+        case messages.SetQuota():
+            return commands.SetQuota(message.log, message.quota)
         case _:
             assert_never(message)
 
@@ -162,6 +167,7 @@ def _fork(message: messages.Fork) -> commands.ForkLog:
         by=message.by,
         why=message.why,
         exclusive=message.exclusive,
+        quota=message.quota,
     )
 
 

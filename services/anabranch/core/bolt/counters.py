@@ -15,6 +15,7 @@ class Counters:
         "commits",
         "gets",
         "gets_bytes",
+        "over_quota",
         "parked",
         "put_failures",
         "puts",
@@ -41,6 +42,8 @@ class Counters:
         self.commits = 0
         self.gets = 0
         self.gets_bytes = 0
+        self.over_quota = 0
+        """Appends and reads refused because their log had used up a quota."""
         self.parked = 0
         """Appends that had to wait for an undecided promotable fork."""
         self.put_failures = 0

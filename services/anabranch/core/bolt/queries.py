@@ -43,7 +43,8 @@ class Resolved(msgspec.Struct, frozen=True, array_like=True, tag="resolved"):
     settled: Position
     generation: int
     undecided: str | None
-    quota: LogQuota | None = None
+    quotas: list[LogQuota] = []
+    """The log's, if it has one."""
 
 
 class Describe(msgspec.Struct, frozen=True, array_like=True, tag="describe"):

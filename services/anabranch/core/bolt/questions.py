@@ -117,7 +117,7 @@ def _resolve(replica: Replica, query: Resolve) -> Resolved:
         settled=settled,
         generation=lineage_of(forest, log, 0).generation,
         undecided=undecided.name if undecided else None,
-        quota=LogQuota(log.id, log.name, quota) if (quota := forest.quotas.get(log.id)) else None,
+        quotas=[LogQuota(log.id, log.name, quota)] if (quota := forest.quotas.get(log.id)) else [],
     )
 
 

@@ -11,6 +11,7 @@ from anabranch.core.bolt.commands import Description, Refused
 from anabranch.core.bolt.correspondence import Correspondence
 from anabranch.core.bolt.fetching import Fetching
 from anabranch.core.bolt.letters import Moved
+from anabranch.core.bolt.metering import Metering
 from anabranch.core.bolt.outbox import Outbox
 from anabranch.core.bolt.passages import passage
 from anabranch.core.bolt.queries import (
@@ -44,15 +45,17 @@ class Reading:
         correspondence: Correspondence,
         fetching: Fetching,
         waits: Waits,
+        metering: Metering,
     ) -> None:
         self._limits = limits
         self._outbox = outbox
         self._correspondence = correspondence
         self._fetching = fetching
         self._waits = waits
+        self._metering = metering
 
     def read(self, token: Token, message: Read) -> None:
-        fault = _fault(message)
+        fault = _fault(message) or self._metering.refuse_read(message.log)
         if fault is not None:
             self._outbox.refuse(token, fault)
             return
@@ -73,6 +76,7 @@ class Reading:
             self._refuse(wait, answer)
             return
         assert isinstance(answer, Resolved), "Resolve is answered as such"
+        self._metering.told((message.log,), answer.quotas)
         if answer.slices:
             self._fetching.fetch(answer.slices, partial(self._fetched, wait, message, answer))
         else:
@@ -138,6 +142,7 @@ class Reading:
         self._waits.end(wait)
         self._outbox.counters.batches_read += len(found.batches)
         self._outbox.counters.bytes_read += found.bytes
+        self._metering.read(message.log, found.bytes)
         records = Records(
             found.runs, found.batches, found.next, answer.start, answer.tail, answer.settled
         )

@@ -13,6 +13,7 @@ from anabranch.core.bolt.commands import Refused
 from anabranch.core.bolt.correspondence import Correspondence
 from anabranch.core.bolt.fetching import Fetching
 from anabranch.core.bolt.letters import Moved
+from anabranch.core.bolt.metering import Metering
 from anabranch.core.bolt.outbox import Outbox
 from anabranch.core.bolt.passages import passage
 from anabranch.core.bolt.queries import Answer, Resolve, Resolved
@@ -21,7 +22,7 @@ from anabranch.core.bolt.watches import Watches
 from anabranch.core.errors import Overloaded
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Token
-from anabranch.core.types import NEVER, LogId, Position
+from anabranch.core.types import NEVER, LogId, Milliseconds, Position
 from anabranch.core.wire.messages import Confirmed, Credit, Delivered, Failed, Subscribe
 
 UNHEARD = -1
@@ -83,6 +84,7 @@ class Subscriptions:
         correspondence: Correspondence,
         watches: Watches,
         fetching: Fetching,
+        metering: Metering,
     ) -> None:
         self._limits = limits
         self._outbox = outbox
@@ -90,6 +92,7 @@ class Subscriptions:
         self._correspondence = correspondence
         self._watches = watches
         self._fetching = fetching
+        self._metering = metering
         self._open: dict[Token, Subscription] = {}
 
     def __len__(self) -> int:
@@ -134,6 +137,10 @@ class Subscriptions:
             self._resolve(subscription)
 
     def _resolve(self, subscription: Subscription) -> None:
+        pause_ms = self._metering.pause_ms(subscription.log)
+        if pause_ms:
+            self._later(subscription, pause_ms)
+            return
         subscription.busy = True
         query = Resolve(
             subscription.log,
@@ -152,11 +159,12 @@ class Subscriptions:
             self._end(subscription, answer)
             return
         assert isinstance(answer, Resolved), "Resolve is answered as such"
+        self._metering.told((subscription.log,), answer.quotas)
         if not self._same_generation(subscription, answer):
             return
         if not answer.slices:
             if subscription.wants:
-                self._later(subscription)
+                self._later(subscription, self._limits.watch_ms)
             return
         if answer.slices[0].first > subscription.next:
             # Asked before a promotion failed what had been delivered, and answered after it.
@@ -183,15 +191,18 @@ class Subscriptions:
         self._advance(subscription, answer.tail, answer.settled)
         return True
 
-    def _later(self, subscription: Subscription) -> None:
-        """There should be more and there isn't: whoever says so first will have to say it again."""
+    def _later(self, subscription: Subscription, delay_ms: Milliseconds) -> None:
+        """There should be more and there isn't: whoever says so first will have to say it again.
+
+        Or there is more than a quota lets pass by now.
+        """
 
         def again() -> None:
             subscription.busy = False
             self._pump(subscription)
 
         subscription.busy = True
-        self._alarms.after(self._limits.watch_ms, again)
+        self._alarms.after(delay_ms, again)
 
     def _fetched(
         self, subscription: Subscription, answer: Resolved, extents: list[Extent] | Refused
@@ -225,6 +236,7 @@ class Subscriptions:
         self._outbox.reply(subscription.token, Delivered(found.runs, found.batches, speculative))
         self._outbox.counters.batches_read += len(found.batches)
         self._outbox.counters.bytes_read += found.bytes
+        self._metering.read(subscription.log, found.bytes)
         subscription.credit -= found.bytes
         subscription.next = found.next
         if not speculative:

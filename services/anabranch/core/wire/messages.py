@@ -18,9 +18,10 @@ from anabranch.core.bolt.queries import (
     Pool,
     Settled,
 )
+from anabranch.core.bolt.quotas import Quota
 from anabranch.core.machine import Buffer
 from anabranch.core.records.origins import Run
-from anabranch.core.types import Kind, LogId, Milliseconds, OnParentDelete, Position
+from anabranch.core.types import Kind, LogId, Milliseconds, OnParentDelete, OnPromote, Position
 
 PROTOCOL_VERSION = 1
 
@@ -153,6 +154,8 @@ class Fork(Message, frozen=True, array_like=True, tag="fork"):
     by: str = ""
     why: str = ""
     exclusive: bool = False
+    quota: Quota | None = None
+    """None: as its parent's."""
 
 
 class Promote(Message, frozen=True, array_like=True, tag="promote"):
@@ -177,6 +180,8 @@ class CommitCursor(Message, frozen=True, array_like=True, tag="commit-cursor"):
     name: str
     position: Position
     request: bytes
+    on_promote: OnPromote | None = None
+    """None: as it was chosen before, if it was."""
 
 
 class DeleteCursor(Message, frozen=True, array_like=True, tag="delete-cursor"):
@@ -225,6 +230,14 @@ class ListBrokers(Message, frozen=True, array_like=True, tag="list-brokers"):
     pass
 
 
+class SetQuota(Message, frozen=True, array_like=True, tag="set-quota"):
+    """It replaces the one before; one that limits nothing takes it away. The answer describes."""
+
+    log: LogId
+    quota: Quota
+    request: bytes
+
+
 Control = (
     Hello
     | Read
@@ -247,6 +260,7 @@ Control = (
     | Redeem
     | Survey
     | ListBrokers
+    | SetQuota
 )
 """Requests whose every byte is msgpack; `Append` has a frame of its own."""
 
