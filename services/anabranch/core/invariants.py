@@ -6,7 +6,7 @@ B13 by the benchmarks.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 
 import msgspec
 
@@ -270,14 +270,22 @@ def held(replica: Replica, command_rows: list[LogId], outcome: Committed) -> lis
     return found
 
 
-Run = tuple[Position, int, ObjectId, int, int]
-"""(first position, records, object, offset, records of the extent before them)."""
+Batches = Callable[[ObjectId, int, int], Sequence[tuple[int, Hashable]]]
+"""What the bytes of an extent (object, offset, length) are, batch by batch: records, and whatever
+tells this batch from all others wherever it is stored.
+"""
+
+Run = tuple[Position, int, Hashable, int]
+"""(first position, records, what they are of, records of that before them)."""
 
 
 class Witness:
-    """B1 and B2: what was settled once, is read the same for ever."""
+    """B1 and B2: what was settled once, is read the same for ever, also where extents were
+    rewritten: there `batches` must tell what a place holds.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, batches: Batches | None = None) -> None:
+        self._batches = batches or _unread
         self._seen: dict[LogId, list[Run]] = {}
 
     def look(self, replica: Replica) -> list[Broken]:
@@ -285,7 +293,7 @@ class Witness:
         seen: dict[LogId, list[Run]] = {}
         for id, log in replica.forest.logs.items():
             settled = replica.forest.settled(log)[0]
-            seen[id] = runs(log, log.start, settled)
+            seen[id] = runs(log, log.start, settled, self._batches)
             before = self._seen.get(id, [])
             if before and _from(before, log.start) != _upto(seen[id], before[-1]):
                 found.append(Broken("B2", log.name, "a settled position changed"))
@@ -293,27 +301,47 @@ class Witness:
         return found
 
 
-def runs(log: Log, start: Position, end: Position) -> list[Run]:
-    """Which bytes hold these positions, found by descending level by level, without the cache."""
+def _unread(object: ObjectId, offset: int, length: int) -> list[tuple[int, Hashable]]:
+    """Where nothing is rewritten, a place is as good as what it holds."""
+    return [(NEVER, (object, offset))]
+
+
+def runs(log: Log, start: Position, end: Position, batches: Batches = _unread) -> list[Run]:
+    """Which batches hold these positions, found by descending level by level, without the cache."""
     found: list[Run] = []
     while start < end:
         owner, there, reach = descend(log, start)
         index = owner.index
         extent = index.at_or_before(there)
         count = min(reach, end - start)
-        skip = there - index.first[extent]
-        found.append((start, count, ObjectId(index.object[extent]), index.offset[extent], skip))
-        start += count
+        skip = there - index.first[extent] + index.skip(extent)
+        place = ObjectId(index.object[extent]), index.offset[extent], index.length[extent]
+        for records, batch in batches(*place):
+            taken = max(0, min(count, records - skip))
+            if taken:
+                _add(found, (start, taken, batch, skip))
+                start, count = start + taken, count - taken
+            skip = max(0, skip - records)
     return found
+
+
+def _add(found: list[Run], run: Run) -> None:
+    """Two that go on with the same batch are one, wherever an extent ends."""
+    _, count, batch, skip = run
+    if found and found[-1][2:] == (batch, skip - found[-1][1]):
+        last = found[-1]
+        found[-1] = (last[0], last[1] + count, last[2], last[3])
+    else:
+        found.append(run)
 
 
 def _from(runs: list[Run], start: Position) -> list[Run]:
     """What of these runs lies at or after a position: trim may have raised a log's start since."""
     found: list[Run] = []
-    for first, count, object, offset, skip in runs:
+    for first, count, batch, skip in runs:
         gone = max(0, start - first)
         if gone < count:
-            found.append((first + gone, count - gone, object, offset, skip + gone))
+            found.append((first + gone, count - gone, batch, skip + gone))
     return found
 
 
@@ -321,7 +349,7 @@ def _upto(runs: list[Run], last: Run) -> list[Run]:
     """What of these runs lies before the end of another."""
     end = last[0] + last[1]
     return [
-        (first, min(count, end - first), object, offset, skip)
-        for first, count, object, offset, skip in runs
+        (first, min(count, end - first), batch, skip)
+        for first, count, batch, skip in runs
         if first < end
     ]

@@ -116,6 +116,25 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     gc_interval_ms: int = 30_000
     """How often garbage is looked for."""
 
+    compact_extents_min: int = 16
+    """So many neighbouring small extents of a log are copied into one object; 0: none ever are."""
+
+    compact_extent_bytes_max: int = MIB
+    """An extent, or a row of them in one object, below this is small; what is put together doesn't
+    grow beyond it.
+    """
+
+    compact_age_ms: int = 60_000
+    """Younger extents are left where they are: who reads at the tail has them at hand."""
+
+    compact_span_ms: int = 1_000
+    """Extents committed within this time may become one, with the earliest one's time: a fork or
+    look-up by time is so exact where a log was compacted. 0: as exact as before.
+    """
+
+    compact_wait_ms: int = 60_000
+    """A broker that was asked to copy extents and hasn't by then is given up, and another asked."""
+
     lineage_segments_max: int = 65_536
     """Segments of one fork's flattened lineage that are cached; past it look-ups recurse."""
 

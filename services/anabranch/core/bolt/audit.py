@@ -39,7 +39,9 @@ class Holding(msgspec.Struct, frozen=True, gc=False):
     offset: int
     length: int
     cut: bool
-    """A severed fork that lost its parent may use only the beginning of an extent it took over."""
+    """A severed fork that lost its parent may use only a part of an extent it took over."""
+    skip: int = 0
+    """Records of the extent that it leaves out at the beginning."""
 
 
 class Inspection(msgspec.Struct, frozen=True):
@@ -139,7 +141,8 @@ def _holding(log: Log, extent: int) -> Holding:
     index = log.index
     first, end = index.first[extent], index.end(extent)
     cut = log.kind is Kind.SEVERED and first < log.fork_point
-    return Holding(log.name, first, end - first, index.offset[extent], index.length[extent], cut)
+    place = index.offset[extent], index.length[extent]
+    return Holding(log.name, first, end - first, *place, cut, index.skip(extent))
 
 
 def _footer(name: str, cluster: str, content: Buffer, faults: list[Fault]) -> Footer | None:
@@ -196,6 +199,7 @@ def _extent_reason(counts: dict[int, tuple[int, int]], held: Holding) -> str:
     records = _records(counts, held.offset, held.length)
     if records is None:
         return f"bytes {held.offset}..{held.offset + held.length} can't be read as its batches"
-    if records != held.count and not (held.cut and records > held.count):
+    named = held.skip + held.count
+    if records != named and not (held.cut and records > named):
         return f"its bytes hold {records} records instead of {held.count}"
     return ""

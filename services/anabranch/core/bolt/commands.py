@@ -204,6 +204,38 @@ class SetQuota(msgspec.Struct, frozen=True, array_like=True, tag="quota"):
     quota: Quota
 
 
+class Copied(Compact, frozen=True):
+    """An extent of a log as it was when it was copied."""
+
+    first: Position
+    count: int
+    object: ObjectId
+    offset: int
+    length: int
+
+
+class Joined(Compact, frozen=True):
+    """Where so many of the copied extents, one behind the other, lie as one."""
+
+    extents: int
+    offset: int
+    length: int
+
+
+class SwapExtents(msgspec.Struct, frozen=True, array_like=True, tag="swap"):
+    """A durable object holds copies of these extents of a log: refer to it instead.
+
+    The extents follow each other in the log's own index. Idempotent on the object; a broker has
+    one in doubt at a time, and gives its objects in order.
+    """
+
+    broker: str
+    object: ObjectId
+    log: LogId
+    extents: list[Copied]
+    joined: list[Joined]
+
+
 Command = (
     CreateLog
     | DeleteLog
@@ -223,6 +255,7 @@ Command = (
     | ForgetObjects
     | Configure
     | SetQuota
+    | SwapExtents
 )
 
 
@@ -320,4 +353,13 @@ class Promotion(msgspec.Struct, frozen=True, array_like=True, tag="promotion"):
     """Those of the parent that are now where the fork's of the same name were."""
 
 
-Outcome = Description | Committed | Done | Epoch | Promotion | Refused
+class Swapped(msgspec.Struct, frozen=True, array_like=True, tag="swapped"):
+    """How many extents there are fewer now; or why there are as many, and the new object is
+    garbage.
+    """
+
+    fewer: int
+    why: str = ""
+
+
+Outcome = Description | Committed | Done | Epoch | Promotion | Refused | Swapped

@@ -1,9 +1,13 @@
 """What one log has that another doesn't: the answer behind `diff`."""
 
+from bisect import bisect_right
+from collections.abc import Iterator
+from operator import itemgetter
+
 from anabranch.core.bolt.forest import Forest, Log
 from anabranch.core.bolt.lineage import Lineage, lineage_of, slices
 from anabranch.core.bolt.queries import Comparison, Slice
-from anabranch.core.types import Position
+from anabranch.core.types import ObjectId, Position
 
 EXTENTS_MAX = 100_000
 """Extents of each log that one comparison looks at."""
@@ -60,20 +64,30 @@ def _pieces(forest: Forest, log: Log, start: Position, end: Position) -> tuple[l
 
 def _without(pieces: list[Slice], others: list[Slice]) -> list[Range]:
     """Ranges of the pieces' records whose bytes none of the others holds; neighbours joined."""
-    held = {
-        (other.object, other.offset): (other.skip, other.skip + other.count) for other in others
-    }
+    held: dict[tuple[ObjectId, int], list[Range]] = {}
+    for other in others:
+        part = (other.skip, other.skip + other.count)
+        held.setdefault((other.object, other.offset), []).append(part)
     ranges: list[Range] = []
     for piece in pieces:
-        start, end = held.get((piece.object, piece.offset), (0, 0))
         base = piece.first - piece.skip
-        before = (piece.first, min(piece.first + piece.count, base + start))
-        after = (max(piece.first, base + end), piece.first + piece.count)
-        for first, last in (before, after):
-            if first >= last:
-                continue
+        for start, end in _gaps(piece, held.get((piece.object, piece.offset), [])):
+            first, last = base + start, base + end
             if ranges and ranges[-1][1] == first:
                 ranges[-1] = (ranges[-1][0], last)
             else:
                 ranges.append((first, last))
     return ranges
+
+
+def _gaps(piece: Slice, held: list[Range]) -> Iterator[Range]:
+    """Which of a piece's records, counted in their extent, lie in none of these ranges."""
+    start, end = piece.skip, piece.skip + piece.count
+    for first, last in held[bisect_right(held, start, key=itemgetter(1)) :]:
+        if first >= end:
+            break
+        if start < first:
+            yield start, first
+        start = last
+    if start < end:
+        yield start, end

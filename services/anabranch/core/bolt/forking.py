@@ -284,21 +284,19 @@ def _squash(replica: Replica, top: Log, reason: str) -> None:
 def _adopt(replica: Replica, orphan: Log, shared: Position, parent: Log | None) -> None:
     """Give a severed fork the entries it inherited from logs that are about to go (spec D9).
 
-    Positions below `shared` are settled in the surviving parent and stay there. An extent is
-    taken whole, also where the fork uses only its end: the records before are the same ones
-    there.
+    Positions below `shared` are settled in the surviving parent and stay there. Of an extent the
+    fork may use a part: its beginning, its end, or what lies between two records of a log that
+    goes.
     """
     start = max(shared, needed_from(orphan))
     taken = Index()
-    upto = 0
     if start < orphan.own_from:
         for piece in slices(replica.forest, orphan, start, orphan.own_from, NEVER):
             source = replica.forest.logs[piece.origin].index
             at = source.at[source.at_or_before(piece.origin_first)]
-            first, count = piece.first - piece.skip, piece.count + piece.skip
-            taken.append(first, count, piece.object, piece.offset, piece.length, at)
+            place = piece.object, piece.offset, piece.length
+            taken.append(piece.first, piece.count, *place, at, piece.skip)
             replica.references.added(piece.object)
-            upto += count
         taken.replace_from(len(taken), orphan.index)
         orphan.index = taken
         orphan.own_from = taken.first[0]

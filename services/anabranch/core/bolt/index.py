@@ -10,7 +10,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from itertools import accumulate
 
-from anabranch.core.types import Milliseconds, ObjectId, Position
+from anabranch.core.types import NEVER, Milliseconds, ObjectId, Position
 
 LONG = 4_096
 DROPPED_PARTS = 16
@@ -22,7 +22,7 @@ class Index:
     `i`.
     """
 
-    __slots__ = ("at", "first", "forgotten", "length", "object", "offset", "upto")
+    __slots__ = ("at", "first", "forgotten", "length", "object", "offset", "skips", "upto")
 
     def __init__(self) -> None:
         self.first = array("q")
@@ -33,6 +33,10 @@ class Index:
         self.at = array("q")
         self.forgotten = 0
         """Local records that were trimmed away: what the count before the first extent is."""
+        self.skips: dict[Position, int] = {}
+        """By first position, of those few extents that leave out records at their beginning: how
+        many. Only what a severed fork took over has such.
+        """
 
     def __len__(self) -> int:
         return len(self.first)
@@ -50,6 +54,7 @@ class Index:
         offset: int,
         length: int,
         at: Milliseconds,
+        skip: int = 0,
     ) -> None:
         upto = self.upto
         self.first.append(first)
@@ -58,6 +63,12 @@ class Index:
         self.offset.append(offset)
         self.length.append(length)
         self.at.append(at)
+        if skip:
+            self.skips[first] = skip
+
+    def skip(self, extent: int) -> int:
+        """Records in the extent's bytes that lie before its own."""
+        return self.skips.get(self.first[extent], 0) if self.skips else 0
 
     def before(self, extent: int) -> int:
         """Local records before this extent."""
@@ -66,6 +77,9 @@ class Index:
     def end(self, extent: int) -> Position:
         """The position after this extent's last record."""
         return self.first[extent] + self.upto[extent] - self.before(extent)
+
+    def count(self, extent: int) -> int:
+        return self.upto[extent] - self.before(extent)
 
     def inherited_before(self, extent: int) -> int:
         """Records from the parent before this extent; never falls from one extent to the next."""
@@ -124,6 +138,15 @@ class Index:
         for column in COLUMNS:
             if column != "upto":
                 getattr(self, column)[extent:] = getattr(rows, column)
+        self.skips.update(rows.skips)
+
+    def replace(self, extent: int, end: int, rows: "Index") -> None:
+        """Put other extents of the very same records in the place of those up to `end`."""
+        assert rows.forgotten == self.before(extent)
+        assert rows.first[0] == self.first[extent]
+        assert rows.records == self.upto[end - 1]
+        for column in COLUMNS:
+            getattr(self, column)[extent:end] = getattr(rows, column)
 
     def thresholds(self) -> list[Position]:
         """For each extent, the parent's position that it comes right before."""
@@ -142,6 +165,9 @@ class Index:
         gone = [ObjectId(object) for object in self.object[:extents]]
         for column in COLUMNS:
             del getattr(self, column)[:extents]
+        if self.skips:
+            low = self.first[0] if self.first else NEVER
+            self.skips = {first: skip for first, skip in self.skips.items() if first >= low}
         return gone
 
 

@@ -186,7 +186,8 @@ def slices(
         piece = _slice(owner, extent, there, position, min(stop, end))
         found.append(piece)
         position += piece.count
-        budget -= piece.length
+        # Of a long extent only a part may be asked for, and many more parts of it next.
+        budget -= max(1, piece.length * piece.count // owner.index.count(extent))
     return found
 
 
@@ -201,7 +202,7 @@ def _slice(owner: Log, extent: int, there: Position, position: Position, stop: P
         object=ObjectId(index.object[extent]),
         offset=index.offset[extent],
         length=index.length[extent],
-        skip=there - index.first[extent],
+        skip=there - index.first[extent] + index.skip(extent),
         origin=owner.id,
         origin_first=there,
     )

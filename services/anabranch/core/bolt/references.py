@@ -10,13 +10,17 @@ from anabranch.core.types import Milliseconds, ObjectId
 class References:
     """Counts extents by object. One extent is the common case and costs nothing."""
 
-    __slots__ = ("counts", "garbage")
+    __slots__ = ("counts", "garbage", "shared")
 
     def __init__(self) -> None:
         self.counts: dict[ObjectId, int] = {}
         """Only where it isn't one."""
         self.garbage: dict[ObjectId, Milliseconds] = {}
         """Unreferenced objects, and since when; in that order."""
+        self.shared: dict[ObjectId, None] = {}
+        """Objects whose extents a severed fork took over. They are not compacted: two logs that
+        have the same records know them by the same bytes.
+        """
 
     def created(self, object: ObjectId, extents: int, at: Milliseconds) -> None:
         """An object was committed, with so many extents; with none it is garbage from the start."""
@@ -26,6 +30,7 @@ class References:
             self.counts[object] = extents
 
     def added(self, object: ObjectId) -> None:
+        self.shared[object] = None
         self.counts[object] = self.counts.get(object, 1) + 1
 
     def dropped(self, objects: Iterable[int], at: Milliseconds) -> None:
@@ -36,6 +41,7 @@ class References:
             left = counts.pop(object, 1) - 1
             if left == 0:
                 self.garbage[object] = at
+                self.shared.pop(object, None)
             elif left > 1:
                 counts[object] = left
 

@@ -4,7 +4,7 @@ import heapq
 from bisect import bisect_right
 from collections import OrderedDict
 
-from anabranch.core.bolt.commands import Committed, Outcome, Receipt
+from anabranch.core.bolt.commands import Committed, Outcome, Receipt, Swapped
 from anabranch.core.bolt.forest import Forest, Log, Shift
 from anabranch.core.bolt.placement import Placement
 from anabranch.core.bolt.references import References
@@ -19,13 +19,15 @@ COMMITS_REMEMBERED = 256
 class BrokerRecord:
     """The current life of a broker, and the results of its last commits, should it ask again."""
 
-    __slots__ = ("committed", "epoch", "highest")
+    __slots__ = ("committed", "epoch", "highest", "swapped")
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
         self.committed: dict[ObjectId, Committed] = {}
         self.highest = -1
         """The number of the latest commit; far fewer than are remembered overtake each other."""
+        self.swapped: tuple[ObjectId, Swapped] | None = None
+        """The outcome of its latest swap of extents: it has one in doubt at a time."""
 
     def is_late(self, number: int) -> bool:
         """Was this commit answered so long ago that the answer is forgotten?"""

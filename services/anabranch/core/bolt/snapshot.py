@@ -6,7 +6,7 @@ from array import array
 
 import msgspec
 
-from anabranch.core.bolt.commands import Committed, Outcome, Refused
+from anabranch.core.bolt.commands import Committed, Outcome, Refused, Swapped
 from anabranch.core.bolt.forest import Family, Log, Shift, Tombstone
 from anabranch.core.bolt.index import Index
 from anabranch.core.bolt.placement import Placement, Seat
@@ -55,6 +55,7 @@ class _Columns(_Part, frozen=True):
     offset: bytes
     length: bytes
     at: bytes
+    skips: dict[Position, int] = {}
 
 
 class _Log(_Part, frozen=True):
@@ -103,6 +104,7 @@ class _Broker(_Part, frozen=True):
     epoch: int
     committed: list[tuple[ObjectId, Committed]]
     highest: int = -1
+    swapped: tuple[ObjectId, Swapped] | None = None
 
 
 class _Seat(_Part, frozen=True):
@@ -138,6 +140,7 @@ class _Image(_Part, frozen=True):
     family_ids: list[LogId] = []
     format: int = 0
     placement: _Placement = _Placement()
+    shared: list[ObjectId] = []
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -161,10 +164,7 @@ def save(replica: Replica) -> bytes:
             graves=[_save_grave(grave) for grave in forest.graves.values()],
             counts=list(replica.references.counts.items()),
             garbage=list(replica.references.garbage.items()),
-            brokers=[
-                _Broker(name, broker.epoch, list(broker.committed.items()), broker.highest)
-                for name, broker in replica.brokers.items()
-            ],
+            brokers=[_save_broker(name, broker) for name, broker in replica.brokers.items()],
             requests=[(id, at, outcome) for id, (at, outcome) in replica.requests.items()],
             expiring=sorted(
                 (log.expires_at, log.id)
@@ -175,6 +175,7 @@ def save(replica: Replica) -> bytes:
             family_ids=[family.id for family in families],
             format=replica.format,
             placement=_save_placement(replica.placement),
+            shared=list(replica.references.shared),
         )
     )
 
@@ -202,15 +203,17 @@ def load(content: bytes, limits: Limits) -> Replica:
         _load_grave(replica, grave)
     replica.references.counts = dict(image.counts)
     replica.references.garbage = dict(image.garbage)
+    replica.references.shared = dict.fromkeys(image.shared)
     for broker in image.brokers:
         record = replica.brokers[broker.name] = BrokerRecord(broker.epoch)
         record.committed = dict(broker.committed)
         record.highest = broker.highest
+        record.swapped = broker.swapped
     replica.requests.update((id, (at, outcome)) for id, at, outcome in image.requests)
     replica.expiring = image.expiring
     replica.limit(image.limits)
     replica.format = image.format
-    if image.family_ids:
+    if image.family_ids or image.placement.seats:
         _load_placement(replica.placement, image.placement)
     else:
         for log in replica.forest.logs.values():
@@ -257,6 +260,11 @@ def _load_placement(placement: Placement, saved: _Placement) -> None:
         placement.alone[fork] = name
         if name:
             seats[name].alone.add(fork)
+
+
+def _save_broker(name: str, broker: BrokerRecord) -> _Broker:
+    committed = list(broker.committed.items())
+    return _Broker(name, broker.epoch, committed, broker.highest, broker.swapped)
 
 
 def _save_log(replica: Replica, log: Log, families: dict[Family, int]) -> _Log:
@@ -361,6 +369,7 @@ def _save_index(index: Index) -> _Columns:
         offset=index.offset.tobytes(),
         length=index.length.tobytes(),
         at=index.at.tobytes(),
+        skips=index.skips,
     )
 
 
@@ -373,6 +382,7 @@ def _load_index(columns: _Columns) -> Index:
     index.offset = array("I", columns.offset)
     index.length = array("I", columns.length)
     index.at = array("q", columns.at)
+    index.skips = columns.skips
     return index
 
 

@@ -3,12 +3,20 @@
 `apply` is the only way it changes, and the same entries in the same order give the same state,
 byte for byte (B12). A command that can't be granted changes nothing. What each command does is in
 its own file: `sequencing` (commits), `forking` (forks, promote, squash), `retention` (trim,
-garbage); queries are in `questions`.
+garbage), `swapping` (extents copied together); queries are in `questions`.
 """
 
 from collections.abc import Callable
 
-from anabranch.core.bolt import allotting, cursors, forking, questions, retention, sequencing
+from anabranch.core.bolt import (
+    allotting,
+    cursors,
+    forking,
+    questions,
+    retention,
+    sequencing,
+    swapping,
+)
 from anabranch.core.bolt.commands import (
     CommitCursor,
     CommitObject,
@@ -32,6 +40,7 @@ from anabranch.core.bolt.commands import (
     RegisterBroker,
     SetQuota,
     Squash,
+    SwapExtents,
     Trim,
 )
 from anabranch.core.bolt.queries import Answer, Query
@@ -138,4 +147,5 @@ _DO: dict[type, Callable[[Replica, object], Outcome]] = {
     CommitCursor: cursors.commit,
     DeleteCursor: cursors.delete,
     SetQuota: allotting.allot,
+    SwapExtents: swapping.swap,
 }  # pyright: ignore[reportAssignmentType]
