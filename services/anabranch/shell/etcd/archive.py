@@ -1,0 +1,162 @@
+"""Copies the journal into the bucket, so that the metadata outlive etcd (docs/decisions/0018).
+
+Only a leader copies, in a thread of its own, reading from etcd what the bucket doesn't have yet. So
+there is no queue to bound, and a new leader begins where the last one ended. A segment that a
+deposed leader writes late holds what is journaled all the same.
+"""
+
+import threading
+from collections.abc import Sequence
+
+from anabranch.core.archive import Segment, chain, covered, pack, unpack
+from anabranch.core.errors import AnabranchError, ObjectExists, Unavailable
+from anabranch.core.types import Milliseconds
+from anabranch.ports import Recovered, Snapshot
+from anabranch.shell.etcd.reading import JournalReader
+from anabranch.shell.etcd.snapshots import Blobs, Snapshots
+from anabranch.shell.log import Log
+
+SEGMENT_BYTES_MAX = 8 << 20
+WAIT_S = 30.0
+_RETRY_S = 1.0
+
+
+class Archive:
+    """`<cluster>/meta/journal/<first>-<last>`: what is there, and more of it."""
+
+    def __init__(self, cluster: str, blobs: Blobs) -> None:
+        self._cluster = cluster
+        self._blobs = blobs
+        self._prefix = f"{cluster}/meta/journal/"
+        self.snapshots = Snapshots(cluster, blobs)
+
+    def segments(self) -> list[Segment]:
+        names = self._blobs.list(self._prefix)
+        found = (Segment.parse(name.removeprefix(self._prefix)) for name in names)
+        return [segment for segment in found if segment is not None]
+
+    def write(self, first: int, entries: Sequence[bytes]) -> None:
+        segment = Segment(first, first + len(entries) - 1)
+        try:
+            self._blobs.put(self._name(segment), pack(self._cluster, first, entries))
+        except ObjectExists:
+            # By a leader before, or by us and the answer was lost: the same entries.
+            return
+
+    def reach(self) -> int:
+        """The last entry from which on everything can be rebuilt from the bucket alone."""
+        kept = self.snapshots.kept()
+        index = kept[0].index if kept else 0
+        behind = chain(self.segments(), index)
+        return behind[-1].last if behind else index
+
+    def prune(self) -> None:
+        """Forget what the oldest snapshot kept makes needless: a newer one may be damaged."""
+        kept = self.snapshots.kept()
+        needless = covered(self.segments(), kept[-1].index) if kept else []
+        if needless:
+            self._blobs.delete([self._name(segment) for segment in needless])
+
+    def recover(self) -> Recovered:
+        """The newest snapshot that can be read, and every entry behind it."""
+        snapshot, wrong = self.snapshots.load(None, 0)
+        index = snapshot.index if snapshot else 0
+        entries: list[bytes] = []
+        for segment in chain(self.segments(), index):
+            name = self._name(segment)
+            found = unpack(self._blobs.get(name), name, self._cluster, segment)
+            entries += found[index + len(entries) + 1 - segment.first :]
+        return Recovered(snapshot, index + 1, entries, wrong)
+
+    def save(self, snapshot: Snapshot) -> None:
+        """A state rebuilt: it is nobody's term, and its index is new."""
+        self.snapshots.put(snapshot.index, 0, snapshot.content)
+
+    def _name(self, segment: Segment) -> str:
+        return f"{self._prefix}{segment}"
+
+
+class Archiver:
+    """The thread that copies while this member leads."""
+
+    def __init__(
+        self, archive: Archive, reader: JournalReader, interval_ms: Milliseconds, log: Log
+    ) -> None:
+        self._archive = archive
+        self._reader = reader
+        self._interval_s = interval_ms / 1_000
+        self._log = log
+        self._turn = threading.Condition()
+        self._leading = False
+        self._wanted = 0
+        """Somebody waits until the bucket has this entry."""
+        self._closed = False
+        self.reached = 0
+        """The last entry that the bucket is known to have, since this member leads."""
+        self._thread = threading.Thread(target=self._run, name="archive", daemon=True)
+        self._thread.start()
+
+    def lead(self) -> None:
+        with self._turn:
+            self._leading, self.reached = True, 0
+            self._turn.notify_all()
+
+    def step_down(self) -> None:
+        with self._turn:
+            self._leading = False
+            self._turn.notify_all()
+
+    def wait(self, index: int) -> None:
+        """Until the bucket has it; Unavailable if that takes too long."""
+        with self._turn:
+            self._wanted = max(self._wanted, index)
+            self._turn.notify_all()
+            done = self._turn.wait_for(
+                lambda: self.reached >= index or not self._leading or self._closed, WAIT_S
+            )
+            if not done or self.reached < index:
+                raise Unavailable("the archive of the journal", f"entry {index} isn't in it")
+
+    def close(self) -> None:
+        with self._turn:
+            self._closed = True
+            self._turn.notify_all()
+        self._thread.join()
+
+    def prune(self) -> None:
+        self._archive.prune()
+
+    def _run(self) -> None:
+        while self._wait_for_turn():
+            try:
+                self._copy()
+            except AnabranchError as error:
+                self._log.warning("the journal isn't archived", reason=error.message)
+                with self._turn:
+                    self._turn.wait_for(lambda: self._closed, _RETRY_S)
+
+    def _wait_for_turn(self) -> bool:
+        """False when it is time to end."""
+        with self._turn:
+            self._turn.wait_for(
+                lambda: self._closed or (self._leading and self._wanted > self.reached),
+                self._interval_s,
+            )
+            self._turn.wait_for(lambda: self._closed or self._leading)
+            return not self._closed
+
+    def _copy(self) -> None:
+        reached = self.reached or self._archive.reach()
+        found = self._reader.read_after(reached).recovered
+        first, held, size = found.first, list[bytes](), 0
+        for entry in found.entries:
+            if held and size + len(entry) > SEGMENT_BYTES_MAX:
+                self._archive.write(first, held)
+                first, held, size = first + len(held), [], 0
+            held.append(entry)
+            size += len(entry)
+        if held:
+            self._archive.write(first, held)
+        with self._turn:
+            self.reached = max(reached, found.last)
+            self._turn.notify_all()
