@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from anabranch.client.sync import Service, connect
     from anabranch.client.synclog import Appending, Cursor, Events, Log, Receipt
     from anabranch.core import errors
+    from anabranch.core.bolt.quotas import Quota
     from anabranch.core.errors import AnabranchError
     from anabranch.core.records.codecs import Codec
     from anabranch.core.records.record import Record
-    from anabranch.core.types import Kind, OnParentDelete
+    from anabranch.core.types import Kind, OnParentDelete, OnPromote
 
 # Whoever imports a part of this package passes here: it must cost next to nothing.
 _HOMES = {
@@ -44,11 +45,13 @@ _HOMES = {
     "Events": "anabranch.client.synclog",
     "Log": "anabranch.client.synclog",
     "Receipt": "anabranch.client.synclog",
+    "Quota": "anabranch.core.bolt.quotas",
     "AnabranchError": "anabranch.core.errors",
     "Codec": "anabranch.core.records.codecs",
     "Record": "anabranch.core.records.record",
     "Kind": "anabranch.core.types",
     "OnParentDelete": "anabranch.core.types",
+    "OnPromote": "anabranch.core.types",
 }
 
 __all__ = [
@@ -67,7 +70,9 @@ __all__ = [
     "Log",
     "LogRecord",
     "OnParentDelete",
+    "OnPromote",
     "Origin",
+    "Quota",
     "Receipt",
     "Record",
     "Service",

@@ -7,7 +7,7 @@ machine does it once (spec D4).
 from msgspec.structs import replace
 
 from anabranch.client.effects import Answered
-from anabranch.client.line import BLOCKED, NOTHING_DONE, Line
+from anabranch.client.line import BLOCKED, NOTHING_DONE, Line, heed_ms
 from anabranch.core.bolt.alarms import Alarm
 from anabranch.core.bolt.commands import Refused
 from anabranch.core.errors import (
@@ -115,7 +115,7 @@ class Call:
         if isinstance(error, NOTHING_DONE):
             self._doubts -= 1
         self._tries += 1
-        pause = line.pause(self._tries)
+        pause = heed_ms(error) + line.pause(self._tries)
         hopeless = isinstance(error, BLOCKED) and line.now + pause * MS >= self._patience
         if hopeless or not isinstance(error, Retry):
             self._finish(error=error)

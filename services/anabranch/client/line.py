@@ -16,6 +16,7 @@ from anabranch.core.errors import (
     ForkBlocked,
     Mistake,
     Overloaded,
+    QuotaExceeded,
     ReadBlocked,
     ReceiptPending,
     SequenceGap,
@@ -31,12 +32,21 @@ RandomBits = Callable[[int], int]
 BLOCKED = (AppendBlocked, ForkBlocked, ReadBlocked, ReceiptPending)
 """Refused because of an undecided fork: waiting helps only if somebody decides."""
 
-NOTHING_DONE = (*BLOCKED, Mistake, Overloaded, SequenceGap)
+NOTHING_DONE = (*BLOCKED, Mistake, Overloaded, QuotaExceeded, SequenceGap)
 """After these it is certain that what was asked did not happen; after others it isn't."""
+
+HEED_MS_MAX: Milliseconds = 2_000
+"""The longest that is waited because a quota says so: by then it may be another."""
 
 _REQUESTS = (1 << 32) - 1
 _DOUBLINGS_MAX = 20
 _JITTER_BITS = 10
+
+
+def heed_ms(refusal: AnabranchError) -> Milliseconds:
+    """How long it asks to be left alone."""
+    asked = refusal.facts.get("retry_after_ms")
+    return min(asked, HEED_MS_MAX) if isinstance(asked, int) else 0
 
 
 class Listener(Protocol):

@@ -19,9 +19,17 @@ from anabranch.client.records import (
 )
 from anabranch.core.bolt.commands import Description, Done, Promotion
 from anabranch.core.bolt.queries import At, Comparison, Cursors
+from anabranch.core.bolt.quotas import Quota
 from anabranch.core.errors import Overloaded
 from anabranch.core.records.record import Record
-from anabranch.core.types import Kind, LogId, Milliseconds, OnParentDelete, Position
+from anabranch.core.types import (
+    Kind,
+    LogId,
+    Milliseconds,
+    OnParentDelete,
+    OnPromote,
+    Position,
+)
 from anabranch.core.wire.messages import (
     ClientMessage,
     CommitCursor,
@@ -32,6 +40,7 @@ from anabranch.core.wire.messages import (
     PositionAt,
     Promote,
     ReadCursors,
+    SetQuota,
     Squash,
     Trim,
 )
@@ -203,13 +212,15 @@ class Log:
         *,
         promotable: bool = False,
         ttl: float | None = None,
+        quota: Quota | None = None,
         why: str = "",
         by: str | None = None,
         timeout: float | None = None,
     ) -> "Log":
         """A continuous fork: it has this log's records, past and future, and its own between them.
 
-        A promotable one can become this log. `ttl`: seconds after which it is squashed.
+        A promotable one can become this log. `ttl`: seconds after which it is squashed. `quota`:
+        its own, without one as large a one as this log has.
         """
         link = self.link
         message = Fork(
@@ -221,10 +232,11 @@ class Log:
             ttl_ms=_milliseconds(ttl),
             by=link.session.settings.client if by is None else by,
             why=why,
+            quota=quota,
         )
         return await self._fork(message, timeout)
 
-    async def sfork(
+    async def sfork(  # noqa: PLR0913  # whoever calls it names them
         self,
         name: str | None = None,
         *,
@@ -232,6 +244,7 @@ class Log:
         at: Time | None = None,
         ttl: float | None = None,
         on_parent_delete: OnParentDelete = OnParentDelete.ORPHAN,
+        quota: Quota | None = None,
         why: str = "",
         by: str | None = None,
         timeout: float | None = None,
@@ -253,11 +266,15 @@ class Log:
             on_parent_delete=on_parent_delete,
             by=link.session.settings.client if by is None else by,
             why=why,
+            quota=quota,
         )
         return await self._fork(message, timeout)
 
     async def promote(self, *, timeout: float | None = None) -> Promotion:
-        """Make this fork its parent; the parent's other promotable forks are squashed."""
+        """Make this fork its parent; the parent's other promotable forks are squashed.
+
+        Cursors of the fork become the parent's, unless they were to stay or it has its own.
+        """
         message = Promote(self.id, self.link.once())
         return await self.ask(message, Promotion, "promote", timeout)
 
@@ -269,6 +286,15 @@ class Log:
     async def trim(self, before: Position, *, timeout: float | None = None) -> None:
         """Give up positions below `before`; forks keep what they inherited of them."""
         await self.ask(Trim(self.id, before, self.link.once()), Done, "trim", timeout)
+
+    async def set_quota(self, quota: Quota, *, timeout: float | None = None) -> None:
+        """Let no more be appended and read in a second; it replaces the one before, whole.
+
+        What is over it is refused as QuotaExceeded, which appends and reads of this library wait
+        out for as long as they may; subscribers are slowed. `Quota()` takes the log's away.
+        """
+        message = SetQuota(self.id, quota, self.link.once())
+        await self.ask(message, Description, "set the quota of", timeout)
 
     async def tail(self, *, timeout: float | None = None) -> Position:
         """The position that the next record gets, as far as it is settled: reads end there."""
@@ -290,6 +316,10 @@ class Log:
     async def cursors(self, *, timeout: float | None = None) -> dict[str, Position]:
         """Every named cursor of this log."""
         return (await self.ask(ReadCursors(self.id), Cursors, "cursors of", timeout)).positions
+
+    async def cursor_choices(self, *, timeout: float | None = None) -> dict[str, OnPromote]:
+        """What each of them does on a promotion."""
+        return (await self.ask(ReadCursors(self.id), Cursors, "cursors of", timeout)).on_promote
 
     def cursor(self, name: str) -> "Cursor":
         """A position that the log keeps for a reader."""
@@ -330,10 +360,21 @@ class Cursor:
         """None if it was never committed."""
         return (await self.log.cursors(timeout=timeout)).get(self.name)
 
-    async def commit(self, position: Position, *, timeout: float | None = None) -> None:
-        """Keep the position of the next record to be read."""
+    async def commit(
+        self,
+        position: Position,
+        *,
+        on_promote: OnPromote | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Keep the position of the next record to be read; it must be settled.
+
+        `on_promote`: in a fork, whether it becomes its parent's when the fork is promoted (by
+        default it follows); in a parent that has one of the same name, whether it goes on where
+        the fork's was, if that is further (by default it stays). Chosen once, it is kept.
+        """
         log = self.log
-        message = CommitCursor(log.id, self.name, position, log.link.once())
+        message = CommitCursor(log.id, self.name, position, log.link.once(), on_promote)
         await log.ask(message, Done, f"commit cursor {self.name} of", timeout)
 
     async def delete(self, *, timeout: float | None = None) -> None:

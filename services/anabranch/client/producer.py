@@ -12,7 +12,7 @@ from collections import deque
 from functools import partial
 
 from anabranch.client.effects import Settled
-from anabranch.client.line import NOTHING_DONE, Line
+from anabranch.client.line import NOTHING_DONE, Line, heed_ms
 from anabranch.core.bolt.alarms import Alarm
 from anabranch.core.bolt.commands import Refused
 from anabranch.core.bolt.producers import SEQUENCE_SPACE
@@ -127,6 +127,8 @@ class Producer:
         """A batch before those in the window will never be appended under this producer's name."""
         self._alarm: Alarm | None = None
         self._tries = 0
+        self._heed_ms: Milliseconds = 0
+        """How long the refusals since ask to be left alone."""
         self._restless = False
         self._id, self._epoch = line.randbits(_PRODUCER_BITS), 0
         self._next = 0
@@ -203,7 +205,8 @@ class Producer:
             self._refused(pledge, message)
         if self._halted and not self._unanswered:
             self._tries += 1
-            pause = self._line.pause(self._tries)
+            pause = self._heed_ms + self._line.pause(self._tries)
+            self._heed_ms = 0
             self._alarm = self._line.alarms.after(pause, self._resume)
         self._stir()
 
@@ -297,6 +300,7 @@ class Producer:
         else:
             error = BadFrame(f"an append was answered with {type(message).__name__}")
         pledge.refusal = error
+        self._heed_ms = max(self._heed_ms, heed_ms(error))
         if isinstance(error, SequenceGap):
             forgotten = error.facts.get("expected") == 0 != pledge.sequence
             if forgotten and pledge is self._window[0]:

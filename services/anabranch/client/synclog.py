@@ -10,8 +10,9 @@ from anabranch.client.handover import Handed, Handover
 from anabranch.client.records import Appended, Batch, Event, Headers, LogRecord, Time, record
 from anabranch.core.bolt.commands import Description, Promotion
 from anabranch.core.bolt.queries import Comparison
+from anabranch.core.bolt.quotas import Quota
 from anabranch.core.records.record import Record
-from anabranch.core.types import LogId, OnParentDelete, Position
+from anabranch.core.types import LogId, OnParentDelete, OnPromote, Position
 
 _PORTION = 65_536
 """Records of an iterable that are handed to the loop at once."""
@@ -186,20 +187,22 @@ class Log:
         *,
         promotable: bool = False,
         ttl: float | None = None,
+        quota: Quota | None = None,
         why: str = "",
         by: str | None = None,
         timeout: float | None = None,
     ) -> "Log":
         """A continuous fork: it has this log's records, past and future, and its own between them.
 
-        A promotable one can become this log. `ttl`: seconds after which it is squashed.
+        A promotable one can become this log. `ttl`: seconds after which it is squashed. `quota`:
+        its own, without one as large a one as this log has.
         """
         made = self.wrapped.cfork(
-            name, promotable=promotable, ttl=ttl, why=why, by=by, timeout=timeout
+            name, promotable=promotable, ttl=ttl, quota=quota, why=why, by=by, timeout=timeout
         )
         return Log(self._loop, self._loop.run(made))
 
-    def sfork(
+    def sfork(  # noqa: PLR0913  # whoever calls it names them
         self,
         name: str | None = None,
         *,
@@ -207,6 +210,7 @@ class Log:
         at: Time | None = None,
         ttl: float | None = None,
         on_parent_delete: OnParentDelete = OnParentDelete.ORPHAN,
+        quota: Quota | None = None,
         why: str = "",
         by: str | None = None,
         timeout: float | None = None,
@@ -222,6 +226,7 @@ class Log:
             at=at,
             ttl=ttl,
             on_parent_delete=on_parent_delete,
+            quota=quota,
             why=why,
             by=by,
             timeout=timeout,
@@ -229,7 +234,10 @@ class Log:
         return Log(self._loop, self._loop.run(made))
 
     def promote(self, *, timeout: float | None = None) -> Promotion:
-        """Make this fork its parent; the parent's other promotable forks are squashed."""
+        """Make this fork its parent; the parent's other promotable forks are squashed.
+
+        Cursors of the fork become the parent's, unless they were to stay or it has its own.
+        """
         return self._loop.run(self.wrapped.promote(timeout=timeout))
 
     def squash(self, *, timeout: float | None = None) -> None:
@@ -239,6 +247,14 @@ class Log:
     def trim(self, before: Position, *, timeout: float | None = None) -> None:
         """Give up positions below `before`; forks keep what they inherited of them."""
         self._loop.run(self.wrapped.trim(before, timeout=timeout))
+
+    def set_quota(self, quota: Quota, *, timeout: float | None = None) -> None:
+        """Let no more be appended and read in a second; it replaces the one before, whole.
+
+        What is over it is refused as QuotaExceeded, which appends and reads of this library wait
+        out for as long as they may; subscribers are slowed. `Quota()` takes the log's away.
+        """
+        self._loop.run(self.wrapped.set_quota(quota, timeout=timeout))
 
     def tail(self, *, timeout: float | None = None) -> Position:
         """The position that the next record gets, as far as it is settled: reads end there."""
@@ -259,6 +275,10 @@ class Log:
     def cursors(self, *, timeout: float | None = None) -> dict[str, Position]:
         """Every named cursor of this log."""
         return self._loop.run(self.wrapped.cursors(timeout=timeout))
+
+    def cursor_choices(self, *, timeout: float | None = None) -> dict[str, OnPromote]:
+        """What each of them does on a promotion."""
+        return self._loop.run(self.wrapped.cursor_choices(timeout=timeout))
 
     def cursor(self, name: str) -> "Cursor":
         """A position that the log keeps for a reader."""
@@ -290,9 +310,20 @@ class Cursor:
         """None if it was never committed."""
         return self._loop.run(self._cursor.get(timeout=timeout))
 
-    def commit(self, position: Position, *, timeout: float | None = None) -> None:
-        """Keep the position of the next record to be read."""
-        self._loop.run(self._cursor.commit(position, timeout=timeout))
+    def commit(
+        self,
+        position: Position,
+        *,
+        on_promote: OnPromote | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Keep the position of the next record to be read; it must be settled.
+
+        `on_promote`: in a fork, whether it becomes its parent's when the fork is promoted (by
+        default it follows); in a parent that has one of the same name, whether it goes on where
+        the fork's was, if that is further (by default it stays). Chosen once, it is kept.
+        """
+        self._loop.run(self._cursor.commit(position, on_promote=on_promote, timeout=timeout))
 
     def delete(self, *, timeout: float | None = None) -> None:
         """Forget it."""
