@@ -1,17 +1,21 @@
 """What every journal promises (`ports.Journal`), and the file journal of its files."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.etcd_groups import Group, bridged, client_of
 
+from anabranch.apps.processes.servers import EtcdGroup, EtcdServer
 from anabranch.core import journal as layout
 from anabranch.core.errors import JournalCorrupt, WrongCluster
 from anabranch.ports import Journal, Recovered, Snapshot
 from anabranch.shell.disk import RealDisk
+from anabranch.shell.etcd.client import EtcdClient
+from anabranch.shell.etcd.snapshots import BridgedBlobs
 from anabranch.shell.memory_journal import MemoryJournal
 from anabranch.shell.wal import FileJournal
 
@@ -23,13 +27,43 @@ def file_journal(path: Path, cluster: str = "c1") -> FileJournal:
     return FileJournal(RealDisk(str(path)), cluster, segment_bytes=2_000, ahead_bytes=1_024)
 
 
-@pytest.fixture(params=["memory", "file"])
+@pytest.fixture(scope="module")
+def etcd_one(etcd: EtcdServer) -> Iterator[EtcdClient]:
+    client = client_of([etcd.address])
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="module")
+def etcd_group(etcd_three: EtcdGroup) -> Iterator[EtcdClient]:
+    client = client_of(etcd_three.addresses)
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="module")
+def blobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BridgedBlobs]:
+    with bridged(tmp_path_factory.mktemp("snapshots")) as blobs:
+        yield blobs
+
+
+def opener(kind: str, request: pytest.FixtureRequest, path: Path) -> Open:
+    """Opens one journal of this kind, again and again."""
+    match kind:
+        case "file":
+            return lambda: file_journal(path / "journal")
+        case "memory":
+            journal = MemoryJournal()
+            return lambda: journal
+        case _:
+            client = request.getfixturevalue(kind)
+            return Group(client, request.getfixturevalue("blobs")).sole
+
+
+@pytest.fixture(params=["memory", "file", "etcd_one", "etcd_group"])
 def reopen(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
     """Opens the journal of this test, again and again."""
-    if request.param == "file":
-        return lambda: file_journal(tmp_path / "journal")
-    journal = MemoryJournal()
-    return lambda: journal
+    return opener(request.param, request, tmp_path)
 
 
 def written(path: Path, *groups: list[bytes]) -> None:
@@ -122,12 +156,15 @@ def test_a_snapshot_no_newer_than_the_last_changes_nothing(reopen: Open) -> None
         max_size=40,
     )
 )
-@pytest.mark.parametrize("kind", ["memory", "file"])
+@pytest.mark.parametrize("kind", ["memory", "file", "etcd_one", "etcd_group"])
 def test_a_journal_is_a_list_whatever_is_done_to_it(
-    kind: str, steps: list[list[bytes] | str], tmp_path_factory: pytest.TempPathFactory
+    kind: str,
+    steps: list[list[bytes] | str],
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    path = tmp_path_factory.mktemp("journal")
-    journal: Journal = file_journal(path) if kind == "file" else MemoryJournal()
+    open_again = opener(kind, request, tmp_path_factory.mktemp("journal"))
+    journal = open_again()
     journal.recover()
     model: list[bytes] = []
     snapshot: Snapshot | None = None
@@ -142,7 +179,7 @@ def test_a_journal_is_a_list_whatever_is_done_to_it(
         else:
             if kind == "memory" or step == "reopen":
                 journal.close()
-            journal = file_journal(path) if kind == "file" else journal
+            journal = open_again()
             base = snapshot.index if snapshot else 0
             assert journal.recover() == Recovered(snapshot, base + 1, model[base:])
 
