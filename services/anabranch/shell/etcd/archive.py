@@ -9,7 +9,7 @@ import threading
 from collections.abc import Sequence
 
 from anabranch.core.archive import Segment, chain, covered, pack, unpack
-from anabranch.core.errors import AnabranchError, ObjectExists, Unavailable
+from anabranch.core.errors import AnabranchError, ObjectExists
 from anabranch.core.types import Milliseconds
 from anabranch.ports import Recovered, Snapshot
 from anabranch.shell.etcd.reading import JournalReader
@@ -17,7 +17,6 @@ from anabranch.shell.etcd.snapshots import Blobs, Snapshots
 from anabranch.shell.log import Log
 
 SEGMENT_BYTES_MAX = 8 << 20
-WAIT_S = 30.0
 _RETRY_S = 1.0
 
 
@@ -96,6 +95,10 @@ class Archiver:
         self._thread = threading.Thread(target=self._run, name="archive", daemon=True)
         self._thread.start()
 
+    @property
+    def leading(self) -> bool:
+        return self._leading
+
     def lead(self) -> None:
         with self._turn:
             self._leading, self.reached = True, 0
@@ -106,25 +109,21 @@ class Archiver:
             self._leading = False
             self._turn.notify_all()
 
-    def wait(self, index: int) -> None:
-        """Until the bucket has it; Unavailable if that takes too long."""
+    def wait(self, index: int, at_most_s: float | None) -> bool:
+        """Until the bucket has it. False if it hasn't: time is up, or this member leads no more."""
         with self._turn:
             self._wanted = max(self._wanted, index)
             self._turn.notify_all()
-            done = self._turn.wait_for(
-                lambda: self.reached >= index or not self._leading or self._closed, WAIT_S
+            self._turn.wait_for(
+                lambda: self.reached >= index or not self._leading or self._closed, at_most_s
             )
-            if not done or self.reached < index:
-                raise Unavailable("the archive of the journal", f"entry {index} isn't in it")
+            return self.reached >= index
 
     def close(self) -> None:
         with self._turn:
             self._closed = True
             self._turn.notify_all()
         self._thread.join()
-
-    def prune(self) -> None:
-        self._archive.prune()
 
     def _run(self) -> None:
         while self._wait_for_turn():
