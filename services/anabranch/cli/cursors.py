@@ -7,6 +7,7 @@ from anabranch.cli.output import Output, number
 from anabranch.cli.service import Target
 from anabranch.client.aio import Service
 from anabranch.core.errors import BadRequest
+from anabranch.core.types import OnPromote
 
 
 @click.group()
@@ -18,12 +19,24 @@ def cursor() -> None:
 @log_argument()
 @click.argument("name")
 @click.argument("position", type=click.IntRange(0))
+@click.option(
+    "--on-promote",
+    type=click.Choice([each.value for each in OnPromote]),
+    help="In a fork: become its parent's when it is promoted (the default there), or end with it. "
+    "In its parent: go on where the fork's cursor of this name was, or stay (the default).",
+)
 @talks
-def set_cursor(target: Target, out: Output, log: str, name: str, position: int) -> None:
-    """Set a cursor: POSITION is the next record to be read."""
+def set_cursor(
+    target: Target, out: Output, log: str, name: str, position: int, on_promote: str | None
+) -> None:
+    """Set a cursor: POSITION is the next record to be read.
+
+    It must be settled: what an undecided promotable fork may still move can't be kept.
+    """
+    choice = None if on_promote is None else OnPromote(on_promote)
 
     async def work(service: Service) -> None:
-        await (await service.log(log)).cursor(name).commit(position)
+        await (await service.log(log)).cursor(name).commit(position, on_promote=choice)
 
     target.run(work)
     _print(out, name, position)
@@ -51,19 +64,23 @@ def get_cursor(target: Target, out: Output, log: str, name: str) -> None:
 def list_cursors(target: Target, out: Output, log: str) -> None:
     """List a log's cursors, and how far each is behind."""
 
-    async def work(service: Service) -> tuple[dict[str, int], int]:
+    async def work(service: Service) -> tuple[dict[str, int], dict[str, OnPromote], int]:
         found = await service.log(log)
-        return await found.cursors(), found.description.settled
+        choices = await found.cursor_choices()
+        return await found.cursors(), choices, found.description.settled
 
-    cursors, settled = target.run(work)
+    cursors, choices, settled = target.run(work)
     if out.json:
         out.document(cursors)
     elif not cursors:
         out.say(f"{log} has no cursors")
     else:
         out.table(
-            ["NAME", ">POSITION", ">BEHIND"],
-            ((name, number(at), number(settled - at)) for name, at in sorted(cursors.items())),
+            ["NAME", ">POSITION", ">BEHIND", "ON PROMOTE"],
+            (
+                (name, number(at), number(settled - at), choices.get(name, ""))
+                for name, at in sorted(cursors.items())
+            ),
         )
 
 

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from anabranch.cli.output import duration, moment, number
+from anabranch.cli.output import duration, moment, number, size
 from anabranch.core.bolt.commands import Description
+from anabranch.core.bolt.quotas import Quota
 from anabranch.core.types import MS, Kind, Nanoseconds
 
 
@@ -28,9 +29,37 @@ def document(log: Description) -> dict[str, Any]:
         "created_at": moment(log.created_at),
         "expires_at": None if log.expires_at is None else moment(log.expires_at),
         "on_parent_delete": log.on_parent_delete.value,
+        "quota": None if log.quota is None else quota_document(log.quota),
         "by": log.by,
         "why": log.why,
     }
+
+
+def quota_document(quota: Quota) -> dict[str, int | None]:
+    return {
+        "append_bytes_per_s": quota.append_bytes_per_s,
+        "append_records_per_s": quota.append_records_per_s,
+        "read_bytes_per_s": quota.read_bytes_per_s,
+        "burst_ms": quota.burst_ms,
+    }
+
+
+def quota_words(quota: Quota | None) -> str:
+    """Nothing without one."""
+    if quota is None:
+        return ""
+    appended, records, read = (
+        quota.append_bytes_per_s,
+        quota.append_records_per_s,
+        quota.read_bytes_per_s,
+    )
+    limited = [
+        "" if appended is None else f"appends {size(appended)}/s",
+        "" if records is None else f"appends {number(records)} records/s",
+        "" if read is None else f"reads {size(read)}/s",
+        f"bursts of {duration(quota.burst_ms / 1_000)}",
+    ]
+    return ", ".join(filter(None, limited))
 
 
 def kind(log: Description) -> str:

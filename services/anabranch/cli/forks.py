@@ -113,13 +113,15 @@ def promote(target: Target, out: Output, fork: str) -> None:
                 "fork_point": done.fork_point,
                 "records": done.records,
                 "squashed": done.squashed,
+                "cursors": done.cursors,
             }
         )
         return
     squashed = f"; squashed {', '.join(done.squashed)}" if done.squashed else ""
+    cursors = f"; cursors {', '.join(done.cursors)} followed" if done.cursors else ""
     out.say(
         f"{done.into} is now what {fork} was: {counted(done.records, 'record')} of its own from "
-        f"position {number(done.fork_point)} on{squashed}"
+        f"position {number(done.fork_point)} on{squashed}{cursors}"
     )
 
 

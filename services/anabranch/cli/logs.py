@@ -1,13 +1,23 @@
-"""`anabranch log ...`, and `trim`: root logs and what is kept of them."""
+"""`anabranch log ...`, and `trim`: root logs, their quotas, and what is kept of them."""
 
 import click
+import msgspec
 
-from anabranch.cli.describing import age, document, held_by, kind, remaining
-from anabranch.cli.options import log_argument, talks
+from anabranch.cli.describing import (
+    age,
+    document,
+    held_by,
+    kind,
+    quota_document,
+    quota_words,
+    remaining,
+)
+from anabranch.cli.options import DURATION, RATE, log_argument, talks
 from anabranch.cli.output import Output, number
 from anabranch.cli.service import Target
 from anabranch.client.aio import Service
 from anabranch.core.bolt.commands import Description
+from anabranch.core.bolt.quotas import Quota
 from anabranch.shell.clock import Clock
 
 
@@ -100,6 +110,7 @@ def show(target: Target, out: Output, log: str) -> None:
         ("held up", held_by(found)),
         ("age", age(found, now)),
         ("squashed in", remaining(found, now)),
+        ("quota", quota_words(found.quota)),
         ("by", found.by),
         ("why", found.why),
         ("cursors", ", ".join(f"{name} at {number(at)}" for name, at in cursors.items())),
@@ -124,6 +135,51 @@ def delete(target: Target, out: Output, log: str, force: bool) -> None:
         out.document({"deleted": name})
     else:
         out.say(f"{name} is deleted")
+
+
+@log.command()
+@log_argument()
+@click.option("--append-bytes", type=RATE, help="Appended in a second: 1MiB/s; none for no limit.")
+@click.option("--append-records", type=RATE, help="Records appended in a second: 500/s, none.")
+@click.option("--read-bytes", type=RATE, help="Read in a second, by all its readers together.")
+@click.option("--burst", type=DURATION, help="What wasn't used in so long may be used at once.")
+@talks
+def quota(
+    target: Target,
+    out: Output,
+    log: str,
+    append_bytes: int | None,
+    append_records: int | None,
+    read_bytes: int | None,
+    burst: float | None,
+) -> None:
+    """Show or set how much may be appended to a log and read from it in a second.
+
+    What isn't given stays as it is. A fork begins with its parent's, and has it for itself. What
+    is over a quota is refused, and the refusal says when to try again; subscribers are slowed.
+    """
+    given = {
+        "append_bytes_per_s": append_bytes,
+        "append_records_per_s": append_records,
+        "read_bytes_per_s": read_bytes,
+        "burst_ms": None if burst is None else round(burst * 1_000),
+    }
+    changes = {name: value for name, value in given.items() if value is not None}
+    limits = {name: None if value == RATE.NONE else value for name, value in changes.items()}
+
+    async def work(service: Service) -> Description:
+        found = await service.log(log)
+        if not limits:
+            return found.description
+        before = found.description.quota or Quota()
+        await found.set_quota(msgspec.structs.replace(before, **limits))
+        return await found.describe()
+
+    found = target.run(work)
+    if out.json:
+        out.document(quota_document(found.quota or Quota()))
+    else:
+        out.say(f"{found.name}: {quota_words(found.quota) or 'no quota'}")
 
 
 @click.command()

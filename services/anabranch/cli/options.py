@@ -17,6 +17,8 @@ from anabranch.core.errors import BadRequest
 
 DEFAULT_URL = "anabranch://127.0.0.1:7420"
 _UNITS_S = {"ms": 0.001, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
+_UNITS_B = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+_AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*(B|KiB|MiB|GiB)?")
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -64,6 +66,25 @@ class PointInLog(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]
             )
 
 
+class Rate(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]
+    """`1MiB/s`, `500/s`, `1000`; as a whole number a second. `none` is no limit, and -1 here."""
+
+    name = "rate"
+    NONE = -1
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        text = str(value).strip().removesuffix("/s")
+        if text == "none":
+            return self.NONE
+        found = _AMOUNT.fullmatch(text)
+        amount = round(float(found[1]) * _UNITS_B[found[2] or ""]) if found else 0
+        if amount < 1:
+            self.fail(f"{value!r} is no rate: write 1MiB/s, 500/s or none", param, ctx)
+        return amount
+
+
 class Url(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]
     name = "url"
 
@@ -75,6 +96,7 @@ class Url(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]
 
 
 DURATION = Duration()
+RATE = Rate()
 POINT = PointInLog()
 FORMATS = [each.value for each in OutputFormat]
 

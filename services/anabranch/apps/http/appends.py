@@ -16,6 +16,7 @@ from anabranch.core.errors import (
     AppendBlocked,
     BadRequest,
     BatchTooLarge,
+    QuotaExceeded,
     RecordTooLarge,
     SequenceGap,
 )
@@ -51,6 +52,7 @@ _RESPONSES: dict[int | str, dict[str, Any]] = {
         | SequenceGap("orders", 7, 12, 14)
         | RecordTooLarge(2_000_000, 1_048_576)
         | BatchTooLarge(5_000_000, 4_194_304)
+        | QuotaExceeded("orders", "append_bytes_per_s", 1_048_576, 1_050_000, 2)
     ).documented,
 }
 _BODY: dict[str, Any] = {

@@ -8,11 +8,13 @@ from fastapi import APIRouter, Path, Response
 from anabranch.apps.http.asking import Ask, OnlyOnce
 from anabranch.apps.http.logs import NAME_CHARS_MAX, Name, address
 from anabranch.apps.http.models import (
+    At,
     Cursor,
     CursorMove,
     Cursors,
     Log,
     NewFork,
+    NewQuota,
     Place,
     Promoted,
     Redeeming,
@@ -43,6 +45,7 @@ from anabranch.core.wire.messages import (
     Promote,
     ReadCursors,
     Redeem,
+    SetQuota,
     Squash,
     Trim,
 )
@@ -84,6 +87,7 @@ async def fork_log(name: Name, body: NewFork, ask: Ask, once: OnlyOnce, response
             body.on_parent_delete,
             body.by,
             body.why,
+            quota=None if body.quota is None else body.quota.quota,
         ),
         Description,
         f"fork {name}",
@@ -95,7 +99,11 @@ async def fork_log(name: Name, body: NewFork, ask: Ask, once: OnlyOnce, response
 @router.post(
     "/v1/logs/{log}/promote",
     summary="Make a promotable fork its parent",
-    responses=(_CHANGE | NotPromotable("orders", "it is a root")).documented,
+    responses=(
+        _CHANGE
+        | NotPromotable("orders", "it is a root")
+        | TooMany("cursors of orders", 10_000, "cursors_per_log_max")
+    ).documented,
 )
 async def promote_fork(name: Name, ask: Ask, once: OnlyOnce) -> Promoted:
     done = await ask.change(
@@ -129,6 +137,22 @@ async def trim_log(name: Name, body: Trimming, ask: Ask, once: OnlyOnce) -> None
     )
 
 
+@router.put(
+    "/v1/logs/{log}/quota",
+    summary="Limit what may be appended to a log and read from it in a second",
+    responses=_CHANGE.documented,
+)
+async def set_quota(name: Name, body: NewQuota, ask: Ask, once: OnlyOnce) -> Log:
+    made = await ask.change(
+        name,
+        once,
+        lambda log, _: SetQuota(log, body.quota, once.id),
+        Description,
+        f"set the quota of {name}",
+    )
+    return Log.of(made)
+
+
 @router.post(
     "/v1/receipts/redeem",
     summary="The position behind a receipt",
@@ -145,8 +169,8 @@ async def redeem_receipt(body: Redeeming, ask: Ask) -> Place:
 
 @cursors.get("/v1/logs/{log}/cursors", summary="Every cursor of a log", responses=OF_LOG.documented)
 async def read_cursors(name: Name, ask: Ask) -> Cursors:
-    _, positions = await _positions(name, ask)
-    return Cursors(cursors=positions)
+    _, found = await _found(name, ask)
+    return Cursors(cursors=found.positions, on_promote=found.on_promote)
 
 
 @cursors.get(
@@ -155,10 +179,10 @@ async def read_cursors(name: Name, ask: Ask) -> Cursors:
     responses=(OF_LOG | UnknownCursor("orders", "billing")).documented,
 )
 async def read_cursor(name: Name, cursor: CursorName, ask: Ask) -> Cursor:
-    log, positions = await _positions(name, ask)
-    if cursor not in positions:
+    log, found = await _found(name, ask)
+    if cursor not in found.positions:
         raise UnknownCursor(log.name, cursor)
-    return Cursor(position=positions[cursor])
+    return Cursor(position=found.positions[cursor], on_promote=found.on_promote[cursor])
 
 
 @cursors.put(
@@ -173,15 +197,15 @@ async def read_cursor(name: Name, cursor: CursorName, ask: Ask) -> Cursor:
 )
 async def commit_cursor(
     name: Name, cursor: CursorName, body: CursorMove, ask: Ask, once: OnlyOnce
-) -> Cursor:
+) -> At:
     await ask.change(
         name,
         once,
-        lambda log, _: CommitCursor(log, cursor, body.position, once.id),
+        lambda log, _: CommitCursor(log, cursor, body.position, once.id, body.on_promote),
         Done,
         f"commit cursor {cursor} of {name}",
     )
-    return Cursor(position=body.position)
+    return At(position=body.position)
 
 
 @cursors.delete(
@@ -201,7 +225,7 @@ async def delete_cursor(name: Name, cursor: CursorName, ask: Ask, once: OnlyOnce
     )
 
 
-async def _positions(name: str, ask: Ask) -> tuple[Description, dict[str, int]]:
+async def _found(name: str, ask: Ask) -> tuple[Description, queries.Cursors]:
     log = await ask.log(name)
     found = await ask.call(ReadCursors(log.id), queries.Cursors, f"cursors of {log.name}")
-    return log, found.positions
+    return log, found

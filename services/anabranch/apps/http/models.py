@@ -15,7 +15,8 @@ from pydantic import (
 
 from anabranch.core.bolt.commands import Description, Receipt
 from anabranch.core.bolt.queries import Census
-from anabranch.core.types import Kind, Milliseconds, OnParentDelete
+from anabranch.core.bolt.quotas import BURST_MS_MAX, RATE_MAX, Quota
+from anabranch.core.types import Kind, Milliseconds, OnParentDelete, OnPromote
 
 NUMBER_END = 1 << 53
 """Numbers in JSON are exact below it, whoever reads them."""
@@ -92,6 +93,34 @@ class Told(BaseModel):
     model_config = ConfigDict(frozen=True, from_attributes=True)
 
 
+Rate = Annotated[int | None, Field(strict=True, ge=1, le=RATE_MAX)]
+"""None is no limit."""
+
+
+class NewQuota(Asked):
+    """What may be appended and read in a second; what isn't given isn't limited."""
+
+    append_bytes_per_s: Rate = Field(None, description="Of batches as they are stored.")
+    append_records_per_s: Rate = None
+    read_bytes_per_s: Rate = Field(None, description="Of batches as they are stored.")
+    burst_ms: int = Field(
+        Quota().burst_ms,
+        strict=True,
+        ge=1,
+        le=BURST_MS_MAX,
+        description="What wasn't used in so long may be used at once.",
+    )
+
+    @property
+    def quota(self) -> Quota:
+        return Quota(
+            self.append_bytes_per_s,
+            self.append_records_per_s,
+            self.read_bytes_per_s,
+            self.burst_ms,
+        )
+
+
 class NewLog(Asked):
     name: str = Field(examples=["orders"])
     by: str = Field("", description="Who makes it.")
@@ -124,6 +153,9 @@ class NewFork(Asked):
         OnParentDelete.ORPHAN,
         description="What a severed fork does when its parent goes: keep what it needs, or go too.",
     )
+    quota: NewQuota | None = Field(
+        None, description="Its own; without one it gets as large a one as its parent has."
+    )
     by: str = Field("", description="Who makes it.")
     why: str = Field("", description="What it is for.")
 
@@ -137,7 +169,14 @@ class Trimming(Asked):
 
 
 class CursorMove(Asked):
-    position: StrictWhole = Field(description="Of the next record to be read.")
+    position: StrictWhole = Field(description="Of the next record to be read; it must be settled.")
+    on_promote: OnPromote | None = Field(
+        None,
+        description="`follow`: of a fork, it becomes its parent's when the fork is promoted; of a "
+        "parent that has one of the same name, it goes on where the fork's was, if that is "
+        "further. `stay`: of a fork, it ends with it; of a parent, it stays where it is. As it was "
+        "chosen before, or else `follow` in a promotable fork and `stay` elsewhere.",
+    )
 
 
 class Redeeming(Asked):
@@ -149,6 +188,15 @@ class Redeeming(Asked):
         le=WAIT_MS_MAX,
         description="How long to wait if the position is withheld.",
     )
+
+
+class LogQuota(Told):
+    """What may be appended and read in a second; null is no limit."""
+
+    append_bytes_per_s: int | None
+    append_records_per_s: int | None
+    read_bytes_per_s: int | None
+    burst_ms: int = Field(description="What wasn't used in so long may be used at once.")
 
 
 class Log(Told):
@@ -175,6 +223,7 @@ class Log(Told):
     expires_at: int | None = Field(description="When it is squashed, if it has a time to live.")
     undecided: str | None = Field(description="The fork that keeps `settled` below `tail`.")
     append_blocked_by: str | None = Field(description="The fork that keeps appends waiting.")
+    quota: LogQuota | None = Field(description="Null if nothing is limited.")
 
     @classmethod
     def of(cls, description: Description) -> Self:
@@ -213,14 +262,19 @@ class Promoted(Told):
     fork_point: int
     records: int = Field(description="How many of the fork's own it got.")
     squashed: list[str] = Field(description="The other promotable forks, which are gone.")
+    cursors: list[str] = Field(description="Those that are now where the fork's were.")
 
 
 class Cursor(Told):
     position: int
+    on_promote: OnPromote = Field(description="What it does on a promotion.")
 
 
 class Cursors(Told):
     cursors: dict[str, int] = Field(examples=[{"billing": 17}])
+    on_promote: dict[str, OnPromote] = Field(
+        description="What each does on a promotion.", examples=[{"billing": "stay"}]
+    )
 
 
 class Place(Told):

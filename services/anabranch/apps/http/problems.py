@@ -91,13 +91,19 @@ def answer(error: AnabranchError, request_id: str, faults: Sequence[Fault] = ())
     """The response that tells of an error."""
     headers: dict[str, str] = {}
     if isinstance(error, Retry):
-        headers["Retry-After"] = str(RETRY_AFTER_S)
+        headers["Retry-After"] = str(_retry_after_s(error))
     if isinstance(error, Unauthorized):
         headers["WWW-Authenticate"] = 'Bearer realm="anabranch"'
     if isinstance(error, MethodNotAllowed):
         headers["Allow"] = str(error.facts["allowed"])
     content = problem(error, request_id, faults).model_dump_json()
     return Response(content, error.status, headers, MEDIA_TYPE)
+
+
+def _retry_after_s(error: Retry) -> int:
+    """In whole seconds, which is all that the header can say."""
+    asked_ms = error.facts.get("retry_after_ms")
+    return -(-asked_ms // 1_000) if isinstance(asked_ms, int) else RETRY_AFTER_S
 
 
 async def refused(request: Request, error: Exception) -> Response:

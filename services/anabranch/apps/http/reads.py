@@ -15,7 +15,13 @@ from anabranch.apps.http.models import WAIT_MS_MAX, Told, Whole
 from anabranch.apps.http.problems import OF_LOG, Problem, problem
 from anabranch.apps.http.records import Encoding, RecordOut, Sized, portions
 from anabranch.core.bolt.commands import Description
-from anabranch.core.errors import AnabranchError, ObjectMissing, OutOfRange, ReadBlocked
+from anabranch.core.errors import (
+    AnabranchError,
+    ObjectMissing,
+    OutOfRange,
+    QuotaExceeded,
+    ReadBlocked,
+)
 from anabranch.core.limits import MIB
 from anabranch.core.types import Milliseconds, Position
 from anabranch.core.wire.messages import Read, Records
@@ -62,6 +68,7 @@ _RESPONSES: dict[int | str, dict[str, Any]] = {
         | OutOfRange("orders", 99, 0, 12)
         | ReadBlocked("orders", 12, "orders--try")
         | ObjectMissing("orders/data/1/7")
+        | QuotaExceeded("orders", "read_bytes_per_s", 1_048_576, 1_050_000, 2)
     ).documented,
 }
 
