@@ -35,6 +35,7 @@ from anabranch.core.machine import (
     PutFailed,
     PutObject,
     Received,
+    Replies,
     Reply,
     Request,
     Resign,
@@ -44,6 +45,7 @@ from anabranch.core.machine import (
     SetTimer,
     SnapshotSaved,
     TimerFired,
+    Token,
 )
 from anabranch.core.records.objects import ObjectName
 from anabranch.core.types import MS, Nanoseconds, ObjectId
@@ -186,9 +188,10 @@ class Node:
     def _do(self, effect: Effect) -> None:
         match effect:
             case Reply(to, message):
-                caller = self._callers.get(to >> _REQUEST_BITS)
-                if caller is not None:
-                    caller.answer(to & ((1 << _REQUEST_BITS) - 1), message)
+                self._reply(to, message)
+            case Replies(tokens, messages):
+                for to, message in zip(tokens, messages, strict=True):
+                    self._reply(to, message)
             case Send(to, message):
                 target, packed = self.around.nodes[to], _encode(message)
                 arrive = partial(target.receive, self.name, packed)
@@ -214,6 +217,11 @@ class Node:
                 self.around.store.names(partial(self._listed, self.life))
             case Follow() | Campaign() | Resign() | Rest():
                 raise AssertionError("nobody here is a member of a group")
+
+    def _reply(self, to: Token, message: ServerMessage) -> None:
+        caller = self._callers.get(to >> _REQUEST_BITS)
+        if caller is not None:
+            caller.answer(to & ((1 << _REQUEST_BITS) - 1), message)
 
     def _set_timer(self, key: str, at: Nanoseconds) -> None:
         self._settings += 1

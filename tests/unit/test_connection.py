@@ -4,11 +4,21 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-from anabranch.core.bolt.commands import Refused
+from anabranch.core.bolt.commands import Receipt, Refused
 from anabranch.core.bolt.queries import Settled
 from anabranch.core.errors import BadFrame
 from anabranch.core.limits import KIB, Limits
-from anabranch.core.machine import Effects, Event, Gone, Received, Reply, Request, Token
+from anabranch.core.machine import (
+    Effects,
+    Event,
+    Gone,
+    Received,
+    Replies,
+    Reply,
+    Request,
+    Requests,
+    Token,
+)
 from anabranch.core.types import LogId, Nanoseconds
 from anabranch.core.wire import frames
 from anabranch.core.wire.messages import (
@@ -52,8 +62,12 @@ class Asked:
         match event:
             case Request(token, message):
                 self.requests.append((token, message))
+            case Requests(tokens, messages):
+                self.requests += zip(tokens, messages, strict=True)
             case Gone(tokens):
                 self.gone += tokens
+            case Received("several", answers):
+                return (Replies(*map(tuple, zip(*answers, strict=True))),)
             case Received(_, answers):
                 return tuple(Reply(token, message) for token, message in answers)
             case _:
@@ -119,11 +133,11 @@ class Stage:
         parts = [b for number, message in requests for b in frames.encode_request(number, message)]
         self.connection.data_received(b"".join(parts))
 
-    async def turn(self, *answers: tuple[Token, ServerMessage]) -> None:
+    async def turn(self, *answers: tuple[Token, ServerMessage], how: str = "single") -> None:
         """The machine takes what was said, then gives these answers."""
         await asyncio.sleep(0)
         if answers:
-            self.host.post("broker", Received("test", answers))
+            self.host.post("broker", Received(how, answers))
             await asyncio.sleep(0)
 
     def heard(self) -> list[tuple[int, ServerMessage | BadFrame]]:
@@ -152,6 +166,32 @@ def test_answers_of_a_turn_are_one_write() -> None:
         assert len(stage.pipe.writes) == 1
         assert stage.heard() == [(1, Appended(0)), (2, Appended(1)), (3, Appended(2))]
         assert stage.server.counters.bytes_out == 60
+
+    run(scene())
+
+
+def test_answers_given_together_are_those_given_one_by_one() -> None:
+    """Also if some of the requests were given up, and some are of another kind."""
+
+    async def said(how: str) -> list[tuple[int, ServerMessage | BadFrame]]:
+        stage = Stage()
+        appends = [(n, Append(LOG, b"x")) for n in range(1, 6)]
+        stage.say(*appends[:3], (9, Read(LOG, 0, 1, 1)), *appends[3:], (10, Cancel(2)))
+        await stage.turn()
+        append_tokens = [token for token, asked in stage.machine.requests if type(asked) is Append]
+        read_token = stage.token(3)
+        answers: list[tuple[Token, ServerMessage]] = [
+            (token, Appended(n << 40)) for n, token in enumerate(append_tokens)
+        ]
+        answers[3] = (answers[3][0], Appended(None, Receipt(LOG, 2, 3)))
+        answers.append((read_token, Records([], [], 0, 0, 0, 0)))
+        await stage.turn(*answers, how=how)
+        return stage.heard()
+
+    async def scene() -> None:
+        together = await said("several")
+        assert [request for request, _ in together] == [1, 3, 4, 5, 9]
+        assert together == await said("single")
 
     run(scene())
 

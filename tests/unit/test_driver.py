@@ -29,8 +29,10 @@ from anabranch.core.machine import (
     PutFailed,
     PutObject,
     Received,
+    Replies,
     Reply,
     Request,
+    Requests,
     SaveSnapshot,
     Send,
     SetTimer,
@@ -40,6 +42,7 @@ from anabranch.core.machine import (
 from anabranch.core.records.objects import object_id
 from anabranch.core.types import MS, LogId, Nanoseconds
 from anabranch.core.wire.messages import (
+    Append,
     Appended,
     Cancel,
     Confirmed,
@@ -98,6 +101,10 @@ class Ear:
 
     def answer(self, request: int, message: ServerMessage) -> None:
         self.told.append((request, message))
+
+    def answer_many(self, requests: Sequence[int], messages: Sequence[ServerMessage]) -> None:
+        self.told.append("together")
+        self.told += zip(requests, messages, strict=True)
 
     def flush(self) -> None:
         self.told.append("flush")
@@ -193,6 +200,47 @@ def test_replies_of_a_turn_are_flushed_once_and_only_to_who_is_there() -> None:
 
 def tokens_of(event: Event) -> list[int]:
     return [event.token] if isinstance(event, Request) else []
+
+
+def test_appends_that_come_together_are_one_event_and_answered_as_one() -> None:
+    async def scene() -> None:
+        def rule(event: Event) -> Sequence[Effect]:
+            match event:
+                case Requests(tokens, messages):
+                    return [Replies(tokens, [Appended(m.log) for m in messages])]
+                case _:
+                    return ()
+
+        def appends(*logs: int) -> list[Append]:
+            return [Append(LogId(log), b"") for log in logs]
+
+        puppet = Puppet(rule)
+        async with Stage(node=puppet) as stage:
+            one, two, gone = Ear(), Ear(), Ear()
+            first, second = stage.host.seat(NODE, one), stage.host.seat(NODE, two)
+            third = stage.host.seat(NODE, gone)
+            first.ask_many([1, 2], appends(11, 12))
+            third.ask_many([1], appends(31))
+            second.ask_many([1, 2, 3], appends(21, 22, 23))
+            first.ask(3, Survey())
+            first.ask_many([4], appends(13))
+            third.leave([])
+            given = await puppet.heard(3)
+            assert [type(event) for event in given] == [Requests, Request, Requests]
+            assert isinstance(given[0], Requests)
+            assert [m.log for m in given[0].messages] == [11, 12, 31, 21, 22, 23]
+            assert one.told == [
+                *("together", (1, Appended(11)), (2, Appended(12))),
+                (4, Appended(13)),
+                "flush",
+            ]
+            assert two.told == [
+                *("together", (1, Appended(21)), (2, Appended(22)), (3, Appended(23))),
+                "flush",
+            ]
+            assert gone.told == []
+
+    run(scene())
 
 
 def test_messages_that_name_a_request_are_given_its_token() -> None:

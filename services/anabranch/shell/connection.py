@@ -7,6 +7,7 @@ the smallest. A client that leaves twice as much unfetched is left.
 """
 
 import asyncio
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from anabranch.core.bolt.commands import Refused
@@ -21,7 +22,7 @@ from anabranch.core.errors import (
 )
 from anabranch.core.limits import KIB
 from anabranch.core.machine import Buffer
-from anabranch.core.wire.frames import CONNECTION, client_messages, encode_reply
+from anabranch.core.wire.frames import CONNECTION, client_messages, encode_replies, encode_reply
 from anabranch.core.wire.messages import (
     PROTOCOL_VERSION,
     Append,
@@ -108,8 +109,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._server.counters.bytes_in += len(data)
-        for request, message in self._reader.feed(data):
-            self._take(request, message)
+        self._take_all(self._reader.feed(data))
         if self._reader.broken is not None:
             self._dismiss(CONNECTION, self._reader.broken)
         self._throttle()
@@ -132,20 +132,34 @@ class Connection(asyncio.Protocol):
             return
         self._out += self._encoded(request, message)
 
+    def answer_many(self, requests: Sequence[int], messages: Sequence[ServerMessage]) -> None:
+        """Final replies, one to each of these requests."""
+        opened = self._open
+        plain = opened.keys() >= set(requests) and self._questions.keys().isdisjoint(requests)
+        if not plain:
+            for request, message in zip(requests, messages, strict=True):
+                self.answer(request, message)
+            return
+        self._open_bytes -= sum(map(opened.pop, requests))
+        self._out.append(encode_replies(requests, messages))
+
     def flush(self) -> None:
         """Write what the turn has answered, and take up what that makes room for."""
         out, self._out = self._out, []
         if out and not self._transport.is_closing():
             size = sum(map(len, out))
             self._server.counters.bytes_out += size
-            if size <= _JOINED_BYTES_MAX:
+            if len(out) == 1:
+                self._transport.write(out[0])
+            elif size <= _JOINED_BYTES_MAX:
                 self._transport.write(b"".join(out))
             else:
                 self._transport.writelines(out)
         if self._transport.get_write_buffer_size() > 2 * self._answer_bytes_max:
             self._server.counters.left_unread += 1
             self._transport.abort()
-        self._ask_held()
+        if self._held:
+            self._ask_held()
         self._throttle()
         if self._finishing:
             self.finish()
@@ -159,13 +173,32 @@ class Connection(asyncio.Protocol):
     def abort(self) -> None:
         self._transport.abort()
 
-    def _take(self, request: int, message: ClientMessage | BadFrame) -> None:
+    def _take_all(self, frames: list[tuple[int, ClientMessage | BadFrame]]) -> None:
+        """In order; appends that follow each other go to the machine together."""
         if self._transport.is_closing():
             return
-        if type(message) is Append and self._seat is not None:
-            if self._open_request(request, _REQUEST_BYTES + len(message.batch)):
-                self._seat.ask(request, message)
-            return
+        requests: list[int] = []
+        appends: list[Append] = []
+        for request, message in frames:
+            if type(message) is Append and self._seat is not None:
+                if self._open_request(request, _REQUEST_BYTES + len(message.batch)):
+                    requests.append(request)
+                    appends.append(message)
+                continue
+            if appends:
+                self._pass_on(requests, appends)
+                requests, appends = [], []
+            self._take(request, message)
+            if self._transport.is_closing():
+                return
+        if appends:
+            self._pass_on(requests, appends)
+
+    def _pass_on(self, requests: list[int], appends: list[Append]) -> None:
+        assert self._seat is not None
+        self._seat.ask_many(requests, appends)
+
+    def _take(self, request: int, message: ClientMessage | BadFrame) -> None:
         match message:
             case BadFrame():
                 self._refuse(request, message)
@@ -260,9 +293,11 @@ class Connection(asyncio.Protocol):
         return True
 
     def _throttle(self) -> None:
+        bound = self._limits.connection_bytes_max
+        if self._reads and self._writable and self._open_bytes < bound:
+            return
         if self._transport.is_closing():
             return
-        bound = self._limits.connection_bytes_max
         reads = self._writable and self._open_bytes < (bound if self._reads else bound // 2)
         if reads and not self._reads:
             self._transport.resume_reading()

@@ -174,11 +174,13 @@ class Host:
         """Queue appends; those that come right after others, from whomever, join them."""
         if self._events:
             last, _, event = self._events[-1]
-            if last == node and type(event) is _Gathered:
-                event.tokens += tokens
-                event.messages += messages
+            if last == node and type(event) is Requests:
+                assert isinstance(event.tokens, list)
+                assert isinstance(event.messages, list)
+                event.tokens.extend(tokens)
+                event.messages.extend(messages)
                 return
-        self.post(node, _Gathered(tokens, [*messages]))
+        self.post(node, Requests(tokens, [*messages]))
 
     async def drain(self) -> None:
         """Have every machine finish what it has in hand; as long as that takes, or until one
@@ -256,6 +258,8 @@ class Host:
                     answered[caller] = None
                 continue
             match effect:
+                case Replies(tokens, messages):
+                    self._reply(tokens, messages)
                 case Send(to, message):
                     machine = self._machines.get(to)
                     if machine is not None:
@@ -272,6 +276,25 @@ class Host:
                     self._rest(node)
                 case _:
                     self.storing.perform(node, effect)
+
+    def _reply(self, tokens: Sequence[Token], messages: Sequence[ServerMessage]) -> None:
+        """Answers that follow each other to one caller go to it together."""
+        at, count = 0, len(tokens)
+        while at < count:
+            seat = tokens[at] >> _REQUEST_BITS
+            first, upto = seat << _REQUEST_BITS, (seat + 1) << _REQUEST_BITS
+            end = at + 1
+            while end < count and first <= tokens[end] < upto:
+                end += 1
+            caller = self._callers.get(seat)
+            if caller is not None:
+                self._answered[caller] = None
+                if end == at + 1:
+                    caller.answer(tokens[at] - first, messages[at])
+                else:
+                    requests = [token - first for token in tokens[at:end]]
+                    caller.answer_many(requests, messages[at:end])
+            at = end
 
     def _coordinate(self, effect: Follow | Campaign | Resign) -> None:
         coordinator = self._coordinator

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 
 from anabranch.core.bolt.commands import Refused
 from anabranch.core.errors import restore
@@ -82,6 +82,10 @@ class Local:
         future = self._calls.pop(request, None)
         if future is not None and not future.done():
             future.set_result(message)
+
+    def answer_many(self, requests: Sequence[int], messages: Sequence[ServerMessage]) -> None:
+        for request, message in zip(requests, messages, strict=True):
+            self.answer(request, message)
 
     def _next(self) -> int:
         """A request number that is not in use; they come round after four thousand million."""

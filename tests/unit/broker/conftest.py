@@ -35,6 +35,7 @@ from anabranch.core.machine import (
     PutFailed,
     PutObject,
     Received,
+    Replies,
     Reply,
     Request,
     Send,
@@ -73,6 +74,8 @@ class Stage:
                     self.sent.append(message)
                 case Reply(to, message):
                     self.replies.append((to, message))
+                case Replies(tokens, messages):
+                    self.replies += zip(tokens, messages, strict=True)
                 case PutObject():
                     self.puts.append(effect)
                 case GetObject():

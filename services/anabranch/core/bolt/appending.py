@@ -76,42 +76,31 @@ class Appending:
         parking.on_freed = self._again
         parking.on_refused = self._refuse
 
-    def append_many(self, tokens: Sequence[Token], messages: Sequence[Append]) -> None:
-        for token, message in zip(tokens, messages, strict=True):
-            self.append(token, message)
-
     def append(self, token: Token, message: Append) -> None:
-        """Take it or refuse it, before anything is written."""
-        batch, limits = message.batch, self._limits
-        if self.held_bytes + len(batch) > limits.queue_bytes_max or self.held >= limits.waits_max:
-            self._outbox.refuse(token, self._overload())
-            return
-        if not 0 <= message.log < NEVER:
-            self._outbox.refuse(token, UnknownLog(str(message.log)))
-            return
-        try:
-            header = check(batch, limits, "of this append")
-        except AnabranchError as error:
-            self._outbox.refuse(token, error)
-            return
-        entry = Batch(
-            len(batch),
-            header.count,
-            header.producer_id,
-            header.producer_epoch,
-            header.base_sequence,
-        )
-        exceeded = self._metering.append(message.log, entry.length, entry.count)
-        if exceeded is not None:
-            self._outbox.refuse(token, exceeded)
-            return
-        self._serial += 1
-        held = Held(
-            self._serial, token, message.log, batch, entry, message.wait_ms, self._alarms.now
-        )
-        self.held += 1
-        self.held_bytes += entry.length
-        self._gather(held)
+        self.append_many((token,), (message,))
+
+    def append_many(self, tokens: Sequence[Token], messages: Sequence[Append]) -> None:
+        """Take each or refuse it, before anything is written."""
+        limits, now = self._limits, self._alarms.now
+        for token, message in zip(tokens, messages, strict=True):
+            batch = message.batch
+            size = len(batch)
+            if self.held_bytes + size > limits.queue_bytes_max or self.held >= limits.waits_max:
+                self._outbox.refuse(token, self._overload())
+                continue
+            try:
+                entry = self._checked(message)
+            except AnabranchError as error:
+                self._outbox.refuse(token, error)
+                continue
+            exceeded = self._metering.append(message.log, size, entry.count)
+            if exceeded is not None:
+                self._outbox.refuse(token, exceeded)
+                continue
+            self._serial = serial = self._serial + 1
+            self.held += 1
+            self.held_bytes += size
+            self._gather(Held(serial, token, message.log, batch, entry, message.wait_ms, now))
 
     def turn_ended(self) -> None:
         """The timer has fired: nothing more comes in this turn, or the linger is over."""
@@ -155,16 +144,32 @@ class Appending:
         limit = limits.queue_bytes_max
         return Overloaded("bytes of appends not yet acknowledged", limit, "queue_bytes_max")
 
+    def _checked(self, message: Append) -> Batch:
+        """What the metadata will be told of it, if it may enter a log."""
+        if not 0 <= message.log < NEVER:
+            raise UnknownLog(str(message.log))
+        header = check(message.batch, self._limits, "of this append")
+        return Batch(
+            len(message.batch),
+            header.count,
+            header.producer_id,
+            header.producer_epoch,
+            header.base_sequence,
+        )
+
     def _gather(self, held: Held) -> None:
-        if held.log in self._parking:
+        if held.log in self._parking.blocked:
             self._park(held)
             return
-        full = self._limits.object_bytes_max
-        if self._open.bytes + held.entry.length > full and self._open.rows:
+        full, size = self._limits.object_bytes_max, held.entry.length
+        if self._open.bytes + size > full and self._open.rows:
             self._close()
         if not self._open.rows:
             self._open.opened_at = self._alarms.now
-        self._open.add(held)
+        if held.serial == self._serial:
+            self._open.add(held)
+        else:
+            self._open.put_back(held)
         if self._open.bytes >= full:
             self._close()
         elif self._close_at == NEVER:

@@ -35,12 +35,15 @@ class OpenObject:
         self.opened_at = now
 
     def add(self, held: Held) -> None:
+        """The newest of all."""
         self.bytes += held.entry.length
         row = self.rows.get(held.log)
         if row is None:
             self.rows[held.log] = [held]
-            return
-        row.append(held)
-        # One that comes back after a block goes before what its producer sent since.
-        if row[-2].serial > held.serial:
-            row.sort(key=_serial_of)
+        else:
+            row.append(held)
+
+    def put_back(self, held: Held) -> None:
+        """One that comes back after a block goes before what its producer sent since."""
+        self.add(held)
+        self.rows[held.log].sort(key=_serial_of)

@@ -3,7 +3,7 @@
 None of them is anywhere yet, so one whose time is up can be refused without a doubt.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from functools import partial
 
 from anabranch.core.bolt.alarms import Alarm, Alarms
@@ -37,14 +37,12 @@ class Parking:
         self._alarms = alarms
         self._watches = watches
         self._lots: dict[LogId, _Lot] = {}
+        self.blocked: Container[LogId] = self._lots
+        """Logs known to be blocked: an append to one needs no PUT to find out."""
         self._tokens: dict[Token, Held] = {}
         self.on_freed: Callable[[list[Held]], None] = lambda _: None
         """Called with a log's appends, in order of arrival, when it takes appends again."""
         self.on_refused: Callable[[Held, Refused], None] = lambda _held, _refused: None
-
-    def __contains__(self, log: LogId) -> bool:
-        """Is the log known to be blocked? Then an append to it needs no PUT to find out."""
-        return log in self._lots
 
     def __len__(self) -> int:
         return len(self._tokens)

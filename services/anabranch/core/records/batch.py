@@ -94,18 +94,20 @@ def check(buffer: Buffer, limits: Limits, where: str) -> Header:
 def verify(buffer: Buffer, where: str) -> Header:
     """The header of this one whole batch, if header and checksum are as they should be."""
     header = peek(buffer, 0, where)
-    if header.length + _UNCOUNTED_BYTES != len(buffer):
-        raise CorruptBatch(f"it claims {header.size} bytes and has {len(buffer)}", where)
-    if header.magic != MAGIC:
-        raise UnsupportedBatch(f"its format is {header.magic}, and only {MAGIC} is taken")
-    crc = crc32c(buffer[_SUMMED_FROM:])
-    if crc != header.crc:
-        raise CorruptBatch(f"its checksum is {crc:08x} where {header.crc:08x} is written", where)
-    if not 0 <= header.attributes <= _CODEC_MAX:
-        raise UnsupportedBatch(_why_not(header.attributes))
-    fault = _fault(header)
-    if fault:
-        raise CorruptBatch(fault, where)
+    # One look for the many that are sound; what is wrong with another is found out below.
+    if not (
+        header.length + _UNCOUNTED_BYTES == len(buffer)
+        and header.magic == MAGIC
+        and crc32c(buffer[_SUMMED_FROM:]) == header.crc
+        and 0 <= header.attributes <= _CODEC_MAX
+        and 1 <= header.count == header.last_offset_delta + 1
+        and header.max_timestamp >= header.base_timestamp
+        and (
+            header.producer_id == -1
+            or (header.producer_id >= 0 <= header.producer_epoch and header.base_sequence >= 0)
+        )
+    ):
+        raise _complaint(buffer, header, where)
     return header
 
 
@@ -183,6 +185,21 @@ def _why_not(attributes: int) -> str:
     )
 
 
+def _complaint(buffer: Buffer, header: Header, where: str) -> CorruptBatch | UnsupportedBatch:
+    """Why `verify` won't have this batch."""
+    if header.size != len(buffer):
+        return CorruptBatch(f"it claims {header.size} bytes and has {len(buffer)}", where)
+    if header.magic != MAGIC:
+        return UnsupportedBatch(f"its format is {header.magic}, and only {MAGIC} is taken")
+    crc = crc32c(buffer[_SUMMED_FROM:])
+    if crc != header.crc:
+        reason = f"its checksum is {crc:08x} where {header.crc:08x} is written"
+        return CorruptBatch(reason, where)
+    if not 0 <= header.attributes <= _CODEC_MAX:
+        return UnsupportedBatch(_why_not(header.attributes))
+    return CorruptBatch(_fault(header), where)
+
+
 def _fault(header: Header) -> str:
     if not 1 <= header.count == header.last_offset_delta + 1:
         return f"it counts {header.count} records, the last numbered {header.last_offset_delta}"
@@ -190,6 +207,4 @@ def _fault(header: Header) -> str:
         return "its latest time lies before its first"
     if header.producer_id < -1:
         return f"{header.producer_id} can't be a producer"
-    if header.producer_id >= 0 and (header.producer_epoch < 0 or header.base_sequence < 0):
-        return f"producer {header.producer_id} gave it no epoch and sequence"
-    return ""
+    return f"producer {header.producer_id} gave it no epoch and sequence"

@@ -109,14 +109,11 @@ def lay_out(
     placed: list[Placed] = []
     offset = 0
     for log, batches in logs:
-        length = count = 0
-        for batch in batches:
-            size, records = measure(batch)
-            assert size == len(batch)
-            length += size
-            count += records
+        lengths, counts = zip(*map(measure, batches), strict=True)
+        assert lengths == (*map(len, batches),)
+        length = sum(lengths)
         parts += batches
-        placed.append(Placed(log, offset, length, count))
+        placed.append(Placed(log, offset, length, sum(counts)))
         offset += length
     assert not _fault(placed, offset)
     parts.append(_footer(cluster.encode(), placed))

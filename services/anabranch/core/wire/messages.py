@@ -47,7 +47,7 @@ class Welcome(Message, frozen=True, array_like=True, tag="welcome"):
     batch_records_max: int
 
 
-class Append(Message, frozen=True, array_like=True, tag="append"):
+class Append(Message, frozen=True, array_like=True, tag="append", gc=False):
     """One record batch; its header carries producer, epoch and sequence, which make a retry
     harmless.
     """
