@@ -165,7 +165,8 @@ class Broker:
 
     def _several(self, event: Requests) -> None:
         """Appends that came together are taken together."""
-        if self.fenced is None and type(event.messages[0]) is messages.Append:
+        taken = self.fenced is None and not self._draining.closed
+        if taken and type(event.messages[0]) is messages.Append:
             self._appending.append_many(event.tokens, event.messages)
             return
         for token, message in zip(event.tokens, event.messages, strict=True):
