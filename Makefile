@@ -13,15 +13,18 @@ PYTHON ?=
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo up test lint format simulate mutants bench lock protos clean
+.PHONY: help setup demo up cluster-local test lint format simulate mutants bench lock protos clean
 
 help:  ## list the verbs
-	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(VENV)/dev.stamp  ## create .venv with everything pinned, tests and tools included
 
 demo: $(VENV)/runtime.stamp  ## play fork, promote and squash on an embedded log, narrated
 	@$(BIN)/python -m anabranch.cli.main demo
+
+cluster-local: $(VENV)/dev.stamp  ## run etcd, an S3 server and all pods as processes; ARGS="--brokers 2"
+	@$(BIN)/python -m anabranch.cli.main up --processes $(ARGS)
 
 up: $(VENV)/runtime.stamp  ## run the embedded log on loopback; ARGS="--data DIR"
 	@$(BIN)/python -m anabranch.cli.main up $(ARGS)

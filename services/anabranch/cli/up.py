@@ -39,8 +39,23 @@ _CONFIG = click.option(
 @click.option("--token", help="What clients must show.")
 @click.option("--cluster", help="The name of a new data directory's cluster.")
 @click.option("--log-format", type=click.Choice(["human", "json"]), help="How log lines look.")
+@click.option(
+    "--processes",
+    is_flag=True,
+    help="A cluster instead: etcd, an S3 server, metadata, brokers and a gateway, each a process.",
+)
+@click.option("--metadata", type=click.IntRange(1, 9), help="Members of its metadata group.")
+@click.option("--brokers", type=click.IntRange(1, 64), help="Its brokers.")
+@click.option("--etcd", type=click.IntRange(1, 5), help="Its members of etcd.")
 @_CONFIG
-def up(no_http: bool, **flags: Any) -> None:
+def up(
+    no_http: bool,
+    processes: bool,
+    metadata: int | None,
+    brokers: int | None,
+    etcd: int | None,
+    **flags: Any,
+) -> None:
     """Run the whole log service in this process, until Ctrl-C.
 
     What is acknowledged survives whatever happens to the process, unless it runs with --memory.
@@ -48,6 +63,13 @@ def up(no_http: bool, **flags: Any) -> None:
     """
     from anabranch.apps import settings, up
 
+    counts = {"etcd": etcd, "metadata": metadata, "brokers": brokers}
+    given = {name: count for name, count in counts.items() if count is not None}
+    if processes:
+        _run_cluster(flags, given)
+        return
+    if given:
+        raise click.UsageError(f"--{next(iter(given))} is for --processes")
     if no_http:
         flags["http_port"] = -1
     chosen = settings.load(flags, os.environ)
@@ -55,6 +77,26 @@ def up(no_http: bool, **flags: Any) -> None:
     if chosen.http_port >= 0:
         from anabranch.apps.http import build as builder
     up.main(chosen, builder)
+
+
+_CLUSTERS_OWN = ("data", "log_format")
+
+
+def _run_cluster(flags: dict[str, Any], counts: dict[str, int]) -> None:
+    from pathlib import Path
+
+    from anabranch.apps.processes.cluster import run
+    from anabranch.apps.processes.layout import Shape, settle
+    from anabranch.shell.clock import Clock
+    from anabranch.shell.log import Log, LogFormat
+
+    for name, value in flags.items():
+        if value is not None and name not in _CLUSTERS_OWN:
+            shown = name.replace("_", "-")
+            raise click.UsageError(f"--{shown} is for one process; a cluster's pods have their own")
+    folder = Path(flags["data"] or "anabranch-cluster").absolute()
+    log = Log(Clock().now, LogFormat(flags["log_format"] or "human"))
+    run(folder, settle(folder, Shape(**counts)), log, {})
 
 
 @click.command()

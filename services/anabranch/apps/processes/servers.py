@@ -92,15 +92,25 @@ class ServerProcess:
             pause.wait(_LOOK_S)
         raise self._failed(f"it didn't serve within {START_S:.0f} s")
 
+    def ask_to_end(self) -> None:
+        """Without waiting until it has."""
+        if self._process is not None and self.running:
+            self._process.terminate()
+            self._process.send_signal(signal.SIGCONT)
+
     def stop(self) -> None:
         """Ask it to end; kill it if it doesn't."""
-        process = self._process
-        if process is None or process.poll() is not None:
+        if self._process is None or not self.running:
             return
-        process.terminate()
-        process.send_signal(signal.SIGCONT)
+        self.ask_to_end()
+        self.wait_ended()
+
+    def wait_ended(self) -> None:
+        """After it was asked to; kill it if it doesn't."""
+        if self._process is None:
+            return
         try:
-            process.wait(STOP_S)
+            self._process.wait(STOP_S)
         except subprocess.TimeoutExpired:
             self.kill()
 

@@ -1,0 +1,106 @@
+"""Where the processes of a local cluster are, and by which names: kept, so that it comes back as it
+was.
+"""
+
+import secrets
+from pathlib import Path
+
+import msgspec
+
+from anabranch.apps.processes.ports import HOST, free_ports
+from anabranch.core.errors import BadRequest
+
+FILE = "cluster.json"
+BUCKET = "anabranch"
+
+
+class Pair(msgspec.Struct, frozen=True):
+    """A pod's two ports: of its work and of its probes."""
+
+    port: int
+    probes: int
+
+    @property
+    def address(self) -> str:
+        return f"{HOST}:{self.port}"
+
+
+class Layout(msgspec.Struct, frozen=True, kw_only=True):
+    cluster: str
+    etcd: list[int]
+    """Three ports a member."""
+    s3_port: int
+    s3_secret: str
+    metadata: list[Pair]
+    brokers: list[Pair]
+    gateway: Pair
+    bucket: str = BUCKET
+
+    @property
+    def url(self) -> str:
+        return "anabranch://" + ",".join(broker.address for broker in self.brokers)
+
+    @property
+    def members(self) -> str:
+        return ",".join(member.address for member in self.metadata)
+
+
+class Shape(msgspec.Struct, frozen=True):
+    """How many there are of each."""
+
+    etcd: int = 1
+    metadata: int = 3
+    brokers: int = 4
+
+
+def settle(folder: Path, shape: Shape) -> Layout:
+    """The one that this folder has, or a new one."""
+    path = folder / FILE
+    if path.exists():
+        found = msgspec.json.decode(path.read_bytes(), type=Layout)
+        there = Shape(len(found.etcd) // 3, len(found.metadata), len(found.brokers))
+        if there.etcd != shape.etcd:
+            reason = f"it has {there.etcd} members of etcd, which can't become {shape.etcd} here"
+            raise BadRequest(f"the cluster in {folder}", reason)
+        if there == shape:
+            return found
+        layout = _resized(found, shape)
+    else:
+        layout = _new(shape)
+    folder.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part")
+    part.touch(mode=0o600)
+    part.write_bytes(msgspec.json.format(msgspec.json.encode(layout)))
+    part.replace(path)
+    return layout
+
+
+def _new(shape: Shape) -> Layout:
+    ports = free_ports(3 * shape.etcd + 1 + 2 * (shape.metadata + shape.brokers + 1))
+    etcd, rest = ports[: 3 * shape.etcd], ports[3 * shape.etcd :]
+    pairs = _pairs(rest[1:])
+    return Layout(
+        cluster=f"local-{secrets.token_hex(4)}",
+        etcd=etcd,
+        s3_port=rest[0],
+        s3_secret=secrets.token_hex(20),
+        metadata=pairs[: shape.metadata],
+        brokers=pairs[shape.metadata : -1],
+        gateway=pairs[-1],
+    )
+
+
+def _resized(layout: Layout, shape: Shape) -> Layout:
+    """Pods come and go; what keeps data stays."""
+    metadata = layout.metadata[: shape.metadata]
+    brokers = layout.brokers[: shape.brokers]
+    more = (shape.metadata - len(metadata)) + (shape.brokers - len(brokers))
+    added = _pairs(free_ports(2 * more)) if more else []
+    split = shape.metadata - len(metadata)
+    return msgspec.structs.replace(
+        layout, metadata=[*metadata, *added[:split]], brokers=[*brokers, *added[split:]]
+    )
+
+
+def _pairs(ports: list[int]) -> list[Pair]:
+    return [Pair(*ports[at : at + 2]) for at in range(0, len(ports), 2)]
