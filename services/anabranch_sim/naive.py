@@ -28,6 +28,7 @@ from anabranch.core.bolt.commands import (
     Row,
     SetQuota,
     Squash,
+    SwapExtents,
     Trim,
 )
 from anabranch.core.bolt.quotas import Quota
@@ -229,7 +230,7 @@ class Naive:
                 log.quota = None if quota.limits_nothing else quota
             case RegisterBroker(name):
                 self.epochs[name] = len(self.epochs) + 1
-            case ForgetObjects() | Configure():
+            case ForgetObjects() | Configure() | SwapExtents():
                 pass
         return None
 

@@ -1,6 +1,7 @@
 """The state machine beside the naive one: every command goes to both, and they are compared."""
 
 from collections import OrderedDict
+from collections.abc import Hashable, Iterator
 
 from anabranch.core.bolt import snapshot
 from anabranch.core.bolt.commands import (
@@ -13,17 +14,22 @@ from anabranch.core.bolt.commands import (
     Entry,
     Epoch,
     ForkLog,
+    Joined,
     Receipt,
     Refused,
     RegisterBroker,
     Row,
     Sequenced,
+    SwapExtents,
+    Swapped,
 )
 from anabranch.core.bolt.queries import (
+    At,
     Compare,
     Comparison,
     Cursors,
     Describe,
+    PositionAt,
     ReadCursors,
     Resolve,
     Resolved,
@@ -31,7 +37,9 @@ from anabranch.core.bolt.queries import (
     Settled,
     Slice,
 )
+from anabranch.core.bolt.retention import referenced
 from anabranch.core.bolt.state import State
+from anabranch.core.bolt.swapping import copied
 from anabranch.core.invariants import Witness, broken, held
 from anabranch.core.limits import Limits
 from anabranch.core.records.objects import object_id
@@ -62,7 +70,11 @@ class Twins:
         self.applied: list[Entry] = []
         self.objects: dict[ObjectId, dict[int, Batch]] = {}
         self.receipts: list[tuple[Receipt, Promise]] = []
-        self.witness = Witness()
+        self.copies: dict[tuple[int, int], tuple[int, int]] = {}
+        """Where a batch that was copied was written first: object and offset."""
+        self.witness = Witness(self.batches)
+        self.spans: int = 0
+        """The longest time between two extents that became one."""
         self.generations: dict[LogId, tuple[int, list[Record]]] = {}
         self.sequence = 0
         epoch = self.apply(RegisterBroker(BROKER))
@@ -73,7 +85,9 @@ class Twins:
         """Tell both, and see that both do it or both refuse; a refusal changes nothing."""
         self.now += 2
         before = portrait(self.state)
-        entry = Entry(self.now, b"%d" % len(self.applied), command)
+        # A swap is once-only by its object.
+        request = b"" if isinstance(command, SwapExtents) else b"%d" % len(self.applied)
+        entry = Entry(self.now, request, command)
         self.applied.append(entry)
         outcome = self.state.apply(entry)
         fates, codes = self._naively(command)
@@ -137,6 +151,67 @@ class Twins:
                 offset += batch.length
         return CommitObject(BROKER, object, laid)
 
+    def copied(self, log: LogId, since: int, joined: list[int]) -> SwapExtents:
+        """A new object with the log's own extents from this one on, so many as one each."""
+        index = self.state.replica.forest.logs[log].index
+        extents = [copied(index, since + turn) for turn in range(sum(joined))]
+        self.sequence += 1
+        object = object_id(self.epoch, self.sequence)
+        places = self.objects[object] = {}
+        offset, laid, turn = 0, list[Joined](), 0
+        for together in joined:
+            begin = offset
+            for extent in extents[turn : turn + together]:
+                for at, batch in self._within(extent.object, extent.offset, extent.length):
+                    self.copies[object, offset] = self.written(extent.object, at)
+                    places[offset] = batch
+                    offset += batch.length
+            laid.append(Joined(together, begin, offset - begin))
+            turn += together
+        return SwapExtents(BROKER, object, log, extents, laid)
+
+    def swap(self, command: SwapExtents) -> Swapped:
+        """Swapped if nothing has come between, and not at all if anything has."""
+        log, shared = self.state.replica.forest.logs.get(command.log), self.state.replica.references
+        obstacle = True
+        if log is not None:
+            index, first, last = log.index, command.extents[0], command.extents[-1]
+            since = index.at_or_before(first.first)
+            now = [copied(index, at) for at in range(max(0, since), len(index))]
+            obstacle = (
+                now[: len(command.extents)] != command.extents
+                or last.first + last.count > self.naive.logs[command.log].settled()
+                or any(each.object in shared.shared for each in command.extents)
+            )
+            for joined in command.joined if not obstacle else ():
+                latest = self.naive.logs[command.log].records[
+                    index.end(since + joined.extents - 1) - 1
+                ]
+                self.spans = max(self.spans, latest.at - index.at[since])
+                since += joined.extents
+        outcome = self.apply(command)
+        assert isinstance(outcome, Swapped)
+        assert bool(outcome.why) == obstacle, (command, outcome)
+        return outcome
+
+    def written(self, object: int, offset: int) -> tuple[int, int]:
+        return self.copies.get((object, offset), (object, offset))
+
+    def batches(self, object: ObjectId, offset: int, length: int) -> list[tuple[int, Hashable]]:
+        """What a witness knows a batch by."""
+        return [
+            (batch.count, self.written(object, at))
+            for at, batch in self._within(object, offset, length)
+        ]
+
+    def _within(self, object: ObjectId, offset: int, length: int) -> Iterator[tuple[int, Batch]]:
+        end = offset + length
+        while offset < end:
+            batch = self.objects[object][offset]
+            yield offset, batch
+            offset += batch.length
+        assert offset == end, "an extent is whole batches"
+
     def _judge(
         self, command: CommitObject, outcome: Committed, fates: list[list[BatchFate]]
     ) -> None:
@@ -160,6 +235,7 @@ class Twins:
         assert list(replica.forest.logs) == list(self.naive.logs)
         for log in self.naive.logs.values():
             self._compare_records(log)
+            self.compare_times(log.id, self.now - len(log.records))
             self._compare_description(log)
             self._compare_cursors(log)
         for receipt, promise in self.receipts:
@@ -174,12 +250,10 @@ class Twins:
         """The records that slices stand for: object, offset of the batch, place in the batch."""
         found: list[tuple[int, int, int]] = []
         for piece in slices:
-            records, offset = list[tuple[int, int, int]](), piece.offset
-            while offset < piece.offset + piece.length:
-                batch = self.objects[piece.object][offset]
-                records += ((piece.object, offset, nth) for nth in range(batch.count))
-                offset += batch.length
-            assert offset == piece.offset + piece.length, "an extent is whole batches"
+            records = list[tuple[int, int, int]]()
+            for at, batch in self._within(piece.object, piece.offset, piece.length):
+                place = self.written(piece.object, at)
+                records += ((*place, nth) for nth in range(batch.count))
             part = records[piece.skip : piece.skip + piece.count]
             assert len(part) == piece.count
             found += part
@@ -293,10 +367,34 @@ class Twins:
         """What can be read is kept; what no log needs for itself or its forks is garbage (D6)."""
         garbage = self.state.replica.references.garbage.keys()
         logs = self.naive.logs.values()
-        readable = {record.object for log in logs for record in log.records[log.start :]}
-        assert not readable & garbage
-        needed = {record.object for log in logs for record in log.records[log.needed_from() :]}
-        assert self.objects.keys() - needed <= garbage
+        told = {
+            entry.command.object
+            for entry in self.applied
+            if isinstance(entry.command, CommitObject | SwapExtents)
+        }
+        assert told - referenced(self.state.replica) == garbage
+        needed = {
+            (record.object, record.offset)
+            for log in logs
+            for record in log.records[log.needed_from() :]
+        }
+        for object in told:
+            places = self.objects[object]
+            if not any(self.written(object, offset) in needed for offset in places):
+                assert object in garbage
+
+    def compare_times(self, id: LogId, at: int) -> None:
+        """All that was committed before a time lies before its position; where extents were joined,
+        perhaps a little more.
+        """
+        log = self.naive.logs[id]
+        records = log.records[: log.settled()]
+        since = (place for place in range(log.start, len(records)) if records[place].at >= at)
+        exact = next(since, len(records))
+        answer = self.state.answer(PositionAt(id, at))
+        assert isinstance(answer, At)
+        assert answer.position >= exact
+        assert all(record.at < at + self.spans for record in records[exact : answer.position])
 
     def restart(self) -> None:
         """Go on from a snapshot: nobody can tell."""

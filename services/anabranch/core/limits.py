@@ -24,6 +24,12 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     frame_bytes_max: int = 5 * MIB
     """One frame of the binary protocol: a batch and its envelope."""
 
+    peer_frame_bytes_max: int = 32 * MIB
+    """One letter between a broker and a member of the metadata group."""
+
+    peer_unsent_bytes_max: int = 128 * MIB
+    """Letters that the other process hasn't fetched; past it the connection is ended."""
+
     object_bytes_max: int = 4 * MIB
     """An object is closed and written when its batches reach this."""
 
@@ -128,8 +134,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Younger extents are left where they are: who reads at the tail has them at hand."""
 
     compact_span_ms: int = 1_000
-    """Extents committed within this time may become one, with the earliest one's time: a fork or
-    look-up by time is so exact where a log was compacted. 0: as exact as before.
+    """Extents committed in the same interval of this length may become one, with the time of the
+    earliest: where a log was compacted, a fork or look-up by time is so exact. 0: as exact as ever.
     """
 
     compact_wait_ms: int = 60_000

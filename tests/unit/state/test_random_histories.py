@@ -18,6 +18,7 @@ from anabranch.core.bolt.commands import (
     Promote,
     SetQuota,
     Squash,
+    SwapExtents,
     Trim,
 )
 from anabranch.core.bolt.quotas import Quota
@@ -34,6 +35,9 @@ TEMPERS: list[dict[str, int]] = [
     {"commit": 25, "fork": 20, "promote": 3, "squash": 10, "trim": 10, "severed": 75},
     {"commit": 25, "fork": 16, "promote": 10, "squash": 4, "trim": 12, "severed": 40},
 ]
+COMPACTED: dict[str, int] = {"copy": 12, "swap": 12}
+"""And of these, where extents are compacted."""
+
 """Weights of the calls, and of a hundred forks how many are severed."""
 
 
@@ -44,6 +48,7 @@ class Walk:
         self.twins = twins
         self.chance = random.Random(seed)
         self.temper = TEMPERS[seed % len(TEMPERS)]
+        self.copied: SwapExtents | None = None
         self.sent: list[tuple[LogId, Batch]] = []
         self.next: dict[tuple[LogId, int, int], int] = {}
 
@@ -74,6 +79,8 @@ class Walk:
             self.create: 1,
             self.delete: 1,
             self.restart: 1,
+            self.copy: 0,
+            self.swap: 0,
         }
         weights = {call: self.temper.get(call.__name__, often) for call, often in usual.items()}
         if len(naive.logs) > LOGS_MAX:
@@ -124,7 +131,7 @@ class Walk:
         past = at = None
         if severed and chance.random() < 0.6:
             past = chance.randrange(-1, len(parent.records) + 2)
-        elif severed and chance.random() < 0.5:
+        elif severed and chance.random() < 0.5 and not self.twins.spans:
             at = chance.randrange(990, self.twins.now + 10)
         self.twins.apply(
             ForkLog(
@@ -176,6 +183,28 @@ class Walk:
         self.twins.apply(Expire([*due, self.any_id()]))
         self.twins.state.replica.next_expiry()  # as the leader does, and nobody who replays
 
+    def copy(self) -> None:
+        """Copy neighbours; by the time they are swapped they may no longer be there."""
+        held = [log for log in self.twins.naive.logs.values() if log.undecided()]
+        log = self.chance.choice(held) if held and self.chance.random() < 0.5 else self.any_log()
+        index = self.twins.state.replica.forest.logs[log.id].index
+        if self.copied is not None or not len(index):
+            return
+        since = self.chance.randrange(len(index))
+        joined: list[int] = []
+        while since < len(index) and len(joined) < 4:
+            end = self.chance.randrange(since, min(len(index), since + 6)) + 1
+            while index.inherited_before(since) != index.inherited_before(end - 1):
+                end -= 1
+            joined.append(end - since)
+            since = end
+        self.copied = self.twins.copied(log.id, since - sum(joined), joined)
+
+    def swap(self) -> None:
+        if self.copied is not None:
+            self.twins.swap(self.copied)
+            self.copied = None
+
     def glance(self) -> None:
         """Read a part of one log: what look-ups keep is at times far behind."""
         if self.chance.random() < 0.3 and self.twins.naive.logs:
@@ -190,14 +219,27 @@ class Walk:
 
 @pytest.mark.parametrize("seed", range(16))
 def test_any_history_gives_every_log_the_records_that_copied_lists_have(seed: int) -> None:
+    _play(seed, {})
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_any_history_in_which_extents_are_compacted_gives_the_same(seed: int) -> None:
+    twins = _play(seed, COMPACTED)
+    assert twins.copies, "some were copied"
+
+
+def _play(seed: int, also: dict[str, int]) -> Twins:
     """What goes wrong seldom heals: to compare at some steps lets more steps be taken."""
     twins = Twins(Limits(lineage_segments_max=65_536 if seed % 8 < 4 else 3))
     walk = Walk(twins, seed)
+    walk.temper = {**walk.temper, **also}
     for _ in range(300):
         walk.step()
         if walk.chance.random() < 0.15:
             twins.compare()
         else:
             walk.glance()
+    walk.swap()
     twins.compare()
     twins.replay()
+    return twins

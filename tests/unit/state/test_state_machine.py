@@ -73,6 +73,8 @@ class Calls(RuleBasedStateMachine):
     )
     def sfork(self, pick: int, past: int | None, at: int | None, policy: OnParentDelete) -> None:
         log = self.log(pick)
+        if self.twins.spans:
+            at = None  # where extents were joined, times are compared by themselves
         self.twins.apply(
             ForkLog(
                 log,
@@ -119,6 +121,19 @@ class Calls(RuleBasedStateMachine):
     @rule(pick=PICK)
     def expire(self, pick: int) -> None:
         self.twins.apply(Expire([self.log(pick)]))
+
+    @precondition(lambda self: self.twins.naive.logs)
+    @rule(pick=PICK, since=PICK, joined=st.lists(st.integers(1, 3), min_size=1, max_size=3))
+    def compact(self, pick: int, since: int, joined: list[int]) -> None:
+        log = self.log(pick)
+        index = self.twins.state.replica.forest.logs[log].index
+        since = since % (len(index) + 1)
+        ends = [since + sum(joined[: turn + 1]) for turn in range(len(joined))]
+        if ends[-1] <= len(index) and all(
+            index.inherited_before(end - together) == index.inherited_before(end - 1)
+            for end, together in zip(ends, joined, strict=True)
+        ):
+            self.twins.swap(self.twins.copied(log, since, joined))
 
     @rule()
     def restart(self) -> None:

@@ -83,7 +83,8 @@ def _without(pieces: list[Slice], others: list[Slice]) -> list[Range]:
 def _gaps(piece: Slice, held: list[Range]) -> Iterator[Range]:
     """Which of a piece's records, counted in their extent, lie in none of these ranges."""
     start, end = piece.skip, piece.skip + piece.count
-    for first, last in held[bisect_right(held, start, key=itemgetter(1)) :]:
+    for turn in range(bisect_right(held, start, key=itemgetter(1)), len(held)):
+        first, last = held[turn]
         if first >= end:
             break
         if start < first:

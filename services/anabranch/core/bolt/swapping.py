@@ -89,11 +89,8 @@ def _still_there(index: Index, command: SwapExtents) -> bool:
 def may_move(replica: Replica, log: Log, extents: list[Copied]) -> bool:
     """Settled, so that no promotion comes between; and known by their bytes to no other log."""
     last, shared = extents[-1], replica.references.shared
-    return (
-        extents[0].first >= log.fork_point
-        and last.first + last.count <= replica.forest.settled(log)[0]
-        and not any(each.object in shared for each in extents)
-    )
+    settled = last.first + last.count <= replica.forest.settled(log)[0]
+    return settled and not any(each.object in shared for each in extents)
 
 
 def _parts(index: Index, command: SwapExtents) -> Iterator[tuple[int, int, Joined]]:
