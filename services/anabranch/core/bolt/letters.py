@@ -2,7 +2,7 @@
 
 import msgspec
 
-from anabranch.core.bolt.commands import Command, Outcome, Refused
+from anabranch.core.bolt.commands import Command, Copied, Outcome, Refused
 from anabranch.core.bolt.queries import Answer, Query
 from anabranch.core.types import LogId, Position
 
@@ -80,5 +80,17 @@ class Leading(msgspec.Struct, frozen=True, array_like=True, tag="leading"):
     term: int
 
 
+class CopyExtents(msgspec.Struct, frozen=True, array_like=True, tag="copy"):
+    """The leader to a broker: copy these extents of a log into an object of its own, when there is
+    time, and have them swapped for it. So many in turn are to be one there.
+
+    Nothing is answered: the leader sees the swap, and asks another if it never comes.
+    """
+
+    log: LogId
+    extents: list[Copied]
+    joined: list[int]
+
+
 ToMetadata = Propose | Ask | Watch | Unwatch | Alive
-FromMetadata = Applied | Told | Moved | Leading
+FromMetadata = Applied | Told | Moved | Leading | CopyExtents
