@@ -6,6 +6,7 @@ A test that harms a server starts one of its own with the classes of `apps/proce
 """
 
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,9 @@ import pytest
 from anabranch.apps.processes.binaries import ETCD, TOXIPROXY, VERSITYGW, Server, obstacle
 from anabranch.apps.processes.servers import EtcdGroup, EtcdServer, S3Server
 from anabranch.apps.processes.toxiproxy import Toxiproxy
+from anabranch.shell.s3.settings import S3Settings
+
+_SERIALS = count()
 
 
 def needs(*servers: Server) -> None:
@@ -68,6 +72,19 @@ def toxiproxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Toxiproxy]:
         yield server
     finally:
         server.kill()
+
+
+def bucket_of(server: S3Server) -> S3Settings:
+    """A bucket of the caller's own, and how to reach it."""
+    bucket = f"bucket-{next(_SERIALS)}"
+    server.make_bucket(bucket)
+    return S3Settings(
+        bucket=bucket,
+        endpoint=server.endpoint,
+        region=server.region,
+        access_key=server.access_key,
+        secret_key=server.secret_key,
+    )
 
 
 def _folder(made_by: pytest.TempPathFactory, name: str) -> Path:

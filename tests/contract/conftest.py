@@ -1,5 +1,5 @@
-"""The servers that implementations of a port stand on."""
+"""The servers that contracts are held against."""
 
-from tests.servers import etcd, etcd_three
+from tests.servers import etcd, etcd_three, s3
 
-__all__ = ["etcd", "etcd_three"]
+__all__ = ["etcd", "etcd_three", "s3"]

@@ -2,31 +2,47 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
+from tests.servers import bucket_of
 
 from anabranch.core.errors import CorruptObject, ObjectExists, ObjectMissing
 from anabranch.ports import ObjectStore
+from anabranch.shell.clock import Clock
 from anabranch.shell.folder import Folder, FolderStore
+from anabranch.shell.log import Log
 from anabranch.shell.memory_store import MemoryStore
+from anabranch.shell.s3.store import S3Store
 
 Body = Callable[[ObjectStore], Awaitable[None]]
 Run = Callable[[Body], None]
 
 
-@pytest.fixture(params=["memory", "nameless files", "named files"])
+@pytest.fixture(params=["memory", "nameless files", "named files", "s3", "s3 in parts"])
 def run(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs a test's body on a store over the same objects, each time opened anew."""
-    memory = MemoryStore()
-    if request.param == "named files":
-        monkeypatch.setattr(Folder, "_can_write_nameless", lambda _: False)
+    opener: Callable[[], ObjectStore]
+    match request.param:
+        case "memory":
+            memory = MemoryStore()
+            opener = lambda: memory  # noqa: E731
+        case "s3" | "s3 in parts":
+            settings = bucket_of(request.getfixturevalue("s3"))
+            if request.param == "s3 in parts":
+                settings = replace(settings, prefix="deep/er", multipart_bytes_min=1)
+            opener = partial(S3Store, settings, Log(Clock().now), Clock().now)
+        case _:
+            if request.param == "named files":
+                monkeypatch.setattr(Folder, "_can_write_nameless", lambda _: False)
+            opener = partial(FolderStore, str(tmp_path / "objects"))
 
     async def opened(body: Body) -> None:
-        remembers = request.param == "memory"
-        store = memory if remembers else FolderStore(str(tmp_path / "objects"))
+        store = opener()
         try:
             await body(store)
         finally:

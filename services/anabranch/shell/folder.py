@@ -17,7 +17,7 @@ from anabranch.shell.disk import make_directory, storage, sync_directory, write_
 _Given = TypeVarTuple("_Given")
 _Found = TypeVar("_Found")
 THREADS = 4
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*")
 _PARTS = ".parts"
 """Where files are written that can't be written nameless; no object's name begins with a dot."""
 
@@ -45,14 +45,14 @@ class StoredFolder:
 
     def list(self, prefix: str = "") -> list[StoredObject]:
         directory = prefix.rpartition("/")[0]
-        if directory and not _NAME.fullmatch(directory):
+        if directory and not NAME.fullmatch(directory):
             return []  # no name begins like that
         with storage(self._root):
             found = [each for each in self._walk(directory) if each.name.startswith(prefix)]
         return sorted(found, key=lambda each: each.name)
 
     def _path(self, name: str) -> str:
-        assert _NAME.fullmatch(name), name
+        assert NAME.fullmatch(name), name
         return f"{self._root}/{name}"
 
     @contextmanager
