@@ -1,6 +1,7 @@
 """The time that machines are told: the wall clock, made to run on at an even pace."""
 
 import time
+from threading import Lock
 
 from anabranch.core.types import Nanoseconds
 
@@ -14,19 +15,22 @@ class Clock:
 
     A step of the wall clock is followed at half a percent of the pace: timers and leases stay true
     to within that, and a stamp is wrong by the step only for as long as the step takes to follow.
+    Any thread may look at it.
     """
 
     def __init__(self) -> None:
         self._since = time.monotonic_ns()
         self._base = time.time_ns()
         self._slew_ppm = 0
+        self._lock = Lock()
 
     def now(self) -> Nanoseconds:
-        ran = time.monotonic_ns() - self._since
-        if ran >= _LOOK_NS:
-            self._look(ran)
-            ran = 0
-        return self._base + ran + ran * self._slew_ppm // 1_000_000
+        with self._lock:
+            ran = time.monotonic_ns() - self._since
+            if ran >= _LOOK_NS:
+                self._look(ran)
+                ran = 0
+            return self._base + ran + ran * self._slew_ppm // 1_000_000
 
     def _look(self, ran: Nanoseconds) -> None:
         self._base += ran + ran * self._slew_ppm // 1_000_000

@@ -78,8 +78,21 @@ def delete_op(key: bytes, end: bytes = b"") -> pb.RequestOp:
     return pb.RequestOp(request_delete_range=request)
 
 
-def range_op(key: bytes, end: bytes = b"", *, limit: int = 0) -> pb.RequestOp:
-    return pb.RequestOp(request_range=pb.RangeRequest(key=key, range_end=end, limit=limit))
+def range_op(key: bytes) -> pb.RequestOp:
+    return pb.RequestOp(request_range=pb.RangeRequest(key=key))
+
+
+def latest_created_op(key: bytes, end: bytes, before: int) -> pb.RequestOp:
+    """Of the keys created before this revision the last one."""
+    request = pb.RangeRequest(
+        key=key,
+        range_end=end,
+        limit=1,
+        max_create_revision=before - 1,
+        sort_target=pb.RangeRequest.CREATE,
+        sort_order=pb.RangeRequest.DESCEND,
+    )
+    return pb.RequestOp(request_range=request)
 
 
 def created_at(key: bytes, revision: int) -> pb.Compare:
@@ -116,20 +129,12 @@ class EtcdClient:
         revision: int = 0,
         keys_only: bool = False,
         descending: bool = False,
-        created_max: int = 0,
     ) -> Ranged:
-        """In order of key; with `created_max`, keys created up to then, the last of them first.
-
-        Raises Compacted if that revision is gone.
-        """
+        """In order of key; raises Compacted if that revision is gone."""
         asked = pb.RangeRequest(
             key=key, range_end=end, limit=limit, revision=revision, keys_only=keys_only
         )
-        if created_max:
-            asked.max_create_revision = created_max
-            asked.sort_target = pb.RangeRequest.CREATE
-            asked.sort_order = pb.RangeRequest.DESCEND
-        elif descending:
+        if descending:
             asked.sort_order = pb.RangeRequest.DESCEND
         answer = self._calls.call(_RANGE, asked)
         return Ranged(answer.kvs, answer.more, answer.header.revision)
