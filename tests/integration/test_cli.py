@@ -251,10 +251,49 @@ def test_cursors_are_kept(anabranch: Command, log: str) -> None:
     anabranch("cursor", "set", log, "reader", "2")
     assert anabranch("cursor", "get", log, "reader", "-o", "json").json["position"] == 2
     assert anabranch("cursor", "list", log, "-o", "json").json == {"reader": 2}
-    assert anabranch("cursor", "list", log).out.split()[-3:] == ["reader", "2", "1"]
+    assert anabranch("cursor", "list", log).out.split()[-4:] == ["reader", "2", "1", "stay"]
     anabranch("cursor", "set", log, "reader", "9", code=Exit.REFUSED)
     anabranch("cursor", "delete", log, "reader")
     assert "none of this name" in anabranch("cursor", "get", log, "reader", code=Exit.REFUSED).err
+
+
+def test_cursors_follow_a_promoted_fork_or_end_with_it(anabranch: Command, log: str) -> None:
+    anabranch("log", "create", log)
+    anabranch("fork", log, "tried", "--promotable")
+    fork = f"{log}--tried"
+    anabranch("append", fork, "a", "b")
+    anabranch("cursor", "set", fork, "reader", "2")
+    anabranch("cursor", "set", fork, "draft", "2", "--on-promote", "stay")
+    assert [line.split() for line in anabranch("cursor", "list", fork).out.splitlines()[1:]] == [
+        ["draft", "2", "0", "stay"],
+        ["reader", "2", "0", "follow"],
+    ]
+    assert "cursors reader followed" in anabranch("promote", fork).out
+    assert anabranch("cursor", "list", log, "-o", "json").json == {"reader": 2}
+
+
+def test_a_quota_is_set_part_by_part_and_holds(anabranch: Command, log: str) -> None:
+    anabranch("log", "create", log)
+    assert "no quota" in anabranch("log", "quota", log).out
+    rates = ("--append-bytes", "1MiB/s", "--read-bytes", "2.5KiB", "--burst", "500ms")
+    assert anabranch("log", "quota", log, *rates, "-o", "json").json == {
+        "append_bytes_per_s": 1 << 20,
+        "append_records_per_s": None,
+        "read_bytes_per_s": 2_560,
+        "burst_ms": 500,
+    }
+    changed = ("--append-bytes", "1/s", "--append-records", "500", "--read-bytes", "none")
+    anabranch("log", "quota", log, *changed)
+    told = "appends 1 B/s, appends 500 records/s, bursts of 500 ms"
+    assert anabranch("log", "quota", log).out.strip() == f"{log}: {told}"
+    assert told in anabranch("log", "show", log).out
+    anabranch("append", log, "the broker learns of it")
+    anabranch("append", log, stdin=bytes(100_000))
+    anabranch("append", log, "late", "--timeout", "3s", code=Exit.BLOCKED)
+    assert anabranch("log", "show", log, "-o", "json").json["tail"] == 2
+    for rate in ("0", "-1", "much", "1 KB/s"):
+        anabranch("log", "quota", log, "--append-bytes", rate, code=Exit.USAGE)
+    anabranch("log", "quota", log, "--burst", "2h", code=Exit.REFUSED)
 
 
 def test_bench_measures_and_leaves_nothing(

@@ -11,7 +11,7 @@ import pytest
 from tests.integration.cli_server import Server
 
 import anabranch
-from anabranch import Confirm, Deliver, Fail, aio
+from anabranch import Confirm, Deliver, Fail, OnPromote, Quota, aio
 from anabranch.core.errors import (
     BadRequest,
     LogExists,
@@ -188,6 +188,45 @@ def test_logs_cursors_and_trimming(service: anabranch.Service) -> None:
         log.append(b"late")
     with pytest.raises(UnknownLog):
         service.log("never-made")
+
+
+def test_cursors_follow_a_promoted_fork_or_end_with_it(service: anabranch.Service) -> None:
+    log = service.create("consumed")
+    log.append_many([b"a", b"b"])
+    fork = log.cfork("tried", promotable=True)
+    log.append(b"c")
+    fork.append(b"d")
+    log.cursor("billing").commit(2)
+    with pytest.raises(OutOfRange):
+        log.cursor("billing").commit(3)
+    fork.cursor("billing").commit(4)
+    fork.cursor("audit").commit(4)
+    fork.cursor("draft").commit(4, on_promote=OnPromote.STAY)
+    choices = {"billing": OnPromote.FOLLOW, "audit": OnPromote.FOLLOW, "draft": OnPromote.STAY}
+    assert fork.cursor_choices() == choices
+    assert fork.promote().cursors == ["audit"]
+    assert log.cursors() == {"billing": 2, "audit": 4}
+    assert [record.value for record in log.read(2)] == [b"c", b"d"]
+    with pytest.raises(Promoted):
+        fork.cursor("audit").commit(4)
+
+
+def test_an_append_over_quota_waits_and_goes_on_when_the_quota_is_lifted(
+    service: anabranch.Service,
+) -> None:
+    log = service.create("metered")
+    log.set_quota(Quota(append_bytes_per_s=1))
+    assert log.describe().quota == Quota(append_bytes_per_s=1)
+    assert log.cfork("same").description.quota == Quota(append_bytes_per_s=1)
+    assert log.cfork("other", quota=Quota(read_bytes_per_s=9)).description.quota == Quota(
+        read_bytes_per_s=9
+    )
+    log.append(b"the broker learns of it")
+    log.append(bytes(100_000))
+    late = log.append_nowait(b"late", timeout=120)
+    log.set_quota(Quota())
+    assert late.result().position == 2
+    assert log.describe().quota is None
 
 
 def test_bad_records_are_refused_here_with_nothing_appended(service: anabranch.Service) -> None:

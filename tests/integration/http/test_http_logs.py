@@ -1,5 +1,6 @@
 """Logs, forks and cursors over HTTP: every verb, and what each refuses."""
 
+import time
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 from anabranch.core.limits import Limits
 
 NUMBERS = count()
+A_MOMENT_S = 60
 
 
 @pytest.fixture
@@ -141,7 +143,8 @@ def test_promote_moves_the_records_and_squashes_the_others(shared: Any, log: str
     shared.append(winner, "w")
     shared.append(loser, "l")
     done = shared.client.post(f"/v1/logs/{winner}/promote")
-    assert done.json() == {"into": log, "fork_point": 3, "records": 1, "squashed": [loser]}
+    told = {"into": log, "fork_point": 3, "records": 1, "squashed": [loser], "cursors": []}
+    assert done.json() == told
     assert shared.values(log) == ["a", "b", "c", "w"]
     gone = shared.client.get(f"/v1/logs/{winner}")
     assert (gone.status_code, gone.json()["code"]) == (410, "promoted")
@@ -235,13 +238,66 @@ def test_a_cursor_is_put_read_and_deleted(shared: Any, log: str) -> None:
     client = shared.client
     assert shared.refusal("GET", f"{path}/billing") == (404, "unknown-cursor")
     assert client.put(f"{path}/billing", json={"position": 2}).json() == {"position": 2}
-    assert client.get(f"{path}/billing").json() == {"position": 2}
-    assert client.get(path).json() == {"cursors": {"billing": 2}}
+    stays = {"position": 2, "on_promote": "stay"}
+    assert client.get(f"{path}/billing").json() == stays
+    told = {"cursors": {"billing": 2}, "on_promote": {"billing": "stay"}}
+    assert client.get(path).json() == told
     assert client.delete(f"{path}/billing").status_code == 204
     assert client.delete(f"{path}/billing").status_code == 204
-    assert client.get(path).json() == {"cursors": {}}
+    assert client.get(path).json() == {"cursors": {}, "on_promote": {}}
     assert shared.refusal("PUT", f"{path}/x", json={"position": 4}) == (416, "out-of-range")
     assert shared.refusal("PUT", f"{path}/x y", json={"position": 1}) == (422, "bad-name")
+
+
+def test_cursors_follow_a_promoted_fork_or_end_with_it(shared: Any, log: str) -> None:
+    fork = shared.fork(log, "tried", promotable=True)
+    shared.append(fork, "new")
+    client = shared.client
+    for name, body in (
+        ("billing", {"position": 4}),
+        ("draft", {"position": 4, "on_promote": "stay"}),
+    ):
+        assert client.put(f"/v1/logs/{fork}/cursors/{name}", json=body).status_code == 200
+    wrong = {"position": 1, "on_promote": "jump"}
+    put = f"/v1/logs/{fork}/cursors/billing"
+    assert shared.refusal("PUT", put, json=wrong) == (422, "bad-request")
+    assert client.post(f"/v1/logs/{fork}/promote").json()["cursors"] == ["billing"]
+    assert client.get(f"/v1/logs/{log}/cursors").json()["cursors"] == {"billing": 4}
+
+
+def test_a_quota_holds_says_when_to_come_again_and_can_be_lifted(shared: Any, log: str) -> None:
+    client, path = shared.client, f"/v1/logs/{log}/quota"
+    asked = {"append_records_per_s": 1}
+    told = {**asked, "append_bytes_per_s": None, "read_bytes_per_s": None, "burst_ms": 1_000}
+    assert client.put(path, json=asked).json()["quota"] == told
+    assert client.get(f"/v1/logs/{log}").json()["quota"] == told
+    fork = shared.fork(log, "same")
+    assert client.get(f"/v1/logs/{fork}").json()["quota"] == told
+    own = shared.fork(log, "own", quota={"read_bytes_per_s": 7})
+    assert client.get(f"/v1/logs/{own}").json()["quota"]["read_bytes_per_s"] == 7
+    shared.append(log, "the broker learns of it")
+    shared.append(log, *["more than an hour's worth"] * 4_000)
+    body = {"records": [{"value": "late"}]}
+    answer = client.post(f"/v1/logs/{log}/records", json=body)
+    assert (answer.status_code, answer.json()["code"]) == (429, "quota-exceeded")
+    facts = answer.json()["facts"]
+    assert (facts["log"], facts["quota"]) == (log, "append_records_per_s")
+    assert int(answer.headers["Retry-After"]) == -(-facts["retry_after_ms"] // 1_000) > 1_000
+    assert client.put(path, json={}).json()["quota"] is None
+    until = time.monotonic() + A_MOMENT_S
+    while (answer := client.post(f"/v1/logs/{log}/records", json=body)).status_code == 429:
+        assert time.monotonic() < until
+    assert answer.json()["position"] == 4_004
+    for wrong in ({"append_bytes_per_s": 0}, {"burst_ms": 0}, {"append_byte_per_s": 1}):
+        assert shared.refusal("PUT", path, json=wrong) == (422, "bad-request")
+
+
+def test_reads_over_quota_are_refused_until_what_was_read_is_paid(shared: Any, log: str) -> None:
+    shared.client.put(f"/v1/logs/{log}/quota", json={"read_bytes_per_s": 1})
+    assert len(shared.values(log)) == 3
+    read = f"/v1/logs/{log}/records"
+    assert shared.refusal("GET", read) == (429, "quota-exceeded")
+    shared.append(log, "appends go on")
 
 
 def test_structural_limits_are_told_with_their_names(serving: Any) -> None:
