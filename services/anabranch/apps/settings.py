@@ -1,10 +1,18 @@
-"""How an embedded log is set up: by flags, by the environment, by a file, in this order."""
+"""How a process is set up: by flags, by the environment, by a file, in this order.
 
+Settings are structs, and these three say the same of them. A field that is a struct itself is a
+table of the file: `[etcd] endpoints`, `--etcd-endpoints`, `ANABRANCH_ETCD_ENDPOINTS`. Limits go by
+their own names.
+"""
+
+import ast
+import inspect
 import ipaddress
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast, get_origin
 
 import msgspec
 
@@ -22,12 +30,22 @@ BINARIES = ("_ETCD_BIN", "_VERSITYGW_BIN", "_TOXIPROXY_BIN")
 
 LIMITS = "limits"
 
-_REPEATED = frozenset({"watch_ms", "gc_interval_ms", "propose_retry_ms"})
+_REPEATED = frozenset({"watch_ms", "gc_interval_ms", "propose_retry_ms", "alive_ms"})
 """Intervals: at 0 what they repeat would leave no time for anything else."""
 
-_WRITTEN = frozenset({"object_bytes_max", "batch_bytes_max", "frame_bytes_max", "group_bytes_max"})
+_WRITTEN = frozenset(
+    {
+        "object_bytes_max",
+        "batch_bytes_max",
+        "frame_bytes_max",
+        "peer_frame_bytes_max",
+        "group_bytes_max",
+    }
+)
 _WRITTEN_BYTES_MAX = 1 << 29
 """Formats keep such lengths in 32 bits, and what is journaled must be possible to apply."""
+
+S = TypeVar("S", bound=msgspec.Struct)
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -59,65 +77,109 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Every limit and interval, each with its own prose."""
 
     def __post_init__(self) -> None:
-        for name, port in (("port", self.port), ("http_port", self.http_port)):
-            if not -1 <= port <= 65_535 or (name == "port" and port < 0):
-                raise BadRequest(f"{name} = {port}", "a port is a number from 0 to 65535")
+        check_port("port", self.port)
+        check_port("http_port", self.http_port, least=-1)
         if self.token is not None and not self.token:
             raise BadRequest("token", "it is empty: leave it out, or give one")
-        if self.token is None and not _is_loopback(self.host):
+        if self.token is None and not is_loopback(self.host):
             raise BadRequest(
                 f"host = {self.host}",
                 "others than this machine could reach it without a token: set one, or listen at "
                 "127.0.0.1",
             )
-        _check(self.limits)
+        check_limits(self.limits)
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One setting, as it is named outside of the file's tables."""
+
+    name: str
+    path: tuple[str, ...]
+    """The table, if it is in one, and the field."""
+    type: Any
+    default: Any
+    """`msgspec.NODEFAULT` if it must be given."""
+    prose: str
+
+    @property
+    def flag(self) -> str:
+        return f"--{self.name.replace('_', '-')}"
+
+    @property
+    def variable(self) -> str:
+        return PREFIX + self.name.upper()
+
+    @property
+    def required(self) -> bool:
+        return self.default is msgspec.NODEFAULT
 
 
 def load(flags: Mapping[str, Any], environment: Mapping[str, str]) -> Settings:
+    """The settings of an embedded log."""
+    return read(Settings, flags, environment)
+
+
+def read(
+    kind: type[S],
+    flags: Mapping[str, Any],
+    environment: Mapping[str, str],
+    others: Sequence[type[msgspec.Struct]] = (),
+) -> S:
     """Flags over the environment over the file; a limit's name is a flag like any other.
 
-    The file is named by ANABRANCH_CONFIG; None as a flag's value means that it wasn't given.
+    The file is named by ANABRANCH_CONFIG; None as a flag's value means that it wasn't given. What
+    only `others` know may stand in the environment and the file, which all of a cluster can share.
     """
+    known = {option.name: option for option in options(kind)}
+    passed_over = {option.name for other in others for option in options(other)} - known.keys()
     merged: dict[str, Any] = {}
-    limits: dict[str, Any] = {}
     path = flags.get("config") or environment.get(FILE)
     given = {k: v for k, v in flags.items() if v is not None and k != "config"}
+    tables = {*_tables(kind), *(table for other in others for table in _tables(other))}
     sources = (
-        (str(path), _file(path) if path else {}),
-        ("the environment", _variables(environment)),
-        ("the command line", given),
+        (str(path), _flat(_file(path), tables) if path else {}, passed_over),
+        ("the environment", _variables(environment), passed_over),
+        ("the command line", _flat(given, tables), set[str]()),
     )
-    for where, values in sources:
-        nested = values.pop(LIMITS, {})
-        for name, value in {**values, **nested}.items():
-            if name in Settings.__struct_fields__ and name != LIMITS:
-                merged[name] = value
-            elif name in Limits.__struct_fields__:
-                limits[name] = value
-            else:
+    for where, values, skipped in sources:
+        for name, value in values.items():
+            option = known.get(name)
+            if option is not None:
+                _put(merged, option, value)
+            elif name not in skipped:
                 raise BadRequest(f"{name} in {where}", "there is no such setting")
+    for option in known.values():
+        if option.required and not _is_in(merged, option.path):
+            reason = f"it must be given: by {option.flag}, {option.variable} or the settings file"
+            raise BadRequest(option.name, reason)
     try:
-        return msgspec.convert({**merged, LIMITS: limits}, Settings, strict=False)
+        return msgspec.convert(merged, kind, strict=False)
     except msgspec.ValidationError as error:
         raise BadRequest("settings", str(error)) from None
 
 
-def _file(path: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise BadRequest(f"the settings file {path}", str(error)) from None
+def options(kind: type[msgspec.Struct]) -> Iterator[Option]:
+    """Every setting of a struct of settings, those of its tables in their places."""
+    prose = dict(_proses(kind))
+    for field in msgspec.structs.fields(kind):
+        nested = field.type
+        if isinstance(nested, type) and issubclass(nested, msgspec.Struct):
+            before = "" if field.name == LIMITS else f"{field.name}_"
+            for each in options(nested):
+                path = (field.name, *each.path)
+                yield Option(before + each.name, path, each.type, each.default, each.prose)
+        else:
+            default: Any = field.default
+            yield Option(field.name, (field.name,), field.type, default, prose[field.name])
 
 
-def _variables(environment: Mapping[str, str]) -> dict[str, Any]:
-    return {
-        name.removeprefix(PREFIX).lower(): value
-        for name, value in environment.items()
-        if name.startswith(PREFIX) and name not in CLIENT_ONLY and not name.endswith(BINARIES)
-    }
+def check_port(name: str, port: int, least: int = 0) -> None:
+    if not least <= port <= 65_535:
+        raise BadRequest(f"{name} = {port}", "a port is a number from 0 to 65535")
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
     if host == "localhost":
         return True
     try:
@@ -126,7 +188,7 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def _check(limits: Limits) -> None:
+def check_limits(limits: Limits) -> None:
     """Limits that contradict each other would refuse what they allow."""
     for name in Limits.__struct_fields__:
         value = getattr(limits, name)
@@ -146,3 +208,70 @@ def _check(limits: Limits) -> None:
                 f"{smaller} = {getattr(limits, smaller)}",
                 f"it must be below {larger}, which is {getattr(limits, larger)}",
             )
+
+
+def _proses(kind: type[msgspec.Struct]) -> Iterator[tuple[str, str]]:
+    """Each field's name and the prose below it, which Python keeps nowhere but in the source."""
+    for base in reversed(kind.__mro__):
+        if not issubclass(base, msgspec.Struct) or base is msgspec.Struct:
+            continue
+        body = ast.parse(inspect.getsource(base)).body[0]
+        assert isinstance(body, ast.ClassDef)
+        for field, below in zip(body.body, body.body[1:], strict=False):
+            match field, below:
+                case ast.AnnAssign(target=ast.Name(name)), ast.Expr(ast.Constant(str(prose))):
+                    yield name, " ".join(prose.split())
+                case _:
+                    continue
+
+
+def _tables(kind: type[msgspec.Struct]) -> Iterator[str]:
+    for field in msgspec.structs.fields(kind):
+        if isinstance(field.type, type) and issubclass(field.type, msgspec.Struct):
+            yield field.name
+
+
+def _flat(values: Mapping[str, Any], tables: set[str]) -> dict[str, Any]:
+    """Tables taken apart into names as they are elsewhere."""
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        if name in tables and isinstance(value, dict):
+            nested = cast("dict[str, Any]", value)
+            before = "" if name == LIMITS else f"{name}_"
+            flat |= {before + key: each for key, each in nested.items()}
+        else:
+            flat[name] = value
+    return flat
+
+
+def _put(merged: dict[str, Any], option: Option, value: Any) -> None:
+    """A list is written with commas where there are no lists."""
+    if isinstance(value, str) and get_origin(option.type) is tuple:
+        value = [each.strip() for each in value.split(",") if each.strip()]
+    *tables, field = option.path
+    for table in tables:
+        merged = merged.setdefault(table, {})
+    merged[field] = value
+
+
+def _is_in(merged: Mapping[str, Any], path: Sequence[str]) -> bool:
+    for name in path:
+        if name not in merged:
+            return False
+        merged = merged[name]
+    return True
+
+
+def _file(path: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise BadRequest(f"the settings file {path}", str(error)) from None
+
+
+def _variables(environment: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        name.removeprefix(PREFIX).lower(): value
+        for name, value in environment.items()
+        if name.startswith(PREFIX) and name not in CLIENT_ONLY and not name.endswith(BINARIES)
+    }

@@ -3,11 +3,8 @@
 import asyncio
 import gc
 import os
-import resource
 import secrets
-import signal
-import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -17,17 +14,18 @@ from typing import Any
 import msgspec
 import uvloop
 
+from anabranch.apps import process
 from anabranch.apps.asgi import AsgiServer
 from anabranch.apps.settings import Settings, load
 from anabranch.core.bolt.broker import Broker
 from anabranch.core.bolt.metadata import Metadata
-from anabranch.core.errors import AnabranchError, StorageFull, Unavailable
+from anabranch.core.errors import AnabranchError
 from anabranch.core.limits import Limits
 from anabranch.ports import Journal, ObjectStore
 from anabranch.shell.allocator import keep_memory
 from anabranch.shell.clock import Clock
 from anabranch.shell.datadir import DataDir
-from anabranch.shell.disk import RealDisk, storage
+from anabranch.shell.disk import RealDisk
 from anabranch.shell.driver import Host
 from anabranch.shell.folder import FolderStore
 from anabranch.shell.log import Log
@@ -40,12 +38,6 @@ from anabranch.shell.wal import FileJournal
 METADATA, BROKER = "metadata", "broker-0"
 ENDPOINT = "endpoint"
 """The file in a data directory that says where its server listens; gone when it doesn't."""
-
-_SWITCH_S = 0.0005
-"""A thread that comes back from the disk waits no longer than this for the interpreter."""
-
-_OTHER_FILES = 256
-"""The journal, objects being read and written, the libraries."""
 
 
 class Endpoint(msgspec.Struct, frozen=True):
@@ -88,17 +80,17 @@ async def serve(
     """
     clock = Clock()
     log = Log(clock.now, settings.log_format)
-    stop = stop or _signalled()
+    stop = stop or process.signalled()
     failure = None
     async with AsyncExitStack() as stack:
         embedded, server = await _begin(settings, clock, log, stack)
         endpoint = await _listen(settings, embedded, server, app, stack)
         if not settings.memory:
-            stack.callback(_announce(settings.data, endpoint, log))
+            stack.callback(process.announce(Path(settings.data) / ENDPOINT, endpoint, log))
         log.info("serving", cluster=embedded.cluster, frames=endpoint.frames, http=endpoint.http)
         if ready is not None:
             ready(endpoint)
-        failure = await _until_told(embedded.host, stop)
+        failure = await process.until_told(embedded.host, stop)
         log.info("stopping")
     if failure is not None:
         raise AnabranchError(reason=failure)
@@ -142,7 +134,6 @@ async def _begin(
     # What was recovered stays: to look through it again for garbage would only cost pauses.
     gc.collect()
     gc.freeze()
-    sys.setswitchinterval(_SWITCH_S)
     host.start({METADATA: metadata, BROKER: broker})
     stack.push_async_callback(host.stop)
     release = version("anabranch")
@@ -166,91 +157,23 @@ async def _listen(
     app: AppBuilder | None,
     stack: AsyncExitStack,
 ) -> Endpoint:
-    port = await _bound(server.start, settings.host, settings.port)
+    port = await process.bound(server.start, settings.host, settings.port)
     stack.push_async_callback(server.stop)
     http = None
     if app is not None and settings.http_port >= 0:
         front = AsgiServer(app(embedded))
-        http_port = await _bound(front.start, settings.host, settings.http_port)
+        http_port = await process.bound(front.start, settings.host, settings.http_port)
         stack.push_async_callback(front.stop)
-        http = _address(settings.host, http_port)
-    return Endpoint(_address(settings.host, port), http, os.getpid())
-
-
-async def _bound(start: Callable[[str, int], Awaitable[int]], host: str, port: int) -> int:
-    try:
-        return await start(host, port)
-    except OSError as error:
-        reason = f"{error.strerror or error}: choose another port or address"
-        raise Unavailable(_address(host, port), reason) from None
-
-
-def _address(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def _announce(data: str, endpoint: Endpoint, log: Log) -> Callable[[], None]:
-    """Write where the server is found, whole; what is returned takes it away again.
-
-    A full disk keeps nobody from reading who knows the address.
-    """
-    path = Path(data) / ENDPOINT
-    part = path.with_suffix(".part")
-    with storage(str(path)):
-        path.unlink(missing_ok=True)
-        try:
-            with storage(str(path)):
-                part.write_bytes(msgspec.json.encode(endpoint) + b"\n")
-                part.replace(path)
-        except StorageFull as full:
-            part.unlink(missing_ok=True)
-            log.warning("clients aren't told the address", code=full.code, reason=full.message)
-
-    def withdraw() -> None:
-        with storage(str(path)):
-            path.unlink(missing_ok=True)
-
-    return withdraw
-
-
-def _signalled() -> asyncio.Event:
-    """Set by the first signal to end; the second ends at once, as a crash would."""
-    stop = asyncio.Event()
-
-    def told(number: signal.Signals) -> None:
-        if stop.is_set():
-            os._exit(128 + number)
-        stop.set()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, told, number)
-    return stop
-
-
-async def _until_told(host: Host, stop: asyncio.Event) -> str | None:
-    """Why the machines stopped by themselves, if they did."""
-    waits = asyncio.ensure_future(stop.wait())
-    await asyncio.wait((waits, host.failed), return_when=asyncio.FIRST_COMPLETED)
-    waits.cancel()
-    return host.failed.result() if host.failed.done() else None
+        http = process.address(settings.host, http_port)
+    return Endpoint(process.address(settings.host, port), http, os.getpid())
 
 
 def main(settings: Settings, app: AppBuilder | None = None) -> None:
     """What a command starts: the process is the server's alone."""
     keep_memory()
-    _allow_files(settings.limits.connections_max)
+    process.prepare(settings.limits.connections_max)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve(settings, app=app))
-
-
-def _allow_files(connections_max: int) -> None:
-    """Every connection is an open file, and systems allow few unless they are asked."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = connections_max + _OTHER_FILES
-    if hard != resource.RLIM_INFINITY:
-        wanted = min(wanted, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 if __name__ == "__main__":

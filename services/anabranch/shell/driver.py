@@ -9,6 +9,7 @@ import asyncio
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from math import ceil
 from typing import Protocol
@@ -110,13 +111,14 @@ class HostCounters:
 class Host:
     """Runs machines by the names of their nodes, and is the network between them.
 
-    What is meant for nodes elsewhere goes to `network`, if there is one, and is lost if not.
+    What is meant for nodes elsewhere goes to `network`, if there is one, and is lost if not. A
+    host without a journal runs machines that ask for none.
     """
 
     def __init__(
         self,
         cluster: str,
-        journal: Journal,
+        journal: Journal | None,
         store: ObjectStore,
         *,
         now: Callable[[], Nanoseconds],
@@ -169,6 +171,12 @@ class Host:
         self._events.append((node, self._machines[node], event))
         if not self._turn_comes:
             self._call_turn()
+
+    def post_from_thread(self, node: str, event: Event) -> None:
+        """The same, for any thread, in the order of its calls."""
+        # One that comes when the process ends finds no loop, and nobody whom it concerns.
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self.post, node, event)
 
     def gather(self, node: str, tokens: list[Token], messages: Sequence[Append]) -> None:
         """Queue appends; those that come right after others, from whomever, join them."""

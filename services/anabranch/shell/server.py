@@ -2,11 +2,13 @@
 
 import asyncio
 import hmac
+import socket
+import ssl
 from dataclasses import dataclass
 
 from anabranch.core.limits import Limits
 from anabranch.core.wire.messages import PROTOCOL_VERSION, Welcome
-from anabranch.shell.connection import Connection
+from anabranch.shell.connection import HANDSHAKE_S, Connection
 from anabranch.shell.driver import Host, Seat
 
 DRAIN_S = 5.0
@@ -71,6 +73,17 @@ class FrameServer:
             lambda: Connection(self), address, port, backlog=_BACKLOG
         )
         return self._listener.sockets[0].getsockname()[1]
+
+    async def take_over(self, on: socket.socket, tls: ssl.SSLContext | None = None) -> None:
+        """Answer on a socket that listens already, and from here on is this server's."""
+        loop = asyncio.get_running_loop()
+        self._listener = await loop.create_server(
+            lambda: Connection(self),
+            sock=on,
+            backlog=_BACKLOG,
+            ssl=tls,
+            ssl_handshake_timeout=HANDSHAKE_S if tls else None,
+        )
 
     async def stop(self) -> None:
         """Accept no more, answer what has begun, then close."""

@@ -61,7 +61,7 @@ class Storing:
     def __init__(
         self,
         cluster: str,
-        journal: Journal,
+        journal: Journal | None,
         store: ObjectStore,
         log: Log,
         *,
@@ -108,6 +108,7 @@ class Storing:
         await asyncio.to_thread(self._snapshot_thread.shutdown)
 
     def _persist(self, node: str, group: Persist) -> None:
+        assert self._journal is not None, "who journals has a journal"
         assert not self._persisting, "one group in flight at most"
         self._persisting = True
         self.counters.groups += 1
@@ -121,6 +122,7 @@ class Storing:
         self._post(node, PersistFailed(error) if error else Persisted(work.result()))
 
     def _save(self, node: str, snapshot: SaveSnapshot) -> None:
+        assert self._journal is not None, "who journals has a journal"
         self.counters.snapshots += 1
         work = self._snapshot_thread.submit(
             self._journal.save_snapshot, snapshot.index, snapshot.image

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from anabranch.apps import up
+from anabranch.apps import process
 from anabranch.apps.http.front import FrontSettings
 from anabranch.core.errors import StorageFailed, StorageFull
 from anabranch.core.limits import Limits
@@ -300,7 +300,7 @@ def test_a_log_that_stopped_is_neither_alive_nor_waited_for(
         """As long as it takes to ask: the process would end by itself."""
         await stop.wait()
 
-    monkeypatch.setattr(up, "_until_told", until_stopped)
+    monkeypatch.setattr(process, "until_told", until_stopped)
     with serving() as served:
         failed = served.embedded.host.failed
         served.client.get("/")

@@ -1,0 +1,112 @@
+"""What every process of ours does at its edges: listens, says where it is found, ends when told."""
+
+import asyncio
+import os
+import resource
+import signal
+import socket
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import msgspec
+
+from anabranch.core.errors import StorageFull, Unavailable
+from anabranch.shell.disk import storage
+from anabranch.shell.driver import Host
+from anabranch.shell.log import Log
+
+SWITCH_S = 0.0005
+"""A thread that comes back from the disk waits no longer than this for the interpreter."""
+
+_OTHER_FILES = 256
+"""The journal, objects being read and written, the libraries."""
+_BACKLOG = 1_024
+
+
+async def bound(start: Callable[[str, int], Awaitable[int]], host: str, port: int) -> int:
+    try:
+        return await start(host, port)
+    except OSError as error:
+        raise _not_there(host, port, error) from None
+
+
+async def listener(host: str, port: int) -> socket.socket:
+    """A socket that takes connections which nobody answers yet; so its port is known early."""
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        family, _, _, _, where = found[0]
+        return socket.create_server(where[:2], family=family, backlog=_BACKLOG)
+    except OSError as error:
+        raise _not_there(host, port, error) from None
+
+
+def address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def announce(path: Path, endpoint: msgspec.Struct, log: Log) -> Callable[[], None]:
+    """Write where the process is found, whole; what is returned takes it away again.
+
+    A full disk keeps nobody from it who knows the address.
+    """
+    part = path.with_suffix(".part")
+    with storage(str(path)):
+        path.unlink(missing_ok=True)
+        try:
+            with storage(str(path)):
+                part.write_bytes(msgspec.json.encode(endpoint) + b"\n")
+                part.replace(path)
+        except StorageFull as full:
+            part.unlink(missing_ok=True)
+            log.warning("clients aren't told the address", code=full.code, reason=full.message)
+
+    def withdraw() -> None:
+        with storage(str(path)):
+            path.unlink(missing_ok=True)
+
+    return withdraw
+
+
+def signalled() -> asyncio.Event:
+    """Set by the first signal to end; the second ends at once, as a crash would."""
+    stop = asyncio.Event()
+
+    def told(number: signal.Signals) -> None:
+        if stop.is_set():
+            os._exit(128 + number)
+        stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, told, number)
+    return stop
+
+
+async def until_told(host: Host, stop: asyncio.Event) -> str | None:
+    """Why the machines stopped by themselves, if they did."""
+    waits = asyncio.ensure_future(stop.wait())
+    await asyncio.wait((waits, host.failed), return_when=asyncio.FIRST_COMPLETED)
+    waits.cancel()
+    return host.failed.result() if host.failed.done() else None
+
+
+def prepare(connections_max: int) -> None:
+    """Of an interpreter that is this process's alone."""
+    sys.setswitchinterval(SWITCH_S)
+    _allow_files(connections_max)
+
+
+def _allow_files(connections_max: int) -> None:
+    """Every connection is an open file, and systems allow few unless they are asked."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections_max + _OTHER_FILES
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def _not_there(host: str, port: int, error: OSError) -> Unavailable:
+    reason = f"{error.strerror or error}: choose another port or address"
+    return Unavailable(address(host, port), reason)
