@@ -46,9 +46,10 @@ class ExtentCache:
         self._extents: OrderedDict[ExtentKey, Extent] = OrderedDict()
         self.bytes = 0
 
-    def get(self, key: ExtentKey) -> Extent | None:
+    def get(self, key: ExtentKey, *, passing: bool = False) -> Extent | None:
+        """`passing`: without a claim to have it kept for longer."""
         extent = self._extents.get(key)
-        if extent is not None:
+        if extent is not None and not passing:
             self._extents.move_to_end(key)
         return extent
 

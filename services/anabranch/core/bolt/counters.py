@@ -13,6 +13,10 @@ class Counters:
         "cache_hits",
         "cache_misses",
         "commits",
+        "copied_bytes",
+        "copied_extents",
+        "copies",
+        "copies_in_vain",
         "gets",
         "gets_bytes",
         "over_quota",
@@ -40,6 +44,13 @@ class Counters:
         """Extents that a read found in the cache."""
         self.cache_misses = 0
         self.commits = 0
+        self.copied_bytes = 0
+        """Of small extents that were written together; the next counts the extents."""
+        self.copied_extents = 0
+        self.copies = 0
+        """Objects that took the place of small extents."""
+        self.copies_in_vain = 0
+        """Objects that didn't, because the extents had changed meanwhile."""
         self.gets = 0
         self.gets_bytes = 0
         self.over_quota = 0

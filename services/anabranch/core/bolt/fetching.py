@@ -31,10 +31,11 @@ Fetched = Callable[[list[Extent] | Refused], None]
 class _Want:
     """One reader's extents, some of them still to come."""
 
-    __slots__ = ("extents", "missing", "slices", "then")
+    __slots__ = ("extents", "missing", "passing", "slices", "then")
 
-    def __init__(self, slices: Sequence[Slice], then: Fetched) -> None:
+    def __init__(self, slices: Sequence[Slice], then: Fetched, passing: bool) -> None:
         self.slices = slices
+        self.passing = passing
         self.extents: dict[ExtentKey, Extent] = {}
         self.missing = 0
         self.then: Fetched | None = then
@@ -70,12 +71,15 @@ class Fetching:
         self._flights: dict[Token, _Flight] = {}
         self._token: Token = 0
 
-    def fetch(self, slices: Sequence[Slice], then: Fetched) -> None:
-        """Call back with the extents of these slices, in order; at once if all are at hand."""
-        want = _Want(slices, then)
+    def fetch(self, slices: Sequence[Slice], then: Fetched, *, passing: bool = False) -> None:
+        """Call back with the extents of these slices, in order; at once if all are at hand.
+
+        `passing`: nobody will read them again soon, so nothing leaves the cache for them.
+        """
+        want = _Want(slices, then, passing)
         absent: list[ExtentKey] = []
         for key in dict.fromkeys(map(key_of, slices)):
-            extent = self._cache.get(key)
+            extent = self._cache.get(key, passing=passing)
             if extent is not None:
                 want.extents[key] = extent
                 continue
@@ -100,8 +104,10 @@ class Fetching:
             return
         self._outbox.counters.gets_bytes += len(event.content)
         for key, extent in zip(flight.keys, extents, strict=True):
-            self._cache.put(key, extent)
-            for want in self._wanted.pop(key):
+            wants = self._wanted.pop(key)
+            if not all(want.passing for want in wants):
+                self._cache.put(key, extent)
+            for want in wants:
                 want.extents[key] = extent
                 want.missing -= 1
                 self._settle(want)
