@@ -18,12 +18,13 @@ from anabranch.core.bolt.commands import (
     Refused,
     RegisterBroker,
 )
+from anabranch.core.bolt.compacting import Compacting
 from anabranch.core.bolt.controlling import Controlling
 from anabranch.core.bolt.correspondence import Correspondence
 from anabranch.core.bolt.counters import Counters, Gauges
 from anabranch.core.bolt.draining import Draining
 from anabranch.core.bolt.fetching import Fetching
-from anabranch.core.bolt.letters import Applied, Leading, Moved, Told
+from anabranch.core.bolt.letters import Applied, CopyExtents, Leading, Moved, Told
 from anabranch.core.bolt.metering import Metering
 from anabranch.core.bolt.outbox import Outbox
 from anabranch.core.bolt.parking import Parking
@@ -93,6 +94,9 @@ class Broker:
             limits, outbox, alarms, asking, watches, fetching, metering
         )
         self._controlling = Controlling(limits, outbox, asking, waits)
+        self._compacting = Compacting(
+            name, cluster, limits, outbox, alarms, asking, fetching, self._writing
+        )
         self._writing.on_fenced = self._stop
         self._allegiance = Allegiance(limits, outbox, alarms, members)
         self._allegiance.on_leader = self._led_by_another
@@ -178,6 +182,9 @@ class Broker:
             self._watches.moved(message)
         elif isinstance(message, Leading):
             self._allegiance.leading(event.sender, message)
+        elif isinstance(message, CopyExtents):
+            if not self._draining.closed:
+                self._compacting.copy(message)
         else:
             assert isinstance(message, Applied | Told), "only the metadata write to a broker"
             self._correspondence.heard(message)
@@ -188,6 +195,18 @@ class Broker:
         else:
             assert event.key == Alarms.KEY
             self._alarms.ring()
+
+    def _landed(self, event: ObjectPut) -> None:
+        if event.object == self._compacting.flying:
+            self._compacting.landed()
+        else:
+            self._writing.landed(event.object)
+
+    def _crashed(self, event: PutFailed) -> None:
+        if event.object == self._compacting.flying:
+            self._compacting.crashed()
+        else:
+            self._writing.crashed(event.object, event.error)
 
     def _gone(self, event: Gone) -> None:
         for token in event.tokens:
@@ -235,8 +254,8 @@ class Broker:
         return {
             Received: self._received,
             TimerFired: self._timer_fired,
-            ObjectPut: lambda event: self._writing.landed(event.object),
-            PutFailed: lambda event: self._writing.crashed(event.object, event.error),
+            ObjectPut: self._landed,
+            PutFailed: self._crashed,
             ObjectRead: self._fetching.arrived,
             GetFailed: self._fetching.failed,
             Gone: self._gone,

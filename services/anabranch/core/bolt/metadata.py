@@ -27,7 +27,9 @@ from anabranch.core.bolt.commands import (
     RaiseFormat,
     Refused,
     RegisterBroker,
+    SwapExtents,
 )
+from anabranch.core.bolt.delegation import Delegation
 from anabranch.core.bolt.forest import Family
 from anabranch.core.bolt.letters import (
     Alive,
@@ -89,6 +91,7 @@ class Metadata:
         self.state = state
         self.limits = limits
         self.watches = Watches(state.replica)
+        self.delegation = Delegation(state.replica, limits)
         self.index = index
         """The last journal entry applied; each holds one group."""
         self.waiting: deque[Proposal] = deque()
@@ -223,11 +226,13 @@ class Metadata:
         group, self.group = self.group, []
         effects: list[Effect] = []
         touched: dict[Family, None] = {}
-        tend = False
+        tend = swapped = False
         for proposal in group:
             entry = proposal.entry
             self._note_families(entry.command, touched)
             outcome = self.state.apply(entry)
+            self.delegation.applied(entry.command, outcome, now // MS)
+            swapped |= isinstance(entry.command, SwapExtents)
             tend |= isinstance(entry.command, ForkLog) and entry.command.ttl_ms is not None
             if isinstance(entry.command, Expire):
                 self.expiring, tend = False, True
@@ -240,6 +245,8 @@ class Metadata:
             effects += (Send(node, moved) for node, moved in self.watches.news(touched))
         if tend:
             effects.append(self._tend_again(now))
+        if swapped:
+            effects += self.delegation.letters(now // MS)
         effects += self._save_snapshot_if_due()
         effects += self._journal_group()
         return tuple(effects)
@@ -270,7 +277,7 @@ class Metadata:
                 ids = [row.log for row in command.rows]
             case Expire():
                 ids = command.logs
-            case CreateLog() | ForgetObjects() | Configure() | RaiseFormat():
+            case CreateLog() | ForgetObjects() | Configure() | RaiseFormat() | SwapExtents():
                 return
             case RegisterBroker() | DrainBroker() | LoseBroker() | FindBroker():
                 return
@@ -311,6 +318,7 @@ class Metadata:
         if self.orphans_due:
             self.orphans_due = False
             effects.append(ListObjects())
+        effects += self.delegation.letters(now // MS)
         effects.append(self._tend_again(now))
         return tuple(effects)
 
@@ -368,4 +376,6 @@ def _weight(command: Command) -> int:
     """About how many bytes a command takes in the journal."""
     if isinstance(command, CommitObject):
         return 32 + sum(16 + 24 * len(row.batches) for row in command.rows)
+    if isinstance(command, SwapExtents):
+        return 64 + 40 * len(command.extents)
     return 256

@@ -129,6 +129,13 @@ class Writing:
         self._unwritten.append(written)
         self._put_next()
 
+    def give_name(self) -> ObjectId:
+        """The next object's, for one that isn't an append's."""
+        assert self._epoch is not None
+        name = object_id(self._epoch, self._sequence)
+        self._sequence += 1
+        return name
+
     def waiting(self) -> list[WrittenObject]:
         """Those that the metadata haven't heard of."""
         return list(self._line)
@@ -169,10 +176,8 @@ class Writing:
             self._put(written)
 
     def _put(self, written: WrittenObject) -> None:
-        assert self._epoch is not None
         written.attempts += 1
-        written.id = object_id(self._epoch, self._sequence)
-        self._sequence += 1
+        written.id = self.give_name()
         self._flying[written.id] = written
         logs = [(row[0].log, [held.batch for held in row]) for row in written.rows]
         parts, written.placed = lay_out(self._cluster, logs)
