@@ -57,6 +57,7 @@ from anabranch.core.errors.service import (
 )
 from anabranch.core.errors.storage import (
     AccessDenied,
+    ClockSkewed,
     CorruptObject,
     DataDirLocked,
     Deposed,
@@ -81,6 +82,7 @@ __all__ = [
     "BatchTooLarge",
     "BrokerDraining",
     "BrokerFenced",
+    "ClockSkewed",
     "CorruptBatch",
     "CorruptObject",
     "Damage",

@@ -108,6 +108,17 @@ class AccessDenied(Mistake):
         super().__init__(where=where, who=who, reason=reason)
 
 
+class ClockSkewed(Mistake):
+    """Leases and times of records are told by this machine's clock."""
+
+    code = "clock-skewed"
+    status = 409
+    says = "this machine's clock is off, by {where}'s: {by}; set it right, then start again"
+
+    def __init__(self, where: str, by: str) -> None:
+        super().__init__(where=where, by=by)
+
+
 class EntryCorrupt(Damage):
     code = "entry-corrupt"
     says = (

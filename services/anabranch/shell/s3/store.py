@@ -18,6 +18,7 @@ from anabranch.core.machine import Buffer
 from anabranch.core.types import Nanoseconds
 from anabranch.ports import StoredObject
 from anabranch.shell.chance import randbits
+from anabranch.shell.failpoints import reached
 from anabranch.shell.folder import NAME
 from anabranch.shell.log import Log
 from anabranch.shell.s3.answers import Fault, Verdict
@@ -67,21 +68,16 @@ class S3Store:
         assert NAME.fullmatch(name), name
         size = sum(map(len, parts))
         mark = f"{randbits(64):016x}"
+        call = self._call(Kind.PUT, name)
+        if reached("store.put.before"):
+            raise self._asking.failed(call)
         if size >= self._settings.multipart_bytes_min:
             await self._uploads.put(name, parts, mark)
-            return
-        body = b"".join(parts) if size < len(parts) * JOIN_BYTES_MAX else parts
-        create = partial(put_async, attributes={MARK: mark}, mode="create", use_multipart=False)
-        call = self._call(Kind.PUT, name)
-        found = await self._asking.ask(call, lambda: create(self._client, name, body))
-        if not isinstance(found, Fault):
-            self.meter.put(size)
-            return
-        if found.verdict is not Verdict.TAKEN:
-            raise self._asking.failed(call)
-        if call.attempts == 1 or not await self._has(name, mark):
-            raise ObjectExists(name)
+        else:
+            await self._create(call, parts, size, mark)
         self.meter.put(size)
+        if reached("store.put.after"):
+            raise self._asking.failed(call)
 
     async def get(self, name: str, start: int, length: int) -> bytes:
         if length == 0:
@@ -127,6 +123,18 @@ class S3Store:
     async def close(self) -> None:
         await self._uploads.close()
 
+    async def _create(self, call: Call, parts: Sequence[Buffer], size: int, mark: str) -> None:
+        name = call.name
+        body = b"".join(parts) if size < len(parts) * JOIN_BYTES_MAX else parts
+        create = partial(put_async, attributes={MARK: mark}, mode="create", use_multipart=False)
+        found = await self._asking.ask(call, lambda: create(self._client, name, body))
+        if not isinstance(found, Fault):
+            return
+        if found.verdict is not Verdict.TAKEN:
+            raise self._asking.failed(call)
+        if call.attempts == 1 or not await self._has(name, mark):
+            raise ObjectExists(name)
+
     def _call(self, kind: Kind, name: str) -> Call:
         return Call(kind, name, self._now())
 
@@ -134,6 +142,8 @@ class S3Store:
         """As much of it as there is."""
         assert NAME.fullmatch(name), name
         call = self._call(Kind.GET, name)
+        if reached("store.get.before"):
+            raise self._asking.failed(call)
 
         async def attempt() -> Bytes:
             return await get_range_async(self._client, name, start=start, length=length)

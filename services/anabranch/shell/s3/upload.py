@@ -50,7 +50,6 @@ class Uploads:
             raise self._failed(name, f"it took longer than {deadline_s:.0f} s") from None
         except FAULTS as error:
             raise self._failed(name, str(error)) from None
-        self._meter.put(size)
 
     async def close(self) -> None:
         await asyncio.to_thread(self._threads.shutdown)
