@@ -25,6 +25,9 @@ _QUIET = 0.1
 """Of all runs have no fault: a healthy cluster must be right too."""
 
 _OPTIONS_SALT = 0x5EED
+_COMPACTION_SALT = 0xC0B1
+_COMPACTED = 0.6
+"""Of all runs have small extents copied together."""
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,7 +62,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
             calls=rng.choice((20, 40, 60)),
             chaos_ms=rng.choice((3_000, 8_000, 15_000)),
             faults=faults,
-            limits=_limits(rng),
+            limits=_compaction(Random(seed ^ _COMPACTION_SALT), _limits(rng)),
             segment_bytes=rng.choice((2 * KIB, 16 * KIB, MIB)),
             ahead_bytes=rng.choice((512, 4 * KIB)),
             compressed=rng.random() < 0.1,
@@ -96,4 +99,18 @@ def _limits(rng: Random) -> Limits:
         watch_ms=rng.choice((200, 1_000)),
         propose_retry_ms=rng.choice((200, 2_000)),
         tombstone_ms=86_400_000,
+    )
+
+
+def _compaction(rng: Random, limits: Limits) -> Limits:
+    """Drawn by itself: a seed's other options stay what they were."""
+    if rng.random() >= _COMPACTED:
+        return msgspec.structs.replace(limits, compact_extents_min=0)
+    return msgspec.structs.replace(
+        limits,
+        compact_extents_min=rng.choice((2, 2, 3, 5)),
+        compact_extent_bytes_max=rng.choice((300, KIB, MIB)),
+        compact_age_ms=rng.choice((0, 30, 500)),
+        compact_span_ms=rng.choice((0, 1, 100, 5_000)),
+        compact_wait_ms=rng.choice((300, 2_000)),
     )

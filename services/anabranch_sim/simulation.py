@@ -16,8 +16,9 @@ from anabranch.core.bolt import snapshot
 from anabranch.core.bolt.retention import referenced
 from anabranch.core.errors import AnabranchError
 from anabranch.core.history import check
+from anabranch.core.records.batch import split
 from anabranch.core.records.objects import ObjectName
-from anabranch.core.types import MS, Nanoseconds
+from anabranch.core.types import MS, Nanoseconds, ObjectId
 from anabranch_sim.actor import Account, Actor
 from anabranch_sim.cluster import Cluster
 from anabranch_sim.directory import Directory
@@ -71,7 +72,8 @@ class Simulation:
         self.directory = Directory()
         self.actors: list[Actor] = []
         self.nemesis = Nemesis(self.cluster, self.actors)
-        self.witness = invariants.Witness()
+        self.witness = invariants.Witness(self._batches)
+        self._contents: dict[tuple[int, int, int], list[tuple[int, bytes]]] = {}
 
     def run(self) -> Report:
         report = self.report
@@ -177,6 +179,16 @@ class Simulation:
         if replica.references.garbage:
             self._fail(f"D6 garbage: {len(replica.references.garbage)} objects are not forgotten")
         self._broken(invariants.broken(replica))
+
+    def _batches(self, object: ObjectId, offset: int, length: int) -> list[tuple[int, bytes]]:
+        """What the store holds there, batch by batch, as their producers made them."""
+        place = (object, offset, length)
+        if place not in self._contents:
+            content = self._stored()[self._name(object)][offset : offset + length]
+            self._contents[place] = [
+                (header.count, content[at : at + size]) for at, size, header in split(content)
+            ]
+        return self._contents[place]
 
     def _stored(self) -> dict[str, bytes]:
         return self.cluster.store.objects

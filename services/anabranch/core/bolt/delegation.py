@@ -60,8 +60,11 @@ class Delegation:
             case CommitObject():
                 self._committed(command, now)
             case Promote():
-                if isinstance(outcome, Promotion):
-                    self._note(self._replica.forest.names[outcome.into].id)
+                into = outcome.into if isinstance(outcome, Promotion) else ""
+                # Asked for again it is answered as before, whatever became of the parent.
+                parent = self._replica.forest.names.get(into)
+                if parent is not None:
+                    self._note(parent.id)
             case SwapExtents():
                 broker, _ = self._out.get(command.log, ("", 0))
                 if broker == command.broker:
