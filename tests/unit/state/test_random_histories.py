@@ -165,7 +165,9 @@ class Walk:
 
     def cursor(self) -> None:
         log = self.any_log()
-        position = self.chance.randrange(-1, len(log.records) + 2)
+        position = log.settled()  # where a consumer is that keeps up, and promotions begin
+        if self.chance.random() < 0.5:
+            position = self.chance.randrange(-1, len(log.records) + 2)
         choice = self.chance.choice((None, None, *OnPromote))
         self.twins.apply(CommitCursor(log.id, self.chance.choice("ab"), position, choice))
 
