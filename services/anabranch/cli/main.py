@@ -27,6 +27,8 @@ COMMANDS = {
     "cursor": ("cursors:cursor", "Keep a reader's position in a log."),
     "bench": ("bench:bench", "Measure this installation's throughput and latency."),
     "fsck": ("up:fsck", "Prove that everything in a data directory can be read."),
+    "metadata": ("pods:metadata", "Run one metadata member of a cluster."),
+    "broker": ("pods:broker", "Run one broker of a cluster."),
     "demo": ("demo:demo", "Play fork, promote and squash on a log of its own, narrated."),
     "completion": ("completion:completion", "Print the completion script of a shell."),
 }

@@ -45,10 +45,15 @@ class Log:
         if self._form is LogFormat.JSON:
             stamp = at.isoformat(timespec="milliseconds")
             line = msgspec.json.encode({"at": stamp, "level": level, "event": event, **details})
-            print(line.decode(), file=self._stream, flush=True)
+            self._print(line.decode())
             return
         shown = "".join(f" {key}={_quoted(value)}" for key, value in details.items())
-        print(f"{at:%H:%M:%S} {level:7} {event}{shown}", file=self._stream, flush=True)
+        self._print(f"{at:%H:%M:%S} {level:7} {event}{shown}")
+
+    def _print(self, line: str) -> None:
+        """In one piece: other threads and processes write to the same place."""
+        self._stream.write(f"{line}\n")
+        self._stream.flush()
 
 
 def _quoted(value: Detail) -> str:

@@ -62,6 +62,11 @@ class EtcdCoordinator:
         )
         journal.deposed = self._fenced
 
+    @property
+    def following(self) -> bool:
+        """What others journal is told as it comes; a leader has nobody to follow."""
+        return self._follower.standing
+
     def follow(self, after: int) -> None:
         """Whoever leads has everything, and asks for this because of a lead before."""
         with self._lock:

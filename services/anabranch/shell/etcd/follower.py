@@ -71,6 +71,11 @@ class Follower:
         self._thread = Thread(target=self._run, name="etcd-follower", daemon=True)
         self._thread.start()
 
+    @property
+    def standing(self) -> bool:
+        """Everything journaled was told when this was looked at last, and more would be."""
+        return self._watch is not None and not self._trouble
+
     def follow(self, after: int) -> None:
         """Tell what comes after this entry, from now on."""
         self._inbox.put(_Follow(after))

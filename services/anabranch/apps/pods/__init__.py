@@ -1,0 +1,1 @@
+"""What the pods of a cluster run: one process each, on etcd and an object store."""

@@ -1,0 +1,95 @@
+"""`anabranch broker`: stateless, between clients, the metadata group and the bucket."""
+
+import asyncio
+import secrets
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+
+from anabranch.apps import process
+from anabranch.apps.pods.common import RELEASE, Endpoint, Pod, run
+from anabranch.apps.pods.settings import BrokerSettings
+from anabranch.core.bolt.broker import Broker
+from anabranch.core.errors import AnabranchError
+from anabranch.shell import tls
+from anabranch.shell.driver import Host
+from anabranch.shell.peers import PeerLinks
+from anabranch.shell.server import FrameServer
+
+KIND = "broker"
+_LOOK_S = 0.5
+"""How long a replaced broker may go on refusing before its process ends."""
+
+
+async def serve(
+    settings: BrokerSettings,
+    ready: Callable[[Endpoint], None] | None = None,
+    *,
+    stop: asyncio.Event | None = None,
+) -> None:
+    """Run until `stop` is set or, if none is given, until a signal says so; then drain."""
+    stop = stop or process.signalled()
+    async with AsyncExitStack() as stack:
+        pod = Pod(settings, KIND, stack)
+        await pod.serve_probes(settings.probe_port)
+        listener = await process.listener(settings.host, settings.port)
+        stack.callback(listener.close)
+        address = process.address(*listener.getsockname()[:2])
+        advertised = settings.advertise or address
+        store = await pod.open_store()
+        limits, node = settings.limits, settings.node
+        peers = PeerLinks(
+            node,
+            settings.cluster,
+            settings.metadata,
+            limits,
+            pod.log,
+            release=RELEASE,
+            token=settings.peer_token,
+        )
+        life = secrets.token_bytes(16)
+        broker = Broker(node, settings.cluster, limits, settings.metadata, life, advertised)
+        host = Host(settings.cluster, None, store, now=pod.clock.now, log=pod.log, network=peers)
+        server = FrameServer(
+            host, node, limits, cluster=settings.cluster, version=RELEASE, token=settings.token
+        )
+        pod.run_host(host, lambda: KIND)
+        vitals = pod.vitals
+        vitals.counters |= {"broker": broker.counters, "server": server.counters}
+        vitals.counters["peers"] = peers.counters
+        vitals.gauges |= {"broker": broker.gauges, "server": lambda: server.gauges}
+        vitals.gauges["peers"] = lambda: peers.gauges
+        vitals.obstacles.append(lambda: obstacle(broker))
+        host.start({node: broker})
+        stack.push_async_callback(host.stop)
+        peers.start(host.post, tls.dialing(settings.peer_tls))
+        stack.push_async_callback(peers.stop)
+        await server.take_over(listener, tls.listening(settings.tls))
+        stack.push_async_callback(server.stop)
+        endpoint = pod.announce(address, advertised)
+        if ready is not None:
+            ready(endpoint)
+        ends = [peers.refused, pod.spawn(_replaced(broker))]
+        await pod.until_over(host, stop, ends)
+
+
+def obstacle(broker: Broker) -> str | None:
+    """Why clients are better served by another broker."""
+    if broker.fenced is not None:
+        return broker.fenced.message
+    if not broker.leader:
+        return "no metadata member says that it leads"
+    if not broker.epoch:
+        return "it isn't registered with the metadata yet"
+    return None
+
+
+async def _replaced(broker: Broker) -> AnabranchError:
+    """Another life of this broker has taken over: this process serves nobody any more."""
+    # A machine says nothing of itself by itself.
+    while broker.fenced is None:  # noqa: ASYNC110
+        await asyncio.sleep(_LOOK_S)
+    return broker.fenced
+
+
+def main(settings: BrokerSettings) -> None:
+    run(settings, lambda: serve(settings))

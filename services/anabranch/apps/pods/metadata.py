@@ -1,0 +1,168 @@
+"""`anabranch metadata`: one member of the metadata group, on etcd and the bucket."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+
+from anabranch.apps import process
+from anabranch.apps.pods.common import RELEASE, Endpoint, Pod, run
+from anabranch.apps.pods.settings import Archiving, MetadataSettings
+from anabranch.core.bolt.group import Member
+from anabranch.core.errors import AnabranchError
+from anabranch.core.machine import Event
+from anabranch.ports import ObjectStore
+from anabranch.shell import tls
+from anabranch.shell.driver import Host
+from anabranch.shell.etcd.archived import ArchivedJournal
+from anabranch.shell.etcd.client import EtcdClient
+from anabranch.shell.etcd.coordinator import EtcdCoordinator
+from anabranch.shell.etcd.election import Candidate
+from anabranch.shell.etcd.marker import Marker, agree
+from anabranch.shell.etcd.snapshots import BridgedBlobs
+from anabranch.shell.peers import PeerServer
+
+KIND = "metadata"
+
+
+class MemberGauges:
+    """Of one member of the group."""
+
+    __slots__ = ("brokers", "fit", "following", "forks", "index", "journaled", "leading", "term")
+
+    def __init__(self, member: Member, *, following: bool, journaled: int) -> None:
+        self.brokers = len(member.state.replica.brokers)
+        self.fit = int(not member.unfit)
+        self.following = int(following)
+        self.forks = len(member.state.replica.forest.logs)
+        self.index = member.index
+        self.journaled = max(journaled, member.index)
+        self.leading = int(member.leader is not None)
+        self.term = member.term
+
+
+async def serve(
+    settings: MetadataSettings,
+    ready: Callable[[Endpoint], None] | None = None,
+    *,
+    stop: asyncio.Event | None = None,
+) -> None:
+    """Run until `stop` is set or, if none is given, until a signal says so; then hand over."""
+    stop = stop or process.signalled()
+    async with AsyncExitStack() as stack:
+        pod = Pod(settings, KIND, stack)
+        await pod.serve_probes(settings.probe_port)
+        listener = await process.listener(settings.host, settings.port)
+        stack.callback(listener.close)
+        store = await pod.open_store()
+        group = await _Group.opened(pod, store)
+        address = process.address(*listener.getsockname()[:2])
+        peers = PeerServer(
+            settings.node,
+            settings.cluster,
+            settings.limits,
+            pod.log,
+            release=RELEASE,
+            token=settings.peer_token,
+        )
+        member = Member(settings.cluster, settings.limits)
+        host = Host(
+            settings.cluster,
+            group.journal,
+            store,
+            now=pod.clock.now,
+            log=pod.log,
+            network=peers,
+            coordinator=group.coordinator,
+        )
+        group.begin(host, settings.node)
+        pod.run_host(host, lambda: "leader" if member.leader else "follower")
+        pod.vitals.counters["peers"] = peers.counters
+        pod.vitals.gauges |= {"member": lambda: group.gauges(member), "peers": lambda: peers.gauges}
+        pod.vitals.obstacles.append(lambda: group.obstacle(member))
+        host.start({settings.node: member})
+        stack.push_async_callback(host.stop)
+        await peers.start(host.post, listener, tls.listening(settings.peer_tls))
+        stack.push_async_callback(peers.stop)
+        endpoint = pod.announce(address, address)
+        if ready is not None:
+            ready(endpoint)
+        await pod.until_over(host, stop, [group.damaged])
+
+
+class _Group:
+    """The journal in etcd, and the threads that follow it and stand for election."""
+
+    def __init__(
+        self, pod: Pod[MetadataSettings], client: EtcdClient, store: ObjectStore, marker: Marker
+    ) -> None:
+        settings = pod.settings
+        loop = asyncio.get_running_loop()
+        self.journal = ArchivedJournal(
+            client,
+            settings.cluster,
+            BridgedBlobs(store, loop),
+            pod.log,
+            archive_ms=settings.archive_ms,
+            at_once=settings.archive is Archiving.SYNC,
+        )
+        self.damaged: asyncio.Future[AnabranchError] = loop.create_future()
+        """Done when the journal can be followed no more."""
+        self._loop = loop
+        self._host: Host | None = None
+        self._node = settings.node
+        self.coordinator = EtcdCoordinator(
+            client,
+            self.journal,
+            Candidate(settings.node, settings.lease_s, marker.terms_after),
+            pod.log,
+            post=self._post,
+            failed=self._failed,
+            now=pod.clock.now,
+        )
+
+    @classmethod
+    async def opened(cls, pod: Pod[MetadataSettings], store: ObjectStore) -> "_Group":
+        settings = pod.settings
+        client = EtcdClient(settings.etcd)
+        pod.stack.callback(client.close)
+        blobs = BridgedBlobs(store, asyncio.get_running_loop())
+        marker = await pod.patiently(
+            "etcd", lambda: asyncio.to_thread(agree, client, blobs, settings.cluster)
+        )
+        group = cls(pod, client, store, marker)
+        pod.stack.push_async_callback(group.close)
+        return group
+
+    def begin(self, host: Host, node: str) -> None:
+        """Before the machine asks for anything."""
+        self._host, self._node = host, node
+
+    def gauges(self, member: Member) -> MemberGauges:
+        following = self.coordinator.following
+        return MemberGauges(member, following=following, journaled=self.journal.last)
+
+    def obstacle(self, member: Member) -> str | None:
+        if member.unfit:
+            return member.unfit
+        if member.leader is None and not self.coordinator.following:
+            return "it doesn't follow the journal: etcd doesn't answer, or hasn't yet"
+        return None
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self.coordinator.close)
+        await asyncio.to_thread(self.journal.close)
+
+    def _post(self, event: Event) -> None:
+        assert self._host is not None, "nothing is posted before it is asked for"
+        self._host.post_from_thread(self._node, event)
+
+    def _failed(self, error: AnabranchError) -> None:
+        self._loop.call_soon_threadsafe(self._set_damaged, error)
+
+    def _set_damaged(self, error: AnabranchError) -> None:
+        if not self.damaged.done():
+            self.damaged.set_result(error)
+
+
+def main(settings: MetadataSettings) -> None:
+    run(settings, lambda: serve(settings))

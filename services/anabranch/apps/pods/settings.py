@@ -1,0 +1,178 @@
+"""How the processes of a cluster are set up (see `apps/settings.py`).
+
+They may share one file and one environment: each takes its own of it, and passes over what only the
+others know.
+"""
+
+import socket
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, TypeVar
+
+import msgspec
+
+from anabranch.apps import settings
+from anabranch.core.errors import BadRequest
+from anabranch.core.limits import Limits
+from anabranch.shell.etcd.calls import EtcdSettings
+from anabranch.shell.log import LogFormat
+from anabranch.shell.peers import parse_address
+from anabranch.shell.s3.settings import S3Settings
+from anabranch.shell.tls import TlsSettings, check_mutual
+
+LEASE_S_MIN = 2
+"""etcd grants no shorter lease."""
+
+
+class Archiving(StrEnum):
+    ASYNC = "async"
+    SYNC = "sync"
+
+
+class PodSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What metadata members and brokers have in common."""
+
+    cluster: str
+    """The cluster's name: in etcd, in the bucket, and whenever two processes meet."""
+
+    name: str = ""
+    """This process's, unlike any other's of its kind; empty: the host's name."""
+
+    host: str = "127.0.0.1"
+    """The address to listen at; any but loopback's needs a token, or certificates."""
+
+    s3: S3Settings
+    """Where the objects are."""
+
+    peer_token: str | None = None
+    """What brokers show to metadata members."""
+
+    peer_tls: TlsSettings = TlsSettings()
+    """Between brokers and metadata members, both of which show a certificate."""
+
+    announce: str = ""
+    """A file to write where this process is found, once it listens; gone when it doesn't."""
+
+    log_format: LogFormat = LogFormat.JSON
+    """Log lines for people, or one JSON object each."""
+
+    patience_ms: int = 15_000
+    """How long etcd and the object store may be missing at the start, before this process ends."""
+
+    otlp_endpoint: str = ""
+    """Where traces go, as OTLP over HTTP: `http://host:4318`; empty: none are made."""
+
+    failpoints: str = ""
+    """Places to fail at, for tests (`shell/failpoints.py`)."""
+
+    limits: Limits = Limits()
+    """Every limit and interval, each with its own prose."""
+
+    @property
+    def node(self) -> str:
+        return self.name or socket.gethostname()
+
+    def check(self, port: int, probe_port: int) -> None:
+        settings.check_port("port", port)
+        settings.check_port("probe_port", probe_port, least=-1)
+        settings.check_limits(self.limits)
+        check_mutual(self.peer_tls, "peer_tls")
+        if not self.cluster:
+            raise BadRequest("cluster", "it is empty: name the cluster")
+        if self.peer_token is not None and not self.peer_token:
+            raise BadRequest("peer_token", "it is empty: leave it out, or give one")
+
+
+class MetadataSettings(PodSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    port: int = 7430
+    """Brokers dial it; 0 takes any free one."""
+
+    probe_port: int = 7431
+    """Of /healthz, /readyz and /metrics over HTTP; 0 takes any free one, -1 serves none."""
+
+    etcd: EtcdSettings = EtcdSettings()
+    """Where the journal is."""
+
+    lease_s: int = 3
+    """A leader that is cut off is followed by another after this time; the same for all members."""
+
+    archive: Archiving = Archiving.ASYNC
+    """`sync`: nothing is acknowledged before its journal entry is in the bucket too, so that
+    everything can be rebuilt from there.
+    """
+
+    archive_ms: int = 1_000
+    """How far behind the journal its copy in the bucket may be, with `async`."""
+
+    def __post_init__(self) -> None:
+        self.check(self.port, self.probe_port)
+        if self.lease_s < LEASE_S_MIN:
+            reason = f"etcd grants no lease shorter than {LEASE_S_MIN} s"
+            raise BadRequest(f"lease_s = {self.lease_s}", reason)
+        if not (settings.is_loopback(self.host) or self.peer_token or self.peer_tls):
+            raise BadRequest(
+                f"host = {self.host}",
+                "others than this machine could write metadata without a token: set peer_token or "
+                "peer_tls, or listen at 127.0.0.1",
+            )
+
+
+class BrokerSettings(PodSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    port: int = 7420
+    """Clients dial it, with the binary protocol; 0 takes any free one."""
+
+    probe_port: int = 7422
+    """Of /healthz, /readyz and /metrics over HTTP; 0 takes any free one, -1 serves none."""
+
+    metadata: tuple[str, ...]
+    """Every metadata member's address, `host:port`; with commas between them where there are no
+    lists.
+    """
+
+    advertise: str = ""
+    """The address, `host:port`, at which clients reach this broker; empty: where it listens."""
+
+    token: str | None = None
+    """What clients must show; none means that whoever reaches the address may do everything."""
+
+    tls: TlsSettings = TlsSettings()
+    """For clients; with an authority (`ca`), only those with a certificate of its are let in."""
+
+    def __post_init__(self) -> None:
+        self.check(self.port, self.probe_port)
+        if not self.metadata:
+            raise BadRequest("metadata", "it is empty: name the address of every metadata member")
+        for each in (*self.metadata, *filter(None, (self.advertise,))):
+            _check_address(each)
+        if self.token is not None and not self.token:
+            raise BadRequest("token", "it is empty: leave it out, or give one")
+        if settings.is_loopback(self.host):
+            return
+        if self.token is None and not self.tls.ca:
+            raise BadRequest(
+                f"host = {self.host}",
+                "others than this machine could reach it without a token: set one, or listen at "
+                "127.0.0.1",
+            )
+        if self.host in {"0.0.0.0", "::"} and not self.advertise:  # noqa: S104 - refused, not used
+            reason = f"clients can't dial {self.host}: say with --advertise where they reach it"
+            raise BadRequest("advertise", reason)
+
+
+KINDS: tuple[type[msgspec.Struct], ...] = (MetadataSettings, BrokerSettings)
+"""Of settings that may stand in one file."""
+
+P = TypeVar("P", bound=msgspec.Struct)
+
+
+def load(kind: type[P], flags: Mapping[str, Any], environment: Mapping[str, str]) -> P:
+    return settings.read(kind, flags, environment, [each for each in KINDS if each is not kind])
+
+
+def _check_address(text: str) -> None:
+    try:
+        host, port = parse_address(text)
+    except ValueError:
+        host, port = "", 0
+    if not host or not 0 < port <= 65_535:
+        raise BadRequest(f"address {text!r}", "write it as host:port")

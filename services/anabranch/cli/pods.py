@@ -1,0 +1,113 @@
+"""`anabranch metadata` and `anabranch broker`: what the pods of a cluster run.
+
+Their flags are their settings, field by field, with the prose of the fields as help.
+"""
+
+import os
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, cast
+
+import click
+
+PACKAGES = "pip install 'anabranch[cluster]'"
+
+
+class PodCommand(click.Command):
+    """A command whose flags aren't known before the packages of a cluster are loaded."""
+
+    def __init__(self, name: str, settings: str, says: str) -> None:
+        super().__init__(name, callback=self._start, help=says)
+        self._settings = settings
+        self._made = False
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        if not self._made:
+            self._made = True
+            self.params = [*_options(self._kind), *_COMMON]
+        return super().get_params(ctx)
+
+    @property
+    def _kind(self) -> Any:
+        return getattr(_module("settings"), self._settings)
+
+    def _start(self, limit: tuple[str, ...], **flags: Any) -> None:
+        module = _module(str(self.name))
+        chosen = _module("settings").load(self._kind, {**_limits(limit), **flags}, os.environ)
+        module.main(chosen)
+
+
+def _module(name: str) -> Any:
+    try:
+        return import_module(f"anabranch.apps.pods.{name}")
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").startswith("anabranch"):
+            raise
+        needs = f"a cluster's processes need the package {missing.name}: {PACKAGES}"
+        raise click.ClickException(needs) from None
+
+
+def _options(kind: Any) -> list[click.Parameter]:
+    """Limits have a flag in common: there are too many."""
+    from anabranch.apps.settings import LIMITS, options
+
+    return [_flag(each) for each in options(kind) if each.path[0] != LIMITS]
+
+
+def _flag(setting: Any) -> click.Option:
+    if setting.type is bool:
+        names = [f"{setting.flag}/--no{setting.flag[1:]}"]
+        return click.Option(names, default=None, help=setting.prose)
+    metavar = "NUMBER" if setting.type in {int, float} else "TEXT"
+    shown = _shown(setting)
+    says = f"{setting.prose}  [{shown}]" if shown else setting.prose
+    return click.Option([setting.flag, setting.name], metavar=metavar, help=says)
+
+
+def _shown(setting: Any) -> str:
+    if setting.required:
+        return "required"
+    if setting.default in ("", None, ()):
+        return ""
+    value: Any = setting.default
+    return ",".join(cast("tuple[str, ...]", value)) if type(value) is tuple else str(value)
+
+
+def _limits(given: tuple[str, ...]) -> Mapping[str, str]:
+    limits: dict[str, str] = {}
+    for each in given:
+        name, equals, value = each.partition("=")
+        if not equals:
+            raise click.UsageError(f"--limit {each}: write it as NAME=VALUE")
+        limits[name] = value
+    return limits
+
+
+_COMMON: list[click.Parameter] = [
+    click.Option(
+        ["--limit"],
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Any of the limits, as often as you like: --limit linger_ms=5.",
+    ),
+    click.Option(
+        ["--config"],
+        type=click.Path(exists=True, dir_okay=False),
+        envvar="ANABRANCH_CONFIG",
+        help="A TOML file with settings and limits; flags and ANABRANCH_... variables win over it.",
+    ),
+]
+
+metadata = PodCommand(
+    "metadata",
+    "MetadataSettings",
+    "Run one member of a cluster's metadata group, on etcd and a bucket, until it is told to end."
+    "\n\n"
+    "On SIGTERM it hands over what it leads. The second signal ends it at once.",
+)
+broker = PodCommand(
+    "broker",
+    "BrokerSettings",
+    "Run one broker of a cluster, which keeps nothing itself, until it is told to end.\n\n"
+    "On SIGTERM its logs are placed elsewhere first. The second signal ends it at once.",
+)
