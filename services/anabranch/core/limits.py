@@ -33,14 +33,22 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     object_bytes_max: int = 4 * MIB
     """An object is closed and written when its batches reach this."""
 
-    linger_ms: int = 2
-    """How long an open object may wait for company while other objects are being written."""
+    linger_ms: int = 5
+    """How long at most an open object waits for company; how long it does follows from the load."""
 
-    puts_in_flight_max: int = 4
+    puts_in_flight_max: int = 16
     """Objects written at once; their commits go in order."""
+
+    puts_per_s_max: int = 1_000_000
+    """Objects written a second, on average; past it they wait until they are full, or it is their
+    turn. The default bounds nothing: set it where a store charges by the request.
+    """
 
     queue_bytes_max: int = 64 * MIB
     """Appends a broker holds that are not yet acknowledged; past it they are refused at once."""
+
+    log_queue_bytes_max: int = 32 * MIB
+    """Of them, those to one log, so that no log takes all the room there is."""
 
     connection_bytes_max: int = 16 * MIB
     """Unanswered request bytes of one connection before the server stops reading from it."""

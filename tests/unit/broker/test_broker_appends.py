@@ -104,6 +104,25 @@ def test_appends_that_come_together_fare_as_if_they_had_come_one_by_one(
     ]
 
 
+def test_one_log_cannot_take_the_room_of_all(stage_of: Callable[..., Any], props: Any) -> None:
+    stage = stage_of(log_queue_bytes_max=250, queue_bytes_max=100_000)
+    for token in (1, 2, 3):
+        stage.append(token, b"v" * 40)
+    stage.append(4, b"v" * 40, OTHER)
+    ((token, refused),) = stage.take_replies()
+    assert token == 3
+    assert refused.code == "overloaded"
+    assert "log_queue_bytes_max" in refused.message
+    stage.turn()
+    stage.put()
+    stage.commit(0, 0)
+    assert stage.broker.gauges().appends_held_bytes == 0
+    stage.take_replies()
+    stage.append(5, b"v" * 1_000)
+    stage.append(6, b"v")
+    assert stage.codes() == [(6, "overloaded")], "one, however large, is taken"
+
+
 def test_requests_of_any_kind_may_come_together(stage: Any, props: Any) -> None:
     stage.tell(Requests((1, 2), (Cancel(9), Read(props.LOG, -1, 1, 1))))
     assert stage.codes() == [(2, "bad-request")]
@@ -127,7 +146,7 @@ def test_a_batch_lingers_no_longer_than_it_may(stage: Any) -> None:
     stage.append(1)
     stage.turn()
     stage.append(2)
-    stage.wait(1)
+    stage.wait(4)
     assert len(stage.puts) == 1
     stage.wait(1)
     assert len(stage.puts) == 2

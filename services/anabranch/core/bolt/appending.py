@@ -1,9 +1,8 @@
 """Appends: taken, gathered, written, committed, answered (AgileLog, 5.2; spec R1, R2).
 
-When does an open object close? At the end of the turn if nothing is being written, for then waiting
-gains nothing; else when a PUT ends, when the object is full, or when its first batch has waited
-long enough. So a lone append goes at once, and under load an object gathers what arrives during a
-PUT.
+When does an open object close? When it is full, or at the end of a turn as soon as a PUT may begin
+and waiting for company doesn't pay any more, which pacing.py judges. So a lone append goes at once,
+and under load an object gathers what arrives during a PUT.
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,7 +35,7 @@ from anabranch.core.errors import (
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Replies, SetTimer, Token
 from anabranch.core.records.batch import check
-from anabranch.core.types import MS, NEVER, LogId, Nanoseconds
+from anabranch.core.types import NEVER, LogId, Nanoseconds
 from anabranch.core.wire.messages import Append, Appended
 
 _count_of = attrgetter("count")
@@ -70,6 +69,8 @@ class Appending:
         self._serial = 0
         self.held = 0
         self.held_bytes = 0
+        self._log_bytes: dict[LogId, int] = {}
+        """Of them, those to each log."""
         writing.on_landed = self._close_soon
         writing.on_committed = self._committed
         writing.on_given_up = self._given_up
@@ -82,11 +83,17 @@ class Appending:
     def append_many(self, tokens: Sequence[Token], messages: Sequence[Append]) -> None:
         """Take each or refuse it, before anything is written."""
         limits, now = self._limits, self._alarms.now
+        self._writing.pacing.arrived(now, len(tokens))
         for token, message in zip(tokens, messages, strict=True):
             batch = message.batch
             size = len(batch)
-            if self.held_bytes + size > limits.queue_bytes_max or self.held >= limits.waits_max:
-                self._outbox.refuse(token, self._overload())
+            of_log = self._log_bytes.get(message.log, 0)
+            if (
+                self.held_bytes + size > limits.queue_bytes_max
+                or self.held >= limits.waits_max
+                or (of_log and of_log + size > limits.log_queue_bytes_max)
+            ):
+                self._outbox.refuse(token, self._overload(size))
                 continue
             try:
                 entry = self._checked(message)
@@ -100,6 +107,7 @@ class Appending:
             self._serial = serial = self._serial + 1
             self.held += 1
             self.held_bytes += size
+            self._log_bytes[message.log] = of_log + size
             self._gather(Held(serial, token, message.log, batch, entry, message.wait_ms, now))
 
     def turn_ended(self) -> None:
@@ -107,14 +115,14 @@ class Appending:
         self._close_at = NEVER
         if not self._open.rows:
             return
-        linger_over = self._open.opened_at + self._limits.linger_ms * MS
-        if self._writing.idle:
+        if not self._writing.has_room:
+            return
+        pacing, now = self._writing.pacing, self._alarms.now
+        close_at = pacing.close_at(now, self._open.opened_at, self._writing.idle)
+        if now >= close_at:
             self._close()
-        elif self._writing.has_room:
-            if self._alarms.now >= linger_over:
-                self._close()
-            else:
-                self._close_by(linger_over)
+        else:
+            self._close_by(close_at)
 
     def drop(self, token: Token) -> None:
         """A parked append needn't happen if nobody waits for it; any other is on its way."""
@@ -137,12 +145,16 @@ class Appending:
         for held in list(self._at_hand()):
             self._outbox.refuse(held.token, fenced)
 
-    def _overload(self) -> Overloaded:
+    def _overload(self, size: int) -> Overloaded:
         limits = self._limits
         if self.held >= limits.waits_max:
             return Overloaded("appends not yet acknowledged", limits.waits_max, "waits_max")
-        limit = limits.queue_bytes_max
-        return Overloaded("bytes of appends not yet acknowledged", limit, "queue_bytes_max")
+        if self.held_bytes + size > limits.queue_bytes_max:
+            limit = limits.queue_bytes_max
+            return Overloaded("bytes of appends not yet acknowledged", limit, "queue_bytes_max")
+        limit = limits.log_queue_bytes_max
+        what = "bytes of appends to one log not yet acknowledged"
+        return Overloaded(what, limit, "log_queue_bytes_max")
 
     def _checked(self, message: Append) -> Batch:
         """What the metadata will be told of it, if it may enter a log."""
@@ -219,7 +231,7 @@ class Appending:
         end = positions.pop()
         tokens = [held.token for held in row]
         self._outbox.effects.append(Replies(tokens, [*map(Appended, positions)]))
-        self._count(len(row), sum(map(_length_of, entries)), end - position)
+        self._count(row[0].log, len(row), sum(map(_length_of, entries)), end - position)
 
     def _results(
         self, row: list[Held], result: int | Receipt | Sequenced | Refused
@@ -232,11 +244,10 @@ class Appending:
             receipt = each if isinstance(each, Receipt) else None
             position = None if isinstance(each, Receipt) else each
             self._outbox.reply(held.token, Appended(position, receipt))
-            self._count(1, held.entry.length, held.entry.count)
+            self._count(held.log, 1, held.entry.length, held.entry.count)
 
-    def _count(self, batches: int, size: int, records: int) -> None:
-        self.held -= batches
-        self.held_bytes -= size
+    def _count(self, log: LogId, batches: int, size: int, records: int) -> None:
+        self._release(log, batches, size)
         counters = self._outbox.counters
         counters.appends += batches
         counters.appends_bytes += size
@@ -293,8 +304,14 @@ class Appending:
         self._outbox.refuse(held.token, why)
 
     def _let_go(self, held: Held) -> None:
-        self.held -= 1
-        self.held_bytes -= held.entry.length
+        self._release(held.log, 1, held.entry.length)
+
+    def _release(self, log: LogId, batches: int, size: int) -> None:
+        self.held -= batches
+        self.held_bytes -= size
+        self._log_bytes[log] -= size
+        if not self._log_bytes[log]:
+            del self._log_bytes[log]
 
 
 def _batch_results(

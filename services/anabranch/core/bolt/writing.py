@@ -20,6 +20,7 @@ from anabranch.core.bolt.commands import (
 from anabranch.core.bolt.correspondence import Correspondence
 from anabranch.core.bolt.gathering import Held, OpenObject
 from anabranch.core.bolt.outbox import Outbox
+from anabranch.core.bolt.pacing import Pacing
 from anabranch.core.errors import (
     AnabranchError,
     BrokerFenced,
@@ -30,7 +31,7 @@ from anabranch.core.errors import (
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Buffer, PutObject
 from anabranch.core.records.objects import Placed, lay_out, object_id
-from anabranch.core.types import LogId, ObjectId
+from anabranch.core.types import LogId, Nanoseconds, ObjectId
 
 COMMITS_UNANSWERED_MAX = 64
 """Far below how many results the metadata remember of one broker."""
@@ -43,7 +44,7 @@ BACKOFF_MS = 50
 class WrittenObject:
     """A closed object and how far it has come."""
 
-    __slots__ = ("attempts", "bytes", "durable", "id", "placed", "rows", "senders")
+    __slots__ = ("attempts", "bytes", "durable", "id", "placed", "put_at", "rows", "senders")
 
     def __init__(self, rows: list[list[Held]], size: int) -> None:
         self.rows = rows
@@ -53,6 +54,8 @@ class WrittenObject:
         self.placed: list[Placed] = []
         self.durable = False
         self.attempts = 0
+        self.put_at: Nanoseconds = 0
+        """When the last attempt began."""
         self.senders = {
             (held.log, held.entry.producer)
             for row in rows
@@ -85,6 +88,7 @@ class Writing:
         self._alarms = alarms
         self._correspondence = correspondence
         self._cache = cache
+        self.pacing = Pacing(limits)
         self._epoch: int | None = None
         self._sequence = 0
         self._commits = 0
@@ -149,6 +153,7 @@ class Writing:
         written = self._flying.pop(id)
         written.durable = True
         self._puts -= 1
+        self.pacing.put_took(self._alarms.now - written.put_at)
         self._keep(written)
         self._commit_next()
         self._put_next()
@@ -177,6 +182,8 @@ class Writing:
 
     def _put(self, written: WrittenObject) -> None:
         written.attempts += 1
+        written.put_at = self._alarms.now
+        self.pacing.put(written.put_at)
         written.id = self.give_name()
         self._flying[written.id] = written
         logs = [(row[0].log, [held.batch for held in row]) for row in written.rows]
