@@ -113,7 +113,7 @@ class ClockSkewed(Mistake):
 
     code = "clock-skewed"
     status = 409
-    says = "this machine's clock is off, by {where}'s: {by}; set it right, then start again"
+    says = "this machine's clock is off by {by}, says {where}: set it right, then start again"
 
     def __init__(self, where: str, by: str) -> None:
         super().__init__(where=where, by=by)

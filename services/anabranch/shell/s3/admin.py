@@ -76,7 +76,7 @@ def refusal(settings: S3Settings, error: BotoCoreError | ClientError) -> Anabran
         case "InvalidBucketName":
             return BadRequest(where, "that can't be a bucket's name: change s3_bucket")
         case "RequestTimeTooSkewed":
-            return ClockSkewed(where, "more than its store allows")
+            return ClockSkewed(where, "more than the store allows")
         case "InvalidAccessKeyId" | "XAdminUserNotFound":
             reason = f"the store knows no such key ({code}): check s3_access_key"
             return AccessDenied(where, _who(settings), reason)
@@ -136,7 +136,7 @@ def _check_clock(settings: S3Settings, headers: Mapping[str, str], now: Nanoseco
     ahead_s = now / 1e9 - parsedate_to_datetime(date).timestamp()
     if abs(ahead_s) > SKEW_S_MAX:
         direction = "ahead" if ahead_s > 0 else "behind"
-        raise ClockSkewed(settings.where, f"{abs(ahead_s):,.0f} s {direction}")
+        raise ClockSkewed(settings.where, f"{abs(ahead_s):,.0f} s ({direction})")
 
 
 def _write_once(client: "S3Client", settings: S3Settings) -> None:
