@@ -19,6 +19,7 @@ class Counters:
         "copies_in_vain",
         "gets",
         "gets_bytes",
+        "gets_damaged",
         "over_quota",
         "parked",
         "put_failures",
@@ -53,6 +54,8 @@ class Counters:
         """Objects that didn't, because the extents had changed meanwhile."""
         self.gets = 0
         self.gets_bytes = 0
+        self.gets_damaged = 0
+        """Of them, those whose bytes were not what had been written; asked for once more."""
         self.over_quota = 0
         """Appends and reads refused because their log had used up a quota."""
         self.parked = 0

@@ -49,7 +49,7 @@ class _Want:
 class _Flight:
     """One GET on its way, and the extents that it brings."""
 
-    __slots__ = ("attempts", "end", "keys", "object", "start")
+    __slots__ = ("attempts", "damaged", "end", "keys", "object", "start")
 
     def __init__(self, object: ObjectId, keys: list[ExtentKey]) -> None:
         self.object = object
@@ -57,6 +57,8 @@ class _Flight:
         self.start = keys[0][1]
         self.end = max(offset + length for _, offset, length in keys)
         self.attempts = 0
+        self.damaged = False
+        """What came once already was not what had been written."""
 
 
 class Fetching:
@@ -100,7 +102,13 @@ class Fetching:
         try:
             extents = self._parse(flight, event.content)
         except Damage as damage:
-            self._lost(flight, damage)
+            self._outbox.counters.gets_damaged += 1
+            if flight.damaged:
+                self._lost(flight, damage)
+                return
+            # Bytes that were spoilt on their way are whole when they come again.
+            flight.damaged = True
+            self._get(flight)
             return
         self._outbox.counters.gets_bytes += len(event.content)
         for key, extent in zip(flight.keys, extents, strict=True):
