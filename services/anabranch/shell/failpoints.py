@@ -14,31 +14,42 @@ from threading import Lock
 
 from anabranch.core.errors import BadRequest, Unavailable
 
-FAILPOINTS = {
-    "peers.connect": "a broker is about to dial a member",
-    "peers.send": "a letter is about to be written to another process",
-    "peers.receive": "a letter has come from another process",
-    "journal.append.before": "a group is about to be written to etcd",
-    "journal.append.after": "a group is in etcd, and nobody knows yet",
-    "election.keepalive": "the leader's lease is about to be kept alive",
-    "store.put.before": "an object is about to be put",
-    "store.put.after": "an object is in the bucket, and nobody knows yet",
-    "store.get.before": "an object is about to be read",
-}
-"""Every place, and what has happened when it is reached."""
-
 
 class Action(StrEnum):
     NOTE = "note"
     """Say that the place was reached, and go on."""
     DROP = "drop"
-    """Leave out what comes next, where that can be: a letter, a keep-alive."""
+    """Leave out what comes next."""
     FAIL = "fail"
     """Raise Unavailable, as an outage would."""
     EXIT = "exit"
     """End the process as kill -9 would."""
     PAUSE = "pause"
     """Stop the process as SIGSTOP does, until somebody sends SIGCONT."""
+
+
+_ENDS = frozenset({Action.NOTE, Action.EXIT, Action.PAUSE})
+_DROPS = _ENDS | {Action.DROP}
+_FAILS = _ENDS | {Action.FAIL}
+
+FAILPOINTS: dict[str, frozenset[Action]] = {
+    # A broker is about to dial a member.
+    "peers.connect": _DROPS,
+    # A letter is about to be written to another process; one has come.
+    "peers.send": _DROPS,
+    "peers.receive": _DROPS,
+    # A group is about to be written to etcd; it is there, and nobody knows yet.
+    "journal.append.before": _FAILS,
+    "journal.append.after": _ENDS,
+    # The lease of this member's election key is about to be renewed.
+    "election.keepalive": _DROPS,
+    # An object is about to be put; it is in the bucket, and nobody knows yet.
+    "store.put.before": _FAILS,
+    "store.put.after": _FAILS,
+    # A part of an object is about to be read.
+    "store.get.before": _FAILS,
+}
+"""Every place, and what may happen there: only what something real could do."""
 
 
 @dataclass(slots=True)
@@ -96,7 +107,9 @@ def _parsed(part: str) -> tuple[str, _Armed]:
     if name not in FAILPOINTS:
         reason = f"there is no such failpoint: choose from {', '.join(FAILPOINTS)}"
         raise BadRequest(f"failpoint {name!r}", reason)
-    if action not in set(Action) or not (at or "1").isdecimal():
-        reason = f"{what!r} is not ACTION or ACTION@N: the actions are {', '.join(Action)}"
+    possible = FAILPOINTS[name]
+    if action not in possible or not (at or "1").isdecimal():
+        named = ", ".join(sorted(possible))
+        reason = f"{what!r} is not ACTION or ACTION@N: the actions there are {named}"
         raise BadRequest(f"failpoint {name}", reason)
     return name, _Armed(Action(action), int(at or 0))

@@ -18,7 +18,6 @@ from anabranch.core.bolt.letters import FromMetadata, ToMetadata
 from anabranch.core.errors import (
     AccessDenied,
     AnabranchError,
-    Unavailable,
     VersionMismatch,
     WrongCluster,
 )
@@ -284,7 +283,7 @@ class _Link:
             )
         except TimeoutError:
             return f"it takes no connection within {CONNECT_S:.0f} s"
-        except (OSError, Unavailable) as error:
+        except OSError as error:
             return str(error)
         return None
 

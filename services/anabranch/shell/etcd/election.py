@@ -12,7 +12,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Protocol
 
-from anabranch.core.errors import AnabranchError, Retry, StorageFull
+from anabranch.core.errors import AnabranchError, Retry, StorageFull, Unavailable
 from anabranch.core.types import MS, Nanoseconds
 from anabranch.shell.etcd.calls import Compacted, LeaseGone
 from anabranch.shell.etcd.client import (
@@ -29,6 +29,7 @@ from anabranch.shell.etcd.journal import Fence
 from anabranch.shell.etcd.layout import Keys
 from anabranch.shell.etcd.relief import Relief
 from anabranch.shell.etcd.watching import Changed, Ended, Watch, WatchEvent
+from anabranch.shell.failpoints import reached
 from anabranch.shell.log import Log
 
 TTL_S = 3
@@ -259,6 +260,8 @@ class Election:
 
     def _renew(self, mine: _Candidacy) -> None:
         asked_at = self._now()
+        if reached("election.keepalive"):
+            raise Unavailable("the lease's renewal", "a failpoint drops it")
         deadline_ms = max(1, min(self._ttl_s * 1_000 // RENEWALS, (mine.until - asked_at) // MS))
         self._client.keep_alive(mine.lease.id, deadline_ms)
         mine.until = self._until(asked_at, mine.lease)

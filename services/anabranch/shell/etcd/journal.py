@@ -38,6 +38,7 @@ from anabranch.shell.etcd.etcd_pb2 import Compare, RequestOp, TxnResponse
 from anabranch.shell.etcd.reading import JournalReader
 from anabranch.shell.etcd.relief import Relief
 from anabranch.shell.etcd.snapshots import Blobs, Pointer
+from anabranch.shell.failpoints import reached
 from anabranch.shell.log import Log
 
 KEPT_ENTRIES = 1_000
@@ -113,8 +114,10 @@ class EtcdJournal:
             raise Deposed(self.reader.where, 0)
         head, value, chunks = layout.group(first, fence.term, self._attempts, entries)
         try:
+            reached("journal.append.before")
             self._put_chunks(fence, head, chunks)
             self._put_group(fence, head, value)
+            reached("journal.append.after")
         except Deposed:
             if self.deposed is not None:
                 self.deposed(fence)
