@@ -101,7 +101,13 @@ class Broker:
         self._allegiance = Allegiance(limits, outbox, alarms, members)
         self._allegiance.on_leader = self._led_by_another
         self._draining = Draining(
-            name, limits, outbox, alarms, asking, lambda: self._appending.held
+            name,
+            limits,
+            outbox,
+            alarms,
+            asking,
+            lambda: self._allegiance.epoch,
+            lambda: self._appending.held,
         )
         self._draining.on_closed = self._close
         self.fenced: BrokerFenced | None = None
@@ -112,6 +118,16 @@ class Broker:
     @property
     def counters(self) -> Counters:
         return self._outbox.counters
+
+    @property
+    def leader(self) -> str | None:
+        """The metadata member that this broker writes to."""
+        return self._outbox.metadata
+
+    @property
+    def epoch(self) -> int:
+        """0 until it is registered."""
+        return self._allegiance.epoch
 
     def gauges(self) -> Gauges:
         """As of now."""
@@ -142,6 +158,8 @@ class Broker:
             self._request(event)
         elif self.fenced is None:
             self._events[type(event)](event)
+        elif type(event) is Drain:
+            self._draining.end()
         return self._decided()
 
     def _decided(self) -> Effects:
@@ -183,7 +201,7 @@ class Broker:
         elif isinstance(message, Leading):
             self._allegiance.leading(event.sender, message)
         elif isinstance(message, CopyExtents):
-            if not self._draining.closed:
+            if not self._draining.begun:
                 self._compacting.copy(message)
         else:
             assert isinstance(message, Applied | Told), "only the metadata write to a broker"
@@ -249,6 +267,8 @@ class Broker:
         self._appending.stop(fenced)
         for token in (*self._waits.tokens(), *self._subscriptions.tokens()):
             self._outbox.refuse(token, fenced)
+        if self._draining.begun:
+            self._draining.end()
 
     def _event_table(self) -> dict[type, Callable[[Any], None]]:
         return {

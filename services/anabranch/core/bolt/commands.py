@@ -151,9 +151,12 @@ class RegisterBroker(msgspec.Struct, frozen=True, array_like=True, tag="broker")
 
 
 class DrainBroker(msgspec.Struct, frozen=True, array_like=True, tag="drain"):
-    """Place nothing more on this broker, and what is on it elsewhere: it is about to end."""
+    """Place nothing more on this broker, and what is on it elsewhere: this life of it is about to
+    end.
+    """
 
     broker: str
+    epoch: int
 
 
 class LoseBroker(msgspec.Struct, frozen=True, array_like=True, tag="lose"):

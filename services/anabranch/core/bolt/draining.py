@@ -25,6 +25,7 @@ class Draining:
         outbox: Outbox,
         alarms: Alarms,
         correspondence: Correspondence,
+        epoch: Callable[[], int],
         held: Callable[[], int],
     ) -> None:
         self._name = name
@@ -32,22 +33,29 @@ class Draining:
         self._outbox = outbox
         self._alarms = alarms
         self._correspondence = correspondence
+        self._epoch = epoch
         self._held = held
-        self._begun = False
+        self.begun = False
         self._rested = False
         self.closed = False
         """What is new is refused."""
         self.on_closed: Callable[[], None] = lambda: None
 
     def begin(self) -> None:
-        if self._begun:
+        if self.begun:
             return
-        self._begun = True
-        self._alarms.after(self._limits.drain_ms, self._rest)
-        self._correspondence.propose(b"", DrainBroker(self._name), self._moved)
+        self.begun = True
+        self._alarms.after(self._limits.drain_ms, self.end)
+        self._correspondence.propose(b"", DrainBroker(self._name, self._epoch()), self._moved)
 
     def refuse(self, token: Token) -> None:
         self._outbox.refuse(token, BrokerDraining(self._name))
+
+    def end(self) -> None:
+        """Nothing is in hand, or there is no more time."""
+        if not self._rested:
+            self._rested = True
+            self._outbox.effects.append(Rest())
 
     def _moved(self, outcome: Outcome) -> None:
         """Also if nobody could be told: then clients find another broker by themselves."""
@@ -57,11 +65,6 @@ class Draining:
 
     def _look(self) -> None:
         if not self._held():
-            self._rest()
+            self.end()
         elif not self._rested:
             self._alarms.after(_LOOK_MS, self._look)
-
-    def _rest(self) -> None:
-        if not self._rested:
-            self._rested = True
-            self._outbox.effects.append(Rest())

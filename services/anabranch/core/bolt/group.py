@@ -54,6 +54,8 @@ class Member:
         self.leader: Metadata | None = None
         self.unfit: str = ""
         """Why this member can't lead, nor follow any further."""
+        self.journaled_bytes = 0
+        """Since a snapshot was due: leaders come and go, and take one all the same."""
         self._cluster = cluster
         self._limits = limits
         self._knows = knows
@@ -65,6 +67,7 @@ class Member:
         self._held: list[Received] = []
         self._brokers: dict[str, None] = {}
         self._draining = False
+        self._rested = False
 
     def start(self, now: Nanoseconds) -> Effects:
         return (Follow(self.index), Campaign())
@@ -78,6 +81,7 @@ class Member:
             case Restored(index, image):
                 return self._restore(index, image)
             case Elected():
+                self._until = event.until
                 return self._lead(now, event)
             case LeaseHeld(until):
                 self._until = max(self._until, until)
@@ -116,6 +120,7 @@ class Member:
             return ()
         effects = self.leader.step(now, event)
         self.index = self.leader.index
+        self.journaled_bytes = self.leader.journaled_bytes
         if self.leader.group:
             self._persisting = True
         return effects
@@ -123,10 +128,12 @@ class Member:
     def _follow(self, first: int, entries: Sequence[bytes]) -> Effects:
         if self.leader is not None or self.unfit:
             return ()
+        if first > self.index + 1:
+            # Of an earlier `Follow`: what came between was this member's own, while it led.
+            return (Follow(self.index),)
         for index, entry in enumerate(entries, first):
             if index <= self.index:
                 continue
-            assert index == self.index + 1, "entries are followed without a gap"
             try:
                 commands = _entries.decode(entry)
             except msgspec.ValidationError:
@@ -134,7 +141,12 @@ class Member:
             for each in commands:
                 self.state.apply(each)
             self.index = index
-        return self._check_format()
+            self.journaled_bytes += len(entry)
+            if self.journaled_bytes >= self._limits.snapshot_bytes:
+                self.journaled_bytes = 0
+            if self._is_ahead:
+                return self._give_up(f"what follows entry {index}")
+        return ()
 
     def _restore(self, index: int, image: bytes) -> Effects:
         if self.leader is not None or self.unfit or index <= self.index:
@@ -144,12 +156,13 @@ class Member:
         except (msgspec.ValidationError, JournalTooNew):
             return self._give_up(f"the snapshot at entry {index}")
         self.index = index
-        return self._check_format()
+        self.journaled_bytes = 0
+        return self._give_up(f"what follows entry {index}") if self._is_ahead else ()
 
-    def _check_format(self) -> Effects:
-        if self.state.replica.format > self._knows:
-            return self._give_up(f"the journal's format {self.state.replica.format}")
-        return ()
+    @property
+    def _is_ahead(self) -> bool:
+        """Is the journal of a later format than this member knows?"""
+        return self.state.replica.format > self._knows
 
     def _give_up(self, unreadable: str) -> Effects:
         """Better no standby than one that misreads."""
@@ -164,8 +177,8 @@ class Member:
             return ()
         assert self.leader is None, "one lead at a time"
         self.term = elected.term
-        self._until = elected.until
         self.leader = Metadata(self.state, self._limits, self.index)
+        self.leader.journaled_bytes = self.journaled_bytes
         told = [Send(broker, Leading(self.term)) for broker in self._brokers]
         return (*told, *self.leader.start_in_group(now, self._knows))
 
@@ -175,10 +188,14 @@ class Member:
         if self._elected is not None:
             elected, self._elected = self._elected, None
             return self._lead(now, elected)
+        effects: Effects = ()
         if isinstance(event, PersistFailed) and isinstance(event.error, Fenced):
-            # Known before `Deposed` came: nobody may be told that nothing was done.
-            return (*self._step_down(), Resign(), Campaign())
-        effects = self._as_leader(now, event)
+            if self.leader is not None:
+                # Known before `Deposed` came: nobody may be told that nothing was done.
+                effects = (*self._step_down(), Resign())
+                effects += () if self._draining else (Campaign(),)
+        else:
+            effects = self._as_leader(now, event)
         if self._draining and not self._persisting:
             return (*effects, *self._hand_over())
         return effects
@@ -214,4 +231,7 @@ class Member:
 
     def _hand_over(self) -> Effects:
         self.leader = None
+        if self._rested:
+            return ()
+        self._rested = True
         return (Resign(), Rest())

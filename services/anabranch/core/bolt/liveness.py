@@ -2,46 +2,55 @@
 again gets new ones.
 """
 
-from anabranch.core.bolt.commands import FindBroker, LoseBroker
-from anabranch.core.bolt.placement import LOST, Placement
+from anabranch.core.bolt.commands import Command, FindBroker, LoseBroker, RegisterBroker
+from anabranch.core.bolt.placement import LOST, READY, Placement
 from anabranch.core.types import MS, Milliseconds, Nanoseconds
 
 
 class Liveness:
-    """Known to the leader alone: a new one gives every broker the time that any may be silent."""
+    """Known to the leader alone: a new one gives every broker the time that any may be silent.
+
+    A life is heard of by itself: one that was replaced, and speaks on, keeps no other alive.
+    """
 
     def __init__(self, placement: Placement, now: Nanoseconds) -> None:
         self._placement = placement
         self._heard: dict[str, Nanoseconds] = {}
         self._since = now
-        self._noted: set[tuple[str, int, str]] = set()
-        """Changes on their way to the journal: life and the state it has until then."""
+        self._deciding: set[tuple[str, int]] = set()
+        """Lives about which a command is on its way to the journal."""
 
     def heard(self, broker: str, epoch: int, now: Nanoseconds) -> FindBroker | None:
         """A command, if it was thought lost."""
-        self._heard[broker] = now
         seat = self._placement.seats.get(broker)
-        if seat is None or seat.epoch != epoch or seat.state != LOST:
+        if seat is None or seat.epoch != epoch:
             return None
-        return FindBroker(broker, epoch) if self._note(broker, epoch, seat.state) else None
+        self._heard[broker] = now
+        if seat.state != LOST or (broker, epoch) in self._deciding:
+            return None
+        return FindBroker(broker, epoch)
 
     def silent(self, now: Nanoseconds, silence_ms: Milliseconds) -> list[LoseBroker]:
         limit = now - silence_ms * MS
         return [
             LoseBroker(seat.name, seat.epoch)
             for _, seat in sorted(self._placement.seats.items())
-            if seat.state != LOST
+            if seat.state == READY
             and seat.address
             and self._heard.get(seat.name, self._since) < limit
-            and self._note(seat.name, seat.epoch, seat.state)
+            and (seat.name, seat.epoch) not in self._deciding
         ]
 
-    def decided(self, broker: str, epoch: int) -> None:
-        """A command about this life has been applied, or refused."""
-        self._noted = {noted for noted in self._noted if noted[:2] != (broker, epoch)}
+    def proposed(self, change: LoseBroker | FindBroker) -> None:
+        self._deciding.add((change.broker, change.epoch))
 
-    def _note(self, broker: str, epoch: int, state: str) -> bool:
-        if (broker, epoch, state) in self._noted:
-            return False
-        self._noted.add((broker, epoch, state))
-        return True
+    def refused(self, command: Command) -> None:
+        """It wasn't journaled: it is to be proposed again."""
+        if isinstance(command, LoseBroker | FindBroker):
+            self._deciding.discard((command.broker, command.epoch))
+
+    def applied(self, command: Command, now: Nanoseconds) -> None:
+        if isinstance(command, RegisterBroker):
+            self._heard[command.broker] = now
+        else:
+            self.refused(command)

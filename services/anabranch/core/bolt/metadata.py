@@ -174,10 +174,8 @@ class Metadata:
                 told = [self.watches.watch(sender, id, version, until) for id, version in logs]
                 return tuple(Send(sender, moved) for moved in told if moved is not None)
             case Alive(epoch):
-                if self.liveness is None or self._is_full:
-                    return ()
-                found = self.liveness.heard(sender, epoch, now)
-                return self._propose(now, SELF, 0, b"", found) if found else ()
+                found = self.liveness.heard(sender, epoch, now) if self.liveness else None
+                return self._decide(now, found) if found else ()
             case Unwatch(logs):
                 for id in logs:
                     self.watches.unwatch(sender, id)
@@ -237,8 +235,8 @@ class Metadata:
             if isinstance(entry.command, Expire):
                 self.expiring, tend = False, True
             self.orphans_due |= isinstance(entry.command, RegisterBroker)
-            if self.liveness and isinstance(entry.command, LoseBroker | FindBroker):
-                self.liveness.decided(entry.command.broker, entry.command.epoch)
+            if self.liveness:
+                self.liveness.applied(entry.command, now)
             if proposal.sender:
                 effects.append(Send(proposal.sender, Applied(proposal.token, outcome)))
         if self.watches.watchers:
@@ -257,8 +255,8 @@ class Metadata:
         """
         group, self.group = self.group, []
         for proposal in group:
-            if self.liveness and isinstance(proposal.entry.command, LoseBroker | FindBroker):
-                self.liveness.decided(proposal.entry.command.broker, proposal.entry.command.epoch)
+            if self.liveness:
+                self.liveness.refused(proposal.entry.command)
         if any(isinstance(proposal.entry.command, Expire) for proposal in group):
             self.expiring = False
         refused = Refused.of(error)
@@ -323,13 +321,18 @@ class Metadata:
         return tuple(effects)
 
     def _look_for_the_silent(self, now: Nanoseconds) -> Effects:
-        assert self.liveness is not None
         effects: list[Effect] = [self._listen_again(now)]
-        if self._is_full:
-            return tuple(effects)
-        for lost in self.liveness.silent(now, self.limits.silence_ms):
-            effects += self._propose(now, SELF, 0, b"", lost)
+        silent = self.liveness.silent(now, self.limits.silence_ms) if self.liveness else []
+        for lost in silent:
+            effects += self._decide(now, lost)
         return tuple(effects)
+
+    def _decide(self, now: Nanoseconds, change: LoseBroker | FindBroker) -> Effects:
+        """If there is no room for it now, it is noticed again."""
+        if self.liveness is None or self._is_full:
+            return ()
+        self.liveness.proposed(change)
+        return self._propose(now, SELF, 0, b"", change)
 
     def _listen_again(self, now: Nanoseconds) -> SetTimer:
         return SetTimer(SILENCE, now + self.limits.silence_ms * MS // 4)

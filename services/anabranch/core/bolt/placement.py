@@ -76,12 +76,14 @@ class Placement:
         ]
 
     def add_root(self, root: LogId) -> None:
-        self._put_root(root, self._for_root())
+        self._put_root(root)
+        if self._take(self.roots[root]).trees:
+            self._relieve()
 
     def add_fork(self, tree: LogId) -> None:
         if tree not in self.forks:
             self.forks[tree] = 0
-            self._put_tree(tree, self._for_tree())
+            self._put_tree(tree)
         self.forks[tree] += 1
 
     def check_spare(self, name: str) -> None:
@@ -89,19 +91,25 @@ class Placement:
             raise NoSpareBroker(name, len(self.seats))
 
     def add_alone(self, fork: LogId) -> None:
-        self._put_alone(fork, self._for_alone())
+        self._put_alone(fork)
 
     def remove_root(self, root: LogId) -> None:
-        self._take(self.roots.pop(root, NOBODY)).roots.discard(root)
+        seat = self._take(self.roots.pop(root, NOBODY))
+        seat.roots.discard(root)
+        self._left(seat)
 
     def remove_fork(self, fork: LogId, tree: LogId) -> None:
         if fork in self.alone:
-            self._take(self.alone.pop(fork)).alone.discard(fork)
+            seat = self._take(self.alone.pop(fork))
+            seat.alone.discard(fork)
+            self._left(seat)
             return
         self.forks[tree] -= 1
         if not self.forks[tree]:
             del self.forks[tree]
-            self._take(self.trees.pop(tree, NOBODY)).trees.discard(tree)
+            seat = self._take(self.trees.pop(tree, NOBODY))
+            seat.trees.discard(tree)
+            self._left(seat)
 
     def register(self, name: str, address: str, epoch: int) -> None:
         """A broker's life begins, or it is back: what nobody serves, or not as it should be, is
@@ -114,10 +122,8 @@ class Placement:
         self._settle()
 
     def lose(self, name: str, epoch: int) -> None:
-        seat = self.seats.get(name)
-        if seat is not None and seat.epoch == epoch and seat.state != LOST:
-            seat.state = LOST
-            self._empty(seat)
+        """One that drains has nothing to lose, and isn't to be found again."""
+        self._leave(name, epoch, LOST, (READY,))
 
     def find(self, name: str, epoch: int) -> None:
         """It was thought lost, and is alive in the same life."""
@@ -126,36 +132,46 @@ class Placement:
             seat.state = READY
             self._settle()
 
-    def drain(self, name: str) -> None:
-        seat = self.seats.get(name)
-        if seat is not None and seat.state == READY:
-            seat.state = DRAINING
-            self._empty(seat)
+    def drain(self, name: str, epoch: int) -> None:
+        self._leave(name, epoch, DRAINING, (READY, LOST))
 
-    def _empty(self, seat: Seat) -> None:
-        for root in sorted(seat.roots):
-            self._put_root(root, self._for_root())
-        for tree in sorted(seat.trees):
-            self._put_tree(tree, self._for_tree())
-        for fork in sorted(seat.alone):
-            self._put_alone(fork, self._for_alone())
+    def _leave(self, name: str, epoch: int, state: str, states: tuple[str, ...]) -> None:
+        seat = self.seats.get(name)
+        if seat is not None and seat.epoch == epoch and seat.state in states:
+            seat.state = state
+            self._settle()
+
+    def _left(self, seat: Seat) -> None:
+        """Something has gone from a seat."""
+        if seat.idle:
+            self._relieve()
+
+    def _relieve(self) -> None:
+        """Settle, if it makes anything better: a forest has far more logs than seats."""
+        ready = self._ready()
+        mixed = any(seat.roots and seat.trees for seat in ready)
+        shared = any(seat.alone and seat.load > 1 for seat in ready)
+        if (mixed and any(not seat.roots and not seat.alone for seat in ready)) or (
+            shared and any(seat.idle for seat in ready)
+        ):
+            self._settle()
 
     def _settle(self) -> None:
         """Give what nobody serves to somebody, and take forks away from brokers with roots."""
         for root in sorted(root for root, name in self.roots.items() if not self._serves(name)):
-            self._put_root(root, self._for_root())
+            self._put_root(root)
         for tree in sorted(
             tree
             for tree, name in self.trees.items()
             if not self._serves(name) or self.seats[name].roots
         ):
-            self._put_tree(tree, self._for_tree())
+            self._put_tree(tree)
         for fork in sorted(
             fork
             for fork, name in self.alone.items()
             if not self._serves(name) or self.seats[name].load > 1
         ):
-            self._put_alone(fork, self._for_alone())
+            self._put_alone(fork)
 
     def _serves(self, name: str) -> bool:
         seat = self.seats.get(name)
@@ -189,25 +205,27 @@ class Placement:
     def _for_alone(self) -> Seat | None:
         return self._spare() or self._for_tree()
 
-    def _put_root(self, root: LogId, seat: Seat | None) -> None:
+    def _put_root(self, root: LogId) -> None:
+        """Where it was counts for nothing: so what is placed well is placed there again."""
         self._take(self.roots.get(root, NOBODY)).roots.discard(root)
-        self.roots[root] = seat.name if seat else NOBODY
-        if seat is not None:
-            seat.roots.add(root)
+        seat = self._for_root() or self._take(NOBODY)
+        self.roots[root] = seat.name
+        seat.roots.add(root)
 
-    def _put_tree(self, tree: LogId, seat: Seat | None) -> None:
+    def _put_tree(self, tree: LogId) -> None:
         self._take(self.trees.get(tree, NOBODY)).trees.discard(tree)
-        self.trees[tree] = seat.name if seat else NOBODY
-        if seat is not None:
-            seat.trees.add(tree)
+        seat = self._for_tree() or self._take(NOBODY)
+        self.trees[tree] = seat.name
+        seat.trees.add(tree)
 
-    def _put_alone(self, fork: LogId, seat: Seat | None) -> None:
+    def _put_alone(self, fork: LogId) -> None:
         self._take(self.alone.get(fork, NOBODY)).alone.discard(fork)
-        self.alone[fork] = seat.name if seat else NOBODY
-        if seat is not None:
-            seat.alone.add(fork)
+        seat = self._for_alone() or self._take(NOBODY)
+        self.alone[fork] = seat.name
+        seat.alone.add(fork)
 
     def _take(self, name: str) -> Seat:
+        """What nobody serves is on a seat that isn't there."""
         return self.seats.get(name) or Seat(NOBODY, "", 0)
 
 

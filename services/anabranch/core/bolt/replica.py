@@ -13,7 +13,13 @@ from anabranch.core.limits import Limits, with_replicated
 from anabranch.core.types import Kind, LogId, Milliseconds, ObjectId, Position
 
 COMMITS_REMEMBERED = 256
-"""Objects of one broker whose results are kept; a broker has far fewer unanswered commits."""
+"""Objects of one broker whose results are kept."""
+
+COMMITS_APART_MAX = COMMITS_REMEMBERED // 2
+"""The numbers of two unanswered commits of a broker differ by less. So what comes later than this
+was answered, and of what doesn't the result is kept: those that were applied since are fewer than
+this before it, and fewer than this after it.
+"""
 
 
 class BrokerRecord:
@@ -25,13 +31,13 @@ class BrokerRecord:
         self.epoch = epoch
         self.committed: dict[ObjectId, Committed] = {}
         self.highest = -1
-        """The number of the latest commit; far fewer than are remembered overtake each other."""
+        """The number of the latest commit."""
         self.swapped: tuple[ObjectId, Swapped] | None = None
         """The outcome of its latest swap of extents: it has one in doubt at a time."""
 
     def is_late(self, number: int) -> bool:
         """Was this commit answered so long ago that the answer is forgotten?"""
-        return 0 <= number <= self.highest - COMMITS_REMEMBERED
+        return 0 <= number <= self.highest - COMMITS_APART_MAX
 
     def remember(self, object: ObjectId, number: int, result: Committed) -> None:
         self.committed[object] = result

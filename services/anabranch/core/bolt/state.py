@@ -104,7 +104,7 @@ def _register_broker(replica: Replica, command: RegisterBroker) -> Epoch:
 
 
 def _drain_broker(replica: Replica, command: DrainBroker) -> Done:
-    replica.placement.drain(command.broker)
+    replica.placement.drain(command.broker, command.epoch)
     return Done()
 
 

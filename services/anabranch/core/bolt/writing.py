@@ -21,6 +21,7 @@ from anabranch.core.bolt.correspondence import Correspondence
 from anabranch.core.bolt.gathering import Held, OpenObject
 from anabranch.core.bolt.outbox import Outbox
 from anabranch.core.bolt.pacing import Pacing
+from anabranch.core.bolt.replica import COMMITS_APART_MAX
 from anabranch.core.errors import (
     AnabranchError,
     BrokerFenced,
@@ -33,9 +34,6 @@ from anabranch.core.machine import Buffer, PutObject
 from anabranch.core.records.objects import Placed, lay_out, object_id
 from anabranch.core.types import LogId, Nanoseconds, ObjectId
 
-COMMITS_UNANSWERED_MAX = 64
-"""Far below how many results the metadata remember of one broker."""
-
 PUT_ATTEMPTS_MAX = 5
 BACKOFF_MS = 50
 """Before the second attempt; doubled before each further one."""
@@ -44,13 +42,25 @@ BACKOFF_MS = 50
 class WrittenObject:
     """A closed object and how far it has come."""
 
-    __slots__ = ("attempts", "bytes", "durable", "id", "placed", "put_at", "rows", "senders")
+    __slots__ = (
+        "attempts",
+        "bytes",
+        "durable",
+        "id",
+        "number",
+        "placed",
+        "put_at",
+        "rows",
+        "senders",
+    )
 
     def __init__(self, rows: list[list[Held]], size: int) -> None:
         self.rows = rows
         self.bytes = size
         self.id = ObjectId(-1)
         """New with every attempt: after a failure something may be there under the old name."""
+        self.number = -1
+        """Of its commit."""
         self.placed: list[Placed] = []
         self.durable = False
         self.attempts = 0
@@ -212,7 +222,8 @@ class Writing:
         line = self._line
         while line and line[0].durable:
             written = line[0]
-            if len(self._unanswered) >= COMMITS_UNANSWERED_MAX:
+            oldest = next(iter(self._unanswered.values()), None)
+            if oldest is not None and self._commits - oldest.number >= COMMITS_APART_MAX:
                 return
             if not self._senders.isdisjoint(written.senders):
                 return
@@ -227,8 +238,9 @@ class Writing:
             for placed, row in zip(written.placed, written.rows, strict=True)
         ]
         self._outbox.counters.commits += 1
-        command = CommitObject(self._broker, written.id, rows, self._commits)
+        written.number = self._commits
         self._commits += 1
+        command = CommitObject(self._broker, written.id, rows, written.number)
         # No request id: a commit is once-only by its object, which is cheaper to remember.
         self._correspondence.propose(b"", command, partial(self._answered, written), patient=True)
 

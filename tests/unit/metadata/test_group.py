@@ -1,0 +1,539 @@
+"""A member of a metadata group as traces: it follows, leads, answers under its lease, and ends."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from anabranch.core.bolt import snapshot
+from anabranch.core.bolt.commands import (
+    FORMAT,
+    Command,
+    CreateLog,
+    Description,
+    Entry,
+    RaiseFormat,
+    RegisterBroker,
+)
+from anabranch.core.bolt.group import Member
+from anabranch.core.bolt.letters import Alive, Applied, Ask, Leading, Propose, Told
+from anabranch.core.bolt.metadata import SILENCE, blank
+from anabranch.core.bolt.placement import LOST, READY
+from anabranch.core.bolt.queries import Describe
+from anabranch.core.errors import Deposed as DeposedError
+from anabranch.core.errors import StorageFailed
+from anabranch.core.limits import Limits
+from anabranch.core.machine import (
+    Campaign,
+    Deposed,
+    Drain,
+    Effect,
+    Elected,
+    Event,
+    Follow,
+    Followed,
+    LeaseHeld,
+    Persist,
+    Persisted,
+    PersistFailed,
+    Received,
+    Resign,
+    Rest,
+    Restored,
+    SaveSnapshot,
+    Send,
+    SetTimer,
+    SnapshotSaved,
+    TimerFired,
+)
+from anabranch.core.types import MS
+
+START = 1_000_000 * MS
+LEASE = 5_000 * MS
+FENCED = PersistFailed(DeposedError("etcd", 1))
+
+
+def entry(*commands: Command) -> bytes:
+    return msgspec.msgpack.encode([Entry(START // MS, b"", command) for command in commands])
+
+
+class Stage:
+    """One member, its clock and its part of the journal; the test plays the rest of the world."""
+
+    def __init__(self, knows: int = FORMAT, **limits: Any) -> None:
+        self.limits = Limits(**limits)
+        self.member = Member("test", self.limits, knows)
+        self.now = START
+        self.timers: dict[str, int] = {}
+        self.groups: list[Persist] = []
+        self.said: list[tuple[str, Any]] = []
+        self.done: list[Effect] = []
+        self.tokens = 0
+        self.take(self.member.start(self.now))
+
+    def take(self, effects: tuple[Effect, ...]) -> None:
+        for effect in effects:
+            match effect:
+                case SetTimer(key, at):
+                    self.timers[key] = at
+                case Persist():
+                    self.groups.append(effect)
+                case Send(to, message):
+                    self.said.append((to, message))
+                case _:
+                    self.done.append(effect)
+
+    def give(self, *events: Event) -> None:
+        for event in events:
+            self.take(self.member.step(self.now, event))
+        self.ring()
+
+    def ring(self) -> None:
+        while due := sorted((at, key) for key, at in self.timers.items() if at <= self.now):
+            del self.timers[due[0][1]]
+            self.take(self.member.step(self.now, TimerFired(due[0][1])))
+
+    def wait(self, ms: int) -> None:
+        self.now += ms * MS
+        self.ring()
+
+    def elect(self, term: int = 1, lease: int = LEASE) -> None:
+        self.give(Elected(term, self.now + lease))
+
+    def lead(self, term: int = 1) -> None:
+        """Elected, and what it begins with durable."""
+        self.elect(term)
+        self.write()
+
+    def write(self) -> None:
+        while self.groups:
+            self.groups.pop(0)
+            self.give(Persisted(self.member.index + 1))
+
+    def propose(self, command: Command, request: bytes = b"", sender: str = "b") -> None:
+        self.tokens += 1
+        self.give(Received(sender, Propose(self.tokens, request, command)))
+
+    def ask(self, log: str = "orders") -> None:
+        self.tokens += 1
+        self.give(Received("b", Ask(self.tokens, Describe(log))))
+
+    def heard(self, kind: type) -> list[Any]:
+        """What of this kind was said and not looked at."""
+        found = [message for _, message in self.said if isinstance(message, kind)]
+        self.said = [each for each in self.said if not isinstance(each[1], kind)]
+        return found
+
+    def took(self) -> list[Effect]:
+        taken, self.done = self.done, []
+        return taken
+
+    @property
+    def image(self) -> bytes:
+        return snapshot.save(self.member.state.replica)
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage()
+
+
+def followed(stage: Stage, *names: str) -> None:
+    stage.give(Followed(stage.member.index + 1, [entry(CreateLog(name)) for name in names]))
+
+
+def test_a_standby_applies_what_is_journaled_once_and_says_nothing(stage: Stage) -> None:
+    assert stage.took() == [Follow(0), Campaign()]
+    entries = [entry(CreateLog("a")), entry(CreateLog("b"), CreateLog("c"))]
+    stage.give(Followed(1, entries), Followed(1, entries), Followed(2, entries[1:]))
+    assert stage.member.index == 2
+    assert [*stage.member.state.replica.forest.names] == ["a", "b", "c"]
+    stage.ask("a")
+    stage.propose(CreateLog("d"))
+    stage.give(Received("b", Alive(1)), TimerFired(SILENCE), SnapshotSaved(1))
+    assert not stage.said
+    assert not stage.took()
+
+
+def test_the_elected_leads_from_where_it_has_followed_to(stage: Stage) -> None:
+    followed(stage, "a", "b")
+    stage.give(Received("b", Alive(0)))
+    stage.elect(term=7)
+    assert stage.heard(Leading) == [Leading(7)]
+    stage.give(Received("c", Alive(0)))
+    assert stage.said == [("c", Leading(7))]
+    stage.propose(CreateLog("orders"))
+    assert len(stage.groups) == 1
+    stage.give(Persisted(3))
+    stage.write()
+    assert [type(each.outcome) for each in stage.heard(Applied)] == [Description]
+    assert stage.member.state.replica.format == FORMAT
+
+
+def test_what_a_leader_journaled_is_what_a_standby_has(stage: Stage) -> None:
+    other = Stage()
+    stage.elect()
+    for name in ("a", "b", "c"):
+        stage.propose(CreateLog(name))
+    while stage.groups:
+        group = stage.groups.pop(0)
+        stage.give(Persisted(stage.member.index + 1))
+        other.give(Followed(other.member.index + 1, list(group.entries)))
+    assert other.image == stage.image
+    assert other.member.index == stage.member.index
+
+
+def test_spec_4_r2_questions_past_the_lease_wait_until_it_is_held_again(stage: Stage) -> None:
+    stage.lead()
+    stage.ask()
+    assert len(stage.heard(Told)) == 1
+    stage.wait(LEASE // MS)
+    stage.ask()
+    stage.ask()
+    assert not stage.heard(Told)
+    stage.give(LeaseHeld(stage.now))
+    assert not stage.heard(Told), "it is over at that instant"
+    stage.give(LeaseHeld(stage.now + 1))
+    assert [told.token for told in stage.heard(Told)] == [2, 3]
+    stage.give(LeaseHeld(stage.now + LEASE))
+    assert not stage.heard(Told), "each is answered once"
+
+
+def test_questions_that_wait_for_a_lease_are_dropped_with_the_lead(stage: Stage) -> None:
+    stage.lead()
+    stage.wait(LEASE // MS)
+    stage.ask()
+    stage.give(Deposed(), LeaseHeld(stage.now + LEASE))
+    stage.lead(term=2)
+    assert not stage.heard(Told)
+
+
+def test_the_lease_of_an_earlier_lead_says_nothing_of_this_one(stage: Stage) -> None:
+    stage.lead()
+    stage.give(LeaseHeld(stage.now + 10 * LEASE), Deposed())
+    stage.elect(term=2, lease=1)
+    stage.wait(1)
+    stage.ask()
+    assert not stage.heard(Told)
+
+
+def test_a_deposed_leader_answers_nobody_and_follows_on(stage: Stage) -> None:
+    stage.lead()
+    index = stage.member.index
+    stage.propose(CreateLog("orders"))
+    stage.took()
+    stage.give(Deposed())
+    assert stage.took() == [Follow(index)]
+    stage.give(Persisted(index + 1))
+    assert not stage.heard(Applied)
+    assert stage.member.index == index, "it comes by `Followed`, if it is in the journal"
+    followed(stage, "orders")
+    assert stage.member.index == index + 1
+
+
+def test_a_fenced_group_is_answered_by_nobody_and_the_member_stands_again(stage: Stage) -> None:
+    stage.lead()
+    stage.took()
+    stage.propose(CreateLog("orders"))
+    stage.give(FENCED)
+    assert not stage.heard(Applied)
+    assert stage.took() == [Follow(stage.member.index), Resign(), Campaign()]
+    stage.give(Deposed())
+    assert not stage.took()
+    assert stage.member.leader is None
+
+
+def test_a_group_that_failed_otherwise_is_refused_and_the_lead_goes_on(stage: Stage) -> None:
+    stage.lead()
+    stage.propose(CreateLog("orders"))
+    stage.give(PersistFailed(StorageFailed("etcd", "an outage")))
+    assert [each.outcome.code for each in stage.heard(Applied)] == ["storage-failed"]
+    assert stage.member.leader is not None
+
+
+@pytest.mark.parametrize("journaled", [True, False])
+def test_elected_again_it_leads_once_the_group_of_its_earlier_lead_is_decided(
+    stage: Stage, journaled: bool
+) -> None:
+    stage.lead()
+    index = stage.member.index
+    stage.propose(CreateLog("orders"), b"request 1")
+    stage.give(Deposed())
+    if journaled:
+        stage.give(Followed(index + 1, stage.groups[0].entries))
+    stage.groups.clear()
+    stage.elect(term=2)
+    stage.propose(CreateLog("other"))
+    assert stage.member.leader is None
+    assert not stage.groups
+    stage.give(Persisted(index + 1) if journaled else FENCED)
+    assert stage.member.leader is not None
+    assert not stage.heard(Applied), "whom the earlier lead would have answered asks this one"
+    stage.propose(CreateLog("orders"), b"request 1")
+    stage.write()
+    assert [type(each.outcome) for each in stage.heard(Applied)] == [Description]
+    assert stage.member.index == index + 1 + journaled
+    assert len(stage.member.state.replica.forest.logs) == 1
+
+
+def test_deposed_while_it_waits_for_that_group_it_doesnt_lead(stage: Stage) -> None:
+    stage.lead()
+    stage.propose(CreateLog("orders"))
+    stage.give(Deposed())
+    stage.elect(term=2)
+    stage.give(Deposed(), FENCED)
+    assert stage.member.leader is None
+
+
+def test_entries_that_come_of_an_earlier_following_are_asked_for_again(stage: Stage) -> None:
+    """Its own came while it led, and the next leader's behind them before it had asked anew."""
+    stage.lead()
+    index = stage.member.index
+    stage.propose(CreateLog("orders"))
+    own = stage.groups.pop(0).entries
+    stage.give(Followed(index + 1, own), Deposed())
+    stage.took()
+    late = entry(CreateLog("late"))
+    stage.give(Followed(index + 2, [late]))
+    assert stage.took() == [Follow(index)]
+    assert stage.member.index == index
+    stage.give(Followed(index + 1, [*own, late]))
+    assert stage.member.index == index + 2
+
+
+def test_drained_it_finishes_the_group_in_flight_and_hands_over(stage: Stage) -> None:
+    stage.lead()
+    stage.took()
+    stage.propose(CreateLog("orders"))
+    stage.give(Drain(), Drain())
+    stage.propose(CreateLog("too late"))
+    assert not stage.took()
+    stage.give(Persisted(stage.member.index + 1))
+    assert [type(each.outcome) for each in stage.heard(Applied)] == [Description]
+    assert stage.took() == [Resign(), Rest()]
+    stage.ask()
+    assert not stage.heard(Told)
+
+
+def test_drained_with_nothing_in_hand_it_hands_over_at_once(stage: Stage) -> None:
+    stage.lead()
+    stage.took()
+    stage.give(Drain())
+    assert stage.took() == [Resign(), Rest()]
+    stage.elect(term=2)
+    assert stage.took() == [Resign()]
+    assert stage.member.leader is None
+
+
+def test_a_standby_that_is_drained_rests_at_once(stage: Stage) -> None:
+    stage.took()
+    stage.give(Drain(), Drain())
+    assert stage.took() == [Resign(), Rest()]
+
+
+@pytest.mark.parametrize("deposed", [True, False])
+def test_fenced_while_it_drains_it_rests_and_stands_no_more(stage: Stage, deposed: bool) -> None:
+    stage.lead()
+    stage.took()
+    stage.propose(CreateLog("orders"))
+    stage.give(Drain())
+    if deposed:
+        stage.give(Deposed())
+    stage.give(FENCED)
+    taken = stage.took()
+    assert Campaign() not in taken
+    assert taken.count(Rest()) == 1
+    assert taken[-1] == Rest()
+
+
+def test_a_member_of_an_earlier_format_follows_no_further_and_never_leads() -> None:
+    older, newer = Stage(knows=FORMAT), Stage(knows=FORMAT + 1)
+    newer.elect()
+    group = newer.groups.pop(0)
+    newer.give(Persisted(1))
+    assert newer.member.state.replica.format == FORMAT + 1
+    older.took()
+    older.give(Followed(1, [*group.entries, entry(CreateLog("in the new way"))]))
+    assert older.took() == [Resign()]
+    assert older.member.index == 1
+    assert "upgrade" in older.member.unfit
+    older.elect()
+    assert older.took() == [Resign()]
+    assert older.member.leader is None
+    older.give(Followed(2, [entry(CreateLog("more"))]), Restored(9, newer.image))
+    assert older.member.index == 1
+
+
+def test_a_member_of_a_later_format_raises_it_once() -> None:
+    newer = Stage(knows=FORMAT + 1)
+    newer.give(Followed(1, [entry(RaiseFormat(FORMAT))]))
+    newer.lead()
+    assert newer.member.state.replica.format == FORMAT + 1
+    index = newer.member.index
+    newer.give(Deposed())
+    newer.lead(term=2)
+    assert newer.member.index == index
+
+
+@pytest.mark.parametrize(
+    "unknown", [msgspec.msgpack.encode([[1, b"", ["no such command", 1]]]), b"\x91\x01"]
+)
+def test_a_member_that_cant_decode_an_entry_follows_no_further(
+    stage: Stage, unknown: bytes
+) -> None:
+    stage.took()
+    stage.give(Followed(1, [entry(CreateLog("a")), unknown, entry(CreateLog("b"))]))
+    assert stage.took() == [Resign()]
+    assert stage.member.index == 1
+    assert "entry 2" in stage.member.unfit
+
+
+def test_a_state_restored_goes_on_from_there_and_an_old_one_changes_nothing(stage: Stage) -> None:
+    other = Stage()
+    followed(other, "a", "b", "c")
+    stage.give(Restored(3, other.image))
+    assert (stage.member.index, stage.image) == (3, other.image)
+    followed(stage, "d")
+    followed(other, "d")
+    before = stage.image
+    assert before == other.image
+    stage.give(Restored(3, b"an old image"))
+    assert (stage.member.index, stage.image) == (4, before)
+
+
+def test_a_snapshot_of_a_later_version_makes_a_member_unfit(stage: Stage) -> None:
+    stage.took()
+    stage.give(Restored(3, msgspec.msgpack.encode([snapshot.VERSION + 1, "in another way"])))
+    assert stage.took() == [Resign()]
+    assert stage.member.unfit
+    stage.elect()
+    assert stage.member.leader is None
+
+
+def test_a_snapshot_is_taken_though_no_lead_lasts_as_long() -> None:
+    """The journal would grow for ever if every leader counted from its own beginning."""
+    stage = Stage(snapshot_bytes=4_000)
+    for term in range(1, 5):
+        stage.lead(term)
+        for number in range(10):
+            stage.propose(CreateLog(f"log-{term}-{number}", "somebody", "x" * 100))
+            stage.write()
+        stage.give(Deposed())
+    saved = [each for each in stage.took() if isinstance(each, SaveSnapshot)]
+    assert len(saved) == 1
+    follower = Stage(snapshot_bytes=4_000)
+    follower.give(Followed(1, [entry(CreateLog(f"log-{n}", "", "x" * 390)) for n in range(8)]))
+    follower.lead()
+    for number in range(3):
+        follower.propose(CreateLog(f"own-{number}", "", "x" * 390))
+        follower.write()
+    assert any(isinstance(each, SaveSnapshot) for each in follower.took())
+
+
+def registered(stage: Stage, name: str) -> int:
+    stage.propose(RegisterBroker(name, f"{name}:1"), sender=name)
+    stage.write()
+    return stage.heard(Applied)[-1].outcome.epoch
+
+
+def states(stage: Stage) -> dict[str, str]:
+    placement = stage.member.state.replica.placement
+    return {seat.name: seat.state for seat in placement.pool()}
+
+
+def test_a_silent_broker_is_lost_and_one_that_speaks_is_found(stage: Stage) -> None:
+    stage.lead()
+    epochs = {name: registered(stage, name) for name in ("x", "y")}
+    for _ in range(10):
+        stage.wait(500)
+        stage.give(Received("x", Alive(epochs["x"])))
+        stage.write()
+    assert states(stage) == {"x": READY, "y": LOST}
+    stage.give(Received("y", Alive(epochs["y"])), Received("y", Alive(epochs["y"])))
+    assert len(stage.groups) == 1, "it is found once"
+    stage.write()
+    assert states(stage) == {"x": READY, "y": READY}
+
+
+def test_the_next_leader_gives_every_broker_the_time_to_speak(stage: Stage) -> None:
+    stage.lead()
+    registered(stage, "x")
+    stage.give(Deposed())
+    stage.wait(60_000)
+    stage.lead(term=2)
+    stage.wait(2_000)
+    stage.write()
+    assert states(stage) == {"x": READY}
+    stage.wait(2_000)
+    stage.write()
+    assert states(stage) == {"x": LOST}
+
+
+def test_a_life_that_was_replaced_keeps_no_other_alive(stage: Stage) -> None:
+    stage.lead()
+    old = registered(stage, "x")
+    stage.wait(5_000)
+    registered(stage, "x")
+    stage.wait(1_000)
+    stage.write()
+    assert states(stage) == {"x": READY}, "a registration is a sign of life"
+    for _ in range(10):
+        stage.wait(500)
+        stage.give(Received("x", Alive(old)))
+        stage.write()
+    assert states(stage) == {"x": LOST}
+
+
+def test_brokers_that_speak_while_the_leader_has_its_hands_full_are_not_lost() -> None:
+    stage = Stage(proposals_max=2, group_commands_max=1)
+    stage.lead()
+    epoch = registered(stage, "x")
+    for number in range(4):
+        stage.propose(CreateLog(f"log-{number}"))
+    for _ in range(6):
+        stage.wait(500)
+        stage.give(Received("x", Alive(epoch)))
+    stage.write()
+    stage.wait(1_000)
+    stage.write()
+    assert states(stage) == {"x": READY}
+
+
+def test_of_silent_brokers_those_there_was_no_room_for_are_lost_later() -> None:
+    stage = Stage(proposals_max=2, group_commands_max=1)
+    stage.lead()
+    for name in "uvwxyz":
+        registered(stage, name)
+    stage.wait(4_000)
+    stage.write()
+    assert list(states(stage).values()).count(LOST) < 6
+    for _ in range(5):
+        stage.wait(1_000)
+        stage.write()
+    assert set(states(stage).values()) == {LOST}
+
+
+def test_a_broker_whose_loss_could_not_be_journaled_is_lost_later(stage: Stage) -> None:
+    stage.lead()
+    registered(stage, "x")
+    stage.wait(4_000)
+    stage.groups.clear()
+    stage.give(PersistFailed(StorageFailed("etcd", "an outage")))
+    assert states(stage) == {"x": READY}
+    stage.wait(1_000)
+    stage.write()
+    assert states(stage) == {"x": LOST}
+
+
+def test_a_broker_in_the_leaders_own_process_is_never_lost(stage: Stage) -> None:
+    stage.lead()
+    stage.propose(RegisterBroker("x"), sender="x")
+    stage.write()
+    stage.wait(60_000)
+    stage.write()
+    assert states(stage) == {"x": READY}
+
+
+def test_blank_members_agree_before_the_first_entry() -> None:
+    few = Stage(logs_max=3)
+    assert few.image == snapshot.save(blank("test", Limits()).replica)
