@@ -7,7 +7,17 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from anabranch.core.bolt import forking, lineage, replica, retention, sequencing, snapshot, state
+from anabranch.core.bolt import (
+    compaction,
+    forking,
+    lineage,
+    replica,
+    retention,
+    sequencing,
+    snapshot,
+    state,
+    swapping,
+)
 from anabranch.core.bolt.commands import (
     Batch,
     ForkLog,
@@ -15,7 +25,9 @@ from anabranch.core.bolt.commands import (
     Receipt,
     Row,
     Sequenced,
+    SwapExtents,
 )
+from anabranch.core.bolt.compacting import Compacting
 from anabranch.core.bolt.correspondence import Correspondence
 from anabranch.core.bolt.forest import Forest, Log
 from anabranch.core.bolt.index import Index
@@ -358,6 +370,60 @@ def _of_any_generation(_: Function) -> Function:
     return same_generation
 
 
+def _always(_: Function) -> Function:
+    return lambda *_args: True
+
+
+def _to_the_tail(original: Function) -> Function:
+    def pieces(index: Index, extent: int, settled: Position, before: int) -> Any:
+        return original(index, extent, NEVER, before)
+
+    return pieces
+
+
+def _the_last_first(original: Function) -> Function:
+    def put(self: Compacting, copy: Any) -> None:
+        copy.batches.reverse()
+        original(self, copy)
+
+    return put
+
+
+def _swapping_early(original: Function) -> Function:
+    """The copy is proposed when its object is on its way; what becomes of that is not looked at."""
+
+    def put(self: Compacting, copy: Any) -> None:
+        original(self, copy)
+        self.landed()
+
+    return put
+
+
+def _to_nobody(original: Function) -> Function:
+    def landed(self: Writing, object: ObjectId) -> None:
+        if object in self._flying:
+            original(self, object)
+
+    return landed
+
+
+def _failing_for_nobody(original: Function) -> Function:
+    def crashed(self: Writing, object: ObjectId, error: Any) -> None:
+        if object in self._flying:
+            original(self, object, error)
+
+    return crashed
+
+
+def _swapped_anew(original: Function) -> Function:
+    def swap(replica: Replica, command: SwapExtents) -> Any:
+        for broker in replica.brokers.values():
+            broker.swapped = None
+        return original(replica, command)
+
+    return swap
+
+
 BREAKAGES = [
     Breakage("journal acknowledges before its sync", wal._Segment, "append", _unsynced),
     Breakage("journal believes a failed sync", wal._Segment, "append", _believing),
@@ -395,4 +461,27 @@ BREAKAGES = [
     Breakage("speculation is never failed", Subscriptions, "_fail", _doing_nothing),
     Breakage("pages of any generation", Subscriptions, "_same_generation", _of_any_generation),
     Breakage("tokens are the same in each life", Correspondence, "begin", _doing_nothing),
+    Breakage("copied batches change their order", Compacting, "_put", _the_last_first),
+    Breakage("extents swapped that are others by now", swapping, "_still_there", _always),
+    Breakage("extents swapped a second time", state._DO, SwapExtents, _swapped_anew),
+    Breakage(
+        "extents joined that a promotion parts",
+        compaction,
+        "_pieces",
+        _to_the_tail,
+        Breakage("what isn't settled may move", swapping, "may_move", _always),
+    ),
+    Breakage(
+        "swap before the copy is written",
+        Compacting,
+        "_put",
+        _swapping_early,
+        Breakage(
+            "nobody waits for a PUT",
+            Writing,
+            "landed",
+            _to_nobody,
+            Breakage("nor for its failure", Writing, "crashed", _failing_for_nobody),
+        ),
+    ),
 ]

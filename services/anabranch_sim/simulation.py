@@ -13,14 +13,16 @@ import msgspec
 
 from anabranch.core import invariants
 from anabranch.core.bolt import snapshot
+from anabranch.core.bolt.audit import holdings, inspect
+from anabranch.core.bolt.replica import Replica
 from anabranch.core.bolt.retention import referenced
 from anabranch.core.errors import AnabranchError
 from anabranch.core.history import check
 from anabranch.core.records.batch import split
 from anabranch.core.records.objects import ObjectName
-from anabranch.core.types import MS, Nanoseconds, ObjectId
+from anabranch.core.types import MS, NEVER, Nanoseconds, ObjectId
 from anabranch_sim.actor import Account, Actor
-from anabranch_sim.cluster import Cluster
+from anabranch_sim.cluster import CLUSTER, Cluster
 from anabranch_sim.directory import Directory
 from anabranch_sim.epilogue import Epilogue
 from anabranch_sim.nemesis import CLOCK_ERROR_MAX, Nemesis
@@ -156,6 +158,7 @@ class Simulation:
         again = self.cluster.recover()
         if snapshot.save(again.state.replica) != image:
             self._fail("B12 replay: the journal gives another state than the leader has")
+        self._audit(replica)
         missing = [
             object
             for object in sorted(referenced(replica))
@@ -163,6 +166,15 @@ class Simulation:
         ]
         if missing:
             self._fail(f"B11 durability: {len(missing)} objects are referenced and not there")
+
+    def _audit(self, replica: Replica) -> None:
+        """What `fsck` would say: each object whole, and what every extent says of it is so."""
+        for object, held in holdings(replica):
+            name = self._name(object)
+            if name in self._stored():
+                found = inspect(name, CLUSTER, self._stored()[name], held)
+                for fault in found.faults:
+                    self._fail(f"fsck {fault.code}: {fault.where}: {fault.reason}")
 
     def _await_garbage(self) -> None:
         """Once every broker has begun a new life, what nothing refers to goes after its grace."""
@@ -184,9 +196,13 @@ class Simulation:
         """What the store holds there, batch by batch, as their producers made them."""
         place = (object, offset, length)
         if place not in self._contents:
-            content = self._stored()[self._name(object)][offset : offset + length]
+            content = self._stored().get(self._name(object))
+            if content is None:
+                self._fail(f"B11 durability: {self._name(object)} is referenced and not there")
+                return [(NEVER, b"")]
+            extent = content[offset : offset + length]
             self._contents[place] = [
-                (header.count, content[at : at + size]) for at, size, header in split(content)
+                (header.count, extent[at : at + size]) for at, size, header in split(extent)
             ]
         return self._contents[place]
 

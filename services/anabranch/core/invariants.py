@@ -322,6 +322,7 @@ def runs(log: Log, start: Position, end: Position, batches: Batches = _unread) -
                 _add(found, (start, taken, batch, skip))
                 start, count = start + taken, count - taken
             skip = max(0, skip - records)
+        assert not count, "an extent holds the records that it names"
     return found
 
 
