@@ -27,6 +27,7 @@ COMMANDS = {
     "cursor": ("cursors:cursor", "Keep a reader's position in a log."),
     "bench": ("bench:bench", "Measure this installation's throughput and latency."),
     "fsck": ("up:fsck", "Prove that everything in a data directory can be read."),
+    "recover": ("recover:recover", "Bring a cluster back from its bucket alone."),
     "metadata": ("pods:metadata", "Run one metadata member of a cluster."),
     "broker": ("pods:broker", "Run one broker of a cluster."),
     "demo": ("demo:demo", "Play fork, promote and squash on a log of its own, narrated."),

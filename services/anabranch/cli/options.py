@@ -12,7 +12,7 @@ import click
 
 from anabranch.cli.output import Output, OutputFormat
 from anabranch.cli.service import Target
-from anabranch.client.settings import endpoint
+from anabranch.client.endpoint import endpoint
 from anabranch.core.errors import BadRequest
 
 DEFAULT_URL = "anabranch://127.0.0.1:7420"

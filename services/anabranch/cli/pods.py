@@ -24,20 +24,19 @@ class PodCommand(click.Command):
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         if not self._made:
             self._made = True
-            self.params = [*_options(self._kind), *_COMMON]
+            self.params = [*self.params, *_options(self._kind), *_COMMON]
         return super().get_params(ctx)
 
     @property
     def _kind(self) -> Any:
-        return getattr(_module("settings"), self._settings)
+        return getattr(module("settings"), self._settings)
 
     def _start(self, limit: tuple[str, ...], **flags: Any) -> None:
-        module = _module(str(self.name))
-        chosen = _module("settings").load(self._kind, {**_limits(limit), **flags}, os.environ)
-        module.main(chosen)
+        chosen = module("settings").load(self._kind, {**limits_of(limit), **flags}, os.environ)
+        module(str(self.name)).main(chosen)
 
 
-def _module(name: str) -> Any:
+def module(name: str) -> Any:
     try:
         return import_module(f"anabranch.apps.pods.{name}")
     except ModuleNotFoundError as missing:
@@ -73,7 +72,7 @@ def _shown(setting: Any) -> str:
     return ",".join(cast("tuple[str, ...]", value)) if type(value) is tuple else str(value)
 
 
-def _limits(given: tuple[str, ...]) -> Mapping[str, str]:
+def limits_of(given: tuple[str, ...]) -> Mapping[str, str]:
     limits: dict[str, str] = {}
     for each in given:
         name, equals, value = each.partition("=")

@@ -66,7 +66,7 @@ def up(
     counts = {"etcd": etcd, "metadata": metadata, "brokers": brokers}
     given = {name: count for name, count in counts.items() if count is not None}
     if processes:
-        _run_cluster(flags, given)
+        _run_cluster(flags, given, with_gateway=not no_http)
         return
     if given:
         raise click.UsageError(f"--{next(iter(given))} is for --processes")
@@ -82,7 +82,7 @@ def up(
 _CLUSTERS_OWN = ("data", "log_format")
 
 
-def _run_cluster(flags: dict[str, Any], counts: dict[str, int]) -> None:
+def _run_cluster(flags: dict[str, Any], counts: dict[str, int], *, with_gateway: bool) -> None:
     from pathlib import Path
 
     from anabranch.apps.processes.cluster import run
@@ -96,7 +96,7 @@ def _run_cluster(flags: dict[str, Any], counts: dict[str, int]) -> None:
             raise click.UsageError(f"--{shown} is for one process; a cluster's pods have their own")
     folder = Path(flags["data"] or "anabranch-cluster").absolute()
     log = Log(Clock().now, LogFormat(flags["log_format"] or "human"))
-    run(folder, settle(folder, Shape(**counts)), log, {})
+    run(folder, settle(folder, Shape(**counts)), log, with_gateway=with_gateway)
 
 
 @click.command()

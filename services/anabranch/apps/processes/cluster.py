@@ -64,7 +64,14 @@ class Place:
 class LocalCluster:
     """All processes, in the order in which they are started; they are stopped in reverse."""
 
-    def __init__(self, folder: Path, layout: Layout, etcd_options: dict[str, str]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        layout: Layout,
+        etcd_options: dict[str, str],
+        *,
+        with_gateway: bool = True,
+    ) -> None:
         self.layout = layout
         self.etcd = EtcdGroup(
             folder / "etcd", len(layout.etcd) // 3, ports=layout.etcd, **etcd_options
@@ -80,11 +87,12 @@ class LocalCluster:
             Pod(BROKER, f"broker-{n}", pair, listed, place) for n, pair in enumerate(layout.brokers)
         ]
         through = ["--brokers", ",".join(broker.address for broker in layout.brokers)]
-        self.gateway = Pod(GATEWAY, "gateway", layout.gateway, through, place)
+        gateway = Pod(GATEWAY, "gateway", layout.gateway, through, place)
+        self.gateways = [gateway] if with_gateway else []
 
     @property
     def pods(self) -> list[Pod]:
-        return [*self.metadata, *self.brokers, self.gateway]
+        return [*self.metadata, *self.brokers, *self.gateways]
 
     def start(self, told: Callable[[str], None]) -> None:
         """Return when everything is ready; else raise why it isn't, with nothing left running."""
@@ -97,8 +105,10 @@ class LocalCluster:
             for what, pods in (
                 (f"{len(self.metadata)} metadata members", self.metadata),
                 (f"{len(self.brokers)} brokers", self.brokers),
-                ("a gateway", [self.gateway]),
+                ("a gateway", self.gateways),
             ):
+                if not pods:
+                    continue
                 told(what)
                 for pod in pods:
                     pod.launch()
@@ -110,7 +120,7 @@ class LocalCluster:
 
     def stop(self) -> None:
         """Each kind at once, so that drains go on side by side."""
-        for pods in ([self.gateway], self.brokers, self.metadata):
+        for pods in (self.gateways, self.brokers, self.metadata):
             for pod in pods:
                 pod.ask_to_end()
             for pod in pods:
@@ -159,7 +169,7 @@ class Watch:
                 self._log.info("started again", process=name, pid=process.pid)
 
 
-def run(folder: Path, layout: Layout, log: Log, etcd_options: dict[str, str]) -> None:
+def run(folder: Path, layout: Layout, log: Log, *, with_gateway: bool) -> None:
     """Until a signal says so; the second signal kills."""
     serving, told = Event(), Event()
 
@@ -170,12 +180,12 @@ def run(folder: Path, layout: Layout, log: Log, etcd_options: dict[str, str]) ->
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
-    cluster = LocalCluster(folder, layout, etcd_options)
+    cluster = LocalCluster(folder, layout, {}, with_gateway=with_gateway)
     cluster.start(lambda what: log.info("starting", what=what))
     try:
         serving.set()
-        http = layout.gateway.address
-        log.info("serving", url=layout.url, http=f"http://{http}", folder=str(folder))
+        http = f"http://{layout.gateway.address}" if with_gateway else None
+        log.info("serving", url=layout.url, http=http, folder=str(folder))
         watch = Watch(cluster.processes, log)
         while not told.wait(LOOK_S):
             watch.look()

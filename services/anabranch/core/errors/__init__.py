@@ -68,6 +68,7 @@ from anabranch.core.errors.storage import (
     ObjectMissing,
     StorageFailed,
     StorageFull,
+    UnknownCluster,
     WrongCluster,
 )
 
@@ -123,6 +124,7 @@ __all__ = [
     "TooMany",
     "Unauthorized",
     "Unavailable",
+    "UnknownCluster",
     "UnknownLog",
     "UnsupportedBatch",
     "VersionMismatch",

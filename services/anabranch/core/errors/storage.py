@@ -89,6 +89,15 @@ class WrongCluster(Mistake):
         super().__init__(where=where, theirs=theirs, ours=ours)
 
 
+class UnknownCluster(Mistake):
+    code = "unknown-cluster"
+    status = 404
+    says = "no cluster {cluster} has ever used {where}: check its name, the bucket and the prefix"
+
+    def __init__(self, cluster: str, where: str) -> None:
+        super().__init__(cluster=cluster, where=where)
+
+
 class Deposed(Fenced):
     """A zombie's writes fail: its election key is gone, and with it the lead."""
 

@@ -9,9 +9,9 @@ import threading
 from collections.abc import Sequence
 
 from anabranch.core.archive import Segment, chain, covered, pack, unpack
-from anabranch.core.errors import AnabranchError, ObjectExists
+from anabranch.core.errors import AnabranchError, JournalCorrupt, ObjectExists
 from anabranch.core.types import Milliseconds
-from anabranch.ports import Recovered, Snapshot
+from anabranch.ports import Recovered
 from anabranch.shell.etcd.reading import JournalReader
 from anabranch.shell.etcd.snapshots import Blobs, Snapshots
 from anabranch.shell.log import Log
@@ -56,20 +56,31 @@ class Archive:
         if needless:
             self._blobs.delete([self._name(segment) for segment in needless])
 
-    def recover(self) -> Recovered:
-        """The newest snapshot that can be read, and every entry behind it."""
+    def recover(self, *, cut: bool = False) -> Recovered:
+        """The newest snapshot that can be read, and every entry behind it; with `cut` those behind
+        a damaged segment are given up.
+        """
         snapshot, wrong = self.snapshots.load(None, 0)
         index = snapshot.index if snapshot else 0
         entries: list[bytes] = []
         for segment in chain(self.segments(), index):
             name = self._name(segment)
-            found = unpack(self._blobs.get(name), name, self._cluster, segment)
+            try:
+                found = unpack(self._blobs.get(name), name, self._cluster, segment)
+            except JournalCorrupt as damage:
+                if not cut:
+                    raise
+                wrong = (*wrong, f"{damage.message} (the rest was given up)")
+                break
             entries += found[index + len(entries) + 1 - segment.first :]
         return Recovered(snapshot, index + 1, entries, wrong)
 
-    def save(self, snapshot: Snapshot) -> None:
-        """A state rebuilt: it is nobody's term, and its index is new."""
-        self.snapshots.put(snapshot.index, 0, snapshot.content)
+    def forget_behind(self, index: int) -> None:
+        """What can't be joined to this entry: its indices are about to be given anew."""
+        names = [self._name(each) for each in self.segments() if each.last > index]
+        names += [each.object for each in self.snapshots.kept() if each.index > index]
+        if names:
+            self._blobs.delete(names)
 
     def _name(self, segment: Segment) -> str:
         return f"{self._prefix}{segment}"

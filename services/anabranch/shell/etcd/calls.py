@@ -38,6 +38,8 @@ _OPTIONS = (
     ("grpc.enable_http_proxy", 0),
 )
 _STALE_TOKEN = ("invalid auth token", "revision of auth store is old", "user name is empty")
+_UNSENT = "failed to connect to all addresses"
+"""Of the one member, says gRPC; in other words of a later version it would count as sent."""
 _DENIED = ("authentication failed", "user name is empty", "permission")
 
 
@@ -136,14 +138,14 @@ class Calls:
         deadline_ms: int = 0,
         endpoint: Endpoint | None = None,
     ) -> Answered:
-        """The answer; a repeatable call is tried at every member before it fails."""
-        tries = len(self.endpoints) if method.repeatable and endpoint is None else 1
+        """The answer; what wasn't sent, or may be sent twice, is tried at every member."""
+        tries = len(self.endpoints) if endpoint is None else 1
         while True:
             tries -= 1
             try:
                 return self._attempt(method, request, deadline_ms, endpoint or self.current)
-            except (Unavailable, DeadlineExceeded):
-                if tries <= 0:
+            except (Unavailable, DeadlineExceeded) as error:
+                if tries <= 0 or not (method.repeatable or _UNSENT in error.message):
                     raise
 
     def stream(

@@ -69,7 +69,7 @@ class EtcdJournal:
         kept_entries: int = KEPT_ENTRIES,
     ) -> None:
         self.reader = JournalReader(client, cluster, blobs)
-        self.relief = Relief(client, log)
+        self.relief = Relief(client, self.reader.keys, log)
         self.deposed: Callable[[Fence], None] | None = None
         """Told when etcd says that the lead of this fence is over."""
         self._client = client
@@ -143,11 +143,13 @@ class EtcdJournal:
         except StorageFull:
             # Deleting is what a full etcd still does. A reader that finds entries missing after
             # what is pointed to looks among the snapshots for one that has them.
-            self.relief.relieve(self._cut(fence, index))
+            self._cut(fence, index)
+            self.relief.relieve()
             self._point(fence, pointer)
         revision = self._cut(fence, max(1, index - self._kept_entries))
         with suppress(Compacted):
             self._client.compact(revision)
+        self.relief.reserve()
         self.reader.snapshots.forget_old(pointer)
 
     def close(self) -> None:

@@ -1,0 +1,120 @@
+"""`anabranch recover --from-bucket`: everything that was acknowledged, from the bucket alone."""
+
+import asyncio
+from collections.abc import Sequence
+
+import msgspec
+
+from anabranch.apps import settings
+from anabranch.core.bolt.rebuilding import Rebuilt, rebuild
+from anabranch.core.errors import BadName
+from anabranch.core.limits import Limits
+from anabranch.core.records.objects import ObjectName
+from anabranch.core.types import ObjectId
+from anabranch.ports import ObjectStore, Recovered
+from anabranch.shell.clock import Clock
+from anabranch.shell.etcd.calls import EtcdSettings
+from anabranch.shell.etcd.client import EtcdClient
+from anabranch.shell.etcd.recovery import restore
+from anabranch.shell.etcd.snapshots import BridgedBlobs
+from anabranch.shell.log import Log, LogFormat
+from anabranch.shell.s3.admin import open_bucket
+from anabranch.shell.s3.settings import S3Settings
+from anabranch.shell.s3.store import S3Store
+
+
+class RecoverSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    cluster: str
+    """The cluster's name."""
+
+    s3: S3Settings
+    """Where the objects are."""
+
+    etcd: EtcdSettings = EtcdSettings()
+    """Where the journal will be; it must hold nothing of this cluster."""
+
+    cut: bool = False
+    """Give up what lies behind a damaged part of the archive."""
+
+    log_format: LogFormat = LogFormat.HUMAN
+    """Log lines for people, or one JSON object each."""
+
+    limits: Limits = Limits()
+    """Every limit and interval, each with its own prose."""
+
+    def __post_init__(self) -> None:
+        settings.check_limits(self.limits)
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    cluster: str
+    snapshot: int
+    """The entry up to which a snapshot was used; 0 without one."""
+    entries: int
+    """Entries behind it."""
+    logs: int
+    forks: int
+    objects: int
+    missing: list[str]
+    """Objects that are referred to and not there."""
+    unnamed: int
+    """Objects that may hold appends of the moment that was lost."""
+    notes: list[str]
+
+
+def recover(chosen: RecoverSettings) -> Report:
+    return asyncio.run(_recover(chosen))
+
+
+async def _recover(chosen: RecoverSettings) -> Report:
+    clock = Clock()
+    log = Log(clock.now, chosen.log_format)
+    await asyncio.to_thread(open_bucket, chosen.s3, log, clock.now())
+    store = S3Store(chosen.s3, log, clock.now)
+    client = EtcdClient(chosen.etcd)
+    try:
+        objects = await _objects(store, chosen.cluster)
+        found: list[Rebuilt] = []
+
+        def rebuilt(recovered: Recovered) -> bytes:
+            snapshot = recovered.snapshot
+            image = snapshot.content if snapshot else None
+            state = rebuild(chosen.cluster, chosen.limits, image, recovered.entries, objects)
+            found.append(state)
+            return state.image
+
+        blobs = BridgedBlobs(store, asyncio.get_running_loop())
+        restored = await asyncio.to_thread(
+            restore, client, blobs, chosen.cluster, rebuilt, cut=chosen.cut
+        )
+        return _report(chosen.cluster, restored.found, found[0], objects)
+    finally:
+        client.close()
+        await store.close()
+
+
+async def _objects(store: ObjectStore, cluster: str) -> list[ObjectId]:
+    found: list[ObjectId] = []
+    for each in await store.list(f"{cluster}/data/"):
+        try:
+            found.append(ObjectName.parse(each.name).id)
+        except BadName:
+            # Somebody else's, and nothing that a log could refer to.
+            continue
+    return found
+
+
+def _report(
+    cluster: str, recovered: Recovered, state: Rebuilt, objects: Sequence[ObjectId]
+) -> Report:
+    return Report(
+        cluster=cluster,
+        snapshot=recovered.snapshot.index if recovered.snapshot else 0,
+        entries=len(recovered.entries),
+        logs=state.logs,
+        forks=state.forks,
+        objects=len(objects),
+        missing=[str(ObjectName.of(cluster, each)) for each in state.missing],
+        unnamed=len(state.unnamed),
+        notes=list(recovered.repairs),
+    )
