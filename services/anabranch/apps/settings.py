@@ -11,6 +11,7 @@ import ipaddress
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast, get_origin
 
@@ -100,7 +101,8 @@ class Option:
     type: Any
     default: Any
     """`msgspec.NODEFAULT` if it must be given."""
-    prose: str
+    owner: type[msgspec.Struct]
+    """Whose field it is."""
 
     @property
     def flag(self) -> str:
@@ -113,6 +115,10 @@ class Option:
     @property
     def required(self) -> bool:
         return self.default is msgspec.NODEFAULT
+
+    @property
+    def prose(self) -> str:
+        return _proses(self.owner)[self.path[-1]]
 
 
 def load(flags: Mapping[str, Any], environment: Mapping[str, str]) -> Settings:
@@ -161,17 +167,16 @@ def read(
 
 def options(kind: type[msgspec.Struct]) -> Iterator[Option]:
     """Every setting of a struct of settings, those of its tables in their places."""
-    prose = dict(_proses(kind))
     for field in msgspec.structs.fields(kind):
         nested = field.type
         if isinstance(nested, type) and issubclass(nested, msgspec.Struct):
             before = "" if field.name == LIMITS else f"{field.name}_"
             for each in options(nested):
                 path = (field.name, *each.path)
-                yield Option(before + each.name, path, each.type, each.default, each.prose)
+                yield Option(before + each.name, path, each.type, each.default, each.owner)
         else:
             default: Any = field.default
-            yield Option(field.name, (field.name,), field.type, default, prose[field.name])
+            yield Option(field.name, (field.name,), field.type, default, kind)
 
 
 def check_port(name: str, port: int, least: int = 0) -> None:
@@ -210,8 +215,10 @@ def check_limits(limits: Limits) -> None:
             )
 
 
-def _proses(kind: type[msgspec.Struct]) -> Iterator[tuple[str, str]]:
+@cache
+def _proses(kind: type[msgspec.Struct]) -> dict[str, str]:
     """Each field's name and the prose below it, which Python keeps nowhere but in the source."""
+    found: dict[str, str] = {}
     for base in reversed(kind.__mro__):
         if not issubclass(base, msgspec.Struct) or base is msgspec.Struct:
             continue
@@ -220,9 +227,10 @@ def _proses(kind: type[msgspec.Struct]) -> Iterator[tuple[str, str]]:
         for field, below in zip(body.body, body.body[1:], strict=False):
             match field, below:
                 case ast.AnnAssign(target=ast.Name(name)), ast.Expr(ast.Constant(str(prose))):
-                    yield name, " ".join(prose.split())
+                    found[name] = " ".join(prose.split())
                 case _:
                     continue
+    return found
 
 
 def _tables(kind: type[msgspec.Struct]) -> Iterator[str]:

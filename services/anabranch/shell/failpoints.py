@@ -19,7 +19,7 @@ class Action(StrEnum):
     NOTE = "note"
     """Say that the place was reached, and go on."""
     DROP = "drop"
-    """Leave out what comes next."""
+    """Leave out what comes next; a call fails, its outcome unknown."""
     FAIL = "fail"
     """Raise Unavailable, as an outage would."""
     EXIT = "exit"
@@ -44,10 +44,10 @@ FAILPOINTS: dict[str, frozenset[Action]] = {
     # The lease of this member's election key is about to be renewed.
     "election.keepalive": _DROPS,
     # An object is about to be put; it is in the bucket, and nobody knows yet.
-    "store.put.before": _FAILS,
-    "store.put.after": _FAILS,
+    "store.put.before": _DROPS,
+    "store.put.after": _DROPS,
     # A part of an object is about to be read.
-    "store.get.before": _FAILS,
+    "store.get.before": _DROPS,
 }
 """Every place, and what may happen there: only what something real could do."""
 

@@ -27,16 +27,16 @@ KIND = "metadata"
 class MemberGauges:
     """Of one member of the group."""
 
-    __slots__ = ("brokers", "fit", "following", "forks", "index", "journaled", "leading", "term")
+    __slots__ = ("brokers", "fit", "following", "index", "journaled", "leading", "logs", "term")
 
     def __init__(self, member: Member, *, following: bool, journaled: int) -> None:
         self.brokers = len(member.state.replica.brokers)
         self.fit = int(not member.unfit)
         self.following = int(following)
-        self.forks = len(member.state.replica.forest.logs)
         self.index = member.index
         self.journaled = max(journaled, member.index)
         self.leading = int(member.leader is not None)
+        self.logs = len(member.state.replica.forest.logs)
         self.term = member.term
 
 
