@@ -22,6 +22,7 @@ NAMES = (
     "append-http",
     "read",
     "import-time",
+    "s3-client",
 )
 """Each is a module of this package, with `run(size)`."""
 

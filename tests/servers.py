@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from anabranch.apps.processes.binaries import ETCD, TOXIPROXY, VERSITYGW, Server, obstacle
+from anabranch.apps.processes.binaries import ETCD, TOXIPROXY, VERSITYGW, Server, find, obstacle
 from anabranch.apps.processes.servers import EtcdGroup, EtcdServer, S3Server
 from anabranch.apps.processes.toxiproxy import Toxiproxy
 from anabranch.shell.s3.settings import S3Settings
@@ -25,6 +25,7 @@ def needs(*servers: Server) -> None:
         stands = obstacle(server)
         if stands is not None:
             pytest.skip(stands)
+        find(server)  # now, and not while somebody looks at the clock
 
 
 @pytest.fixture(scope="session")

@@ -10,9 +10,14 @@ import pytest
 from benchmarks.__main__ import NAMES
 from benchmarks.report import Result, Row, row, versus
 from benchmarks.timing import interleaved, percentile
+from tests.servers import needs
+
+from anabranch.apps.processes.binaries import VERSITYGW
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
+SERVERS = {"s3-client": (VERSITYGW,)}
+"""What a benchmark starts that isn't ours."""
 BAR = re.compile(r"[<>]= [0-9.,]+(x| \S+)")
 SVG, PNG = b"<?xml", b"\x89PNG"
 
@@ -37,6 +42,7 @@ def check(name: str, folder: Path) -> Result:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_benchmark_runs_small_and_writes_its_result(name: str, tmp_path: Path) -> None:
+    needs(*SERVERS.get(name, ()))
     subprocess.run(
         [sys.executable, "-m", "benchmarks", name, "--smoke", "--out", str(tmp_path)],
         cwd=ROOT,
