@@ -70,13 +70,15 @@ def _obstacle(replica: Replica, command: SwapExtents, log: Log | None) -> str:
 
 def _fits(command: SwapExtents) -> bool:
     """Every new extent has the length of those it is made of, and all of these are used."""
-    lengths = iter([each.length for each in command.extents])
+    since = 0
     for joined in command.joined:
-        if joined.extents < 1 or sum(next(lengths, 0) for _ in range(joined.extents)) != (
-            joined.length
+        parts = command.extents[since : since + joined.extents]
+        if not 0 < joined.extents == len(parts) or joined.length != sum(
+            part.length for part in parts
         ):
             return False
-    return bool(command.extents) and next(lengths, None) is None
+        since += joined.extents
+    return 0 < since == len(command.extents)
 
 
 def _still_there(index: Index, command: SwapExtents) -> bool:
