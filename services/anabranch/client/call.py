@@ -114,8 +114,9 @@ class Call:
     def _refused(self, line: Line, error: AnabranchError) -> None:
         if isinstance(error, NOTHING_DONE):
             self._doubts -= 1
-        self._tries += 1
-        pause = heed_ms(error) + line.pause(self._tries)
+        heed = heed_ms(error)
+        self._tries = 1 if heed else self._tries + 1
+        pause = heed + line.pause(self._tries)
         hopeless = isinstance(error, BLOCKED) and line.now + pause * MS >= self._patience
         if hopeless or not isinstance(error, Retry):
             self._finish(error=error)

@@ -35,7 +35,7 @@ BLOCKED = (AppendBlocked, ForkBlocked, ReadBlocked, ReceiptPending)
 NOTHING_DONE = (*BLOCKED, Mistake, Overloaded, QuotaExceeded, SequenceGap)
 """After these it is certain that what was asked did not happen; after others it isn't."""
 
-HEED_MS_MAX: Milliseconds = 2_000
+HEED_MS_MAX: Milliseconds = 1_000
 """The longest that is waited because a quota says so: by then it may be another."""
 
 _REQUESTS = (1 << 32) - 1

@@ -204,7 +204,7 @@ class Producer:
         else:
             self._refused(pledge, message)
         if self._halted and not self._unanswered:
-            self._tries += 1
+            self._tries = 1 if self._heed_ms else self._tries + 1
             pause = self._heed_ms + self._line.pause(self._tries)
             self._heed_ms = 0
             self._alarm = self._line.alarms.after(pause, self._resume)

@@ -19,12 +19,11 @@ def exceeded(retry_after_ms: int) -> QuotaExceeded:
 
 def test_an_append_is_not_sent_again_before_the_quota_lets_it(world: World) -> None:
     (pledge,) = world.append(b"a")
-    world.refuse(exceeded(1_500))
-    world.advance(1_499)
+    world.refuse(exceeded(900))
+    world.advance(899)
     assert not world.appends
     world.heal(lambda: pledge.outcome is not None)
     assert isinstance(pledge.outcome, Appended)
-    assert world.now >= 1_500 * MS
 
 
 def test_a_call_is_not_asked_again_before_the_quota_lets_it(world: World) -> None:
@@ -39,13 +38,14 @@ def test_a_call_is_not_asked_again_before_the_quota_lets_it(world: World) -> Non
 
 
 def test_a_quota_that_asks_for_very_long_is_looked_at_again_meanwhile(world: World) -> None:
-    """Somebody may have raised it."""
+    """Somebody may have raised it: no try makes the next one wait longer."""
     world.append(b"a")
-    world.refuse(exceeded(3_600_000))
-    world.advance(1_999)
-    assert not world.appends
-    world.advance(100)
-    assert world.appends
+    for _ in range(20):
+        world.refuse(exceeded(3_600_000))
+        world.advance(999)
+        assert not world.appends
+        world.advance(100)
+        assert world.appends
 
 
 def test_a_deadline_that_passes_over_quota_says_so_and_that_nothing_was_done(
