@@ -12,13 +12,21 @@ from typing import Self
 
 from msgspec.structs import replace
 
+from anabranch.client.endpoint import Endpoint, endpoint
 from anabranch.client.link import Link
 from anabranch.client.log import Log
-from anabranch.client.settings import Endpoint, Settings, endpoint
+from anabranch.client.settings import Settings
 from anabranch.core.bolt.commands import Description, Done
-from anabranch.core.bolt.queries import Census, Listing
+from anabranch.core.bolt.queries import BrokerSeat, Census, Listing, Pool
 from anabranch.core.errors import LogExists
-from anabranch.core.wire.messages import CreateLog, DeleteLog, Describe, ListLogs, Survey
+from anabranch.core.wire.messages import (
+    CreateLog,
+    DeleteLog,
+    Describe,
+    ListBrokers,
+    ListLogs,
+    Survey,
+)
 
 CONNECT_TIMEOUT_S = 5.0
 
@@ -28,7 +36,8 @@ def connect(
 ) -> "Connecting":
     """A service to await, or to enter with `async with`: leaving it closes it.
 
-    `anabranch://[token@]host[:port]`; the port is 7420 if it isn't said.
+    `anabranch://[token@]host[:port]`, or several `host:port` of one pool with commas between; the
+    port is 7420 if it isn't said. `anabranchs://` is TLS, its authority named by `?ca=FILE`.
     """
     where, chosen = endpoint(url), settings or Settings()
     if where.token is not None:
@@ -93,7 +102,7 @@ class Service:
 
     @property
     def endpoint(self) -> str:
-        """Where the server listens."""
+        """Where the service listens, as it was given."""
         return str(self._link.endpoint)
 
     @property
@@ -169,3 +178,9 @@ class Service:
         """What the cluster is called and how much it holds."""
         link = self._link
         return await link.ask(Survey(), Census, "survey", link.milliseconds(timeout))
+
+    async def brokers(self, *, timeout: float | None = None) -> list[BrokerSeat]:
+        """The pool, in order of name: where each listens, its state, and how much it serves."""
+        link = self._link
+        pool = await link.ask(ListBrokers(), Pool, "list brokers", link.milliseconds(timeout))
+        return pool.brokers

@@ -7,9 +7,9 @@ machine does it once (spec D4).
 from msgspec.structs import replace
 
 from anabranch.client.effects import Answered
-from anabranch.client.line import BLOCKED, NOTHING_DONE, Line, heed_ms
+from anabranch.client.line import BLOCKED, LEAVING, NOTHING_DONE, Commons, Line, heed_ms
 from anabranch.core.bolt.alarms import Alarm
-from anabranch.core.bolt.commands import Refused
+from anabranch.core.bolt.commands import Description, Receipt, Refused
 from anabranch.core.errors import (
     AnabranchError,
     BadFrame,
@@ -17,8 +17,23 @@ from anabranch.core.errors import (
     Retry,
     Unavailable,
 )
-from anabranch.core.types import MS, Milliseconds, Nanoseconds
-from anabranch.core.wire.messages import ClientMessage, Read, Redeem, ServerMessage
+from anabranch.core.types import MS, LogId, Milliseconds, Nanoseconds
+from anabranch.core.wire.messages import (
+    Cancel,
+    ClientMessage,
+    Compare,
+    CreateLog,
+    Credit,
+    Describe,
+    Fork,
+    Hello,
+    ListBrokers,
+    ListLogs,
+    Read,
+    Redeem,
+    ServerMessage,
+    Survey,
+)
 
 
 class Call:
@@ -26,10 +41,10 @@ class Call:
 
     __slots__ = (
         "_again",
+        "_commons",
         "_deadline",
         "_doubts",
         "_key",
-        "_line",
         "_message",
         "_patience",
         "_refusal",
@@ -40,6 +55,8 @@ class Call:
         "_what",
         "answer",
         "error",
+        "line",
+        "log",
         "waiter",
     )
 
@@ -51,7 +68,9 @@ class Call:
         self.error: AnabranchError | None = None
         self.waiter: object = None
         """The driver's own."""
-        self._line: Line | None = None
+        self.log = subject(message)
+        self.line: Line | None = None
+        self._commons: Commons | None = None
         self._message = message
         self._what = what
         self._timeout_ms = timeout_ms
@@ -66,35 +85,43 @@ class Call:
     def finished(self) -> bool:
         return self.answer is not None or self.error is not None
 
-    def begin(self, line: Line) -> None:
-        self._line, self._key = line, line.key()
-        self._patience = line.now + self._wait_ms * MS
-        line.parts[self._key] = self
-        self._deadline = line.alarms.after(self._wait_ms + self._timeout_ms, self._expire)
+    def begin(self, commons: Commons) -> None:
+        self._commons, self._key = commons, commons.key()
+        self._patience = commons.now + self._wait_ms * MS
+        commons.parts[self._key] = self
+        self._deadline = commons.alarms.after(self._wait_ms + self._timeout_ms, self._expire)
+        self.line = commons.placing.place(self.log)
         self.ready()
 
     def ready(self) -> None:
-        line = self._line
+        line, commons = self.line, self._commons
         assert line is not None, "a call begins before it is heard of again"
+        assert commons is not None, "a call begins before it is heard of again"
         if not line.up or self._request:
             return
         if self._again is not None:  # a new connection came before the pause was over
             self._again.cancel()
         message = self._message
         if self._wait_ms and isinstance(message, Read | Redeem):
-            message = replace(message, wait_ms=max(0, (self._patience - line.now) // MS))
+            message = replace(message, wait_ms=max(0, (self._patience - commons.now) // MS))
         self._doubts += 1
         self._request = line.ask(self, message)
 
     def lost(self) -> None:
         self._request = 0
 
+    def move(self, line: Line) -> None:
+        """An answer that is on its way is waited for."""
+        if not self._request:
+            self.line = line
+            self.ready()
+
     def heard(self, message: ServerMessage | AnabranchError) -> None:
-        assert self._line is not None
-        self._line.unheard(self._request)
+        assert self.line is not None
+        self.line.unheard(self._request)
         self._request = 0
         if isinstance(message, Refused):
-            self._refused(self._line, message.error())
+            self._refused(message.error())
         elif isinstance(message, BadFrame):
             self._finish(error=message)
         else:
@@ -103,49 +130,71 @@ class Call:
 
     def drop(self) -> None:
         """Its caller has gone."""
-        if self._line is not None and not self.finished:
+        if self.line is not None and not self.finished:
             if self._request:
-                self._line.cancel(self._request)
+                self.line.cancel(self._request)
             self._forget()
 
     def close(self, error: AnabranchError) -> None:
         self._finish(error=error)
 
-    def _refused(self, line: Line, error: AnabranchError) -> None:
+    def _refused(self, error: AnabranchError) -> None:
+        commons, line = self._commons, self.line
+        assert commons is not None
+        assert line is not None
         if isinstance(error, NOTHING_DONE):
             self._doubts -= 1
+        if isinstance(error, LEAVING):
+            self._refusal = error
+            line.leaving = error.message
+            return
         heed = heed_ms(error)
         self._tries = 1 if heed else self._tries + 1
-        pause = heed + line.pause(self._tries)
-        hopeless = isinstance(error, BLOCKED) and line.now + pause * MS >= self._patience
+        pause = heed + commons.pause(self._tries)
+        hopeless = isinstance(error, BLOCKED) and commons.now + pause * MS >= self._patience
         if hopeless or not isinstance(error, Retry):
             self._finish(error=error)
         else:
             self._refusal = error
-            self._again = line.alarms.after(pause, self.ready)
+            self._again = commons.alarms.after(pause, self.ready)
 
     def _expire(self) -> None:
-        assert self._line is not None
+        assert self._commons is not None
         if self._doubts:
             error = DeadlineExceeded(self._what, self._timeout_ms)
             error.__cause__ = self._refusal
             self._finish(error=error)
         else:
-            self._finish(error=self._refusal or Unavailable("the service", self._line.trouble))
+            self._finish(error=self._refusal or Unavailable("the service", self._commons.trouble))
 
     def _finish(
         self, answer: ServerMessage | None = None, error: AnabranchError | None = None
     ) -> None:
-        assert self._line is not None
+        assert self._commons is not None
         self.answer, self.error = answer, error
-        if self._request:
-            self._line.cancel(self._request)
+        if self._request and self.line is not None:
+            self.line.cancel(self._request)
         self._forget()
-        self._line.effects.append(Answered(self))
+        if isinstance(answer, Description):
+            self._commons.placing.learn(answer)
+        self._commons.effects.append(Answered(self))
 
     def _forget(self) -> None:
-        assert self._line is not None
+        assert self._commons is not None
         for alarm in (self._deadline, self._again):
             if alarm is not None:
                 alarm.cancel()
-        self._line.parts.pop(self._key, None)
+        self._commons.parts.pop(self._key, None)
+
+
+def subject(message: ClientMessage) -> LogId | None:
+    """The log that it is about, if that is known by its id."""
+    match message:
+        case Fork(parent=log) | Compare(a=log) | Redeem(Receipt(log)):
+            return log
+        case Describe(log):
+            return None if isinstance(log, str) else log
+        case CreateLog() | ListLogs() | ListBrokers() | Survey() | Hello() | Credit() | Cancel():
+            return None
+        case _:
+            return message.log

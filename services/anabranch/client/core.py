@@ -2,10 +2,12 @@
 time.
 
 A driver
-1. makes one `Session(settings, randbits)` and gives it `start(now)`, then one event at a time with
-   `step(now, event)`; both return effects, to be performed in the order given (see effects.py);
-2. answers every Dial with one Connected or Disconnected. A connection carries frames in order, each
-   once, until it breaks: then nothing more comes of it. After HangUp nothing of it is reported;
+1. makes one `Session(settings, randbits, addresses)` and gives it `start(now)`, then one event at a
+   time with `step(now, event)`; both return effects, to be performed in the order given (see
+   effects.py);
+2. answers every Dial with one Connected or Disconnected of the same line. A connection carries
+   frames in order, each once, until it breaks: then nothing more comes of it. After HangUp nothing
+   of it is reported;
 3. keeps one timer: SetTimer moves it, TimerFired says that it was due;
 4. appends with `session.producer(log, name).add(record, timeout_ms)` (or `add_batch`), which
    returns the Pledge whose last record it is, or raises what makes it impossible. Then, once after
@@ -13,78 +15,98 @@ A driver
 5. asks with Asked(Call(...)), whose `answer` or `error` is there when Answered comes;
 6. subscribes with Opened(Subscription(...)); at each Arrived it takes what it likes off `news`, and
    gives Taken with the bytes that this had. `error` ends it, once `news` is empty.
+
+Where the service is one process, there is one line to it. Where it is a pool of brokers, there is
+one to each broker that is used, and whatever is about a log goes to the one that serves it. If that
+one can't be reached, goes silent or is about to end, its part is taken at once by any other that is
+there, for all of them can: moving is reconnecting elsewhere.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import assert_never
 
+from anabranch.client.conversation import Conversation
 from anabranch.client.effects import (
     Asked,
     Connected,
-    Dial,
     Disconnected,
     Dropped,
     Effect,
     Ended,
     Event,
-    HangUp,
     Heard,
     Left,
     Opened,
     Taken,
     Written,
 )
-from anabranch.client.line import Line, RandomBits
+from anabranch.client.line import Commons, Line, Part, RandomBits
 from anabranch.client.producer import Producer
+from anabranch.client.routes import Inquiry, Routes
 from anabranch.client.settings import Settings
 from anabranch.core.bolt.alarms import Alarm
-from anabranch.core.bolt.commands import Refused
+from anabranch.core.bolt.commands import Description
 from anabranch.core.bolt.producers import REMEMBERED
-from anabranch.core.errors import AnabranchError, BadFrame, BadRequest, Retry, Unavailable
+from anabranch.core.bolt.queries import Pool
+from anabranch.core.errors import AnabranchError, BadRequest, Unavailable
 from anabranch.core.machine import SetTimer, TimerFired
 from anabranch.core.types import LogId, Nanoseconds
 from anabranch.core.wire.messages import (
-    PROTOCOL_VERSION,
-    Hello,
+    Describe,
+    ListBrokers,
     ServerMessage,
-    Survey,
     Welcome,
 )
 
 PRODUCERS_KEPT_MAX = 4_096
 """Logs that were appended to and whose sequence is continued when they are again."""
 
-Replies = Iterable[tuple[int, ServerMessage | AnabranchError]]
+_START_BITS = 16
 
 
 class Session:
-    """One client's conversation with one server, over as many connections as it takes."""
+    """One client's conversations with one service, over as many connections as it takes."""
 
-    def __init__(self, settings: Settings, randbits: RandomBits) -> None:
+    def __init__(
+        self, settings: Settings, randbits: RandomBits, addresses: Sequence[str] = ("",)
+    ) -> None:
+        """`addresses`: of some of the brokers; the others are learned from them."""
         if not 1 <= settings.batches_in_flight_max <= REMEMBERED:
             raise BadRequest("batches_in_flight_max", f"it must be from 1 to {REMEMBERED}")
         self.settings = settings
         self.ended: AnabranchError | None = None
         """Why nothing can be asked any more."""
         self.welcome: Welcome | None = None
-        """What the server said of itself, last."""
-        self._line = Line(settings, randbits)
+        """What a server said of itself, last."""
+        self._commons = Commons(settings, randbits, self)
         self._producers: dict[LogId, Producer] = {}
-        self._connected = False
-        self._dials = 0
-        self._heard = True
-        self._probed = False
-        self._probe = 0
-        self._alarm: Alarm | None = None
+        first = randbits(_START_BITS) % len(addresses) if len(addresses) > 1 else 0
+        turned = (*addresses[first:], *addresses[:first])
+        self._routes = Routes(turned, settings.route_ms)
+        self._lines: list[Conversation] = []
+        self._known: dict[str, Conversation] = {}
+        self._home = self._conversation(turned[0])
+        """Who is asked what concerns no broker in particular."""
+        self._hedge: Alarm | None = None
 
     @property
     def pending_bytes(self) -> int:
         """Appends that are held until they are acknowledged."""
-        return self._line.pending_bytes
+        return self._commons.pending_bytes
+
+    @property
+    def up(self) -> bool:
+        """Is a broker there, as far as is known?"""
+        return any(each.line.up for each in self._lines)
+
+    @property
+    def trouble(self) -> str:
+        """Why no broker is."""
+        return self._commons.trouble
 
     def start(self, now: Nanoseconds) -> list[Effect]:
-        self._line.alarms.now = now
-        self._dial()
+        self._commons.alarms.now = now
+        self._seek()
         return self._turn()
 
     def producer(self, log: LogId, name: str) -> Producer:
@@ -95,53 +117,176 @@ class Session:
                 raise self.ended
             if len(self._producers) >= PRODUCERS_KEPT_MAX:
                 self._retire_one()
-            producer = self._producers[log] = Producer(self._line, log, name)
+            producer = self._producers[log] = Producer(self._commons, log, name)
         return producer
 
     def step(self, now: Nanoseconds, event: Event) -> list[Effect]:
-        self._line.alarms.now = now
+        self._commons.alarms.now = now
         match event:
-            case Heard(replies):
-                self._hear(replies)
+            case Heard(replies, line):
+                self._lines[line].hear(replies)
             case Written():
                 pass
             case TimerFired():
-                self._line.alarms.ring()
+                self._commons.alarms.ring()
             case Asked(part) | Opened(part):
-                part.begin(self._line)
+                self._use(part.log)
+                part.begin(self._commons)
                 if self.ended:
                     part.close(self.ended)
             case Dropped(call):
                 call.drop()
             case Taken(subscription, size):
+                self._use(subscription.log)
                 subscription.taken(size)
             case Left(subscription):
                 subscription.leave()
-            case Connected():
-                self._greet()
-            case Disconnected(reason):
-                self._broken(reason)
+            case Connected(line):
+                self._lines[line].connected()
+            case Disconnected(reason, line):
+                self._lines[line].broken(reason)
             case Ended():
                 self._end(Unavailable("this client", "it was closed"))
             case _:
                 assert_never(event)
         return self._turn()
 
-    def heard(self, message: ServerMessage | AnabranchError) -> None:
-        """The sign of life that was asked for: that it came is all that it says."""
-        self._line.unheard(self._probe)
+    def place(self, log: LogId | None) -> Line:
+        """The line to the broker that serves it, or else to one that is there."""
+        if log is not None and self._routes.spread:
+            address = self._routes.address(log)
+            if address:
+                routed = self._conversation(address)
+                if routed.line.up:
+                    return routed.line
+                routed.dial()
+        if not self._home.line.up:
+            there = (each for each in self._lines if each.line.up)
+            self._home = next(there, self._home)
+        return self._home.line
+
+    def learn(self, description: Description) -> None:
+        address = description.address
+        known = self._known.get(address)
+        # Where it is placed nobody was met: it may be placed anew soon.
+        fails = known is not None and known.failures
+        again_ms = self.settings.backoff_ms_max if fails else self.settings.route_ms
+        if self._routes.learn(description, self._commons.now, again_ms):
+            for part in list(self._commons.parts.values()):
+                if part.log == description.id:
+                    self._put(part)
+
+    def wants(self, conversation: Conversation) -> bool:
+        """Whoever is placed there goes there when it is back, and nobody else needs it."""
+        if not self.up:
+            return True
+        routes = self._routes
+        return any(
+            part.log is not None and routes.address(part.log) == conversation.address
+            for part in self._commons.parts.values()
+        )
+
+    def mistaken(self, conversation: Conversation, welcome: Welcome) -> str | None:
+        before = self.welcome
+        if before is None or before.cluster == welcome.cluster or not self.up:
+            return None
+        address = conversation.address
+        return f"{address} belongs to cluster {welcome.cluster}, not to {before.cluster}"
+
+    def rose(self, conversation: Conversation, welcome: Welcome) -> None:
+        self.welcome = welcome
+        self._commons.opened(welcome)
+        for part in list(self._commons.parts.values()):
+            if part.line is conversation.line:
+                part.ready()
+            else:
+                self._put(part)
+            self._use(part.log)
+
+    def fell(self, conversation: Conversation, *, was_up: bool) -> None:
+        """Those who were there go on elsewhere, if anybody else is there, and ask where to stay."""
+        line, address = conversation.line, conversation.address
+        parts = list(self._commons.parts.values())
+        if was_up:
+            for part in parts:
+                if part.line is line:
+                    part.lost()
+        if was_up or conversation.failures == 1:
+            self._routes.hasten(address, self._commons.now)
+        self._seek()
+        for part in parts:
+            if part.line is line:
+                self._put(part)
+                self._use(part.log)
+            elif part.log is not None and self._routes.address(part.log) == address:
+                self._use(part.log)
+
+    def rejected(self, conversation: Conversation, error: AnabranchError) -> None:
+        """One broker that won't have us doesn't matter while another will."""
+        if self.up:
+            conversation.hang_up(error.message)
+        else:
+            self._end(error)
+
+    def _conversation(self, address: str) -> Conversation:
+        found = self._known.get(address)
+        if found is None:
+            found = Conversation(self._commons, len(self._lines), address, self)
+            self._known[address] = found
+            self._lines.append(found)
+        return found
+
+    def _seek(self) -> None:
+        """Nobody is there: dial the next, and soon one more, until somebody says welcome."""
+        if self._hedge is not None:
+            self._hedge.cancel()
+            self._hedge = None
+        if self.up:
+            return
+        conversations = [self._conversation(address) for address in self._routes.addresses]
+        resting = [each for each in conversations if each.resting]
+        if resting:
+            resting[0].dial()
+        if len(resting) > 1:
+            self._hedge = self._commons.alarms.after(self.settings.hedge_ms, self._seek)
+
+    def _put(self, part: Part) -> None:
+        line = self.place(part.log)
+        if line is not part.line:
+            part.move(line)
+
+    def _use(self, log: LogId | None) -> None:
+        """Look up what is old: where this log is served, and who the brokers are."""
+        routes = self._routes
+        if not routes.spread:
+            return
+        line = self.place(None)
+        if not line.up:
+            return
+        now, again_ms = self._commons.now, self.settings.backoff_ms_max
+        if log is not None and routes.look_up(log, now, again_ms):
+            Inquiry(line, Describe(log), self._told)
+        if routes.look_up_pool(now, again_ms):
+            Inquiry(line, ListBrokers(), self._told)
+
+    def _told(self, message: ServerMessage) -> None:
+        if isinstance(message, Description):
+            self.learn(message)
+        elif isinstance(message, Pool):
+            self._routes.joined(message.brokers, self._commons.now)
 
     def _turn(self) -> list[Effect]:
-        line = self._line
-        while line.restless:
-            line.restless, restless = [], line.restless
+        commons = self._commons
+        while commons.restless:
+            commons.restless, restless = [], commons.restless
             for producer in restless:
+                self._use(producer.log)
                 producer.pump()
-        line.effects, effects = [], line.effects
-        for timing in line.timing:
+        commons.effects, effects = [], commons.effects
+        for timing in commons.timing:
             assert isinstance(timing, SetTimer), "alarms set timers and do nothing else"
             effects.append(timing)
-        line.timing.clear()
+        commons.timing.clear()
         return effects
 
     def _retire_one(self) -> None:
@@ -150,94 +295,16 @@ class Session:
                 del self._producers[log]
                 return
 
-    def _greet(self) -> None:
-        self._connected, self._heard, self._probed = True, True, False
-        self._line.tell(Hello(PROTOCOL_VERSION, self.settings.client, self.settings.token))
-        self._watch()
-
-    def _watch(self) -> None:
-        self._hush()
-        self._alarm = self._line.alarms.after(self.settings.silence_ms, self._look)
-
-    def _look(self) -> None:
-        """Is the server still there? Only one that owes an answer is expected to speak."""
-        line = self._line
-        if self._heard or (line.up and not line.owed):
-            self._probed = False
-        elif not self._probed:
-            self._probed = True
-            if line.up:
-                self._probe = line.ask(self, Survey())
-        else:
-            self._hang_up(f"the server was silent for {2 * self.settings.silence_ms} ms")
-            return
-        self._heard = False
-        self._watch()
-
-    def _hush(self) -> None:
-        if self._alarm is not None:
-            self._alarm.cancel()
-
-    def _dial(self) -> None:
-        self._line.effects.append(Dial())
-
-    def _hear(self, replies: Replies) -> None:
-        line = self._line
-        self._heard = True
-        for request, message in replies:
-            if not self._connected:
-                return
-            listener = line.listener(request)
-            if listener is not None:
-                listener.heard(message)
-            elif isinstance(message, Welcome) and not line.up:
-                self._welcomed(message)
-            elif request == 0 or not line.up:
-                self._rejected(message)
-
-    def _welcomed(self, welcome: Welcome) -> None:
-        self.welcome = welcome
-        self._dials = 0
-        self._line.opened(welcome)
-        for part in list(self._line.parts.values()):
-            part.ready()
-
-    def _rejected(self, message: ServerMessage | AnabranchError) -> None:
-        """What the server says of the connection as a whole, or instead of a welcome."""
-        error = message.error() if isinstance(message, Refused) else message
-        if not isinstance(error, AnabranchError):
-            error = BadFrame(f"{type(message).__name__} came where a welcome was expected")
-        if isinstance(error, Retry | BadFrame):
-            self._hang_up(error.message)
-        else:
-            self._end(error)
-
-    def _hang_up(self, reason: str) -> None:
-        self._line.effects.append(HangUp())
-        self._broken(reason)
-
-    def _broken(self, reason: str) -> None:
-        if self.ended:
-            return
-        line = self._line
-        self._connected = False
-        was_up = line.up
-        line.broke(reason)
-        if was_up:
-            for part in list(line.parts.values()):
-                part.lost()
-        self._dials += 1
-        self._hush()
-        self._alarm = line.alarms.after(line.pause(self._dials), self._dial)
-
     def _end(self, error: AnabranchError) -> None:
         if self.ended:
             return
-        line = self._line
         self.ended = error
-        line.up = self._connected = False
-        for part in list(line.parts.values()):
+        for conversation in self._lines:
+            conversation.line.up = False
+        for part in list(self._commons.parts.values()):
             part.close(error)
         self._producers.clear()
-        self._hush()
-        line.effects.append(HangUp())
+        if self._hedge is not None:
+            self._hedge.cancel()
+        for conversation in self._lines:
+            conversation.end()

@@ -16,16 +16,24 @@ if TYPE_CHECKING:
 class Dial(Value, frozen=True):
     """Open a connection; report Connected or Disconnected."""
 
+    line: int = 0
+    """Which line: a session has one for each broker that it talks to."""
+    address: str = ""
+    """Where that broker listens."""
+
 
 class HangUp(Value, frozen=True):
-    """Close the connection, and report nothing more of it."""
+    """Close this line's connection, or dial no longer, and report nothing more of it."""
+
+    line: int = 0
 
 
 class Transmit(Value, frozen=True):
-    """Write this request on the connection, after those before it."""
+    """Write this request on this line's connection, after those before it."""
 
     request: int
     message: ClientMessage
+    line: int = 0
 
 
 class Answered(Value, frozen=True):
@@ -56,17 +64,21 @@ Effect = Dial | HangUp | Transmit | Answered | Settled | Roomy | Arrived | SetTi
 class Connected(Value, frozen=True):
     """The connection that was asked for is open."""
 
+    line: int = 0
+
 
 class Disconnected(Value, frozen=True):
     """It could not be opened, or has broken: what was in it may or may not have arrived."""
 
     reason: str
+    line: int = 0
 
 
 class Heard(Value, frozen=True):
     """Replies, in the order in which they came on this connection."""
 
     replies: Sequence[tuple[int, ServerMessage | AnabranchError]]
+    line: int = 0
 
 
 class Asked(Value, frozen=True):

@@ -1,7 +1,8 @@
-"""The line to the server as the parts of a session see it: requests by number, alarms, effects.
+"""What the parts of a session share, and the lines on which they talk to brokers.
 
-A part registers what it asked under the number of the request, and hears the answer. A connection
-that breaks takes all its requests with it: the parts are told, and ask again on the next one.
+A part registers what it asked on a line under the number of the request, and hears the answer. A
+connection that breaks takes all its requests with it: the parts are told, and ask again, on the
+next connection of this line or on another line.
 """
 
 from collections.abc import Callable
@@ -10,11 +11,15 @@ from typing import Protocol
 from anabranch.client.effects import Effect, Roomy, Transmit
 from anabranch.client.settings import Settings
 from anabranch.core.bolt.alarms import Alarms
+from anabranch.core.bolt.commands import Description
 from anabranch.core.errors import (
     AnabranchError,
     AppendBlocked,
+    BrokerDraining,
+    BrokerFenced,
     ForkBlocked,
     Mistake,
+    NoSpareBroker,
     Overloaded,
     QuotaExceeded,
     ReadBlocked,
@@ -23,16 +28,19 @@ from anabranch.core.errors import (
 )
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Effect as Timing
-from anabranch.core.types import Milliseconds, Nanoseconds
+from anabranch.core.types import LogId, Milliseconds, Nanoseconds
 from anabranch.core.wire.messages import Cancel, ClientMessage, ServerMessage, Welcome
 
 RandomBits = Callable[[int], int]
 """So many random bits as a number: `secrets.randbits`, or a simulation's seeded source."""
 
-BLOCKED = (AppendBlocked, ForkBlocked, ReadBlocked, ReceiptPending)
-"""Refused because of an undecided fork: waiting helps only if somebody decides."""
+BLOCKED = (AppendBlocked, ForkBlocked, NoSpareBroker, ReadBlocked, ReceiptPending)
+"""Refused until somebody else does something: decides about a fork, adds a broker."""
 
-NOTHING_DONE = (*BLOCKED, Mistake, Overloaded, QuotaExceeded, SequenceGap)
+LEAVING = (BrokerDraining, BrokerFenced)
+"""Said by a broker that is about to end: any other does what it won't do any more."""
+
+NOTHING_DONE = (*BLOCKED, BrokerDraining, Mistake, Overloaded, QuotaExceeded, SequenceGap)
 """After these it is certain that what was asked did not happen; after others it isn't."""
 
 HEED_MS_MAX: Milliseconds = 1_000
@@ -56,14 +64,23 @@ class Listener(Protocol):
 
 
 class Part(Protocol):
-    """Whatever has business with the server that outlives one connection."""
+    """Whatever has business with the service that outlives one connection."""
+
+    log: LogId | None
+    """What its business is about, if it is a log."""
+    line: "Line | None"
+    """Where it asks, or would."""
 
     def ready(self) -> None:
-        """There is a connection: ask, or ask again."""
+        """There is a new connection on its line: ask, or ask again."""
         ...
 
     def lost(self) -> None:
-        """It broke, and every request in it is gone."""
+        """The connection broke, and every request in it is gone."""
+        ...
+
+    def move(self, line: "Line") -> None:
+        """Go on on this line, with nothing lost, doubled or out of order."""
         ...
 
     def close(self, error: AnabranchError) -> None:
@@ -72,16 +89,29 @@ class Part(Protocol):
 
 
 class Restless(Protocol):
+    log: LogId | None
+
     def pump(self) -> None: ...
 
 
-class Line:
-    """What all parts of one session share. `up` from Welcome until the connection breaks."""
+class Placing(Protocol):
+    """Who knows which line is best."""
 
-    def __init__(self, settings: Settings, randbits: RandomBits) -> None:
+    def place(self, log: LogId | None) -> "Line": ...
+
+    def learn(self, description: Description) -> None:
+        """A description was answered: it also says who serves the log."""
+        ...
+
+
+class Commons:
+    """What all parts of one session share, whichever line they are on."""
+
+    def __init__(self, settings: Settings, randbits: RandomBits, placing: Placing) -> None:
         limits = Limits()
         self.settings = settings
         self.randbits = randbits
+        self.placing = placing
         self.effects: list[Effect] = []
         self.timing: list[Timing] = []
         self.alarms = Alarms(self.timing)
@@ -89,16 +119,14 @@ class Line:
         """Those with business at hand, by key and so in the order in which they came."""
         self.restless: list[Restless] = []
         """Those that may have something to send when this step ends."""
-        self.up = False
-        self.trouble = "there is no connection yet"
+        self.troubles: dict[int, str] = {}
+        """Why each line is without a connection."""
         self.record_bytes_max = limits.record_bytes_max
         self.batch_records_max = limits.batch_records_max
         self.batch_bytes_max = limits.batch_bytes_max
         self.batch_bytes = min(settings.batch_bytes, limits.batch_bytes_max)
         self.pending_bytes = 0
         self.wants_room = False
-        self._listening: dict[int, Listener] = {}
-        self._request = 0
         self._keys = 0
 
     @property
@@ -106,50 +134,19 @@ class Line:
         return self.alarms.now
 
     @property
-    def owed(self) -> bool:
-        """Is an answer expected from the server?"""
-        return bool(self._listening)
+    def trouble(self) -> str:
+        return "; ".join(self.troubles.values())
 
     def key(self) -> int:
         """A number for whatever needs one of its own."""
         self._keys += 1
         return self._keys
 
-    def ask(self, listener: Listener, message: ClientMessage) -> int:
-        """Send, and hear whatever is answered until `unheard`."""
-        request = self._number()
-        self._listening[request] = listener
-        self.effects.append(Transmit(request, message))
-        return request
-
-    def tell(self, message: ClientMessage) -> None:
-        """Send what has no answer."""
-        self.effects.append(Transmit(self._number(), message))
-
-    def listener(self, request: int) -> Listener | None:
-        return self._listening.get(request)
-
-    def unheard(self, request: int) -> None:
-        """What is still answered to this request is nobody's."""
-        self._listening.pop(request, None)
-
-    def cancel(self, request: int) -> None:
-        """The same, and the server may spare itself the answer."""
-        if self._listening.pop(request, None) and self.up:
-            self.tell(Cancel(request))
-
     def opened(self, welcome: Welcome) -> None:
-        self.up = True
         self.record_bytes_max = welcome.record_bytes_max
         self.batch_records_max = welcome.batch_records_max
         self.batch_bytes_max = welcome.batch_bytes_max
         self.batch_bytes = min(self.settings.batch_bytes, welcome.batch_bytes_max)
-
-    def broke(self, reason: str) -> None:
-        self.up = False
-        self.trouble = reason
-        self._listening.clear()
-        self._request = 0
 
     def released(self, size: int) -> None:
         """So many bytes of appends aren't pending any more."""
@@ -165,7 +162,59 @@ class Line:
         half = min(doubled, settings.backoff_ms_max) // 2
         return half + (half * self.randbits(_JITTER_BITS) >> _JITTER_BITS)
 
-    def _number(self) -> int:
+
+class Line:
+    """To one broker. `up` from Welcome until the connection breaks."""
+
+    def __init__(self, commons: Commons, number: int) -> None:
+        self.number = number
+        self.up = False
+        self.leaving: str | None = None
+        """Set when the broker said that it is about to end: what is on this line must go."""
+        self._commons = commons
+        self._listening: dict[int, Listener] = {}
+        self._request = 0
+
+    @property
+    def owed(self) -> bool:
+        """Is an answer expected from the server?"""
+        return bool(self._listening)
+
+    def ask(self, listener: Listener, message: ClientMessage) -> int:
+        """Send, and hear whatever is answered until `unheard`."""
+        request = self._next()
+        self._listening[request] = listener
+        self._commons.effects.append(Transmit(request, message, self.number))
+        return request
+
+    def tell(self, message: ClientMessage) -> None:
+        """Send what has no answer."""
+        self._commons.effects.append(Transmit(self._next(), message, self.number))
+
+    def listener(self, request: int) -> Listener | None:
+        return self._listening.get(request)
+
+    def unheard(self, request: int) -> None:
+        """What is still answered to this request is nobody's."""
+        self._listening.pop(request, None)
+
+    def cancel(self, request: int) -> None:
+        """The same, and the server may spare itself the answer."""
+        if self._listening.pop(request, None) and self.up:
+            self.tell(Cancel(request))
+
+    def opened(self) -> None:
+        self.up = True
+        self._commons.troubles.pop(self.number, None)
+
+    def broke(self, reason: str) -> None:
+        self.up = False
+        self.leaving = None
+        self._commons.troubles[self.number] = reason
+        self._listening.clear()
+        self._request = 0
+
+    def _next(self) -> int:
         self._request = self._request % _REQUESTS + 1
         while self._request in self._listening:
             self._request = self._request % _REQUESTS + 1

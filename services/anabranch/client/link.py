@@ -6,6 +6,7 @@ once.
 
 import asyncio
 import socket
+import ssl
 from typing import TypeVar, cast
 
 from anabranch.client.call import Call
@@ -31,17 +32,20 @@ from anabranch.client.effects import (
     Transmit,
     Written,
 )
+from anabranch.client.endpoint import Endpoint, address
 from anabranch.client.producer import Pledge
-from anabranch.client.settings import Endpoint, Settings
+from anabranch.client.settings import Settings
+from anabranch.client.strangers import guess, untrusted
 from anabranch.client.subscription import News, Subscription
 from anabranch.core.bolt.alarms import Alarms
-from anabranch.core.errors import AnabranchError, BadFrame
+from anabranch.core.errors import AnabranchError, BadFrame, BadRequest
 from anabranch.core.machine import Buffer, SetTimer, TimerFired
 from anabranch.core.types import Milliseconds
 from anabranch.core.wire.frames import encode_request, server_messages
 from anabranch.core.wire.messages import ClientMessage, ServerMessage
 from anabranch.shell.chance import randbits
 from anabranch.shell.clock import Clock
+from anabranch.shell.tls import TlsSettings, dialing
 
 CONNECT_S = 5.0
 """How long one attempt to open a connection may take."""
@@ -51,6 +55,9 @@ _JOINED_BYTES_MAX = 64 * 1024
 
 _REQUEST_BITS = 128
 
+_BEGIN_BYTES = 8
+"""By so many first bytes what isn't ours is known."""
+
 A = TypeVar("A")
 Waiter = asyncio.Future[None]
 
@@ -58,9 +65,11 @@ Waiter = asyncio.Future[None]
 class Wire(asyncio.Protocol):
     """One connection; it is dead to the link once the link has another, or none."""
 
-    def __init__(self, link: "Link") -> None:
+    def __init__(self, link: "Link", line: int) -> None:
+        self.line = line
         self._link = link
         self._reader = server_messages()
+        self._begin = b""
         self.transport: asyncio.Transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -71,6 +80,8 @@ class Wire(asyncio.Protocol):
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
     def data_received(self, data: bytes) -> None:
+        if not self._begin:
+            self._begin = data[:_BEGIN_BYTES]
         replies = self._reader.feed(data)
         if replies:
             self._link.heard(self, replies)
@@ -78,8 +89,12 @@ class Wire(asyncio.Protocol):
             self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        reason = str(exc or self._reader.broken or "the server closed the connection")
-        self._link.lost(self, reason)
+        broken = self._reader.broken
+        told = None
+        if broken is not None or not self._begin:
+            told = guess(self._begin, over_tls=self._link.endpoint.tls is not None)
+        reason = told or broken or exc or "the server closed the connection"
+        self._link.lost(self, str(reason))
 
 
 class Link:
@@ -87,15 +102,16 @@ class Link:
 
     def __init__(self, endpoint: Endpoint, settings: Settings) -> None:
         self.endpoint = endpoint
-        self.session = Session(settings, randbits)
+        self.session = Session(settings, randbits, list(map(str, endpoint.addresses)))
         self.failed: AnabranchError | None = None
         """The first error of an append that nobody was waiting for."""
         self._clock = Clock()
         self._loop = asyncio.get_running_loop()
-        self._wire: Wire | None = None
-        self._dialing: asyncio.Task[None] | None = None
+        self._tls = None if endpoint.tls is None else _context(endpoint.tls)
+        self._wires: dict[int, Wire] = {}
+        self._dialing: dict[int, asyncio.Task[None]] = {}
         self._timer: asyncio.TimerHandle | None = None
-        self._out: list[Buffer] = []
+        self._out: dict[int, list[Buffer]] = {}
         self._written = False
         self._rooms: list[Waiter] = []
         self._quiets: list[Waiter] = []
@@ -106,8 +122,8 @@ class Link:
     def close(self) -> None:
         """What waits still is told so."""
         self.step(Ended())
-        if self._dialing is not None:
-            self._dialing.cancel()
+        for each in self._dialing.values():
+            each.cancel()
         if self._timer is not None:
             self._timer.cancel()
 
@@ -115,13 +131,13 @@ class Link:
         self._perform(self.session.step(self._clock.now(), event))
 
     def heard(self, wire: Wire, replies: "list[tuple[int, ServerMessage | BadFrame]]") -> None:
-        if wire is self._wire:
-            self.step(Heard(replies))
+        if wire is self._wires.get(wire.line):
+            self.step(Heard(replies, wire.line))
 
     def lost(self, wire: Wire, reason: str) -> None:
-        if wire is self._wire:
-            self._wire = None
-            self.step(Disconnected(reason))
+        if wire is self._wires.get(wire.line):
+            del self._wires[wire.line]
+            self.step(Disconnected(reason, wire.line))
 
     def flush(self) -> None:
         """Send at once what producers were given."""
@@ -238,8 +254,8 @@ class Link:
     def _perform(self, effects: list[Effect]) -> None:
         for effect in effects:
             match effect:
-                case Transmit(request, message):
-                    self._out += encode_request(request, message)
+                case Transmit(request, message, line):
+                    self._out.setdefault(line, []).extend(encode_request(request, message))
                 case Settled(pledge):
                     self._settle(pledge)
                 case Answered(each) | Arrived(each):
@@ -248,10 +264,10 @@ class Link:
                     _wake_all(self._rooms)
                 case SetTimer(_, at):
                     self._set_timer(at)
-                case Dial():
-                    self._dialing = self._loop.create_task(self._dial())
-                case HangUp():
-                    self._hang_up()
+                case Dial(line, where):
+                    self._dialing[line] = self._loop.create_task(self._dial(line, where))
+                case HangUp(line):
+                    self._hang_up(line)
         if self._out:
             self._send()
 
@@ -265,13 +281,15 @@ class Link:
             _wake_all(self._quiets)
 
     def _send(self) -> None:
-        out, self._out = self._out, []
-        if self._wire is None:
-            return
-        if sum(map(len, out)) <= _JOINED_BYTES_MAX:
-            self._wire.transport.write(b"".join(out))
-        else:
-            self._wire.transport.writelines(out)
+        out, self._out = self._out, {}
+        for line, buffers in out.items():
+            wire = self._wires.get(line)
+            if wire is None:
+                continue
+            if sum(map(len, buffers)) <= _JOINED_BYTES_MAX:
+                wire.transport.write(b"".join(buffers))
+            else:
+                wire.transport.writelines(buffers)
 
     def _set_timer(self, at: int) -> None:
         if self._timer is not None:
@@ -282,27 +300,43 @@ class Link:
     def _ring(self) -> None:
         self.step(TimerFired(Alarms.KEY))
 
-    async def _dial(self) -> None:
-        host, port, _ = self.endpoint
+    async def _dial(self, line: int, where: str) -> None:
+        shown = f"{self.endpoint.scheme}://{where}"
         try:
+            host, port = address(where)
             async with asyncio.timeout(CONNECT_S):
-                _, wire = await self._loop.create_connection(lambda: Wire(self), host, port)
+                _, wire = await self._loop.create_connection(
+                    lambda: Wire(self, line), host, port, ssl=self._tls
+                )
         except TimeoutError:
-            self.step(Disconnected(f"{self.endpoint} did not answer within {CONNECT_S:g} s"))
-        except OSError as error:
-            self.step(Disconnected(f"{self.endpoint} can't be reached: {error}"))
+            failure = f"{shown} did not answer within {CONNECT_S:g} s"
+        except ssl.SSLError as error:
+            failure = f"{shown} can't be reached: {untrusted(error)}"
+        except (OSError, BadRequest) as error:
+            failure = f"{shown} can't be reached: {error}"
         else:
-            if wire.transport.is_closing():
-                self.step(Disconnected(f"{self.endpoint} closed the connection at once"))
+            if not wire.transport.is_closing():
+                self._dialing.pop(line, None)
+                self._wires[line] = wire
+                self.step(Connected(line))
                 return
-            self._wire = wire
-            self.step(Connected())
+            failure = f"{shown} closed the connection at once"
+        self._dialing.pop(line, None)
+        self.step(Disconnected(failure, line))
 
-    def _hang_up(self) -> None:
-        self._out.clear()
-        wire, self._wire = self._wire, None
+    def _hang_up(self, line: int) -> None:
+        self._out.pop(line, None)
+        task = self._dialing.pop(line, None)
+        if task is not None:
+            task.cancel()
+        wire = self._wires.pop(line, None)
         if wire is not None:
             wire.transport.abort()
+
+
+def _context(settings: TlsSettings) -> ssl.SSLContext:
+    """With no file named, the authorities of this machine are trusted."""
+    return dialing(settings) or ssl.create_default_context()
 
 
 def _wake(waiter: object) -> None:

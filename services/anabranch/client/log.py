@@ -212,6 +212,7 @@ class Log:
         *,
         promotable: bool = False,
         ttl: float | None = None,
+        exclusive: bool = False,
         quota: Quota | None = None,
         why: str = "",
         by: str | None = None,
@@ -219,8 +220,9 @@ class Log:
     ) -> "Log":
         """A continuous fork: it has this log's records, past and future, and its own between them.
 
-        A promotable one can become this log. `ttl`: seconds after which it is squashed. `quota`:
-        its own, without one as large a one as this log has.
+        A promotable one can become this log. `ttl`: seconds after which it is squashed.
+        `exclusive`: a broker of its own serves it; NoSpareBroker if none is free. `quota`: its own,
+        without one as large a one as this log has.
         """
         link = self.link
         message = Fork(
@@ -232,6 +234,7 @@ class Log:
             ttl_ms=_milliseconds(ttl),
             by=link.session.settings.client if by is None else by,
             why=why,
+            exclusive=exclusive,
             quota=quota,
         )
         return await self._fork(message, timeout)
@@ -244,6 +247,7 @@ class Log:
         at: Time | None = None,
         ttl: float | None = None,
         on_parent_delete: OnParentDelete = OnParentDelete.ORPHAN,
+        exclusive: bool = False,
         quota: Quota | None = None,
         why: str = "",
         by: str | None = None,
@@ -252,7 +256,7 @@ class Log:
         """A severed fork: this log's records up to `past`, or committed before `at`, or all there
         are.
 
-        What is appended to either later is not in the other.
+        What is appended to either later is not in the other. `exclusive`: as of a continuous one.
         """
         link = self.link
         message = Fork(
@@ -266,6 +270,7 @@ class Log:
             on_parent_delete=on_parent_delete,
             by=link.session.settings.client if by is None else by,
             why=why,
+            exclusive=exclusive,
             quota=quota,
         )
         return await self._fork(message, timeout)

@@ -12,7 +12,7 @@ from collections import deque
 from functools import partial
 
 from anabranch.client.effects import Settled
-from anabranch.client.line import NOTHING_DONE, Line, heed_ms
+from anabranch.client.line import BLOCKED, LEAVING, NOTHING_DONE, Commons, Line, heed_ms
 from anabranch.core.bolt.alarms import Alarm
 from anabranch.core.bolt.commands import Refused
 from anabranch.core.bolt.producers import SEQUENCE_SPACE
@@ -75,12 +75,16 @@ class Pledge:
         "sequence",
         "size",
         "timeout_ms",
+        "wait_ms",
         "waiters",
     )
 
     def __init__(self, producer: "Producer", timeout_ms: Milliseconds) -> None:
         self._producer = producer
         self.timeout_ms = timeout_ms
+        self.wait_ms: Milliseconds | None = None
+        """How long it may wait while the log is blocked, negative as the server is set; None: as
+        long as there is time."""
         self.alarm: Alarm | None = None
         self.records: list[Record] = []
         self.count = self.size = 0
@@ -108,11 +112,16 @@ class Pledge:
 class Producer:
     """One log's appends by one client, in order."""
 
-    def __init__(self, line: Line, log: LogId, name: str) -> None:
-        self.log = log
+    def __init__(self, commons: Commons, log: LogId, name: str) -> None:
+        self.log: LogId | None = log
         self.name = name
-        self._line = line
-        self._key = line.key()
+        self.line: Line | None = None
+        """None until there is something to send."""
+        self._log = log
+        self._commons = commons
+        self._key = commons.key()
+        self._moving = False
+        """Nothing is sent until all is answered that is on its way: then it goes elsewhere."""
         self._queue: deque[Pledge] = deque()
         """Not sent yet; the last may still be open."""
         self._open: Pledge | None = None
@@ -130,71 +139,85 @@ class Producer:
         self._heed_ms: Milliseconds = 0
         """How long the refusals since ask to be left alone."""
         self._restless = False
-        self._id, self._epoch = line.randbits(_PRODUCER_BITS), 0
+        self._id, self._epoch = commons.randbits(_PRODUCER_BITS), 0
         self._next = 0
 
     @property
     def idle(self) -> bool:
         return not self._queue and not self._window
 
+    @property
+    def _up(self) -> bool:
+        return self.line is not None and self.line.up
+
+    @property
+    def _of_line(self) -> Line:
+        assert self.line is not None, "nothing is sent before a line was chosen"
+        return self.line
+
     def add(self, record: Record, timeout_ms: Milliseconds) -> Pledge:
         """Take one more record: it is the last of the pledge that is returned."""
-        line = self._line
+        commons = self._commons
         size = record.size
-        if size > line.record_bytes_max:
-            raise RecordTooLarge(size, line.record_bytes_max)
+        if size > commons.record_bytes_max:
+            raise RecordTooLarge(size, commons.record_bytes_max)
         size += RECORD_FRAMING_BYTES + _HEADER_FRAMING_BYTES * len(record.headers)
         self._make_sure_of_room(size)
         pledge = self._open
         if (
             pledge is None
-            or pledge.size + size > line.batch_bytes
+            or pledge.size + size > commons.batch_bytes
             or pledge.timeout_ms != timeout_ms
-            or pledge.count == line.batch_records_max
+            or pledge.count == commons.batch_records_max
         ):
             pledge = self._open = self._enqueue(timeout_ms)
         pledge.records.append(record)
         pledge.count += 1
         pledge.size += size
-        line.pending_bytes += size
+        commons.pending_bytes += size
         return pledge
 
-    def add_batch(self, batch: bytes, timeout_ms: Milliseconds) -> Pledge:
+    def add_batch(
+        self, batch: bytes, timeout_ms: Milliseconds, wait_ms: Milliseconds | None = None
+    ) -> Pledge:
         """Take a whole batch, its records as they are; only the producer's name in it is
         changed.
         """
-        line = self._line
-        if len(batch) > line.batch_bytes_max:
-            raise BatchTooLarge(len(batch), line.batch_bytes_max)
+        commons = self._commons
+        if len(batch) > commons.batch_bytes_max:
+            raise BatchTooLarge(len(batch), commons.batch_bytes_max)
         header = verify(batch, "to be appended")
-        if header.count > line.batch_records_max:
-            raise BatchTooLarge(header.count, line.batch_records_max)
+        if header.count > commons.batch_records_max:
+            raise BatchTooLarge(header.count, commons.batch_records_max)
         self._make_sure_of_room(len(batch))
         pledge = self._enqueue(timeout_ms)
         self._open = None
-        pledge.batch = batch
+        pledge.batch, pledge.wait_ms = batch, wait_ms
         pledge.count, pledge.size = header.count, len(batch)
-        line.pending_bytes += pledge.size
+        commons.pending_bytes += pledge.size
         return pledge
 
     def pump(self) -> None:
         """Send what there is room for; at the end of each step of the session."""
         self._restless = False
-        line = self._line
+        commons = self._commons
         for pledge in self._fresh:
             open_ms = pledge.timeout_ms // _OPEN_PART
-            pledge.alarm = line.alarms.after(open_ms, partial(self._seal, pledge))
+            pledge.alarm = commons.alarms.after(open_ms, partial(self._seal, pledge))
         self._fresh.clear()
-        if line.up and not self._halted:
-            while self._queue and len(self._window) < line.settings.batches_in_flight_max:
+        if self._moving and not self._window:
+            self._moving = False
+            self.line = commons.placing.place(self.log)
+        if self._up and not self._halted and not self._moving:
+            while self._queue and len(self._window) < commons.settings.batches_in_flight_max:
                 self._launch(self._queue.popleft())
         if self.idle:
-            line.parts.pop(self._key, None)
+            commons.parts.pop(self._key, None)
             if self._halted or self._severed:
                 self._abandon()
 
     def answered(self, pledge: Pledge, message: ServerMessage | AnabranchError) -> None:
-        self._line.unheard(pledge.request)
+        self._of_line.unheard(pledge.request)
         pledge.request = 0
         self._unanswered -= 1
         if isinstance(message, Appended):
@@ -205,9 +228,9 @@ class Producer:
             self._refused(pledge, message)
         if self._halted and not self._unanswered:
             self._tries = 1 if self._heed_ms else self._tries + 1
-            pause = self._heed_ms + self._line.pause(self._tries)
+            pause = self._heed_ms + self._commons.pause(self._tries)
             self._heed_ms = 0
-            self._alarm = self._line.alarms.after(pause, self._resume)
+            self._alarm = self._commons.alarms.after(pause, self._resume)
         self._stir()
 
     def ready(self) -> None:
@@ -215,9 +238,23 @@ class Producer:
 
     def lost(self) -> None:
         self._unanswered = 0
+        self._moving = False
         self._hush()
         for pledge in self._window:
             pledge.request = 0
+
+    def move(self, line: Line) -> None:
+        """At once if the old line is gone: what it may still do, a log takes once and in order.
+
+        Else when everything is answered that is on its way, so that nothing is sent twice.
+        """
+        if self._window and self._up:
+            self._moving = True
+            return
+        self.line = line
+        self._hush()
+        if line.up:
+            self._restart()
 
     def close(self, error: AnabranchError) -> None:
         for pledge in (*self._window, *self._queue):
@@ -232,14 +269,14 @@ class Producer:
         if pledge is self._open:
             self._open = None
         rest_ms = pledge.timeout_ms - pledge.timeout_ms // _OPEN_PART
-        pledge.alarm = self._line.alarms.after(rest_ms, partial(self._expire, pledge))
+        pledge.alarm = self._commons.alarms.after(rest_ms, partial(self._expire, pledge))
 
     def _expire(self, pledge: Pledge) -> None:
         """Its caller waits no longer."""
         if pledge.sequence < 0:
             self._queue.remove(pledge)
             reason = "earlier appends are not acknowledged yet"
-            error = Unavailable(self.name, reason if self._line.up else self._line.trouble)
+            error = Unavailable(self.name, reason if self._up else self._commons.trouble)
             self._settle(pledge, error)
         else:
             self._settle(pledge, self._unknown(pledge))
@@ -248,10 +285,10 @@ class Producer:
         self._stir()
 
     def _make_sure_of_room(self, size: int) -> None:
-        line = self._line
-        limit = line.settings.pending_bytes_max
-        if line.pending_bytes and line.pending_bytes + size > limit:
-            line.wants_room = True
+        commons = self._commons
+        limit = commons.settings.pending_bytes_max
+        if commons.pending_bytes and commons.pending_bytes + size > limit:
+            commons.wants_room = True
             raise Overloaded("appends that are not acknowledged", limit, "pending_bytes_max")
 
     def _enqueue(self, timeout_ms: Milliseconds) -> Pledge:
@@ -264,8 +301,11 @@ class Producer:
     def _stir(self) -> None:
         if not self._restless:
             self._restless = True
-            self._line.restless.append(self)
-            self._line.parts[self._key] = self
+            commons = self._commons
+            commons.restless.append(self)
+            if self._key not in commons.parts:
+                commons.parts[self._key] = self
+                self.line = commons.placing.place(self.log)
 
     def _launch(self, pledge: Pledge) -> None:
         if pledge is self._open:
@@ -277,11 +317,11 @@ class Producer:
         else:
             pledge.batch = encode(
                 pledge.records,
-                self._line.settings.codec,
+                self._commons.settings.codec,
                 producer_id=self._id,
                 producer_epoch=self._epoch,
                 base_sequence=pledge.sequence,
-                now=self._line.now // MS,
+                now=self._commons.now // MS,
             )
             pledge.records = []
         self._window.append(pledge)
@@ -289,7 +329,8 @@ class Producer:
 
     def _send(self, pledge: Pledge) -> None:
         pledge.doubts += 1
-        pledge.request = self._line.ask(pledge, Append(self.log, pledge.batch))
+        wait_ms = -1 if pledge.wait_ms is None else pledge.wait_ms
+        pledge.request = self._of_line.ask(pledge, Append(self._log, pledge.batch, wait_ms))
         self._unanswered += 1
 
     def _refused(self, pledge: Pledge, message: ServerMessage | AnabranchError) -> None:
@@ -301,18 +342,22 @@ class Producer:
             error = BadFrame(f"an append was answered with {type(message).__name__}")
         pledge.refusal = error
         self._heed_ms = max(self._heed_ms, heed_ms(error))
-        if isinstance(error, SequenceGap):
+        if isinstance(error, LEAVING):
+            self._of_line.leaving = error.message
+        elif isinstance(error, SequenceGap):
             forgotten = error.facts.get("expected") == 0 != pledge.sequence
             if forgotten and pledge is self._window[0]:
                 self._severed = True
-        elif not isinstance(error, Retry):
+        elif not isinstance(error, Retry) or (
+            pledge.wait_ms is not None and isinstance(error, BLOCKED)
+        ):
             self._window.remove(pledge)
             self._severed = True
             self._settle(pledge, error)
 
     def _resume(self) -> None:
         """The pause after a refusal is over."""
-        if self._line.up or not self._window:
+        if self._up or not self._window:
             self._restart()
 
     def _hush(self) -> None:
@@ -352,7 +397,7 @@ class Producer:
     def _abandon(self) -> None:
         """Nobody waits for anything in the window: what comes next needn't either."""
         for pledge in self._window:
-            self._line.unheard(pledge.request)
+            self._of_line.unheard(pledge.request)
         self._window.clear()
         self._unanswered = 0
         self._halted = False
@@ -363,7 +408,7 @@ class Producer:
         """Count from 0 in the next epoch: once the log has heard of it, it takes no older batch."""
         self._epoch += 1
         if self._epoch > _EPOCH_MAX:
-            self._id, self._epoch = self._line.randbits(_PRODUCER_BITS), 0
+            self._id, self._epoch = self._commons.randbits(_PRODUCER_BITS), 0
         self._next = 0
         self._severed = False
 
@@ -378,8 +423,8 @@ class Producer:
         if pledge.outcome is not None:
             return
         pledge.outcome = outcome
-        line = self._line
+        commons = self._commons
         if pledge.alarm is not None:
             pledge.alarm.cancel()
-        line.released(pledge.size)
-        line.effects.append(Settled(pledge))
+        commons.released(pledge.size)
+        commons.effects.append(Settled(pledge))

@@ -1,16 +1,9 @@
-"""What a client may be told: where the service is, how long to try, how much to hold."""
-
-from typing import NamedTuple
-from urllib.parse import urlsplit
+"""What a client may be told: who it is, how long to try, how much to hold."""
 
 import msgspec
 
-from anabranch.core.errors import BadRequest
 from anabranch.core.limits import KIB, MIB
 from anabranch.core.records.codecs import Codec
-
-SCHEME = "anabranch"
-PORT = 7420
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,29 +46,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """A server that owes answers and is silent so long is asked for a sign of life; after twice
     that the connection is given up."""
 
+    route_ms: int = 30_000
+    """Which broker serves a log, and who the brokers are, is asked again after so long of use."""
 
-class Endpoint(NamedTuple):
-    """Where a service listens."""
-
-    host: str
-    port: int
-    token: str | None = None
-
-    def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{SCHEME}://{host}:{self.port}"
-
-
-def endpoint(url: str) -> Endpoint:
-    """`anabranch://[token@]host[:port]`; the scheme may be left out."""
-    full = url if "://" in url else f"{SCHEME}://{url}"
-    try:
-        parts = urlsplit(full)
-        port = parts.port
-    except ValueError as error:
-        raise BadRequest(f"the address {url!r}", str(error)) from None
-    if parts.scheme != SCHEME:
-        raise BadRequest(f"the address {url!r}", f"its scheme must be {SCHEME}")
-    if not parts.hostname or parts.path.strip("/") or parts.query or parts.fragment:
-        raise BadRequest(f"the address {url!r}", f"it must read {SCHEME}://host:port")
-    return Endpoint(parts.hostname, PORT if port is None else port, parts.username)
+    hedge_ms: int = 300
+    """While no broker is there, one more is dialed each time that this has passed."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from anabranch.client.effects import Arrived
-from anabranch.client.line import Line
+from anabranch.client.line import LEAVING, Commons, Line
 from anabranch.core.bolt.alarms import Alarm
 from anabranch.core.bolt.commands import Refused
 from anabranch.core.errors import AnabranchError, BadFrame, Retry
@@ -45,43 +45,54 @@ class Subscription:
         self.waiter: object = None
         """The driver's own."""
         self.final = self.next = start
-        self._log = log
+        self.log: LogId | None = log
+        self.line: Line | None = None
+        self._subject = log
         self._speculative = speculative
-        self._line: Line | None = None
+        self._commons: Commons | None = None
         self._key = self._request = self._tries = 0
         self._held_bytes = self._owed_bytes = 0
         self._alarm: Alarm | None = None
 
-    def begin(self, line: Line) -> None:
-        self._line, self._key = line, line.key()
-        line.parts[self._key] = self
+    def begin(self, commons: Commons) -> None:
+        self._commons, self._key = commons, commons.key()
+        commons.parts[self._key] = self
+        self.line = commons.placing.place(self.log)
         self.ready()
 
     def ready(self) -> None:
-        line = self._of_line
+        commons, line = self._begun
         if not line.up or self._request:
             return
         if self._alarm is not None:  # a new connection came before the pause was over
             self._alarm.cancel()
-        credit = line.settings.subscription_bytes - self._held_bytes
+        credit = commons.settings.subscription_bytes - self._held_bytes
         if credit <= 0:
             return
         self._owed_bytes = 0
-        self._request = line.ask(self, Subscribe(self._log, self.next, self._speculative, credit))
+        asked = Subscribe(self._subject, self.next, self._speculative, credit)
+        self._request = line.ask(self, asked)
 
     def lost(self) -> None:
         self._request = 0
         self._fail(self.final)
 
+    def move(self, line: Line) -> None:
+        if self._request:
+            self._begun[1].cancel(self._request)
+            self.lost()
+        self.line = line
+        self.ready()
+
     def taken(self, size: int) -> None:
         """The application has room for so many bytes more."""
         self._held_bytes -= size
         self._owed_bytes += size
-        line = self._of_line
+        commons, line = self._begun
         if not self._request:
             if self.error is None and self._tries == 0:
                 self.ready()
-        elif not self._held_bytes or self._owed_bytes * 2 >= line.settings.subscription_bytes:
+        elif not self._held_bytes or self._owed_bytes * 2 >= commons.settings.subscription_bytes:
             line.tell(Credit(self._request, self._owed_bytes))
             self._owed_bytes = 0
 
@@ -102,17 +113,18 @@ class Subscription:
 
     def leave(self) -> None:
         """The application wants no more."""
-        if self.error is None and self._line is not None:
-            self._line.cancel(self._request)
+        if self.error is None and self.line is not None:
+            self.line.cancel(self._request)
             self._forget()
 
     def close(self, error: AnabranchError) -> None:
         self._end(error)
 
     @property
-    def _of_line(self) -> Line:
-        assert self._line is not None, "a subscription begins before it is heard of again"
-        return self._line
+    def _begun(self) -> tuple[Commons, Line]:
+        assert self._commons is not None, "a subscription begins before it is heard of again"
+        assert self.line is not None, "a subscription begins on a line"
+        return self._commons, self.line
 
     def _deliver(
         self, runs: Sequence[Run], batches: Sequence[Buffer], *, speculative: bool
@@ -158,30 +170,32 @@ class Subscription:
             self._push(Failed(since))
 
     def _refused(self, error: AnabranchError) -> None:
-        self._of_line.unheard(self._request)
+        commons, line = self._begun
+        line.unheard(self._request)
         self._request = 0
         self._fail(self.final)
-        if isinstance(error, Retry):
+        if isinstance(error, LEAVING):
+            line.leaving = error.message
+        elif isinstance(error, Retry):
             self._tries += 1
-            line = self._of_line
-            self._alarm = line.alarms.after(line.pause(self._tries), self.ready)
+            pause = commons.pause(self._tries)
+            self._alarm = commons.alarms.after(pause, self.ready)
         else:
             self._end(error)
 
     def _push(self, news: News) -> None:
         self.news.append(news)
-        self._of_line.effects.append(Arrived(self))
+        self._begun[0].effects.append(Arrived(self))
 
     def _end(self, error: AnabranchError) -> None:
-        line = self._of_line
+        commons, line = self._begun
         line.cancel(self._request)
         self._forget()
         self.error = error
-        line.effects.append(Arrived(self))
+        commons.effects.append(Arrived(self))
 
     def _forget(self) -> None:
-        line = self._of_line
         if self._alarm is not None:
             self._alarm.cancel()
-        line.parts.pop(self._key, None)
+        self._begun[0].parts.pop(self._key, None)
         self._request = 0

@@ -15,7 +15,7 @@ from anabranch.client.loop import LoopThread
 from anabranch.client.settings import Settings
 from anabranch.client.synclog import Log, each
 from anabranch.core.bolt.commands import Description
-from anabranch.core.bolt.queries import Census
+from anabranch.core.bolt.queries import BrokerSeat, Census
 
 
 def connect(
@@ -23,7 +23,8 @@ def connect(
 ) -> "Service":
     """A service that has answered; use it with `with`, or close it.
 
-    `anabranch://[token@]host[:port]`; the port is 7420 if it isn't said.
+    `anabranch://[token@]host[:port]`, or several `host:port` of one pool with commas between; the
+    port is 7420 if it isn't said. `anabranchs://` is TLS, its authority named by `?ca=FILE`.
     """
     connecting = aio.connect(url, timeout=timeout, settings=settings)
     with ExitStack() as failing:
@@ -61,7 +62,7 @@ class Service:
 
     @property
     def endpoint(self) -> str:
-        """Where the server listens."""
+        """Where the service listens, as it was given."""
         return self._service.endpoint
 
     @property
@@ -110,3 +111,7 @@ class Service:
     def survey(self, *, timeout: float | None = None) -> Census:
         """What the cluster is called and how much it holds."""
         return self._thread.run(self._service.survey(timeout=timeout))
+
+    def brokers(self, *, timeout: float | None = None) -> list[BrokerSeat]:
+        """The pool, in order of name: where each listens, its state, and how much it serves."""
+        return self._thread.run(self._service.brokers(timeout=timeout))

@@ -187,6 +187,7 @@ class Log:
         *,
         promotable: bool = False,
         ttl: float | None = None,
+        exclusive: bool = False,
         quota: Quota | None = None,
         why: str = "",
         by: str | None = None,
@@ -194,11 +195,19 @@ class Log:
     ) -> "Log":
         """A continuous fork: it has this log's records, past and future, and its own between them.
 
-        A promotable one can become this log. `ttl`: seconds after which it is squashed. `quota`:
-        its own, without one as large a one as this log has.
+        A promotable one can become this log. `ttl`: seconds after which it is squashed.
+        `exclusive`: a broker of its own serves it; NoSpareBroker if none is free. `quota`: its own,
+        without one as large a one as this log has.
         """
         made = self.wrapped.cfork(
-            name, promotable=promotable, ttl=ttl, quota=quota, why=why, by=by, timeout=timeout
+            name,
+            promotable=promotable,
+            ttl=ttl,
+            exclusive=exclusive,
+            quota=quota,
+            why=why,
+            by=by,
+            timeout=timeout,
         )
         return Log(self._loop, self._loop.run(made))
 
@@ -210,6 +219,7 @@ class Log:
         at: Time | None = None,
         ttl: float | None = None,
         on_parent_delete: OnParentDelete = OnParentDelete.ORPHAN,
+        exclusive: bool = False,
         quota: Quota | None = None,
         why: str = "",
         by: str | None = None,
@@ -218,7 +228,7 @@ class Log:
         """A severed fork: this log's records up to `past`, or committed before `at`, or all there
         are.
 
-        What is appended to either later is not in the other.
+        What is appended to either later is not in the other. `exclusive`: as of a continuous one.
         """
         made = self.wrapped.sfork(
             name,
@@ -226,6 +236,7 @@ class Log:
             at=at,
             ttl=ttl,
             on_parent_delete=on_parent_delete,
+            exclusive=exclusive,
             quota=quota,
             why=why,
             by=by,
