@@ -46,7 +46,7 @@ class Delegation:
         self._out: dict[LogId, tuple[str, Milliseconds]] = {}
         """Which broker copies extents of a log, and until when it may; the oldest first."""
         self._sweep = iter([*replica.forest.logs])
-        self._turn = 0
+        self._asked = 0
 
     @property
     def is_on(self) -> bool:
@@ -94,6 +94,7 @@ class Delegation:
             self._searched[id] = found.since
             if found.copy is not None:
                 broker = free.popleft()
+                self._asked += 1
                 self._out[id] = (broker, now + self._limits.compact_wait_ms)
                 letters.append(Send(broker, found.copy))
             elif found.more:
@@ -134,12 +135,11 @@ class Delegation:
                     del remembered[id]
 
     def _free(self) -> deque[str]:
-        """Brokers with room, each as often as it has; another comes first every time."""
+        """Brokers with room, each as often as it has; another comes first after every letter."""
         busy = [broker for broker, _ in self._out.values()]
         seats = self._replica.placement.seats
         names = sorted(name for name, seat in seats.items() if seat.state == READY)
-        self._turn += 1
-        start = self._turn % max(1, len(names))
+        start = self._asked % max(1, len(names))
         free: deque[str] = deque()
         for room in range(IN_HAND_MAX):
             free.extend(name for name in names[start:] + names[:start] if busy.count(name) <= room)
