@@ -189,17 +189,28 @@ def test_a_log_that_is_gone_is_forgotten() -> None:
     assert stage.letters(1_001) == [("b0", stage.logs[1], 3)]
 
 
-def test_what_is_found_in_no_log_is_searched_for_no_more() -> None:
-    """What is too new, or not settled, is looked at when more has come."""
+def test_what_isnt_settled_is_looked_at_again() -> None:
     stage = Stage()
     (log,) = stage.logs
     stage.do(ForkLog(log, Kind.CONTINUOUS, "fork", promotable=True))
     stage.append(log, 3)
     assert stage.letters(1_001) == []
-    stage.do(Squash(LogId(2)))
     assert stage.letters(1_001) == []
-    stage.append(log, 3)
-    assert stage.letters(1_001) == [("b0", log, 6)]
+    stage.do(Squash(LogId(2)))
+    assert stage.letters(1_001) == [("b0", log, 3)]
+
+
+def test_few_are_looked_at_when_more_have_come() -> None:
+    stage = Stage(object_bytes_max=300)
+    (log,) = stage.logs
+    stage.append(log, 4)
+    stage.letters(1_001)
+    stage.swap("b0", stage.sent[0])
+    assert stage.letters(10_000) == []
+    stage.append(log, 1)
+    assert stage.letters(10_000) == []
+    stage.append(log, 1)
+    assert stage.letters(1_001) == [("b0", log, 3)]
 
 
 def test_zero_turns_it_off() -> None:

@@ -99,6 +99,8 @@ class Delegation:
                 letters.append(Send(broker, found.copy))
             elif found.more:
                 self._note(id)
+            elif self._replica.forest.settled(log)[1] is not None:
+                self._later.append((now + self._limits.compact_age_ms, id))
         return letters
 
     def _committed(self, command: CommitObject, now: Milliseconds) -> None:
