@@ -128,6 +128,16 @@ def test_one_that_doesnt_come_is_another_brokers() -> None:
     assert first[0][0] != second[0][0]
 
 
+def test_one_that_couldnt_be_written_is_asked_for_later() -> None:
+    stage = Stage(compact_wait_ms=5_000)
+    (log,) = stage.logs
+    stage.append(log)
+    stage.letters(1_001)
+    stage.do(SwapExtents("b0", object_id(1, 90), log, [], []))
+    assert stage.letters() == []
+    assert stage.letters(5_000) == [("b0", log, 3)]
+
+
 def test_a_swap_by_a_broker_that_was_given_up_is_as_good() -> None:
     stage = Stage(brokers=2, compact_wait_ms=5_000)
     (log,) = stage.logs

@@ -67,7 +67,8 @@ class Delegation:
                     self._note(parent.id)
             case SwapExtents():
                 broker, _ = self._out.get(command.log, ("", 0))
-                if broker == command.broker:
+                # One that names nothing couldn't be written: not at once again.
+                if broker == command.broker and command.extents:
                     del self._out[command.log]
                     self._note(command.log)
             case _:
@@ -87,7 +88,6 @@ class Delegation:
             self._noted.discard(id)
             log = self._replica.forest.logs.get(id)
             if log is None or id in self._out:
-                self._searched.pop(id, None)
                 continue
             before = now - self._limits.compact_age_ms
             found = find(self._replica, log, self._searched.get(id, 0), before, self._limits)
