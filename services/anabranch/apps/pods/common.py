@@ -24,7 +24,7 @@ from anabranch.shell.allocator import keep_memory
 from anabranch.shell.clock import Clock
 from anabranch.shell.driver import Host
 from anabranch.shell.log import Log
-from anabranch.shell.metrics import render
+from anabranch.shell.metrics import Bill, render
 from anabranch.shell.s3.admin import open_bucket
 from anabranch.shell.s3.store import S3Store
 
@@ -59,6 +59,7 @@ class Vitals:
     )
     counters: dict[str, Any] = field(default_factory=dict[str, Any])
     gauges: dict[str, Callable[[], Any]] = field(default_factory=dict[str, Callable[[], Any]])
+    bill: Bill | None = None
     failed: Callable[[], str | None] = lambda: None
 
     def readiness(self) -> Readiness:
@@ -66,7 +67,8 @@ class Vitals:
         return Readiness(self.node, self.role(), why)
 
     def metrics(self) -> bytes:
-        return render(self.counters, {name: read() for name, read in self.gauges.items()})
+        gauges = {name: read() for name, read in self.gauges.items()}
+        return render(self.counters, gauges, self.bill)
 
 
 class Pod(Generic[P]):

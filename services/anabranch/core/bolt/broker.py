@@ -30,6 +30,7 @@ from anabranch.core.bolt.outbox import Outbox
 from anabranch.core.bolt.parking import Parking
 from anabranch.core.bolt.reading import Reading
 from anabranch.core.bolt.subscriptions import Subscriptions
+from anabranch.core.bolt.usage import Usage
 from anabranch.core.bolt.waits import Waits
 from anabranch.core.bolt.watches import Watches
 from anabranch.core.bolt.writing import Writing
@@ -118,6 +119,11 @@ class Broker:
     @property
     def counters(self) -> Counters:
         return self._outbox.counters
+
+    @property
+    def usage(self) -> Usage:
+        """Of the object store, by log."""
+        return self._outbox.usage
 
     @property
     def leader(self) -> str | None:

@@ -16,7 +16,7 @@ from anabranch.core.errors import AnabranchError, CorruptObject, Damage, Mistake
 from anabranch.core.machine import Buffer, GetFailed, GetObject, ObjectRead, Token
 from anabranch.core.records.batch import split, verify
 from anabranch.core.records.objects import ObjectName
-from anabranch.core.types import ObjectId
+from anabranch.core.types import LogId, ObjectId
 
 GAP_BYTES_MAX = 64 * 1024
 """Extents of one object so near to each other are fetched together, with what lies between."""
@@ -70,6 +70,8 @@ class Fetching:
         self._outbox = outbox
         self._alarms = alarms
         self._wanted: dict[ExtentKey, list[_Want]] = {}
+        self._origins: dict[ExtentKey, LogId] = {}
+        """To which log the wanted ones were written."""
         self._flights: dict[Token, _Flight] = {}
         self._token: Token = 0
 
@@ -80,7 +82,7 @@ class Fetching:
         """
         want = _Want(slices, then, passing)
         absent: list[ExtentKey] = []
-        for key in dict.fromkeys(map(key_of, slices)):
+        for key, origin in {key_of(piece): piece.origin for piece in slices}.items():
             extent = self._cache.get(key, passing=passing)
             if extent is not None:
                 want.extents[key] = extent
@@ -90,6 +92,7 @@ class Fetching:
                 self._wanted[key].append(want)
             else:
                 self._wanted[key] = [want]
+                self._origins[key] = origin
                 absent.append(key)
         self._outbox.counters.cache_hits += len(want.extents)
         self._outbox.counters.cache_misses += want.missing
@@ -111,6 +114,7 @@ class Fetching:
             self._get(flight)
             return
         self._outbox.counters.gets_bytes += len(event.content)
+        self._outbox.usage.read([(self._origins.pop(key), key[2]) for key in flight.keys])
         for key, extent in zip(flight.keys, extents, strict=True):
             wants = self._wanted.pop(key)
             if not all(want.passing for want in wants):
@@ -157,6 +161,7 @@ class Fetching:
     def _lost(self, flight: _Flight, error: AnabranchError) -> None:
         refused = Refused.of(error)
         for key in flight.keys:
+            del self._origins[key]
             for want in self._wanted.pop(key):
                 want.answer(refused)
 

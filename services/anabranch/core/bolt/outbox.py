@@ -3,6 +3,7 @@
 from anabranch.core.bolt.commands import Refused
 from anabranch.core.bolt.counters import Counters
 from anabranch.core.bolt.letters import ToMetadata
+from anabranch.core.bolt.usage import Usage
 from anabranch.core.errors import AnabranchError
 from anabranch.core.machine import Effect, Reply, Send, Token
 from anabranch.core.wire.messages import ServerMessage
@@ -11,13 +12,14 @@ from anabranch.core.wire.messages import ServerMessage
 class Outbox:
     """Effects on their way to the driver, and the counts of what went through."""
 
-    __slots__ = ("counters", "effects", "metadata")
+    __slots__ = ("counters", "effects", "metadata", "usage")
 
     def __init__(self, metadata: str | None) -> None:
         self.metadata = metadata
         """Who leads them; while nobody is known to, what they should be told waits."""
         self.effects: list[Effect] = []
         self.counters = Counters()
+        self.usage = Usage()
 
     def reply(self, token: Token, message: ServerMessage) -> None:
         self.effects.append(Reply(token, message))

@@ -164,6 +164,7 @@ class Writing:
         written.durable = True
         self._puts -= 1
         self.pacing.put_took(self._alarms.now - written.put_at)
+        self._outbox.usage.wrote([(placed.log, placed.length) for placed in written.placed])
         self._keep(written)
         self._commit_next()
         self._put_next()

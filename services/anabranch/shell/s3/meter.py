@@ -1,19 +1,10 @@
-"""What the store is asked, and what that costs: in all, and by log where the caller can tell.
+"""What the store is asked, and what that costs: in all, and of one log's share."""
 
-A log here is a root or a fork. An object holds many logs: whoever writes one tells how many bytes
-are each one's, and each bears that share of the request; whoever reads tells whose bytes it wants.
-"""
-
-from collections import OrderedDict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
-from anabranch.core.types import LogId
+from anabranch.core.bolt.usage import Share
 from anabranch.shell.s3.settings import S3Settings
 
-LOGS_MAX = 10_000
-"""Past it, what the log that was idle longest has cost is counted among the others."""
 _GIB = 1 << 30
 
 
@@ -66,28 +57,9 @@ class S3Counters:
         """Attempts that the store was too busy for."""
 
 
-@dataclass(slots=True)
-class Share:
-    """One log's part of the requests, and its bytes."""
-
-    puts: float = 0.0
-    gets: float = 0.0
-    bytes_put: int = 0
-    bytes_got: int = 0
-
-    def add(self, other: "Share") -> None:
-        self.puts += other.puts
-        self.gets += other.gets
-        self.bytes_put += other.bytes_put
-        self.bytes_got += other.bytes_got
-
-
 class Meter:
     def __init__(self, settings: S3Settings) -> None:
         self.counters = S3Counters()
-        self.others = Share()
-        """Of logs that are no longer counted by themselves."""
-        self._shares: OrderedDict[LogId, Share] = OrderedDict()
         self._put_price = settings.price_put / 1_000
         self._get_price = settings.price_get / 1_000
         self._byte_price = settings.price_out / _GIB
@@ -121,33 +93,7 @@ class Meter:
         self.counters.bytes_got += size
         self.counters.cost += size * self._byte_price
 
-    def wrote(self, shares: Sequence[tuple[LogId, int]]) -> None:
-        """One object was put, with so many bytes of each of these logs."""
-        total = sum(size for _, size in shares)
-        for log, size in shares:
-            self._charge(log, Share(puts=size / total, bytes_put=size))
-
-    def read(self, shares: Sequence[tuple[LogId, int]]) -> None:
-        """One range was got, with so many bytes for each of these logs."""
-        total = sum(size for _, size in shares)
-        for log, size in shares:
-            self._charge(log, Share(gets=size / total, bytes_got=size))
-
-    def by_log(self) -> Iterable[tuple[LogId, Share]]:
-        """Who was charged last comes last."""
-        return self._shares.items()
-
     def cost(self, share: Share) -> float:
+        """What a log's part of the requests costs."""
         requests = share.puts * self._put_price + share.gets * self._get_price
-        return requests + share.bytes_got * self._byte_price
-
-    def _charge(self, log: LogId, share: Share) -> None:
-        shares = self._shares
-        if log in shares:
-            shares.move_to_end(log)
-        else:
-            shares[log] = Share()
-            if len(shares) > LOGS_MAX:
-                _, oldest = shares.popitem(last=False)
-                self.others.add(oldest)
-        shares[log].add(share)
+        return requests + share.got_bytes * self._byte_price
