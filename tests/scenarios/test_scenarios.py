@@ -18,6 +18,7 @@ from anabranch.core.bolt.commands import (
     CommitCursor,
     CommitObject,
     Committed,
+    Copied,
     CreateLog,
     DeleteLog,
     Description,
@@ -25,6 +26,7 @@ from anabranch.core.bolt.commands import (
     Entry,
     Expire,
     ForkLog,
+    Joined,
     Outcome,
     Promote,
     Promotion,
@@ -34,6 +36,8 @@ from anabranch.core.bolt.commands import (
     Row,
     Sequenced,
     Squash,
+    SwapExtents,
+    Swapped,
     Trim,
 )
 from anabranch.core.bolt.queries import (
@@ -52,6 +56,7 @@ from anabranch.core.bolt.queries import (
     Slice,
 )
 from anabranch.core.bolt.state import State
+from anabranch.core.bolt.swapping import copied
 from anabranch.core.invariants import Witness, broken
 from anabranch.core.limits import Limits
 from anabranch.core.records.objects import object_id
@@ -71,7 +76,8 @@ class Stage:
         self.records: dict[tuple[int, int, int], str] = {}
         self.receipts: dict[str, Receipt] = {}
         self.ids: dict[str, LogId] = {}
-        self.witness = Witness()
+        self.copied: SwapExtents | None = None
+        self.witness = Witness(self.batches)
         self.do(RegisterBroker("b"))
 
     def do(self, command: Command, request: bytes = b"") -> Outcome:
@@ -81,6 +87,10 @@ class Stage:
         if isinstance(outcome, Description):
             self.ids[outcome.name] = outcome.id
         return outcome
+
+    def batches(self, object: int, offset: int, length: int) -> list[tuple[int, str]]:
+        """What a witness knows records by, wherever they lie: their names."""
+        return [(1, self.records[object, at, 0]) for at in range(offset, offset + length, 10)]
 
     def ask(self, query: Query) -> object:
         return self.state.answer(query)
@@ -251,6 +261,35 @@ def _index(stage: Stage, words: Words, _: Options) -> str:
     return ", ".join(f"{first}: {n} (count {upto})" for first, n, upto in extents) or "empty"
 
 
+def _copy(stage: Stage, words: Words, _: Options) -> str:
+    """`copy LOG FROM N...`: its extents from this one on into an object, so many as one each."""
+    log, since, *together = words
+    index, id = stage.state.replica.forest.logs[stage.id(log)].index, stage.id(log)
+    stage.sequence += 1
+    object, extents, joined, end = object_id(1, stage.sequence), list[Copied](), list[Joined](), 0
+    for count in map(int, together):
+        first = int(since) + len(extents)
+        part = [copied(index, extent) for extent in range(first, first + count)]
+        length = sum(each.length for each in part)
+        joined.append(Joined(count, end, length))
+        for each in part:
+            for at in range(0, each.length, 10):
+                name = stage.records[each.object, each.offset + at, 0]
+                stage.records[object, end + at, 0] = name
+            end += each.length
+        extents += part
+    stage.copied = SwapExtents("b", object, id, extents, joined)
+    return " ".join(stage.records[object, at, 0] for at in range(0, end, 10))
+
+
+def _swap(stage: Stage, _words: Words, _: Options) -> str:
+    """The copy that was made last takes the place of what was copied, or doesn't."""
+    assert stage.copied is not None
+    outcome = stage.do(stage.copied)
+    assert isinstance(outcome, Swapped)
+    return f"not swapped: {outcome.why}" if outcome.why else f"{outcome.fewer} extents fewer"
+
+
 def _redeem(stage: Stage, words: Words, _: Options) -> str:
     return _said(stage.ask(ResolveReceipt(stage.receipts[words[0]])))
 
@@ -324,6 +363,8 @@ VERBS: dict[str, Callable[[Stage, Words, Options], str]] = {
     "read": _read,
     "tree": _tree,
     "index": _index,
+    "copy": _copy,
+    "swap": _swap,
     "redeem": _redeem,
     "diff": _diff,
     "position-at": _position_at,
