@@ -7,8 +7,8 @@ as pods would be. What ends by itself is started again, ever more slowly.
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
 
@@ -48,6 +48,8 @@ class Place:
 
     folder: Path
     layout: Layout
+    settings: Mapping[str, str] = field(default_factory=dict[str, str])
+    """More of the environment: `ANABRANCH_ARCHIVE` and so on."""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -58,6 +60,7 @@ class Place:
             "ANABRANCH_S3_BUCKET": layout.bucket,
             "ANABRANCH_S3_ACCESS_KEY": "anabranch",
             "ANABRANCH_S3_SECRET_KEY": layout.s3_secret,
+            **self.settings,
         }
 
 
@@ -71,13 +74,14 @@ class LocalCluster:
         etcd_options: dict[str, str],
         *,
         with_gateway: bool = True,
+        settings: Mapping[str, str] | None = None,
     ) -> None:
         self.layout = layout
         self.etcd = EtcdGroup(
             folder / "etcd", len(layout.etcd) // 3, ports=layout.etcd, **etcd_options
         )
         self.s3 = S3Server(folder / "s3", secret_key=layout.s3_secret, port=layout.s3_port)
-        place = Place(folder, layout)
+        self.place = place = Place(folder, layout, settings or {})
         self.metadata = [
             Pod(METADATA, f"metadata-{n}", pair, (), place)
             for n, pair in enumerate(layout.metadata)
@@ -95,12 +99,16 @@ class LocalCluster:
         return [*self.metadata, *self.brokers, *self.gateways]
 
     def start(self, told: Callable[[str], None]) -> None:
-        """Return when everything is ready; else raise why it isn't, with nothing left running."""
+        """Start what doesn't run, and return when everything is ready; else raise why it isn't,
+        with nothing left running.
+        """
+        whole = False
         try:
             told("etcd")
             self.etcd.start()
             told("an S3 server")
-            self.s3.start()
+            if not self.s3.running:
+                self.s3.start()
             (self.s3.buckets / self.layout.bucket).mkdir(exist_ok=True)
             for what, pods in (
                 (f"{len(self.metadata)} metadata members", self.metadata),
@@ -111,12 +119,14 @@ class LocalCluster:
                     continue
                 told(what)
                 for pod in pods:
-                    pod.launch()
+                    if not pod.running:
+                        pod.launch()
                 for pod in pods:
                     pod.wait_ready()
-        except BaseException:
-            self.kill()
-            raise
+            whole = True
+        finally:
+            if not whole:
+                self.kill()
 
     def stop(self) -> None:
         """Each kind at once, so that drains go on side by side."""
