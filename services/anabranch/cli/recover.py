@@ -65,8 +65,9 @@ def _say(out: Output, report: "Report") -> None:
 recover = RecoverCommand(
     "recover",
     "",
-    "Bring back, from a cluster's bucket alone, what its etcd has lost: every log, fork and "
-    "position that the bucket knows.\n\n"
+    "Bring a cluster back from its bucket alone.\n\n"
+    "Every log, fork and position that the bucket knows is there again, as it was when its etcd "
+    "was lost.\n\n"
     "etcd must hold nothing of the cluster, and no metadata member should run. Exits with 5 if "
     "objects are missing.",
 )

@@ -180,7 +180,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     drain_ms: int = 10_000
     """How long a process that is told to end may take to finish what it has in hand."""
 
-    spare_brokers: int = 1
+    spare_brokers_max: int = 1
     """Brokers of a pool of four or more that are kept free for forks that want one of their own."""
 
     propose_retry_ms: int = 2_000
@@ -203,7 +203,7 @@ REPLICATED = (
     "promotions_remembered_max",
     "cursors_per_log_max",
     "ttl_ms_max",
-    "spare_brokers",
+    "spare_brokers_max",
 )
 """What decides the outcome of a command: journaled, so that a replay under other settings
 agrees.

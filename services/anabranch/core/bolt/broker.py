@@ -108,7 +108,7 @@ class Broker:
             alarms,
             asking,
             lambda: self._allegiance.epoch,
-            lambda: self._appending.held,
+            lambda: self._appending.held + len(self._waits.in_doubt()),
         )
         self._draining.on_closed = self._close
         self.fenced: BrokerFenced | None = None
@@ -259,9 +259,13 @@ class Broker:
         self._watches.repeat_all()
 
     def _close(self) -> None:
-        """Whoever waits or listens here goes on elsewhere; appends in hand are finished."""
+        """Whoever waits or listens here goes on elsewhere. What may have been done already is
+        finished: a broker that drains refuses nothing but what it hasn't begun.
+        """
         self._appending.let_parked_go(BrokerDraining(self.name))
-        for token in (*self._waits.tokens(), *self._subscriptions.tokens()):
+        begun = self._waits.in_doubt()
+        waiting = [token for token in self._waits.tokens() if token not in begun]
+        for token in (*waiting, *self._subscriptions.tokens()):
             self._drop(token)
             self._draining.refuse(token)
 

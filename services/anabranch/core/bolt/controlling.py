@@ -63,6 +63,7 @@ class Controlling:
             return
         wait = self._waits.begin(token)
         if wait is not None:
+            wait.in_doubt = True
             done = partial(self._answer, wait)
             self._correspondence.propose(message.request, _command(message), done)
 

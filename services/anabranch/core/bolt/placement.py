@@ -45,8 +45,8 @@ class Seat:
 class Placement:
     """Trees and exclusive forks on seats. A tree is known by the id that its root had."""
 
-    def __init__(self, spare_brokers: int) -> None:
-        self.spare_brokers = spare_brokers
+    def __init__(self, spare_brokers_max: int) -> None:
+        self.spare_brokers_max = spare_brokers_max
         self.seats: dict[str, Seat] = {}
         self.roots: dict[LogId, str] = {}
         self.trees: dict[LogId, str] = {}
@@ -196,7 +196,7 @@ class Placement:
         ready = self._ready()
         hosts = [seat for seat in ready if seat.trees and not seat.roots and not seat.alone]
         free = [seat for seat in ready if seat.idle]
-        spares = self.spare_brokers if len(ready) >= SPARES_FROM else 0
+        spares = self.spare_brokers_max if len(ready) >= SPARES_FROM else 0
         wanted = max(1, len(ready) - len(ready) // 2 - spares)
         if free and len(hosts) < wanted:
             return free[0]

@@ -54,7 +54,7 @@ class Replica:
         self.limits = limits
         self.forest = Forest(limits)
         self.references = References()
-        self.placement = Placement(limits.spare_brokers)
+        self.placement = Placement(limits.spare_brokers_max)
         self.format = 0
         """What a member must know at least to lead."""
         self.brokers: dict[str, BrokerRecord] = {}
@@ -70,7 +70,7 @@ class Replica:
     def limit(self, values: dict[str, int]) -> None:
         """Judge commands by these limits from here on."""
         self.limits = self.forest.limits = with_replicated(self.limits, values)
-        self.placement.spare_brokers = self.limits.spare_brokers
+        self.placement.spare_brokers_max = self.limits.spare_brokers_max
 
     def give_id(self) -> LogId:
         given = LogId(self.next_id)

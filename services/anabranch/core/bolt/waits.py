@@ -15,12 +15,14 @@ from anabranch.core.types import MS, LogId, Milliseconds, Nanoseconds
 class Wait:
     """One request: until when it may wait, and what it listens to meanwhile."""
 
-    __slots__ = ("alarm", "arrived_at", "listener", "log", "over", "token")
+    __slots__ = ("alarm", "arrived_at", "in_doubt", "listener", "log", "over", "token")
 
     def __init__(self, token: Token, arrived_at: Nanoseconds) -> None:
         self.token = token
         self.arrived_at = arrived_at
         self.over = False
+        self.in_doubt = False
+        """The metadata have been asked to do something, and may have."""
         self.alarm: Alarm | None = None
         self.log: LogId | None = None
         self.listener = 0
@@ -63,6 +65,9 @@ class Waits:
 
     def tokens(self) -> list[Token]:
         return list(self._open)
+
+    def in_doubt(self) -> list[Token]:
+        return [token for token, wait in self._open.items() if wait.in_doubt]
 
     def left_ms(self, wait: Wait, wait_ms: Milliseconds) -> Milliseconds:
         """Of so long a wait, counted from the request's arrival."""

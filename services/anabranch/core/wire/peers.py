@@ -34,6 +34,8 @@ class Greeting(msgspec.Struct, frozen=True, array_like=True, tag="greeting"):
     release: str = ""
     token: str | None = None
     """What members ask of brokers, if they ask; a member shows none."""
+    incarnation: str = ""
+    """Of the cluster, as its bucket says; another's bucket has another."""
 
 
 class Pulse(msgspec.Struct, frozen=True, array_like=True, tag="pulse"):
