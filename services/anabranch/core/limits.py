@@ -59,6 +59,19 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     read_bytes_max: int = 4 * MIB
     """One answer to a read; a single larger batch is still delivered."""
 
+    read_gap_bytes_max: int = MIB
+    """Extents of one object so near to each other come with one GET, and what lies between with
+    them: a request costs what a transfer of so much does.
+    """
+
+    read_ahead_bytes: int = 4 * MIB
+    """Fetched ahead of a subscriber, or of reads that follow each other, while the store isn't
+    busy.
+    """
+
+    gets_in_flight_max: int = 64
+    """GETs of one broker at once; past it they wait, and requests take turns."""
+
     read_wait_ms_max: int = 60_000
     """The longest a read may ask to wait at the tail."""
 

@@ -161,6 +161,9 @@ class Stage:
         self.tell(Received("metadata", Told(question.token, answer)))
         return question.query
 
+    def told(self, question: Ask, answer: Any) -> None:
+        self.tell(Received("metadata", Told(question.token, answer)))
+
     def moved(self, tail: int, settled: int | None = None, **more: Any) -> int:
         self.version += 1
         known: dict[str, Any] = {"log": LOG, "generation": 0, "diverges": 0, **more}

@@ -166,7 +166,10 @@ def test_one_get_serves_all_who_want_the_same(stage: Any, props: Any) -> None:
     assert [token for token, _ in stage.replies] == [1, 2, 3]
 
 
-def test_neighbours_in_one_object_come_with_one_get(stage: Any, props: Any) -> None:
+def test_neighbours_in_one_object_come_with_one_get(
+    stage_of: Callable[..., Any], props: Any
+) -> None:
+    stage = stage_of(read_gap_bytes_max=200_000)
     mine, others = props.Content(b"a"), props.Content(b"b")
     size = len(mine.bytes)
     second = type(mine.slice())(1, 1, mine.object, 2 * size, size, 0, LogId(8), 0)
@@ -180,13 +183,13 @@ def test_neighbours_in_one_object_come_with_one_get(stage: Any, props: Any) -> N
 
 
 def test_the_cache_is_bounded(stage_of: Callable[..., Any], props: Any) -> None:
-    stage = stage_of(cache_bytes=1_500)
+    stage = stage_of(cache_bytes=2_000)
     contents = [props.Content(b"x" * 300, sequence=n) for n in range(3)]
     for token, content in enumerate(contents):
         stage.request(token, read(props.LOG))
         stage.answer(props.resolved(content.slice(), tail=1))
         stage.read_object(content.bytes)
-    assert stage.broker.gauges().cache_bytes <= 1_500
+    assert stage.broker.gauges().cache_bytes <= 2_000
     stage.request(8, read(props.LOG))
     stage.answer(props.resolved(contents[2].slice(), tail=1))
     assert not stage.gets, "the last is the one that is kept"

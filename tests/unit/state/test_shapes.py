@@ -165,6 +165,31 @@ def test_a_read_stops_when_its_bytes_are_spent_but_gives_one_extent_at_least() -
         assert len(answer.slices) == extents, budget
 
 
+def test_what_lies_ahead_is_what_the_next_read_would_be_told_and_never_past_what_is_settled() -> (
+    None
+):
+    twins = Twins(Limits())
+    root = twins.root("a")
+    for _ in range(4):
+        twins.append(root, 2)
+
+    def told(start: int, bytes_max: int, ahead_bytes: int, records_max: int = 100) -> Resolved:
+        query = Resolve(root, start, records_max, bytes_max, ahead_bytes=ahead_bytes)
+        answer = twins.state.answer(query)
+        assert isinstance(answer, Resolved)
+        return answer
+
+    every = told(0, 1_000, 0).slices
+    assert told(0, 1, 0).ahead == []
+    assert told(0, 1, 1_000).ahead == every[1:]
+    assert told(0, 1, 21).ahead == every[1:3]
+    assert told(2, 1, 21, records_max=2).ahead == every[2:4]
+    assert told(0, 1_000, 1_000).ahead == []
+    twins.cfork(root, promotable=True)
+    twins.append(root, 2)
+    assert told(0, 1, 1_000).ahead == every[1:]
+
+
 def test_spec_d8_what_was_trimmed_cant_be_read_and_forks_keep_what_they_inherited() -> None:
     twins = Twins(Limits())
     root = twins.root("a")

@@ -85,7 +85,7 @@ class Broker:
         self._watches = watches = Watches(limits, outbox, alarms)
         self._cache = cache = ExtentCache(limits.cache_bytes)
         self._waits = waits = Waits(limits, outbox, alarms, watches)
-        self._fetching = fetching = Fetching(cluster, cache, outbox, alarms)
+        self._fetching = fetching = Fetching(limits, cluster, cache, outbox, alarms)
         self._writing = Writing(name, cluster, limits, outbox, alarms, asking, cache)
         self._parking = Parking(limits, alarms, watches)
         metering = Metering(outbox, alarms, asking)

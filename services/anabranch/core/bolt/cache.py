@@ -4,14 +4,14 @@ Everything in here has been checked, on its way in from a producer or from the s
 record at the tail is read without a GET and without summing it again.
 """
 
-from collections import OrderedDict
 from collections.abc import Sequence
 
 from anabranch.core.bolt.queries import Slice
+from anabranch.core.keeping import Keeping
 from anabranch.core.machine import Buffer
 from anabranch.core.types import ObjectId
 
-ENTRY_BYTES = 768
+ENTRY_BYTES = 1_024
 BATCH_BYTES = 240
 """What an extent and each of its batches cost beside their bytes, roughly; many small ones must not
 outgrow the limit.
@@ -39,29 +39,27 @@ def key_of(piece: Slice) -> ExtentKey:
 
 
 class ExtentCache:
-    """Least recently used out first, by bytes."""
+    """Bounded by bytes."""
 
     def __init__(self, bytes_max: int) -> None:
-        self._bytes_max = bytes_max
-        self._extents: OrderedDict[ExtentKey, Extent] = OrderedDict()
-        self.bytes = 0
+        self._extents: Keeping[ExtentKey, Extent] = Keeping(bytes_max)
 
-    def get(self, key: ExtentKey, *, passing: bool = False) -> Extent | None:
-        """`passing`: without a claim to have it kept for longer."""
-        extent = self._extents.get(key)
-        if extent is not None and not passing:
-            self._extents.move_to_end(key)
-        return extent
+    @property
+    def bytes(self) -> int:
+        return self._extents.bytes
 
-    def put(self, key: ExtentKey, extent: Extent) -> None:
-        if key in self._extents:
-            return
-        self._extents[key] = extent
-        self.bytes += _weight(extent)
-        while self.bytes > self._bytes_max:
-            _, oldest = self._extents.popitem(last=False)
-            self.bytes -= _weight(oldest)
+    def __len__(self) -> int:
+        return len(self._extents)
 
+    def __contains__(self, key: ExtentKey) -> bool:
+        return key in self._extents
 
-def _weight(extent: Extent) -> int:
-    return extent.bytes + ENTRY_BYTES + BATCH_BYTES * len(extent.batches)
+    def get(self, key: ExtentKey, skip: int = 0, *, passing: bool = False) -> Extent | None:
+        """To be read from its record `skip` on; `passing`: nobody will come back for it."""
+        return self._extents.get(key, skip, passing=passing)
+
+    def put(self, key: ExtentKey, extent: Extent, *, fresh: bool = False) -> None:
+        """`fresh`: it was just written, and readers of the tail will come for it."""
+        if key not in self._extents:
+            weight = extent.bytes + ENTRY_BYTES + BATCH_BYTES * len(extent.batches)
+            self._extents.put(key, extent, weight, fresh=fresh)

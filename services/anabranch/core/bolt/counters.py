@@ -17,6 +17,7 @@ class Counters:
         "copied_extents",
         "copies",
         "copies_in_vain",
+        "extents_read_ahead",
         "gets",
         "gets_bytes",
         "gets_damaged",
@@ -52,6 +53,8 @@ class Counters:
         """Objects that took the place of small extents."""
         self.copies_in_vain = 0
         """Objects that didn't, because the extents had changed meanwhile."""
+        self.extents_read_ahead = 0
+        """Asked of the store before anybody asked for them."""
         self.gets = 0
         self.gets_bytes = 0
         self.gets_damaged = 0

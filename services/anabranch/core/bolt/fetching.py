@@ -4,22 +4,24 @@ A whole extent is fetched though a part of it be asked for: its neighbours are w
 What comes from the store is verified before anybody sees it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from operator import itemgetter
+from collections.abc import Callable, Sequence
 
 from anabranch.core.bolt.alarms import Alarms
 from anabranch.core.bolt.cache import Extent, ExtentCache, ExtentKey, key_of
 from anabranch.core.bolt.commands import Refused
+from anabranch.core.bolt.flights import Flight, Line, flights
 from anabranch.core.bolt.outbox import Outbox
 from anabranch.core.bolt.queries import Slice
 from anabranch.core.errors import AnabranchError, CorruptObject, Damage, Mistake
+from anabranch.core.limits import Limits
 from anabranch.core.machine import Buffer, GetFailed, GetObject, ObjectRead, Token
 from anabranch.core.records.batch import split, verify
 from anabranch.core.records.objects import ObjectName
-from anabranch.core.types import LogId, ObjectId
+from anabranch.core.types import LogId
 
-GAP_BYTES_MAX = 64 * 1024
-"""Extents of one object so near to each other are fetched together, with what lies between."""
+CACHE_PART = 16
+"""What is read ahead takes so small a part of the cache, so that it is still there when asked for.
+"""
 
 GET_ATTEMPTS_MAX = 4
 BACKOFF_MS = 50
@@ -31,11 +33,15 @@ Fetched = Callable[[list[Extent] | Refused], None]
 class _Want:
     """One reader's extents, some of them still to come."""
 
-    __slots__ = ("extents", "missing", "passing", "slices", "then")
+    __slots__ = ("extents", "missing", "passing", "pieces", "slices", "then")
 
     def __init__(self, slices: Sequence[Slice], then: Fetched, passing: bool) -> None:
         self.slices = slices
         self.passing = passing
+        self.pieces: dict[ExtentKey, Slice] = {}
+        """Of each extent, where its reading begins."""
+        for piece in slices:
+            self.pieces.setdefault(key_of(piece), piece)
         self.extents: dict[ExtentKey, Extent] = {}
         self.missing = 0
         self.then: Fetched | None = then
@@ -46,33 +52,24 @@ class _Want:
             then(answer)
 
 
-class _Flight:
-    """One GET on its way, and the extents that it brings."""
-
-    __slots__ = ("attempts", "damaged", "end", "keys", "object", "start")
-
-    def __init__(self, object: ObjectId, keys: list[ExtentKey]) -> None:
-        self.object = object
-        self.keys = keys
-        self.start = keys[0][1]
-        self.end = max(offset + length for _, offset, length in keys)
-        self.attempts = 0
-        self.damaged = False
-        """What came once already was not what had been written."""
-
-
 class Fetching:
     """Who wants which extents, and the GETs that bring them."""
 
-    def __init__(self, cluster: str, cache: ExtentCache, outbox: Outbox, alarms: Alarms) -> None:
+    def __init__(
+        self, limits: Limits, cluster: str, cache: ExtentCache, outbox: Outbox, alarms: Alarms
+    ) -> None:
+        self._limits = limits
         self._cluster = cluster
         self._cache = cache
         self._outbox = outbox
         self._alarms = alarms
+        self._line = Line(limits.gets_in_flight_max)
+        self.ahead_bytes = min(limits.read_ahead_bytes, limits.cache_bytes // CACHE_PART)
+        """Worth asking the metadata about, for whoever goes through a log."""
         self._wanted: dict[ExtentKey, list[_Want]] = {}
         self._origins: dict[ExtentKey, LogId] = {}
         """To which log the wanted ones were written."""
-        self._flights: dict[Token, _Flight] = {}
+        self._flights: dict[Token, Flight] = {}
         self._token: Token = 0
 
     def fetch(self, slices: Sequence[Slice], then: Fetched, *, passing: bool = False) -> None:
@@ -82,8 +79,8 @@ class Fetching:
         """
         want = _Want(slices, then, passing)
         absent: list[ExtentKey] = []
-        for key, origin in {key_of(piece): piece.origin for piece in slices}.items():
-            extent = self._cache.get(key, passing=passing)
+        for key, piece in want.pieces.items():
+            extent = self._cache.get(key, piece.skip, passing=passing)
             if extent is not None:
                 want.extents[key] = extent
                 continue
@@ -92,16 +89,29 @@ class Fetching:
                 self._wanted[key].append(want)
             else:
                 self._wanted[key] = [want]
-                self._origins[key] = origin
+                self._origins[key] = piece.origin
                 absent.append(key)
         self._outbox.counters.cache_hits += len(want.extents)
         self._outbox.counters.cache_misses += want.missing
-        for flight in _flights(absent):
-            self._get(flight)
+        self._get(absent)
         self._settle(want)
 
+    def read_ahead(self, slices: Sequence[Slice]) -> None:
+        """These will be asked for next: bring them meanwhile, unless others wait for theirs."""
+        absent: list[ExtentKey] = []
+        for piece in slices:
+            if self._line or len(absent) >= self._limits.gets_in_flight_max:
+                break
+            key = key_of(piece)
+            if key not in self._cache and key not in self._wanted:
+                self._wanted[key] = []
+                self._origins[key] = piece.origin
+                absent.append(key)
+        self._outbox.counters.extents_read_ahead += len(absent)
+        self._get(absent)
+
     def arrived(self, event: ObjectRead) -> None:
-        flight = self._flights.pop(event.token)
+        flight = self._landed(event.token)
         try:
             extents = self._parse(flight, event.content)
         except Damage as damage:
@@ -111,28 +121,29 @@ class Fetching:
                 return
             # Bytes that were spoilt on their way are whole when they come again.
             flight.damaged = True
-            self._get(flight)
+            self._again(flight)
             return
         self._outbox.counters.gets_bytes += len(event.content)
         self._outbox.usage.read([(self._origins.pop(key), key[2]) for key in flight.keys])
         for key, extent in zip(flight.keys, extents, strict=True):
             wants = self._wanted.pop(key)
-            if not all(want.passing for want in wants):
+            if not wants or not all(want.passing for want in wants):
                 self._cache.put(key, extent)
             for want in wants:
+                self._cache.get(key, want.pieces[key].skip, passing=want.passing)
                 want.extents[key] = extent
                 want.missing -= 1
                 self._settle(want)
 
     def failed(self, event: GetFailed) -> None:
         """Try again unless the store has said that it will never help."""
-        flight = self._flights.pop(event.token)
+        flight = self._landed(event.token)
         hopeless = isinstance(event.error, Damage | Mistake)
         if hopeless or flight.attempts >= GET_ATTEMPTS_MAX:
             self._lost(flight, event.error)
             return
         delay_ms = BACKOFF_MS << (flight.attempts - 1)
-        self._alarms.after(delay_ms, lambda: self._get(flight))
+        self._alarms.after(delay_ms, lambda: self._again(flight))
 
     def _settle(self, want: _Want) -> None:
         """Answer if nothing is missing any more."""
@@ -150,22 +161,38 @@ class Fetching:
         reason = f"it holds {held} records at byte {piece.offset} where {named} are named"
         return CorruptObject(str(ObjectName.of(self._cluster, piece.object)), reason)
 
-    def _get(self, flight: _Flight) -> None:
-        flight.attempts += 1
-        self._token += 1
-        self._flights[self._token] = flight
-        self._outbox.counters.gets += 1
-        length = flight.end - flight.start
-        self._outbox.effects.append(GetObject(self._token, flight.object, flight.start, length))
+    def _get(self, keys: Sequence[ExtentKey]) -> None:
+        self._line.join([*flights(keys, self._limits.read_gap_bytes_max)])
+        self._depart()
 
-    def _lost(self, flight: _Flight, error: AnabranchError) -> None:
+    def _again(self, flight: Flight) -> None:
+        self._line.join([flight])
+        self._depart()
+
+    def _depart(self) -> None:
+        """As many GETs as there is room for."""
+        while (flight := self._line.depart()) is not None:
+            flight.attempts += 1
+            self._token += 1
+            self._flights[self._token] = flight
+            self._outbox.counters.gets += 1
+            length = flight.end - flight.start
+            get = GetObject(self._token, flight.object, flight.start, length)
+            self._outbox.effects.append(get)
+
+    def _landed(self, token: Token) -> Flight:
+        self._line.land()
+        self._depart()
+        return self._flights.pop(token)
+
+    def _lost(self, flight: Flight, error: AnabranchError) -> None:
         refused = Refused.of(error)
         for key in flight.keys:
             del self._origins[key]
             for want in self._wanted.pop(key):
                 want.answer(refused)
 
-    def _parse(self, flight: _Flight, content: Buffer) -> list[Extent]:
+    def _parse(self, flight: Flight, content: Buffer) -> list[Extent]:
         name = str(ObjectName.of(self._cluster, flight.object))
         if len(content) != flight.end - flight.start:
             reason = f"{len(content)} bytes came where {flight.end - flight.start} begin"
@@ -176,21 +203,6 @@ class Fetching:
             start = offset - flight.start
             extents.append(_verified(view[start : start + length], name, offset))
         return extents
-
-
-def _flights(keys: list[ExtentKey]) -> Iterator[_Flight]:
-    """As few GETs as bring these extents without much that nobody wants."""
-    together: list[ExtentKey] = []
-    end = 0
-    for key in sorted(keys, key=itemgetter(0, 1)):
-        object, offset, length = key
-        if together and (together[0][0] != object or offset > end + GAP_BYTES_MAX):
-            yield _Flight(together[0][0], together)
-            together = []
-        end = max(end, offset + length) if together else offset + length
-        together.append(key)
-    if together:
-        yield _Flight(together[0][0], together)
 
 
 def _verified(content: memoryview, name: str, offset: int) -> Extent:

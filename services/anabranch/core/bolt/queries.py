@@ -20,6 +20,8 @@ class Resolve(msgspec.Struct, frozen=True, array_like=True, tag="resolve"):
     records_max: int
     bytes_max: int
     speculative: bool = False
+    ahead_bytes: int = 0
+    """Tell also where so much of what follows lies, which will be asked for next."""
 
 
 class Slice(Compact, frozen=True):
@@ -45,6 +47,8 @@ class Resolved(msgspec.Struct, frozen=True, array_like=True, tag="resolved"):
     undecided: str | None
     quotas: list[LogQuota] = []
     """The log's, if it has one."""
+    ahead: list[Slice] = []
+    """What follows the slices, as far as it was asked for and may be read."""
 
 
 class Describe(msgspec.Struct, frozen=True, array_like=True, tag="describe"):

@@ -26,6 +26,7 @@ from anabranch.core.bolt.queries import (
     Resolved,
     ResolveReceipt,
     Settled,
+    Slice,
     Survey,
 )
 from anabranch.core.bolt.replica import Replica
@@ -110,6 +111,11 @@ def _resolve(replica: Replica, query: Resolve) -> Resolved:
         if query.start < end and query.records_max > 0
         else []
     )
+    ahead: list[Slice] = []
+    if found and query.ahead_bytes > 0:
+        following = found[-1].first + found[-1].count
+        if following < end:
+            ahead = slices(forest, log, following, end, SLICES_MAX, bytes_max=query.ahead_bytes)
     return Resolved(
         slices=found,
         start=log.start,
@@ -118,6 +124,7 @@ def _resolve(replica: Replica, query: Resolve) -> Resolved:
         generation=lineage_of(forest, log, 0).generation,
         undecided=undecided.name if undecided else None,
         quotas=[LogQuota(log.id, log.name, quota)] if (quota := forest.quotas.get(log.id)) else [],
+        ahead=ahead,
     )
 
 

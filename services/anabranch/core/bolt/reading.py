@@ -4,6 +4,7 @@ Each asks the metadata first, so that it sees every append that was acknowledged
 gets what is settled; at the end of that it waits as long as it said it would.
 """
 
+from collections import OrderedDict
 from functools import partial
 
 from anabranch.core.bolt.cache import Extent
@@ -24,8 +25,11 @@ from anabranch.core.bolt.waits import Wait, Waits
 from anabranch.core.errors import AnabranchError, BadRequest, ReadBlocked
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Token
-from anabranch.core.types import NEVER, Position
+from anabranch.core.types import NEVER, LogId, Position
 from anabranch.core.wire.messages import Read, Records
+
+ENDS_REMEMBERED = 1_000
+"""Reads that may be the first of several."""
 
 
 def refusal_of(start: Position) -> BadRequest | None:
@@ -53,6 +57,8 @@ class Reading:
         self._fetching = fetching
         self._waits = waits
         self._metering = metering
+        self._ends: OrderedDict[tuple[LogId, Position], None] = OrderedDict()
+        """Where answers lately ended short of the tail: who reads on from there goes through."""
 
     def read(self, token: Token, message: Read) -> None:
         fault = _fault(message) or self._metering.refuse_read(message.log)
@@ -66,7 +72,11 @@ class Reading:
 
     def _resolve(self, wait: Wait, message: Read) -> None:
         bytes_max = min(message.bytes_max, self._limits.read_bytes_max)
-        query = Resolve(message.log, message.start, message.records_max, bytes_max)
+        goes_on = (message.log, message.start) in self._ends
+        ahead_bytes = self._fetching.ahead_bytes if goes_on else 0
+        query = Resolve(
+            message.log, message.start, message.records_max, bytes_max, ahead_bytes=ahead_bytes
+        )
         self._correspondence.ask(query, partial(self._resolved, wait, message))
 
     def _resolved(self, wait: Wait, message: Read, answer: Answer) -> None:
@@ -79,6 +89,7 @@ class Reading:
         self._metering.told((message.log,), answer.quotas)
         if answer.slices:
             self._fetching.fetch(answer.slices, partial(self._fetched, wait, message, answer))
+            self._fetching.read_ahead(answer.ahead)
         else:
             self._nothing(wait, message, answer)
 
@@ -143,6 +154,10 @@ class Reading:
         self._outbox.counters.batches_read += len(found.batches)
         self._outbox.counters.bytes_read += found.bytes
         self._metering.read(message.log, found.bytes)
+        if found.next < answer.settled:
+            self._ends[message.log, found.next] = None
+            if len(self._ends) > ENDS_REMEMBERED:
+                self._ends.popitem(last=False)
         records = Records(
             found.runs, found.batches, found.next, answer.start, answer.tail, answer.settled
         )

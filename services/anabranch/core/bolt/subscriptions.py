@@ -148,6 +148,7 @@ class Subscriptions:
             self._limits.batch_records_max,
             max(1, min(subscription.credit, self._limits.read_bytes_max)),
             subscription.speculative,
+            self._fetching.ahead_bytes,
         )
         self._correspondence.ask(query, partial(self._resolved, subscription))
 
@@ -172,6 +173,7 @@ class Subscriptions:
             return
         subscription.busy = True
         self._fetching.fetch(answer.slices, partial(self._fetched, subscription, answer))
+        self._fetching.read_ahead(answer.ahead)
 
     def _same_generation(self, subscription: Subscription, answer: Resolved) -> bool:
         """May what this answer tells of be delivered after what was?

@@ -217,7 +217,7 @@ class Writing:
             batches: list[Buffer] = [held.batch for held in row]
             upto = list(accumulate(held.entry.count for held in row))
             key = (written.id, placed.offset, placed.length)
-            self._cache.put(key, Extent(batches, upto, placed.length))
+            self._cache.put(key, Extent(batches, upto, placed.length), fresh=True)
 
     def _commit_next(self) -> None:
         line = self._line
