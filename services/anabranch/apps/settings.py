@@ -31,8 +31,13 @@ BINARIES = ("_ETCD_BIN", "_VERSITYGW_BIN", "_TOXIPROXY_BIN")
 
 LIMITS = "limits"
 
-_REPEATED = frozenset({"watch_ms", "gc_interval_ms", "propose_retry_ms", "alive_ms"})
+_REPEATED = frozenset(
+    {"watch_ms", "gc_interval_ms", "propose_retry_ms", "alive_ms", "compact_wait_ms"}
+)
 """Intervals: at 0 what they repeat would leave no time for anything else."""
+
+_OPTIONAL = frozenset({"compact_extents_min", "compact_extent_bytes_max"})
+"""At 0 they turn something off."""
 
 _WRITTEN = frozenset(
     {
@@ -197,7 +202,8 @@ def check_limits(limits: Limits) -> None:
     """Limits that contradict each other would refuse what they allow."""
     for name in Limits.__struct_fields__:
         value = getattr(limits, name)
-        if value < (0 if name.endswith("_ms") and name not in _REPEATED else 1):
+        may_be_0 = name in _OPTIONAL or (name.endswith("_ms") and name not in _REPEATED)
+        if value < (0 if may_be_0 else 1):
             raise BadRequest(f"{name} = {value}", "it is too small to work with")
         if name in _WRITTEN and value > _WRITTEN_BYTES_MAX:
             reason = f"it is too large: {_WRITTEN_BYTES_MAX} is the most"
