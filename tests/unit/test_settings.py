@@ -63,4 +63,5 @@ def test_any_address_may_be_used_with_a_token() -> None:
 def test_settings_at_their_bounds_are_taken() -> None:
     bounds = {"object_bytes_max": 1 << 29, "frame_bytes_max": 1 << 29, "group_bytes_max": 1 << 29}
     bounds |= {"watch_ms": 1, "gc_interval_ms": 1, "propose_retry_ms": 1, "linger_ms": 0}
+    bounds |= {"compact_extents_min": 0, "compact_extent_bytes_max": 0, "compact_wait_ms": 1}
     assert load(bounds, {}).limits == Limits(**bounds)

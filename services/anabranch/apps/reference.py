@@ -50,7 +50,8 @@ ones: what was decided under the old ones stays decided. The rest may differ fro
 
 Refused at the start: `record_bytes_max` not below `batch_bytes_max`; `batch_bytes_max` not below
 `batch_unpacked_bytes_max` and `frame_bytes_max`; anything below 1, but for times, which may be 0
-where nothing is repeated by them; objects, batches, frames and groups above 512 MiB.
+where nothing is repeated by them, and what 0 turns off; objects, batches, frames and groups above
+512 MiB.
 
 | name | default | | |
 |---|---|---|---|

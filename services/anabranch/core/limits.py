@@ -148,7 +148,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     compact_extent_bytes_max: int = MIB
     """An extent, or a row of them in one object, below this is small; what is put together doesn't
-    grow beyond it.
+    grow beyond it. 0: none is.
     """
 
     compact_age_ms: int = 60_000
