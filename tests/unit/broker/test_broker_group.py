@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from anabranch.core.bolt import commands
 from anabranch.core.bolt.broker import Broker
 from anabranch.core.bolt.commands import (
     CommitObject,
@@ -37,7 +38,7 @@ from anabranch.core.machine import (
 )
 from anabranch.core.records.record import Record, encode
 from anabranch.core.types import MS, LogId
-from anabranch.core.wire.messages import Append, Describe, Read, Subscribe
+from anabranch.core.wire.messages import Append, Describe, Read, Squash, Subscribe
 
 MEMBERS = ("m0", "m1", "m2")
 LOG = LogId(7)
@@ -235,6 +236,22 @@ def test_drained_it_is_moved_first_and_then_refuses_finishes_and_rests(led: Stag
     assert [token for token, _ in led.codes()] == [1, 2]
     assert led.rests == 1
     led.wait(60_000)
+    assert led.rests == 1
+
+
+def test_drained_it_answers_what_the_metadata_may_have_done_and_refuses_only_the_rest(
+    led: Stage,
+) -> None:
+    """Clients take this refusal for a promise that nothing was done."""
+    led.give(Request(1, Squash(LOG, b"request")))
+    led.give(Drain())
+    led.answer(DrainBroker, Done())
+    assert not led.codes()
+    led.wait(100)
+    assert led.rests == 0
+    led.answer(commands.Squash, Done())
+    assert led.codes() == [(1, "Done")]
+    led.wait(20)
     assert led.rests == 1
 
 

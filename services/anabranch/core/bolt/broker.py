@@ -206,6 +206,8 @@ class Broker:
             self._watches.moved(message)
         elif isinstance(message, Leading):
             self._allegiance.leading(event.sender, message)
+            if message.epoch > self.epoch > 0:
+                self._stop(Refused.of(BrokerFenced(self.name, self.epoch, message.epoch)))
         elif isinstance(message, CopyExtents):
             if not self._draining.begun:
                 self._compacting.copy(message)
@@ -263,7 +265,7 @@ class Broker:
         finished: a broker that drains refuses nothing but what it hasn't begun.
         """
         self._appending.let_parked_go(BrokerDraining(self.name))
-        begun = self._waits.in_doubt()
+        begun = set(self._waits.in_doubt())
         waiting = [token for token in self._waits.tokens() if token not in begun]
         for token in (*waiting, *self._subscriptions.tokens()):
             self._drop(token)
