@@ -16,6 +16,7 @@ from anabranch.shell.etcd.client import EtcdClient, delete_op, prefix_end, put_o
 from anabranch.shell.etcd.follower import Follower
 from anabranch.shell.etcd.journal import KEPT_ENTRIES, EtcdJournal, Fence
 from anabranch.shell.etcd.reading import JournalReader
+from anabranch.shell.etcd.relief import HEADROOM
 from anabranch.shell.etcd.snapshots import BridgedBlobs
 from anabranch.shell.folder import FolderStore
 from anabranch.shell.log import Log
@@ -59,9 +60,14 @@ class Group:
         self.blobs = blobs
         self.log = Log(Clock().now)
 
-    def sole(self, *, kept_entries: int = KEPT_ENTRIES) -> SoleJournal:
+    def sole(self, *, kept_entries: int = KEPT_ENTRIES, headroom: float = HEADROOM) -> SoleJournal:
         return SoleJournal(
-            self.client, self.cluster, self.blobs, self.log, kept_entries=kept_entries
+            self.client,
+            self.cluster,
+            self.blobs,
+            self.log,
+            kept_entries=kept_entries,
+            headroom=headroom,
         )
 
 

@@ -1,6 +1,7 @@
 """Calls to etcd over gRPC: endpoints that come and go, deadlines, tokens, errors of the house."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -154,8 +155,9 @@ class Calls:
         """The member it went to, and gRPC's call: iterate it, cancel it; errors are its own."""
         self._authenticate(stale="")
         endpoint = self.current
-        call = endpoint.stream(method)(requests, timeout=timeout_s, metadata=self._metadata())
-        return endpoint, call
+        start = endpoint.stream(method)
+        with _while_open(endpoint):
+            return endpoint, start(requests, timeout=timeout_s, metadata=self._metadata())
 
     @property
     def current(self) -> Endpoint:
@@ -225,7 +227,8 @@ class Calls:
         endpoint: Endpoint,
     ) -> Answered:
         call = endpoint.unary(method)
-        answer: Answered = call(request, timeout=deadline_ms / 1_000, metadata=self._metadata())
+        with _while_open(endpoint):
+            answer: Answered = call(request, timeout=deadline_ms / 1_000, metadata=self._metadata())
         return answer
 
     def _metadata(self) -> tuple[tuple[str, str], ...] | None:
@@ -249,6 +252,15 @@ class Calls:
         with self._lock:
             self._token = token
         return token
+
+
+@contextmanager
+def _while_open(endpoint: Endpoint) -> Generator[None]:
+    """Other threads may still call while the process closes what it has."""
+    try:
+        yield
+    except ValueError as closed:
+        raise Unavailable(f"etcd {endpoint.address}", str(closed)) from closed
 
 
 def _is_stale(failed: grpc.RpcError) -> bool:

@@ -206,6 +206,10 @@ class EtcdClient:
         )
         self._calls.call(_ALARM, request)
 
+    def status(self) -> pb.StatusResponse:
+        """Of the member that is asked first."""
+        return self._calls.call(_STATUS, pb.StatusRequest())
+
     def statuses(self) -> Iterator[pb.StatusResponse]:
         """Of every endpoint in turn."""
         for endpoint in self._calls.endpoints:

@@ -36,7 +36,7 @@ from anabranch.shell.etcd.client import (
 )
 from anabranch.shell.etcd.etcd_pb2 import Compare, RequestOp, TxnResponse
 from anabranch.shell.etcd.reading import JournalReader
-from anabranch.shell.etcd.relief import Relief
+from anabranch.shell.etcd.relief import HEADROOM, Relief, Room
 from anabranch.shell.etcd.snapshots import Blobs, Pointer
 from anabranch.shell.failpoints import reached
 from anabranch.shell.log import Log
@@ -67,9 +67,11 @@ class EtcdJournal:
         log: Log,
         *,
         kept_entries: int = KEPT_ENTRIES,
+        headroom: float = HEADROOM,
     ) -> None:
         self.reader = JournalReader(client, cluster, blobs)
-        self.relief = Relief(client, self.reader.keys, log)
+        self.relief = Relief(client, log)
+        self._room = Room(client, headroom)
         self.deposed: Callable[[Fence], None] | None = None
         """Told when etcd says that the lead of this fence is over."""
         self._client = client
@@ -114,6 +116,7 @@ class EtcdJournal:
             raise Deposed(self.reader.where, 0)
         head, value, chunks = layout.group(first, fence.term, self._attempts, entries)
         try:
+            self._room.take(head.body_bytes)
             reached("journal.append.before")
             self._put_chunks(fence, head, chunks)
             self._put_group(fence, head, value)
@@ -121,6 +124,9 @@ class EtcdJournal:
         except Deposed:
             if self.deposed is not None:
                 self.deposed(fence)
+            raise
+        except StorageFull:
+            self.relief.soon()
             raise
         with self._lock:
             if self._fence is fence:
@@ -134,22 +140,17 @@ class EtcdJournal:
         if fence is None:
             return
         assert 0 < index <= last
-        standing = self.reader.pointer()
-        if standing is not None and standing.index >= index:
+        pointer = self.reader.pointer()
+        if pointer is None or pointer.index < index:
+            pointer = self.reader.snapshots.put(index, fence.term, content)
+            self._point_to(fence, pointer)
+        elif pointer.index > index:
             return
-        pointer = self.reader.snapshots.put(index, fence.term, content)
-        try:
-            self._point(fence, pointer)
-        except StorageFull:
-            # Deleting is what a full etcd still does. A reader that finds entries missing after
-            # what is pointed to looks among the snapshots for one that has them.
-            self._cut(fence, index)
-            self.relief.relieve()
-            self._point(fence, pointer)
         revision = self._cut(fence, max(1, index - self._kept_entries))
         with suppress(Compacted):
             self._client.compact(revision)
-        self.relief.reserve()
+        if self._room.full:
+            self.relief.relieve()
         self.reader.snapshots.forget_old(pointer)
 
     def close(self) -> None:
@@ -166,7 +167,6 @@ class EtcdJournal:
             litter = self._keys.attempt(head)
             with suppress(Unavailable, DeadlineExceeded):
                 self._client.delete(litter, prefix_end(litter))
-            self.relief.soon()
             raise
 
     def _put_group(self, fence: Fence, head: layout.Head, value: bytes) -> None:
@@ -176,9 +176,17 @@ class EtcdJournal:
             reason = f"somebody else has put it in term {fence.term}, which is this member's"
             raise EntryCorrupt(head.first, self.reader.where, reason)
 
-    def _point(self, fence: Fence, pointer: Pointer) -> None:
+    def _point_to(self, fence: Fence, pointer: Pointer) -> None:
+        """Deleting is what a full etcd still does, so then the journal is cut first. A reader that
+        finds entries missing behind what is pointed to looks for a snapshot that has them.
+        """
         put = put_op(self._keys.snapshot, msgspec.json.encode(pointer))
-        self._settle(fence, (), put)
+        try:
+            self._settle(fence, (), put)
+        except StorageFull:
+            self._cut(fence, pointer.index)
+            self.relief.relieve()
+            self._settle(fence, (), put)
 
     def _cut(self, fence: Fence, index: int) -> int:
         """Delete all groups before the one that holds this entry; the revision of that."""
@@ -223,7 +231,6 @@ class EtcdJournal:
                     if self._is_there(put.key, put.value):
                         return None
                     if not unknown:
-                        self.relief.soon()
                         raise
                     # What an earlier attempt sent may yet be applied: that must be known first.
                     self.relief.relieve()

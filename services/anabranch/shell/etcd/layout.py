@@ -30,7 +30,6 @@ class Keys:
         self.base = f"/anabranch/{cluster}/".encode()
         self.marker = self.base + b"cluster"
         self.snapshot = self.base + b"snapshot"
-        self.reserve = self.base + b"reserve"
         self.groups = self.base + b"journal/"
         self.chunks = self.base + b"chunks/"
         self.candidates = self.base + b"election/"

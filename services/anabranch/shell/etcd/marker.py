@@ -12,7 +12,6 @@ from anabranch.core.errors import JournalTooNew, ObjectExists, ObjectMissing, Wr
 from anabranch.shell.chance import randbits
 from anabranch.shell.etcd.client import EtcdClient, absent, prefix_end, put_op, range_op
 from anabranch.shell.etcd.layout import VERSION, Keys
-from anabranch.shell.etcd.relief import reserve_op
 from anabranch.shell.etcd.snapshots import Blobs
 
 
@@ -63,7 +62,7 @@ def claim(client: EtcdClient, marker: Marker) -> Marker:
     """Write it into an etcd that has none of this cluster; the one that is there if it has."""
     keys = Keys(marker.cluster)
     put = put_op(keys.marker, msgspec.json.encode(marker))
-    answer = client.txn((absent(keys.marker),), (put, reserve_op(keys)), (range_op(keys.marker),))
+    answer = client.txn((absent(keys.marker),), (put,), (range_op(keys.marker),))
     if answer.succeeded:
         return marker
     return _read(answer.responses[0].response_range.kvs[0].value, client.where)

@@ -1,23 +1,71 @@
-"""What is done about an etcd that is full: compact, defragment member by member, disarm.
+"""An etcd that is nearly full, and one that is: refuse in time, compact, defragment, disarm."""
 
-A full etcd grants no lease and takes no key, so that nobody could be elected to make room. A key
-that holds a little space in reserve is given up for that, and put again when there is room.
-"""
-
+from collections import deque
 from contextlib import suppress
 from threading import Lock, Thread
 from time import monotonic
 
-from anabranch.core.errors import AnabranchError
+from anabranch.core.errors import AnabranchError, DeadlineExceeded, StorageFull, Unavailable
 from anabranch.shell.etcd.calls import Compacted
-from anabranch.shell.etcd.client import EtcdClient, absent, put_op
-from anabranch.shell.etcd.etcd_pb2 import NOSPACE, RequestOp
-from anabranch.shell.etcd.layout import Keys
+from anabranch.shell.etcd.client import EtcdClient
+from anabranch.shell.etcd.etcd_pb2 import NOSPACE
 from anabranch.shell.log import Log
 
-RESERVE_BYTES = 256 << 10
+HEADROOM = 0.1
+"""Of etcd's quota, left to others: a full etcd grants no lease, and so nobody is elected."""
+LOOKS = 64
+"""At etcd's size while it fills up once."""
+DISK_BYTES_PER_BYTE = 2
+"""What is put takes more room than it has bytes, until etcd is defragmented."""
+SETTLED_S = 1.0
+"""What was put longer ago is in the size that etcd tells; it counts what it has committed."""
 PAUSE_S = 2.0
-"""Between two attempts in the background: each stops every member for a moment."""
+PAUSE_MAX_S = 60.0
+"""Between two attempts in the background: each stops every member for a moment, and in vain if
+nothing was deleted since.
+"""
+
+
+class Room:
+    """What there is left in etcd, asked for now and then by the one who appends."""
+
+    def __init__(self, client: EtcdClient, headroom: float) -> None:
+        self._client = client
+        self._headroom = headroom
+        self._recent = deque[tuple[float, int]]()
+        self._unlooked_bytes = 0
+        self._look_after_bytes = 0
+        self._full = False
+
+    @property
+    def full(self) -> bool:
+        """As far as the last append was told."""
+        return self._full
+
+    def take(self, size: int) -> None:
+        """Count what is about to be put; StorageFull if it would leave too little."""
+        if not self._headroom:
+            return
+        since = monotonic() - SETTLED_S
+        while self._recent and self._recent[0][0] < since:
+            self._recent.popleft()
+        self._unlooked_bytes += size
+        if self._full or self._unlooked_bytes > self._look_after_bytes:
+            # Who can't be asked is asked again for the next append; this one finds out by itself.
+            with suppress(Unavailable, DeadlineExceeded):
+                self._look(size)
+        if self._full:
+            raise StorageFull(self._client.where)
+        self._recent.append((monotonic(), size))
+
+    def _look(self, size: int) -> None:
+        status = self._client.status()
+        unsettled = sum(recent for _, recent in self._recent) + size
+        used = status.dbSize + unsettled * DISK_BYTES_PER_BYTE
+        # A version of etcd's that doesn't tell its quota tells 0.
+        self._full = used > status.dbSizeQuota * (1 - self._headroom) > 0
+        self._unlooked_bytes = 0
+        self._look_after_bytes = status.dbSizeQuota // LOOKS or 1 << 30
 
 
 class Relief:
@@ -25,26 +73,22 @@ class Relief:
     again: room is made by a snapshot, which cuts the journal.
     """
 
-    def __init__(self, client: EtcdClient, keys: Keys, log: Log) -> None:
+    def __init__(self, client: EtcdClient, log: Log) -> None:
         self._client = client
-        self._keys = keys
         self._log = log
         self._busy = Lock()
-        self._done_at = 0.0
+        self._next_at = 0.0
+        self._pause_s = PAUSE_S
 
     def soon(self) -> None:
         """In the background, unless it is under way or was done a moment ago."""
-        if not self._busy.locked() and monotonic() - self._done_at >= PAUSE_S:
+        if not self._busy.locked() and monotonic() >= self._next_at:
             Thread(target=self._in_background, name="etcd-relief", daemon=True).start()
 
     def relieve(self) -> None:
         """Now, after whoever is at it."""
         with self._busy:
             self._relieve()
-
-    def reserve(self) -> None:
-        """There is room again: keep some for the next time."""
-        self._client.txn((absent(self._keys.reserve),), (reserve_op(self._keys),))
 
     def _in_background(self) -> None:
         if not self._busy.acquire(blocking=False):
@@ -59,17 +103,14 @@ class Relief:
     def _relieve(self) -> None:
         before = [status.dbSize for status in self._client.statuses()]
         self._log.warning("etcd is full: compacting and defragmenting it", bytes=max(before))
-        self._client.delete(self._keys.reserve)
         with suppress(Compacted):
-            self._client.compact(self._client.range(self._keys.reserve).revision)
+            self._client.compact(self._client.range(b"\0").revision)
         self._client.defragment()
         for alarm in self._client.alarms():
             if alarm.alarm == NOSPACE:
                 self._client.disarm(alarm)
         after = [status.dbSize for status in self._client.statuses()]
-        self._done_at = monotonic()
+        gained = max(after) < max(before) * 0.9
+        self._pause_s = PAUSE_S if gained else min(2 * self._pause_s, PAUSE_MAX_S)
+        self._next_at = monotonic() + self._pause_s
         self._log.info("etcd was defragmented", bytes=max(after))
-
-
-def reserve_op(keys: Keys) -> RequestOp:
-    return put_op(keys.reserve, bytes(RESERVE_BYTES))

@@ -1,0 +1,141 @@
+"""An etcd without space: nothing is acknowledged that isn't there, and it goes on when it can."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.etcd_groups import WAIT_S, Group, Heard, SoleJournal, Standby, client_of
+from tests.servers import needs
+
+from anabranch.apps.processes.binaries import ETCD
+from anabranch.apps.processes.servers import EtcdGroup
+from anabranch.core.errors import AnabranchError, StorageFull
+from anabranch.core.machine import Elected, Event
+from anabranch.ports import Recovered, Snapshot
+from anabranch.shell.clock import Clock
+from anabranch.shell.etcd.client import prefix_end
+from anabranch.shell.etcd.coordinator import EtcdCoordinator
+from anabranch.shell.etcd.election import Candidate
+from anabranch.shell.etcd.journal import EtcdJournal
+from anabranch.shell.etcd.reading import JournalReader
+from anabranch.shell.etcd.relief import HEADROOM
+from anabranch.shell.etcd.snapshots import BridgedBlobs
+
+MIB = 1 << 20
+QUOTA_BYTES = 16 * MIB
+
+
+@pytest.fixture(params=[1, 3])
+def group(request: pytest.FixtureRequest, tmp_path: Path, blobs: BridgedBlobs) -> Iterator[Group]:
+    """In a small etcd of one member or three."""
+    needs(ETCD)
+    members = EtcdGroup(
+        tmp_path / "etcd",
+        request.param,
+        unsafe_no_fsync="true",
+        quota_backend_bytes=str(QUOTA_BYTES),
+    )
+    try:
+        members.start()
+        client = client_of(members.addresses)
+        yield Group(client, blobs)
+        client.close()
+    finally:
+        members.kill()
+
+
+def filled(group: Group, *, headroom: float = 0.0) -> tuple[SoleJournal, list[bytes]]:
+    """A journal that takes no more, and what is in it; without headroom etcd is full as well."""
+    journal = group.sole(kept_entries=1, headroom=headroom)
+    journal.recover()
+    entries: list[bytes] = []
+    while True:
+        entry = b"%d" % len(entries) * (MIB // 4)
+        try:
+            assert journal.append([entry]) == len(entries) + 1
+        except StorageFull:
+            return journal, entries
+        entries.append(entry)
+        assert len(entries) < 2 * QUOTA_BYTES // MIB * 4
+
+
+def append_in_time(journal: EtcdJournal, entry: bytes) -> int:
+    """As a leader does: refused for want of space, it is asked again later."""
+    pause = threading.Event()
+    for _ in range(int(WAIT_S / 0.1)):
+        try:
+            return journal.append([entry])
+        except StorageFull:
+            pause.wait(0.1)
+    raise AssertionError("no space was made")
+
+
+def test_what_was_refused_for_want_of_space_isnt_there(group: Group) -> None:
+    journal, entries = filled(group)
+    assert journal.read_after(0).entries == entries
+    refused = 0
+    while refused < 6:
+        # Some may still fit: what is compacted and defragmented in the background makes room.
+        entry = b"x" * (3 * MIB, MIB // 8, 10)[refused % 3]
+        try:
+            journal.append([entry])
+        except StorageFull:
+            refused += 1
+        else:
+            entries.append(entry)
+        assert journal.read_after(0).entries == entries
+
+
+def test_a_member_is_elected_and_makes_room_where_the_leader_has_gone(group: Group) -> None:
+    """Neither a lease nor a key is to be had from a full etcd: so it isn't filled altogether."""
+    _, entries = filled(group, headroom=HEADROOM)
+    assert group.client.alarms() == []
+    journal = EtcdJournal(group.client, group.cluster, group.blobs, group.log)
+    keys = journal.reader.keys
+    group.client.delete(keys.candidates, prefix_end(keys.candidates))
+    told = Heard[Event]()
+    failed = Heard[AnabranchError]()
+    heir = EtcdCoordinator(
+        group.client,
+        journal,
+        Candidate("heir", 60),
+        group.log,
+        post=told,
+        failed=failed,
+        now=Clock().now,
+    )
+    heir.follow(0)
+    heir.campaign()
+    told.wait(lambda events: any(isinstance(event, Elected) for event in events))
+    journal.save_snapshot(len(entries), b"everything")
+    assert append_in_time(journal, b"after") == len(entries) + 1
+    heir.close()
+
+
+def test_a_snapshot_makes_room_though_nothing_can_be_put(group: Group) -> None:
+    journal, entries = filled(group)
+    standby = Standby(JournalReader(group.client, group.cluster, group.blobs), group.log)
+    standby.follower.follow(0)
+    assert standby.wait(len(entries)) == entries
+    journal.save_snapshot(len(entries), b"everything")
+    assert append_in_time(journal, b"after") == len(entries) + 1
+    assert journal.recover() == Recovered(
+        Snapshot(len(entries), b"everything"), len(entries) + 1, [b"after"]
+    )
+    assert standby.wait(len(entries) + 1) == [*entries, b"after"]
+    standby.follower.stop()
+
+
+def test_what_was_overwritten_is_given_back_without_a_snapshot(group: Group) -> None:
+    journal = group.sole(headroom=0.0)
+    journal.recover()
+    assert journal.append([b"first"]) == 1
+    while True:
+        try:
+            group.client.put(b"/somebody/else", b"x" * MIB)
+        except StorageFull:
+            break
+    assert append_in_time(journal, b"second") == 2
+    assert journal.read_after(0).entries == [b"first", b"second"]
+    assert group.client.alarms() == []
