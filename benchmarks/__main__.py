@@ -21,6 +21,7 @@ NAMES = (
     "append-frames",
     "append-http",
     "read",
+    "compaction",
     "import-time",
     "s3-client",
 )

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,17 +65,28 @@ def cpu_s(pid: int) -> float:
 
 
 @contextmanager
-def running(*, http: bool = False, memory: bool = False) -> Generator[Server]:
-    """One server with a directory of its own, both gone afterwards."""
+def running(
+    *,
+    http: bool = False,
+    memory: bool = False,
+    data: Path | None = None,
+    limits: Mapping[str, int] | None = None,
+) -> Generator[Server]:
+    """One server, gone afterwards, and its directory too unless it is given one."""
     SCRATCH.mkdir(exist_ok=True)
     _spread(SCRATCH)
-    data = Path(tempfile.mkdtemp(prefix="data-", dir=SCRATCH))
+    kept, data = data, data or Path(tempfile.mkdtemp(prefix="data-", dir=SCRATCH))
     profile = os.environ.get(PROFILE)
     words = ["-m", "cProfile", "-o", profile] if profile else []
     words += ["-m", "anabranch.cli.main", "up", "--port=0"]
     words += ["--memory"] if memory else [f"--data={data}"]
     words += ["--http-port=0"] if http else ["--no-http"]
     words += ["--log-format=json"]
+    if limits is not None:
+        settings = data.with_suffix(".toml")
+        lines = ["[limits]", *(f"{name} = {value}" for name, value in limits.items())]
+        settings.write_text("\n".join(lines), encoding="utf-8")
+        words += [f"--config={settings}"]
     process = subprocess.Popen([sys.executable, *words], stderr=subprocess.PIPE, cwd=_ROOT)
     try:
         endpoint = _ready(process)
@@ -83,7 +94,9 @@ def running(*, http: bool = False, memory: bool = False) -> Generator[Server]:
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(timeout=60)
-        shutil.rmtree(data)
+        data.with_suffix(".toml").unlink(missing_ok=True)
+        if kept is None:
+            shutil.rmtree(data)
 
 
 def _spread(directory: Path) -> None:
