@@ -13,7 +13,10 @@ PYTHON ?=
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo up cluster-local test lint format simulate mutants bench lock protos clean
+# Kept outside of the repository, by version, and built before any test looks at the clock.
+SERVERS := $(BIN)/python -m anabranch.apps.processes.binaries
+
+.PHONY: help setup servers demo up cluster-local test lint format simulate mutants bench lock protos clean
 
 help:  ## list the verbs
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,7 +33,11 @@ up: $(VENV)/runtime.stamp  ## run the embedded log on loopback; ARGS="--data DIR
 	@$(BIN)/python -m anabranch.cli.main up $(ARGS)
 
 test: $(VENV)/dev.stamp  ## all tests: tidy, unit, contract, simulation, integration; ARGS="-k name"
+	@$(SERVERS) >/dev/null || echo "tests that need a server are skipped where Go is missing" >&2
 	@$(BIN)/python -m pytest --numprocesses auto --dist worksteal $(ARGS)
+
+servers: $(VENV)/runtime.stamp  ## build the etcd, S3 server and fault proxy of tests and demos, with Go
+	@$(SERVERS)
 
 lint: $(VENV)/dev.stamp  ## ruff, its formatter, strict pyright, and the arrows between layers
 	@$(BIN)/ruff check

@@ -96,7 +96,11 @@ def find(server: Server, say: Say | None = None) -> str:
     stands = obstacle(server)
     if stands is not None:
         raise Unavailable(f"the server {server.name}", stands)
-    place.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = f"there is no place for it ({error}): set XDG_CACHE_HOME"
+        raise Unavailable(f"the server {server.name}", reason) from None
     with _alone(place.with_suffix(".lock")):
         if not place.exists():
             (say or _say)(f"building {server.name} {server.version}: once, it takes minutes")
