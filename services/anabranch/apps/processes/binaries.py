@@ -21,6 +21,8 @@ from anabranch.core.errors import Unavailable
 
 MODULES = Path(__file__).parent / "modules"
 ATTEMPTS = 3
+BUILD_S = 900.0
+"""One attempt: a way to the modules that swallows everything would hold us for ever."""
 _PAUSE_S = 5.0
 """Between attempts: what fails is mostly the way to the modules."""
 
@@ -134,18 +136,22 @@ def _build(server: Server, place: Path) -> None:
 def _compile(server: Server, to: Path) -> str | None:
     """What Go said if it failed."""
     flags = ["-mod=readonly", "-trimpath", "-ldflags=-s -w"]
-    done = subprocess.run(
-        ["go", "build", *flags, "-o", str(to), server.module + server.program],
-        cwd=server.sources,
-        # Neither somebody's workspace nor the C compiler, which may be missing, has a say in it.
-        env={**os.environ, "GOWORK": "off", "CGO_ENABLED": "0"},
-        check=False,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-    )
+    try:
+        done = subprocess.run(
+            ["go", "build", *flags, "-o", str(to), server.module + server.program],
+            cwd=server.sources,
+            # Neither somebody's workspace nor a C compiler, which may be missing, has a say.
+            env={**os.environ, "GOWORK": "off", "CGO_ENABLED": "0"},
+            check=False,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=BUILD_S,
+        )
+    except subprocess.TimeoutExpired:
+        return f"it didn't end within {BUILD_S:.0f} s"
     return None if done.returncode == 0 else " / ".join(done.stdout.strip().splitlines()[-3:])
 
 
