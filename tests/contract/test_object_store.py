@@ -14,6 +14,7 @@ from tests.servers import bucket_of
 from anabranch.core.errors import CorruptObject, ObjectExists, ObjectMissing
 from anabranch.ports import ObjectStore
 from anabranch.shell.clock import Clock
+from anabranch.shell.disk_cache import DiskCache
 from anabranch.shell.folder import Folder, FolderStore
 from anabranch.shell.log import Log
 from anabranch.shell.memory_store import MemoryStore
@@ -23,7 +24,10 @@ Body = Callable[[ObjectStore], Awaitable[None]]
 Run = Callable[[Body], None]
 
 
-@pytest.fixture(params=["memory", "nameless files", "named files", "s3", "s3 in parts"])
+KINDS = ("memory", "nameless files", "named files", "behind a disk", "s3", "s3 in parts")
+
+
+@pytest.fixture(params=KINDS)
 def run(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs a test's body on a store over the same objects, each time opened anew."""
     opener: Callable[[], ObjectStore]
@@ -31,6 +35,9 @@ def run(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Monk
         case "memory":
             memory = MemoryStore()
             opener = lambda: memory  # noqa: E731
+        case "behind a disk":
+            memory, log = MemoryStore(), Log(Clock().now)
+            opener = lambda: DiskCache(memory, str(tmp_path / "cache"), 1 << 20, log)  # noqa: E731
         case "s3" | "s3 in parts":
             settings = bucket_of(request.getfixturevalue("s3"))
             if request.param == "s3 in parts":
