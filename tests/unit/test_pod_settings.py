@@ -102,6 +102,7 @@ BROKER = {**LEAST, "metadata": "a:1"}
         (MetadataSettings, {**LEAST, "peer_tls_ca": "f"}, "give all three"),
         (MetadataSettings, {**LEAST, "archive": "perhaps"}, "archive"),
         (BrokerSettings, {**BROKER, "token": ""}, "token: it is empty"),
+        (BrokerSettings, {**BROKER, "disk_cache_bytes": 0}, "disk_cache_bytes = 0"),
         (BrokerSettings, {**BROKER, "host": "example.org"}, "without a token"),
         (BrokerSettings, {**BROKER, "host": "0.0.0.0", "token": "t"}, "--advertise"),
     ],

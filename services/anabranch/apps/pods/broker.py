@@ -10,7 +10,9 @@ from anabranch.apps.pods.common import RELEASE, Endpoint, Pod, run
 from anabranch.apps.pods.settings import BrokerSettings
 from anabranch.core.bolt.broker import Broker
 from anabranch.core.errors import AnabranchError
+from anabranch.ports import ObjectStore
 from anabranch.shell import tls
+from anabranch.shell.disk_cache import DiskCache
 from anabranch.shell.driver import Host
 from anabranch.shell.peers import PeerLinks
 from anabranch.shell.server import FrameServer
@@ -35,7 +37,7 @@ async def serve(
         stack.callback(listener.close)
         address = process.address(*listener.getsockname()[:2])
         advertised = settings.advertise or address
-        store = await pod.open_store()
+        store = await _behind_disk(await pod.open_store(), settings, pod)
         limits, node = settings.limits, settings.node
         peers = PeerLinks(
             node,
@@ -70,6 +72,20 @@ async def serve(
             ready(endpoint)
         ends = [peers.refused, pod.spawn(_replaced(broker))]
         await pod.until_over(host, stop, ends)
+
+
+async def _behind_disk(
+    store: ObjectStore, settings: BrokerSettings, pod: Pod[BrokerSettings]
+) -> ObjectStore:
+    """With a cache on a disk before it, if one is asked for."""
+    if not settings.disk_cache:
+        return store
+    cache = DiskCache(store, settings.disk_cache, settings.disk_cache_bytes, pod.log)
+    await cache.start()
+    pod.stack.push_async_callback(cache.close)
+    pod.vitals.counters["disk_cache"] = cache.counters
+    pod.vitals.gauges["disk_cache"] = lambda: cache.gauges
+    return cache
 
 
 def obstacle(broker: Broker) -> str | None:

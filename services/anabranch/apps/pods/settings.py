@@ -13,12 +13,14 @@ import msgspec
 
 from anabranch.apps import settings
 from anabranch.core.errors import BadRequest
-from anabranch.core.limits import Limits
+from anabranch.core.limits import MIB, Limits
 from anabranch.shell.etcd.calls import EtcdSettings
 from anabranch.shell.log import LogFormat
 from anabranch.shell.peers import parse_address
 from anabranch.shell.s3.settings import S3Settings
 from anabranch.shell.tls import TlsSettings, check_mutual
+
+GIB = 1024 * MIB
 
 LEASE_S_MIN = 2
 """etcd grants no shorter lease."""
@@ -135,6 +137,14 @@ class BrokerSettings(PodSettings, frozen=True, kw_only=True, forbid_unknown_fiel
     token: str | None = None
     """What clients must show; none means that whoever reaches the address may do everything."""
 
+    disk_cache: str = ""
+    """A directory of this broker's own, for what was fetched and doesn't fit into its memory; it is
+    emptied at the start. Empty: none.
+    """
+
+    disk_cache_bytes: int = 16 * GIB
+    """What that may take of the disk."""
+
     tls: TlsSettings = TlsSettings()
     """For clients; with an authority (`ca`), only those with a certificate of its are let in."""
 
@@ -144,6 +154,9 @@ class BrokerSettings(PodSettings, frozen=True, kw_only=True, forbid_unknown_fiel
             raise BadRequest("metadata", "it is empty: name the address of every metadata member")
         for each in (*self.metadata, *filter(None, (self.advertise,))):
             _check_address(each)
+        if self.disk_cache_bytes < 1:
+            reason = "it is too small to work with: leave disk_cache empty for no cache"
+            raise BadRequest(f"disk_cache_bytes = {self.disk_cache_bytes}", reason)
         if self.token is not None and not self.token:
             raise BadRequest("token", "it is empty: leave it out, or give one")
         if settings.is_loopback(self.host):
