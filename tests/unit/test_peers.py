@@ -186,6 +186,7 @@ def test_a_member_that_is_not_there_yet_is_dialed_until_it_is() -> None:
         ({"cluster": "d"}, {}, WrongCluster, "metadata-0 belongs to cluster c, not to d"),
         ({"token": "x"}, {"token": "y"}, AccessDenied, "peer_token"),
         ({}, {"token": "y"}, AccessDenied, "peer_token"),
+        ({"incarnation": "1"}, {"incarnation": "2"}, WrongCluster, "c (2), not to c (1) of its"),
         ({"node": ""}, {}, AccessDenied, "--name"),
     ],
 )

@@ -103,7 +103,8 @@ class Option:
     name: str
     path: tuple[str, ...]
     """The table, if it is in one, and the field."""
-    type: Any
+    kind: Any
+    """The type of its values."""
     default: Any
     """`msgspec.NODEFAULT` if it must be given."""
     owner: type[msgspec.Struct]
@@ -178,7 +179,7 @@ def options(kind: type[msgspec.Struct]) -> Iterator[Option]:
             before = "" if field.name == LIMITS else f"{field.name}_"
             for each in options(nested):
                 path = (field.name, *each.path)
-                yield Option(before + each.name, path, each.type, each.default, each.owner)
+                yield Option(before + each.name, path, each.kind, each.default, each.owner)
         else:
             default: Any = field.default
             yield Option(field.name, (field.name,), field.type, default, kind)
@@ -260,7 +261,7 @@ def _flat(values: Mapping[str, Any], tables: set[str]) -> dict[str, Any]:
 
 def _put(merged: dict[str, Any], option: Option, value: Any) -> None:
     """A list is written with commas where there are no lists."""
-    if isinstance(value, str) and get_origin(option.type) is tuple:
+    if isinstance(value, str) and get_origin(option.kind) is tuple:
         value = [each.strip() for each in value.split(",") if each.strip()]
     *tables, field = option.path
     for table in tables:

@@ -54,10 +54,10 @@ def _options(kind: Any) -> list[click.Parameter]:
 
 
 def _flag(setting: Any) -> click.Option:
-    if setting.type is bool:
+    if setting.kind is bool:
         names = [f"{setting.flag}/--no{setting.flag[1:]}"]
         return click.Option(names, default=None, help=setting.prose)
-    metavar = "NUMBER" if setting.type in {int, float} else "TEXT"
+    metavar = "NUMBER" if setting.kind in {int, float} else "TEXT"
     shown = _shown(setting)
     says = f"{setting.prose}  [{shown}]" if shown else setting.prose
     return click.Option([setting.flag, setting.name], metavar=metavar, help=says)
@@ -103,6 +103,12 @@ metadata = PodCommand(
     "Run one member of a cluster's metadata group, on etcd and a bucket, until it is told to end."
     "\n\n"
     "On SIGTERM it hands over what it leads. The second signal ends it at once.",
+)
+gateway = PodCommand(
+    "gateway",
+    "GatewaySettings",
+    "Serve HTTP before the brokers of a cluster, until it is told to end.\n\n"
+    "It keeps nothing: any number of them may run, and any may end at any time.",
 )
 broker = PodCommand(
     "broker",

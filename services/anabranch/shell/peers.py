@@ -61,11 +61,12 @@ class PeerServer:
         *,
         release: str = "",
         token: str | None = None,
+        incarnation: str = "",
     ) -> None:
         self._node = node
         self._limits = limits
         self._log = log
-        self._greeting = Greeting(PEER_VERSION, cluster, node, release)
+        self._greeting = Greeting(PEER_VERSION, cluster, node, release, None, incarnation)
         self._token = token
         self._post: Post
         self._listener: asyncio.Server | None = None
@@ -160,6 +161,10 @@ class PeerServer:
             return VersionMismatch(greeting.version, PEER_VERSION)
         if greeting.cluster != self._greeting.cluster:
             return WrongCluster(here, self._greeting.cluster, greeting.cluster)
+        ours, theirs = self._greeting.incarnation, greeting.incarnation
+        if ours != theirs:
+            shown = f"{greeting.cluster} ({{}})"
+            return WrongCluster(here, shown.format(ours), f"{shown.format(theirs)} of its bucket")
         if not self._admits(greeting.token):
             reason = "it doesn't show the token that members ask of brokers (peer_token)"
             return AccessDenied(here, greeting.node, reason)
@@ -187,9 +192,10 @@ class PeerLinks:
         *,
         release: str = "",
         token: str | None = None,
+        incarnation: str = "",
     ) -> None:
         self._node = node
-        self.greeting = Greeting(PEER_VERSION, cluster, node, release, token)
+        self.greeting = Greeting(PEER_VERSION, cluster, node, release, token, incarnation)
         self._post: Post
         self._tasks: list[asyncio.Task[None]] = []
         self.limits = limits

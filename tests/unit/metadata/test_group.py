@@ -155,6 +155,15 @@ def test_a_standby_applies_what_is_journaled_once_and_says_nothing(stage: Stage)
     assert not stage.took()
 
 
+def test_a_leader_says_which_life_of_a_broker_is_the_last(stage: Stage) -> None:
+    stage.lead()
+    stage.propose(RegisterBroker("b", "host:1"), b"a life")
+    stage.write()
+    (epoch,) = [each.outcome.epoch for each in stage.heard(Applied)]
+    stage.give(Received("b", Alive(epoch - 1)), Received("c", Alive(0)))
+    assert stage.heard(Leading) == [Leading(1, epoch), Leading(1, 0)]
+
+
 def test_the_elected_leads_from_where_it_has_followed_to(stage: Stage) -> None:
     followed(stage, "a", "b")
     stage.give(Received("b", Alive(0)))

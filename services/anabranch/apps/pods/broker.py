@@ -9,11 +9,13 @@ from anabranch.apps import process
 from anabranch.apps.pods.common import RELEASE, Endpoint, Pod, run
 from anabranch.apps.pods.settings import BrokerSettings
 from anabranch.core.bolt.broker import Broker
-from anabranch.core.errors import AnabranchError
+from anabranch.core.errors import AnabranchError, Unavailable
 from anabranch.ports import ObjectStore
 from anabranch.shell import tls
-from anabranch.shell.disk_cache import DiskCache
 from anabranch.shell.driver import Host
+from anabranch.shell.etcd.marker import in_bucket
+from anabranch.shell.etcd.snapshots import BridgedBlobs
+from anabranch.shell.metrics import Bill
 from anabranch.shell.peers import PeerLinks
 from anabranch.shell.server import FrameServer
 
@@ -37,7 +39,8 @@ async def serve(
         stack.callback(listener.close)
         address = process.address(*listener.getsockname()[:2])
         advertised = settings.advertise or address
-        store = await _behind_disk(await pod.open_store(), settings, pod)
+        store = await pod.open_store()
+        incarnation = await pod.patiently("the cluster", lambda: _incarnation(settings, store))
         limits, node = settings.limits, settings.node
         peers = PeerLinks(
             node,
@@ -47,6 +50,7 @@ async def serve(
             pod.log,
             release=RELEASE,
             token=settings.peer_token,
+            incarnation=incarnation,
         )
         life = secrets.token_bytes(16)
         broker = Broker(node, settings.cluster, limits, settings.metadata, life, advertised)
@@ -58,6 +62,7 @@ async def serve(
         vitals = pod.vitals
         vitals.counters |= {"broker": broker.counters, "server": server.counters}
         vitals.counters["peers"] = peers.counters
+        vitals.bill = Bill(broker.usage, store.meter.cost)
         vitals.gauges |= {"broker": broker.gauges, "server": lambda: server.gauges}
         vitals.gauges["peers"] = lambda: peers.gauges
         vitals.obstacles.append(lambda: obstacle(broker))
@@ -97,6 +102,17 @@ def obstacle(broker: Broker) -> str | None:
     if not broker.epoch:
         return "it isn't registered with the metadata yet"
     return None
+
+
+async def _incarnation(settings: BrokerSettings, store: ObjectStore) -> str:
+    """Whose bucket it is: members tell theirs from it."""
+    blobs = BridgedBlobs(store, asyncio.get_running_loop())
+    marker = await asyncio.to_thread(in_bucket, blobs, settings.cluster)
+    if marker is None:
+        unused = f"no cluster {settings.cluster} has used it"
+        reason = f"{unused}: start its metadata members first, or name another with s3_bucket"
+        raise Unavailable(settings.s3.where, reason)
+    return marker.incarnation
 
 
 async def _replaced(broker: Broker) -> AnabranchError:

@@ -63,6 +63,7 @@ async def serve(
             pod.log,
             release=RELEASE,
             token=settings.peer_token,
+            incarnation=group.marker.incarnation,
         )
         member = Member(settings.cluster, settings.limits)
         host = Host(
@@ -105,6 +106,7 @@ class _Group:
             archive_ms=settings.archive_ms,
             at_once=settings.archive is Archiving.SYNC,
         )
+        self.marker = marker
         self.damaged: asyncio.Future[AnabranchError] = loop.create_future()
         """Done when the journal can be followed no more."""
         self._loop = loop

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from anabranch.apps import settings
+from anabranch.client.endpoint import endpoint
 from anabranch.core.errors import BadRequest
 from anabranch.core.limits import MIB, Limits
 from anabranch.shell.etcd.calls import EtcdSettings
@@ -172,7 +173,55 @@ class BrokerSettings(PodSettings, frozen=True, kw_only=True, forbid_unknown_fiel
             raise BadRequest("advertise", reason)
 
 
-KINDS: tuple[type[msgspec.Struct], ...] = (MetadataSettings, BrokerSettings)
+class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    service: str
+    """The brokers it stands before: `anabranch://host:port,host:port`, or `anabranchs://...?ca=FILE`
+    over TLS. Some of them are enough.
+    """
+
+    service_token: str | None = None
+    """What brokers want to be shown."""
+
+    name: str = "gateway"
+    """What this process calls itself."""
+
+    host: str = "127.0.0.1"
+    """The address to listen at; any but loopback's needs a token."""
+
+    http_port: int = 7421
+    """Of HTTP; 0 takes any free one."""
+
+    token: str | None = None
+    """What clients of HTTP must show; none: whoever reaches the address may do everything."""
+
+    announce: str = ""
+    """A file to write where this process is found, once it listens; gone when it doesn't."""
+
+    log_format: LogFormat = LogFormat.JSON
+    """Log lines for people, or one JSON object each."""
+
+    patience_ms: int = 15_000
+    """How long brokers may be missing at the start, before this process ends."""
+
+    limits: Limits = Limits()
+    """Every limit and interval, each with its own prose."""
+
+    def __post_init__(self) -> None:
+        settings.check_port("http_port", self.http_port)
+        settings.check_limits(self.limits)
+        for name, token in (("token", self.token), ("service_token", self.service_token)):
+            if token is not None and not token:
+                raise BadRequest(name, "it is empty: leave it out, or give one")
+        endpoint(self.service)
+        if self.token is None and not settings.is_loopback(self.host):
+            raise BadRequest(
+                f"host = {self.host}",
+                "others than this machine could reach it without a token: set one, or listen at "
+                "127.0.0.1",
+            )
+
+
+KINDS: tuple[type[msgspec.Struct], ...] = (MetadataSettings, BrokerSettings, GatewaySettings)
 """Of settings that may stand in one file."""
 
 P = TypeVar("P", bound=msgspec.Struct)

@@ -102,7 +102,7 @@ class Member:
             self._brokers[sender] = None
             if self.leader is None:
                 return ()
-            told = Send(sender, Leading(self.term))
+            told = Send(sender, Leading(self.term, self._epoch(sender)))
             return (told, *self._as_leader(now, Received(sender, message)))
         if self.leader is None:
             return ()
@@ -113,6 +113,10 @@ class Member:
         if self._draining and isinstance(message, Propose):
             return ()
         return self._as_leader(now, Received(sender, message))
+
+    def _epoch(self, broker: str) -> int:
+        seat = self.state.replica.placement.seats.get(broker)
+        return seat.epoch if seat else 0
 
     def _as_leader(self, now: Nanoseconds, event: Event) -> Effects:
         """What comes for a lead that is over concerns nobody any more."""

@@ -78,6 +78,8 @@ class Leading(msgspec.Struct, frozen=True, array_like=True, tag="leading"):
     """A member to a broker: write to me. The leader of a higher term is the later one."""
 
     term: int
+    epoch: int = 0
+    """Of the broker's life that was registered last: an earlier one has been replaced."""
 
 
 class CopyExtents(msgspec.Struct, frozen=True, array_like=True, tag="copy"):
