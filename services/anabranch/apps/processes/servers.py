@@ -4,9 +4,10 @@ import os
 import secrets
 import shutil
 import signal
+import ssl
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from http.client import HTTPConnection, HTTPException
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 from threading import Event
 
@@ -238,12 +239,15 @@ class S3Server(ServerProcess):
         secret_key: str | None = None,
         region: str = "us-east-1",
         port: int = 0,
+        certificate: tuple[Path, Path] | None = None,
     ) -> None:
+        """With a certificate and its key, both files, it speaks TLS only."""
         self.access_key = access_key
         self.secret_key = secret_key = secret_key or secrets.token_hex(20)
         self.region = region
         self.buckets = folder / "buckets"
         self.port = port
+        self._certificate = certificate
         environment = {"ROOT_ACCESS_KEY": access_key, "ROOT_SECRET_KEY": secret_key}
         super().__init__("versitygw", [], folder, self._serves, environment)
 
@@ -253,7 +257,7 @@ class S3Server(ServerProcess):
 
     @property
     def endpoint(self) -> str:
-        return f"http://{self.address}"
+        return f"{'https' if self._certificate else 'http'}://{self.address}"
 
     def start(self) -> None:
         """On a port of its choice the first time, on the same one again."""
@@ -277,17 +281,24 @@ class S3Server(ServerProcess):
 
     def _start(self) -> None:
         told = ["--port", self.address, "--region", self.region, "--health", "/health"]
+        if self._certificate is not None:
+            told += ["--cert", str(self._certificate[0]), "--key", str(self._certificate[1])]
         binary = find(VERSITYGW)
         self._command = [binary, "--quiet", "--keep-alive", *told, "posix", str(self.buckets)]
         super().start()
 
     def _serves(self) -> bool:
-        return answers(self.port, "/health") == 200
+        return answers(self.port, "/health", tls=self._certificate is not None) == 200
 
 
-def answers(port: int, path: str) -> int | None:
-    """The status of a GET; None if nobody answers."""
-    connection = HTTPConnection(HOST, port, timeout=_ANSWER_S)
+def answers(port: int, path: str, *, tls: bool = False) -> int | None:
+    """The status of a GET; None if nobody answers. Whose certificate it is isn't looked at."""
+    if tls:
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        connection = HTTPSConnection(HOST, port, timeout=_ANSWER_S, context=context)
+    else:
+        connection = HTTPConnection(HOST, port, timeout=_ANSWER_S)
     try:
         connection.request("GET", path)
         return connection.getresponse().status
