@@ -12,6 +12,7 @@ from anabranch.core.bolt.broker import Broker
 from anabranch.core.errors import AnabranchError, Unavailable
 from anabranch.ports import ObjectStore
 from anabranch.shell import tls
+from anabranch.shell.disk_cache import DiskCache
 from anabranch.shell.driver import Host
 from anabranch.shell.etcd.marker import in_bucket
 from anabranch.shell.etcd.snapshots import BridgedBlobs
@@ -41,6 +42,7 @@ async def serve(
         advertised = settings.advertise or address
         store = await pod.open_store()
         incarnation = await pod.patiently("the cluster", lambda: _incarnation(settings, store))
+        ranges = await _behind_disk(store, settings, pod)
         limits, node = settings.limits, settings.node
         peers = PeerLinks(
             node,
@@ -54,7 +56,7 @@ async def serve(
         )
         life = secrets.token_bytes(16)
         broker = Broker(node, settings.cluster, limits, settings.metadata, life, advertised)
-        host = Host(settings.cluster, None, store, now=pod.clock.now, log=pod.log, network=peers)
+        host = Host(settings.cluster, None, ranges, now=pod.clock.now, log=pod.log, network=peers)
         server = FrameServer(
             host, node, limits, cluster=settings.cluster, version=RELEASE, token=settings.token
         )
