@@ -94,6 +94,8 @@ def test_the_swap_says_where_everything_was_and_is(scattered: Scattered, stage: 
     )
     assert object == object_id(1, 0), "its name is this life's"
     assert (stage.broker.counters.copies, stage.broker.counters.copied_extents) == (1, 5)
+    ((log, share),) = stage.broker.usage.by_log()
+    assert (log, share.puts, share.put_bytes, share.gets) == (scattered.log, 1, length + rest, 5)
 
 
 def test_an_append_after_it_has_the_next_name(scattered: Scattered, stage: Any) -> None:

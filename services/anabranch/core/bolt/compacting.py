@@ -86,13 +86,15 @@ class Compacting:
     def landed(self) -> None:
         """The object is durable."""
         assert self._copy is not None
-        extents, joined, offset = self._copy.asked.extents, list[Joined](), 0
+        log, extents = self._copy.asked.log, self._copy.asked.extents
+        joined, offset = list[Joined](), 0
         lengths = iter([extent.length for extent in extents])
         for together in self._copy.asked.joined:
             length = sum(next(lengths, 0) for _ in range(together))
             joined.append(Joined(together, offset, length))
             offset += length
-        self._propose(self._copy.asked.log, extents, joined)
+        self._outbox.usage.wrote([(log, offset)])
+        self._propose(log, extents, joined)
 
     def crashed(self) -> None:
         """The object may be there: it takes the place of nothing, and so is garbage."""
