@@ -1,13 +1,15 @@
 """A second level of a broker's cache, on a disk of its own, between it and the object store.
 
-Objects never change, so a range that was read once is right for ever; it is summed all the same,
-for disks forget. Nothing in here is needed: it is emptied at the start, nothing is synced, and a
-disk that is full or fails turns it off, which is said once and is nobody's error.
+A range is kept when it was read for the second time, and both times were the same bytes: what was
+spoilt on its way isn't kept, nor what is read once and never again. Objects don't change, so it is
+right for ever; it is summed all the same, for disks forget. Nothing in here is needed: it is
+emptied at the start, nothing is synced, and a disk that is full or fails turns it off, which is
+said once and is nobody's error.
 """
 
 import asyncio
 import os
-from collections import defaultdict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -24,6 +26,9 @@ from anabranch.shell.log import Log
 
 UNWRITTEN_BYTES_MAX = 64 * MIB
 """What waits to be written; what comes while a slow disk is so far behind is not kept."""
+
+SEEN_MAX = 100_000
+"""Ranges that were read once, whose sums are remembered."""
 
 _BLOCK_BYTES = 4_096
 _ENTRY_BYTES = 4_096
@@ -77,6 +82,7 @@ class DiskCache:
         self._log = log
         self._files: Keeping[Range, _File] = Keeping(bytes_max)
         self._by_object: defaultdict[str, set[Range]] = defaultdict(set)
+        self._seen: OrderedDict[Range, int] = OrderedDict()
         self._unwritten: dict[Range, int] = {}
         self._unwritten_bytes = 0
         self._serial = 0
@@ -136,24 +142,35 @@ class DiskCache:
             return
         self._unwritten[key] = len(content)
         self._unwritten_bytes += len(content)
-        task = asyncio.get_running_loop().create_task(self._write(key, content))
+        task = asyncio.get_running_loop().create_task(self._look(key, content))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _write(self, key: Range, content: bytes) -> None:
-        self._serial += 1
-        path = f"{self._directory}/{self._serial}{_SUFFIX}"
-        crc = await self._attempt(partial(_written, path, content))
+    async def _look(self, key: Range, content: bytes) -> None:
+        crc = await self._attempt(partial(crc32c, content))
+        if crc is not None and self._seen.pop(key, None) == crc:
+            await self._write(_File(self._path(), key, crc), content)
+        elif crc is not None:
+            self._seen[key] = crc
+            if len(self._seen) > SEEN_MAX:
+                self._seen.popitem(last=False)
         self._unwritten_bytes -= self._unwritten.pop(key)
-        if crc is None or self._off:
+
+    def _path(self) -> str:
+        self._serial += 1
+        return f"{self._directory}/{self._serial}{_SUFFIX}"
+
+    async def _write(self, file: _File, content: bytes) -> None:
+        await self._attempt(partial(_written, file.path, content))
+        if self._off:
             return
         self.counters.written += 1
         self.counters.written_bytes += len(content)
-        self._by_object[key[0]].add(key)
+        self._by_object[file.range[0]].add(file.range)
         blocks = -(-len(content) // _BLOCK_BYTES)
-        gone = self._files.put(key, _File(path, key, crc), _ENTRY_BYTES + blocks * _BLOCK_BYTES)
-        for file in gone:
-            self._forget(file.range)
+        gone = self._files.put(file.range, file, _ENTRY_BYTES + blocks * _BLOCK_BYTES)
+        for other in gone:
+            self._forget(other.range)
         await self._remove(gone)
 
     async def _read(self, file: _File) -> bytes | None:
@@ -166,7 +183,8 @@ class DiskCache:
         # It may have had to make room while it was read, and be gone for that reason.
         if self._files.drop(file.range) is not None:
             self._forget(file.range)
-            self.counters.spoilt += not self._off
+            self.counters.spoilt += 1
+            await self._remove([file])
         return None
 
     def _forget(self, key: Range) -> None:
@@ -213,11 +231,9 @@ class DiskCache:
             self._empty()
 
 
-def _written(path: str, content: bytes) -> int:
-    """Its checksum."""
+def _written(path: str, content: bytes) -> None:
     with open(path, "wb") as file:
         file.write(content)
-    return crc32c(content)
 
 
 def _content(path: str) -> bytes | None:
