@@ -26,6 +26,7 @@ _QUIET = 0.1
 
 _OPTIONS_SALT = 0x5EED
 _COMPACTION_SALT = 0xC0B1
+_BOUNDS_SALT = 0xB0B0
 _COMPACTED = 0.6
 """Of all runs have small extents copied together."""
 
@@ -62,7 +63,10 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
             calls=rng.choice((20, 40, 60)),
             chaos_ms=rng.choice((3_000, 8_000, 15_000)),
             faults=faults,
-            limits=_compaction(Random(seed ^ _COMPACTION_SALT), _limits(rng)),
+            limits=_bounds(
+                Random(seed ^ _BOUNDS_SALT),
+                _compaction(Random(seed ^ _COMPACTION_SALT), _limits(rng)),
+            ),
             segment_bytes=rng.choice((2 * KIB, 16 * KIB, MIB)),
             ahead_bytes=rng.choice((512, 4 * KIB)),
             compressed=rng.random() < 0.1,
@@ -113,4 +117,16 @@ def _compaction(rng: Random, limits: Limits) -> Limits:
         compact_age_ms=rng.choice((0, 30, 500)),
         compact_span_ms=rng.choice((0, 1, 100, 5_000)),
         compact_wait_ms=rng.choice((300, 2_000)),
+    )
+
+
+def _bounds(rng: Random, limits: Limits) -> Limits:
+    """On what a broker asks of the store at once, and holds for one log."""
+    return msgspec.structs.replace(
+        limits,
+        puts_per_s_max=rng.choice((20, 1_000_000, 1_000_000)),
+        log_queue_bytes_max=rng.choice((4 * KIB, 32 * MIB)),
+        gets_in_flight_max=rng.choice((1, 3, 64)),
+        read_gap_bytes_max=rng.choice((1, KIB, MIB)),
+        read_ahead_bytes=rng.choice((KIB, 4 * MIB)),
     )
