@@ -207,14 +207,14 @@ class Storing:
         error = work.exception()
         if error is None:
             if self._troubles.pop(what, None) is not None:
-                self._log.info("storage works again", at=what)
+                self._log.info("storage works again", where=what)
             return None
         if not isinstance(error, AnabranchError):
             self._fail(f"a store failed at {what}: {error!r}")
             raise error
         self.counters.errors += 1
         if self._troubles.get(what) != error.code:
-            self._log.warning("storage refused", at=what, code=error.code, reason=error.message)
+            self._log.warning("storage refused", where=what, code=error.code, reason=error.message)
         self._troubles[what] = error.code
         return error
 
