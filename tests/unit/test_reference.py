@@ -3,10 +3,13 @@
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
+from anabranch.apps.pods.settings import BrokerSettings, MetadataSettings
+from anabranch.apps.pods.settings import load as load_pod
 from anabranch.apps.reference import pages
 from anabranch.apps.settings import load
 from anabranch.cli.failure import exit_code
@@ -37,3 +40,12 @@ def test_the_settings_file_that_is_shown_is_taken(tmp_path: Path) -> None:
     changed = msgspec.structs.replace(Limits(), **asked.pop("limits"))
     assert settings.limits == changed != Limits()
     assert {name: getattr(settings, name) for name in asked} == asked
+
+
+@pytest.mark.parametrize("kind", [MetadataSettings, BrokerSettings])
+def test_the_file_that_is_shown_for_a_cluster_is_taken(kind: type[Any], tmp_path: Path) -> None:
+    (shown,) = re.findall(r"```toml\n(.*?)```", pages()["pods.md"], re.DOTALL)
+    file = tmp_path / "cluster.toml"
+    file.write_text(shown)
+    settings = load_pod(kind, {"config": str(file)}, {})
+    assert (settings.cluster, settings.s3.region) == ("production", "eu-central-1")

@@ -1,19 +1,19 @@
-"""docs/reference/{errors,limits,settings}.md, written from what the code says of itself.
+"""docs/reference/{errors,limits,pods,settings}.md, written from what the code says of itself.
 
 `python -m anabranch.apps.reference` writes them anew; a test holds the pages to it.
 """
 
-import ast
 import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from anabranch.apps.http import refusals
-from anabranch.apps.settings import LIMITS, PREFIX, Settings
+from anabranch.apps.pods import settings as pods
+from anabranch.apps.settings import LIMITS, Option, Settings, options
 from anabranch.core import errors
 from anabranch.core.errors import AnabranchError, Damage, Fenced, Mistake, Refresh, Retry
 from anabranch.core.limits import KIB, MIB, REPLICATED, Limits
@@ -82,12 +82,55 @@ cache_bytes = 1_073_741_824
 |---|---|---|---|
 """
 
+_PODS = """# Settings of a cluster's processes
+
+Written by `python -m anabranch.apps.reference` from `apps/pods/settings.py`.
+
+A flag of a [command](cli.md) wins over an environment variable, and that over the file, which is
+named by `--config` or `ANABRANCH_CONFIG`. All processes of a cluster can share one file and one
+environment: each takes its own of it, and passes over what only another kind knows. What nobody
+knows is refused. Lists are written with commas where there are none: `--metadata a:7430,b:7430`.
+
+The file is TOML. Where a name below has a dot, what stands before it is a table; the flag and the
+variable have a dash or an underscore in its place (`--s3-bucket`, `ANABRANCH_S3_BUCKET`).
+[Limits](limits.md) are a table too, by flag `--limit linger_ms=5` and by variable
+`ANABRANCH_LINGER_MS`.
+
+```toml
+cluster = "production"
+metadata = ["metadata-0.metadata:7430", "metadata-1.metadata:7430", "metadata-2.metadata:7430"]
+archive = "sync"
+
+[etcd]
+endpoints = ["etcd-0:2379", "etcd-1:2379", "etcd-2:2379"]
+
+[s3]
+bucket = "logs"
+region = "eu-central-1"
+
+[limits]
+linger_ms = 5
+```
+
+Members and brokers answer three questions over HTTP at their `probe_port`: `/healthz` (200 while
+they live), `/readyz` (200 when they are ready, else 503, with `why` not as sentences) and
+`/metrics` ([which there are](metrics.md)). At SIGTERM they finish what they have in hand, within
+`drain_ms`: a leader hands over, a broker has its logs placed elsewhere first. A second signal ends
+them at once.
+"""
+
+_TABLE = """
+| name | default | |
+|---|---|---|
+"""
+
 
 def pages() -> dict[str, str]:
     """Every page that is written here, by its name."""
     return {
         "errors.md": _ERRORS + "".join(_errors()),
         "limits.md": _LIMITS + "".join(_limits()),
+        "pods.md": _PODS + "".join(_pods()),
         "settings.md": _SETTINGS + "".join(_settings()),
     }
 
@@ -119,30 +162,41 @@ def _only_http(kind: type[AnabranchError]) -> bool:
 
 
 def _limits() -> Iterator[str]:
-    for name, default, prose in _fields(Limits):
-        journaled = "j" if name in REPLICATED else ""
-        yield f"| `{name}` | {_amount(name, default)} | {journaled} | {prose} |\n"
+    for each in options(Limits):
+        journaled = "j" if each.name in REPLICATED else ""
+        amount = _amount(each.name, each.default)
+        yield f"| `{each.name}` | {amount} | {journaled} | {each.prose} |\n"
 
 
 def _settings() -> Iterator[str]:
-    for name, default, prose in _fields(Settings):
-        if name != LIMITS:
-            shown = "none" if default is None else f"`{str(default).lower()}`"
-            yield f"| `{name}` | `{PREFIX}{name.upper()}` | {shown} | {prose} |\n"
+    for each in options(Settings):
+        if each.path[0] != LIMITS:
+            shown = _default(each.default)
+            yield f"| `{each.name}` | `{each.variable}` | {shown} | {each.prose} |\n"
 
 
-def _fields(struct: type[msgspec.Struct]) -> Iterator[tuple[str, Any, str]]:
-    """Name, default and the prose below it, which Python keeps nowhere but in the source."""
-    defaults = struct()
-    body = ast.parse(inspect.getsource(struct)).body[0]
-    assert isinstance(body, ast.ClassDef)
-    for field, below in zip(body.body, body.body[1:], strict=False):
-        if not (isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)):
-            continue
-        assert isinstance(below, ast.Expr)
-        assert isinstance(below.value, ast.Constant)
-        prose = _flat(inspect.cleandoc(str(below.value.value)))
-        yield field.target.id, getattr(defaults, field.target.id), prose
+def _pods() -> Iterator[str]:
+    shared = [each for each in options(pods.PodSettings) if each.path[0] != LIMITS]
+    yield f"\n## Metadata members and brokers\n{_TABLE}"
+    yield from map(_pod_row, shared)
+    for kind in pods.KINDS:
+        above = {each.name for each in shared} if issubclass(kind, pods.PodSettings) else set[str]()
+        own = [each for each in options(kind) if each.path[0] != LIMITS and each.name not in above]
+        yield f"\n## `anabranch {kind.__name__.removesuffix('Settings').lower()}`\n{_TABLE}"
+        yield from map(_pod_row, own)
+
+
+def _pod_row(option: Option) -> str:
+    return f"| `{'.'.join(option.path)}` | {_default(option.default)} | {option.prose} |\n"
+
+
+def _default(value: Any) -> str:
+    if value is msgspec.NODEFAULT:
+        return "must be given"
+    if value is None or value in ("", ()):
+        return "none"
+    shown = ",".join(cast("tuple[str, ...]", value)) if type(value) is tuple else str(value)
+    return f"`{shown.lower()}`"
 
 
 def _flat(prose: str) -> str:
