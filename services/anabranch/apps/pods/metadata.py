@@ -140,8 +140,9 @@ class _Group:
         self._host, self._node = host, node
 
     def gauges(self, member: Member) -> MemberGauges:
-        following = self.coordinator.following
-        return MemberGauges(member, following=following, journaled=self.journal.last)
+        coordinator = self.coordinator
+        following, journaled = coordinator.following, coordinator.journaled
+        return MemberGauges(member, following=following, journaled=journaled)
 
     def obstacle(self, member: Member) -> str | None:
         if member.unfit:

@@ -67,6 +67,11 @@ class EtcdCoordinator:
         """What others journal is told as it comes; a leader has nobody to follow."""
         return self._follower.standing
 
+    @property
+    def journaled(self) -> int:
+        """The last entry known to be in the journal, whoever put it there."""
+        return max(self._follower.journaled, self._journal.last)
+
     def follow(self, after: int) -> None:
         """Whoever leads has everything, and asks for this because of a lead before."""
         with self._lock:

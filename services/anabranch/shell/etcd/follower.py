@@ -63,6 +63,8 @@ class Follower:
         self._check_s = check_s
         self._inbox = SimpleQueue[_Follow | _Finish | _Stop | WatchEvent]()
         self._last = 0
+        self._seen = 0
+        """The last entry found to be journaled by a check of the watch."""
         self._following = False
         self._finish: _Finish | None = None
         self._watch: Watch | None = None
@@ -75,6 +77,11 @@ class Follower:
     def standing(self) -> bool:
         """Everything journaled was told when this was looked at last, and more would be."""
         return self._watch is not None and not self._trouble
+
+    @property
+    def journaled(self) -> int:
+        """The last entry known to be there, told or not."""
+        return max(self._last, self._seen)
 
     def follow(self, after: int) -> None:
         """Tell what comes after this entry, from now on."""
@@ -193,7 +200,8 @@ class Follower:
         if self._watch is None:
             return
         try:
-            deaf = self._reader.last() > self._last
+            self._seen = self._reader.last()
+            deaf = self._seen > self._last
         except (Retry, AccessDenied, Damage):
             deaf = True
         if deaf:
