@@ -86,7 +86,9 @@ class EtcdCoordinator:
         self._election.resign()
 
     def close(self) -> None:
-        """Resign for good, at once, and post nothing more. Not from within `post`."""
+        """Resign for good, at once, and post nothing more. Not in the event loop's thread: this
+        waits for threads that may wait for the loop.
+        """
         self._end(self._fence)
         self._election.stop()
         self._follower.stop()

@@ -12,7 +12,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Protocol
 
-from anabranch.core.errors import AnabranchError, Retry, StorageFull, Unavailable
+from anabranch.core.errors import AnabranchError, StorageFull, Unavailable
 from anabranch.core.types import MS, Nanoseconds
 from anabranch.shell.etcd.calls import Compacted, LeaseGone
 from anabranch.shell.etcd.client import (
@@ -216,29 +216,19 @@ class Election:
         until = self._until(asked_at, lease)
         key = self._keys.candidate(lease.id)
         try:
-            revision = self._put(key, lease, until)
+            revision = self._put(key, lease)
         except _OUTCOMES:
+            # Put or not, the key goes with the lease.
             self._revoke(lease)
             raise
         fence = Fence(key, revision, self._candidate.terms_after + revision)
         self._mine = _Candidacy(lease, fence, until, self._next_renewal(lease))
         self._act_on(self._mine, self._look)
 
-    def _put(self, key: bytes, lease: Lease, until: Nanoseconds) -> int:
-        """The revision at which the key was created, asked until it is known."""
-        while True:
-            try:
-                put = put_op(key, self._candidate.name.encode(), lease.id)
-                answer = self._client.txn((absent(key),), (put,), (range_op(key),))
-            except StorageFull:
-                raise
-            except Retry:
-                if self._now() >= until:
-                    raise
-                continue
-            if answer.succeeded:
-                return answer.header.revision
-            return answer.responses[0].response_range.kvs[0].create_revision
+    def _put(self, key: bytes, lease: Lease) -> int:
+        """The revision at which the key was created."""
+        put = put_op(key, self._candidate.name.encode(), lease.id)
+        return self._client.txn((absent(key),), (put,)).header.revision
 
     def _look(self, mine: _Candidacy) -> None:
         """Is it our turn? If not, watch the candidate before; if so, ourselves."""

@@ -43,8 +43,10 @@ from anabranch.shell.log import Log
 
 KEPT_ENTRIES = 1_000
 """Entries older than the snapshot that stay, for followers that are a little behind."""
-_PAUSES_S = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0)
-"""Before asking again, at the next member each time."""
+_ASKS = ((0.0, 1_000), (0.0, 1_000), (0.05, 2_000), (0.2, 4_000), (1.0, 16_000))
+"""Seconds to pause before, and milliseconds to wait for an answer; each time at the next member.
+Asking twice does no harm, so a member that has stopped is soon passed over.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,12 +215,12 @@ class EtcdJournal:
         put = ops[0].request_put
         look = (range_op(put.key), range_op(fence.key)) if put.key else (range_op(fence.key),)
         unknown = False
-        for pause_s in _pauses():
+        for pause_s, deadline_ms in _asks():
             if self._closed.wait(pause_s):
                 reason = "it was closed before etcd told whether the last entries are in it"
                 raise StorageFailed(self.reader.where, reason)
             try:
-                answer = self._client.txn(compare, ops, look)
+                answer = self._client.txn(compare, ops, look, deadline_ms=deadline_ms)
             except (Unavailable, DeadlineExceeded):
                 unknown = True
                 continue
@@ -245,14 +247,14 @@ class EtcdJournal:
             if not lead or lead[0].create_revision != fence.revision:
                 raise Deposed(self.reader.where, fence.term)
             return answer
-        raise AssertionError("there is always another pause")
+        raise AssertionError("it is always asked again")
 
     def _is_there(self, key: bytes, value: bytes) -> bool:
         found = self._client.get(key)
         return found is not None and found.value == value
 
 
-def _pauses() -> Iterator[float]:
-    yield from _PAUSES_S
+def _asks() -> Iterator[tuple[float, int]]:
+    yield from _ASKS
     while True:
-        yield _PAUSES_S[-1]
+        yield _ASKS[-1]
