@@ -138,7 +138,13 @@ async def _begin(
     stack.push_async_callback(host.stop)
     release = version("anabranch")
     server = FrameServer(
-        host, BROKER, limits, cluster=shelf.cluster, version=release, token=settings.token
+        host,
+        BROKER,
+        limits,
+        cluster=shelf.cluster,
+        version=release,
+        token=settings.token,
+        log=log,
     )
 
     def metrics() -> bytes:

@@ -130,6 +130,8 @@ class Connection(asyncio.Protocol):
                 return
         elif not self._close(request):
             return
+        if type(message) is Refused:
+            self._server.failed(self._client, request, message)
         self._out += self._encoded(request, message)
 
     def answer_many(self, requests: Sequence[int], messages: Sequence[ServerMessage]) -> None:
@@ -172,6 +174,12 @@ class Connection(asyncio.Protocol):
 
     def abort(self) -> None:
         self._transport.abort()
+
+    @property
+    def _client(self) -> str:
+        """Where it connects from."""
+        peer = self._transport.get_extra_info("peername")
+        return f"{peer[0]}:{peer[1]}" if peer else "somebody"
 
     def _take_all(self, frames: list[tuple[int, ClientMessage | BadFrame]]) -> None:
         """In order; appends that follow each other go to the machine together."""

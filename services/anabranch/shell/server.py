@@ -6,10 +6,13 @@ import socket
 import ssl
 from dataclasses import dataclass
 
+from anabranch.core.bolt.commands import Refused
 from anabranch.core.limits import Limits
 from anabranch.core.wire.messages import PROTOCOL_VERSION, Welcome
+from anabranch.shell.complaints import Complaints
 from anabranch.shell.connection import HANDSHAKE_S, Connection
 from anabranch.shell.driver import Host, Seat
+from anabranch.shell.log import Log
 
 DRAIN_S = 5.0
 """How long a stopping server waits for what it has begun."""
@@ -46,7 +49,9 @@ class FrameServer:
         cluster: str,
         version: str,
         token: str | None = None,
+        log: Log | None = None,
     ) -> None:
+        self._complaints = Complaints(log) if log else None
         self._host = host
         self._node = node
         self._token = token
@@ -122,6 +127,12 @@ class FrameServer:
         if self._token is None:
             return True
         return hmac.compare_digest((token or "").encode(), self._token.encode())
+
+    def failed(self, client: str, request: int, refused: Refused) -> None:
+        """For an operator to know, if it is worth it."""
+        if self._complaints is not None:
+            now_s = asyncio.get_running_loop().time()
+            self._complaints.note(client, request, refused, now_s)
 
     def seat(self, connection: Connection) -> Seat:
         return self._host.seat(self._node, connection)

@@ -58,7 +58,13 @@ async def serve(
         broker = Broker(node, settings.cluster, limits, settings.metadata, life, advertised)
         host = Host(settings.cluster, None, ranges, now=pod.clock.now, log=pod.log, network=peers)
         server = FrameServer(
-            host, node, limits, cluster=settings.cluster, version=RELEASE, token=settings.token
+            host,
+            node,
+            limits,
+            cluster=settings.cluster,
+            version=RELEASE,
+            token=settings.token,
+            log=pod.log,
         )
         pod.run_host(host, lambda: KIND)
         vitals = pod.vitals

@@ -82,6 +82,8 @@ async def serve(
         pod.vitals.obstacles.append(lambda: group.obstacle(member))
         host.start({settings.node: member})
         stack.push_async_callback(host.stop)
+        # Before the host: it waits for an append that may wait for an etcd that is gone.
+        stack.push_async_callback(group.close)
         await peers.start(host.post, listener, tls.listening(settings.peer_tls))
         stack.push_async_callback(peers.stop)
         endpoint = pod.announce(address, address)
@@ -131,9 +133,7 @@ class _Group:
         marker = await pod.patiently(
             "etcd", lambda: asyncio.to_thread(agree, client, blobs, settings.cluster)
         )
-        group = cls(pod, client, store, marker)
-        pod.stack.push_async_callback(group.close)
-        return group
+        return cls(pod, client, store, marker)
 
     def begin(self, host: Host, node: str) -> None:
         """Before the machine asks for anything."""
