@@ -51,11 +51,11 @@ SETTINGS: dict[str, tuple[int, ...]] = {
 class Client:
     """A process that generates load: see crew.py."""
 
-    def __init__(self, server: Server, number: int, seed: int, folder: Path, pipes: Pipes) -> None:
+    def __init__(self, url: str, number: int, seed: int, folder: Path, pipes: Pipes) -> None:
         self.acknowledged = 0
         self.quiet = self.over = False
         self._file = folder / f"account-{number}"
-        command = [sys.executable, "-m", "tests.integration.kill.crew", server.url, str(number)]
+        command = [sys.executable, "-m", "tests.integration.kill.crew", url, str(number)]
         self.process = subprocess.Popen(
             [*command, str(seed), str(self._file)],
             cwd=ROOT,
@@ -118,7 +118,7 @@ class Campaign:
     def __enter__(self) -> Self:
         self.server.start()
         for number in range(1, CREW + 1):
-            client = Client(self.server, number, self.seed, self._folder, self.pipes)
+            client = Client(self.server.url, number, self.seed, self._folder, self.pipes)
             self._clients.append(client)
         return self
 

@@ -1,0 +1,89 @@
+"""Every kind of process is killed and stopped at any instant, under load, and comes back."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.integration.faults.load import Load
+from tests.integration.faults.world import World
+
+from anabranch.apps.processes.servers import ServerProcess
+from anabranch.core.limits import KIB
+
+PAUSE_S = 0.5
+LIMITS = {
+    "blocked_wait_ms": 100,
+    "cache_bytes": 64 * KIB,
+    "gc_interval_ms": 500,
+    "grace_ms": 20_000,
+    "silence_ms": 1_500,
+    "snapshot_bytes": 32 * KIB,
+}
+
+
+class Deaths:
+    def __init__(self, world: World, load: Load) -> None:
+        self.world, self.load = world, load
+
+    @property
+    def strikes(self) -> list[Callable[[], None]]:
+        world, rng = self.world, self.load.rng
+        return [
+            lambda: self.kill(world.leader),
+            lambda: self.pause(world.leader),
+            lambda: self.kill(world.standby),
+            lambda: self.kill(rng.choice(world.brokers)),
+            lambda: self.pause(rng.choice(world.brokers)),
+            lambda: self.kill(rng.choice(world.etcd.members)),
+            lambda: self.pause(rng.choice(world.etcd.members)),
+            lambda: self.kill(world.s3, alone=True),
+            lambda: self.pause(world.s3, alone=True),
+            lambda: self.kill(world.gateways[0], alone=True),
+            lambda: self.pause(world.gateways[0], alone=True),
+            self.everything,
+        ]
+
+    def kill(self, process: ServerProcess, *, alone: bool = False) -> None:
+        """`alone`: there is no other that does its work."""
+        self._any_moment()
+        process.kill()
+        if not alone:
+            self.load.go_on()
+        self._any_moment()
+        process.start()
+        self.load.go_on()
+
+    def pause(self, process: ServerProcess, *, alone: bool = False) -> None:
+        self._any_moment()
+        process.pause()
+        if not alone:
+            self.load.go_on()
+        self._any_moment()
+        process.resume()
+        self.load.go_on()
+
+    def everything(self) -> None:
+        """All of ours at once, and all come back at once."""
+        self._any_moment()
+        for pod in self.world.pods:
+            pod.kill()
+        for pod in self.world.pods:
+            pod.launch()
+        for pod in self.world.pods:
+            pod.wait_ready()
+        self.load.go_on()
+
+    def _any_moment(self) -> None:
+        self.load.last(self.load.rng.uniform(0, PAUSE_S))
+
+
+def test_no_death_and_no_pause_costs_anything_that_was_acknowledged(
+    tmp_path: Path, seed: int
+) -> None:
+    with World(tmp_path, etcd=3, members=3, brokers=3, gateway=True, limits=LIMITS) as world:
+        with Load(world, seed, tmp_path) as load:
+            strikes = Deaths(world, load).strikes
+            load.rng.shuffle(strikes)
+            for strike in strikes:
+                strike()
+            load.web_goes_on()
+            load.check(appends_min=200)

@@ -1,0 +1,182 @@
+"""A whole cluster on loopback, with a place for faults between any two of its parts."""
+
+import itertools
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from tests.fault_proxy import FaultProxy
+from tests.integration.cli_server import ANABRANCH
+from tests.integration.pods.crew import Pod, start, until
+from tests.servers import needs
+
+from anabranch.apps.processes.binaries import ETCD, TOXIPROXY, VERSITYGW
+from anabranch.apps.processes.ports import HOST, free_ports
+from anabranch.apps.processes.servers import EtcdGroup, S3Server, ServerProcess, answers
+from anabranch.apps.processes.toxiproxy import Link, Toxiproxy
+
+BUCKET = "bucket"
+PATIENCE_MS = 60_000
+"""Of a process that starts while what it needs is still away."""
+
+_serials = itertools.count(1)
+
+
+class Gateway(ServerProcess):
+    def __init__(self, name: str, service: str, folder: Path) -> None:
+        (self.port,) = free_ports(1)
+        told = ["--name", name, "--service", service, "--http-port", str(self.port)]
+        told += ["--patience-ms", str(PATIENCE_MS)]
+        super().__init__(name, [*ANABRANCH, "gateway", *told], folder, self._is_ready)
+
+    def _is_ready(self) -> bool:
+        return answers(self.port, "/readyz") == 200
+
+
+class World:
+    """All processes of one cluster, each on a port that it keeps over its lives.
+
+    Everybody is dialled through a link of its own for each who dials: `links["broker-0",
+    "metadata-1"]`; clients and the gateway are "client", etcd's members "etcd-0", the store "s3".
+    In front of the store itself stands `proxy`, which knows requests.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        etcd: int = 1,
+        members: int = 3,
+        brokers: int = 2,
+        gateway: bool = False,
+        limits: Mapping[str, int] | None = None,
+        etcd_options: Mapping[str, str] | None = None,
+        **settings: Any,
+    ) -> None:
+        """`settings` are flags of every member and broker, or only of `metadata` or `broker`."""
+        needs(ETCD, VERSITYGW, TOXIPROXY)
+        self.cluster = f"world-{next(_serials)}"
+        self.folder = folder
+        self.etcd = EtcdGroup(folder / "etcd", etcd, unsafe_no_fsync="true", **(etcd_options or {}))
+        self.s3 = S3Server(folder / "s3")
+        self.links: dict[tuple[str, str], Link] = {}
+        self.members: list[Pod] = []
+        self.brokers: list[Pod] = []
+        self.gateways: list[Gateway] = []
+        self.proxy: FaultProxy
+        self._sizes = (members, brokers, gateway)
+        self._limits = {f"ANABRANCH_{key.upper()}": str(limits[key]) for key in limits or {}}
+        self._settings = settings
+        self._stack = ExitStack()
+        self._toxiproxy = Toxiproxy(folder / "toxiproxy")
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            for server in (self.etcd, self.s3, self._toxiproxy):
+                stack.callback(server.kill)
+                server.start()
+            self.s3.make_bucket(BUCKET)
+            self.proxy = stack.enter_context(FaultProxy(self.s3.address))
+            stack.callback(self._kill_pods)
+            self._make_pods()
+            start(self.members)
+            start(self.brokers)
+            for each in self.gateways:
+                each.start()
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.close()
+
+    @property
+    def url(self) -> str:
+        return "anabranch://" + ",".join(
+            self.links["client", broker.name].address for broker in self.brokers
+        )
+
+    @property
+    def pods(self) -> list[Pod]:
+        return [*self.members, *self.brokers]
+
+    @property
+    def leader(self) -> Pod:
+        """The only one that says so, once there is one."""
+        found: list[Pod] = []
+
+        def one_leads() -> bool:
+            found[:] = [each for each in self.members if role(each) == "leader"]
+            return len(found) == 1
+
+        until(one_leads)
+        return found[0]
+
+    @property
+    def standby(self) -> Pod:
+        leader = self.leader
+        return next(each for each in self.members if each is not leader)
+
+    def link(self, name: str, other: str, to: str) -> str:
+        """The address of a new link between these two."""
+        made = self._toxiproxy.link(f"{name}-{other}", to)
+        self.links[name, other] = made
+        return made.address
+
+    def flags(self, name: str) -> dict[str, Any]:
+        """What any process of ours that calls itself so is told of the store."""
+        to = f"{HOST}:{self.proxy.port}"
+        return {
+            "cluster": self.cluster,
+            "s3_endpoint": f"http://{self.link(name, 's3', to)}",
+            "s3_bucket": BUCKET,
+            "s3_region": self.s3.region,
+            "s3_access_key": self.s3.access_key,
+            "s3_secret_key": self.s3.secret_key,
+            "patience_ms": PATIENCE_MS,
+        }
+
+    def member(self, name: str, port: int, **flags: Any) -> Pod:
+        """Not started yet, as all that is made here."""
+        endpoints = [self.link(name, each.name, each.address) for each in self.etcd.members]
+        told = {"etcd_endpoints": ",".join(endpoints), "port": port, **self.flags(name), **flags}
+        return Pod("metadata", name, told, self.folder / name, **self._limits)
+
+    def broker(self, name: str, port: int, members: Mapping[str, str], **flags: Any) -> Pod:
+        """`members` are addresses by name."""
+        listed = [self.link(name, each, members[each]) for each in members]
+        here = self.link("client", name, f"{HOST}:{port}")
+        told = {"metadata": ",".join(listed), "advertise": here, "port": port}
+        return Pod(
+            "broker", name, told | self.flags(name) | flags, self.folder / name, **self._limits
+        )
+
+    def _make_pods(self) -> None:
+        members, brokers, gateway = self._sizes
+        ports = free_ports(members + brokers)
+        of_all = dict(self._settings)
+        of_members, of_brokers = of_all.pop("metadata", {}), of_all.pop("broker", {})
+        named = {f"metadata-{n}": port for n, port in enumerate(ports[:members])}
+        for name, port in named.items():
+            self.members.append(self.member(name, port, **of_all, **of_members))
+        addresses = {name: f"{HOST}:{port}" for name, port in named.items()}
+        for n, port in enumerate(ports[members:]):
+            name = f"broker-{n}"
+            self.brokers.append(self.broker(name, port, addresses, **of_all, **of_brokers))
+        if gateway:
+            self.gateways.append(Gateway("gateway", self.url, self.folder / "gateway"))
+
+    def _kill_pods(self) -> None:
+        for each in (*self.gateways, *self.brokers, *self.members):
+            each.kill()
+
+
+def role(member: Pod) -> str:
+    """What it says that it is; nothing, if it doesn't run."""
+    return member.readiness["role"] if member.running else ""
