@@ -135,10 +135,13 @@ class Actor:
             batches_in_flight_max=rng.choice((1, 2, 8)),
             subscription_bytes=rng.choice((KIB, 64 * KIB)),
             timeout_ms=8_000,
+            route_ms=rng.choice((200, 1_000, 60_000)),
         )
         self.timeout_ms = settings.timeout_ms
-        self._session = Session(settings, rng.getrandbits)
-        self._connection: Connection | None = None
+        self._session = Session(settings, rng.getrandbits, cluster.addresses)
+        self._connections: dict[int, Connection] = {}
+        """By the number of the line, as are the dials."""
+        self._dials: dict[int, int] = {}
         self._timers = 0
         self._pledges: dict[Pledge, Append] = {}
         self._perform(self._session.start(self._now()))
@@ -186,8 +189,8 @@ class Actor:
 
     def reset(self, reason: str) -> None:
         """The network breaks the connection."""
-        if self._connection is not None:
-            self._connection.broken(reason)
+        if self._connections:
+            self.world.rng.choice(list(self._connections.values())).broken(reason)
 
     def _note(self, call: Call) -> None:
         call.invoked = self.world.stamp()
@@ -229,14 +232,18 @@ class Actor:
     def _perform(self, effects: list[Effect]) -> None:
         for effect in effects:
             match effect:
-                case Transmit(request, message):
-                    if self._connection is not None and self._connection.open:
-                        self._connection.transmit(request, message)
-                case Dial():
-                    self.world.after(self.world.between(10_000, 2_000_000), self._dial)
-                case HangUp():
-                    if self._connection is not None:
-                        self._connection.hang_up()
+                case Transmit(request, message, line):
+                    connection = self._connections.get(line)
+                    if connection is not None and connection.open:
+                        connection.transmit(request, message)
+                case Dial(line, address):
+                    dial = self._dials[line] = self._dials.get(line, 0) + 1
+                    delay = self.world.between(10_000, 2_000_000)
+                    self.world.after(delay, partial(self._dial, line, dial, address))
+                case HangUp(line):
+                    self._dials[line] = self._dials.get(line, 0) + 1
+                    if line in self._connections:
+                        self._connections.pop(line).hang_up()
                 case SetTimer(_, at):
                     self._timers += 1
                     self.world.late(at - EPOCH, partial(self._fire, self._timers))
@@ -250,23 +257,29 @@ class Actor:
                 case Roomy():
                     pass
 
-    def _dial(self) -> None:
-        node = self.world.rng.choice(self.cluster.brokers)
-        if not node.alive:
-            self._step(Disconnected(f"{node.name} is down"))
+    def _dial(self, line: int, dial: int, address: str) -> None:
+        if dial != self._dials[line]:
             return
-        limits = self.cluster.options.limits
-        network = self.cluster.network
-        self._connection = connection = Connection(
-            network, self.name, node, limits, self._heard, self._broken
+        node = self.cluster.at(address)
+        if node is None or not node.alive:
+            self._step(Disconnected(f"{address} is down", line))
+            return
+        self._connections[line] = connection = Connection(
+            self.cluster.network,
+            self.name,
+            node,
+            self.cluster.options.limits,
+            partial(self._heard, line),
+            partial(self._broken, line),
         )
-        connection.connect(partial(self._step, Connected()))
+        connection.connect(partial(self._step, Connected(line)))
 
-    def _heard(self, replies: Replies) -> None:
-        self._step(Heard(replies))
+    def _heard(self, line: int, replies: Replies) -> None:
+        self._step(Heard(replies, line))
 
-    def _broken(self, reason: str) -> None:
-        self._step(Disconnected(reason))
+    def _broken(self, line: int, reason: str) -> None:
+        self._connections.pop(line, None)
+        self._step(Disconnected(reason, line))
 
     def _fire(self, timer: int) -> None:
         if timer == self._timers:

@@ -14,6 +14,7 @@ from typing import Any, cast
 import msgspec
 
 from anabranch_sim.breakages import BREAKAGES, Breakage
+from anabranch_sim.mutinies import MUTINIES
 from anabranch_sim.simulation import Report, simulate
 
 SEEDS_MAX = 2000
@@ -74,7 +75,7 @@ def main() -> int:
     wanted = sys.argv[1:]
     survivors: list[str] = []
     print(f"{'mutant':42} {'seeds':>5} {'s':>6}  found by")
-    for breakage in BREAKAGES:
+    for breakage in (*BREAKAGES, *MUTINIES):
         if wanted and breakage.name not in wanted:
             continue
         found = hunt(breakage)

@@ -1,11 +1,14 @@
 """Faults: what a run's options allow, at random times, until the healing begins."""
 
 from collections.abc import Callable
+from itertools import product
 
+from anabranch.core.bolt.commands import FORMAT
 from anabranch.core.types import MS, Nanoseconds
 from anabranch_sim.actor import Actor
 from anabranch_sim.cluster import Cluster, Process
 from anabranch_sim.disk import Troubles
+from anabranch_sim.etcd import ETCD
 from anabranch_sim.network import Weather
 from anabranch_sim.store import Moods
 from anabranch_sim.world import SECOND
@@ -27,12 +30,20 @@ class Nemesis:
             "cuts": self._cut,
             "clocks": self._set_clock,
             "crashes": self._crash,
-            "disk": self._trouble_disk,
             "full": self._fill_disk,
             "pauses": self._pause,
-            "power": self._cut_power,
             "resets": self._reset,
         }
+        if cluster.is_group:
+            ways |= {
+                "drains": self._drain,
+                "full": self._fill_etcd,
+                "journal": self._stop_etcd,
+                "upgrades": self._upgrade,
+                "zombies": self._isolate_leader,
+            }
+        else:
+            ways |= {"disk": self._trouble_disk, "power": self._cut_power}
         self._ways = [ways[fault] for fault in faults if fault in ways]
         rng = self.world.rng
         if "network" in faults:
@@ -58,10 +69,16 @@ class Nemesis:
     def heal(self) -> None:
         self.over = True
         self.world.note("the healing begins")
+        self.cluster.mend()
         self.cluster.network.heal()
+        self.cluster.etcd.heal()
         self.cluster.store.heal()
         self.cluster.disk.troubles = Troubles()
         self.cluster.disk.dies_in = None
+        newest = max(process.knows for process in self.cluster.processes)
+        for process in self.cluster.processes:
+            if process.knows < newest:
+                self._install(process, newest)
 
     def _again(self) -> None:
         self.world.after(self.world.between(50 * MS, 1_500 * MS), self._strike)
@@ -95,15 +112,70 @@ class Nemesis:
             process.die(down=self._down())
 
     def _pause(self) -> None:
-        node = self.world.rng.choice([*self.cluster.brokers, self.cluster.metadata])
-        node.pause(self.world.between(100 * MS, 6 * SECOND))
+        duration = self.world.between(100 * MS, 6 * SECOND)
+        if self.world.chance(0.5):
+            self._process().pause(duration)
+        else:
+            self.world.rng.choice(self.cluster.nodes).pause(duration)
 
     def _set_clock(self) -> None:
-        """A clock is wrong from the node's next life on: within one it never goes back."""
+        """A life that runs follows it slowly and never goes back; the next one begins with it."""
         process = self._process()
+        error = self.world.between(0, 2 * CLOCK_ERROR_MAX) - CLOCK_ERROR_MAX
         for node in process.nodes:
-            node.clock_error = self.world.between(0, 2 * CLOCK_ERROR_MAX) - CLOCK_ERROR_MAX
-        process.die(down=self._down(), power=False)
+            node.clock.step(self.world.now, error)
+        if self.world.chance(0.5):
+            process.die(down=self._down(), power=False)
+
+    def _drain(self) -> None:
+        """One process, the leader's rather often, or all of them one after the other."""
+        processes, way = self.cluster.processes, self.world.rng.random()
+        if way < 0.3:
+            for turn, process in enumerate(processes):
+                self.world.after(turn * SECOND // 2, process.drain)
+        elif way < 0.6:
+            self._leader().drain()
+        else:
+            self._process().drain()
+
+    def _upgrade(self) -> None:
+        """One process gets a version that knows a later format."""
+        processes = self.cluster.processes
+        old = [process for process in processes if process.knows == FORMAT]
+        if old:
+            self._install(self.world.rng.choice(old), FORMAT + 1)
+
+    def _install(self, process: Process, knows: int) -> None:
+        process.knows = knows
+        process.drain()
+
+    def _leader(self) -> Process:
+        """Of the one that etcd says leads."""
+        name = self.cluster.etcd.leader
+        processes = self.cluster.processes
+        return next((each for each in processes if each.name == name), processes[0])
+
+    def _isolate_leader(self) -> None:
+        """From etcd and the rest, with some brokers: it goes on believing that it leads."""
+        rng, brokers = self.world.rng, [node.name for node in self.cluster.brokers]
+        believers = rng.sample(brokers, rng.randrange(0, len(brokers)))
+        here = [self._leader().name, *believers]
+        there = [ETCD, *(node.name for node in self.cluster.nodes if node.name not in here)]
+        for one, other in product(here, there):
+            self.cluster.network.cut(one, other)
+            self.cluster.network.cut(other, one)
+        self.world.note("isolated", *here)
+        self.world.after(self.world.between(SECOND, 12 * SECOND), self.cluster.mend)
+
+    def _stop_etcd(self) -> None:
+        self.cluster.etcd.go_down(self.world.between(100 * MS, 10 * SECOND))
+
+    def _fill_etcd(self) -> None:
+        self.cluster.etcd.full = True
+        self._later(2 * SECOND, self._empty_etcd)
+
+    def _empty_etcd(self) -> None:
+        self.cluster.etcd.full = False
 
     def _reset(self) -> None:
         if self.actors:
@@ -112,8 +184,10 @@ class Nemesis:
     def _cut(self) -> None:
         """One way, both ways, or everything of one node."""
         network, rng = self.cluster.network, self.world.rng
-        nodes = [node.name for node in (*self.cluster.brokers, self.cluster.metadata)]
+        nodes = [node.name for node in self.cluster.nodes]
         names = nodes + [actor.name for actor in self.actors]
+        if self.cluster.is_group:
+            names.append(ETCD)
         one = rng.choice(nodes)
         others = [name for name in names if name != one]
         if self.world.chance(0.7):
@@ -125,7 +199,7 @@ class Nemesis:
             if ways != "to":
                 network.cut(one, other)
         self.world.note("cut", ways, one, *others)
-        self._later(4 * SECOND, network.mend)
+        self._later(4 * SECOND, self.cluster.mend)
 
     def _trouble_disk(self) -> None:
         rng = self.world.rng

@@ -40,8 +40,11 @@ class Network:
     def cut(self, sender: str, receiver: str) -> None:
         self._cut[sender, receiver] = None
 
-    def mend(self) -> None:
+    def mend(self) -> set[tuple[str, str]]:
+        """What was cut until now."""
+        cut = set(self._cut)
         self._cut.clear()
+        return cut
 
     def heal(self) -> None:
         self.mend()

@@ -51,6 +51,8 @@ from anabranch.core.records.objects import ObjectName
 from anabranch.core.types import MS, Nanoseconds, ObjectId
 from anabranch.core.wire.messages import Cancel, ClientMessage, Credit, ServerMessage
 from anabranch.ports import Journal
+from anabranch_sim.clocks import SlewedClock
+from anabranch_sim.coordinator import SimCoordinator
 from anabranch_sim.disk import PowerCut
 from anabranch_sim.network import Network
 from anabranch_sim.store import SimStore
@@ -98,15 +100,19 @@ class Node:
         """Makes the machine of a new life, from what the last one left behind."""
         self.machine: Machine | None = None
         self.journal: Journal | None = None
+        self.coordinator: SimCoordinator | None = None
+        """Of this life, if its machine is a member of a metadata group."""
         self.life = 0
-        self.clock_error: Nanoseconds = 0
+        self.clock = SlewedClock()
         self.sync_delay: Nanoseconds = MS // 10
         self.on_death: Callable[[], None] = lambda: None
         """The whole process goes: called where an operation of the disk found the power gone."""
         self.on_fenced: Callable[[], None] = lambda: None
         """Another life of this node has taken over: whoever runs processes ends this one."""
+        self.on_rest: Callable[[], None] = lambda: None
+        """What it had in hand is finished, after `Drain`."""
         self._paused = False
-        self._missed: list[Event] = []
+        self._missed: list[Callable[[], None]] = []
         self._timers: dict[str, int] = {}
         self._settings = 0
         self._callers: dict[int, Caller] = {}
@@ -118,11 +124,12 @@ class Node:
         return self.machine is not None
 
     def now(self) -> Nanoseconds:
-        return EPOCH + self.world.now + self.clock_error
+        return EPOCH + self.world.now + self.clock.error(self.world.now)
 
     def start(self) -> None:
         assert self.machine is None
         self.life += 1
+        self.clock.begin(self.world.now)
         self.machine = self.begin(self)
         if self.world.tracing:
             self.world.note(self.name, "lives", self.life)
@@ -133,7 +140,7 @@ class Node:
         if self.machine is None:
             return
         self.world.note(self.name, "dies")
-        self.machine = self.journal = None
+        self.machine = self.journal = self.coordinator = None
         self.life += 1
         self._timers.clear()
         self._missed.clear()
@@ -155,15 +162,24 @@ class Node:
             return
         self._paused = False
         missed, self._missed = self._missed, []
-        for event in missed:
-            self.world.at(self.world.now, partial(self.deliver, self.life, event))
+        for action in missed:
+            self.world.at(self.world.now, partial(self.act, life, action))
+
+    def act(self, life: int, action: Callable[[], None]) -> None:
+        """Something that this life's process does, when it runs."""
+        if life != self.life or self.machine is None:
+            return
+        if self._paused:
+            self._missed.append(action)
+        else:
+            action()
 
     def deliver(self, life: int, event: Event) -> None:
         """Give the machine one event, whole, and do what it says."""
         if life != self.life or self.machine is None:
             return
         if self._paused:
-            self._missed.append(event)
+            self._missed.append(partial(self.deliver, life, event))
             return
         if self.world.tracing:
             self.world.note(self.name, "<", event)
@@ -200,10 +216,13 @@ class Node:
                 self._set_timer(key, at)
             case CancelTimer(key):
                 self._timers.pop(key, None)
-            case Persist():
-                self.world.after(self._disk_delay(), partial(self._persist, self.life, effect))
-            case SaveSnapshot():
-                self.world.after(self._disk_delay() * 3, partial(self._save, self.life, effect))
+            case Persist() | SaveSnapshot() | Follow() | Campaign() | Resign():
+                if self.coordinator is not None:
+                    self._coordinate(self.coordinator, effect)
+                else:
+                    self._keep(effect)
+            case Rest():
+                self.on_rest()
             case PutObject(object, parts):
                 self.around.store.put(
                     self._name(object), parts, partial(self._put, self.life, object)
@@ -215,8 +234,33 @@ class Node:
                 self._delete(self.life, objects)
             case ListObjects():
                 self.around.store.names(partial(self._listed, self.life))
-            case Follow() | Campaign() | Resign() | Rest():
-                raise AssertionError("nobody here is a member of a group")
+
+    def _coordinate(
+        self,
+        coordinator: SimCoordinator,
+        effect: Persist | SaveSnapshot | Follow | Campaign | Resign,
+    ) -> None:
+        match effect:
+            case Persist(entries):
+                coordinator.append(entries)
+            case SaveSnapshot():
+                coordinator.save(effect)
+            case Follow(after):
+                coordinator.follow(after)
+            case Campaign():
+                coordinator.campaign()
+            case Resign():
+                coordinator.resign()
+
+    def _keep(self, effect: Persist | SaveSnapshot | Follow | Campaign | Resign) -> None:
+        delay, life = self._disk_delay(), self.life
+        match effect:
+            case Persist():
+                self.world.after(delay, partial(self._persist, life, effect))
+            case SaveSnapshot():
+                self.world.after(delay * 3, partial(self._save, life, effect))
+            case _:
+                raise AssertionError("only a member of a group has a coordinator")
 
     def _reply(self, to: Token, message: ServerMessage) -> None:
         caller = self._callers.get(to >> _REQUEST_BITS)
@@ -226,13 +270,21 @@ class Node:
     def _set_timer(self, key: str, at: Nanoseconds) -> None:
         self._settings += 1
         self._timers[key] = self._settings
-        due = at - EPOCH - self.clock_error
-        self.world.late(due, partial(self._fire, self.life, key, self._settings))
+        self._wake(self.life, key, self._settings, at)
 
-    def _fire(self, life: int, key: str, setting: int) -> None:
-        if life == self.life and self._timers.get(key) == setting:
-            del self._timers[key]
-            self.deliver(life, TimerFired(key))
+    def _wake(self, life: int, key: str, setting: int, at: Nanoseconds) -> None:
+        """A clock that goes slower than it did isn't there yet."""
+        due = self.world.now + at - self.now()
+        self.world.late(due, partial(self._fire, life, key, setting, at))
+
+    def _fire(self, life: int, key: str, setting: int, at: Nanoseconds) -> None:
+        if life != self.life or self._timers.get(key) != setting:
+            return
+        if self.now() < at:
+            self._wake(life, key, setting, at)
+            return
+        del self._timers[key]
+        self.deliver(life, TimerFired(key))
 
     def _disk_delay(self) -> Nanoseconds:
         return self.world.between(self.sync_delay // 4, self.sync_delay)

@@ -14,15 +14,22 @@ FAULTS = (
     "clocks",
     "crashes",
     "disk",
+    "drains",
     "full",
+    "journal",
     "network",
     "pauses",
     "power",
     "resets",
     "store",
+    "upgrades",
+    "zombies",
 )
 _QUIET = 0.1
 """Of all runs have no fault: a healthy cluster must be right too."""
+
+_GROUPS = 0.5
+"""Of all runs have a metadata group."""
 
 _OPTIONS_SALT = 0x5EED
 _COMPACTION_SALT = 0xC0B1
@@ -37,6 +44,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     embedded: bool
     """Metadata and the one broker in one process, as `anabranch up` runs them."""
+    members: int
+    """Of the metadata group that journals to etcd; 0: one leader journals to its disk."""
     brokers: int
     clients: int
     calls: int
@@ -47,18 +56,23 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits
     segment_bytes: int
     ahead_bytes: int
+    lease_ms: int
+    kept_entries: int
+    """Of the journal in etcd, before its snapshot."""
     compressed: bool
 
     @staticmethod
     def of(seed: int) -> "Options":
         rng = Random(seed ^ _OPTIONS_SALT)
-        embedded = rng.random() < 0.35
+        members = 3 if rng.random() < _GROUPS else 0
+        embedded = not members and rng.random() < 0.5
         quiet = rng.random() < _QUIET
         faults = () if quiet else tuple(fault for fault in FAULTS if rng.random() < 0.35)
         return Options(
             seed=seed,
             embedded=embedded,
-            brokers=1 if embedded else rng.choice((1, 2, 2, 3)),
+            members=members,
+            brokers=1 if embedded else rng.choice((1, 2, 3, 4) if members else (1, 2)),
             clients=rng.choice((2, 3, 4, 6)),
             calls=rng.choice((20, 40, 60)),
             chaos_ms=rng.choice((3_000, 8_000, 15_000)),
@@ -69,6 +83,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
             ),
             segment_bytes=rng.choice((2 * KIB, 16 * KIB, MIB)),
             ahead_bytes=rng.choice((512, 4 * KIB)),
+            lease_ms=rng.choice((500, 1_000, 3_000)),
+            kept_entries=rng.choice((0, 3, 30)),
             compressed=rng.random() < 0.1,
         )
 
@@ -79,7 +95,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
             for name in Limits.__struct_fields__
             if (value := getattr(self.limits, name)) != getattr(usual, name)
         )
-        size = "one process" if self.embedded else f"{self.brokers} brokers"
+        group = f"{self.members} members with leases of {self.lease_ms} ms, " * (self.members > 0)
+        size = "one process" if self.embedded else f"{group}{self.brokers} brokers"
         return (
             f"{size}, {self.clients} clients x {self.calls} calls, {self.chaos_ms} ms of "
             f"{'+'.join(self.faults) or 'no faults'}; {limits}; segments of {self.segment_bytes}"
@@ -102,6 +119,9 @@ def _limits(rng: Random) -> Limits:
         snapshot_bytes=rng.choice((KIB, 8 * KIB, 64 * MIB)),
         watch_ms=rng.choice((200, 1_000)),
         propose_retry_ms=rng.choice((200, 2_000)),
+        alive_ms=rng.choice((100, 300)),
+        silence_ms=rng.choice((600, 2_000)),
+        drain_ms=rng.choice((500, 5_000)),
         tombstone_ms=86_400_000,
     )
 

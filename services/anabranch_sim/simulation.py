@@ -7,6 +7,7 @@ garbage goes, and the service can tell what became of every log.
 
 import traceback
 from collections.abc import Callable
+from functools import partial
 from random import Random
 
 import msgspec
@@ -14,15 +15,18 @@ import msgspec
 from anabranch.core import invariants
 from anabranch.core.bolt import snapshot
 from anabranch.core.bolt.audit import holdings, inspect
+from anabranch.core.bolt.group import Member
+from anabranch.core.bolt.placement import READY
 from anabranch.core.bolt.replica import Replica
 from anabranch.core.bolt.retention import referenced
+from anabranch.core.bolt.state import State
 from anabranch.core.errors import AnabranchError
 from anabranch.core.history import check
 from anabranch.core.records.batch import split
 from anabranch.core.records.objects import ObjectName
 from anabranch.core.types import MS, NEVER, Nanoseconds, ObjectId
 from anabranch_sim.actor import Account, Actor
-from anabranch_sim.cluster import CLUSTER, Cluster
+from anabranch_sim.cluster import CLUSTER, Cluster, Process
 from anabranch_sim.directory import Directory
 from anabranch_sim.epilogue import Epilogue
 from anabranch_sim.nemesis import CLOCK_ERROR_MAX, Nemesis
@@ -41,6 +45,9 @@ BUGS = (
     ValueError,
 )
 """What a machine or a check raises when it is wrong: a finding like any other."""
+
+CATCHING_UP: Nanoseconds = 5 * SECOND
+"""How long what nobody asks for may take: standbys that follow, brokers that are found again."""
 
 CONVERGENCE: Nanoseconds = 120 * SECOND
 """How long a healed cluster may take to finish everything."""
@@ -75,6 +82,9 @@ class Simulation:
         self.actors: list[Actor] = []
         self.nemesis = Nemesis(self.cluster, self.actors)
         self.witness = invariants.Witness(self._batches)
+        self._looked = 0
+        self._images: dict[int, bytes] = {}
+        """What a member's state was after so many entries of the journal."""
         self._contents: dict[tuple[int, int, int], list[tuple[int, bytes]]] = {}
 
     def run(self) -> Report:
@@ -137,18 +147,68 @@ class Simulation:
         return 2 * CLOCK_ERROR_MAX if "clocks" in self.options.faults else 0
 
     def _all_alive(self) -> bool:
-        return all(process.alive for process in self.cluster.processes)
+        alive = all(process.alive for process in self.cluster.processes)
+        return alive and self.cluster.leading() is not None
 
     def _look_often(self) -> None:
         """The state is right at every moment, not only in the end."""
-        if self.cluster.metadata.alive and not self.report.violations:
-            replica = self.cluster.leader().state.replica
-            self._broken(self.witness.look(replica))
+        states = self.cluster.states()
+        if states and not self.report.violations:
+            index, state = max(states, key=lambda each: each[0])
+            if index >= self._looked:
+                self._looked = index
+                self._broken(self.witness.look(state.replica))
+                self._broken(invariants.broken(state.replica))
+            self._compare(states)
+            self._check_formats()
         if not self.nemesis.over:
             self.world.after(self.options.chaos_ms * MS // 8, self._look_often)
 
+    def _compare(self, states: list[tuple[int, State]]) -> None:
+        """Whoever has applied the same entries has the same state (spec, B12)."""
+        for index, state in states if self.cluster.is_group else ():
+            image = snapshot.save(state.replica)
+            if self._images.setdefault(index, image) != image:
+                self._fail(f"B12 members: two states differ after entry {index}")
+
+    def _check_formats(self) -> None:
+        """Nobody leads who might misread what is in the journal."""
+        for process in self.cluster.processes:
+            machine = process.nodes[0].machine
+            if isinstance(machine, Member) and machine.leader is not None:
+                needed = machine.state.replica.format
+                if needed > process.knows:
+                    self._fail(f"format: {process.name} leads, and doesn't know {needed}")
+
+    def _check_members(self) -> None:
+        """Every standby has come as far as the leader, and everything is served by somebody."""
+        world, cluster = self.world, self.cluster
+        if not cluster.is_group:
+            return
+        world.run(world.now + CATCHING_UP, self._all_settled)
+        states, last = cluster.states(), cluster.etcd.last
+        self._compare(states)
+        if [index for index, _ in states] != [last] * cluster.options.members:
+            self._fail(f"members: of {last} entries they know {[index for index, _ in states]}")
+        placement = cluster.leader().state.replica.placement
+        for seat in placement.pool():
+            if seat.state != READY:
+                self._fail(f"placement: {seat.name} is alive, and counts as {seat.state}")
+        for served in (placement.roots, placement.trees, placement.alone):
+            for log, broker in served.items():
+                if not broker:
+                    self._fail(f"placement: nobody serves {log}")
+
+    def _all_settled(self) -> bool:
+        cluster = self.cluster
+        leader = cluster.leading()
+        if leader is None or any(index < cluster.etcd.last for index, _ in cluster.states()):
+            return False
+        return all(seat.state == READY for seat in leader.state.replica.placement.pool())
+
     def _check_state(self) -> None:
         """Invariants; the same state again from its snapshot and from the journal (spec, B12)."""
+        self._check_members()
         replica = self.cluster.leader().state.replica
         self._broken(invariants.broken(replica))
         self._broken(self.witness.look(replica))
@@ -179,8 +239,7 @@ class Simulation:
     def _await_garbage(self) -> None:
         """Once every broker has begun a new life, what nothing refers to goes after its grace."""
         limits = self.options.limits
-        for process in self.cluster.processes:
-            process.die(down=MS)
+        self._begin_anew()
         wait = (limits.grace_ms + 3 * limits.gc_interval_ms + 2_000) * MS
         self.world.run(self.world.now + wait + self._clock_error())
         replica = self.cluster.leader().state.replica
@@ -205,6 +264,22 @@ class Simulation:
                 (header.count, extent[at : at + size]) for at, size, header in split(extent)
             ]
         return self._contents[place]
+
+    def _begin_anew(self) -> None:
+        """Every process: in a group one after the other, told to end, as for an upgrade."""
+        for process in self.cluster.processes:
+            if not self.cluster.is_group:
+                process.die(down=MS)
+                continue
+            drained = partial(self._is_new, process, process.deaths)
+            process.drain()
+            if not self.world.run(
+                self.world.now + self.options.limits.drain_ms * MS + 2 * SECOND, drained
+            ):
+                self._fail(f"drain: {process.name} was told to end and all isn't well again")
+
+    def _is_new(self, process: Process, deaths: int) -> bool:
+        return process.deaths > deaths and self._all_alive()
 
     def _stored(self) -> dict[str, bytes]:
         return self.cluster.store.objects

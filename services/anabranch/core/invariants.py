@@ -14,6 +14,7 @@ from anabranch.core.bolt.commands import Committed, Sequenced
 from anabranch.core.bolt.forest import Log, subtree
 from anabranch.core.bolt.index import COLUMNS
 from anabranch.core.bolt.lineage import Lineage, Segment, descend, segments
+from anabranch.core.bolt.placement import READY
 from anabranch.core.bolt.replica import Replica
 from anabranch.core.types import NEVER, Kind, LogId, ObjectId, Position
 
@@ -225,6 +226,27 @@ def cursors(replica: Replica) -> Iterator[Breach]:
             yield log.name, "it knows what a cursor does on a promotion that it doesn't have"
 
 
+def placement(replica: Replica) -> Iterator[Breach]:
+    """R3: whoever is ready serves; forks are apart from roots, and exclusive ones alone, if there
+    is a choice.
+    """
+    placed = replica.placement
+    ready = {seat.name for seat in placed.seats.values() if seat.state == READY}
+    mixed = {name for name in placed.roots.values() if name}
+    free = ready - mixed - set(placed.alone.values())
+    idle = free - set(placed.trees.values())
+    for served in (placed.roots, placed.trees, placed.alone):
+        for log, name in served.items():
+            if (name in ready) != bool(ready):
+                yield str(log), f"it is served by {name or 'nobody'}, which isn't ready"
+    for tree, name in placed.trees.items():
+        if name in mixed and free:
+            yield str(tree), f"its forks are with roots on {name}"
+    for fork, name in placed.alone.items():
+        if idle and name in ready and placed.seats[name].load > 1:
+            yield str(fork), f"it isn't alone on {name}"
+
+
 RULES: dict[str, Callable[[Replica], Iterator[Breach]]] = {
     "forest": _forest,
     "index": _indexes,
@@ -235,6 +257,7 @@ RULES: dict[str, Callable[[Replica], Iterator[Breach]]] = {
     "B6": b6_tails,
     "D6": references,
     "D7": expiry,
+    "R3": placement,
     "cursors": cursors,
 }
 

@@ -29,8 +29,8 @@ from anabranch.core.types import Kind, LogId, OnParentDelete
 NAMES = tuple("abcdefg")
 
 
-def pool(*names: str, spare_brokers: int = 1) -> Placement:
-    placement = Placement(spare_brokers)
+def pool(*names: str, spare_brokers_max: int = 1) -> Placement:
+    placement = Placement(spare_brokers_max)
     for epoch, name in enumerate(names, 1):
         placement.register(name, f"{name}:1", epoch)
     return placement

@@ -1,0 +1,112 @@
+"""Ways to get a metadata group wrong, and whom it places what on."""
+
+# Breaking what others keep to themselves is the purpose here.
+# pyright: reportPrivateUsage=false
+
+from collections.abc import Sequence
+from typing import Any
+
+from anabranch.core.bolt import snapshot
+from anabranch.core.bolt.broker import Broker
+from anabranch.core.bolt.correspondence import Correspondence
+from anabranch.core.bolt.group import Member
+from anabranch.core.bolt.placement import Placement, Seat
+from anabranch.core.bolt.replica import BrokerRecord
+from anabranch.core.machine import Effects, Elected, PersistFailed
+from anabranch.core.types import NEVER, Nanoseconds
+from anabranch_sim.breakages import Breakage, Function, _always, _doing_nothing
+from anabranch_sim.coordinator import SimCoordinator
+from anabranch_sim.etcd import SimEtcd
+
+
+def _for_ever(original: Function) -> Function:
+    """The lease is believed to last."""
+
+    def received(self: Member, now: Nanoseconds, sender: str, message: Any) -> Effects:
+        self._until = NEVER
+        return original(self, now, sender, message)
+
+    return received
+
+
+def _as_it_is(_: Function) -> Function:
+    """Elected, whatever there is in the journal that it has not seen."""
+
+    def catch_up(self: SimCoordinator, candidacy: int) -> None:
+        self._fence = self._revision
+        self._post(Elected(self._revision, self._until))
+
+    return catch_up
+
+
+def _refused_as_not_done(original: Function) -> Function:
+    def answered(self: Member, now: Nanoseconds, event: Any) -> Effects:
+        if isinstance(event, PersistFailed) and self.leader is not None:
+            self._persisting = False
+            return self._as_leader(now, event)
+        return original(self, now, event)
+
+    return answered
+
+
+def _but_the_last(original: Function) -> Function:
+    def follow(self: Member, first: int, entries: Sequence[bytes]) -> Effects:
+        effects: Effects = original(self, first, entries[:-1])
+        if self.index == first + len(entries) - 2:
+            self.index += 1
+        return effects
+
+    return follow
+
+
+def _believing_still(_: Function) -> Function:
+    return lambda *_: ()
+
+
+def _hardly(original: Function) -> Function:
+    def remember(self: BrokerRecord, object: Any, number: int, result: Any) -> None:
+        self.committed.clear()
+        original(self, object, number, result)
+
+    return remember
+
+
+def _anybody(_: Function) -> Function:
+    def ready(self: Placement) -> list[Seat]:
+        return [seat for _, seat in sorted(self.seats.items())]
+
+    return ready
+
+
+def _among_roots(original: Function) -> Function:
+    def for_tree(self: Placement) -> Seat | None:
+        return next((seat for seat in self._ready() if seat.roots), original(self))
+
+    return for_tree
+
+
+MUTINIES = [
+    Breakage("questions answered past the lease", Member, "_received", _for_ever),
+    Breakage("leads before it has followed", SimCoordinator, "_catch_up", _as_it_is),
+    Breakage("a zombie's group is journaled", SimEtcd, "leads", _always),
+    Breakage("a fenced group counts as not done", Member, "_answered", _refused_as_not_done),
+    Breakage("goes on though it was deposed", Member, "_step_down", _believing_still),
+    Breakage("a standby leaves out an entry", Member, "_follow", _but_the_last),
+    Breakage("an older member leads on", Member, "_give_up", _believing_still),
+    Breakage(
+        "nothing is said again",
+        Broker,
+        "_led_by_another",
+        _doing_nothing,
+        Breakage("not after a while either", Correspondence, "_repeat", _doing_nothing),
+    ),
+    Breakage(
+        "a commit that comes twice is done twice",
+        BrokerRecord,
+        "remember",
+        _hardly,
+    ),
+    Breakage("a broker that is gone is chosen", Placement, "_ready", _anybody),
+    Breakage("forks are placed among roots", Placement, "_for_tree", _among_roots),
+    Breakage("snapshot loses who serves what", snapshot, "_load_placement", _doing_nothing),
+]
