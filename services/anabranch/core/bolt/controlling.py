@@ -106,7 +106,9 @@ class Controlling:
         if isinstance(answer, Refused):
             self._outbox.refuse(wait.token, answer)
             return
-        assert not isinstance(answer, commands.Committed | commands.Epoch | queries.Resolved)
+        assert not isinstance(
+            answer, commands.Committed | commands.Epoch | commands.Swapped | queries.Resolved
+        )
         self._outbox.reply(wait.token, answer)
 
 
