@@ -22,6 +22,7 @@ from anabranch.core.bolt.commands import (
     SwapExtents,
     Swapped,
 )
+from anabranch.core.bolt.compaction import SCANNED_MAX
 from anabranch.core.bolt.delegation import IN_HAND_MAX, Delegation
 from anabranch.core.bolt.letters import CopyExtents, Propose
 from anabranch.core.bolt.metadata import TEND, Metadata
@@ -221,6 +222,17 @@ def test_few_are_looked_at_when_more_have_come() -> None:
     assert stage.letters(10_000) == []
     stage.append(log, 1)
     assert stage.letters(1_001) == [("b0", log, 3)]
+
+
+def test_more_than_a_turn_has_time_for_is_looked_at_soon() -> None:
+    stage = Stage(logs=4, compact_extent_bytes_max=90)
+    for log in stage.logs:
+        stage.append(log, SCANNED_MAX // 2)
+    stage.delegation = Delegation(stage.state.replica, stage.limits)
+    stage.letters(1_001)
+    assert stage.delegation.is_behind
+    stage.letters()
+    assert not stage.delegation.is_behind, "none has anything to copy"
 
 
 def test_zero_turns_it_off() -> None:

@@ -199,7 +199,7 @@ def test_a_search_ends_and_goes_on_from_there() -> None:
     log = forest.logs[stage.log]
     forest.tails.append(log.place, len(index))
     first = find(stage.twins.state.replica, log, 0, NEVER, stage.limits)
-    assert (first.copy, first.since, first.more) == (None, SCANNED_MAX, True)
+    assert (first.copy, first.since, first.scanned) == (None, SCANNED_MAX, SCANNED_MAX)
     second = find(stage.twins.state.replica, log, first.since, NEVER, stage.limits)
     assert second.copy is not None
 

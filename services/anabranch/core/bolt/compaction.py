@@ -22,7 +22,7 @@ COPIED_MAX = 1_024
 """Extents of one copy: bounds the command that names them, and the reads of the broker."""
 FULL_ROWS = COPIED_MAX // 2
 """An object of so many extents of a log is left alone, however small it is."""
-SCANNED_MAX = 16_384
+SCANNED_MAX = 4_096
 """Extents that one search looks at."""
 
 
@@ -39,8 +39,8 @@ class Finding(msgspec.Struct, frozen=True):
 
     copy: CopyExtents | None
     since: Position
-    more: bool
-    """The search ended before the extents did."""
+    scanned: int
+    """Extents looked at; with `SCANNED_MAX` of them there may be more."""
 
 
 def find(
@@ -67,7 +67,7 @@ def find(
     rest = search.run[0].since if search.run else reached
     at = index.first[rest] if rest < len(index) else replica.forest.tail(log)
     copy = _copy(log, search.found[0].since, search.found[-1].end, limits) if search.found else None
-    return Finding(copy, at, reached - begin >= SCANNED_MAX)
+    return Finding(copy, at, reached - begin)
 
 
 def _copy(log: Log, since: int, end: int, limits: Limits) -> CopyExtents:

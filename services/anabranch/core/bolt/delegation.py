@@ -15,7 +15,7 @@ from anabranch.core.bolt.commands import (
     Promotion,
     SwapExtents,
 )
-from anabranch.core.bolt.compaction import find
+from anabranch.core.bolt.compaction import SCANNED_MAX, find
 from anabranch.core.bolt.placement import READY
 from anabranch.core.bolt.replica import Replica
 from anabranch.core.limits import Limits
@@ -25,7 +25,7 @@ from anabranch.core.types import LogId, Milliseconds, Position
 IN_HAND_MAX = 2
 """Copies that one broker is asked for at a time: one that it makes, and the next."""
 SEARCHES_MAX = 64
-"""In one turn of the leader."""
+"""In one turn of the leader; and in all they look at few more extents than one may by itself."""
 SWEPT_MAX = 10_000
 """Logs that a new leader asks for their length in one turn."""
 
@@ -46,7 +46,10 @@ class Delegation:
         self._out: dict[LogId, tuple[str, Milliseconds]] = {}
         """Which broker copies extents of a log, and until when it may; the oldest first."""
         self._sweep = iter([*replica.forest.logs])
+        self._sweeping = True
         self._asked = 0
+        self.is_behind = False
+        """There was more to look at than one turn has time for."""
 
     @property
     def is_on(self) -> bool:
@@ -80,9 +83,9 @@ class Delegation:
             return []
         self._look_around(now)
         letters: list[Send] = []
-        free = self._free()
+        free, scanned = self._free(), 0
         for _ in range(min(SEARCHES_MAX, len(self._ready))):
-            if not free:
+            if not free or scanned >= SCANNED_MAX:
                 break
             id = self._ready.popleft()
             self._noted.discard(id)
@@ -92,15 +95,17 @@ class Delegation:
             before = now - self._limits.compact_age_ms
             found = find(self._replica, log, self._searched.get(id, 0), before, self._limits)
             self._searched[id] = found.since
+            scanned += found.scanned
             if found.copy is not None:
                 broker = free.popleft()
                 self._asked += 1
                 self._out[id] = (broker, now + self._limits.compact_wait_ms)
                 letters.append(Send(broker, found.copy))
-            elif found.more:
+            elif found.scanned >= SCANNED_MAX:
                 self._note(id)
             elif self._replica.forest.settled(log)[1] is not None:
                 self._later.append((now + self._limits.compact_age_ms, id))
+        self.is_behind = self._sweeping or bool(self._ready and free)
         return letters
 
     def _committed(self, command: CommitObject, now: Milliseconds) -> None:
@@ -122,7 +127,9 @@ class Delegation:
         while self._later and self._later[0][0] < now:
             self._note(self._later.popleft()[1])
         logs, least = self._replica.forest.logs, self._limits.compact_extents_min
-        for id in islice(self._sweep, SWEPT_MAX):
+        swept = [*islice(self._sweep, SWEPT_MAX)]
+        self._sweeping = bool(swept)
+        for id in swept:
             log = logs.get(id)
             if log is not None and len(log.index) >= least:
                 self._note(id)

@@ -70,6 +70,8 @@ from anabranch.core.types import MS, Nanoseconds, ObjectId
 GROUP = "group"
 TEND = "tend"
 SILENCE = "silence"
+BEHIND_MS = 100
+"""While there is more to look at than one turn has time for, turns follow so closely."""
 DELETED_AT_ONCE_MAX = 1_000
 SELF = ""
 """Who proposed what the leader itself noticed: nobody waits for the outcome."""
@@ -362,7 +364,10 @@ class Metadata:
 
     def _tend_again(self, now: Nanoseconds) -> SetTimer:
         """Wake at the next expiry, or when garbage is due to be looked for."""
-        at = now + self.limits.gc_interval_ms * MS
+        interval_ms = self.limits.gc_interval_ms
+        if self.delegation.is_behind:
+            interval_ms = min(interval_ms, BEHIND_MS)
+        at = now + interval_ms * MS
         expiry = None if self.expiring else self.state.replica.next_expiry()
         # Never at once: if an expiry couldn't be queued, what fills the queue must get its turn.
         return SetTimer(TEND, at if expiry is None else min(at, max(now + MS, expiry * MS)))
