@@ -10,7 +10,7 @@ from anabranch.apps.processes.servers import ServerProcess
 from anabranch.core.limits import KIB
 
 PAUSE_S = 0.5
-LIMITS = {
+SETTINGS = {
     "blocked_wait_ms": 100,
     "cache_bytes": 64 * KIB,
     "gc_interval_ms": 500,
@@ -79,7 +79,7 @@ class Deaths:
 def test_no_death_and_no_pause_costs_anything_that_was_acknowledged(
     tmp_path: Path, seed: int
 ) -> None:
-    with World(tmp_path, etcd=3, members=3, brokers=3, gateway=True, limits=LIMITS) as world:
+    with World(tmp_path, etcd=3, members=3, brokers=3, gateway=True, settings=SETTINGS) as world:
         with Load(world, seed, tmp_path) as load:
             strikes = Deaths(world, load).strikes
             load.rng.shuffle(strikes)

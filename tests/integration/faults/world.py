@@ -51,11 +51,13 @@ class World:
         members: int = 3,
         brokers: int = 2,
         gateway: bool = False,
-        limits: Mapping[str, int] | None = None,
+        settings: Mapping[str, object] | None = None,
         etcd_options: Mapping[str, str] | None = None,
-        **settings: Any,
+        **flags: Mapping[str, Any],
     ) -> None:
-        """`settings` are flags of every member and broker, or only of `metadata` or `broker`."""
+        """`settings` are for all members and brokers, who take what they know of them; `flags` for
+        those of one name: `metadata_0={"failpoints": "..."}`.
+        """
         needs(ETCD, VERSITYGW, TOXIPROXY)
         self.cluster = f"world-{next(_serials)}"
         self.folder = folder
@@ -67,8 +69,9 @@ class World:
         self.gateways: list[Gateway] = []
         self.proxy: FaultProxy
         self._sizes = (members, brokers, gateway)
-        self._limits = {f"ANABRANCH_{key.upper()}": str(limits[key]) for key in limits or {}}
-        self._settings = settings
+        told = settings or {}
+        self._environment = {f"ANABRANCH_{key.upper()}": str(told[key]) for key in told}
+        self._flags = flags
         self._stack = ExitStack()
         self._toxiproxy = Toxiproxy(folder / "toxiproxy")
 
@@ -146,31 +149,31 @@ class World:
         """Not started yet, as all that is made here."""
         endpoints = [self.link(name, each.name, each.address) for each in self.etcd.members]
         told = {"etcd_endpoints": ",".join(endpoints), "port": port, **self.flags(name), **flags}
-        return Pod("metadata", name, told, self.folder / name, **self._limits)
+        return self._pod("metadata", name, told)
 
     def broker(self, name: str, port: int, members: Mapping[str, str], **flags: Any) -> Pod:
         """`members` are addresses by name."""
         listed = [self.link(name, each, members[each]) for each in members]
         here = self.link("client", name, f"{HOST}:{port}")
         told = {"metadata": ",".join(listed), "advertise": here, "port": port}
-        return Pod(
-            "broker", name, told | self.flags(name) | flags, self.folder / name, **self._limits
-        )
+        return self._pod("broker", name, told | self.flags(name) | flags)
 
     def _make_pods(self) -> None:
         members, brokers, gateway = self._sizes
         ports = free_ports(members + brokers)
-        of_all = dict(self._settings)
-        of_members, of_brokers = of_all.pop("metadata", {}), of_all.pop("broker", {})
         named = {f"metadata-{n}": port for n, port in enumerate(ports[:members])}
         for name, port in named.items():
-            self.members.append(self.member(name, port, **of_all, **of_members))
+            self.members.append(self.member(name, port))
         addresses = {name: f"{HOST}:{port}" for name, port in named.items()}
         for n, port in enumerate(ports[members:]):
             name = f"broker-{n}"
-            self.brokers.append(self.broker(name, port, addresses, **of_all, **of_brokers))
+            self.brokers.append(self.broker(name, port, addresses))
         if gateway:
             self.gateways.append(Gateway("gateway", self.url, self.folder / "gateway"))
+
+    def _pod(self, kind: str, name: str, told: dict[str, Any]) -> Pod:
+        told |= self._flags.get(name.replace("-", "_"), {})
+        return Pod(kind, name, told, self.folder / name, **self._environment)
 
     def _kill_pods(self) -> None:
         for each in (*self.gateways, *self.brokers, *self.members):

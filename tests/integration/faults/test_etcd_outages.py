@@ -1,0 +1,82 @@
+"""etcd loses a member, its leader, everybody, its space: what was acknowledged stays, and it goes on."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.etcd_groups import client_of
+from tests.integration.faults.load import Load
+from tests.integration.faults.world import World
+
+from anabranch.core.errors import StorageFull
+from anabranch.core.limits import KIB, MIB
+from anabranch.shell.etcd.client import prefix_end
+
+OUTAGE_S = 10.0
+QUOTA_BYTES = 32 * MIB
+BALLAST = b"/ballast/"
+SETTINGS = {"blocked_wait_ms": 100, "snapshot_bytes": 64 * KIB}
+
+
+class Outages:
+    def __init__(self, world: World, load: Load) -> None:
+        self.world, self.load = world, load
+
+    @property
+    def strikes(self) -> list[Callable[[], None]]:
+        return [self.each_member_dies, self.each_member_sleeps, self.restart, self.fill, self.cut]
+
+    def each_member_dies(self) -> None:
+        """One after the other: one of them leads."""
+        for member in self.world.etcd.members:
+            member.kill()
+            self.load.go_on()
+            member.start()
+
+    def each_member_sleeps(self) -> None:
+        for member in self.world.etcd.members:
+            member.pause()
+            self.load.go_on()
+            member.resume()
+
+    def restart(self) -> None:
+        """All at once, and at once again."""
+        self.world.etcd.kill()
+        self.world.etcd.start()
+        self.load.go_on()
+
+    def cut(self) -> None:
+        """Beyond every lease, and longer than clients try to append."""
+        self.world.etcd.kill()
+        self.load.last(OUTAGE_S)
+        self.world.etcd.start()
+        self.load.go_on()
+
+    def fill(self) -> None:
+        """Others take its space, and give it back: we make use of it."""
+        client = client_of(self.world.etcd.addresses)
+        try:
+            while not client.alarms():
+                self._put(client.put)
+            client.delete(BALLAST, prefix_end(BALLAST))
+            self.load.until(lambda: not client.alarms(), "the alarm to be disarmed")
+        finally:
+            client.close()
+        self.load.go_on(20)
+
+    def _put(self, put: Callable[[bytes, bytes], int]) -> None:
+        key = BALLAST + b"%d" % self.load.rng.getrandbits(60)
+        try:
+            put(key, b"x" * MIB)
+        except StorageFull:
+            return
+
+
+def test_etcd_may_lose_members_everything_and_its_space(tmp_path: Path, seed: int) -> None:
+    quota = {"quota_backend_bytes": str(QUOTA_BYTES)}
+    with World(tmp_path, etcd=3, members=2, settings=SETTINGS, etcd_options=quota) as world:
+        with Load(world, seed, tmp_path) as load:
+            strikes = Outages(world, load).strikes
+            load.rng.shuffle(strikes)
+            for strike in strikes:
+                strike()
+            load.check(appends_min=200)
