@@ -27,6 +27,8 @@ def document(log: Description) -> dict[str, Any]:
         "undecided": log.undecided,
         "append_blocked_by": log.append_blocked_by,
         "created_at": moment(log.created_at),
+        "broker": log.broker,
+        "address": log.address,
         "expires_at": None if log.expires_at is None else moment(log.expires_at),
         "on_parent_delete": log.on_parent_delete.value,
         "quota": None if log.quota is None else quota_document(log.quota),

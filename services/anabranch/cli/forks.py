@@ -30,6 +30,7 @@ from anabranch.shell.clock import Clock
     "2026-01-31T12:00:00Z, '10m ago'.",
 )
 @click.option("--promotable", is_flag=True, help="It may become its parent.")
+@click.option("--exclusive", is_flag=True, help="Have a broker of its own serve it.")
 @click.option("--ttl", type=DURATION, help="Squash it after this: 90s, 10m, 1h30m.")
 @click.option(
     "--on-parent-delete",
@@ -49,6 +50,7 @@ def fork(  # noqa: PLR0913  # click passes every option by its name
     continuous: bool | None,
     at: int | datetime | timedelta | None,
     promotable: bool,
+    exclusive: bool,
     ttl: float | None,
     on_parent_delete: str,
     why: str,
@@ -75,10 +77,13 @@ def fork(  # noqa: PLR0913  # click passes every option by its name
                 at=_moment(at),
                 ttl=ttl,
                 on_parent_delete=OnParentDelete(on_parent_delete),
+                exclusive=exclusive,
                 why=why,
             )
             if severed
-            else await above.cfork(name, promotable=promotable, ttl=ttl, why=why)
+            else await above.cfork(
+                name, promotable=promotable, ttl=ttl, exclusive=exclusive, why=why
+            )
         )
         return made.description, watch.elapsed_s
 

@@ -25,11 +25,13 @@ COMMANDS = {
     "diff": ("diff:diff", "Show where two logs part, and what only one of them has."),
     "trim": ("logs:trim", "Give up the records of a log before a position."),
     "cursor": ("cursors:cursor", "Keep a reader's position in a log."),
+    "brokers": ("brokers:brokers", "List the brokers of the pool and what each serves."),
     "bench": ("bench:bench", "Measure this installation's throughput and latency."),
     "fsck": ("up:fsck", "Prove that everything in a data directory can be read."),
     "recover": ("recover:recover", "Bring a cluster back from its bucket alone."),
     "metadata": ("pods:metadata", "Run one metadata member of a cluster."),
     "broker": ("pods:broker", "Run one broker of a cluster."),
+    "gateway": ("pods:gateway", "Serve HTTP before the brokers of a cluster."),
     "demo": ("demo:demo", "Play fork, promote and squash on a log of its own, narrated."),
     "completion": ("completion:completion", "Print the completion script of a shell."),
 }

@@ -7,7 +7,7 @@ machine does it once (spec D4).
 from msgspec.structs import replace
 
 from anabranch.client.effects import Answered
-from anabranch.client.line import BLOCKED, LEAVING, NOTHING_DONE, Commons, Line, heed_ms
+from anabranch.client.line import BLOCKED, LEAVING, NOTHING_DONE, PUT_OFF, Commons, Line, heed_ms
 from anabranch.core.bolt.alarms import Alarm
 from anabranch.core.bolt.commands import Description, Receipt, Refused
 from anabranch.core.errors import (
@@ -47,6 +47,7 @@ class Call:
         "_key",
         "_message",
         "_patience",
+        "_patient",
         "_refusal",
         "_request",
         "_timeout_ms",
@@ -61,9 +62,18 @@ class Call:
     )
 
     def __init__(
-        self, message: ClientMessage, what: str, timeout_ms: Milliseconds, wait_ms: int = 0
+        self,
+        message: ClientMessage,
+        what: str,
+        timeout_ms: Milliseconds,
+        wait_ms: int = 0,
+        *,
+        patient: bool = True,
     ) -> None:
-        """`wait_ms`: how long the answer itself may be waited for, at a tail or for a decision."""
+        """`wait_ms`: how long the answer itself may be waited for, at a tail or for a decision.
+
+        One that isn't `patient` takes being put off for its answer.
+        """
         self.answer: ServerMessage | None = None
         self.error: AnabranchError | None = None
         self.waiter: object = None
@@ -75,6 +85,7 @@ class Call:
         self._what = what
         self._timeout_ms = timeout_ms
         self._wait_ms = wait_ms
+        self._patient = patient
         self._key = self._request = self._tries = self._doubts = 0
         self._patience: Nanoseconds = 0
         self._deadline: Alarm | None = None
@@ -151,7 +162,9 @@ class Call:
         heed = heed_ms(error)
         self._tries = 1 if heed else self._tries + 1
         pause = heed + commons.pause(self._tries)
-        hopeless = isinstance(error, BLOCKED) and commons.now + pause * MS >= self._patience
+        hopeless = isinstance(error, BLOCKED if self._patient else PUT_OFF) and (
+            commons.now + pause * MS >= self._patience
+        )
         if hopeless or not isinstance(error, Retry):
             self._finish(error=error)
         else:

@@ -108,7 +108,7 @@ class Conversation:
         line, commons = self.line, self._commons
         self._dialed = self._connected = False
         was_up = line.up
-        line.broke(reason)
+        line.broke(reason if self.address in reason else f"{self.address}: {reason}")
         self.failures += 1
         self._owner.fell(self, was_up=was_up)
         self._hush()

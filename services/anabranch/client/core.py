@@ -95,9 +95,9 @@ class Session:
         return self._commons.pending_bytes
 
     @property
-    def up(self) -> bool:
-        """Is a broker there, as far as is known?"""
-        return any(each.line.up for each in self._lines)
+    def brokers_up(self) -> int:
+        """How many of them are there, as far as is known."""
+        return sum(each.line.up for each in self._lines)
 
     @property
     def trouble(self) -> str:
@@ -178,7 +178,7 @@ class Session:
 
     def wants(self, conversation: Conversation) -> bool:
         """Whoever is placed there goes there when it is back, and nobody else needs it."""
-        if not self.up:
+        if not self.brokers_up:
             return True
         routes = self._routes
         return any(
@@ -188,7 +188,7 @@ class Session:
 
     def mistaken(self, conversation: Conversation, welcome: Welcome) -> str | None:
         before = self.welcome
-        if before is None or before.cluster == welcome.cluster or not self.up:
+        if before is None or before.cluster == welcome.cluster or not self.brokers_up:
             return None
         address = conversation.address
         return f"{address} belongs to cluster {welcome.cluster}, not to {before.cluster}"
@@ -223,7 +223,7 @@ class Session:
 
     def rejected(self, conversation: Conversation, error: AnabranchError) -> None:
         """One broker that won't have us doesn't matter while another will."""
-        if self.up:
+        if self.brokers_up:
             conversation.hang_up(error.message)
         else:
             self._end(error)
@@ -241,7 +241,7 @@ class Session:
         if self._hedge is not None:
             self._hedge.cancel()
             self._hedge = None
-        if self.up:
+        if self.brokers_up:
             return
         conversations = [self._conversation(address) for address in self._routes.addresses]
         resting = [each for each in conversations if each.resting]

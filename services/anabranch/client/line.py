@@ -37,10 +37,13 @@ RandomBits = Callable[[int], int]
 BLOCKED = (AppendBlocked, ForkBlocked, NoSpareBroker, ReadBlocked, ReceiptPending)
 """Refused until somebody else does something: decides about a fork, adds a broker."""
 
+PUT_OFF = (*BLOCKED, Overloaded, QuotaExceeded)
+"""Refused for now, and certainly not done: who doesn't want to be waited for is told."""
+
 LEAVING = (BrokerDraining, BrokerFenced)
 """Said by a broker that is about to end: any other does what it won't do any more."""
 
-NOTHING_DONE = (*BLOCKED, BrokerDraining, Mistake, Overloaded, QuotaExceeded, SequenceGap)
+NOTHING_DONE = (*PUT_OFF, BrokerDraining, Mistake, SequenceGap)
 """After these it is certain that what was asked did not happen; after others it isn't."""
 
 HEED_MS_MAX: Milliseconds = 1_000

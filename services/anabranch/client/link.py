@@ -89,11 +89,8 @@ class Wire(asyncio.Protocol):
             self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        broken = self._reader.broken
-        told = None
-        if broken is not None or not self._begin:
-            told = guess(self._begin, over_tls=self._link.endpoint.tls is not None)
-        reason = told or broken or exc or "the server closed the connection"
+        told = guess(self._begin, over_tls=self._link.endpoint.tls is not None)
+        reason = told or self._reader.broken or exc or "the server closed the connection"
         self._link.lost(self, str(reason))
 
 
@@ -165,7 +162,9 @@ class Link:
         self, message: ClientMessage, what: str, timeout_ms: Milliseconds, wait_ms: int = 0
     ) -> Call:
         """Ask without waiting."""
-        call = Call(message, what, timeout_ms, wait_ms)
+        return self.put(Call(message, what, timeout_ms, wait_ms))
+
+    def put(self, call: Call) -> Call:
         self.step(Asked(call))
         return call
 

@@ -12,7 +12,7 @@ from collections import deque
 from functools import partial
 
 from anabranch.client.effects import Settled
-from anabranch.client.line import BLOCKED, LEAVING, NOTHING_DONE, Commons, Line, heed_ms
+from anabranch.client.line import LEAVING, NOTHING_DONE, PUT_OFF, Commons, Line, heed_ms
 from anabranch.core.bolt.alarms import Alarm
 from anabranch.core.bolt.commands import Refused
 from anabranch.core.bolt.producers import SEQUENCE_SPACE
@@ -83,8 +83,8 @@ class Pledge:
         self._producer = producer
         self.timeout_ms = timeout_ms
         self.wait_ms: Milliseconds | None = None
-        """How long it may wait while the log is blocked, negative as the server is set; None: as
-        long as there is time."""
+        """How long it may wait while the log is blocked, negative as the server is set: whoever
+        says so is told when it is put off. None: as long as there is time."""
         self.alarm: Alarm | None = None
         self.records: list[Record] = []
         self.count = self.size = 0
@@ -349,7 +349,7 @@ class Producer:
             if forgotten and pledge is self._window[0]:
                 self._severed = True
         elif not isinstance(error, Retry) or (
-            pledge.wait_ms is not None and isinstance(error, BLOCKED)
+            pledge.wait_ms is not None and isinstance(error, PUT_OFF)
         ):
             self._window.remove(pledge)
             self._severed = True

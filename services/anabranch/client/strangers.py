@@ -10,7 +10,7 @@ _TLS = (b"\x15\x03", b"\x16\x03")
 
 
 def guess(begin: bytes, *, over_tls: bool) -> str | None:
-    """What it is, by how the bytes begin that aren't frames; None if it can't be told."""
+    """What it is, by how it began to speak; None if that is how frames begin, or unknown."""
     if begin.startswith(_HTTP):
         return "HTTP is spoken there: give the port of the binary protocol instead"
     if begin.startswith(_TLS):

@@ -1,5 +1,8 @@
 """The HTTP front over a running log in memory, asked by a client that isn't ours.
 
+Over a log in the same process, and over frames and a pool of two brokers: `serving`, `shared` and
+`served` give both by turns. `embedding` and `embedded` are the former alone, for what looks inside.
+
 Whatever any test gets as a refusal is held against the problem document's rules and against what
 OpenAPI says of the operation.
 """
@@ -11,13 +14,16 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 import uvloop
+from msgspec.structs import replace
+from tests.integration.gateways import gateway
+from tests.integration.pool import LIMITS, pooled
 
 from anabranch.apps.http import build
 from anabranch.apps.http.front import FrontSettings
@@ -32,18 +38,28 @@ ANYWHERE = {"no-such-path", "method-not-allowed"}
 class Served:
     """A running log with its HTTP front, and a client of it."""
 
-    def __init__(self, endpoint: Endpoint, embedded: Embedded, stop: Callable[[], object]) -> None:
-        self.endpoint = endpoint
-        self.embedded = embedded
+    def __init__(
+        self,
+        address: str,
+        token: str | None,
+        embedded: Embedded | None = None,
+        stop: Callable[[], object] = lambda: None,
+    ) -> None:
+        self.address = address
+        self._embedded = embedded
         self.stop = stop
-        self.url = f"http://{endpoint.http}"
-        token = embedded.token
+        self.url = f"http://{address}"
         self.client = httpx.Client(
             base_url=self.url,
             timeout=PATIENCE_S,
             headers=None if token is None else [(b"Authorization", f"Bearer {token}".encode())],
             event_hooks={"response": [self._check]},
         )
+
+    @property
+    def embedded(self) -> Embedded:
+        assert self._embedded is not None, "only a log in the process can be looked into"
+        return self._embedded
 
     @cached_property
     def openapi(self) -> dict[str, Any]:
@@ -200,8 +216,9 @@ def _serving(
         loop = asyncio.get_running_loop()
 
         def told(endpoint: Endpoint) -> None:
-            served = Served(endpoint, found[0], lambda: loop.call_soon_threadsafe(stop.set))
-            found.append(served)
+            assert endpoint.http is not None
+            end = partial(loop.call_soon_threadsafe, stop.set)
+            found.append(Served(endpoint.http, token, found[0], end))
             ready.set()
 
         await serve(settings, told, app=app, stop=stop)
@@ -232,20 +249,49 @@ def _serving(
         assert not thread.is_alive()
 
 
+@contextmanager
+def _gated(
+    limits: Limits | None = None,
+    front: FrontSettings | None = None,
+    token: str | None = None,
+) -> Iterator[Served]:
+    chosen = replace(limits or Limits(), alive_ms=LIMITS.alive_ms)
+    with pooled(2, chosen) as pool, gateway(pool.url, chosen, front, token) as found:
+        served = Served(found.address, token, stop=found.stop)
+        try:
+            yield served
+        finally:
+            served.client.close()
+
+
+_BACKENDS: dict[str, Serving] = {"embedded": _serving, "gateway": _gated}
+
+
+@pytest.fixture(scope="session", params=list(_BACKENDS))
+def serving(request: pytest.FixtureRequest) -> Serving:
+    return _BACKENDS[request.param]
+
+
 @pytest.fixture(scope="session")
-def serving() -> Serving:
+def embedding() -> Serving:
     return _serving
 
 
 @pytest.fixture(scope="module")
-def shared() -> Iterator[Served]:
+def shared(serving: Serving) -> Iterator[Served]:
     """One for all tests of a file that don't mind each other."""
-    with _serving() as served:
+    with serving() as served:
         yield served
 
 
 @pytest.fixture
-def served() -> Iterator[Served]:
+def served(serving: Serving) -> Iterator[Served]:
+    with serving() as served:
+        yield served
+
+
+@pytest.fixture
+def embedded() -> Iterator[Served]:
     with _serving() as served:
         yield served
 

@@ -171,14 +171,14 @@ def test_what_takes_a_name_away_is_repeated_with_its_key_and_answers_as_first(
     assert shared.refusal("POST", "/v1/logs/none/squash", headers=key) == (404, "unknown-log")
 
 
-def test_a_key_is_remembered_over_a_restart(serving: Any, tmp_path: Path) -> None:
+def test_a_key_is_remembered_over_a_restart(embedding: Any, tmp_path: Path) -> None:
     promote = {"url": "/v1/logs/orders--x/promote", "headers": {"Idempotency-Key": "1"}}
-    with serving(data=tmp_path / "log") as served:
+    with embedding(data=tmp_path / "log") as served:
         served.create("orders", "a")
         served.append(served.fork("orders", "x", promotable=True), "b")
         first = served.append("orders", "c", **{"Idempotency-Key": "2"})
         done = served.client.post(**promote).json()
-    with serving(data=tmp_path / "log") as served:
+    with embedding(data=tmp_path / "log") as served:
         assert served.client.post(**promote).json() == done
         assert first["position"] is None
         again = served.append("orders", "c", **{"Idempotency-Key": "2"})

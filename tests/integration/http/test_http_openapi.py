@@ -78,14 +78,14 @@ def test_nothing_is_left_of_the_frameworks_own_refusals(shared: Any) -> None:
     ]
 
 
-def test_the_first_page_leads_to_all_others(shared: Any) -> None:
-    welcome = shared.client.get("/").json()
+def test_the_first_page_leads_to_all_others(embedded: Any) -> None:
+    welcome = embedded.client.get("/").json()
     assert welcome["cluster"] == "here"
     for link in welcome["links"].values():
-        assert shared.client.get(link).status_code == 200
-    census = shared.client.get("/v1/census").json()
+        assert embedded.client.get(link).status_code == 200
+    census = embedded.client.get("/v1/census").json()
     assert (census["cluster"], census["logs"]) == ("here", 0)
-    metrics = shared.client.get("/metrics")
+    metrics = embedded.client.get("/metrics")
     assert metrics.headers["Content-Type"].startswith("text/plain; version=")
     assert "anabranch_broker_appends_total" in metrics.text
 

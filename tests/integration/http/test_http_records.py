@@ -233,13 +233,13 @@ def test_a_read_at_the_end_waits_for_the_next_record(shared: Any, log: str) -> N
     assert get(shared, log, **{"from": 1, "wait_ms": 1})["records"] == []
 
 
-def test_a_reader_that_hangs_up_no_longer_waits(served: Any) -> None:
-    log = served.create()
+def test_a_reader_that_hangs_up_no_longer_waits(embedded: Any) -> None:
+    log = embedded.create()
 
-    path, query = f"{served.url}/v1/logs/{log}/records", {"wait_ms": 60_000}
+    path, query = f"{embedded.url}/v1/logs/{log}/records", {"wait_ms": 60_000}
     with httpx.Client(timeout=0.2) as hasty, pytest.raises(httpx.ReadTimeout):
         hasty.get(path, params=query)
-    while served.gauge("waits") > 0:
+    while embedded.gauge("waits") > 0:
         pass
 
 

@@ -186,7 +186,7 @@ def test_bodies_over_the_limit_are_refused_before_they_are_read(shared: Any) -> 
     assert shared.refusal("POST", "/v1/logs", content=large, headers=JSON) == refusal
     chunked = iter([large[:30_000]] * 4)
     assert shared.refusal("POST", "/v1/logs", content=chunked, headers=JSON) == refusal
-    host, port = shared.endpoint.http.split(":")
+    host, port = shared.address.split(":")
     with socket.create_connection((host, int(port)), timeout=20) as raw:
         raw.sendall(
             b"POST /v1/logs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -204,7 +204,7 @@ def test_headers_over_the_limit_are_refused(shared: Any) -> None:
 
 def test_a_body_that_does_not_come_is_not_waited_for(serving: Any) -> None:
     with serving(front=FrontSettings(body_ms=50)) as served:
-        host, port = served.endpoint.http.split(":")
+        host, port = served.address.split(":")
         with socket.create_connection((host, int(port)), timeout=20) as raw:
             raw.sendall(
                 b"POST /v1/logs HTTP/1.1\r\nHost: localhost\r\n"
@@ -279,9 +279,9 @@ def test_a_request_keeps_the_id_that_it_came_with(shared: Any) -> None:
     [(StorageFull("the journal"), 507), (StorageFailed("the journal", "EIO"), 503)],
 )
 def test_a_journal_that_cannot_write_is_told_and_nothing_is_changed(
-    serving: Any, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int
+    embedding: Any, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int
 ) -> None:
-    with serving() as served:
+    with embedding() as served:
         with monkeypatch.context() as broken:
 
             def fail(*_: object) -> int:
@@ -294,14 +294,14 @@ def test_a_journal_that_cannot_write_is_told_and_nothing_is_changed(
 
 
 def test_a_log_that_stopped_is_neither_alive_nor_waited_for(
-    serving: Any, monkeypatch: pytest.MonkeyPatch
+    embedding: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def until_stopped(_: Host, stop: asyncio.Event) -> None:
         """As long as it takes to ask: the process would end by itself."""
         await stop.wait()
 
     monkeypatch.setattr(process, "until_told", until_stopped)
-    with serving() as served:
+    with embedding() as served:
         failed = served.embedded.host.failed
         served.client.get("/")
         served.in_loop(lambda: failed.set_result("broker-0 failed"))
@@ -311,9 +311,9 @@ def test_a_log_that_stopped_is_neither_alive_nor_waited_for(
 
 
 def test_our_own_failure_is_told_without_its_particulars(
-    serving: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    embedding: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with serving() as served:
+    with embedding() as served:
         served.client.get("/")
 
         def fail() -> bytes:

@@ -112,8 +112,10 @@ def test_the_end_of_a_log_ends_its_subscriptions_and_says_why(
             events.next()
 
 
-def test_a_subscription_over_the_limit_ends_with_the_reason(serving: Any, subscribing: Any) -> None:
-    with serving(Limits(subscriptions_max=1)) as served:
+def test_a_subscription_over_the_limit_ends_with_the_reason(
+    embedding: Any, subscribing: Any
+) -> None:
+    with embedding(Limits(subscriptions_max=1)) as served:
         log = served.create("orders", "a")
         with subscribing(served, log, **{"from": 0}) as first:
             first.next()
@@ -135,13 +137,13 @@ def test_a_silent_subscription_says_that_it_is_alive(serving: Any, subscribing: 
                 events.next()
 
 
-def test_a_subscriber_that_goes_leaves_nothing_behind(served: Any) -> None:
-    log = served.create("orders", "a")
+def test_a_subscriber_that_goes_leaves_nothing_behind(embedded: Any) -> None:
+    log = embedded.create("orders", "a")
 
-    path = f"{served.url}/v1/logs/{log}/subscribe?from=0"
+    path = f"{embedded.url}/v1/logs/{log}/subscribe?from=0"
     with httpx.stream("GET", path) as answer:
         lines = answer.iter_lines()
         next(lines)
-        assert served.gauge("subscriptions") == 1
-    while served.gauge("subscriptions") > 0:
+        assert embedded.gauge("subscriptions") == 1
+    while embedded.gauge("subscriptions") > 0:
         pass

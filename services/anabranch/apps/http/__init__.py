@@ -3,6 +3,6 @@
 Only who serves HTTP imports this package: FastAPI takes its time to load.
 """
 
-from anabranch.apps.http.app import build
+from anabranch.apps.http.app import application, build
 
-__all__ = ["build"]
+__all__ = ["application", "build"]

@@ -13,6 +13,7 @@ from pydantic.json_schema import models_json_schema
 from starlette.exceptions import HTTPException
 
 from anabranch.apps.http import appends, forks, logs, problems, reads, records, streams, system
+from anabranch.apps.http.backend import Backend, Seated
 from anabranch.apps.http.door import Door
 from anabranch.apps.http.front import Front, FrontSettings
 from anabranch.apps.up import Embedded
@@ -46,8 +47,13 @@ _BEHIND_BYTES = (problems.Problem, records.RecordsIn, records.RecordIn, records.
 
 
 def build(embedded: Embedded, settings: FrontSettings | None = None) -> Door:
-    """The ASGI application of a running log."""
-    front = Front(embedded, settings or FrontSettings())
+    """The ASGI application of a log that runs in this process."""
+    return application(Seated(embedded), settings)
+
+
+def application(backend: Backend, settings: FrontSettings | None = None) -> Door:
+    """The same ASGI application, whatever it stands before."""
+    front = Front(backend, settings or FrontSettings())
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncGenerator[None]:
@@ -56,7 +62,7 @@ def build(embedded: Embedded, settings: FrontSettings | None = None) -> Door:
 
     app = FastAPI(
         title="Anabranch",
-        version=embedded.version,
+        version=backend.version,
         description=_TOLD,
         openapi_tags=_TAGS,
         # The pages that show it would load their scripts from elsewhere.
@@ -73,8 +79,8 @@ def build(embedded: Embedded, settings: FrontSettings | None = None) -> Door:
     app.add_exception_handler(AnabranchError, problems.refused)
     app.add_exception_handler(RequestValidationError, problems.invalid)
     app.add_exception_handler(HTTPException, problems.unrouted)
-    app.add_exception_handler(Exception, partial(problems.failed, embedded.log))
-    app.openapi = lambda: _openapi(app, with_token=embedded.token is not None)
+    app.add_exception_handler(Exception, partial(problems.failed, backend.log))
+    app.openapi = lambda: _openapi(app, with_token=backend.token is not None)
     return Door(app, front)
 
 

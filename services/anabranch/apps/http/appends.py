@@ -83,6 +83,10 @@ class Producer(NamedTuple):
     epoch: int = -1
     sequence: int = -1
 
+    @property
+    def named(self) -> bool:
+        return self.id >= 0
+
 
 async def producer(
     once: OnlyOnce,
@@ -144,8 +148,12 @@ async def append_records(
         now=time.time_ns() // MS,
     )
     log = await ask.log(name)
-    message = messages.Append(log.id, batch, -1 if wait_ms is None else wait_ms)
-    done = await ask.call(message, messages.Appended, f"append to {log.name}", wait_ms or 0)
+    blocked_ms = -1 if wait_ms is None else wait_ms
+    if sender.named:
+        message = messages.Append(log.id, batch, blocked_ms)
+        done = await ask.call(message, messages.Appended, f"append to {log.name}", wait_ms or 0)
+    else:
+        done = await ask.append(log, batch, blocked_ms)
     if done.receipt is None:
         return Appended(log=log.name, count=len(found), position=done.position, receipt=None)
     response.status_code = HTTPStatus.ACCEPTED

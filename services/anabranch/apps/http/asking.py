@@ -15,7 +15,7 @@ from anabranch.apps.http.refusals import ClientGone
 from anabranch.core.bolt.commands import Description
 from anabranch.core.errors import BadRequest, DeadlineExceeded, Refresh, Unavailable, UnknownLog
 from anabranch.core.types import Kind, LogId, Milliseconds
-from anabranch.core.wire.messages import ClientMessage, Describe, ServerMessage
+from anabranch.core.wire.messages import Appended, ClientMessage, Describe
 
 DEADLINE_MS = 30_000
 DEADLINE_MS_MAX = 600_000
@@ -49,15 +49,15 @@ class Asking:
         self, message: ClientMessage, kind: type[A], what: str, wait_ms: Milliseconds = 0
     ) -> A:
         """The answer; a wait that was asked for is no part of the deadline."""
-        self.front.check_alive()
-        answer = self.front.local.call(message)
-        try:
-            async with asyncio.timeout_at(self._until + wait_ms / 1_000):
-                reply = await (self._while_wanted(answer) if wait_ms > 0 else answer)
-        except TimeoutError:
-            raise DeadlineExceeded(what, self._deadline_ms + wait_ms) from None
+        answer = self.front.backend.call(message, what, self._left_ms, wait_ms)
+        reply = await self._in_time(answer, what, wait_ms)
         assert isinstance(reply, kind), f"{type(reply).__name__} can't be the answer to {what}"
         return reply
+
+    async def append(self, log: Description, batch: bytes, wait_ms: Milliseconds) -> Appended:
+        """Of a batch that names no producer."""
+        answer = self.front.backend.append(log, batch, self._left_ms, wait_ms)
+        return await self._in_time(answer, f"append to {log.name}", max(0, wait_ms))
 
     async def log(self, name: str) -> Description:
         """The log of this name, or what became of it."""
@@ -103,7 +103,20 @@ class Asking:
                 raise gone from None
         return await self.call(message(log.id, log.kind), kind, what)
 
-    async def _while_wanted(self, answer: Coroutine[Any, Any, ServerMessage]) -> ServerMessage:
+    @property
+    def _left_ms(self) -> Milliseconds:
+        return max(1, round((self._until - asyncio.get_running_loop().time()) * 1_000))
+
+    async def _in_time(self, answer: Coroutine[Any, Any, A], what: str, wait_ms: Milliseconds) -> A:
+        backend = self.front.backend
+        until = self._until + (wait_ms + backend.grace_ms) / 1_000
+        try:
+            async with asyncio.timeout_at(until):
+                return await (self._while_wanted(answer) if wait_ms > 0 else answer)
+        except TimeoutError:
+            raise DeadlineExceeded(what, self._deadline_ms + wait_ms) from None
+
+    async def _while_wanted(self, answer: Coroutine[Any, Any, A]) -> A:
         """The answer, unless the client hangs up or the server stops before it is there."""
         asked = asyncio.ensure_future(answer)
         hung_up = asyncio.ensure_future(self._hung_up())

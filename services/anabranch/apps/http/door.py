@@ -5,12 +5,14 @@ import hmac
 import ipaddress
 import re
 import secrets
+from time import perf_counter
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from anabranch.apps.http import problems
 from anabranch.apps.http.front import Front
+from anabranch.apps.http.meter import NO_ROUTE
 from anabranch.apps.http.refusals import (
     BodyTooLarge,
     BodyTooSlow,
@@ -28,6 +30,8 @@ RECORDS = "/records"
 _OPEN = frozenset({"/healthz", "/readyz"})
 """A supervisor that asks whether the server lives needn't be trusted with more."""
 
+_NO_ANSWER = ClientGone.status
+
 _REQUEST_ID = re.compile(r"[!-~]{1,128}")
 
 
@@ -37,8 +41,7 @@ class Door:
     def __init__(self, app: ASGIApp, front: Front) -> None:
         self._app = app
         self._front = front
-        self._open = 0
-        self._held_bytes = 0
+        self._meter = front.meter
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -49,21 +52,28 @@ class Door:
         request_id = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
         scope.setdefault("state", {})[problems.REQUEST_ID] = request_id
 
+        status, seconds, began = _NO_ANSWER, 0.0, perf_counter()
+
         async def send_marked(message: Message) -> None:
+            nonlocal status, seconds
             if message["type"] == "http.response.start":
+                status, seconds = message["status"], perf_counter() - began
                 marked = MutableHeaders(scope=message)
                 marked["X-Request-Id"] = request_id
                 marked.setdefault("Cache-Control", "no-store")
             await send(message)
 
-        self._open += 1
+        meter = self._meter
+        meter.open += 1
         try:
             self._check(scope, headers)
             await self._pass(scope, headers, receive, send_marked)
         except AnabranchError as error:
             await problems.answer(error, request_id)(scope, receive, send_marked)
         finally:
-            self._open -= 1
+            meter.open -= 1
+            route = getattr(scope.get("route"), "path", NO_ROUTE)
+            meter.count(scope["method"], route, status, seconds)
 
     def _check(self, scope: Scope, headers: Headers) -> None:
         front = self._front
@@ -71,12 +81,12 @@ class Door:
         size += sum(len(name) + len(value) for name, value in scope["headers"])
         if size > front.settings.headers_bytes_max:
             raise HeadersTooLarge(size, front.settings.headers_bytes_max)
-        if self._open > front.limits.connections_max:
+        if self._meter.open > front.limits.connections_max:
             limit = front.limits.connections_max
             raise Overloaded("open HTTP requests", limit, "connections_max")
         if scope["path"] in _OPEN:
             return
-        token = front.embedded.token
+        token = front.backend.token
         if token is None:
             _check_origin(headers)
         elif not hmac.compare_digest(_bearer(headers), token.encode()):
@@ -92,7 +102,7 @@ class Door:
             await self._take(body, scope["path"], headers, receive)
             await self._app(scope, _replay(bytes(body), receive), send)
         finally:
-            self._held_bytes -= len(body)
+            self._meter.held_bytes -= len(body)
 
     async def _take(self, body: bytearray, path: str, headers: Headers, receive: Receive) -> None:
         limits, settings = self._front.limits, self._front.settings
@@ -119,10 +129,10 @@ class Door:
 
     def _hold(self, body: bytearray, part: bytes) -> None:
         limit = self._front.limits.queue_bytes_max
-        if self._held_bytes + len(part) > limit:
+        if self._meter.held_bytes + len(part) > limit:
             raise Overloaded("bytes of HTTP bodies in hand", limit, "queue_bytes_max")
         body += part
-        self._held_bytes += len(part)
+        self._meter.held_bytes += len(part)
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

@@ -32,6 +32,7 @@ from anabranch.core.errors import (
     ForkBlocked,
     IsRoot,
     LogExists,
+    NoSpareBroker,
     NotPromotable,
     OutOfRange,
     ReceiptExpired,
@@ -69,6 +70,7 @@ _CHANGE = OF_LOG | ON_CHANGE
         | ForkBlocked("orders", "orders--try", 12)
         | OutOfRange("orders", 99, 0, 12)
         | TooMany("forks of orders", 100_000, "forks_per_log_max")
+        | NoSpareBroker("orders--what-if", 3)
     ).documented,
 )
 async def fork_log(name: Name, body: NewFork, ask: Ask, once: OnlyOnce, response: Response) -> Log:
@@ -87,6 +89,7 @@ async def fork_log(name: Name, body: NewFork, ask: Ask, once: OnlyOnce, response
             body.on_parent_delete,
             body.by,
             body.why,
+            exclusive=body.exclusive,
             quota=None if body.quota is None else body.quota.quota,
         ),
         Description,

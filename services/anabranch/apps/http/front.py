@@ -1,14 +1,13 @@
-"""What all requests share: the running log, a seat at its broker, and how long to be patient."""
+"""What all requests share: what they are asked of, and how long to be patient."""
 
 import asyncio
 
 import msgspec
 
-from anabranch.apps.up import Embedded
-from anabranch.core.errors import Unavailable
+from anabranch.apps.http.backend import Backend
+from anabranch.apps.http.meter import HttpMeter
 from anabranch.core.limits import KIB
 from anabranch.core.types import LogId
-from anabranch.shell.local import Local
 
 
 class FrontSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,18 +29,12 @@ class FrontSettings(msgspec.Struct, frozen=True, kw_only=True):
 class Front:
     """One per server."""
 
-    def __init__(self, embedded: Embedded, settings: FrontSettings) -> None:
-        self.embedded = embedded
+    def __init__(self, backend: Backend, settings: FrontSettings) -> None:
+        self.backend = backend
         self.settings = settings
-        self.limits = embedded.limits
-        self.local = Local(embedded.host, embedded.broker)
+        self.limits = backend.limits
+        self.meter = HttpMeter()
         self.stopping = asyncio.Event()
         """Set when the server goes: whoever waits or streams ends."""
         self.names: dict[LogId, str] = {}
         """Of logs that records came from; they never change, and ids are never used again."""
-
-    def check_alive(self) -> None:
-        """A machine that has stopped answers nobody: say so instead of waiting."""
-        failed = self.embedded.host.failed
-        if failed.done():
-            raise Unavailable("the log", failed.result())

@@ -14,7 +14,7 @@ from pydantic import (
 )
 
 from anabranch.core.bolt.commands import Description, Receipt
-from anabranch.core.bolt.queries import Census
+from anabranch.core.bolt.queries import BrokerSeat, Census
 from anabranch.core.bolt.quotas import BURST_MS_MAX, RATE_MAX, Quota
 from anabranch.core.types import Kind, Milliseconds, OnParentDelete, OnPromote
 
@@ -153,6 +153,9 @@ class NewFork(Asked):
         OnParentDelete.ORPHAN,
         description="What a severed fork does when its parent goes: keep what it needs, or go too.",
     )
+    exclusive: bool = Field(
+        False, description="Have a broker of its own serve it; refused if none is free."
+    )
     quota: NewQuota | None = Field(
         None, description="Its own; without one it gets as large a one as its parent has."
     )
@@ -223,6 +226,8 @@ class Log(Told):
     expires_at: int | None = Field(description="When it is squashed, if it has a time to live.")
     undecided: str | None = Field(description="The fork that keeps `settled` below `tail`.")
     append_blocked_by: str | None = Field(description="The fork that keeps appends waiting.")
+    broker: str = Field(description="Who serves it best: any broker can.")
+    address: str = Field(description="Where that broker is reached; empty: through this server.")
     quota: LogQuota | None = Field(description="Null if nothing is limited.")
 
     @classmethod
@@ -300,6 +305,26 @@ class Counts(Told):
     @classmethod
     def of(cls, census: Census) -> Self:
         return cls.model_validate(census)
+
+
+class Broker(Told):
+    """One of the pool, and how much is placed on it."""
+
+    name: str = Field(examples=["broker-0"])
+    address: str = Field(description="Where clients reach it; empty if it lives in this server.")
+    epoch: int = Field(description="Grows with each of its lives.")
+    state: str = Field(description="`ready`, `draining` or `lost`.")
+    roots: int
+    trees: int = Field(description="Trees whose forks it serves.")
+    exclusive: int = Field(description="Forks that it serves alone.")
+
+    @classmethod
+    def of(cls, seat: BrokerSeat) -> Self:
+        return cls.model_validate(seat)
+
+
+class Brokers(Told):
+    brokers: list[Broker] = Field(description="In order of name.")
 
 
 class Welcome(Told):

@@ -82,7 +82,7 @@ async def subscribe_log(
     begin = next((each for each in (last, start) if each is not None), log.settled)
     if not log.start <= begin <= log.tail:
         raise OutOfRange(log.name, begin, log.start, log.tail)
-    pushed = ask.front.local.stream(Subscribe(log.id, begin, speculative))
+    pushed = ask.front.backend.stream(Subscribe(log.id, begin, speculative))
     events = _events(ask, pushed, encoding, last)
     headers = {"X-Accel-Buffering": "no"}
     return StreamingResponse(events, headers=headers, media_type="text/event-stream")

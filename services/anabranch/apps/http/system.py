@@ -3,12 +3,12 @@
 from fastapi import APIRouter, Request, Response
 
 from anabranch.apps.http.asking import NOWHERE, Ask, front
-from anabranch.apps.http.models import Counts, Health, Welcome
+from anabranch.apps.http.models import Broker, Brokers, Counts, Health, Welcome
 from anabranch.apps.http.problems import ANY
 from anabranch.core.bolt.commands import Description
-from anabranch.core.bolt.queries import Census
+from anabranch.core.bolt.queries import Census, Pool
 from anabranch.core.errors import AnabranchError, Unavailable, UnknownLog
-from anabranch.core.wire.messages import Describe, Survey
+from anabranch.core.wire.messages import Describe, ListBrokers, Survey
 from anabranch.shell.metrics import CONTENT_TYPE
 
 router = APIRouter(tags=["system"])
@@ -17,6 +17,7 @@ _LINKS = {
     "description": "/openapi.json",
     "logs": "/v1/logs",
     "counts": "/v1/census",
+    "brokers": "/v1/brokers",
     "alive": "/healthz",
     "ready": "/readyz",
     "metrics": "/metrics",
@@ -25,8 +26,8 @@ _LINKS = {
 
 @router.get("/", summary="What this is, and where to go on", responses=ANY.documented)
 async def welcome(request: Request) -> Welcome:
-    embedded = front(request).embedded
-    return Welcome(cluster=embedded.cluster, version=embedded.version, links=_LINKS)
+    backend = front(request).backend
+    return Welcome(cluster=backend.cluster, version=backend.version, links=_LINKS)
 
 
 @router.get("/v1/census", summary="Count everything", responses=ANY.documented)
@@ -34,15 +35,22 @@ async def count_everything(ask: Ask) -> Counts:
     return Counts.of(await ask.call(Survey(), Census, "survey"))
 
 
+@router.get("/v1/brokers", summary="List the brokers of the pool", responses=ANY.documented)
+async def list_brokers(ask: Ask) -> Brokers:
+    pool = await ask.call(ListBrokers(), Pool, "list brokers")
+    return Brokers(brokers=[Broker.of(each) for each in pool.brokers])
+
+
 @router.get("/healthz", summary="Does the process live?", responses=ANY.documented)
 async def alive(request: Request) -> Health:
-    front(request).check_alive()
+    front(request).backend.check_alive()
     return Health(status="ok")
 
 
 @router.get("/readyz", summary="Does the log answer?", responses=ANY.documented)
 async def ready(ask: Ask) -> Health:
     """Broker and metadata both have a part in finding that there is no such log."""
+    ask.front.backend.check_ready()
     try:
         await ask.call(Describe(NOWHERE), Description, "ask whether the log is ready")
     except UnknownLog:
@@ -62,4 +70,6 @@ async def ready(ask: Ask) -> Health:
     },
 )
 async def metrics(request: Request) -> Response:
-    return Response(front(request).embedded.metrics(), media_type=CONTENT_TYPE)
+    found = front(request)
+    content = found.backend.metrics() + found.meter.render()
+    return Response(content, media_type=CONTENT_TYPE)

@@ -1,0 +1,98 @@
+"""`anabranch gateway`: HTTP before a pool of brokers. It keeps nothing, and any number may run."""
+
+import asyncio
+import os
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from importlib.metadata import version
+from pathlib import Path
+
+import uvloop
+
+from anabranch.apps import process
+from anabranch.apps.asgi import AsgiServer
+from anabranch.apps.http import application
+from anabranch.apps.http.front import FrontSettings
+from anabranch.apps.pods.common import Endpoint
+from anabranch.apps.pods.remote import Remote
+from anabranch.apps.pods.settings import GatewaySettings
+from anabranch.client.endpoint import endpoint
+from anabranch.client.link import Link
+from anabranch.client.settings import Settings
+from anabranch.core.bolt.queries import Census
+from anabranch.core.errors import AnabranchError
+from anabranch.core.wire.messages import Survey
+from anabranch.shell.allocator import keep_memory
+from anabranch.shell.clock import Clock
+from anabranch.shell.log import Log
+
+KIND = "gateway"
+_LOOK_S = 0.5
+"""How long a gateway that no broker lets in any more may go on refusing before it ends."""
+
+
+async def serve(
+    settings: GatewaySettings,
+    ready: Callable[[Endpoint], None] | None = None,
+    *,
+    front: FrontSettings | None = None,
+    stop: asyncio.Event | None = None,
+) -> None:
+    """Run until `stop` is set or, if none is given, until a signal says so."""
+    log = Log(Clock().now, settings.log_format)
+    release = version("anabranch")
+    stop = stop or process.signalled()
+    async with AsyncExitStack() as stack:
+        link = _link(settings)
+        stack.callback(link.close)
+        link.start()
+        cluster = await _met(link, settings, log)
+        remote = Remote(link, settings.limits, log, version=release, token=settings.token)
+        server = AsgiServer(application(remote, front))
+        port = await process.bound(server.start, settings.host, settings.http_port)
+        stack.push_async_callback(server.stop)
+        address = process.address(settings.host, port)
+        found = Endpoint(KIND, settings.name, address, address, address, os.getpid())
+        if settings.announce:
+            stack.callback(process.announce(Path(settings.announce), found, log))
+        log.info("serving", kind=KIND, name=settings.name, cluster=cluster, http=address)
+        if ready is not None:
+            ready(found)
+        ended = await _until_over(link, stop)
+        log.info("stopping")
+    if ended is not None:
+        raise ended
+
+
+def _link(settings: GatewaySettings) -> Link:
+    where = endpoint(settings.service)
+    limits = settings.limits
+    token = settings.service_token or where.token
+    chosen = Settings(client=settings.name, token=token, pending_bytes_max=limits.queue_bytes_max)
+    return Link(where, chosen)
+
+
+async def _met(link: Link, settings: GatewaySettings, log: Log) -> str:
+    """The cluster's name, once a broker has told it."""
+    log.info("looking for brokers", service=str(link.endpoint))
+    census = await link.ask(Survey(), Census, "meet a broker", settings.patience_ms)
+    return census.cluster
+
+
+async def _until_over(link: Link, stop: asyncio.Event) -> AnabranchError | None:
+    """Why no broker will have us, if that is why."""
+    while link.session.ended is None:
+        try:
+            await asyncio.wait_for(stop.wait(), _LOOK_S)
+        except TimeoutError:
+            continue
+        return None
+    return link.session.ended
+
+
+def main(settings: GatewaySettings) -> None:
+    """What a command starts: the process is the gateway's alone."""
+    keep_memory()
+    process.prepare(settings.limits.connections_max)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(serve(settings))

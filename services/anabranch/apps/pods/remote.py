@@ -1,0 +1,99 @@
+"""The pool of brokers as the HTTP front sees it: our own client, message by message.
+
+So a request survives whichever broker dies under it: the client asks another, with the numbers that
+keep it from being done twice.
+"""
+
+from collections.abc import AsyncGenerator
+from typing import cast
+
+from anabranch.client.call import Call
+from anabranch.client.link import Link
+from anabranch.client.subscription import News, Subscription, size_of
+from anabranch.core.bolt.commands import Description
+from anabranch.core.errors import AnabranchError, Unavailable
+from anabranch.core.limits import Limits
+from anabranch.core.types import Milliseconds
+from anabranch.core.wire.messages import Appended, ClientMessage, ServerMessage, Subscribe
+from anabranch.shell.log import Log
+from anabranch.shell.metrics import render
+
+SERVICE = "the log"
+
+
+class GatewayGauges:
+    """Of what a gateway knows of its brokers."""
+
+    __slots__ = ("brokers_connected", "pending_bytes")
+
+    def __init__(self, link: Link) -> None:
+        self.brokers_connected = link.session.brokers_up
+        self.pending_bytes = link.session.pending_bytes
+
+
+class Remote:
+    """`Backend` over a link."""
+
+    grace_ms = 1_000
+
+    def __init__(
+        self, link: Link, limits: Limits, log: Log, *, version: str, token: str | None
+    ) -> None:
+        self._link = link
+        self.version = version
+        self.limits = limits
+        self.token = token
+        self.log = log
+
+    @property
+    def cluster(self) -> str:
+        """Unknown until the first broker was met."""
+        welcome = self._link.session.welcome
+        return welcome.cluster if welcome else ""
+
+    def check_alive(self) -> None:
+        ended = self._link.session.ended
+        if ended is not None:
+            raise Unavailable(SERVICE, ended.message)
+
+    def check_ready(self) -> None:
+        self.check_alive()
+        session = self._link.session
+        if not session.brokers_up:
+            raise Unavailable(SERVICE, session.trouble)
+
+    async def call(
+        self, message: ClientMessage, what: str, timeout_ms: Milliseconds, wait_ms: Milliseconds
+    ) -> ServerMessage:
+        call = self._link.put(Call(message, what, timeout_ms, wait_ms, patient=False))
+        answer = await self._link.answered(call, object)
+        return cast("ServerMessage", answer)
+
+    async def append(
+        self, log: Description, batch: bytes, timeout_ms: Milliseconds, wait_ms: Milliseconds
+    ) -> Appended:
+        """As one of this gateway's own, and numbered: so another broker may be sent it again."""
+        link = self._link
+        producer = link.session.producer(log.id, log.name)
+        pledge = producer.add_batch(batch, timeout_ms + max(0, wait_ms), wait_ms)
+        link.written()
+        await link.settled(pledge)
+        if isinstance(pledge.outcome, AnabranchError):
+            raise pledge.outcome
+        assert pledge.outcome is not None, "it is settled"
+        return pledge.outcome
+
+    async def stream(self, message: Subscribe) -> AsyncGenerator[News]:
+        link = self._link
+        subscription = Subscription(message.log, message.start, speculative=message.speculative)
+        link.open(subscription)
+        try:
+            while True:
+                news = await link.news(subscription)
+                yield news
+                link.taken(subscription, size_of(news))
+        finally:
+            link.leave(subscription)
+
+    def metrics(self) -> bytes:
+        return render({}, {"gateway": GatewayGauges(self._link)})

@@ -1,0 +1,225 @@
+"""A pool of brokers in one process: one metadata member, one store, and brokers that each have an
+address of their own. What clients see of it is what they see of a cluster.
+
+A broker dies without a word: what it has written may yet be committed, what it would say is lost.
+"""
+
+import asyncio
+import secrets
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import uvloop
+
+from anabranch.apps import process
+from anabranch.core.bolt.broker import Broker
+from anabranch.core.bolt.group import Member
+from anabranch.core.limits import Limits
+from anabranch.core.machine import Drain, Effects, Elected, Event, Linked, Machine
+from anabranch.core.types import NEVER, Nanoseconds
+from anabranch.shell.clock import Clock
+from anabranch.shell.driver import Host
+from anabranch.shell.log import Log, LogFormat
+from anabranch.shell.memory_journal import MemoryJournal
+from anabranch.shell.memory_store import MemoryStore
+from anabranch.shell.server import FrameServer
+from anabranch.shell.tls import TlsSettings, listening
+
+PATIENCE_S = 60.0
+CLUSTER = "pool"
+METADATA = "metadata-0"
+LIMITS = Limits(alive_ms=50, silence_ms=1_000)
+
+A = TypeVar("A")
+
+
+class Mortal:
+    """A machine that may die at any moment, and be followed by another life."""
+
+    def __init__(self, inner: Machine) -> None:
+        self._inner = inner
+        self._born = True
+        self.dead = False
+
+    def start(self, now: Nanoseconds) -> Effects:
+        return self._inner.start(now)
+
+    def step(self, now: Nanoseconds, event: Event) -> Effects:
+        if self.dead:
+            return ()
+        if not self._born:
+            self._born = True
+            return self._inner.start(now)
+        return self._inner.step(now, event)
+
+    def reborn(self, inner: Machine) -> None:
+        """Its start is its first step."""
+        self._inner, self._born, self.dead = inner, False, False
+
+
+class Alone:
+    """The coordinator of a group of one: it is elected at once, for good."""
+
+    def __init__(self, elected: Callable[[], None]) -> None:
+        self._elected = elected
+
+    def follow(self, after: int) -> None: ...
+
+    def campaign(self) -> None:
+        self._elected()
+
+    def resign(self) -> None: ...
+
+
+class PoolBroker:
+    """One broker, and the port that it keeps over its lives."""
+
+    def __init__(self, pool: "Pool", node: str, port: int) -> None:
+        self.node = node
+        self.address = f"127.0.0.1:{port}"
+        self._pool = pool
+        self._port = port
+        self._server: FrameServer | None = None
+        self.mortal = Mortal(self._life())
+
+    def _life(self) -> Broker:
+        pool = self._pool
+        life = secrets.token_bytes(16)
+        return Broker(self.node, CLUSTER, pool.limits, (METADATA,), life, self.address)
+
+    async def listen(self) -> None:
+        pool = self._pool
+        server = FrameServer(
+            pool.host, self.node, pool.limits, cluster=CLUSTER, version="test", token=pool.token
+        )
+        listener = await process.listener("127.0.0.1", self._port)
+        await server.take_over(listener, listening(pool.tls))
+        self._server = server
+
+    async def die(self) -> None:
+        self.mortal.dead = True
+        await self.hang_up()
+
+    async def hang_up(self) -> None:
+        server, self._server = self._server, None
+        if server is not None:
+            # Nobody gets in meanwhile: whom a dead machine leaves unanswered is waited for.
+            assert server._listener is not None
+            server._listener.close()
+            for connection in list(server._connections):
+                connection.abort()
+            await server.stop()
+
+    async def live(self) -> None:
+        """Again, with an empty cache and a new epoch."""
+        self.mortal.reborn(self._life())
+        self._pool.host.post(self.node, Linked(METADATA))
+        await self.listen()
+
+    def drain(self) -> None:
+        self._pool.host.post(self.node, Drain())
+
+
+class Pool:
+    """Lives in a thread of its own; its methods may be called from any other."""
+
+    def __init__(self, limits: Limits, token: str | None, tls: TlsSettings) -> None:
+        self.limits = limits
+        self.token = token
+        self.tls = tls
+        self.brokers: list[PoolBroker] = []
+        self.host: Host
+        self.loop: asyncio.AbstractEventLoop
+
+    @property
+    def url(self) -> str:
+        """Every broker's address."""
+        return "anabranch://" + ",".join(broker.address for broker in self.brokers)
+
+    def run(self, work: Coroutine[Any, Any, A]) -> A:
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(PATIENCE_S)
+
+    def do(self, work: Callable[[], object]) -> None:
+        self.loop.call_soon_threadsafe(work)
+
+    def kill(self, broker: PoolBroker) -> None:
+        self.run(broker.die())
+
+    def revive(self, broker: PoolBroker) -> None:
+        self.run(broker.live())
+
+    def at(self, address: str) -> PoolBroker:
+        return next(broker for broker in self.brokers if broker.address == address)
+
+    async def begin(self, count: int) -> None:
+        self.loop = asyncio.get_running_loop()
+        clock = Clock()
+        journal = MemoryJournal()
+        journal.recover()
+
+        def elected() -> None:
+            self.host.post(METADATA, Elected(1, NEVER))
+
+        self.host = Host(
+            CLUSTER,
+            journal,
+            MemoryStore(),
+            now=clock.now,
+            log=Log(clock.now, LogFormat.HUMAN),
+            coordinator=Alone(elected),
+        )
+        for number in range(count):
+            spot = await process.listener("127.0.0.1", 0)
+            self.brokers.append(PoolBroker(self, f"broker-{number}", spot.getsockname()[1]))
+            spot.close()
+        machines: dict[str, Machine] = {METADATA: Member(CLUSTER, self.limits)}
+        self.host.start(machines | {broker.node: broker.mortal for broker in self.brokers})
+        for broker in self.brokers:
+            await broker.listen()
+
+    async def end(self) -> None:
+        for broker in self.brokers:
+            await broker.hang_up()
+        await self.host.stop()
+
+
+@contextmanager
+def pooled(
+    count: int = 2,
+    limits: Limits = LIMITS,
+    *,
+    token: str | None = None,
+    tls: TlsSettings | None = None,
+) -> Iterator[Pool]:
+    pool = Pool(limits, token, tls or TlsSettings())
+    ready, over = threading.Event(), threading.Event()
+    ended: list[BaseException] = []
+
+    async def live() -> None:
+        await pool.begin(count)
+        ready.set()
+        await asyncio.to_thread(over.wait)
+        await pool.end()
+
+    def run() -> None:
+        try:
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                runner.run(live())
+        except BaseException as error:
+            ended.append(error)
+        finally:
+            ready.set()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    assert ready.wait(PATIENCE_S)
+    assert not ended, ended
+    try:
+        yield pool
+    finally:
+        over.set()
+        thread.join(PATIENCE_S)
+        assert not thread.is_alive()
+        assert not ended, ended
