@@ -28,7 +28,8 @@ _OPTIONS = (
     # Of its own for each client, reconnecting at once: by default gRPC would wait up to 2 minutes.
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 100),
+    # Also how long one attempt to connect may take.
+    ("grpc.min_reconnect_backoff_ms", 3_000),
     ("grpc.max_reconnect_backoff_ms", 1_000),
     # etcd drops whoever pings it more often than each 5 s.
     ("grpc.keepalive_time_ms", 10_000),
