@@ -1,7 +1,7 @@
 """A whole cluster on loopback, with a place for faults between any two of its parts."""
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -53,10 +53,11 @@ class World:
         gateway: bool = False,
         settings: Mapping[str, object] | None = None,
         etcd_options: Mapping[str, str] | None = None,
+        environments: Callable[[str], Mapping[str, str]] = lambda _: {},
         **flags: Mapping[str, Any],
     ) -> None:
         """`settings` are for all members and brokers, who take what they know of them; `flags` for
-        those of one name: `metadata_0={"failpoints": "..."}`.
+        those of one name: `metadata_0={"failpoints": "..."}`. `environments` are by name, too.
         """
         needs(ETCD, VERSITYGW, TOXIPROXY)
         self.cluster = f"world-{next(_serials)}"
@@ -71,6 +72,7 @@ class World:
         self._sizes = (members, brokers, gateway)
         told = settings or {}
         self._environment = {f"ANABRANCH_{key.upper()}": str(told[key]) for key in told}
+        self._environments = environments
         self._flags = flags
         self._stack = ExitStack()
         self._toxiproxy = Toxiproxy(folder / "toxiproxy")
@@ -128,7 +130,7 @@ class World:
 
     def link(self, name: str, other: str, to: str) -> str:
         """The address of a new link between these two."""
-        made = self._toxiproxy.link(f"{name}-{other}", to)
+        made = self._toxiproxy.link(f"{name}-{other}-{len(self.links)}", to)
         self.links[name, other] = made
         return made.address
 
@@ -173,7 +175,8 @@ class World:
 
     def _pod(self, kind: str, name: str, told: dict[str, Any]) -> Pod:
         told |= self._flags.get(name.replace("-", "_"), {})
-        return Pod(kind, name, told, self.folder / name, **self._environment)
+        environment = {**self._environment, **self._environments(name)}
+        return Pod(kind, name, told, self.folder / name, **environment)
 
     def _kill_pods(self) -> None:
         for each in (*self.gateways, *self.brokers, *self.members):
