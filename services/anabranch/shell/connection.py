@@ -104,6 +104,7 @@ class Connection(asyncio.Protocol):
         self._handshake.cancel()
         if self._seat is not None:
             self._seat.leave(list(self._open))
+            self._server.vacated(self._seat)
         self._held.clear()
         self._server.leave(self)
 
@@ -236,7 +237,7 @@ class Connection(asyncio.Protocol):
                 self._dismiss(request, VersionMismatch(version, PROTOCOL_VERSION))
             case Hello(_, _, token) if self._server.admits(token):
                 self._handshake.cancel()
-                self._seat = self._server.seat(self)
+                self._seat = self._server.seat(self, message.traceparent)
                 self._say(request, self._server.welcome)
             case Hello():
                 self._dismiss(request, Unauthorized())

@@ -64,6 +64,11 @@ class Caller(Protocol):
         ...
 
 
+def seat_of(token: Token) -> int:
+    """The number of the seat from which this was asked."""
+    return token >> _REQUEST_BITS
+
+
 class Seat:
     """A caller's place at one machine. Its number and a request's make the token."""
 
@@ -73,6 +78,10 @@ class Seat:
         self._host = host
         self._node = node
         self._base = number << _REQUEST_BITS
+
+    @property
+    def number(self) -> int:
+        return self._base >> _REQUEST_BITS
 
     def ask(self, request: int, message: ClientMessage) -> None:
         self._host.post(self._node, Request(self._base | request, message))

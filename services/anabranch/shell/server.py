@@ -8,11 +8,13 @@ from dataclasses import dataclass
 
 from anabranch.core.bolt.commands import Refused
 from anabranch.core.limits import Limits
+from anabranch.core.machine import Token
 from anabranch.core.wire.messages import PROTOCOL_VERSION, Welcome
 from anabranch.shell.complaints import Complaints
 from anabranch.shell.connection import HANDSHAKE_S, Connection
-from anabranch.shell.driver import Host, Seat
+from anabranch.shell.driver import Host, Seat, seat_of
 from anabranch.shell.log import Log
+from anabranch.shell.otlp import Context, parse_traceparent
 
 DRAIN_S = 5.0
 """How long a stopping server waits for what it has begun."""
@@ -57,6 +59,7 @@ class FrameServer:
         self._token = token
         self._connections: dict[Connection, None] = {}
         self._listener: asyncio.Server | None = None
+        self._contexts: dict[int, Context] = {}
         self._empty = asyncio.Event()
         self._empty.set()
         self.limits = limits
@@ -134,5 +137,16 @@ class FrameServer:
             now_s = asyncio.get_running_loop().time()
             self._complaints.note(client, request, refused, now_s)
 
-    def seat(self, connection: Connection) -> Seat:
-        return self._host.seat(self._node, connection)
+    def seat(self, connection: Connection, traceparent: str = "") -> Seat:
+        seat = self._host.seat(self._node, connection)
+        context = parse_traceparent(traceparent)
+        if context is not None:
+            self._contexts[seat.number] = context
+        return seat
+
+    def vacated(self, seat: Seat) -> None:
+        self._contexts.pop(seat.number, None)
+
+    def context(self, token: Token) -> Context | None:
+        """The client's span that this request is part of, if it named one."""
+        return self._contexts.get(seat_of(token))

@@ -10,6 +10,7 @@ from anabranch.apps.pods.common import RELEASE, Endpoint, Pod, run
 from anabranch.apps.pods.settings import BrokerSettings
 from anabranch.core.bolt.broker import Broker
 from anabranch.core.errors import AnabranchError, Unavailable
+from anabranch.core.machine import Machine
 from anabranch.ports import ObjectStore
 from anabranch.shell import tls
 from anabranch.shell.disk_cache import DiskCache
@@ -19,6 +20,7 @@ from anabranch.shell.etcd.snapshots import BridgedBlobs
 from anabranch.shell.metrics import Bill
 from anabranch.shell.peers import PeerLinks
 from anabranch.shell.server import FrameServer
+from anabranch.shell.tracing import TracedBroker
 
 KIND = "broker"
 _LOOK_S = 0.5
@@ -74,7 +76,7 @@ async def serve(
         vitals.gauges |= {"broker": broker.gauges, "server": lambda: server.gauges}
         vitals.gauges["peers"] = lambda: peers.gauges
         vitals.obstacles.append(lambda: obstacle(broker))
-        host.start({node: broker})
+        host.start({node: _traced(broker, server, pod)})
         stack.push_async_callback(host.stop)
         peers.start(host.post, tls.dialing(settings.peer_tls))
         stack.push_async_callback(peers.stop)
@@ -85,6 +87,14 @@ async def serve(
             ready(endpoint)
         ends = [peers.refused, pod.spawn(_replaced(broker))]
         await pod.until_over(host, stop, ends)
+
+
+def _traced(broker: Broker, server: FrameServer, pod: Pod[BrokerSettings]) -> Machine:
+    tracing = pod.tracing()
+    if tracing is None:
+        return broker
+    choice, exporter = tracing
+    return TracedBroker(broker, choice, exporter.add, server.context)
 
 
 async def _behind_disk(

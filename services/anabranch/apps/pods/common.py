@@ -25,8 +25,10 @@ from anabranch.shell.clock import Clock
 from anabranch.shell.driver import Host
 from anabranch.shell.log import Log
 from anabranch.shell.metrics import Bill, render
+from anabranch.shell.otlp import SpanExporter
 from anabranch.shell.s3.admin import open_bucket
 from anabranch.shell.s3.store import S3Store
+from anabranch.shell.tracing import Choice
 
 RELEASE = version("anabranch")
 DRAIN_MARGIN_S = 1.0
@@ -128,6 +130,17 @@ class Pod(Generic[P]):
                     self.log.warning("waiting", what=what, reason=error.message)
                     told = True
             await asyncio.sleep(_AGAIN_S)
+
+    def tracing(self) -> tuple[Choice, SpanExporter] | None:
+        """What is traced, and where that goes; None if nothing is."""
+        settings = self.settings
+        if not settings.otlp_endpoint:
+            return None
+        service = f"anabranch-{self.kind}"
+        exporter = SpanExporter(settings.otlp_endpoint, service, settings.node, self.log)
+        self.stack.push_async_callback(asyncio.to_thread, exporter.close)
+        self.vitals.counters["spans"] = exporter.counters
+        return Choice(settings.cluster, settings.trace_one_in), exporter
 
     def run_host(self, host: Host, role: Callable[[], str]) -> None:
         """From here on the probes tell of the machine."""

@@ -9,7 +9,7 @@ from anabranch.apps.pods.common import RELEASE, Endpoint, Pod, run
 from anabranch.apps.pods.settings import Archiving, MetadataSettings
 from anabranch.core.bolt.group import Member
 from anabranch.core.errors import AnabranchError
-from anabranch.core.machine import Event
+from anabranch.core.machine import Event, Machine
 from anabranch.ports import ObjectStore
 from anabranch.shell import tls
 from anabranch.shell.driver import Host
@@ -20,6 +20,7 @@ from anabranch.shell.etcd.election import Candidate
 from anabranch.shell.etcd.marker import Marker, agree
 from anabranch.shell.etcd.snapshots import BridgedBlobs
 from anabranch.shell.peers import PeerServer
+from anabranch.shell.tracing import TracedMember
 
 KIND = "metadata"
 
@@ -80,7 +81,7 @@ async def serve(
         pod.vitals.counters["peers"] = peers.counters
         pod.vitals.gauges |= {"member": lambda: group.gauges(member), "peers": lambda: peers.gauges}
         pod.vitals.obstacles.append(lambda: group.obstacle(member))
-        host.start({settings.node: member})
+        host.start({settings.node: _traced(member, pod)})
         stack.push_async_callback(host.stop)
         # Before the host: it waits for an append that may wait for an etcd that is gone.
         stack.push_async_callback(group.close)
@@ -90,6 +91,11 @@ async def serve(
         if ready is not None:
             ready(endpoint)
         await pod.until_over(host, stop, [group.damaged])
+
+
+def _traced(member: Member, pod: Pod[MetadataSettings]) -> Machine:
+    tracing = pod.tracing()
+    return TracedMember(member, tracing[0], tracing[1].add) if tracing else member
 
 
 class _Group:

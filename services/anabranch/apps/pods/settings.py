@@ -65,6 +65,9 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     otlp_endpoint: str = ""
     """Where traces go, as OTLP over HTTP: `http://host:4318`; empty: none are made."""
 
+    trace_one_in: int = 100
+    """One in so many objects, and reads, is traced; the same for all processes of a cluster."""
+
     failpoints: str = ""
     """Places to fail at, for tests (`shell/failpoints.py`)."""
 
@@ -80,6 +83,10 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         settings.check_port("probe_port", probe_port, least=-1)
         settings.check_limits(self.limits)
         check_mutual(self.peer_tls, "peer_tls")
+        if self.trace_one_in < 1:
+            raise BadRequest(
+                f"trace_one_in = {self.trace_one_in}", "1 traces all, and is the least"
+            )
         if not self.cluster:
             raise BadRequest("cluster", "it is empty: name the cluster")
         if self.peer_token is not None and not self.peer_token:

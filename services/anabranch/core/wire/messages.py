@@ -36,6 +36,8 @@ class Hello(Message, frozen=True, array_like=True, tag="hello"):
     version: int
     client: str
     token: str | None = None
+    traceparent: str = ""
+    """W3C's: the span that all of this connection's requests are part of, if they are traced."""
 
 
 class Welcome(Message, frozen=True, array_like=True, tag="welcome"):
@@ -230,6 +232,10 @@ class ListBrokers(Message, frozen=True, array_like=True, tag="list-brokers"):
     pass
 
 
+class Ping(Message, frozen=True, array_like=True, tag="ping"):
+    """Are you there? The broker answers by itself, whatever else doesn't work."""
+
+
 class SetQuota(Message, frozen=True, array_like=True, tag="set-quota"):
     """It replaces the one before; one that limits nothing takes it away. The answer describes."""
 
@@ -261,6 +267,7 @@ Control = (
     | Survey
     | ListBrokers
     | SetQuota
+    | Ping
 )
 """Requests whose every byte is msgpack; `Append` has a frame of its own."""
 
