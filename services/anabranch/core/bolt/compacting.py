@@ -39,6 +39,8 @@ READ_AT_ONCE = 16
 """Extents: reads of clients find the store as idle as it was."""
 LOOK_MS = 50
 """While appends are being written, so often to see whether they still are."""
+LOOKS_MAX = 4
+"""Under a load that never ends a copy takes its turn all the same."""
 
 
 class _Copy(msgspec.Struct, eq=False):
@@ -111,11 +113,11 @@ class Compacting:
                 self._copy = copy
                 self._when_idle(self._read)
 
-    def _when_idle(self, action: Callable[[], None]) -> None:
-        if self._writing.has_room:
+    def _when_idle(self, action: Callable[[], None], looks: int = 1) -> None:
+        if self._writing.idle or (self._writing.has_room and looks > LOOKS_MAX):
             action()
         else:
-            self._alarms.after(LOOK_MS, partial(self._when_idle, action))
+            self._alarms.after(LOOK_MS, partial(self._when_idle, action, looks + 1))
 
     def _read(self) -> None:
         copy = self._copy
