@@ -24,6 +24,7 @@ _STEADY_S = 30.0
 """Whoever ran so long may be started again at once."""
 
 METADATA, BROKER, GATEWAY = "metadata", "broker", "gateway"
+_COMMAND = (sys.executable, "-m", "anabranch.cli.main")
 
 
 class Pod(ServerProcess):
@@ -35,11 +36,26 @@ class Pod(ServerProcess):
         told = ["--name", name, "--cluster", at.layout.cluster, *flags]
         told += ["--host", HOST, "--port", str(pair.port), "--probe-port", str(pair.probes)]
         told += ["--log-format", "json"]
-        command = [sys.executable, "-m", "anabranch.cli.main", kind, *told]
-        super().__init__(name, command, at.folder / name, self._is_ready, at.environment)
+        super().__init__(
+            name, [*_COMMAND, kind, *told], at.folder / name, self._is_ready, at.environment
+        )
 
     def _is_ready(self) -> bool:
         return answers(self.pair.probes, "/readyz") == 200
+
+
+class Gateway(ServerProcess):
+    """It is a client, and told no more than one is; its probes are at the port that it serves."""
+
+    def __init__(self, at: "Place") -> None:
+        self.port = at.layout.gateway.port
+        told = ["--service", at.layout.url, "--host", HOST, "--http-port", str(self.port)]
+        super().__init__(
+            GATEWAY, [*_COMMAND, GATEWAY, *told], at.folder / GATEWAY, self._is_ready, at.settings
+        )
+
+    def _is_ready(self) -> bool:
+        return answers(self.port, "/readyz") == 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +106,10 @@ class LocalCluster:
         self.brokers = [
             Pod(BROKER, f"broker-{n}", pair, listed, place) for n, pair in enumerate(layout.brokers)
         ]
-        through = ["--brokers", ",".join(broker.address for broker in layout.brokers)]
-        gateway = Pod(GATEWAY, "gateway", layout.gateway, through, place)
-        self.gateways = [gateway] if with_gateway else []
+        self.gateways = [Gateway(place)] if with_gateway else []
 
     @property
-    def pods(self) -> list[Pod]:
+    def pods(self) -> list[Pod | Gateway]:
         return [*self.metadata, *self.brokers, *self.gateways]
 
     def start(self, told: Callable[[str], None]) -> None:
@@ -110,11 +124,12 @@ class LocalCluster:
             if not self.s3.running:
                 self.s3.start()
             (self.s3.buckets / self.layout.bucket).mkdir(exist_ok=True)
-            for what, pods in (
+            kinds: list[tuple[str, Sequence[ServerProcess]]] = [
                 (f"{len(self.metadata)} metadata members", self.metadata),
                 (f"{len(self.brokers)} brokers", self.brokers),
                 ("a gateway", self.gateways),
-            ):
+            ]
+            for what, pods in kinds:
                 if not pods:
                     continue
                 told(what)
@@ -130,7 +145,8 @@ class LocalCluster:
 
     def stop(self) -> None:
         """Each kind at once, so that drains go on side by side."""
-        for pods in (self.gateways, self.brokers, self.metadata):
+        kinds: list[Sequence[ServerProcess]] = [self.gateways, self.brokers, self.metadata]
+        for pods in kinds:
             for pod in pods:
                 pod.ask_to_end()
             for pod in pods:

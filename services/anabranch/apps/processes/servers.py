@@ -70,6 +70,9 @@ class ServerProcess:
     def launch(self) -> None:
         assert not self.running, f"{self.name} runs already"
         self._folder.mkdir(parents=True, exist_ok=True)
+        if self.output.exists():
+            # Of a life that ended by itself, this is all that is left to tell why.
+            self.output.replace(self.output.with_suffix(".log.1"))
         inherited = {k: v for k, v in os.environ.items() if not k.startswith(_OWN)}
         with self.output.open("wb") as output:
             self._process = subprocess.Popen(
