@@ -7,12 +7,14 @@ from anabranch.apps.pods.metadata import MemberGauges
 from anabranch.core.bolt.group import Member
 from anabranch.core.limits import Limits
 from anabranch.shell.metrics import render
+from anabranch.shell.otlp import SpanCounters
 from anabranch.shell.peerline import PeerCounters, PeerGauges
 
 
 def test_the_page_lists_what_is_counted_and_no_more(root: Path) -> None:
     member = MemberGauges(Member("c", Limits()), following=True, journaled=7)
-    text = render({"peers": PeerCounters()}, {"peers": PeerGauges(), "member": member}).decode()
+    counters = {"peers": PeerCounters(), "spans": SpanCounters()}
+    text = render(counters, {"peers": PeerGauges(), "member": member}).decode()
     served = re.findall(r"^(anabranch_\w+)[ {]", text, re.MULTILINE)
     page = (root / "docs" / "reference" / "metrics.md").read_text()
     section = page.partition("## Cluster")[2].partition("\n## ")[0]
