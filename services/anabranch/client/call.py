@@ -29,6 +29,7 @@ from anabranch.core.wire.messages import (
     Hello,
     ListBrokers,
     ListLogs,
+    Ping,
     Read,
     Redeem,
     ServerMessage,
@@ -207,7 +208,16 @@ def subject(message: ClientMessage) -> LogId | None:
             return log
         case Describe(log):
             return None if isinstance(log, str) else log
-        case CreateLog() | ListLogs() | ListBrokers() | Survey() | Hello() | Credit() | Cancel():
+        case (
+            CreateLog()
+            | ListLogs()
+            | ListBrokers()
+            | Ping()
+            | Survey()
+            | Hello()
+            | Credit()
+            | Cancel()
+        ):
             return None
         case _:
             return message.log

@@ -11,8 +11,8 @@ from anabranch.core.errors import AnabranchError, BadFrame, Retry
 from anabranch.core.wire.messages import (
     PROTOCOL_VERSION,
     Hello,
+    Ping,
     ServerMessage,
-    Survey,
     Welcome,
 )
 
@@ -134,6 +134,7 @@ class Conversation:
             self._dial()
         else:
             self.resting = True
+            self._commons.troubles.pop(self.line.number, None)
 
     def _watch(self) -> None:
         self._hush()
@@ -147,7 +148,7 @@ class Conversation:
         elif not self._probed:
             self._probed = True
             if line.up:
-                self._probe = line.ask(self, Survey())
+                self._probe = line.ask(self, Ping())
         else:
             silence_ms = 2 * self._commons.settings.silence_ms
             self.hang_up(f"the server was silent for {silence_ms} ms")

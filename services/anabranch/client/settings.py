@@ -42,7 +42,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     backoff_ms_max: int = 2_000
     """The longest pause between two tries."""
 
-    silence_ms: int = 10_000
+    silence_ms: int = 3_000
     """A server that owes answers and is silent so long is asked for a sign of life; after twice
     that the connection is given up."""
 

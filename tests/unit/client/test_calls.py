@@ -27,6 +27,7 @@ from anabranch.core.wire.messages import (
     Cancel,
     CreateLog,
     Hello,
+    Ping,
     Read,
     Redeem,
     Survey,
@@ -236,7 +237,7 @@ def test_a_silent_server_that_owes_an_answer_is_probed_and_then_left(
     world.ask(Read(LogId(1), 0, 1, 1))
     world.take(Read)
     world.advance(2_000)
-    world.take(Survey)
+    world.take(Ping)
     assert world.connected
     world.advance(1_000)
     assert not world.connected

@@ -23,6 +23,7 @@ from anabranch.core.wire.messages import (
     Failed,
     Hello,
     ListBrokers,
+    Ping,
     Subscribe,
     Survey,
     Trim,
@@ -226,6 +227,19 @@ def test_the_only_broker_is_waited_for_while_it_drains() -> None:
     assert appended(pledge)
 
 
+def test_a_broker_that_waits_for_others_is_not_taken_for_silent() -> None:
+    world = opened(PoolWorld(silence_ms=1_000))
+    line = world.line_to("b0:1")
+    call = world.ask(Trim(ONE, 0, b"slow"))
+    slow = world.cables[line].requests.popleft()
+    world.run(20_000)
+    assert world.served("b0:1", Ping) > 3
+    assert world.cables[line].connected
+    world.cables[line].requests.append(slow)
+    world.run()
+    assert call.answer is not None
+
+
 def test_a_silent_broker_is_left_after_a_while() -> None:
     world = opened(PoolWorld(silence_ms=1_000))
     world.append(b"a")
@@ -252,7 +266,7 @@ def test_an_address_that_never_answers_doesnt_keep_the_next_from_being_dialed() 
     world.serve(line)
     world.deliver(line)
     assert call.answer is not None
-    world.advance(10_000)
+    world.advance(2_000)
     assert len(world.cables) == 2
 
 

@@ -28,7 +28,7 @@ from anabranch.client.effects import (
 from anabranch.client.producer import Pledge
 from anabranch.client.settings import Settings
 from anabranch.client.subscription import Subscription
-from anabranch.core.bolt.commands import Refused
+from anabranch.core.bolt.commands import Done, Refused
 from anabranch.core.bolt.queries import Census
 from anabranch.core.errors import AnabranchError, SequenceGap
 from anabranch.core.machine import Buffer, SetTimer, TimerFired
@@ -42,6 +42,7 @@ from anabranch.core.wire.messages import (
     Cancel,
     ClientMessage,
     Hello,
+    Ping,
     ServerMessage,
     Survey,
     Welcome,
@@ -161,6 +162,8 @@ class World:
                 done = self.log.append(batch)
                 reply = Refused.of(done) if isinstance(done, AnabranchError) else done
                 self.replies.append((request, reply))
+            case Ping():
+                self.replies.append((request, Done()))
             case Survey():
                 self.replies.append((request, Census("c", 1, 0, 0, 0, 0, 0)))
             case Cancel():

@@ -7,12 +7,15 @@ keep it from being done twice.
 from collections.abc import AsyncGenerator
 from typing import cast
 
+from msgspec.structs import replace
+
 from anabranch.client.call import Call
 from anabranch.client.link import Link
 from anabranch.client.subscription import News, Subscription, size_of
 from anabranch.core.bolt.commands import Description
 from anabranch.core.errors import AnabranchError, Unavailable
 from anabranch.core.limits import Limits
+from anabranch.core.records.batch import check
 from anabranch.core.types import Milliseconds
 from anabranch.core.wire.messages import Appended, ClientMessage, ServerMessage, Subscribe
 from anabranch.shell.log import Log
@@ -51,6 +54,19 @@ class Remote:
         welcome = self._link.session.welcome
         return welcome.cluster if welcome else ""
 
+    @property
+    def _limits_there(self) -> Limits:
+        """Of brokers, as far as they have said."""
+        welcome = self._link.session.welcome
+        if welcome is None:
+            return self.limits
+        return replace(
+            self.limits,
+            record_bytes_max=welcome.record_bytes_max,
+            batch_bytes_max=welcome.batch_bytes_max,
+            batch_records_max=welcome.batch_records_max,
+        )
+
     def check_alive(self) -> None:
         ended = self._link.session.ended
         if ended is not None:
@@ -74,6 +90,8 @@ class Remote:
     ) -> Appended:
         """As one of this gateway's own, and numbered: so another broker may be sent it again."""
         link = self._link
+        # A batch that brokers refuse holds up those behind it: it is known here already.
+        check(batch, self._limits_there, "of this append")
         producer = link.session.producer(log.id, log.name)
         pledge = producer.add_batch(batch, timeout_ms + max(0, wait_ms), wait_ms)
         link.written()

@@ -13,6 +13,7 @@ from anabranch.core.bolt.allegiance import Allegiance
 from anabranch.core.bolt.appending import Appending
 from anabranch.core.bolt.cache import ExtentCache
 from anabranch.core.bolt.commands import (
+    Done,
     Epoch,
     Outcome,
     Refused,
@@ -320,4 +321,5 @@ class Broker:
             messages.PositionAt: ask,
             messages.Survey: ask,
             messages.ListBrokers: ask,
+            messages.Ping: lambda token, _: self._outbox.reply(token, Done()),
         }
