@@ -170,6 +170,8 @@ class Election:
                 self._standing = False
                 self._stopped = stop
                 if self._mine is not None:
+                    if self._mine.leads:
+                        self._log.info("the lead is handed over", term=self._mine.fence.term)
                     self._leave(self._mine)
             case _Lost(fence):
                 if self._mine is not None and self._mine.fence == fence:
@@ -246,6 +248,7 @@ class Election:
         if others or mine.leads:
             return
         mine.leads = True
+        self._log.info("leading", term=mine.fence.term)
         self._told.won(mine.fence, mine.until)
 
     def _renew(self, mine: _Candidacy) -> None:
