@@ -1,7 +1,8 @@
-"""What goes on while faults happen: several client processes that do everything, and the verdict."""
+"""What goes on while faults happen: client processes that do everything, and the verdict."""
 
 import asyncio
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -31,6 +32,8 @@ class Load:
     def __init__(self, world: World, seed: int, folder: Path, *, clients: int = 2) -> None:
         self.rng = Random(seed)
         self.history = History()
+        self.played: list[str] = []
+        """Strikes, and how long each took until all went on."""
         self._world = world
         self._seed = seed
         self._pipes = Pipes()
@@ -66,6 +69,14 @@ class Load:
         """Appends, so far."""
         return sum(each.acknowledged for each in (*self._clients, *self._web))
 
+    def play(self, strikes: Mapping[str, Callable[[], None]]) -> None:
+        """Each once, in any order."""
+        for name in self.rng.sample(sorted(strikes), len(strikes)):
+            began = time.monotonic()
+            self.played.append(name)
+            strikes[name]()
+            self.played[-1] += f" ({time.monotonic() - began:.1f} s)"
+
     def go_on(self, count: int = 0) -> None:
         """Return when so many more appends were acknowledged; by default few or many, by chance."""
         end = self.acknowledged + (count or self.rng.choice((1, 5, 20, 60)))
@@ -83,8 +94,8 @@ class Load:
 
     def until(self, done: Callable[[], bool], what: str) -> None:
         came = self._pipes.until(lambda: done() or self._one_failed(), PATIENCE_S, look_s=0.05)
-        assert came, f"seed {self._seed}: waited in vain for {what}"
-        assert done(), f"seed {self._seed}: a client failed while we waited for {what}"
+        assert came, f"waited in vain for {what}: {self._where}"
+        assert done(), f"a client failed while we waited for {what}: {self._where}"
 
     def finish(self) -> list[str]:
         """End all calls; what is wrong with what is there, and with what was seen."""
@@ -103,9 +114,13 @@ class Load:
     def check(self, appends_min: int) -> None:
         """Finish, and fail if anything is wrong or too little was done to prove anything."""
         faults = self.finish()
-        assert not faults, f"seed {self._seed}: {len(faults)} faults: {faults[:10]}"
+        assert not faults, f"{len(faults)} faults: {faults[:10]}: {self._where}"
         done = sum(isinstance(call, Append) and call.ok for call in self.history.calls)
-        assert done >= appends_min, f"seed {self._seed}: {done} appends prove nothing"
+        assert done >= appends_min, f"{done} appends prove nothing: {self._where}"
+
+    @property
+    def _where(self) -> str:
+        return f"seed {self._seed}, after {', '.join(self.played) or 'no strike'}"
 
     async def _judge(self) -> list[str]:
         async with aio.connect(self._world.url, timeout=PATIENCE_S) as service:

@@ -25,22 +25,23 @@ class Deaths:
         self.world, self.load = world, load
 
     @property
-    def strikes(self) -> list[Callable[[], None]]:
+    def strikes(self) -> dict[str, Callable[[], None]]:
         world, rng = self.world, self.load.rng
-        return [
-            lambda: self.kill(world.leader),
-            lambda: self.pause(world.leader),
-            lambda: self.kill(world.standby),
-            lambda: self.kill(rng.choice(world.brokers)),
-            lambda: self.pause(rng.choice(world.brokers)),
-            lambda: self.kill(rng.choice(world.etcd.members)),
-            lambda: self.pause(rng.choice(world.etcd.members)),
-            lambda: self.kill(world.s3, alone=True),
-            lambda: self.pause(world.s3, alone=True),
-            lambda: self.kill(world.gateways[0], alone=True),
-            lambda: self.pause(world.gateways[0], alone=True),
-            self.everything,
-        ]
+        return {
+            "leader killed": lambda: self.kill(world.leader),
+            "leader asleep": lambda: self.pause(world.leader),
+            "standby killed": lambda: self.kill(world.standby),
+            "standby asleep": lambda: self.pause(world.standby),
+            "broker killed": lambda: self.kill(rng.choice(world.brokers)),
+            "broker asleep": lambda: self.pause(rng.choice(world.brokers)),
+            "etcd member killed": lambda: self.kill(rng.choice(world.etcd.members)),
+            "etcd member asleep": lambda: self.pause(rng.choice(world.etcd.members)),
+            "store killed": lambda: self.kill(world.s3, alone=True),
+            "store asleep": lambda: self.pause(world.s3, alone=True),
+            "gateway killed": lambda: self.kill(world.gateways[0], alone=True),
+            "gateway asleep": lambda: self.pause(world.gateways[0], alone=True),
+            "all of ours killed": self.everything,
+        }
 
     def kill(self, process: ServerProcess, *, alone: bool = False) -> None:
         """`alone`: there is no other that does its work."""
@@ -79,11 +80,10 @@ class Deaths:
 def test_no_death_and_no_pause_costs_anything_that_was_acknowledged(
     tmp_path: Path, seed: int
 ) -> None:
-    with World(tmp_path, etcd=3, members=3, brokers=3, gateway=True, settings=SETTINGS) as world:
-        with Load(world, seed, tmp_path) as load:
-            strikes = Deaths(world, load).strikes
-            load.rng.shuffle(strikes)
-            for strike in strikes:
-                strike()
-            load.web_goes_on()
-            load.check(appends_min=200)
+    with (
+        World(tmp_path, etcd=3, members=3, brokers=3, gateway=True, settings=SETTINGS) as world,
+        Load(world, seed, tmp_path) as load,
+    ):
+        load.play(Deaths(world, load).strikes)
+        load.web_goes_on()
+        load.check(appends_min=200)

@@ -25,11 +25,17 @@ class LinkFaults:
         self.world, self.load, self.rng = world, load, load.rng
 
     @property
-    def strikes(self) -> list[Callable[[], None]]:
+    def strikes(self) -> dict[str, Callable[[], None]]:
         ways = (self.cut, self.swallow, self.one_way, self.slow, self.narrow, self.reset, self.end)
-        return [self._striking(way, *pair) for pair in PAIRS for way in ways] + [
-            self._isolating(each) for each in ("metadata", "broker", "metadata")
-        ]
+        on_links = {
+            f"{of}-{to} {way.__name__}": self._striking(way, of, to)
+            for of, to in PAIRS
+            for way in ways
+        }
+        return on_links | {
+            "leader alone": lambda: self._isolate(self.world.leader.name),
+            "broker alone": lambda: self._isolate(self.rng.choice(self.world.brokers).name),
+        }
 
     def cut(self, link: Link) -> None:
         link.cut()
@@ -63,16 +69,10 @@ class LinkFaults:
 
         return strike
 
-    def _isolating(self, kind: str) -> Callable[[], None]:
-        """One process, from everybody."""
-
-        def strike() -> None:
-            pods = self.world.members if kind == "metadata" else self.world.brokers
-            name = self.rng.choice(pods).name
-            links = [link for ends, link in self.world.links.items() if name in ends]
-            self._while(self.rng.choice((self.cut, self.swallow)), links, ISOLATION_S)
-
-        return strike
+    def _isolate(self, name: str) -> None:
+        """It reaches nobody, and nobody reaches it."""
+        links = [link for ends, link in self.world.links.items() if name in ends]
+        self._while(self.rng.choice((self.cut, self.swallow)), links, ISOLATION_S)
 
     def _while(
         self, way: Callable[[Link], None], links: list[Link], longest_s: float = FAULT_S
@@ -90,10 +90,9 @@ def _between(ends: tuple[str, str], of: str, to: str) -> bool:
 
 
 def test_no_link_is_needed_all_the_time(tmp_path: Path, seed: int) -> None:
-    with World(tmp_path, brokers=2, settings=SETTINGS) as world:
-        with Load(world, seed, tmp_path) as load:
-            strikes = LinkFaults(world, load).strikes
-            load.rng.shuffle(strikes)
-            for strike in strikes:
-                strike()
-            load.check(appends_min=200)
+    with (
+        World(tmp_path, brokers=2, settings=SETTINGS) as world,
+        Load(world, seed, tmp_path) as load,
+    ):
+        load.play(LinkFaults(world, load).strikes)
+        load.check(appends_min=200)

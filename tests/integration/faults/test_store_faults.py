@@ -1,4 +1,4 @@
-"""A store that is busy, away, slow or wrong: nothing acknowledged is lost, nothing spoilt is read."""
+"""A store is busy, away, slow or wrong: nothing acknowledged is lost, nothing spoilt is read."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -33,16 +33,16 @@ class StoreFaults:
         self._spoilt: set[str] = set()
 
     @property
-    def strikes(self) -> list[Callable[[], None]]:
-        return [
-            self.busy,
-            self.very_busy,
-            self.silent,
-            self.wrong,
-            self.cut_short,
-            self.slow,
-            self.outage,
-        ]
+    def strikes(self) -> dict[str, Callable[[], None]]:
+        return {
+            "busy": self.busy,
+            "very busy": self.very_busy,
+            "silent": self.silent,
+            "wrong": self.wrong,
+            "cut short": self.cut_short,
+            "slow": self.slow,
+            "away": self.leave,
+        }
 
     def busy(self) -> None:
         """1 % are refused."""
@@ -74,7 +74,7 @@ class StoreFaults:
         for broker in self.world.brokers:
             self.world.links[broker.name, "s3"].mend()
 
-    def outage(self) -> None:
+    def leave(self) -> None:
         self.world.s3.kill()
         self.load.last(OUTAGE_S)
         self.world.s3.start()
@@ -106,10 +106,7 @@ class StoreFaults:
 def test_a_store_may_be_busy_away_slow_and_wrong(tmp_path: Path, seed: int) -> None:
     with World(tmp_path, members=2, settings=SETTINGS) as world:
         with Load(world, seed, tmp_path) as load:
-            strikes = StoreFaults(world, load).strikes
-            load.rng.shuffle(strikes)
-            for strike in strikes:
-                strike()
+            load.play(StoreFaults(world, load).strikes)
             load.check(appends_min=200)
         throttled, damaged = (
             sum(broker.metric(f"anabranch_{name}_total") for broker in world.brokers)

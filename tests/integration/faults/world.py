@@ -62,7 +62,8 @@ class World:
         needs(ETCD, VERSITYGW, TOXIPROXY)
         self.cluster = f"world-{next(_serials)}"
         self.folder = folder
-        self.etcd = EtcdGroup(folder / "etcd", etcd, unsafe_no_fsync="true", **(etcd_options or {}))
+        options = {"unsafe_no_fsync": "true", **(etcd_options or {})}
+        self.etcd = EtcdGroup(folder / "etcd", etcd, (), **options)
         self.s3 = S3Server(folder / "s3")
         self.links: dict[tuple[str, str], Link] = {}
         self.members: list[Pod] = []
