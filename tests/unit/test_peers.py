@@ -3,13 +3,12 @@
 import asyncio
 import io
 import socket
-import subprocess
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.certificates import certified
 
 from anabranch.core.bolt.letters import Alive, Ask, Leading, Told
 from anabranch.core.bolt.queries import Census, Survey
@@ -351,27 +350,7 @@ def disarmed() -> Any:
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TlsSettings]:
     """By authority: what one of its peers shows, and trusts."""
     folder = tmp_path_factory.mktemp("tls")
-    return {name: _certified(folder / name) for name in ("ours", "theirs")}
-
-
-def _certified(folder: Path) -> TlsSettings:
-    folder.mkdir()
-
-    def openssl(*arguments: str) -> None:
-        subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
-
-    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
-    named = ["-addext", "subjectAltName=IP:127.0.0.1"]
-    try:
-        openssl("req", "-x509", *key, "-keyout", "ca.key", "-out", "ca", "-subj", "/CN=ca")
-        openssl("req", *key, "-keyout", "key", "-out", "csr", "-subj", "/CN=peer", *named)
-        openssl(
-            *("x509", "-req", "-in", "csr", "-CA", "ca", "-CAkey", "ca.key", "-CAcreateserial"),
-            *("-copy_extensions", "copy", "-out", "cert"),
-        )
-    except FileNotFoundError:
-        pytest.skip("openssl isn't installed")
-    return TlsSettings(cert=str(folder / "cert"), key=str(folder / "key"), ca=str(folder / "ca"))
+    return {name: certified(folder / name) for name in ("ours", "theirs")}
 
 
 def test_peers_show_each_other_certificates(certificates: dict[str, TlsSettings]) -> None:

@@ -2,6 +2,7 @@
 
 import signal
 
+from tests.certificates import certified
 from tests.integration.pods.crew import PATIENCE_S, Crew, log_at, start, until
 
 import anabranch
@@ -93,3 +94,20 @@ def test_of_two_brokers_of_one_name_the_later_serves_and_the_earlier_ends(crew: 
     later.wait_ready()
     with log_at(later, "orders") as log:
         assert log.append(b"a", timeout=PATIENCE_S).position == 0
+
+
+def test_clients_and_peers_speak_tls_where_they_are_told_to(crew: Crew) -> None:
+    files = certified(crew.folder / "tls")
+    peers = {"peer_tls_cert": files.cert, "peer_tls_key": files.key, "peer_tls_ca": files.ca}
+    start([crew.member(**peers)])
+    start([crew.broker(**peers, tls_cert=files.cert, tls_key=files.key)])
+    (broker,) = crew.brokers
+    url = f"anabranchs://{broker.address}?ca={files.ca}"
+    with anabranch.connect(url, timeout=PATIENCE_S) as service:
+        log = service.ensure("orders", timeout=PATIENCE_S)
+        assert log.append(b"a", timeout=PATIENCE_S).position == 0
+    # One that speaks no TLS to members reaches none of them.
+    plain = crew.broker()
+    plain.launch()
+    until(lambda: plain.logged("no member is here"))
+    until(lambda: plain.readiness["why"] == ["no metadata member says that it leads"])
