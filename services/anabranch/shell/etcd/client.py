@@ -1,12 +1,14 @@
 """etcd's API as far as we use it: keys, transactions, leases, maintenance. For any thread."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import grpc
 
+from anabranch.core.errors import BadRequest, DeadlineExceeded, Unavailable
 from anabranch.shell.etcd import etcd_pb2 as pb
-from anabranch.shell.etcd.calls import Calls, EtcdSettings, LeaseGone, Method
+from anabranch.shell.etcd.calls import Calls, Compacted, EtcdSettings, LeaseGone, Method
 from anabranch.shell.etcd.watching import Watch, WatchEvent
 
 _RANGE: Method[pb.RangeRequest, pb.RangeResponse] = Method(
@@ -210,17 +212,34 @@ class EtcdClient:
         """Of the member that is asked first."""
         return self._calls.call(_STATUS, pb.StatusRequest())
 
-    def statuses(self) -> Iterator[pb.StatusResponse]:
-        """Of every endpoint in turn."""
+    def sizes(self) -> list[int]:
+        """Of every member's database that can be asked."""
+        found: list[int] = []
         for endpoint in self._calls.endpoints:
-            yield self._calls.call(_STATUS, pb.StatusRequest(), endpoint=endpoint)
+            with suppress(Unavailable, DeadlineExceeded):
+                status = self._calls.call(_STATUS, pb.StatusRequest(), endpoint=endpoint)
+                found.append(status.dbSize)
+        return found
 
-    def defragment(self) -> None:
-        """Every endpoint, one after the other: a member answers nothing while it is at it."""
+    def compact_each(self, revision: int) -> None:
+        """As `compact`, and wait for every member that answers; the revision is the last one's.
+
+        Only the member that is asked waits, and only for a revision not compacted to before: so
+        each is asked for another.
+        """
+        endpoints = self._calls.endpoints
+        for each, endpoint in enumerate(endpoints, revision + 1 - len(endpoints)):
+            request = pb.CompactionRequest(revision=each, physical=True)
+            with suppress(Compacted, BadRequest, Unavailable, DeadlineExceeded):
+                self._calls.call(_COMPACT, request, deadline_ms=30_000, endpoint=endpoint)
+
+    def defragment_each(self) -> None:
+        """Every member that answers, one after the other: none answers while it is at it."""
         for endpoint in self._calls.endpoints:
-            self._calls.call(
-                _DEFRAGMENT, pb.DefragmentRequest(), deadline_ms=60_000, endpoint=endpoint
-            )
+            with suppress(Unavailable, DeadlineExceeded):
+                self._calls.call(
+                    _DEFRAGMENT, pb.DefragmentRequest(), deadline_ms=60_000, endpoint=endpoint
+                )
 
     def close(self) -> None:
         self._calls.close()

@@ -6,7 +6,6 @@ from threading import Lock, Thread
 from time import monotonic
 
 from anabranch.core.errors import AnabranchError, DeadlineExceeded, StorageFull, Unavailable
-from anabranch.shell.etcd.calls import Compacted
 from anabranch.shell.etcd.client import EtcdClient
 from anabranch.shell.etcd.etcd_pb2 import NOSPACE
 from anabranch.shell.log import Log
@@ -101,16 +100,15 @@ class Relief:
             self._busy.release()
 
     def _relieve(self) -> None:
-        before = [status.dbSize for status in self._client.statuses()]
-        self._log.warning("etcd is full: compacting and defragmenting it", bytes=max(before))
-        with suppress(Compacted):
-            self._client.compact(self._client.range(b"\0").revision)
-        self._client.defragment()
+        before = max(self._client.sizes(), default=0)
+        self._log.warning("etcd is full: compacting and defragmenting it", bytes=before)
+        self._client.compact_each(self._client.range(b"\0").revision)
+        self._client.defragment_each()
         for alarm in self._client.alarms():
             if alarm.alarm == NOSPACE:
                 self._client.disarm(alarm)
-        after = [status.dbSize for status in self._client.statuses()]
-        gained = max(after) < max(before) * 0.9
+        after = max(self._client.sizes(), default=0)
+        gained = after < before * 0.9
         self._pause_s = PAUSE_S if gained else min(2 * self._pause_s, PAUSE_MAX_S)
         self._next_at = monotonic() + self._pause_s
-        self._log.info("etcd was defragmented", bytes=max(after))
+        self._log.info("etcd was defragmented", bytes=after)
