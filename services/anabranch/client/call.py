@@ -10,6 +10,7 @@ from anabranch.client.effects import Answered
 from anabranch.client.line import BLOCKED, LEAVING, NOTHING_DONE, PUT_OFF, Commons, Line, heed_ms
 from anabranch.core.bolt.alarms import Alarm
 from anabranch.core.bolt.commands import Description, Receipt, Refused
+from anabranch.core.bolt.queries import Pool
 from anabranch.core.errors import (
     AnabranchError,
     BadFrame,
@@ -189,7 +190,7 @@ class Call:
         if self._request and self.line is not None:
             self.line.cancel(self._request)
         self._forget()
-        if isinstance(answer, Description):
+        if isinstance(answer, Description | Pool):
             self._commons.placing.learn(answer)
         self._commons.effects.append(Answered(self))
 

@@ -165,16 +165,11 @@ class Session:
             self._home = next(there, self._home)
         return self._home.line
 
-    def learn(self, description: Description) -> None:
-        address = description.address
-        known = self._known.get(address)
-        # Where it is placed nobody was met: it may be placed anew soon.
-        fails = known is not None and known.failures
-        again_ms = self.settings.backoff_ms_max if fails else self.settings.route_ms
-        if self._routes.learn(description, self._commons.now, again_ms):
-            for part in list(self._commons.parts.values()):
-                if part.log == description.id:
-                    self._put(part)
+    def learn(self, told: Description | Pool) -> None:
+        if isinstance(told, Pool):
+            self._routes.joined(told.brokers, self._commons.now, self.settings.backoff_ms_max)
+        else:
+            self._learn_route(told)
 
     def wants(self, conversation: Conversation) -> bool:
         """Whoever is placed there goes there when it is back, and nobody else needs it."""
@@ -250,6 +245,17 @@ class Session:
         if len(resting) > 1:
             self._hedge = self._commons.alarms.after(self.settings.hedge_ms, self._seek)
 
+    def _learn_route(self, description: Description) -> None:
+        address = description.address
+        known = self._known.get(address)
+        # Where it is placed nobody was met: it may be placed anew soon.
+        fails = known is not None and known.failures
+        again_ms = self.settings.backoff_ms_max if fails else self.settings.route_ms
+        if self._routes.learn(description, self._commons.now, again_ms):
+            for part in list(self._commons.parts.values()):
+                if part.log == description.id:
+                    self._put(part)
+
     def _put(self, part: Part) -> None:
         line = self.place(part.log)
         if line is not part.line:
@@ -270,10 +276,8 @@ class Session:
             Inquiry(line, ListBrokers(), self._told)
 
     def _told(self, message: ServerMessage) -> None:
-        if isinstance(message, Description):
+        if isinstance(message, Description | Pool):
             self.learn(message)
-        elif isinstance(message, Pool):
-            self._routes.joined(message.brokers, self._commons.now)
 
     def _turn(self) -> list[Effect]:
         commons = self._commons

@@ -12,6 +12,7 @@ from anabranch.client.effects import Effect, Roomy, Transmit
 from anabranch.client.settings import Settings
 from anabranch.core.bolt.alarms import Alarms
 from anabranch.core.bolt.commands import Description
+from anabranch.core.bolt.queries import Pool
 from anabranch.core.errors import (
     AnabranchError,
     AppendBlocked,
@@ -102,8 +103,8 @@ class Placing(Protocol):
 
     def place(self, log: LogId | None) -> "Line": ...
 
-    def learn(self, description: Description) -> None:
-        """A description was answered: it also says who serves the log."""
+    def learn(self, told: Description | Pool) -> None:
+        """What was answered says who serves a log, or who the brokers are."""
         ...
 
 

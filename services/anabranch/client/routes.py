@@ -40,6 +40,7 @@ class Routes:
         self._given = addresses
         self._pool: tuple[str, ...] = ()
         self._pool_due: Nanoseconds = 0
+        self._unrest_until: Nanoseconds = 0
         self._route_ns = route_ms * MS
         self._routes: dict[LogId, Route] = {}
 
@@ -68,13 +69,15 @@ class Routes:
         route.address, route.due = address, due
         return moved
 
-    def joined(self, seats: Iterable[BrokerSeat], now: Nanoseconds) -> None:
-        """These are the brokers of the pool."""
+    def joined(self, seats: Iterable[BrokerSeat], now: Nanoseconds, again_ms: Milliseconds) -> None:
+        """These are the brokers of the pool; not long after one was lost, others may come."""
         self._pool = tuple(seat.address for seat in seats if seat.state == READY and seat.address)
-        self._pool_due = now + self._route_ns
+        self._pool_due = now + (again_ms * MS if now < self._unrest_until else self._route_ns)
 
     def hasten(self, address: str, due: Nanoseconds) -> None:
-        """What leads there doesn't work: look it up again from then on."""
+        """What leads there doesn't work: look it up again from then on, and who else there is."""
+        self._unrest_until = due + self._route_ns
+        self._pool_due = min(self._pool_due, due)
         for route in self._routes.values():
             if route.address == address:
                 route.due = min(route.due, due)

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.unit.client.pool_world import WELCOME, PoolWorld, description
+from tests.unit.client.pool_world import WELCOME, ModelBroker, PoolWorld, description
 
 from anabranch.client.effects import Ended, Taken
 from anabranch.client.producer import Pledge
@@ -99,6 +99,26 @@ def test_one_process_that_is_all_is_asked_nothing_more() -> None:
     asked = [type(each) for each in world.brokers["b0:1"].served]
     assert asked.count(Describe) == 2
     assert ListBrokers not in asked
+
+
+def test_a_broker_that_takes_anothers_place_is_soon_known() -> None:
+    world = opened(PoolWorld(2))
+    subscription = world.subscribe()
+    world.run()
+    world.kill("b0:1")
+    world.run(1_000)
+    world.brokers["b9:1"] = ModelBroker("b9:1")
+    del world.brokers["b0:1"]
+    world.placed[ONE] = "b9:1"
+    world.append(b"a")
+    world.run(3_000)
+    world.append(b"b")
+    world.run(3_000)
+    world.kill("b1:1")
+    pledge = world.append(b"c", log=2)[0]
+    world.run()
+    assert appended(pledge)
+    assert taken(world, subscription) == [0, 1]
 
 
 def test_what_a_dying_broker_left_unanswered_goes_on_elsewhere_at_once() -> None:
