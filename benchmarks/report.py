@@ -34,6 +34,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     machine: Machine
     commit: str
     rows: list[Row]
+    notes: list[str] = []
+    """How it was taken, where that isn't plain."""
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -55,6 +57,7 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
 class Found(msgspec.Struct, frozen=True):
     rows: list[Row]
     charts: list[Chart]
+    notes: list[str] = []
 
 
 def row(

@@ -1,0 +1,3 @@
+"""What Bolt as separate processes must cost: etcd, an S3 server, metadata members and brokers on
+loopback.
+"""

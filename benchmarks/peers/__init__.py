@@ -1,0 +1,1 @@
+"""Systems of others that are measured beside ours, on the same machine and in the same run."""

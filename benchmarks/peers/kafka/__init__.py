@@ -1,0 +1,1 @@
+"""Apache Kafka: one process that is broker and controller, on loopback."""
