@@ -111,6 +111,7 @@ def show(target: Target, out: Output, log: str) -> None:
         ("age", age(found, now)),
         ("squashed in", remaining(found, now)),
         ("quota", quota_words(found.quota)),
+        ("served by", f"{found.broker} at {found.address}" if found.address else ""),
         ("by", found.by),
         ("why", found.why),
         ("cursors", ", ".join(f"{name} at {number(at)}" for name, at in cursors.items())),

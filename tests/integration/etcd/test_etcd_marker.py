@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from tests.etcd_groups import Group
 
-from anabranch.core.errors import JournalTooNew, WrongCluster
+from anabranch.core.errors import HalfCluster, JournalTooNew, WrongCluster
 from anabranch.shell.etcd import marker
 from anabranch.shell.etcd.layout import VERSION, Keys
 from anabranch.shell.etcd.marker import Marker, agree, in_bucket
@@ -39,7 +39,7 @@ def test_a_start_that_ended_between_the_two_marks_is_completed(group: Group) -> 
 def test_an_empty_etcd_for_a_used_bucket_is_refused(group: Group) -> None:
     agree(group.client, group.blobs, group.cluster)
     group.client.delete(Keys(group.cluster).marker)
-    with pytest.raises(WrongCluster, match=r"recover --from-bucket"):
+    with pytest.raises(HalfCluster, match=r"recover --from-bucket"):
         agree(group.client, group.blobs, group.cluster)
 
 
@@ -49,7 +49,7 @@ def test_an_empty_bucket_for_a_used_etcd_is_refused(group: Group) -> None:
     journal.recover()
     journal.append([b"a"])
     group.blobs.delete([f"{group.cluster}/cluster"])
-    with pytest.raises(WrongCluster, match=r"the bucket belongs to cluster no cluster"):
+    with pytest.raises(HalfCluster, match=r"the bucket has nothing of cluster"):
         agree(group.client, group.blobs, group.cluster)
 
 

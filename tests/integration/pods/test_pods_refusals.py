@@ -48,7 +48,9 @@ def test_a_bucket_and_an_etcd_of_two_clusters_do_not_go_together(crew: Crew, s3:
     start([crew.member()])
     (member,) = crew.members
     another = bucket_of(s3).bucket
-    assert "belongs to cluster no cluster" in refusal(crew.member(s3_bucket=another, **AT_ONCE))
+    assert f"the bucket has nothing of cluster {crew.cluster}" in refusal(
+        crew.member(s3_bucket=another, **AT_ONCE)
+    )
     unused = refusal(crew.broker(s3_bucket=another, **AT_ONCE))
     assert "start its metadata members first, or name another with s3_bucket" in unused
     marker = s3.buckets / another / crew.cluster / "cluster"

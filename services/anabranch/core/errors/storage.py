@@ -89,6 +89,26 @@ class WrongCluster(Mistake):
         super().__init__(where=where, theirs=theirs, ours=ours)
 
 
+class HalfCluster(Mistake):
+    """Of etcd and the bucket, one knows the cluster and the other doesn't."""
+
+    code = "half-cluster"
+    status = 409
+    says = "{where} has nothing of cluster {cluster}, which {other} has: {advice}"
+
+    def __init__(self, where: str, cluster: str, other: str, advice: str) -> None:
+        super().__init__(where=where, cluster=cluster, other=other, advice=advice)
+
+
+class NotLost(Mistake):
+    code = "not-lost"
+    status = 409
+    says = "cluster {cluster} isn't lost: {where} has it; start its metadata members instead"
+
+    def __init__(self, cluster: str, where: str) -> None:
+        super().__init__(cluster=cluster, where=where)
+
+
 class UnknownCluster(Mistake):
     code = "unknown-cluster"
     status = 404

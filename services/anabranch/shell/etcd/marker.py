@@ -8,7 +8,13 @@ from contextlib import suppress
 
 import msgspec
 
-from anabranch.core.errors import JournalTooNew, ObjectExists, ObjectMissing, WrongCluster
+from anabranch.core.errors import (
+    HalfCluster,
+    JournalTooNew,
+    ObjectExists,
+    ObjectMissing,
+    WrongCluster,
+)
 from anabranch.shell.chance import randbits
 from anabranch.shell.etcd.client import EtcdClient, absent, prefix_end, put_op, range_op
 from anabranch.shell.etcd.layout import VERSION, Keys
@@ -36,8 +42,8 @@ def fresh(cluster: str) -> Marker:
 def agree(client: EtcdClient, blobs: Blobs, cluster: str) -> Marker:
     """The cluster's marker; made, if neither etcd nor the bucket has anything of a cluster.
 
-    Raises WrongCluster or JournalTooNew with what doesn't fit. Any number of members may ask at
-    once.
+    Raises HalfCluster, WrongCluster or JournalTooNew with what doesn't fit. Any number of members
+    may ask at once.
     """
     keys = Keys(cluster)
     # In this order, because others may be writing both: first etcd's, then the bucket's.
@@ -45,8 +51,11 @@ def agree(client: EtcdClient, blobs: Blobs, cluster: str) -> Marker:
     ours = _in_etcd(client, keys)
     if ours is None:
         if theirs is not None:
-            there = "no cluster (if it has lost its data, run `anabranch recover --from-bucket`)"
-            raise WrongCluster(client.where, there, f"{theirs.shown} of the bucket")
+            advice = (
+                "name the etcd that goes with this bucket; if it has lost its data, run `anabranch "
+                "recover --from-bucket`"
+            )
+            raise HalfCluster(client.where, cluster, "the bucket", advice)
         ours = claim(client, fresh(cluster))
     if theirs is None:
         theirs = _claim_bucket(client, blobs, keys, ours)
@@ -84,7 +93,8 @@ def _claim_bucket(client: EtcdClient, blobs: Blobs, keys: Keys, marker: Marker) 
             blobs.put(f"{marker.cluster}/cluster", msgspec.json.encode(marker))
     written = in_bucket(blobs, marker.cluster)
     if written is None:
-        raise WrongCluster("the bucket", "no cluster", f"{marker.shown} of {client.where}")
+        advice = "name the bucket and the prefix that go with this etcd"
+        raise HalfCluster("the bucket", marker.cluster, client.where, advice)
     return written
 
 

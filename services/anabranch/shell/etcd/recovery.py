@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from anabranch.core.errors import UnknownCluster, WrongCluster
+from anabranch.core.errors import NotLost, UnknownCluster
 from anabranch.ports import Recovered
 from anabranch.shell.etcd.archive import Archive
 from anabranch.shell.etcd.client import EtcdClient, absent, put_op, range_op
@@ -35,11 +35,11 @@ def restore(
 ) -> Restored:
     """Give etcd the state that `rebuild` makes of what the bucket has; all of it, or nothing.
 
-    Raises WrongCluster if etcd has this cluster: it isn't lost.
+    Raises NotLost if etcd has this cluster.
     """
     keys = Keys(cluster)
     if client.get(keys.marker) is not None:
-        raise WrongCluster(client.where, f"{cluster}, which isn't lost", "nothing of it")
+        raise NotLost(cluster, client.where)
     marker = in_bucket(blobs, cluster)
     if marker is None:
         raise UnknownCluster(cluster, "this bucket")
@@ -61,5 +61,5 @@ def restore(
         (range_op(keys.marker),),
     )
     if not answer.succeeded:
-        raise WrongCluster(client.where, f"{cluster} since a moment ago", "nothing of it")
+        raise NotLost(cluster, client.where)
     return Restored(found, pointer.index)
