@@ -39,6 +39,15 @@ def test_a_member_without_its_surroundings_does_not_start(crew: Crew) -> None:
     assert "there is no such failpoint" in refusal(crew.member(failpoints="no=exit"))
 
 
+def test_one_that_waits_at_the_start_ends_when_it_is_told_to(crew: Crew) -> None:
+    dead = f"127.0.0.1:{_unheard()}"
+    waiting = crew.member(etcd_endpoints=dead, patience_ms=600_000)
+    waiting.launch()
+    until(lambda: waiting.logged("waiting"))
+    assert waiting.end() == Exit.BLOCKED
+    assert "etcd is not available now: this process was told to end" in waiting.said
+
+
 def _unheard() -> int:
     """A port at which nobody listens; the system gives such a low one to nobody else."""
     return 1

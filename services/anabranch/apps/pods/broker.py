@@ -34,9 +34,8 @@ async def serve(
     stop: asyncio.Event | None = None,
 ) -> None:
     """Run until `stop` is set or, if none is given, until a signal says so; then drain."""
-    stop = stop or process.signalled()
     async with AsyncExitStack() as stack:
-        pod = Pod(settings, KIND, stack)
+        pod = Pod(settings, KIND, stack, stop or process.signalled())
         await pod.serve_probes(settings.probe_port)
         listener = await process.listener(settings.host, settings.port)
         stack.callback(listener.close)
@@ -86,7 +85,7 @@ async def serve(
         if ready is not None:
             ready(endpoint)
         ends = [peers.refused, pod.spawn(_replaced(broker))]
-        await pod.until_over(host, stop, ends)
+        await pod.until_over(host, ends)
 
 
 def _traced(broker: Broker, server: FrameServer, pod: Pod[BrokerSettings]) -> Machine:

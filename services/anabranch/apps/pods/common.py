@@ -4,7 +4,7 @@ import asyncio
 import gc
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -17,7 +17,7 @@ from anabranch.apps import process
 from anabranch.apps.asgi import AsgiServer
 from anabranch.apps.pods.probe import Probes, Readiness
 from anabranch.apps.pods.settings import PodSettings
-from anabranch.core.errors import AnabranchError, Retry
+from anabranch.core.errors import AnabranchError, Retry, Unavailable
 from anabranch.core.health import Standing
 from anabranch.shell import failpoints
 from anabranch.shell.allocator import keep_memory
@@ -76,7 +76,8 @@ class Vitals:
 class Pod(Generic[P]):
     """One process, from its settings to its end; what is opened is closed in reverse."""
 
-    def __init__(self, settings: P, kind: str, stack: AsyncExitStack) -> None:
+    def __init__(self, settings: P, kind: str, stack: AsyncExitStack, stop: asyncio.Event) -> None:
+        self._stop = stop
         self.settings = settings
         self.kind = kind
         self.stack = stack
@@ -129,7 +130,9 @@ class Pod(Generic[P]):
                 if not told:
                     self.log.warning("waiting", what=what, reason=error.message)
                     told = True
-            await asyncio.sleep(_AGAIN_S)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stop.wait(), _AGAIN_S)
+                raise Unavailable(what, "this process was told to end before it came")
 
     def tracing(self) -> tuple[Choice, SpanExporter] | None:
         """What is traced, and where that goes; None if nothing is."""
@@ -177,11 +180,9 @@ class Pod(Generic[P]):
         self.stack.callback(task.cancel)
         return task
 
-    async def until_over(
-        self, host: Host, stop: asyncio.Event, ends: Sequence[asyncio.Future[AnabranchError]]
-    ) -> None:
+    async def until_over(self, host: Host, ends: Sequence[asyncio.Future[AnabranchError]]) -> None:
         """Until told, and then until what is in hand is done; raises what ended it by itself."""
-        told = self.spawn(stop.wait())
+        told = self.spawn(self._stop.wait())
         await asyncio.wait((told, host.failed, *ends), return_when=asyncio.FIRST_COMPLETED)
         if host.failed.done():
             raise AnabranchError(reason=host.failed.result())

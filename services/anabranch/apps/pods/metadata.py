@@ -48,9 +48,8 @@ async def serve(
     stop: asyncio.Event | None = None,
 ) -> None:
     """Run until `stop` is set or, if none is given, until a signal says so; then hand over."""
-    stop = stop or process.signalled()
     async with AsyncExitStack() as stack:
-        pod = Pod(settings, KIND, stack)
+        pod = Pod(settings, KIND, stack, stop or process.signalled())
         await pod.serve_probes(settings.probe_port)
         listener = await process.listener(settings.host, settings.port)
         stack.callback(listener.close)
@@ -90,7 +89,7 @@ async def serve(
         endpoint = pod.announce(address, address)
         if ready is not None:
             ready(endpoint)
-        await pod.until_over(host, stop, [group.damaged])
+        await pod.until_over(host, [group.damaged])
 
 
 def _traced(member: Member, pod: Pod[MetadataSettings]) -> Machine:
