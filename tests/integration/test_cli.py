@@ -419,6 +419,7 @@ def test_a_wrong_token_is_refused(tmp_path: Path, anabranch: Command) -> None:
         said = anabranch("log", "list", "--url", guarded.url, code=Exit.REFUSED)
         assert "ANABRANCH_TOKEN" in said.err
         anabranch("log", "list", "--url", guarded.url, "--token", "secret")
+        anabranch("log", "list", "--url", guarded.url.replace("://", "://secret@"))
 
 
 def test_up_says_why_it_can_not_start(server: Server, tmp_path: Path) -> None:

@@ -90,9 +90,11 @@ class Url(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         try:
-            return str(endpoint(str(value)))
+            endpoint(str(value))
         except BadRequest as wrong:
             self.fail(wrong.message, param, ctx)
+        # As it was given: what an endpoint shows of itself leaves the token out.
+        return str(value)
 
 
 DURATION = Duration()

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from anabranch.cli.failure import Unreachable
 from anabranch.client import aio
 from anabranch.client.aio import Service
+from anabranch.client.endpoint import endpoint
 from anabranch.client.settings import Settings
 from anabranch.core.errors import Retry
 from anabranch.core.records.codecs import Codec
@@ -45,8 +46,8 @@ class Target:
         except Retry as error:
             reason = str(error.facts.get("reason") or error.message)
             reason = re.sub(r"\[Errno \d+\] ", "", reason)
-            reason = reason.removeprefix(f"{self.url} can't be reached: ")
-            raise Unreachable(self.url, reason) from error
+            shown = str(endpoint(self.url))
+            raise Unreachable(shown, reason.removeprefix(f"{shown} can't be reached: ")) from error
         async with service:
             yield service
 
