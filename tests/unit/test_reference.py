@@ -49,3 +49,21 @@ def test_the_file_that_is_shown_for_a_cluster_is_taken(kind: type[Any], tmp_path
     file.write_text(shown)
     settings = load_pod(kind, {"config": str(file)}, {})
     assert (settings.cluster, settings.s3.region) == ("production", "eu-central-1")
+
+
+@pytest.mark.parametrize("kind", [MetadataSettings, BrokerSettings])
+def test_the_file_of_the_page_on_clusters_is_taken_with_the_secrets_it_names(
+    kind: type[Any], root: Path, tmp_path: Path
+) -> None:
+    page = (root / "docs" / "howto" / "cluster.md").read_text()
+    (shown,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    file = tmp_path / "cluster.toml"
+    file.write_text(shown)
+    secrets = dict.fromkeys(re.findall(r"`(ANABRANCH_\w+)`", page), "secret")
+    assert len(secrets) == 5
+    settings = load_pod(kind, {"config": str(file), **named(kind)}, secrets)
+    assert (settings.peer_token, settings.s3.secret_key) == ("secret", "secret")
+
+
+def named(kind: type[Any]) -> dict[str, str]:
+    return {"advertise": "broker-0:7420"} if kind is BrokerSettings else {"name": "metadata-0"}
