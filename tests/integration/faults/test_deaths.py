@@ -14,7 +14,7 @@ SETTINGS = {
     "blocked_wait_ms": 100,
     "cache_bytes": 64 * KIB,
     "gc_interval_ms": 500,
-    "grace_ms": 20_000,
+    "grace_ms": 60_000,
     "silence_ms": 1_500,
     "snapshot_bytes": 32 * KIB,
 }

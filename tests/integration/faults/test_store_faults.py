@@ -20,7 +20,7 @@ SETTINGS = {
     "blocked_wait_ms": 100,
     "cache_bytes": 1,  # so that every read asks the store
     "gc_interval_ms": 500,
-    "grace_ms": 20_000,
+    "grace_ms": 60_000,
     "snapshot_bytes": 64 * KIB,
     "s3_attempt_ms": ATTEMPT_MS,
     "s3_deadline_ms": DEADLINE_MS,

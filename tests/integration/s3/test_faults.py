@@ -1,13 +1,16 @@
 """What S3, or the way to it, may do to a call, and what the store makes of it."""
 
+import asyncio
 import json
 from collections.abc import Callable
 from itertools import count
+from pathlib import Path
 
 import pytest
-from tests.fault_proxy import NOTHING, Request, Spoil
+from tests.fault_proxy import NOTHING, FaultProxy, Request, Spoil
 from tests.integration.s3.conftest import Behind
 
+from anabranch.apps.processes.servers import S3Server
 from anabranch.core.errors import (
     CorruptObject,
     ObjectExists,
@@ -247,3 +250,31 @@ def test_failpoints_of_the_store_are_reached(behind: Behind) -> None:
         assert await store.get("a/1", 0, 1) == b"x"
 
     behind.play(body)
+
+
+def test_idle_connections_that_died_in_an_outage_do_not_make_it_last(
+    behind: Behind, tmp_path: Path
+) -> None:
+    """While the store is unavailable one call at a time looks: not through each of them in turn."""
+    own = S3Server(tmp_path / "s3")
+    own.start()
+    try:
+        own.make_bucket("bucket")
+        with FaultProxy(own.address) as proxy:
+
+            async def body(store: S3Store) -> None:
+                await store.put("a/1", [CONTENT])
+                await asyncio.gather(*(store.get("a/1", 0, 500) for _ in range(64)))
+                own.kill()
+                own.start()
+                assert await store.get("a/1", 0, 500) == CONTENT[:500]
+
+            Behind(proxy, behind.settings, behind.said).play(
+                body,
+                bucket="bucket",
+                endpoint=proxy.endpoint,
+                access_key=own.access_key,
+                secret_key=own.secret_key,
+            )
+    finally:
+        own.kill()

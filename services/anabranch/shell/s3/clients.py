@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from obstore.store import ClientConfig, RetryConfig, S3Config
 
 ATTEMPTS_MAX = 5
+IDLE_S = 5.0
+"""A connection that nobody used for so long is closed. After an outage those that were idle are all
+dead, nobody has told us, and each costs one of the few attempts that are made in it.
+"""
 
 
 def hot(settings: S3Settings) -> S3Store:
@@ -44,6 +48,7 @@ def hot(settings: S3Settings) -> S3Store:
         "allow_http": True,
         "timeout": timedelta(milliseconds=settings.attempt_ms),
         "connect_timeout": timedelta(milliseconds=settings.attempt_ms),
+        "pool_idle_timeout": timedelta(seconds=IDLE_S),
     }
     if settings.ca_file is not None:
         options["root_certificate"] = Path(settings.ca_file).read_bytes()
