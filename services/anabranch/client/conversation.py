@@ -74,7 +74,9 @@ class Conversation:
             "port?"
         )
         settings = commons.settings
-        self.line.tell(Hello(PROTOCOL_VERSION, settings.client, settings.token))
+        self.line.tell(
+            Hello(PROTOCOL_VERSION, settings.client, settings.token, settings.traceparent)
+        )
         self._watch()
 
     def hear(self, replies: Replies) -> None:

@@ -83,6 +83,7 @@ class Session:
         first = randbits(_START_BITS) % len(addresses) if len(addresses) > 1 else 0
         turned = (*addresses[first:], *addresses[:first])
         self._routes = Routes(turned, settings.route_ms)
+        self._commons.spread = self._routes.spread
         self._lines: list[Conversation] = []
         self._known: dict[str, Conversation] = {}
         self._home = self._conversation(turned[0])
@@ -251,7 +252,9 @@ class Session:
         # Where it is placed nobody was met: it may be placed anew soon.
         fails = known is not None and known.failures
         again_ms = self.settings.backoff_ms_max if fails else self.settings.route_ms
-        if self._routes.learn(description, self._commons.now, again_ms):
+        moved = self._routes.learn(description, self._commons.now, again_ms)
+        self._commons.spread = self._routes.spread
+        if moved:
             for part in list(self._commons.parts.values()):
                 if part.log == description.id:
                     self._put(part)
@@ -284,7 +287,8 @@ class Session:
         while commons.restless:
             commons.restless, restless = [], commons.restless
             for producer in restless:
-                self._use(producer.log)
+                if commons.spread:
+                    self._use(producer.log)
                 producer.pump()
         commons.effects, effects = [], commons.effects
         for timing in commons.timing:

@@ -131,6 +131,8 @@ class Commons:
         self.batch_bytes = min(settings.batch_bytes, limits.batch_bytes_max)
         self.pending_bytes = 0
         self.wants_room = False
+        self.spread = False
+        """Are there brokers to choose from? If not, a line that is up is the right one."""
         self._keys = 0
 
     @property
@@ -186,7 +188,9 @@ class Line:
 
     def ask(self, listener: Listener, message: ClientMessage) -> int:
         """Send, and hear whatever is answered until `unheard`."""
-        request = self._next()
+        request = self._request = self._request % _REQUESTS + 1
+        if request in self._listening:
+            request = self._next()
         self._listening[request] = listener
         self._commons.effects.append(Transmit(request, message, self.number))
         return request

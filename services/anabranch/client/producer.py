@@ -208,7 +208,8 @@ class Producer:
         if self._moving and not self._window:
             self._moving = False
             self.line = commons.placing.place(self.log)
-        if self._up and not self._halted and not self._moving:
+        line = self.line
+        if line is not None and line.up and not self._halted and not self._moving:
             while self._queue and len(self._window) < commons.settings.batches_in_flight_max:
                 self._launch(self._queue.popleft())
         if self.idle:
@@ -217,7 +218,9 @@ class Producer:
                 self._abandon()
 
     def answered(self, pledge: Pledge, message: ServerMessage | AnabranchError) -> None:
-        self._of_line.unheard(pledge.request)
+        line = self.line
+        assert line is not None, "what was sent was sent on a line"
+        line.unheard(pledge.request)
         pledge.request = 0
         self._unanswered -= 1
         if isinstance(message, Appended):
@@ -305,7 +308,8 @@ class Producer:
             commons.restless.append(self)
             if self._key not in commons.parts:
                 commons.parts[self._key] = self
-                self.line = commons.placing.place(self.log)
+                if commons.spread or not self._up:
+                    self.line = commons.placing.place(self.log)
 
     def _launch(self, pledge: Pledge) -> None:
         if pledge is self._open:
@@ -329,8 +333,13 @@ class Producer:
 
     def _send(self, pledge: Pledge) -> None:
         pledge.doubts += 1
-        wait_ms = -1 if pledge.wait_ms is None else pledge.wait_ms
-        pledge.request = self._of_line.ask(pledge, Append(self._log, pledge.batch, wait_ms))
+        line, wait_ms = self.line, pledge.wait_ms
+        assert line is not None, "nothing is sent before a line was chosen"
+        if wait_ms is None:
+            message = Append(self._log, pledge.batch)
+        else:
+            message = Append(self._log, pledge.batch, wait_ms)
+        pledge.request = line.ask(pledge, message)
         self._unanswered += 1
 
     def _refused(self, pledge: Pledge, message: ServerMessage | AnabranchError) -> None:

@@ -15,6 +15,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     token: str | None = None
     """The server's token, if it wants one."""
 
+    traceparent: str = ""
+    """W3C's: the span of this program that its appends and reads are part of, where they are
+    traced.
+    """
+
     codec: Codec = Codec.NONE
     """How batches are compressed on their way to the log and in it."""
 
