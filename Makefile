@@ -50,7 +50,7 @@ format: $(VENV)/dev.stamp  ## let ruff mend what it can
 	@$(BIN)/ruff format
 
 simulate: $(VENV)/dev.stamp  ## run the simulator: SEED=7 replays one, SEEDS=100000 is for the night
-	@$(BIN)/python -m anabranch_sim $(if $(SEED),$(SEED),--seeds $(or $(SEEDS),500))
+	@$(BIN)/python -m anabranch_sim $(if $(SEED),$(SEED),--seeds $(or $(SEEDS),2000))
 
 mutants: $(VENV)/dev.stamp  ## break the protocol by hand, and see the simulator find every break
 	@$(BIN)/python -m anabranch_sim.mutants

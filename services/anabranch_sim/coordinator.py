@@ -24,7 +24,7 @@ from anabranch.core.machine import (
 from anabranch.core.types import MS, Nanoseconds
 from anabranch_sim.etcd import Page, SimEtcd
 
-_LOOK: Nanoseconds = 200 * MS
+_LOOK: Nanoseconds = 400 * MS
 _PAUSE: Nanoseconds = 100 * MS
 _LEASE_PERCENT = 99
 """Of a lease's time that counts: clocks differ in pace, by half a percent at most."""

@@ -1,11 +1,11 @@
-"""Whole clusters under faults, five hundred seeds of them; `make simulate` runs any number."""
+"""Whole clusters under faults, two thousand seeds of them; `make simulate` runs any number."""
 
 import pytest
 
 from anabranch_sim.__main__ import told
 from anabranch_sim.simulation import simulate
 
-SEEDS = 500
+SEEDS = 2_000
 IN_ONE_TEST = 20
 
 

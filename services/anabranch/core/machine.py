@@ -17,8 +17,9 @@ Duties of a driver:
 6. Messages between machines may be lost, repeated or late; a machine must stand that. Replies to
    a client that has gone are dropped.
 7. To a member of a metadata group, `Elected` comes after a `Followed` for every entry that any
-   leader before it has journaled, and from then on no other's entry is journaled until `Deposed`
-   has come or `Resign` was performed. A group in flight then is answered as ever.
+   leader before it has journaled. From then on its groups are journaled right behind those, or
+   fail as fenced; and no other's entry is, before the time that `Elected` and `LeaseHeld` tell is
+   over or `Resign` was performed. A group in flight then is answered as ever.
 """
 
 from collections.abc import Sequence
