@@ -1,39 +1,28 @@
 """A member of a metadata group as traces: it follows, leads, answers under its lease, and ends."""
 
-from typing import Any
-
 import msgspec
 import pytest
+from tests.unit.metadata.member_stage import FENCED, LEASE, Stage, entry
 
 from anabranch.core.bolt import snapshot
 from anabranch.core.bolt.commands import (
     FORMAT,
-    Command,
     CreateLog,
     Description,
-    Entry,
     RaiseFormat,
     RegisterBroker,
 )
-from anabranch.core.bolt.group import Member
-from anabranch.core.bolt.letters import Alive, Applied, Ask, Leading, Propose, Told
+from anabranch.core.bolt.letters import Alive, Applied, Leading, Told
 from anabranch.core.bolt.metadata import SILENCE, blank
-from anabranch.core.bolt.placement import LOST, READY
-from anabranch.core.bolt.queries import Describe
-from anabranch.core.errors import Deposed as DeposedError
 from anabranch.core.errors import StorageFailed
 from anabranch.core.limits import Limits
 from anabranch.core.machine import (
     Campaign,
     Deposed,
     Drain,
-    Effect,
-    Elected,
-    Event,
     Follow,
     Followed,
     LeaseHeld,
-    Persist,
     Persisted,
     PersistFailed,
     Received,
@@ -41,96 +30,10 @@ from anabranch.core.machine import (
     Rest,
     Restored,
     SaveSnapshot,
-    Send,
-    SetTimer,
     SnapshotSaved,
     TimerFired,
 )
 from anabranch.core.types import MS
-
-START = 1_000_000 * MS
-LEASE = 5_000 * MS
-FENCED = PersistFailed(DeposedError("etcd", 1))
-
-
-def entry(*commands: Command) -> bytes:
-    return msgspec.msgpack.encode([Entry(START // MS, b"", command) for command in commands])
-
-
-class Stage:
-    """One member, its clock and its part of the journal; the test plays the rest of the world."""
-
-    def __init__(self, knows: int = FORMAT, **limits: Any) -> None:
-        self.limits = Limits(**limits)
-        self.member = Member("test", self.limits, knows)
-        self.now = START
-        self.timers: dict[str, int] = {}
-        self.groups: list[Persist] = []
-        self.said: list[tuple[str, Any]] = []
-        self.done: list[Effect] = []
-        self.tokens = 0
-        self.take(self.member.start(self.now))
-
-    def take(self, effects: tuple[Effect, ...]) -> None:
-        for effect in effects:
-            match effect:
-                case SetTimer(key, at):
-                    self.timers[key] = at
-                case Persist():
-                    self.groups.append(effect)
-                case Send(to, message):
-                    self.said.append((to, message))
-                case _:
-                    self.done.append(effect)
-
-    def give(self, *events: Event) -> None:
-        for event in events:
-            self.take(self.member.step(self.now, event))
-        self.ring()
-
-    def ring(self) -> None:
-        while due := sorted((at, key) for key, at in self.timers.items() if at <= self.now):
-            del self.timers[due[0][1]]
-            self.take(self.member.step(self.now, TimerFired(due[0][1])))
-
-    def wait(self, ms: int) -> None:
-        self.now += ms * MS
-        self.ring()
-
-    def elect(self, term: int = 1, lease: int = LEASE) -> None:
-        self.give(Elected(term, self.now + lease))
-
-    def lead(self, term: int = 1) -> None:
-        """Elected, and what it begins with durable."""
-        self.elect(term)
-        self.write()
-
-    def write(self) -> None:
-        while self.groups:
-            self.groups.pop(0)
-            self.give(Persisted(self.member.index + 1))
-
-    def propose(self, command: Command, request: bytes = b"", sender: str = "b") -> None:
-        self.tokens += 1
-        self.give(Received(sender, Propose(self.tokens, request, command)))
-
-    def ask(self, log: str = "orders") -> None:
-        self.tokens += 1
-        self.give(Received("b", Ask(self.tokens, Describe(log))))
-
-    def heard(self, kind: type) -> list[Any]:
-        """What of this kind was said and not looked at."""
-        found = [message for _, message in self.said if isinstance(message, kind)]
-        self.said = [each for each in self.said if not isinstance(each[1], kind)]
-        return found
-
-    def took(self) -> list[Effect]:
-        taken, self.done = self.done, []
-        return taken
-
-    @property
-    def image(self) -> bytes:
-        return snapshot.save(self.member.state.replica)
 
 
 @pytest.fixture
@@ -437,110 +340,6 @@ def test_a_snapshot_is_taken_though_no_lead_lasts_as_long() -> None:
         follower.propose(CreateLog(f"own-{number}", "", "x" * 390))
         follower.write()
     assert any(isinstance(each, SaveSnapshot) for each in follower.took())
-
-
-def registered(stage: Stage, name: str) -> int:
-    stage.propose(RegisterBroker(name, f"{name}:1"), sender=name)
-    stage.write()
-    return stage.heard(Applied)[-1].outcome.epoch
-
-
-def states(stage: Stage) -> dict[str, str]:
-    placement = stage.member.state.replica.placement
-    return {seat.name: seat.state for seat in placement.pool()}
-
-
-def test_a_silent_broker_is_lost_and_one_that_speaks_is_found(stage: Stage) -> None:
-    stage.lead()
-    epochs = {name: registered(stage, name) for name in ("x", "y")}
-    for _ in range(10):
-        stage.wait(500)
-        stage.give(Received("x", Alive(epochs["x"])))
-        stage.write()
-    assert states(stage) == {"x": READY, "y": LOST}
-    stage.give(Received("y", Alive(epochs["y"])), Received("y", Alive(epochs["y"])))
-    assert len(stage.groups) == 1, "it is found once"
-    stage.write()
-    assert states(stage) == {"x": READY, "y": READY}
-
-
-def test_the_next_leader_gives_every_broker_the_time_to_speak(stage: Stage) -> None:
-    stage.lead()
-    registered(stage, "x")
-    stage.give(Deposed())
-    stage.wait(60_000)
-    stage.lead(term=2)
-    stage.wait(2_000)
-    stage.write()
-    assert states(stage) == {"x": READY}
-    stage.wait(2_000)
-    stage.write()
-    assert states(stage) == {"x": LOST}
-
-
-def test_a_life_that_was_replaced_keeps_no_other_alive(stage: Stage) -> None:
-    stage.lead()
-    old = registered(stage, "x")
-    stage.wait(5_000)
-    registered(stage, "x")
-    stage.wait(1_000)
-    stage.write()
-    assert states(stage) == {"x": READY}, "a registration is a sign of life"
-    for _ in range(10):
-        stage.wait(500)
-        stage.give(Received("x", Alive(old)))
-        stage.write()
-    assert states(stage) == {"x": LOST}
-
-
-def test_brokers_that_speak_while_the_leader_has_its_hands_full_are_not_lost() -> None:
-    stage = Stage(proposals_max=2, group_commands_max=1)
-    stage.lead()
-    epoch = registered(stage, "x")
-    for number in range(4):
-        stage.propose(CreateLog(f"log-{number}"))
-    for _ in range(6):
-        stage.wait(500)
-        stage.give(Received("x", Alive(epoch)))
-    stage.write()
-    stage.wait(1_000)
-    stage.write()
-    assert states(stage) == {"x": READY}
-
-
-def test_of_silent_brokers_those_there_was_no_room_for_are_lost_later() -> None:
-    stage = Stage(proposals_max=2, group_commands_max=1)
-    stage.lead()
-    for name in "uvwxyz":
-        registered(stage, name)
-    stage.wait(4_000)
-    stage.write()
-    assert list(states(stage).values()).count(LOST) < 6
-    for _ in range(5):
-        stage.wait(1_000)
-        stage.write()
-    assert set(states(stage).values()) == {LOST}
-
-
-def test_a_broker_whose_loss_could_not_be_journaled_is_lost_later(stage: Stage) -> None:
-    stage.lead()
-    registered(stage, "x")
-    stage.wait(4_000)
-    stage.groups.clear()
-    stage.give(PersistFailed(StorageFailed("etcd", "an outage")))
-    assert states(stage) == {"x": READY}
-    stage.wait(1_000)
-    stage.write()
-    assert states(stage) == {"x": LOST}
-
-
-def test_a_broker_in_the_leaders_own_process_is_never_lost(stage: Stage) -> None:
-    stage.lead()
-    stage.propose(RegisterBroker("x"), sender="x")
-    stage.write()
-    stage.wait(60_000)
-    stage.write()
-    assert states(stage) == {"x": READY}
 
 
 def test_blank_members_agree_before_the_first_entry() -> None:
