@@ -71,6 +71,6 @@ def test_a_letter_that_cannot_be_read_costs_itself(body: bytes) -> None:
 
 
 def test_a_later_version_may_say_more_in_a_letter() -> None:
-    body = msgspec.msgpack.encode(["leading", 7, "and more"])
+    body = msgspec.msgpack.encode(["leading", 7, 3, "and more"])
     frame = HEADER.pack(8 + len(body), peers.LETTER, 0, 0, 0) + body
-    assert peers.messages_of_members(FRAME_BYTES_MAX).feed(frame) == [(0, Leading(7))]
+    assert peers.messages_of_members(FRAME_BYTES_MAX).feed(frame) == [(0, Leading(7, 3))]
