@@ -79,6 +79,7 @@ class Load:
 
     def go_on(self, count: int = 0) -> None:
         """Return when so many more appends were acknowledged; by default few or many, by chance."""
+        self.last(0.001)  # what was said up to now is of before
         end = self.acknowledged + (count or self.rng.choice((1, 5, 20, 60)))
         self.until(lambda: self.acknowledged >= end, f"{end} acknowledgements in all")
 
@@ -105,6 +106,8 @@ class Load:
         for client in self._clients:
             client.tell(b"stop")
         self.until(lambda: all(client.quiet for client in self._clients), "calls to end")
+        # What is judged is what they find again, and not what they have in memory.
+        self._world.restart()
         faults = asyncio.run(self._judge())
         for pod in self._world.pods:
             if pod.running and "Traceback" in pod.said:

@@ -63,14 +63,9 @@ class Deaths:
         self.load.go_on()
 
     def everything(self) -> None:
-        """All of ours at once, and all come back at once."""
+        """All of ours at once, and all come back."""
         self._any_moment()
-        for pod in self.world.pods:
-            pod.kill()
-        for pod in self.world.pods:
-            pod.launch()
-        for pod in self.world.pods:
-            pod.wait_ready()
+        self.world.restart()
         self.load.go_on()
 
     def _any_moment(self) -> None:

@@ -129,6 +129,13 @@ class World:
         leader = self.leader
         return next(each for each in self.members if each is not leader)
 
+    def restart(self) -> None:
+        """Every member and broker is killed, and has to find out what there is."""
+        for pod in self.pods:
+            pod.kill()
+        start(self.members)
+        start(self.brokers)
+
     def link(self, name: str, other: str, to: str) -> str:
         """The address of a new link between these two."""
         made = self._toxiproxy.link(f"{name}-{other}-{len(self.links)}", to)
