@@ -62,9 +62,9 @@ class Shown(ServerProcess):
 
 @pytest.fixture
 def cluster(here: str, tmp_path: Path) -> Iterator[list[Shown]]:
-    (file,) = re.findall(r"```toml\n(cluster = .*?)```", here, re.DOTALL)
+    file, *_ = re.findall(r"```toml\n(cluster = .*?)```", here, re.DOTALL)
     (tmp_path / "cluster.toml").write_text(file)
-    commands = re.findall(r"^anabranch (?:metadata|broker|gateway) --config.*$", here, re.MULTILINE)
+    commands = re.findall(r"^anabranch \w+ --config cluster.toml --.*$", here, re.MULTILINE)
     with ExitStack() as stack:
         started = [Shown(command, tmp_path) for command in commands]
         for process in started:
