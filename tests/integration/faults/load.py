@@ -98,7 +98,7 @@ class Load:
         assert came, f"waited in vain for {what}: {self._where}"
         assert done(), f"a client failed while we waited for {what}: {self._where}"
 
-    def finish(self) -> list[str]:
+    def finish(self, anew: Callable[[], None]) -> list[str]:
         """End all calls; what is wrong with what is there, and with what was seen."""
         for web in self._web:
             web.stop()
@@ -106,17 +106,20 @@ class Load:
         for client in self._clients:
             client.tell(b"stop")
         self.until(lambda: all(client.quiet for client in self._clients), "calls to end")
-        # What is judged is what they find again, and not what they have in memory.
-        self._world.restart()
+        anew()
         faults = asyncio.run(self._judge())
         for pod in self._world.pods:
             if pod.running and "Traceback" in pod.said:
                 faults.append(f"{pod.name} said: {pod.said[-2_000:]}")
         return faults
 
-    def check(self, appends_min: int) -> None:
-        """Finish, and fail if anything is wrong or too little was done to prove anything."""
-        faults = self.finish()
+    def check(self, appends_min: int, anew: Callable[[], None] | None = None) -> None:
+        """Finish, and fail if anything is wrong or too little was done to prove anything.
+
+        What is judged isn't what processes have in memory, but what they find when they begin
+        `anew`: by default, after all of them were killed.
+        """
+        faults = self.finish(anew or self._world.restart)
         assert not faults, f"{len(faults)} faults: {faults[:10]}: {self._where}"
         done = sum(isinstance(call, Append) and call.ok for call in self.history.calls)
         assert done >= appends_min, f"{done} appends prove nothing: {self._where}"

@@ -13,11 +13,23 @@ from tests.integration.faults.world import World
 from anabranch.apps.processes.toxiproxy import Link
 from anabranch.core.limits import KIB
 
-PAIRS = (("client", "broker"), ("broker", "metadata"), ("metadata", "etcd"), ("broker", "s3"))
+PAIRS = (
+    ("client", "broker"),
+    ("broker", "metadata"),
+    ("metadata", "etcd"),
+    ("broker", "s3"),
+    ("metadata", "s3"),
+)
 FAULT_S = 1.0
 ISOLATION_S = 4.0
 """At most, and a lease is half as long."""
-SETTINGS = {"blocked_wait_ms": 100, "cache_bytes": 64 * KIB, "silence_ms": 1_500, "lease_s": 2}
+SETTINGS = {
+    "blocked_wait_ms": 100,
+    "cache_bytes": 64 * KIB,
+    "lease_s": 2,
+    "silence_ms": 1_500,
+    "snapshot_bytes": 64 * KIB,
+}
 
 
 class LinkFaults:

@@ -17,6 +17,7 @@ OUTAGE_S = 10.0
 REQUESTS = 600
 """While 1 % is refused: as many as a quiet cluster makes in ten minutes, one a second."""
 SETTINGS = {
+    "archive": "sync",
     "blocked_wait_ms": 100,
     "cache_bytes": 1,  # so that every read asks the store
     "gc_interval_ms": 500,
@@ -103,7 +104,9 @@ class StoreFaults:
                 return NOTHING
 
 
-def test_a_store_may_be_busy_away_slow_and_wrong(tmp_path: Path, seed: int) -> None:
+def test_a_store_may_be_busy_away_slow_and_wrong_and_all_is_rebuilt_from_it(
+    tmp_path: Path, seed: int
+) -> None:
     with (
         World(tmp_path, members=2, settings=SETTINGS) as world,
         Load(world, seed, tmp_path) as load,
@@ -113,6 +116,6 @@ def test_a_store_may_be_busy_away_slow_and_wrong(tmp_path: Path, seed: int) -> N
             sum(broker.metric(f"anabranch_{name}_total") for broker in world.brokers)
             for name in ("s3_throttled", "broker_gets_damaged")
         )
-        load.check(appends_min=200)
+        load.check(appends_min=200, anew=world.rebuild)
     assert throttled > 0
     assert damaged > 0, "no spoilt byte was found"

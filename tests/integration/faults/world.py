@@ -1,6 +1,9 @@
 """A whole cluster on loopback, with a place for faults between any two of its parts."""
 
 import itertools
+import os
+import shutil
+import subprocess
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -133,6 +136,22 @@ class World:
         """Every member and broker is killed, and has to find out what there is."""
         for pod in self.pods:
             pod.kill()
+        start(self.members)
+        start(self.brokers)
+
+    def rebuild(self) -> None:
+        """The same, and etcd has lost everything: it is filled again from the bucket alone."""
+        for pod in self.pods:
+            pod.kill()
+        self.etcd.kill()
+        for member in self.etcd.members:
+            shutil.rmtree(self.etcd.folder / member.name / "data")
+        self.etcd.start()
+        told = {"etcd_endpoints": ",".join(self.etcd.addresses), **self.flags("recover")}
+        environment = {f"ANABRANCH_{key.upper()}": str(told[key]) for key in told}
+        subprocess.run(
+            [*ANABRANCH, "recover", "--from-bucket"], env=os.environ | environment, check=True
+        )
         start(self.members)
         start(self.brokers)
 
