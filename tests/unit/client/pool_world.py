@@ -5,6 +5,7 @@ a test says so. The log itself is one, as it is behind real brokers.
 from collections import deque
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 
 from tests.unit.client.world import BEGIN, Answer, ModelLog
 
@@ -24,12 +25,13 @@ from anabranch.client.effects import (
     Opened,
     Roomy,
     Settled,
+    Taken,
     Transmit,
     Written,
 )
 from anabranch.client.producer import Pledge
 from anabranch.client.settings import Settings
-from anabranch.client.subscription import Subscription
+from anabranch.client.subscription import Subscription, size_of
 from anabranch.core.bolt.commands import Description, Done, Refused
 from anabranch.core.bolt.placement import READY
 from anabranch.core.bolt.queries import BrokerSeat, Census, Pool
@@ -41,6 +43,7 @@ from anabranch.core.types import MS, Kind, LogId, Nanoseconds, OnParentDelete
 from anabranch.core.wire.messages import (
     PROTOCOL_VERSION,
     Append,
+    Appended,
     Cancel,
     ClientMessage,
     Credit,
@@ -307,3 +310,21 @@ class PoolWorld:
                     pass
                 case SetTimer(_, at):
                     self.timer = at
+
+
+def appended(pledge: Pledge) -> bool:
+    return isinstance(pledge.outcome, Appended)
+
+
+def taken(world: PoolWorld, subscription: Subscription) -> list[Any]:
+    events: list[Any] = []
+    while subscription.news:
+        news = subscription.news.popleft()
+        world.step(Taken(subscription, size_of(news)))
+        if isinstance(news, Delivered):
+            events += [
+                each for run in news.runs for each in range(run.first, run.first + run.count)
+            ]
+        else:
+            events.append(news)
+    return events

@@ -182,8 +182,8 @@ class BrokerSettings(PodSettings, frozen=True, kw_only=True, forbid_unknown_fiel
 
 class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     service: str
-    """The brokers it stands before: `anabranch://host:port,host:port`, or `anabranchs://...?ca=FILE`
-    over TLS. Some of them are enough.
+    """The brokers it stands before, some of them at least: `anabranch://host:port,host:port`, or
+    `anabranchs://...?ca=FILE` over TLS.
     """
 
     service_token: str | None = None
