@@ -1,4 +1,4 @@
-"""ARCHITECTURE.md says where to find what: all that it names is there, and it leaves nothing out."""
+"""ARCHITECTURE.md says where to find what: all that it names is there, nothing is left out."""
 
 import re
 from pathlib import Path

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.servers import needs
 
 import anabranch
 from anabranch.apps.processes.binaries import ETCD, VERSITYGW
 from anabranch.apps.processes.cluster import LocalCluster
 from anabranch.apps.processes.layout import Shape, settle
 from anabranch.core.errors import AnabranchError
-from tests.servers import needs
 
 RECOVER = [sys.executable, "-m", "anabranch.cli.main", "recover", "--output", "json"]
 
@@ -66,7 +66,8 @@ class Appender(threading.Thread):
 def recover(cluster: LocalCluster, *flags: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, **cluster.place.environment}
     told = ["--cluster", cluster.layout.cluster, *flags]
-    return subprocess.run([*RECOVER, *told], env=environment, capture_output=True, text=True)
+    command = [*RECOVER, *told]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
 def lose_etcd(cluster: LocalCluster) -> None:

@@ -1,4 +1,4 @@
-"""Whatever becomes of brokers, a client before a pool loses, doubles and reorders nothing."""
+"""Whatever becomes of brokers, a client before a pool: nothing lost, doubled or out of order."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
