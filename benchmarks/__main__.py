@@ -27,19 +27,34 @@ NAMES = (
 )
 """Each is a module of this package, with `run(size)`."""
 
+CLUSTER = (
+    "fork-cluster",
+    "append-s3",
+    "takeover",
+    "tail-readers",
+    "etcd-load",
+    "isolation",
+    "forks-and-roots",
+    "promote-cluster",
+    "broker-throughput",
+)
+"""Of `benchmarks.cluster`: each starts a cluster of processes."""
+
+ALL = (*NAMES, *CLUSTER)
+
 
 def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NAMES))
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(ALL))
     parser.add_argument("--smoke", action="store_true", help="tiny: only to see that they run")
     parser.add_argument("--out", type=Path, help="where results are written")
     asked = parser.parse_args(words)
-    unknown = [name for name in asked.names if name not in NAMES]
+    unknown = [name for name in asked.names if name not in ALL]
     if unknown:
-        parser.error(f"there is no benchmark {unknown[0]}: choose from {', '.join(NAMES)}")
+        parser.error(f"there is no benchmark {unknown[0]}: choose from {', '.join(ALL)}")
     out = asked.out or (SCRATCH if asked.smoke else RESULTS)
     missed: list[tuple[str, Row]] = []
-    for name in asked.names or NAMES:
+    for name in asked.names or ALL:
         result = measure(name, Size(asked.smoke), out)
         missed += ((name, row) for row in result.rows if row.holds is False)
     if asked.smoke:
@@ -56,12 +71,15 @@ def measure(name: str, size: Size, out: Path) -> Result:
     machine = describe(SCRATCH)
     speed = f"fdatasync {machine.fdatasync_us_p50:g} us, loop {machine.loop_ns:g} ns"
     print(f"{name}  (load {machine.load}, {speed})", flush=True)
-    found: Found = import_module(f"benchmarks.{name.replace('-', '_')}").run(size)
-    result = Result(name=name, machine=machine, commit=commit(), rows=found.rows)
+    package = "benchmarks.cluster" if name in CLUSTER else "benchmarks"
+    found: Found = import_module(f"{package}.{name.replace('-', '_')}").run(size)
+    result = Result(name=name, machine=machine, commit=commit(), rows=found.rows, notes=found.notes)
     save(result, out)
     draw(found.charts, out / name)
     for row in found.rows:
         print(said(row), flush=True)
+    for note in found.notes:
+        print(f"  ({note})", flush=True)
     return result
 
 

@@ -23,7 +23,7 @@ from benchmarks.size import Size
 from benchmarks.timing import interleaved
 
 PLAN = flood.Plan(
-    targets=[], connections=8, in_flight=8, seconds=2.0, value_bytes=4_080, records=16
+    targets=[], connections=8, in_flight=16, seconds=1.5, value_bytes=4_080, records=16
 )
 AT_LEAST = 0.5
 """Of Kafka's."""
@@ -80,7 +80,7 @@ def run(size: Size) -> Found:
         works: dict[str, Callable[[], float]] = {name: each.rate for name, each in subjects.items()}
         for each in subjects.values():
             each.rate()
-        rates = interleaved(size.of(7, 1), works)
+        rates = interleaved(size.of(5, 1), works)
     return _found(subjects, rates)
 
 

@@ -1,6 +1,7 @@
-"""As many appends as a broker takes: `python -m benchmarks.cluster.flood`, a worker.
+"""As many appends as a broker takes, or so many a second: a worker.
 
-Closed loop: each connection keeps so many in flight for so long, as often as it is told to.
+Each connection keeps so many in flight for so long, as often as it is told to; with a rate it sends
+what is due instead, whatever is answered.
 """
 
 import asyncio
@@ -11,7 +12,7 @@ import msgspec
 
 from anabranch.apps.processes.ports import HOST
 from anabranch.core.records.record import Record, encode
-from benchmarks.cluster.dialects import Dialect, Frames, Produce
+from benchmarks.cluster.dialects import Dialect, Frames, Produce, Refused
 from benchmarks.cluster.worker import Tell, Turn, serve
 from benchmarks.timing import now, percentile
 
@@ -20,6 +21,7 @@ BUCKET_MS = 20
 """Acknowledgements are counted by intervals of this length."""
 
 _NS = 1_000_000_000
+_TICK_S = 0.005
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -41,6 +43,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """In each append."""
     warm_s: float = 0.5
     """Before the seconds begin."""
+    per_s: int = 0
+    """Appends of all connections together; 0: as many as are answered."""
     appends_max: int = 0
     """Of each connection each time, at most; 0: as many as there is time for."""
 
@@ -102,7 +106,7 @@ class Connection(asyncio.Protocol):
     def __init__(self, plan: Plan, dialect: Dialect) -> None:
         self._plan, self._dialect = plan, dialect
         self._sent_at: list[int] = []
-        self._heard = 0
+        self._heard = self._begun = 0
         loop = asyncio.get_running_loop()
         self._greeted: asyncio.Future[None] = loop.create_future()
         self.done: asyncio.Future[None] = loop.create_future()
@@ -129,7 +133,11 @@ class Connection(asyncio.Protocol):
         self._tally = tally
         self._sent_at, self._heard = [], 0
         self.done = asyncio.get_running_loop().create_future()
-        self._send(self._plan.in_flight)
+        if self._plan.per_s:
+            self._begun = now()
+            self._send_due(tally)
+        else:
+            self._send(self._plan.in_flight)
 
     def data_received(self, data: bytes) -> None:
         if not self._greeted.done():
@@ -138,23 +146,40 @@ class Connection(asyncio.Protocol):
         assert self._tally is not None
         try:
             count = self._dialect.heard(data)
-        except Exception as refused:
+        except Refused as refused:
             self.done.set_exception(refused)
             self._transport.abort()
-            raise
+            return
         at = now()
         # Acknowledgements come in the order of the appends.
         for sent_at in self._sent_at[self._heard : self._heard + count]:
             self._tally.count(sent_at, at)
         self._heard += count
-        if not self._tally.over(at):
+        over = self._tally.over(at)
+        if not over and not self._plan.per_s:
             self._send(count)
-        if self._heard == len(self._sent_at) and not self.done.done():
-            self.done.set_result(None)
+        if over or not self._plan.per_s:
+            self._end_if_all_heard()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self.done.done():
             self.done.set_exception(exc or ConnectionResetError("the broker hung up"))
+
+    def _end_if_all_heard(self) -> None:
+        if self._heard == len(self._sent_at) and not self.done.done():
+            self.done.set_result(None)
+
+    def _send_due(self, tally: Tally) -> None:
+        """A little now, and more in a moment: what came while the process slept is made up for."""
+        at = now()
+        if tally is not self._tally:
+            return  # that time was over before this moment came
+        if tally.over(at):
+            self._end_if_all_heard()
+            return
+        due = (at - self._begun) * self._plan.per_s // self._plan.connections // _NS + 1
+        self._send(due - len(self._sent_at))
+        asyncio.get_running_loop().call_later(_TICK_S, self._send_due, tally)
 
     def _send(self, count: int) -> None:
         if self._plan.appends_max:

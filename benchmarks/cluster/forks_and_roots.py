@@ -5,8 +5,9 @@ forks are made (paper: figures 6 and 8).
 import asyncio
 import gc
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from statistics import median
 
 from anabranch.apps.processes.layout import Shape
@@ -16,9 +17,10 @@ from benchmarks import paper
 from benchmarks.baselines import copy_metadata
 from benchmarks.cluster import flood
 from benchmarks.cluster.local import Cluster, running
-from benchmarks.cluster.worker import at_work
+from benchmarks.cluster.worker import Worker, at_work
 from benchmarks.replicas import Replica, row_of
 from benchmarks.report import Chart, Found, Line, Row, row, versus
+from benchmarks.server import cpu_s
 from benchmarks.size import Size
 from benchmarks.timing import busy_seconds, interleaved, now
 
@@ -27,6 +29,8 @@ EACH = 100
 """Forks of each of them; and made while the parent is appended to."""
 ENTRIES = 1_000_000
 """Of the parent in the state machine: what a copy of its metadata has to copy."""
+STEADY_PER_S = 2_000
+"""A load that leaves the machine room for something else."""
 KEPT = 0.98
 AT_ONCE = 64
 
@@ -38,18 +42,24 @@ def run(size: Size) -> Found:
     roots, forks = size.of((ROOTS, EACH), (2, 2))
     with running(Shape(brokers=2, metadata=size.of(3, 1))) as cluster:
         one, many = asyncio.run(_planted(cluster, counts, roots, forks))
-        rates = _rates(cluster, [[log] for log in one], size)
-        whole = _rates(cluster, many, size)
-        made, beside = _while_forked(cluster, forks, size)
+        rates, cpu = _rates(cluster, [[log] for log in one], size)
+        whole, _ = _rates(cluster, many, size)
+        forked = {
+            "steadily appended to": _while_forked(cluster, forks, size, per_s=STEADY_PER_S),
+            "appended to as fast as it goes": _while_forked(cluster, forks, size),
+        }
     rows = [row("appends/s to a root without forks", rates[0], "1/s")]
-    for forked, found in zip(counts[1:], rates[1:], strict=True):
-        what = f"appends/s to a root with {forked:,} continuous forks"
+    rows.append(row("  CPU of its broker and the metadata leader", cpu[0], "us/append"))
+    for count, found, used in zip(counts[1:], rates[1:], cpu[1:], strict=True):
+        what = f"appends/s to a root with {count:,} continuous forks"
         rows.append(versus(what, found, "1/s", "none", rates[0], at_least=KEPT))
+        rows.append(row("  CPU of its broker and the metadata leader", used, "us/append"))
     rows.append(row(f"appends/s to {roots} roots without forks", whole[0], "1/s"))
     what = f"appends/s to {roots} roots with {forks} continuous forks each"
     rows.append(versus(what, whole[1], "1/s", "none", whole[0], at_least=KEPT))
-    what = f"appends/s to a root while it is forked {forks} times"
-    rows.append(versus(what, made, "1/s", "before and after", beside, at_least=KEPT))
+    for how, (made, beside) in forked.items():
+        what = f"appends/s to a root, {how}, while it is forked {forks} times"
+        rows.append(versus(what, made, "1/s", "before and after", beside, at_least=KEPT))
     rows += _in_the_state_machine(forks, size)
     return Found(rows, [_by_forks(counts, rates), _by_forking(rows)], _NOTES)
 
@@ -74,59 +84,74 @@ async def _root(service: aio.Service, name: str, forks: int) -> Log:
     return root
 
 
-def _rates(cluster: Cluster, sets: Sequence[Sequence[Log]], size: Size) -> list[list[float]]:
-    """Appends a second to each set of logs, by turns, there and back."""
+def _rates(
+    cluster: Cluster, sets: Sequence[Sequence[Log]], size: Size
+) -> tuple[list[list[float]], list[list[float]]]:
+    """Appends a second to each set of logs, by turns, there and back; and microseconds of the
+    processor for each.
+    """
+    cpu: dict[str, list[float]] = {str(number): [] for number in range(len(sets))}
+    leader = cluster.leader()
+    assert leader is not None
+    pids = [leader.pid, cluster.broker_of(sets[0][0].description).pid]
+
+    def rate(name: str, one: Worker[flood.Done]) -> float:
+        before = sum(map(cpu_s, pids))
+        done = one.once()
+        cpu[name].append((sum(map(cpu_s, pids)) - before) * 1e6 / done.all_records)
+        return done.appends_per_s
+
     with ExitStack() as stack:
-        floods = [
-            stack.enter_context(at_work(flood.MODULE, _plan(cluster, logs, size), flood.Done))
-            for logs in sets
-        ]
-        works = {
-            str(number): lambda one=one: one.once().appends_per_s
-            for number, one in enumerate(floods)
-        }
-        for work in works.values():
-            work()  # the first ones warm up
-        return list(interleaved(size.of(9, 1), works).values())
+        works: dict[str, Callable[[], float]] = {}
+        for number, logs in enumerate(sets):
+            plan = _plan(cluster, logs, size)
+            worker = stack.enter_context(at_work(flood.MODULE, plan, flood.Done))
+            worker.once()  # the first one warms up
+            works[str(number)] = partial(rate, str(number), worker)
+        rates = interleaved(size.of(15, 1), works)
+    return list(rates.values()), list(cpu.values())
 
 
-def _plan(cluster: Cluster, logs: Sequence[Log], size: Size, seconds: float = 1.0) -> flood.Plan:
+def _plan(cluster: Cluster, logs: Sequence[Log], size: Size) -> flood.Plan:
     return flood.Plan(
         targets=[
             flood.Target(cluster.broker_of(log.description).pair.port, log.id) for log in logs
         ],
         connections=max(4, len(logs)),
-        in_flight=16 if len(logs) == 1 else 4,
-        seconds=size.of(seconds, 0.3),
+        in_flight=64 if len(logs) == 1 else 8,
+        seconds=size.of(0.5, 0.3),
         value_bytes=4_080,
-        warm_s=size.of(0.25, 0.05),
+        warm_s=size.of(0.15, 0.05),
     )
 
 
-def _while_forked(cluster: Cluster, forks: int, size: Size) -> tuple[list[float], list[float]]:
-    """Appends a second from the first of these forks to the last, and in as long before and
-    after.
+def _while_forked(
+    cluster: Cluster, forks: int, size: Size, per_s: int = 0
+) -> tuple[list[float], list[float]]:
+    """Appends a second from the first of these forks on, one after the other, for at least a
+    second; and in as long before and after.
     """
     made: list[float] = []
     beside: list[float] = []
     with cluster.connect() as service:
-        root = service.create("forked")
+        root = service.create(f"forked-{per_s}")
         plan = flood.Plan(
             targets=[flood.Target(cluster.broker_of(root.describe()).pair.port, root.id)],
             connections=4,
-            in_flight=16,
-            seconds=size.of(4.0, 1.0),
+            in_flight=64,
+            seconds=size.of(5.0, 0.5),
             value_bytes=4_080,
+            per_s=per_s,
         )
         with at_work(flood.MODULE, plan, flood.Done) as worker:
             for _ in range(size.of(5, 1)):
                 worker.begin()
-                middle = now() + int((plan.warm_s + plan.seconds * 0.4) * _NS)
+                middle = now() + int((plan.warm_s + plan.seconds * 0.35) * _NS)
                 time.sleep(max(0, middle - now()) / _NS)
                 began = now()
                 for _ in range(forks):
                     root.cfork()
-                ended = now()
+                ended = max(now(), began + size.of(_NS, 0))
                 done = worker.heard()
                 made.append(_rate(done, began, ended))
                 before = _rate(done, began - (ended - began), began)
@@ -149,7 +174,7 @@ def _in_the_state_machine(forks: int, size: Size) -> tuple[Row, Row]:
     replica = Replica()
     root = replica.create("orders")
     replica.fill(root, size.of(ENTRIES, 1_000))
-    commits = size.of(200, 2)
+    commits = size.of(100, 2)
 
     def rate(*, forked: bool, copied: bool) -> float:
         rows = [row_of(root, 16)]
@@ -169,7 +194,7 @@ def _in_the_state_machine(forks: int, size: Size) -> tuple[Row, Row]:
     gc.collect()
     gc.freeze()
     found = interleaved(
-        size.of(7, 1),
+        size.of(5, 1),
         {
             "undisturbed": lambda: rate(forked=False, copied=False),
             "forked": lambda: rate(forked=True, copied=False),
@@ -199,9 +224,9 @@ def _by_forks(counts: list[int], rates: list[list[float]]) -> Chart:
 
 
 def _by_forking(rows: Sequence[Row]) -> Chart:
-    """The last three rows."""
-    names = ("through a broker", "state machine", "state machine, copies")
-    shares = [(name, one.ratio or 0.0) for name, one in zip(names, rows[-3:], strict=True)]
+    """The last four rows."""
+    names = ("steady load", "all there is", "state machine", "same, copied")
+    shares = [(name, one.ratio or 0.0) for name, one in zip(names, rows[-4:], strict=True)]
     return Chart(
         title=f"A root while it is forked {EACH} times",
         x="",
@@ -212,8 +237,8 @@ def _by_forking(rows: Sequence[Row]) -> Chart:
 
 _NOTES = [
     (
-        "4 KiB records, one an append; one root: 4 clients with 16 in flight, many: one client a "
-        "root with 4 in flight"
+        "4 KiB records, one an append; one root: 4 clients with 64 in flight, many: one client a "
+        "root with 8 in flight"
     ),
     "one broker serves all roots, another their forks; all processes share the machine's cores",
 ]

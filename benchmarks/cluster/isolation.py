@@ -96,7 +96,7 @@ def _beside_scan(cluster: Cluster, size: Size) -> _Phases:
         fork = root.sfork("analysis", past=records - 1)
         other = cluster.broker_of(fork.describe())
         plan = scan.Plan(
-            address=cluster.url, log=fork.name, records=records, seconds=size.of(3.2, 0.3)
+            address=cluster.url, log=fork.name, records=records, seconds=size.of(2.2, 0.3)
         )
         analysis = stack.enter_context(at_work(scan.MODULE, plan, scan.Done))
         load = stack.enter_context(_critical(cluster, root.name, size))
@@ -124,7 +124,7 @@ def _kafka_beside_scan(kafka: Kafka, size: Size) -> _Phases:
         kafka.create(topic)
         records = _fill(flood.Target(kafka.port, topic=topic), size)
         plan = scan.Plan(
-            address=kafka.address, log=topic, records=records, seconds=size.of(3.2, 0.3)
+            address=kafka.address, log=topic, records=records, seconds=size.of(2.2, 0.3)
         )
         analysis = stack.enter_context(at_work(kafka_scan.MODULE, plan, scan.Done))
         told = _paced(kafka.address, topic, size)
@@ -162,7 +162,7 @@ def _paced(address: str, log: str, size: Size, *, reads: bool = True) -> paced.P
         address=address,
         log=log,
         per_s=PER_S,
-        seconds=size.of(3.0, 0.1),
+        seconds=size.of(2.0, 0.1),
         value_bytes=_VALUE_BYTES,
         reads=reads,
     )
@@ -243,7 +243,7 @@ def _chart(title: str, figure: str, all_phases: tuple[_Phases, ...]) -> Chart:
     return Chart(title=title, x="", y="times the latency alone", lines=lines)
 
 
-_PAPER = ("7a, the paper's", "7b, the paper's", "Kafka, the paper's")
+_PAPER = ("7a (paper)", "7b (paper)", "Kafka (paper)")
 
 
 def _means(*all_phases: _Phases) -> Chart:

@@ -1,5 +1,6 @@
 """A whole cluster for one benchmark, on fresh folders: started, found, measured, ended."""
 
+import os
 import shutil
 import tempfile
 from collections.abc import Generator, Mapping
@@ -18,6 +19,7 @@ from anabranch.shell.etcd.calls import EtcdSettings
 from anabranch.shell.etcd.client import EtcdClient
 from anabranch.shell.s3.settings import S3Settings
 from benchmarks.cluster import slow_store
+from benchmarks.cluster.cores import prefer
 from benchmarks.cluster.slow_store import Latency
 from benchmarks.cluster.worker import at_work
 from benchmarks.report import SCRATCH
@@ -147,4 +149,5 @@ def running(
         local = LocalCluster(folder, layout, {}, with_gateway=False, settings=told)
         stack.callback(local.kill)
         local.start(lambda _: None)
+        prefer(os.getsid(0), *(process.pid for process in local.processes))
         yield Cluster(local, endpoint)

@@ -15,6 +15,8 @@ from typing import Generic, TypeVar
 import msgspec
 import uvloop
 
+from benchmarks.cluster.cores import prefer
+
 P = TypeVar("P")
 D = TypeVar("D")
 Turn = Callable[[], Awaitable[bool]]
@@ -34,7 +36,9 @@ class Worker(Generic[D]):
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=Path(__file__).parents[2],
+            start_new_session=True,
         )
+        prefer(self._process.pid)
         self._tell(msgspec.json.encode(plan) + b"\n")
 
     @property

@@ -7,17 +7,20 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from benchmarks.__main__ import NAMES
+from benchmarks.__main__ import ALL, CLUSTER
+from benchmarks.peers.kafka import server as kafka
 from benchmarks.report import Result, Row, row, versus
 from benchmarks.timing import interleaved, percentile
 from tests.servers import needs
 
-from anabranch.apps.processes.binaries import VERSITYGW
+from anabranch.apps.processes.binaries import ETCD, VERSITYGW
+from anabranch.core.errors import Unavailable
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
-SERVERS = {"s3-client": (VERSITYGW,)}
+SERVERS = {"s3-client": (VERSITYGW,)} | dict.fromkeys(CLUSTER, (ETCD, VERSITYGW))
 """What a benchmark starts that isn't ours."""
+BESIDE_KAFKA = frozenset(["isolation", "promote-cluster", "broker-throughput"])
 BAR = re.compile(r"[<>]= [0-9.,]+(x| \S+)")
 SVG, PNG = b"<?xml", b"\x89PNG"
 
@@ -40,23 +43,32 @@ def check(name: str, folder: Path) -> Result:
     return result
 
 
-@pytest.mark.parametrize("name", NAMES)
+def needs_kafka() -> None:
+    try:
+        kafka.find()
+    except Unavailable as refused:
+        pytest.skip(refused.message)
+
+
+@pytest.mark.parametrize("name", ALL)
 def test_a_benchmark_runs_small_and_writes_its_result(name: str, tmp_path: Path) -> None:
     needs(*SERVERS.get(name, ()))
+    if name in BESIDE_KAFKA:
+        needs_kafka()
     subprocess.run(
         [sys.executable, "-m", "benchmarks", name, "--smoke", "--out", str(tmp_path)],
         cwd=ROOT,
         check=True,
-        timeout=120,
+        timeout=280,
         stdout=subprocess.DEVNULL,
     )
     check(name, tmp_path)
 
 
 def test_every_benchmark_has_a_committed_result_and_no_result_lacks_its_benchmark() -> None:
-    for name in NAMES:
+    for name in ALL:
         check(name, RESULTS)
-    assert {path.stem for path in RESULTS.glob("*.json")} == set(NAMES)
+    assert {path.stem for path in RESULTS.glob("*.json")} == set(ALL)
 
 
 def test_a_name_that_is_none_is_refused_with_those_that_are() -> None:

@@ -20,6 +20,7 @@ from uuid import uuid4
 from anabranch.apps.processes.ports import HOST, free_ports
 from anabranch.apps.processes.servers import ServerProcess
 from anabranch.core.errors import Unavailable
+from benchmarks.cluster.cores import prefer
 
 HERE = Path(__file__).parent
 SUMS = HERE / "SHA256SUMS"
@@ -151,6 +152,7 @@ def _uuid() -> str:
 def running(folder: Path) -> Generator[Kafka]:
     kafka = Kafka(folder)
     kafka.start()
+    prefer(kafka.pid)
     try:
         yield kafka
     finally:
