@@ -1,4 +1,4 @@
-"""`anabranch metadata` and `anabranch broker`: what the pods of a cluster run.
+"""`anabranch metadata`, `broker` and `gateway`: what the pods of a cluster run.
 
 Their flags are their settings, field by field, with the prose of the fields as help.
 """
@@ -100,19 +100,20 @@ _COMMON: list[click.Parameter] = [
 metadata = PodCommand(
     "metadata",
     "MetadataSettings",
-    "Run one member of a cluster's metadata group, on etcd and a bucket, until it is told to end."
-    "\n\n"
-    "On SIGTERM it hands over what it leads. The second signal ends it at once.",
+    "Run one metadata member of a cluster.\n\n"
+    "It works on etcd and a bucket until it is told to end. On SIGTERM it hands over what it leads. "
+    "The second signal ends it at once.",
 )
 gateway = PodCommand(
     "gateway",
     "GatewaySettings",
-    "Serve HTTP before the brokers of a cluster, until it is told to end.\n\n"
+    "Serve HTTP before the brokers of a cluster.\n\n"
     "It keeps nothing: any number of them may run, and any may end at any time.",
 )
 broker = PodCommand(
     "broker",
     "BrokerSettings",
-    "Run one broker of a cluster, which keeps nothing itself, until it is told to end.\n\n"
-    "On SIGTERM its logs are placed elsewhere first. The second signal ends it at once.",
+    "Run one broker of a cluster.\n\n"
+    "It keeps nothing itself. On SIGTERM its logs are placed elsewhere first. The second signal ends "
+    "it at once.",
 )
