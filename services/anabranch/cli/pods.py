@@ -101,8 +101,8 @@ metadata = PodCommand(
     "metadata",
     "MetadataSettings",
     "Run one metadata member of a cluster.\n\n"
-    "It works on etcd and a bucket until it is told to end. On SIGTERM it hands over what it leads. "
-    "The second signal ends it at once.",
+    "It works on etcd and a bucket until it is told to end. On SIGTERM it hands over what it "
+    "leads. The second signal ends it at once.",
 )
 gateway = PodCommand(
     "gateway",
@@ -114,6 +114,6 @@ broker = PodCommand(
     "broker",
     "BrokerSettings",
     "Run one broker of a cluster.\n\n"
-    "It keeps nothing itself. On SIGTERM its logs are placed elsewhere first. The second signal ends "
-    "it at once.",
+    "It keeps nothing itself. On SIGTERM its logs are placed elsewhere first. The second signal "
+    "ends it at once.",
 )
