@@ -76,7 +76,7 @@ def test_no_death_and_no_pause_costs_anything_that_was_acknowledged(
     tmp_path: Path, seed: int
 ) -> None:
     with (
-        World(tmp_path, etcd=3, members=3, brokers=3, gateway=True, settings=SETTINGS) as world,
+        World(tmp_path, etcd=3, gateway=True, settings=SETTINGS) as world,
         Load(world, seed, tmp_path) as load,
     ):
         load.play(Deaths(world, load).strikes)
