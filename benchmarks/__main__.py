@@ -1,6 +1,7 @@
 """`python -m benchmarks [NAME...]`: run these, or all, and say which rows don't hold."""
 
 import argparse
+import signal
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -84,4 +85,6 @@ def measure(name: str, size: Size, out: Path) -> Result:
 
 
 if __name__ == "__main__":
+    # So that what a benchmark has started ends with it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     sys.exit(main(sys.argv[1:]))
