@@ -69,7 +69,8 @@ class Member:
 class Stage:
     def __init__(self, seed: int = 1, kept: int = 0, **weather: float) -> None:
         self.world = World(seed)
-        self.network = Network(self.world, Weather(**weather))  # pyright: ignore[reportArgumentType]
+        chosen = Weather(**weather)  # pyright: ignore[reportArgumentType]
+        self.network = Network(self.world, chosen)
         self.etcd = SimEtcd(self.world, self.network, LEASE, kept)
 
     def member(self, name: str, after: int = 0) -> Member:
