@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from anabranch.core.bolt.commands import Entry
+from anabranch.core.bolt.commands import Entry, decode_group
 from benchmarks.replicas import Replica, objects_of_many_logs
 from benchmarks.report import Chart, Found, Line, row
 from benchmarks.size import Size
@@ -13,8 +13,6 @@ from benchmarks.timing import busy_seconds, interleaved
 
 LOGS = 64
 """In each object: one batch, and so one extent, of each."""
-
-_decode = msgspec.msgpack.Decoder(list[Entry]).decode
 
 
 def run(size: Size) -> Found:
@@ -69,7 +67,7 @@ def _replayed(objects: int) -> Callable[[], float]:
 
         def work() -> None:
             for group in groups:
-                for entry in _decode(group):
+                for entry in decode_group(group):
                     apply(entry)
 
         return _settled(work, objects)

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 import msgspec
 
 from anabranch.core import journal
-from anabranch.core.bolt.commands import CommitObject, Entry
+from anabranch.core.bolt.commands import CommitObject, decode_group
 from anabranch.core.errors import AnabranchError, JournalCorrupt
 from anabranch.core.journal import HEADER_BYTES, SEGMENT
 from anabranch.ports import Disk
 from anabranch.shell.disk import RealDisk, make_directory, storage, sync_directory
 from anabranch.shell.replay import Replay, replay
-
-_decode = msgspec.msgpack.Decoder(list[Entry]).decode
 
 
 class Cut(msgspec.Struct, frozen=True):
@@ -128,7 +126,7 @@ def _cost(disk: Disk, cluster: str, damage: JournalCorrupt, trimmed: Trimmed, ke
             if first <= last:
                 continue
             known.append(first)
-            for each in _decode(entry):
+            for each in decode_group(entry):
                 kind = type(each.command).__name__
                 commands[kind] = commands.get(kind, 0) + 1
                 if isinstance(each.command, CommitObject):

@@ -272,6 +272,10 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     command: Command
 
 
+decode_group = msgspec.msgpack.Decoder(list[Entry]).decode
+"""One entry of the journal holds one group."""
+
+
 class Receipt(msgspec.Struct, frozen=True, array_like=True, tag="receipt"):
     """The promise of a position: where the record would be if no promotion came between
     (AgileLog, 4.1).

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import msgspec
 
 from anabranch.core.bolt import snapshot
-from anabranch.core.bolt.commands import FORMAT, Entry
+from anabranch.core.bolt.commands import FORMAT, decode_group
 from anabranch.core.bolt.letters import Alive, Ask, Leading, Propose, ToMetadata
 from anabranch.core.bolt.metadata import Metadata, blank
 from anabranch.core.errors import Fenced, JournalTooNew
@@ -39,8 +39,6 @@ from anabranch.core.types import Nanoseconds
 
 HELD_MAX = 10_000
 """Look-ups that wait for the lease; past it they are dropped, and asked again."""
-
-_entries = msgspec.msgpack.Decoder(list[Entry])
 
 
 class Member:
@@ -139,7 +137,7 @@ class Member:
             if index <= self.index:
                 continue
             try:
-                commands = _entries.decode(entry)
+                commands = decode_group(entry)
             except msgspec.ValidationError:
                 return self._give_up(f"entry {index} of the journal")
             for each in commands:

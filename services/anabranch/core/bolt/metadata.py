@@ -28,6 +28,7 @@ from anabranch.core.bolt.commands import (
     Refused,
     RegisterBroker,
     SwapExtents,
+    decode_group,
 )
 from anabranch.core.bolt.delegation import Delegation
 from anabranch.core.bolt.forest import Family
@@ -77,7 +78,6 @@ SELF = ""
 """Who proposed what the leader itself noticed: nobody waits for the outcome."""
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(list[Entry]).decode
 
 
 class Proposal(msgspec.Struct, frozen=True, gc=False):
@@ -120,13 +120,7 @@ class Metadata:
         """The leader as it was: the snapshot, then every group journaled since; `index` is the
         last one's.
         """
-        state = blank(cluster, limits)
-        if image is not None:
-            state.replica = snapshot.load(image, state.replica.limits)
-        for entry in entries:
-            for each in _decode(entry):
-                state.apply(each)
-        leader = cls(state, limits, index)
+        leader = cls(replayed(cluster, limits, image, entries), limits, index)
         leader.journaled_bytes = sum(map(len, entries))
         return leader
 
@@ -378,6 +372,17 @@ def blank(cluster: str, limits: Limits) -> State:
     journaled otherwise.
     """
     return State(cluster, with_replicated(limits, replicated(Limits())))
+
+
+def replayed(cluster: str, limits: Limits, image: bytes | None, entries: Sequence[bytes]) -> State:
+    """The snapshot, if there is one, and every group journaled since."""
+    state = blank(cluster, limits)
+    if image is not None:
+        state.replica = snapshot.load(image, state.replica.limits)
+    for entry in entries:
+        for each in decode_group(entry):
+            state.apply(each)
+    return state
 
 
 def _weight(command: Command) -> int:

@@ -5,15 +5,11 @@ from collections.abc import Sequence
 import msgspec
 
 from anabranch.core.bolt import snapshot
-from anabranch.core.bolt.commands import Entry
-from anabranch.core.bolt.metadata import blank
+from anabranch.core.bolt.metadata import replayed
 from anabranch.core.bolt.retention import referenced
-from anabranch.core.bolt.state import State
 from anabranch.core.limits import Limits
 from anabranch.core.records.objects import split_id
 from anabranch.core.types import ObjectId
-
-_entries = msgspec.msgpack.Decoder(list[Entry])
 
 
 class Rebuilt(msgspec.Struct, frozen=True):
@@ -40,13 +36,7 @@ def rebuild(
     """`objects` are all that the bucket holds. Lives of brokers are counted on from the latest that
     left one there, so that no name is given twice.
     """
-    state = State(cluster, blank(cluster, limits).replica.limits)
-    if image is not None:
-        state.replica = snapshot.load(image, state.replica.limits)
-    for entry in entries:
-        for each in _entries.decode(entry):
-            state.apply(each)
-    replica = state.replica
+    replica = replayed(cluster, limits, image, entries).replica
     named = referenced(replica)
     held: set[int] = set(objects)
     alive = {broker.epoch for broker in replica.brokers.values()}
