@@ -6,12 +6,11 @@ A broker dies without a word: what it has written may yet be committed, what it 
 
 import asyncio
 import secrets
-import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-import uvloop
+from tests.integration.living import PATIENCE_S, living
 
 from anabranch.apps import process
 from anabranch.core.bolt.broker import Broker
@@ -27,7 +26,6 @@ from anabranch.shell.memory_store import MemoryStore
 from anabranch.shell.server import FrameServer
 from anabranch.shell.tls import TlsSettings, listening
 
-PATIENCE_S = 60.0
 CLUSTER = "pool"
 METADATA = "metadata-0"
 LIMITS = Limits(alive_ms=50, silence_ms=1_000)
@@ -194,32 +192,13 @@ def pooled(
     tls: TlsSettings | None = None,
 ) -> Iterator[Pool]:
     pool = Pool(limits, token, tls or TlsSettings())
-    ready, over = threading.Event(), threading.Event()
-    ended: list[BaseException] = []
 
-    async def live() -> None:
+    async def live(ready: Callable[[], None], stop: asyncio.Event) -> None:
         await pool.begin(count)
-        ready.set()
-        await asyncio.to_thread(over.wait)
+        ready()
+        await stop.wait()
         await pool.end()
 
-    def run() -> None:
-        try:
-            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-                runner.run(live())
-        except BaseException as error:
-            ended.append(error)
-        finally:
-            ready.set()
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    assert ready.wait(PATIENCE_S)
-    assert not ended, ended
-    try:
+    with living(live) as ended:
         yield pool
-    finally:
-        over.set()
-        thread.join(PATIENCE_S)
-        assert not thread.is_alive()
-        assert not ended, ended
+    assert not ended, ended

@@ -10,7 +10,6 @@ OpenAPI says of the operation.
 import asyncio
 import json
 import re
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -20,9 +19,9 @@ from typing import Any
 
 import httpx
 import pytest
-import uvloop
 from msgspec.structs import replace
 from tests.integration.gateways import gateway
+from tests.integration.living import living
 from tests.integration.pool import LIMITS, pooled
 
 from anabranch.apps.http import build
@@ -204,49 +203,29 @@ def _serving(
         token=token,
         cluster="here",
     )
-    ready = threading.Event()
     found: list[Any] = []
 
     def app(embedded: Embedded) -> Any:
         found.append(embedded)
         return build(embedded, front)
 
-    async def live() -> None:
-        stop = asyncio.Event()
+    async def live(ready: Callable[[], None], stop: asyncio.Event) -> None:
         loop = asyncio.get_running_loop()
 
         def told(endpoint: Endpoint) -> None:
             assert endpoint.http is not None
             end = partial(loop.call_soon_threadsafe, stop.set)
             found.append(Served(endpoint.http, token, found[0], end))
-            ready.set()
+            ready()
 
         await serve(settings, told, app=app, stop=stop)
 
-    ended: list[BaseException] = []
-
-    def run() -> None:
+    with living(live):
+        served: Served = found[1]
         try:
-            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-                runner.run(live())
-        except BaseException as error:
-            ended.append(error)
+            yield served
         finally:
-            ready.set()
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    assert ready.wait(PATIENCE_S)
-    assert not ended, ended
-    served: Served = found[1]
-    try:
-        yield served
-    finally:
-        served.client.close()
-        if thread.is_alive():
-            served.stop()
-        thread.join(PATIENCE_S)
-        assert not thread.is_alive()
+            served.client.close()
 
 
 @contextmanager
