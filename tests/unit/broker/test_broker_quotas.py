@@ -2,11 +2,13 @@
 
 from typing import Any
 
+from tests.unit.described import described
+
 from anabranch.core.bolt.commands import CommitObject, Committed, Description, LogQuota, Refused
 from anabranch.core.bolt.queries import Describe, Resolve
 from anabranch.core.bolt.quotas import Quota
 from anabranch.core.errors import Squashed
-from anabranch.core.types import Kind, LogId, OnParentDelete
+from anabranch.core.types import LogId
 from anabranch.core.wire.messages import Delivered, Read, Subscribe
 
 LOG, OTHER = LogId(7), LogId(8)
@@ -16,28 +18,8 @@ def told(quota: Quota, log: LogId = LOG) -> list[LogQuota]:
     return [LogQuota(log, "orders", quota)]
 
 
-def described(quota: Quota | None) -> Description:
-    return Description(
-        id=LOG,
-        name="orders",
-        kind=Kind.ROOT,
-        root="orders",
-        parent=None,
-        fork_point=0,
-        start=0,
-        tail=0,
-        settled=0,
-        own_records=0,
-        promotable=False,
-        depth=0,
-        forks=0,
-        generation=0,
-        created_at=0,
-        by="",
-        why="",
-        on_parent_delete=OnParentDelete.ORPHAN,
-        quota=quota,
-    )
+def with_quota(quota: Quota | None) -> Description:
+    return described(LOG, quota=quota)
 
 
 def learn(stage: Any, quota: Quota | None, log: LogId = LOG) -> None:
@@ -148,7 +130,7 @@ def test_what_is_refused_asks_now_and_then_whether_it_still_is_to_be(stage: Any)
         stage.append(token)
     assert len(stage.pending(Describe)) == 1
     stage.take_replies()
-    assert stage.answer(described(Quota(append_records_per_s=5_000)), Describe) == Describe(LOG)
+    assert stage.answer(with_quota(Quota(append_records_per_s=5_000)), Describe) == Describe(LOG)
     stage.append(6)
     assert not stage.take_replies()
 
@@ -207,7 +189,7 @@ def test_a_subscriber_is_slowed_and_misses_nothing(stage: Any, props: Any) -> No
     stage.wait(1_000)
     assert not stage.pending(Resolve)
     assert stage.pending(Describe), "it asks whether that still holds"
-    stage.answer(described(quota[0].quota), Describe)
+    stage.answer(with_quota(quota[0].quota), Describe)
     stage.wait(1_000)
     more = props.Content(b"next", first=1, sequence=1)
     stage.answer(props.resolved(more.slice(), tail=2, quotas=quota))
@@ -224,7 +206,7 @@ def test_a_quota_lifted_lets_a_slowed_subscriber_go_on_at_once(stage: Any, props
     stage.read_object(content.bytes)
     stage.moved(2)
     stage.wait(1_000)
-    stage.answer(described(None), Describe)
+    stage.answer(with_quota(None), Describe)
     stage.wait(1_000)
     assert len(stage.pending(Resolve)) == 1
 

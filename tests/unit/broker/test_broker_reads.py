@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.unit.described import described
 
 from anabranch.core.bolt.commands import Description, Refused
 from anabranch.core.bolt.letters import Unwatch, Watch
@@ -12,7 +13,7 @@ from anabranch.core.errors import ObjectMissing, StorageFailed, UnknownLog
 from anabranch.core.machine import Gone
 from anabranch.core.records.batch import peek
 from anabranch.core.records.origins import deliveries
-from anabranch.core.types import Kind, LogId, OnParentDelete
+from anabranch.core.types import LogId
 from anabranch.core.wire.messages import Appended, Cancel, Read, Records
 
 MANY = 1_000_000
@@ -24,26 +25,8 @@ def read(log: LogId, start: int = 0, wait_ms: int = 0, **more: int) -> Read:
 
 
 def description(log: LogId, tail: int, settled: int, undecided: str | None) -> Description:
-    return Description(
-        id=log,
-        name="orders",
-        kind=Kind.ROOT,
-        root="orders",
-        parent=None,
-        fork_point=0,
-        start=0,
-        tail=tail,
-        settled=settled,
-        own_records=tail,
-        promotable=False,
-        depth=0,
-        forks=1,
-        generation=0,
-        created_at=0,
-        by="",
-        why="",
-        on_parent_delete=OnParentDelete.ORPHAN,
-        undecided=undecided,
+    return described(
+        log, tail=tail, settled=settled, own_records=tail, forks=1, undecided=undecided
     )
 
 

@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 from tests.unit.client.world import BEGIN, Answer, ModelLog
+from tests.unit.described import described
 
 from anabranch.client.call import Call
 from anabranch.client.core import Session
@@ -39,7 +40,7 @@ from anabranch.core.errors import AnabranchError, BrokerDraining
 from anabranch.core.machine import SetTimer, TimerFired
 from anabranch.core.records.origins import Run
 from anabranch.core.records.record import Record, encode
-from anabranch.core.types import MS, Kind, LogId, Nanoseconds, OnParentDelete
+from anabranch.core.types import MS, LogId, Nanoseconds
 from anabranch.core.wire.messages import (
     PROTOCOL_VERSION,
     Append,
@@ -63,29 +64,7 @@ WELCOME = Welcome(PROTOCOL_VERSION, "c", "s", 1_000, 10_000, 100)
 
 
 def description(log: LogId, address: str) -> Description:
-    name = f"log{log}"
-    return Description(
-        id=log,
-        name=name,
-        kind=Kind.ROOT,
-        root=name,
-        parent=None,
-        fork_point=0,
-        start=0,
-        tail=0,
-        settled=0,
-        own_records=0,
-        promotable=False,
-        depth=0,
-        forks=0,
-        generation=0,
-        created_at=0,
-        by="",
-        why="",
-        on_parent_delete=OnParentDelete.ORPHAN,
-        broker=address,
-        address=address,
-    )
+    return described(log, f"log{log}", broker=address, address=address)
 
 
 @dataclass
