@@ -16,8 +16,9 @@ from tests.integration.pods.crew import Pod, start, until
 from tests.servers import needs
 
 from anabranch.apps.processes.binaries import ETCD, TOXIPROXY, VERSITYGW
+from anabranch.apps.processes.cluster import Gateway
 from anabranch.apps.processes.ports import HOST, free_ports
-from anabranch.apps.processes.servers import EtcdGroup, S3Server, ServerProcess, answers
+from anabranch.apps.processes.servers import EtcdGroup, S3Server
 from anabranch.apps.processes.toxiproxy import Link, Toxiproxy
 
 BUCKET = "bucket"
@@ -25,17 +26,6 @@ PATIENCE_MS = 60_000
 """Of a process that starts while what it needs is still away."""
 
 _serials = itertools.count(1)
-
-
-class Gateway(ServerProcess):
-    def __init__(self, name: str, service: str, folder: Path) -> None:
-        (self.port,) = free_ports(1)
-        told = ["--name", name, "--service", service, "--http-port", str(self.port)]
-        told += ["--patience-ms", str(PATIENCE_MS)]
-        super().__init__(name, [*ANABRANCH, "gateway", *told], folder, self._is_ready)
-
-    def _is_ready(self) -> bool:
-        return answers(self.port, "/readyz") == 200
 
 
 class World:
@@ -198,7 +188,10 @@ class World:
             name = f"broker-{n}"
             self.brokers.append(self.broker(name, port, addresses))
         if gateway:
-            self.gateways.append(Gateway("gateway", self.url, self.folder / "gateway"))
+            (port,) = free_ports(1)
+            patience = ("--patience-ms", str(PATIENCE_MS))
+            folder = self.folder / "gateway"
+            self.gateways.append(Gateway("gateway", self.url, port, folder, *patience))
 
     def _pod(self, kind: str, name: str, told: dict[str, Any]) -> Pod:
         told |= self._flags.get(name.replace("-", "_"), {})

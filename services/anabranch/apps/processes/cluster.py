@@ -47,12 +47,19 @@ class Pod(ServerProcess):
 class Gateway(ServerProcess):
     """It is a client, and told no more than one is; its probes are at the port that it serves."""
 
-    def __init__(self, at: "Place") -> None:
-        self.port = at.layout.gateway.port
-        told = ["--service", at.layout.url, "--host", HOST, "--http-port", str(self.port)]
-        super().__init__(
-            GATEWAY, [*_COMMAND, GATEWAY, *told], at.folder / GATEWAY, self._is_ready, at.settings
-        )
+    def __init__(
+        self,
+        name: str,
+        service: str,
+        port: int,
+        folder: Path,
+        *flags: str,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        self.port = port
+        told = ["--name", name, "--service", service, "--host", HOST, "--http-port", str(port)]
+        command = [*_COMMAND, GATEWAY, *told, *flags]
+        super().__init__(name, command, folder, self._is_ready, settings)
 
     def _is_ready(self) -> bool:
         return answers(self.port, "/readyz") == 200
@@ -106,7 +113,14 @@ class LocalCluster:
         self.brokers = [
             Pod(BROKER, f"broker-{n}", pair, listed, place) for n, pair in enumerate(layout.brokers)
         ]
-        self.gateways = [Gateway(place)] if with_gateway else []
+        gateway = Gateway(
+            GATEWAY,
+            layout.url,
+            layout.gateway.port,
+            folder / GATEWAY,
+            settings=place.settings,
+        )
+        self.gateways = [gateway] if with_gateway else []
 
     @property
     def pods(self) -> list[Pod | Gateway]:
