@@ -1,0 +1,1 @@
+"""What people declare: kinds, their fields and conditions, and the CRDs made of them."""

@@ -1,0 +1,45 @@
+"""What the specs and statuses of several kinds have in common."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+RATE_MAX = 10**12
+
+Rate = Annotated[int, Meta(ge=1, le=RATE_MAX)]
+Span = Annotated[str, Meta(pattern=r"^([0-9]+(ms|s|m|h|d))+$", max_length=32)]
+"""A duration, as `90s`, `1h30m` or `7d`."""
+
+
+class Shape(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=False):
+    """Base of whatever is written in a resource; its keys are in camel case there."""
+
+
+class Quota(Shape, frozen=True, kw_only=True):
+    """How much may be appended and read in a second; what is left out isn't limited."""
+
+    append_bytes_per_second: Rate | None = None
+    """Bytes of batches, as they are sent."""
+    append_records_per_second: Rate | None = None
+    """Records, however small."""
+    read_bytes_per_second: Rate | None = None
+    """Bytes sent to readers and subscribers."""
+    burst_milliseconds: Annotated[int, Meta(ge=1, le=60_000)] = 1_000
+    """What wasn't used in so long may be used at once."""
+
+
+_UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+def milliseconds(span: str) -> int:
+    """The length of a duration that the schema has let in."""
+    total, number, unit = 0, "", ""
+    for char in [*span, "0"]:
+        if char.isdigit() and unit:
+            total += int(number) * _UNITS[unit]
+            number, unit = "", ""
+        if char.isdigit():
+            number += char
+        else:
+            unit += char
+    return total

@@ -1,0 +1,61 @@
+"""Names that resources, children and the world agree on."""
+
+GROUP = "anabranch.dev"
+VERSION = "v1alpha1"
+API_VERSION = f"{GROUP}/{VERSION}"
+CATEGORY = "anabranch"
+
+LOG, FORK, POOL = "Log", "Fork", "BrokerPool"
+RESERVED_KINDS = ("ShardGroup", "SequencerSet")
+"""They come with Belfast; nothing else may take their names."""
+
+FIELD_MANAGER = "anabranch-operator"
+STATUS_MANAGER = "anabranch-operator-status"
+FINALIZER_MANAGER = "anabranch-operator-finalizer"
+"""A manager a concern: taking a finalizer away mustn't take anything else away."""
+
+FINALIZER = f"{GROUP}/log"
+
+MADE_BY = f"{GROUP}/made-by"
+POOL_LABEL = f"{GROUP}/pool"
+ROLE = f"{GROUP}/role"
+FORK_LABEL = f"{GROUP}/fork"
+TEMPLATE = f"{GROUP}/template"
+"""The hash of what a pod was made from; the operator's own version is no part of it."""
+MANAGED_BY = "app.kubernetes.io/managed-by"
+
+BROKER, METADATA, GATEWAY, GATE = "broker", "metadata", "gateway", "gate"
+
+PAUSED = f"{GROUP}/paused"
+FORGET = f"{GROUP}/forget"
+"""`true` lets a resource go without touching its log: the way out when the log service is gone."""
+CASCADE = f"{GROUP}/cascade"
+"""`true` lets a resource go together with the forks of its log."""
+EVICTING = f"{GROUP}/evicting"
+
+NAME_PATTERN = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+NAME_CHARS_MAX = 48
+"""So that a Service's name, `fork-` before it, is a DNS label."""
+
+CLIENT_PORT = 7420
+PROBE_PORT = 7422
+METADATA_PORT = 7430
+METADATA_PROBE_PORT = 7431
+
+AUDIENCE = "anabranch"
+RUN_DIR = "/var/run/anabranch"
+"""Where pods find a token for the log service and the authority to trust."""
+
+
+def owner(namespace: str, kind: str, name: str, uid: str) -> str:
+    """How the log service knows whose a log is."""
+    return f"k8s/{namespace}/{kind}/{name}/{uid}"
+
+
+OWNERS = "k8s/"
+"""What every owner of ours begins with."""
+
+
+def service_name(kind: str, name: str) -> str:
+    """The Service by which one log or fork is reached."""
+    return f"{kind.lower()}-{name}"

@@ -1,0 +1,1 @@
+"""What the operator decides, from what it has seen: no clock, no network, no API server."""

@@ -1,0 +1,170 @@
+"""What a plan may ask for: writes on the API server, requests to the log service."""
+
+from msgspec import Struct
+
+from anabranch.core.bolt.quotas import Quota
+from anabranch.core.types import Kind, LogId, Milliseconds, Nanoseconds, OnParentDelete, Position
+from anabranch_operator.plan.objects import Document, Ref
+
+
+class Act(Struct, frozen=True, kw_only=True):
+    """Base of all of them."""
+
+
+class Apply(Act, frozen=True, kw_only=True):
+    """Server-side apply of one of our own objects, with all that we want of it."""
+
+    ref: Ref
+    manifest: Document
+
+
+class ApplyStatus(Act, frozen=True, kw_only=True):
+    """Server-side apply of a resource's status, if it is still the same resource."""
+
+    ref: Ref
+    uid: str
+    status: Document
+    cosmetic: bool = False
+    """Nothing but numbers have moved: it may wait."""
+
+
+class Finalize(Act, frozen=True, kw_only=True):
+    """Hold a resource by our finalizer, or let it go; others' finalizers are left alone."""
+
+    ref: Ref
+    uid: str
+    held: bool
+
+
+class Delete(Act, frozen=True, kw_only=True):
+    """Delete this very object, and no other of its name."""
+
+    ref: Ref
+    uid: str
+    grace_s: int | None = None
+
+
+class Announce(Act, frozen=True, kw_only=True):
+    """An Event beside a resource, for people: of a transition, never of a state."""
+
+    ref: Ref
+    uid: str
+    warning: bool
+    reason: str
+    message: str
+
+
+class TailLog(Act, frozen=True, kw_only=True):
+    """The last lines of a pod's log."""
+
+    ref: Ref
+    lines: int
+
+
+class CreateRoot(Act, frozen=True, kw_only=True):
+    name: str
+    owner: str
+    why: str
+
+
+class MakeFork(Act, frozen=True, kw_only=True):
+    """Idempotent on the owner: however often it is asked, there is one fork."""
+
+    parent: LogId
+    kind: Kind
+    name: str
+    owner: str
+    why: str
+    past: Position | None = None
+    at: Milliseconds | None = None
+    promotable: bool = False
+    ttl_ms: Milliseconds | None = None
+    on_parent_delete: OnParentDelete = OnParentDelete.ORPHAN
+    exclusive: bool = False
+    quota: Quota | None = None
+
+
+class Describe(Act, frozen=True, kw_only=True):
+    log: LogId | str
+
+
+class Adopt(Act, frozen=True, kw_only=True):
+    """Say whose a log is; nobody's if the owner is empty."""
+
+    log: LogId | str
+    owner: str
+
+
+class Promote(Act, frozen=True, kw_only=True):
+    log: LogId
+
+
+class Squash(Act, frozen=True, kw_only=True):
+    log: LogId
+
+
+class DeleteRoot(Act, frozen=True, kw_only=True):
+    log: LogId
+    force: bool
+
+
+class SetQuota(Act, frozen=True, kw_only=True):
+    log: LogId
+    quota: Quota
+
+
+class Trim(Act, frozen=True, kw_only=True):
+    log: LogId
+    before: Position
+
+
+class TrimOlder(Act, frozen=True, kw_only=True):
+    """Trim what was committed before a time."""
+
+    log: LogId
+    before: Milliseconds
+
+
+class DrainBroker(Act, frozen=True, kw_only=True):
+    broker: str
+    epoch: int
+
+
+class ForgetBroker(Act, frozen=True, kw_only=True):
+    broker: str
+    epoch: int
+
+
+Write = Apply | ApplyStatus | Finalize | Delete | Announce | TailLog
+"""Done on the API server."""
+
+Ask = (
+    CreateRoot
+    | MakeFork
+    | Describe
+    | Adopt
+    | Promote
+    | Squash
+    | DeleteRoot
+    | SetQuota
+    | Trim
+    | TrimOlder
+    | DrainBroker
+    | ForgetBroker
+)
+"""Done by the log service."""
+
+
+class Make(Act, frozen=True, kw_only=True):
+    """Base of what must be made with randomness before it can be applied, such as keys."""
+
+
+Action = Write | Ask | Make
+
+
+class Plan(Struct, frozen=True):
+    """What to do next, one after the other; nothing if all is as it should be."""
+
+    actions: tuple[Action, ...] = ()
+    wake_at: Nanoseconds | None = None
+    """When to look again though nothing was seen to change."""

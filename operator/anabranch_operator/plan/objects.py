@@ -1,0 +1,101 @@
+"""Objects of the API server as the operator sees them."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, NamedTuple, cast
+
+from msgspec import Struct
+
+from anabranch.core.types import Milliseconds
+
+Document = Mapping[str, Any]
+"""What the API server is given or gives: JSON."""
+
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+class Ref(NamedTuple):
+    """What an object is found by."""
+
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else self.name
+
+
+class Observed(Struct, frozen=True, kw_only=True):
+    """An object as it was at one version of it."""
+
+    ref: Ref
+    uid: str
+    version: int
+    """Of two observations of one object the one with the higher version is the later: resource
+    versions are etcd's revisions, and since Kubernetes 1.35 promised to be comparable.
+    """
+    generation: int = 0
+    created_at: Milliseconds = 0
+    deleting: bool = False
+    labels: Mapping[str, str] = NOTHING
+    annotations: Mapping[str, str] = NOTHING
+    finalizers: tuple[str, ...] = ()
+    owners: tuple[str, ...] = ()
+    """The UIDs of its owners."""
+    body: Document = NOTHING
+    """All but its metadata."""
+
+    @property
+    def spec(self) -> Document:
+        return self.body.get("spec") or {}
+
+    @property
+    def status(self) -> Document:
+        return self.body.get("status") or {}
+
+
+def observe(document: Document) -> Observed:
+    """What of a document is looked at."""
+    meta = document["metadata"]
+    ref = Ref(document["kind"], meta.get("namespace", ""), meta["name"])
+    return Observed(
+        ref=ref,
+        uid=meta["uid"],
+        version=int(meta["resourceVersion"]),
+        generation=meta.get("generation", 0),
+        created_at=instant(meta["creationTimestamp"]),
+        deleting="deletionTimestamp" in meta,
+        labels=meta.get("labels") or {},
+        annotations=meta.get("annotations") or {},
+        finalizers=tuple(meta.get("finalizers") or ()),
+        owners=tuple(owner["uid"] for owner in meta.get("ownerReferences") or ()),
+        body={
+            key: value
+            for key, value in document.items()
+            if key not in {"apiVersion", "kind", "metadata"}
+        },
+    )
+
+
+def instant(stamp: str) -> Milliseconds:
+    """RFC 3339, as the API server writes times."""
+    return int(datetime.fromisoformat(stamp).timestamp() * 1_000)
+
+
+def contains(observed: object, desired: object) -> bool:
+    """Is everything that is wanted there? What others or the API server added doesn't count."""
+    if isinstance(desired, Mapping):
+        if not isinstance(observed, Mapping):
+            return False
+        there = cast("Document", observed)
+        wanted = cast("Document", desired)
+        return all(key in there and contains(there[key], wanted[key]) for key in wanted)
+    if isinstance(desired, list | tuple):
+        if not isinstance(observed, list | tuple):
+            return False
+        these = cast("Sequence[object]", observed)
+        those = cast("Sequence[object]", desired)
+        return len(these) == len(those) and all(map(contains, these, those))
+    return observed == desired
