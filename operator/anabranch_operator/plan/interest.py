@@ -1,0 +1,92 @@
+"""Whose plans depend on what was seen."""
+
+from collections.abc import Iterator
+
+from anabranch_operator.api import names
+from anabranch_operator.plan.objects import Observed, Ref
+from anabranch_operator.plan.world import RESOURCES, World, parent_of
+
+CERTIFICATES, MEMBERS = "Certificates", "Members"
+"""What is planned for the installation as a whole, beside its resources."""
+
+
+def installation(world: World, kind: str) -> Ref:
+    """By which name something of the whole installation is planned."""
+    return Ref(kind, world.surroundings.namespace, world.surroundings.release)
+
+
+def interested(world: World, object: Observed) -> Iterator[Ref]:
+    """Who is to be planned anew, now that this object came, changed or went."""
+    ref = object.ref
+    match ref.kind:
+        case names.LOG | names.FORK:
+            yield ref
+            yield from (heir.ref for heir in world.heirs(ref))
+            fork = world.forks.get(ref)
+            if fork is not None:
+                yield parent_of(fork)
+        case names.POOL:
+            yield ref
+        case "Pod":
+            yield from _of_pod(world, object)
+        case "Namespace":
+            for kind in RESOURCES:
+                yield from (each.ref for each in world.of_kind(kind) if _lies_in(each, ref))
+        case "Node":
+            yield from world.pools
+            yield installation(world, MEMBERS)
+        case "StatefulSet":
+            yield installation(world, MEMBERS)
+        case "Secret" | "ConfigMap" | "ValidatingWebhookConfiguration":
+            yield installation(world, CERTIFICATES)
+        case _:
+            yield from _owners(world, object)
+
+
+def served_by(world: World, pod: Observed) -> Iterator[Ref]:
+    """Logs and forks whose broker runs in this pod."""
+    broker = broker_name(pod)
+    for log in world.service.logs.values():
+        if log.broker == broker and log.owner:
+            ref = ref_of(log.owner)
+            if ref is not None:
+                yield ref
+
+
+def broker_name(pod: Observed) -> str:
+    """What the broker in a pod calls itself: a life is never mistaken for another."""
+    return f"{pod.ref.name}.{pod.uid}"
+
+
+def ref_of(owner: str) -> Ref | None:
+    """The resource that declares a log, by what the log service knows of it."""
+    if not owner.startswith(names.OWNERS):
+        return None
+    _, namespace, kind, name, _ = owner.split("/")
+    return Ref(kind, namespace, name)
+
+
+def _of_pod(world: World, pod: Observed) -> Iterator[Ref]:
+    match pod.labels.get(names.ROLE):
+        case names.BROKER:
+            pool = pod.labels.get(names.POOL_LABEL, "")
+            yield Ref(names.POOL, pod.ref.namespace, pool)
+            yield from served_by(world, pod)
+        case names.METADATA:
+            yield installation(world, MEMBERS)
+        case names.GATE:
+            fork = pod.labels.get(names.FORK_LABEL, "")
+            yield Ref(names.FORK, pod.ref.namespace, fork)
+        case _:
+            pass
+
+
+def _owners(world: World, object: Observed) -> Iterator[Ref]:
+    for uid in object.owners:
+        owner = world.by_uid(uid)
+        if owner is not None:
+            yield owner.ref
+
+
+def _lies_in(object: Observed, namespace: Ref) -> bool:
+    return object.ref.namespace == namespace.name

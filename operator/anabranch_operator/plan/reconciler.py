@@ -1,0 +1,463 @@
+"""The operator as a machine: it sees, plans, and has what it planned done (kopf drives it).
+
+Every object has a desk. A desk that was woken is planned: a pure function of the world tells what
+to do next, actions that don't depend on each other. They are done, their outcomes become part of
+the world, and the desk is planned again, until there is nothing to do: that is converged, and
+costs no request. What fails waits, with an ever longer pause, and holds up nothing else.
+
+Nothing is remembered but what may be forgotten: after a restart the same plans come of the same
+objects.
+"""
+
+import heapq
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import assert_never
+
+from msgspec import Struct
+
+from anabranch.core.bolt.commands import Description, Refused
+from anabranch.core.errors import DeadlineExceeded, Promoted, Squashed, Unavailable, UnknownLog
+from anabranch.core.machine import SetTimer, TimerFired
+from anabranch.core.types import MS, LogId, Nanoseconds
+from anabranch_operator.plan.actions import (
+    Action,
+    ApplyStatus,
+    Delete,
+    DeleteRoot,
+    Finalize,
+    MakeFork,
+    Plan,
+    Promote,
+    Squash,
+    TailLog,
+)
+from anabranch_operator.plan.events import (
+    NOT_FOUND,
+    Answered,
+    Deposed,
+    Do,
+    Effect,
+    Elected,
+    Event,
+    Evict,
+    Evicting,
+    Gone,
+    Listed,
+    Look,
+    Measured,
+    Note,
+    Outcome,
+    Refusal,
+    Seen,
+    Text,
+    Unseen,
+    Viewed,
+)
+from anabranch_operator.plan.interest import installation, interested, ref_of
+from anabranch_operator.plan.objects import Observed, Ref
+from anabranch_operator.plan.trouble import Key, Troubles, key_of
+from anabranch_operator.plan.world import RESOURCES, Surroundings, World
+
+Planner = Callable[[World, Ref, Nanoseconds, Troubles], Plan]
+
+WAKE, LOOK = "wake", "look"
+
+_GONE = (Promoted.code, Squashed.code, UnknownLog.code)
+"""Answers that say that a log is no more: facts, not troubles."""
+_AWAY = (Unavailable.code, DeadlineExceeded.code)
+NO_EFFECT = "no-effect"
+
+
+class _Desk:
+    """One object's work."""
+
+    __slots__ = (
+        "actions",
+        "dirty",
+        "done",
+        "generation",
+        "queued",
+        "reconcile",
+        "troubles",
+        "wake_at",
+        "written_at",
+    )
+
+    def __init__(self) -> None:
+        self.actions: dict[int, Action] = {}
+        """On their way, by their numbers."""
+        self.done: dict[Key, tuple[Action, int]] = {}
+        """What was done by the last plan, and the version of the object that came of it."""
+        self.dirty = False
+        self.queued = False
+        self.generation = -1
+        self.reconcile = 0
+        self.troubles = Troubles()
+        self.wake_at: Nanoseconds | None = None
+        self.written_at: Nanoseconds = 0
+        """When its status was last written."""
+
+
+class Counters(Struct):
+    """What the operator counts, for its metrics."""
+
+    plans: int = 0
+    steady: int = 0
+    actions: int = 0
+    refusals: int = 0
+    queued: int = 0
+    oldest_queued_at: Nanoseconds | None = None
+
+
+class Operator:
+    """Sees, plans, acts; while another leads it only sees."""
+
+    def __init__(
+        self,
+        surroundings: Surroundings,
+        planners: Mapping[str, Planner],
+        kinds: Iterable[str],
+        whole: Iterable[str] = (),
+    ) -> None:
+        """`kinds` are listed before anything is planned; `whole` is planned for the whole
+        installation.
+        """
+        self.world = World(surroundings)
+        self.counters = Counters()
+        self.epoch: int | None = None
+        self._planners = planners
+        self._unlisted = dict.fromkeys(kinds)
+        self._whole = tuple(whole)
+        self._desks: dict[Ref, _Desk] = {}
+        self._numbers = 0
+        self._reconciles = 0
+        self._on_their_way: dict[int, Ref] = {}
+        self._ready: deque[tuple[Ref, Nanoseconds]] = deque()
+        self._wakes: list[tuple[Nanoseconds, Ref]] = []
+        self._wake_set: Nanoseconds | None = None
+        self._looking = False
+        self._cosmetic_at: Nanoseconds = 0
+        self._effects: list[Effect] = []
+
+    @property
+    def leads(self) -> bool:
+        return self.epoch is not None
+
+    @property
+    def synced(self) -> bool:
+        """Has every kind been listed?"""
+        return not self._unlisted
+
+    def step(self, now: Nanoseconds, event: Event) -> tuple[Effect, ...]:
+        match event:
+            case Seen(object):
+                self._see(object, now)
+            case Gone(ref, uid):
+                self._lose(ref, uid, now)
+            case Listed(kind):
+                self._unlisted.pop(kind, None)
+                self._begin(now)
+            case Elected(epoch):
+                self._elected(epoch, now)
+            case Deposed():
+                self._deposed()
+            case Viewed():
+                self._view(event, now)
+            case Unseen(why):
+                self._unseen(why, now)
+            case Measured(vitals):
+                self.world.vitals = vitals
+                self._wake_all_of(now, "BrokerPool")
+                self._wake_whole(now)
+            case Evicting(uid):
+                self._evicting(uid, now)
+            case Answered(number, outcome):
+                self._answered(number, outcome, now)
+            case TimerFired(key):
+                self._fired(key, now)
+            case _:
+                assert_never(event)
+        self._pump(now)
+        self._set_wake()
+        effects, self._effects = tuple(self._effects), []
+        return effects
+
+    def _see(self, object: Observed, now: Nanoseconds) -> None:
+        if self.world.observe(object):
+            self._wake(interested(self.world, object), now)
+
+    def _lose(self, ref: Ref, uid: str, now: Nanoseconds) -> None:
+        known = self.world.objects.get(ref)
+        if known is None or known.uid != uid:
+            return
+        wake = list(interested(self.world, known))
+        self.world.lose(ref, uid)
+        if ref.kind in RESOURCES and not self._busy(ref):
+            self._desks.pop(ref, None)
+        self._wake(wake, now)
+
+    def _busy(self, ref: Ref) -> bool:
+        desk = self._desks.get(ref)
+        return desk is not None and bool(desk.actions)
+
+    def _elected(self, epoch: int, now: Nanoseconds) -> None:
+        self.epoch = epoch
+        self._desks.clear()
+        self._on_their_way.clear()
+        self._begin(now)
+
+    def _deposed(self) -> None:
+        """Whatever is on its way is somebody else's now; its answers come to nobody."""
+        self.epoch = None
+        self._desks.clear()
+        self._on_their_way.clear()
+        self._ready.clear()
+        self._wakes.clear()
+        self._looking = False
+
+    def _begin(self, now: Nanoseconds) -> None:
+        """Look at the service before anything is planned: else every log would be asked for."""
+        if self.leads and self.synced:
+            self.world.service.looked = False
+            self._look()
+
+    def _look(self) -> None:
+        if not self._looking:
+            self._looking = True
+            self.world.service.looking()
+            self._effects.append(Look())
+
+    def _view(self, event: Viewed, now: Nanoseconds) -> None:
+        service = self.world.service
+        first, away = not service.looked, service.trouble is not None
+        changed, brokers = service.view(event.logs, event.brokers)
+        self._looked(now)
+        if first or away:
+            self._wake_everybody(now)
+            return
+        for id, before in changed.items():
+            after = service.logs.get(id)
+            for log in filter(None, (before, after)):
+                ref = ref_of(log.owner)
+                if ref is not None:
+                    self._wake([ref], now)
+        if brokers:
+            self._wake_all_of(now, "BrokerPool")
+
+    def _unseen(self, why: str, now: Nanoseconds) -> None:
+        service = self.world.service
+        news = service.trouble is None or not service.looked
+        service.trouble, service.looked = why, True
+        self._looked(now)
+        if news:
+            self._wake_everybody(now)
+
+    def _looked(self, now: Nanoseconds) -> None:
+        self._looking = False
+        if self.leads:
+            self._effects.append(SetTimer(LOOK, now + self.world.surroundings.look_ms * MS))
+
+    def _evicting(self, uid: str, now: Nanoseconds) -> None:
+        pod = self.world.by_uid(uid)
+        if pod is None:
+            self._effects.append(Evict(uid))
+            return
+        self.world.evicting.setdefault(uid, now)
+        self._wake(interested(self.world, pod), now)
+
+    def _fired(self, key: str, now: Nanoseconds) -> None:
+        match key:
+            case "look":
+                if self.leads and self.synced:
+                    self._look()
+            case _:
+                self._wake_set = None
+                while self._wakes and self._wakes[0][0] <= now:
+                    at, ref = heapq.heappop(self._wakes)
+                    desk = self._desks.get(ref)
+                    if desk is not None and desk.wake_at == at:
+                        desk.wake_at = None
+                        self._wake([ref], now)
+
+    def _wake_everybody(self, now: Nanoseconds) -> None:
+        for kind in RESOURCES:
+            self._wake_all_of(now, kind)
+        self._wake_whole(now)
+
+    def _wake_whole(self, now: Nanoseconds) -> None:
+        self._wake([installation(self.world, kind) for kind in self._whole], now)
+
+    def _wake_all_of(self, now: Nanoseconds, kind: str) -> None:
+        self._wake([each.ref for each in self.world.of_kind(kind)], now)
+
+    def _wake(self, refs: Iterable[Ref], now: Nanoseconds) -> None:
+        """Have these planned, as soon as there is room; while another leads, nothing is."""
+        if not (self.leads and self.synced and self.world.service.looked):
+            return
+        for ref in refs:
+            if ref.kind not in self._planners:
+                continue
+            if ref.kind in RESOURCES and ref not in self.world.objects:
+                continue
+            desk = self._desks.setdefault(ref, _Desk())
+            if desk.actions:
+                desk.dirty = True
+            elif not desk.queued:
+                desk.queued = True
+                self._ready.append((ref, now))
+
+    def _pump(self, now: Nanoseconds) -> None:
+        room = self.world.surroundings.in_flight_max
+        while self._ready and len(self._on_their_way) < room:
+            ref, _ = self._ready.popleft()
+            desk = self._desks.get(ref)
+            if desk is not None:
+                desk.queued = False
+                self._plan(ref, desk, now)
+        self.counters.queued = len(self._ready)
+        self.counters.oldest_queued_at = self._ready[0][1] if self._ready else None
+
+    def _plan(self, ref: Ref, desk: _Desk, now: Nanoseconds) -> None:
+        object = self.world.objects.get(ref)
+        if object is None and ref.kind in RESOURCES:
+            del self._desks[ref]
+            return
+        if object is not None and object.generation != desk.generation:
+            desk.generation = object.generation
+            desk.troubles.clear()
+        self._reconciles += 1
+        desk.reconcile, desk.dirty = self._reconciles, False
+        self.counters.plans += 1
+        plan = self._planners[ref.kind](self.world, ref, now, desk.troubles)
+        desk.troubles.prune(plan.actions, now)
+        due = desk.troubles.due(plan.actions, now)
+        due, put_off = self._without_cosmetic(desk, due, now)
+        due = self._without_repeated(desk, due, now)
+        if not due and not desk.troubles:
+            self.counters.steady += 1
+            self._effects.append(Note(desk.reconcile, ref, "steady"))
+        resync = now + self.world.surroundings.resync_ms * MS
+        retry = desk.troubles.next_at
+        self._wake_at(ref, desk, min(filter(None, (plan.wake_at, put_off, retry, resync))), now)
+        desk.done.clear()
+        for action in due:
+            self._numbers += 1
+            self.counters.actions += 1
+            desk.actions[self._numbers] = action
+            self._on_their_way[self._numbers] = ref
+            if isinstance(action, ApplyStatus):
+                desk.written_at = now
+            self._effects.append(Do(self._numbers, desk.reconcile, ref, action))
+
+    def _without_cosmetic(
+        self, desk: _Desk, due: tuple[Action, ...], now: Nanoseconds
+    ) -> tuple[tuple[Action, ...], Nanoseconds | None]:
+        """Numbers that move all the time are shown now and then."""
+        if not any(isinstance(action, ApplyStatus) and action.cosmetic for action in due):
+            return due, None
+        surroundings = self.world.surroundings
+        at = max(desk.written_at + surroundings.cosmetic_ms * MS, self._cosmetic_at)
+        if at <= now:
+            self._cosmetic_at = now + 1_000 * MS // surroundings.cosmetic_per_s
+            return due, None
+        rest = (each for each in due if not (isinstance(each, ApplyStatus) and each.cosmetic))
+        return tuple(rest), at
+
+    def _without_repeated(
+        self, desk: _Desk, due: tuple[Action, ...], now: Nanoseconds
+    ) -> tuple[Action, ...]:
+        """What was just done, and is wanted again though nothing has moved, waits: a plan that
+        can't be satisfied mustn't become a storm.
+        """
+        kept: list[Action] = []
+        for action in due:
+            if desk.done.get(key_of(action)) == (action, self._version_of(action)):
+                refusal = Refusal(NO_EFFECT, "it was done, and nothing came of it")
+                desk.troubles.note(action, refusal, now)
+                self.counters.refusals += 1
+            else:
+                kept.append(action)
+        return tuple(kept)
+
+    def _version_of(self, action: Action) -> int:
+        known = self.world.objects.get(getattr(action, "ref", Ref("", "", "")))
+        return 0 if known is None else known.version
+
+    def _wake_at(self, ref: Ref, desk: _Desk, at: Nanoseconds, now: Nanoseconds) -> None:
+        at = max(at, now + 1)
+        if desk.wake_at != at:
+            desk.wake_at = at
+            heapq.heappush(self._wakes, (at, ref))
+
+    def _set_wake(self) -> None:
+        if self._wakes and self._wakes[0][0] != self._wake_set:
+            self._wake_set = self._wakes[0][0]
+            self._effects.append(SetTimer(WAKE, self._wake_set))
+
+    def _answered(self, number: int, outcome: Outcome, now: Nanoseconds) -> None:
+        ref = self._on_their_way.pop(number, None)
+        if ref is None:
+            if isinstance(outcome, Observed):
+                self.world.observe(outcome)
+            return
+        desk = self._desks[ref]
+        action = desk.actions.pop(number)
+        if isinstance(outcome, Refused) and not self._is_fact(action, outcome):
+            outcome = Refusal(outcome.code, outcome.message)
+        if isinstance(outcome, Refusal) and not self._is_gone(action, outcome, now):
+            self._failed(ref, desk, action, outcome, now)
+        else:
+            desk.troubles.settle(action)
+            self._learn(action, outcome, now)
+            desk.done[key_of(action)] = (action, self._version_of(action))
+        if not desk.actions:
+            self._wake([ref], now)
+
+    def _failed(
+        self, ref: Ref, desk: _Desk, action: Action, refusal: Refusal, now: Nanoseconds
+    ) -> None:
+        desk.troubles.note(action, refusal, now)
+        self.counters.refusals += 1
+        what = f"{type(action).__name__}: {refusal.message}"
+        self._effects.append(Note(desk.reconcile, ref, "refused", what))
+        if refusal.code in _AWAY:
+            self._look()
+
+    def _is_fact(self, action: Action, refused: Refused) -> bool:
+        """Does the refusal say what became of the log that was asked about?"""
+        if refused.code not in _GONE:
+            return False
+        if isinstance(action, MakeFork):
+            # The parent's end is for the plan of the parent to see; ours has an owner's name.
+            return refused.code != UnknownLog.code
+        return hasattr(action, "log")
+
+    def _is_gone(self, action: Action, refusal: Refusal, now: Nanoseconds) -> bool:
+        """What isn't there needs neither be deleted nor be described."""
+        if refusal.code != NOT_FOUND or not isinstance(action, Delete | ApplyStatus | Finalize):
+            return False
+        self._lose(action.ref, action.uid, now)
+        return True
+
+    def _learn(self, action: Action, outcome: Outcome, now: Nanoseconds) -> None:
+        service = self.world.service
+        match action, outcome:
+            case _, Observed():
+                self._see(outcome, now)
+            case _, Description():
+                service.learn(outcome)
+            case TailLog(), Text():
+                self.world.texts[action.ref] = outcome.text
+            case MakeFork(), Refused():
+                service.bury(action.owner, outcome)
+            case _, Refused():
+                service.bury(LogId(getattr(action, "log", 0)), outcome)
+            case Promote(), _:
+                service.bury(action.log, Refused(Promoted.code, "it was promoted", {}))
+            case Squash() | DeleteRoot(), _:
+                service.bury(action.log, Refused(Squashed.code, "it was squashed", {}))
+            case Delete(), None:
+                self._lose(action.ref, action.uid, now)
+            case _:
+                pass

@@ -1,0 +1,254 @@
+"""All that the operator knows: objects of the API server, and what the log service told."""
+
+from collections.abc import Iterator
+from typing import Generic, TypeVar
+
+from msgspec import Struct, ValidationError, convert
+
+from anabranch.core.bolt.commands import Description, Refused
+from anabranch.core.bolt.queries import BrokerSeat
+from anabranch.core.types import LogId, Nanoseconds
+from anabranch_operator.api import names
+from anabranch_operator.api.fork import ForkSpec, ForkStatus
+from anabranch_operator.api.log import LogSpec, LogStatus
+from anabranch_operator.api.pool import PoolSpec, PoolStatus
+from anabranch_operator.plan.events import Vitals
+from anabranch_operator.plan.objects import Observed, Ref
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+class Surroundings(Struct, frozen=True, kw_only=True):
+    """Where the operator and its log service live."""
+
+    namespace: str
+    """The installation's: of pools, of metadata members, of what serves every namespace."""
+    release: str
+    """What the installation is called; its Services and Secrets are named after it."""
+    cluster_domain: str = "cluster.local"
+    tls: bool = True
+    """Are clients met over TLS?"""
+    token_audience: str = names.AUDIENCE
+    ca_config_map: str = ""
+    """The ConfigMap, in the installation's namespace, with the authority that clients trust."""
+    metadata: str = ""
+    """The StatefulSet of the metadata members."""
+    look_ms: int = 2_000
+    """How often the log service is looked at."""
+    resync_ms: int = 300_000
+    """Every object is planned anew after so long, though nothing was seen to change."""
+    cosmetic_ms: int = 30_000
+    """A status of which nothing but numbers moved is written no more often than this."""
+    cosmetic_per_s: int = 10
+    """And so many of them in all."""
+    in_flight_max: int = 64
+    """Actions on their way at once."""
+    eviction_ms: int = 600_000
+    """How long an eviction may be put off."""
+
+
+class Resource(Struct, Generic[S, T], frozen=True):
+    """An object of ours, understood."""
+
+    object: Observed
+    spec: S
+    status: T
+
+    @property
+    def ref(self) -> Ref:
+        return self.object.ref
+
+    @property
+    def owner(self) -> str:
+        """What the log service is told about whose log it is."""
+        ref = self.object.ref
+        return names.owner(ref.namespace, ref.kind, ref.name, self.object.uid)
+
+
+Log = Resource[LogSpec, LogStatus]
+Fork = Resource[ForkSpec, ForkStatus]
+Pool = Resource[PoolSpec, PoolStatus]
+
+RESOURCES = (names.LOG, names.FORK, names.POOL)
+
+
+class Service:
+    """The log service, as far as it was told of."""
+
+    def __init__(self) -> None:
+        self.looked = False
+        self.trouble: str | None = None
+        """Why it couldn't be looked at the last time."""
+        self.logs: dict[LogId, Description] = {}
+        self.owned: dict[str, LogId] = {}
+        self.fates: dict[LogId | str, Refused] = {}
+        """What became of logs that are no more, by their ids or owners."""
+        self.brokers: dict[str, BrokerSeat] = {}
+        self._learned: dict[LogId, Description] = {}
+        """Since the look that is under way began, which may not have seen it."""
+        self._lost: dict[LogId, None] = {}
+
+    def looking(self) -> None:
+        self._learned.clear()
+        self._lost.clear()
+
+    def view(
+        self, logs: tuple[Description, ...], brokers: tuple[BrokerSeat, ...]
+    ) -> tuple[dict[LogId, Description], bool]:
+        """Take a view of everything; what was known before of logs that differ now, and whether
+        brokers do.
+        """
+        before, seats = self.logs, self.brokers
+        found = {log.id: log for log in logs if log.id not in self._lost} | self._learned
+        self.logs = {}
+        self.owned = {}
+        for log in found.values():
+            self._keep(log)
+        self.brokers = {seat.name: seat for seat in brokers}
+        changed = {id: log for id, log in before.items() if self.logs.get(id) != log}
+        changed |= {id: log for id, log in self.logs.items() if id not in before}
+        self.looked, self.trouble = True, None
+        return changed, self.brokers != seats
+
+    def learn(self, log: Description) -> None:
+        self._learned[log.id] = log
+        self._lost.pop(log.id, None)
+        before = self.logs.get(log.id)
+        if before is not None:
+            self.owned.pop(before.owner, None)
+        self._keep(log)
+
+    def bury(self, key: LogId | str, fate: Refused) -> None:
+        self.fates[key] = fate
+        id = self.owned.get(key) if isinstance(key, str) else key
+        if id is None:
+            return
+        log = self.logs.pop(id, None)
+        self._learned.pop(id, None)
+        self._lost[id] = None
+        if log is not None and log.owner:
+            self.owned.pop(log.owner, None)
+            self.fates[log.owner] = fate
+
+    def of(self, owner: str) -> Description | None:
+        id = self.owned.get(owner)
+        return None if id is None else self.logs[id]
+
+    def _keep(self, log: Description) -> None:
+        self.logs[log.id] = log
+        if log.owner:
+            self.owned[log.owner] = log.id
+
+
+class World:
+    """What plans are made from. Nothing in it is the truth: it is what was seen last."""
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        self.surroundings = surroundings
+        self.service = Service()
+        self.objects: dict[Ref, Observed] = {}
+        self.logs: dict[Ref, Log] = {}
+        self.forks: dict[Ref, Fork] = {}
+        self.pools: dict[Ref, Pool] = {}
+        self.malformed: dict[Ref, str] = {}
+        """Resources of ours that can't be understood, and why."""
+        self.vitals: dict[str, Vitals] = {}
+        self.evicting: dict[str, Nanoseconds] = {}
+        """Pods that somebody wants off their nodes, by UID, and since when."""
+        self.texts: dict[Ref, str] = {}
+        """The last lines of logs of pods."""
+        self._kinds: dict[str, dict[Ref, None]] = {}
+        self._children: dict[str, dict[Ref, None]] = {}
+        self._by_uid: dict[str, Ref] = {}
+        self._heirs: dict[Ref, dict[Ref, None]] = {}
+
+    def observe(self, object: Observed) -> bool:
+        """False if something newer is known."""
+        known = self.objects.get(object.ref)
+        if known is not None and known.version >= object.version:
+            return False
+        if known is not None:
+            self._drop(known)
+        self.objects[object.ref] = object
+        self._kinds.setdefault(object.ref.kind, {})[object.ref] = None
+        self._by_uid[object.uid] = object.ref
+        for owner in object.owners:
+            self._children.setdefault(owner, {})[object.ref] = None
+        if object.ref.kind in RESOURCES:
+            self._understand(object)
+        return True
+
+    def lose(self, ref: Ref, uid: str) -> Observed | None:
+        """The object that is no more, if it was known."""
+        known = self.objects.get(ref)
+        if known is None or known.uid != uid:
+            return None
+        self._drop(known)
+        del self.objects[ref]
+        self.evicting.pop(uid, None)
+        self.vitals.pop(uid, None)
+        self.texts.pop(ref, None)
+        return known
+
+    def of_kind(self, kind: str) -> Iterator[Observed]:
+        return (self.objects[ref] for ref in self._kinds.get(kind, ()))
+
+    def children(self, uid: str, kind: str) -> Iterator[Observed]:
+        return (self.objects[ref] for ref in self._children.get(uid, ()) if ref.kind == kind)
+
+    def by_uid(self, uid: str) -> Observed | None:
+        ref = self._by_uid.get(uid)
+        return None if ref is None else self.objects[ref]
+
+    def heirs(self, parent: Ref) -> Iterator[Fork]:
+        """Forks that name this resource as their parent."""
+        return (self.forks[ref] for ref in self._heirs.get(parent, ()))
+
+    def terminating(self, namespace: str) -> bool:
+        """Is everything in this namespace on its way out?"""
+        found = self.objects.get(Ref("Namespace", "", namespace))
+        return found is not None and found.deleting
+
+    def _understand(self, object: Observed) -> None:
+        ref, spec, status = object.ref, object.spec, object.status
+        try:
+            match ref.kind:
+                case names.LOG:
+                    self.logs[ref] = Resource(
+                        object, convert(spec, LogSpec), convert(status, LogStatus)
+                    )
+                case names.FORK:
+                    fork = Resource(object, convert(spec, ForkSpec), convert(status, ForkStatus))
+                    self.forks[ref] = fork
+                    self._heirs.setdefault(parent_of(fork), {})[ref] = None
+                case _:
+                    self.pools[ref] = Resource(
+                        object, convert(spec, PoolSpec), convert(status, PoolStatus)
+                    )
+        except ValidationError as error:
+            self.malformed[ref] = str(error)
+
+    def _drop(self, object: Observed) -> None:
+        ref = object.ref
+        self._kinds[ref.kind].pop(ref)
+        self._by_uid.pop(object.uid, None)
+        for owner in object.owners:
+            siblings = self._children[owner]
+            del siblings[ref]
+            if not siblings:
+                del self._children[owner]
+        self.malformed.pop(ref, None)
+        self.logs.pop(ref, None)
+        self.pools.pop(ref, None)
+        fork = self.forks.pop(ref, None)
+        if fork is not None:
+            heirs = self._heirs[parent_of(fork)]
+            del heirs[ref]
+            if not heirs:
+                del self._heirs[parent_of(fork)]
+
+
+def parent_of(fork: Fork) -> Ref:
+    parent = fork.spec.parent
+    return Ref(parent.kind.value, fork.ref.namespace, parent.name)
