@@ -5,13 +5,10 @@ table of the file: `[etcd] endpoints`, `--etcd-endpoints`, `ANABRANCH_ETCD_ENDPO
 their own names.
 """
 
-import ast
-import inspect
 import ipaddress
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast, get_origin
 
@@ -20,6 +17,7 @@ import msgspec
 from anabranch.core.errors import BadRequest
 from anabranch.core.limits import Limits
 from anabranch.shell.log import LogFormat
+from anabranch.shell.prose import proses
 
 PREFIX = "ANABRANCH_"
 FILE = "ANABRANCH_CONFIG"
@@ -124,7 +122,7 @@ class Option:
 
     @property
     def prose(self) -> str:
-        return _proses(self.owner)[self.path[-1]]
+        return proses(self.owner)[self.path[-1]]
 
 
 def load(flags: Mapping[str, Any], environment: Mapping[str, str]) -> Settings:
@@ -220,24 +218,6 @@ def check_limits(limits: Limits) -> None:
                 f"{smaller} = {getattr(limits, smaller)}",
                 f"it must be below {larger}, which is {getattr(limits, larger)}",
             )
-
-
-@cache
-def _proses(kind: type[msgspec.Struct]) -> dict[str, str]:
-    """Each field's name and the prose below it, which Python keeps nowhere but in the source."""
-    found: dict[str, str] = {}
-    for base in reversed(kind.__mro__):
-        if not issubclass(base, msgspec.Struct) or base is msgspec.Struct:
-            continue
-        body = ast.parse(inspect.getsource(base)).body[0]
-        assert isinstance(body, ast.ClassDef)
-        for field, below in zip(body.body, body.body[1:], strict=False):
-            match field, below:
-                case ast.AnnAssign(target=ast.Name(name)), ast.Expr(ast.Constant(str(prose))):
-                    found[name] = " ".join(prose.split())
-                case _:
-                    continue
-    return found
 
 
 def _tables(kind: type[msgspec.Struct]) -> Iterator[str]:
