@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,11 +36,20 @@ class Server:
     name: str
     module: str
     program: str = ""
-    """Where in the module it is."""
+    """Where in the module it is; `./` leads to a main package of ours beside `go.mod`."""
+    folder: Path | None = None
+    """Where its `go.mod` is, if somewhere else."""
+    variables: tuple[tuple[str, str], ...] = ()
+    """What its own build tells the linker; `{version}` stands for its version."""
+    build_s: float = BUILD_S
 
     @property
     def sources(self) -> Path:
-        return MODULES / self.name
+        return self.folder or MODULES / self.name
+
+    @property
+    def package(self) -> str:
+        return self.program if self._ours else self.module + self.program
 
     @property
     def override(self) -> str:
@@ -59,9 +68,21 @@ class Server:
     @property
     def place(self) -> Path:
         """Where it is kept; another version, or the same from other sources, has another place."""
-        home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        checksum = hashlib.sha256((self.sources / "go.sum").read_bytes()).hexdigest()[:12]
-        return Path(home) / "anabranch" / f"{self.name}-{self.version}-{checksum}" / self.name
+        checksum = hashlib.sha256((self.sources / "go.sum").read_bytes())
+        if self._ours:
+            checksum.update((self.sources / self.program / "main.go").read_bytes())
+        key = f"{self.name}-{self.version}-{checksum.hexdigest()[:12]}"
+        return cache() / key / self.name
+
+    @property
+    def linked(self) -> str:
+        """Without tables for debuggers, with the variables of its own build."""
+        told = (f"-X {key}={value}" for key, value in self.variables)
+        return " ".join(("-s -w", *told)).format(version=self.version)
+
+    @property
+    def _ours(self) -> bool:
+        return self.program.startswith("./")
 
     def _pinned(self, pattern: str) -> str:
         found = re.search(pattern, (self.sources / "go.mod").read_text(encoding="utf-8"))
@@ -73,6 +94,12 @@ ETCD = Server("etcd", "go.etcd.io/etcd/server/v3")
 VERSITYGW = Server("versitygw", "github.com/versity/versitygw", "/cmd/versitygw")
 TOXIPROXY = Server("toxiproxy", "github.com/Shopify/toxiproxy/v2", "/cmd/server")
 SERVERS = {server.name: server for server in (ETCD, VERSITYGW, TOXIPROXY)}
+
+
+def cache() -> Path:
+    """Where what takes long to make is kept."""
+    home = os.environ.get("XDG_CACHE_HOME")
+    return (Path(home) if home else Path.home() / ".cache") / "anabranch"
 
 
 def obstacle(server: Server) -> str | None:
@@ -103,7 +130,7 @@ def find(server: Server, say: Say | None = None) -> str:
     except OSError as error:
         reason = f"there is no place for it ({error}): set XDG_CACHE_HOME"
         raise Unavailable(f"the server {server.name}", reason) from None
-    with _alone(place.with_suffix(".lock")):
+    with alone(place.with_suffix(".lock")):
         if not place.exists():
             (say or _say)(f"building {server.name} {server.version}: once, it takes minutes")
             _build(server, place)
@@ -111,7 +138,7 @@ def find(server: Server, say: Say | None = None) -> str:
 
 
 @contextmanager
-def _alone(path: Path) -> Generator[None]:
+def alone(path: Path) -> Generator[None]:
     """The lock goes with the process that holds it, whatever ends it."""
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -135,10 +162,10 @@ def _build(server: Server, place: Path) -> None:
 
 def _compile(server: Server, to: Path) -> str | None:
     """What Go said if it failed."""
-    flags = ["-mod=readonly", "-trimpath", "-ldflags=-s -w"]
+    flags = ["-mod=readonly", "-trimpath", f"-ldflags={server.linked}"]
     try:
         done = subprocess.run(
-            ["go", "build", *flags, "-o", str(to), server.module + server.program],
+            ["go", "build", *flags, "-o", str(to), server.package],
             cwd=server.sources,
             # Neither somebody's workspace nor a C compiler, which may be missing, has a say.
             env={**os.environ, "GOWORK": "off", "CGO_ENABLED": "0"},
@@ -148,10 +175,10 @@ def _compile(server: Server, to: Path) -> str | None:
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
-            timeout=BUILD_S,
+            timeout=server.build_s,
         )
     except subprocess.TimeoutExpired:
-        return f"it didn't end within {BUILD_S:.0f} s"
+        return f"it didn't end within {server.build_s:.0f} s"
     return None if done.returncode == 0 else " / ".join(done.stdout.strip().splitlines()[-3:])
 
 
@@ -160,14 +187,14 @@ def _say(line: str) -> None:
     sys.stderr.flush()
 
 
-def main(names: list[str]) -> int:
-    unknown = [name for name in names if name not in SERVERS]
+def main(names: list[str], servers: Mapping[str, Server] = SERVERS) -> int:
+    unknown = [name for name in names if name not in servers]
     if unknown:
-        _say(f"there is no server {unknown[0]}: choose from {', '.join(SERVERS)}")
+        _say(f"there is no server {unknown[0]}: choose from {', '.join(servers)}")
         return 2
-    for name in names or SERVERS:
+    for name in names or servers:
         try:
-            sys.stdout.write(f"{find(SERVERS[name])}\n")
+            sys.stdout.write(f"{find(servers[name])}\n")
         except Unavailable as refused:
             _say(refused.message)
             return 1

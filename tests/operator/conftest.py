@@ -1,0 +1,8 @@
+"""What tests against a real API server share."""
+
+from tests.kubernetes.fixtures import (  # noqa: F401
+    api_server,
+    control_plane,
+    namespace,
+    own_api_server,
+)
