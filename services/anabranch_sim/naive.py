@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from anabranch.core.bolt.commands import (
+    Adopt,
     Batch,
     Command,
     CommitCursor,
@@ -19,8 +20,10 @@ from anabranch.core.bolt.commands import (
     DrainBroker,
     Expire,
     FindBroker,
+    ForgetBroker,
     ForgetObjects,
     ForkLog,
+    Guarded,
     LoseBroker,
     Promote,
     RaiseFormat,
@@ -80,6 +83,7 @@ class List:
     """What the consumer behind each has read."""
     chosen: dict[str, OnPromote] = field(default_factory=dict[str, OnPromote])
     quota: Quota | None = None
+    owner: str = ""
 
     @property
     def depth(self) -> int:
@@ -151,9 +155,10 @@ class Promise:
     record: Record
 
 
-@dataclass(frozen=True)
+@dataclass
 class Gone:
     code: str
+    owner: str
     into: LogId | None = None
     sources: dict[int, Source] = field(default_factory=dict[int, Source])
 
@@ -177,6 +182,7 @@ class Naive:
         self.logs: dict[LogId, List] = {}
         self.gone: dict[LogId, Gone] = {}
         self.epochs: dict[str, int] = {}
+        self.guards: dict[str, int] = {}
         self.next_id = 1
         self.at: Milliseconds = 0
 
@@ -185,12 +191,20 @@ class Naive:
         match command:
             case CommitObject():
                 return self._commit(command)
+            case Guarded(scope, epoch, guarded):
+                _refuse(epoch < self.guards.get(scope, epoch), "deposed")
+                self.guards[scope] = epoch
+                return self.apply(at, guarded)
+            case CreateLog() | ForkLog() if command.owner and self.declared(command.owner):
+                return None
             case CreateLog(name):
                 if any(log.name == name for log in self.logs.values()):
                     raise Refusal("log-exists")
-                self._add(List(self._id(), name, Kind.ROOT))
+                self._add(List(self._id(), name, Kind.ROOT, owner=command.owner))
             case ForkLog():
                 self._fork(command)
+            case Adopt(id, owner):
+                self._adopt(self.find(id), owner)
             case Promote(id):
                 self._promote(self.find(id))
             case Squash(id):
@@ -207,7 +221,7 @@ class Naive:
                     log = self.logs.get(id)
                     if log and log.expires_at is not None and log.expires_at <= self.at:
                         self._squash(log)
-            case DrainBroker() | LoseBroker() | FindBroker() | RaiseFormat():
+            case DrainBroker() | LoseBroker() | FindBroker() | ForgetBroker() | RaiseFormat():
                 return None
             case Trim(id, before):
                 log = self.find(id)
@@ -238,6 +252,21 @@ class Naive:
         if id not in self.logs:
             raise Refusal(self.gone[id].code if id in self.gone else "unknown-log")
         return self.logs[id]
+
+    def declared(self, owner: str) -> List | None:
+        """The log that this owner has."""
+        for grave in self.gone.values():
+            _refuse(grave.owner == owner, grave.code)
+        return next((log for log in self.logs.values() if log.owner == owner), None)
+
+    def _adopt(self, log: List, owner: str) -> None:
+        if owner:
+            _refuse(log.owner not in ("", owner), "owned-by-another")
+            others = [each for each in self.logs.values() if each is not log]
+            _refuse(any(each.owner == owner for each in others), "owns-another")
+            for grave in self.gone.values():
+                grave.owner = "" if grave.owner == owner else grave.owner
+        log.owner = owner
 
     def whereabouts(self, promise: Promise) -> tuple[List, int]:
         """The log that a promised record is in now, and its position there."""
@@ -309,7 +338,8 @@ class Naive:
         parent = self.find(command.parent)
         point = self._point(parent, command)
         own = command.name or f"fork-{self.next_id}"
-        child = List(self._id(), f"{_root(parent)}--{own}", command.kind, parent)
+        name = f"{_root(parent)}--{own}"
+        child = List(self._id(), name, command.kind, parent, owner=command.owner)
         child.records = parent.records[:point]
         child.fork_point = point
         child.start = parent.start
@@ -362,7 +392,7 @@ class Naive:
             heir.parent = parent
         parent.children += child.children
         del self.logs[child.id]
-        self.gone[child.id] = Gone("promoted", parent.id, child.sources)
+        self.gone[child.id] = Gone("promoted", child.owner, parent.id, child.sources)
 
     def _squash(self, log: List) -> None:
         """It and all that inherits from it go; severed forks that may stay keep what they have."""
@@ -376,7 +406,7 @@ class Naive:
                 else:
                     doomed.append(child)
             del self.logs[each.id]
-            self.gone[each.id] = Gone("squashed")
+            self.gone[each.id] = Gone("squashed", each.owner)
         if log.parent:
             log.parent.children.remove(log)
 

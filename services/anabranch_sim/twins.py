@@ -50,12 +50,14 @@ BROKER = "broker-0"
 
 
 def portrait(state: State) -> bytes:
-    """Everything that a refused command must leave as it was: all but the time and the replies."""
+    """Everything that a refused command must leave as it was: all but the time, the replies, and
+    whose turn it is.
+    """
     replica = state.replica
-    kept = replica.at, replica.applied, replica.requests
-    replica.at, replica.applied, replica.requests = 0, 0, OrderedDict()
+    kept = replica.at, replica.applied, replica.requests, replica.guards
+    replica.at, replica.applied, replica.requests, replica.guards = 0, 0, OrderedDict(), {}
     image = snapshot.save(replica)
-    replica.at, replica.applied, replica.requests = kept
+    replica.at, replica.applied, replica.requests, replica.guards = kept
     return image
 
 
@@ -91,6 +93,7 @@ class Twins:
         self.applied.append(entry)
         outcome = self.state.apply(entry)
         fates, codes = self._naively(command)
+        assert self.state.replica.guards == self.naive.guards
         if codes:
             assert isinstance(outcome, Refused), (command, codes, outcome)
             assert outcome.code in codes, (command, outcome)
@@ -333,6 +336,7 @@ class Twins:
             answer.forks,
             answer.expires_at,
             answer.quota,
+            answer.owner,
         ) == (
             log.id,
             log.kind,
@@ -347,6 +351,7 @@ class Twins:
             len(log.children),
             log.expires_at,
             log.quota,
+            log.owner,
         ), log.name
 
     def _compare_receipt(self, receipt: Receipt, promise: Promise) -> None:

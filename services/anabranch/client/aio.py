@@ -18,11 +18,15 @@ from anabranch.client.log import Log
 from anabranch.client.settings import Settings
 from anabranch.core.bolt.commands import Description, Done
 from anabranch.core.bolt.queries import BrokerSeat, Census, Listing, Pool
-from anabranch.core.errors import LogExists
+from anabranch.core.errors import LogExists, UnknownBroker
+from anabranch.core.types import LogId
 from anabranch.core.wire.messages import (
+    Adopt,
     CreateLog,
     DeleteLog,
     Describe,
+    DrainBroker,
+    ForgetBroker,
     ListBrokers,
     ListLogs,
     Survey,
@@ -124,18 +128,36 @@ class Service:
         if error is not None:
             raise error
 
+    def guard(self, scope: str, epoch: int) -> None:
+        """Change something only while nobody of a higher epoch has in this scope: of several
+        programs that are elected for the same, one whose turn is over is refused as Deposed.
+
+        From here on this goes with whatever this service and its logs change, appends excepted.
+        """
+        self._link.session.guard(scope, epoch)
+
     async def create(
-        self, name: str, *, why: str = "", by: str | None = None, timeout: float | None = None
+        self,
+        name: str,
+        *,
+        why: str = "",
+        by: str | None = None,
+        owner: str = "",
+        timeout: float | None = None,
     ) -> Log:
-        """A new root log; LogExists if the name is taken."""
+        """A new root log; LogExists if the name is taken.
+
+        `owner`: who declares it. One that has a log already gets that one, whatever its name; one
+        whose log is no more is told what became of it.
+        """
         link = self._link
         author = self.settings.client if by is None else by
-        message = CreateLog(name, link.once(), author, why)
+        message = CreateLog(name, link.once(), author, why, owner)
         made = await link.ask(message, Description, f"create {name}", link.milliseconds(timeout))
         return Log(link, made)
 
-    async def log(self, name: str, *, timeout: float | None = None) -> Log:
-        """A log or fork that exists, by its full name (`orders`, `orders--what-if`); else
+    async def log(self, name: str | LogId, *, timeout: float | None = None) -> Log:
+        """A log or fork that exists, by its full name (`orders`, `orders--what-if`) or its id; else
         UnknownLog.
         """
         link = self._link
@@ -151,12 +173,19 @@ class Service:
             return await self.log(name, timeout=timeout)
 
     async def logs(
-        self, prefix: str = "", *, tree: str | None = None, timeout: float | None = None
+        self,
+        prefix: str = "",
+        *,
+        tree: str | None = None,
+        owner: str = "",
+        timeout: float | None = None,
     ) -> AsyncGenerator[Description, None]:
-        """Every log and fork, in order of name; `tree` confines it to one root and its forks."""
+        """Every log and fork, in order of name; `tree` confines it to one root and its forks,
+        `owner` to those whose owner's name begins so.
+        """
         link, after, more = self._link, "", True
         while more:
-            message = ListLogs(prefix, tree, after)
+            message = ListLogs(prefix, tree, after, owner=owner)
             listing = await link.ask(message, Listing, "list logs", link.milliseconds(timeout))
             for description in listing.logs:
                 yield description
@@ -174,6 +203,20 @@ class Service:
         message = DeleteLog(root.id, link.once(), force)
         await link.ask(message, Done, f"delete {root.name}", link.milliseconds(timeout))
 
+    async def adopt(
+        self, log: str | Log, owner: str, *, timeout: float | None = None
+    ) -> Description:
+        """Let this owner declare the log from now on; OwnedByAnother if another does."""
+        link = self._link
+        whose = await self.log(log, timeout=timeout) if isinstance(log, str) else log
+        message = Adopt(whose.id, owner, link.once())
+        what = f"adopt {whose.name}" if owner else f"release {whose.name}"
+        return await link.ask(message, Description, what, link.milliseconds(timeout))
+
+    async def release(self, log: str | Log, *, timeout: float | None = None) -> Description:
+        """Let nobody declare the log from now on; it stays as it is."""
+        return await self.adopt(log, "", timeout=timeout)
+
     async def survey(self, *, timeout: float | None = None) -> Census:
         """What the cluster is called and how much it holds."""
         link = self._link
@@ -184,3 +227,33 @@ class Service:
         link = self._link
         pool = await link.ask(ListBrokers(), Pool, "list brokers", link.milliseconds(timeout))
         return pool.brokers
+
+    async def drain_broker(
+        self, name: str, epoch: int | None = None, *, timeout: float | None = None
+    ) -> None:
+        """Place nothing more on this broker, and what is on it elsewhere; it goes on serving.
+
+        `epoch`: of its life, by default the one it is in now; UnknownBroker if there is none such.
+        """
+        link = self._link
+        message = DrainBroker(name, await self._life(name, epoch, timeout), link.once())
+        await link.ask(message, Done, f"drain broker {name}", link.milliseconds(timeout))
+
+    async def forget_broker(
+        self, name: str, epoch: int | None = None, *, timeout: float | None = None
+    ) -> None:
+        """Take a broker that is lost or draining out of the pool; BrokerInUse if it is neither.
+
+        If it lives after all, it ends. `epoch`: as of `drain_broker`.
+        """
+        link = self._link
+        message = ForgetBroker(name, await self._life(name, epoch, timeout), link.once())
+        await link.ask(message, Done, f"forget broker {name}", link.milliseconds(timeout))
+
+    async def _life(self, name: str, epoch: int | None, timeout: float | None) -> int:
+        if epoch is not None:
+            return epoch
+        for seat in await self.brokers(timeout=timeout):
+            if seat.name == name:
+                return seat.epoch
+        raise UnknownBroker(name)

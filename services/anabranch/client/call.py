@@ -26,10 +26,14 @@ from anabranch.core.wire.messages import (
     CreateLog,
     Credit,
     Describe,
+    DrainBroker,
+    ForgetBroker,
     Fork,
+    Guarded,
     Hello,
     ListBrokers,
     ListLogs,
+    Once,
     Ping,
     Read,
     Redeem,
@@ -100,6 +104,9 @@ class Call:
 
     def begin(self, commons: Commons) -> None:
         self._commons, self._key = commons, commons.key()
+        guard = commons.settings.guard
+        if guard is not None and isinstance(self._message, Once):
+            self._message = Guarded(*guard, self._message)
         self._patience = commons.now + self._wait_ms * MS
         commons.parts[self._key] = self
         self._deadline = commons.alarms.after(self._wait_ms + self._timeout_ms, self._expire)
@@ -218,7 +225,11 @@ def subject(message: ClientMessage) -> LogId | None:
             | Hello()
             | Credit()
             | Cancel()
+            | DrainBroker()
+            | ForgetBroker()
         ):
             return None
+        case Guarded(message=guarded):
+            return subject(guarded)
         case _:
             return message.log

@@ -25,6 +25,8 @@ there, for all of them can: moving is reconnecting elsewhere.
 from collections.abc import Sequence
 from typing import assert_never
 
+from msgspec.structs import replace
+
 from anabranch.client.conversation import Conversation
 from anabranch.client.effects import (
     Asked,
@@ -151,6 +153,10 @@ class Session:
             case _:
                 assert_never(event)
         return self._turn()
+
+    def guard(self, scope: str, epoch: int) -> None:
+        """Of what is asked from now on; what was asked before keeps the epoch it had."""
+        self.settings = self._commons.settings = replace(self.settings, guard=(scope, epoch))
 
     def place(self, log: LogId | None) -> Line:
         """The line to the broker that serves it, or else to one that is there."""

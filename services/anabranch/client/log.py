@@ -206,7 +206,7 @@ class Log:
         """
         return Events(self.link, self.description, start, speculative=speculative)
 
-    async def cfork(
+    async def cfork(  # noqa: PLR0913  # whoever calls it names them
         self,
         name: str | None = None,
         *,
@@ -216,13 +216,15 @@ class Log:
         quota: Quota | None = None,
         why: str = "",
         by: str | None = None,
+        owner: str = "",
         timeout: float | None = None,
     ) -> "Log":
         """A continuous fork: it has this log's records, past and future, and its own between them.
 
         A promotable one can become this log. `ttl`: seconds after which it is squashed.
         `exclusive`: a broker of its own serves it; NoSpareBroker if none is free. `quota`: its own,
-        without one as large a one as this log has.
+        without one as large a one as this log has. `owner`: who declares it; one that has a log
+        already gets that one.
         """
         link = self.link
         message = Fork(
@@ -236,6 +238,7 @@ class Log:
             why=why,
             exclusive=exclusive,
             quota=quota,
+            owner=owner,
         )
         return await self._fork(message, timeout)
 
@@ -251,12 +254,14 @@ class Log:
         quota: Quota | None = None,
         why: str = "",
         by: str | None = None,
+        owner: str = "",
         timeout: float | None = None,
     ) -> "Log":
         """A severed fork: this log's records up to `past`, or committed before `at`, or all there
         are.
 
-        What is appended to either later is not in the other. `exclusive`: as of a continuous one.
+        What is appended to either later is not in the other. `exclusive`, `owner`: as of a
+        continuous one.
         """
         link = self.link
         message = Fork(
@@ -272,6 +277,7 @@ class Log:
             why=why,
             exclusive=exclusive,
             quota=quota,
+            owner=owner,
         )
         return await self._fork(message, timeout)
 

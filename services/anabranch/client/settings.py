@@ -56,3 +56,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     hedge_ms: int = 300
     """While no broker is there, one more is dialed each time that this has passed."""
+
+    guard: tuple[str, int] | None = None
+    """A scope, and the epoch of this program's turn in it: of several that are elected for the
+    same, one whose turn is over changes nothing more. `Service.guard` sets it later.
+    """

@@ -16,6 +16,7 @@ from anabranch.client.settings import Settings
 from anabranch.client.synclog import Log, each
 from anabranch.core.bolt.commands import Description
 from anabranch.core.bolt.queries import BrokerSeat, Census
+from anabranch.core.types import LogId
 
 
 def connect(
@@ -79,15 +80,35 @@ class Service:
         self._thread.run(self._handover.taken())
         self._thread.run(self._service.flush())
 
+    def guard(self, scope: str, epoch: int) -> None:
+        """Change something only while nobody of a higher epoch has in this scope: of several
+        programs that are elected for the same, one whose turn is over is refused as Deposed.
+
+        From here on this goes with whatever this service and its logs change, appends excepted.
+        """
+        self._service.guard(scope, epoch)
+
     def create(
-        self, name: str, *, why: str = "", by: str | None = None, timeout: float | None = None
+        self,
+        name: str,
+        *,
+        why: str = "",
+        by: str | None = None,
+        owner: str = "",
+        timeout: float | None = None,
     ) -> Log:
-        """A new root log; LogExists if the name is taken."""
-        made = self._service.create(name, why=why, by=by, timeout=timeout)
+        """A new root log; LogExists if the name is taken.
+
+        `owner`: who declares it. One that has a log already gets that one, whatever its name; one
+        whose log is no more is told what became of it.
+        """
+        made = self._service.create(name, why=why, by=by, owner=owner, timeout=timeout)
         return Log(self._handover, self._thread.run(made))
 
-    def log(self, name: str, *, timeout: float | None = None) -> Log:
-        """A log or fork that exists, by its full name (`orders--what-if`); else UnknownLog."""
+    def log(self, name: str | LogId, *, timeout: float | None = None) -> Log:
+        """A log or fork that exists, by its full name (`orders--what-if`) or its id; else
+        UnknownLog.
+        """
         return Log(self._handover, self._thread.run(self._service.log(name, timeout=timeout)))
 
     def ensure(self, name: str, *, why: str = "", timeout: float | None = None) -> Log:
@@ -96,10 +117,18 @@ class Service:
         return Log(self._handover, self._thread.run(found))
 
     def logs(
-        self, prefix: str = "", *, tree: str | None = None, timeout: float | None = None
+        self,
+        prefix: str = "",
+        *,
+        tree: str | None = None,
+        owner: str = "",
+        timeout: float | None = None,
     ) -> Iterator[Description]:
-        """Every log and fork, in order of name; `tree` confines it to one root and its forks."""
-        return each(self._handover, self._service.logs(prefix, tree=tree, timeout=timeout))
+        """Every log and fork, in order of name; `tree` confines it to one root and its forks,
+        `owner` to those whose owner's name begins so.
+        """
+        found = self._service.logs(prefix, tree=tree, owner=owner, timeout=timeout)
+        return each(self._handover, found)
 
     def delete(self, log: str | Log, *, force: bool = False, timeout: float | None = None) -> None:
         """Delete a root log; `force` squashes its continuous forks, severed ones keep what they
@@ -108,6 +137,15 @@ class Service:
         whom = log if isinstance(log, str) else log.wrapped
         self._thread.run(self._service.delete(whom, force=force, timeout=timeout))
 
+    def adopt(self, log: str | Log, owner: str, *, timeout: float | None = None) -> Description:
+        """Let this owner declare the log from now on; OwnedByAnother if another does."""
+        whom = log if isinstance(log, str) else log.wrapped
+        return self._thread.run(self._service.adopt(whom, owner, timeout=timeout))
+
+    def release(self, log: str | Log, *, timeout: float | None = None) -> Description:
+        """Let nobody declare the log from now on; it stays as it is."""
+        return self.adopt(log, "", timeout=timeout)
+
     def survey(self, *, timeout: float | None = None) -> Census:
         """What the cluster is called and how much it holds."""
         return self._thread.run(self._service.survey(timeout=timeout))
@@ -115,3 +153,21 @@ class Service:
     def brokers(self, *, timeout: float | None = None) -> list[BrokerSeat]:
         """The pool, in order of name: where each listens, its state, and how much it serves."""
         return self._thread.run(self._service.brokers(timeout=timeout))
+
+    def drain_broker(
+        self, name: str, epoch: int | None = None, *, timeout: float | None = None
+    ) -> None:
+        """Place nothing more on this broker, and what is on it elsewhere; it goes on serving.
+
+        `epoch`: of its life, by default the one it is in now; UnknownBroker if there is none such.
+        """
+        self._thread.run(self._service.drain_broker(name, epoch, timeout=timeout))
+
+    def forget_broker(
+        self, name: str, epoch: int | None = None, *, timeout: float | None = None
+    ) -> None:
+        """Take a broker that is lost or draining out of the pool; BrokerInUse if it is neither.
+
+        If it lives after all, it ends. `epoch`: as of `drain_broker`.
+        """
+        self._thread.run(self._service.forget_broker(name, epoch, timeout=timeout))

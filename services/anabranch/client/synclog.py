@@ -181,7 +181,7 @@ class Log:
         """
         return Events(self._loop, self.wrapped.subscribe(start, speculative=speculative))
 
-    def cfork(
+    def cfork(  # noqa: PLR0913  # whoever calls it names them
         self,
         name: str | None = None,
         *,
@@ -191,13 +191,15 @@ class Log:
         quota: Quota | None = None,
         why: str = "",
         by: str | None = None,
+        owner: str = "",
         timeout: float | None = None,
     ) -> "Log":
         """A continuous fork: it has this log's records, past and future, and its own between them.
 
         A promotable one can become this log. `ttl`: seconds after which it is squashed.
         `exclusive`: a broker of its own serves it; NoSpareBroker if none is free. `quota`: its own,
-        without one as large a one as this log has.
+        without one as large a one as this log has. `owner`: who declares it; one that has a log
+        already gets that one.
         """
         made = self.wrapped.cfork(
             name,
@@ -207,6 +209,7 @@ class Log:
             quota=quota,
             why=why,
             by=by,
+            owner=owner,
             timeout=timeout,
         )
         return Log(self._loop, self._loop.run(made))
@@ -223,12 +226,14 @@ class Log:
         quota: Quota | None = None,
         why: str = "",
         by: str | None = None,
+        owner: str = "",
         timeout: float | None = None,
     ) -> "Log":
         """A severed fork: this log's records up to `past`, or committed before `at`, or all there
         are.
 
-        What is appended to either later is not in the other. `exclusive`: as of a continuous one.
+        What is appended to either later is not in the other. `exclusive`, `owner`: as of a
+        continuous one.
         """
         made = self.wrapped.sfork(
             name,
@@ -240,6 +245,7 @@ class Log:
             quota=quota,
             why=why,
             by=by,
+            owner=owner,
             timeout=timeout,
         )
         return Log(self._loop, self._loop.run(made))

@@ -96,6 +96,12 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     note_chars_max: int = 1_000
     """Who made a fork, and why."""
 
+    owner_chars_max: int = 512
+    """Who declares a log: its owner, and a scope in which programs take turns."""
+
+    guard_scopes_max: int = 1_000
+    """Scopes in which programs take turns at changing logs; none is ever forgotten."""
+
     logs_max: int = 1_000_000
     """Live logs and forks of a cluster."""
 
@@ -203,6 +209,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 REPLICATED = (
     "name_chars_max",
     "note_chars_max",
+    "owner_chars_max",
+    "guard_scopes_max",
     "logs_max",
     "forks_per_log_max",
     "depth_max",

@@ -58,14 +58,21 @@ class Row(Compact, frozen=True):
     batches: list[Batch]
 
 
-FORMAT = 1
-"""Of the commands in this file; a member of a group that knows an earlier one mustn't lead."""
+FORMAT = 2
+"""Of the commands in this file; a member of a group that knows an earlier one mustn't lead.
+
+2 has owners, guards, and brokers that are forgotten or get their share when they come.
+"""
 
 
 class CreateLog(msgspec.Struct, frozen=True, array_like=True, tag="create"):
+    """With an owner that has a log already it answers that one's description."""
+
     name: str
     by: str = ""
     why: str = ""
+    owner: str = ""
+    """Who declares this log, if somebody does; an owner has one log."""
 
 
 class DeleteLog(msgspec.Struct, frozen=True, array_like=True, tag="delete"):
@@ -107,6 +114,8 @@ class ForkLog(msgspec.Struct, frozen=True, array_like=True, tag="fork"):
     """Served by a broker of its own, and refused if there is none to spare."""
     quota: Quota | None = None
     """None: the parent's, as it is then."""
+    owner: str = ""
+    """As of `CreateLog`."""
 
 
 class Promote(msgspec.Struct, frozen=True, array_like=True, tag="promote"):
@@ -153,6 +162,15 @@ class RegisterBroker(msgspec.Struct, frozen=True, array_like=True, tag="broker")
 class DrainBroker(msgspec.Struct, frozen=True, array_like=True, tag="drain"):
     """Place nothing more on this broker, and what is on it elsewhere: this life of it is about to
     end.
+    """
+
+    broker: str
+    epoch: int
+
+
+class ForgetBroker(msgspec.Struct, frozen=True, array_like=True, tag="forget-broker"):
+    """A life of a broker is over and nothing is placed on it: it is no longer of the pool, and can
+    commit nothing more.
     """
 
     broker: str
@@ -207,6 +225,13 @@ class SetQuota(msgspec.Struct, frozen=True, array_like=True, tag="quota"):
     quota: Quota
 
 
+class Adopt(msgspec.Struct, frozen=True, array_like=True, tag="adopt"):
+    """From here on this owner declares the log, which nobody else did; an empty one releases it."""
+
+    log: LogId
+    owner: str
+
+
 class Copied(Compact, frozen=True):
     """An extent of a log as it was when it was copied."""
 
@@ -239,7 +264,36 @@ class SwapExtents(msgspec.Struct, frozen=True, array_like=True, tag="swap"):
     joined: list[Joined]
 
 
-Command = (
+Guardable = (
+    CreateLog
+    | DeleteLog
+    | ForkLog
+    | Promote
+    | Squash
+    | Trim
+    | CommitCursor
+    | DeleteCursor
+    | SetQuota
+    | Adopt
+    | DrainBroker
+    | ForgetBroker
+)
+"""What clients ask for."""
+
+
+class Guarded(msgspec.Struct, frozen=True, array_like=True, tag="guarded"):
+    """A command by one of several that take turns: refused if a later one's has been seen.
+
+    The epoch counts their turns within the scope, which is what they are elected for. It is kept
+    whatever becomes of the command, so that whoever had the turn before is too late from here on.
+    """
+
+    scope: str
+    epoch: int
+    command: Guardable
+
+
+Bare = (
     CreateLog
     | DeleteLog
     | CommitObject
@@ -259,7 +313,15 @@ Command = (
     | Configure
     | SetQuota
     | SwapExtents
+    | Adopt
+    | ForgetBroker
 )
+Command = Bare | Guarded
+
+
+def bare(command: Command) -> Bare:
+    """What it does, guarded or not."""
+    return command.command if isinstance(command, Guarded) else command
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):
@@ -315,6 +377,8 @@ class Description(msgspec.Struct, frozen=True, array_like=True, tag="description
     """Who serves it best: any broker can, but this one has its records at hand."""
     address: str = ""
     quota: Quota | None = None
+    owner: str = ""
+    """Who declares it, if somebody does."""
 
 
 class LogQuota(Compact, frozen=True):

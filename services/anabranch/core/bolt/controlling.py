@@ -4,7 +4,7 @@ from functools import partial
 from typing import assert_never
 
 from anabranch.core.bolt import commands, queries
-from anabranch.core.bolt.commands import Command, Outcome, Refused
+from anabranch.core.bolt.commands import Guardable, Outcome, Refused
 from anabranch.core.bolt.correspondence import Correspondence
 from anabranch.core.bolt.letters import Moved
 from anabranch.core.bolt.outbox import Outbox
@@ -14,22 +14,10 @@ from anabranch.core.errors import BadRequest, ReceiptPending
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Token
 from anabranch.core.wire import messages
-from anabranch.core.wire.messages import Redeem
+from anabranch.core.wire.messages import Once, Redeem
 
 REQUEST_BYTES_MAX = 64
 """A request id is sixteen random bytes; longer ones would only fill the memory of requests."""
-
-Once = (
-    messages.CreateLog
-    | messages.DeleteLog
-    | messages.Fork
-    | messages.Promote
-    | messages.Squash
-    | messages.Trim
-    | messages.CommitCursor
-    | messages.DeleteCursor
-    | messages.SetQuota
-)
 
 Question = (
     messages.ReadCursors
@@ -53,19 +41,24 @@ class Controlling:
         self._correspondence = correspondence
         self._waits = waits
 
-    def do(self, token: Token, message: Once) -> None:
-        if not 0 < len(message.request) <= REQUEST_BYTES_MAX:
+    def do(self, token: Token, message: Once | messages.Guarded) -> None:
+        if isinstance(message, messages.Guarded):
+            request = message.message.request
+            command = commands.Guarded(message.scope, message.epoch, _command(message.message))
+        else:
+            request, command = message.request, _command(message)
+        if not 0 < len(request) <= REQUEST_BYTES_MAX:
             reason = (
                 f"1 to {REQUEST_BYTES_MAX} bytes, by which a repetition is known, were expected"
             )
-            what = f"a request id of {len(message.request)} bytes"
+            what = f"a request id of {len(request)} bytes"
             self._outbox.refuse(token, BadRequest(what, reason))
             return
         wait = self._waits.begin(token)
         if wait is not None:
             wait.in_doubt = True
             done = partial(self._answer, wait)
-            self._correspondence.propose(message.request, _command(message), done)
+            self._correspondence.propose(request, command, done)
 
     def ask(self, token: Token, message: Question) -> None:
         wait = self._waits.begin(token)
@@ -131,10 +124,10 @@ class _Redemption:
         return True
 
 
-def _command(message: Once) -> Command:
+def _command(message: Once) -> Guardable:
     match message:
         case messages.CreateLog():
-            return commands.CreateLog(message.name, message.by, message.why)
+            return commands.CreateLog(message.name, message.by, message.why, message.owner)
         case messages.DeleteLog():
             return commands.DeleteLog(message.log, message.force)
         case messages.Fork():
@@ -153,6 +146,12 @@ def _command(message: Once) -> Command:
             return commands.DeleteCursor(message.log, message.name)
         case messages.SetQuota():
             return commands.SetQuota(message.log, message.quota)
+        case messages.Adopt():
+            return commands.Adopt(message.log, message.owner)
+        case messages.DrainBroker():
+            return commands.DrainBroker(message.broker, message.epoch)
+        case messages.ForgetBroker():
+            return commands.ForgetBroker(message.broker, message.epoch)
         case _:
             assert_never(message)
 
@@ -171,6 +170,7 @@ def _fork(message: messages.Fork) -> commands.ForkLog:
         why=message.why,
         exclusive=message.exclusive,
         quota=message.quota,
+        owner=message.owner,
     )
 
 
@@ -181,7 +181,9 @@ def _query(message: Question) -> Query:
         case messages.Describe():
             return queries.Describe(message.log)
         case messages.ListLogs():
-            return queries.ListLogs(message.prefix, message.tree, message.after, message.count_max)
+            return queries.ListLogs(
+                message.prefix, message.tree, message.after, message.count_max, message.owner
+            )
         case messages.Compare():
             return queries.Compare(message.a, message.b)
         case messages.PositionAt():

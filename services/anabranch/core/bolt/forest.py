@@ -84,6 +84,7 @@ class Log:
         "on_parent_delete",
         "on_promote",
         "own_from",
+        "owner",
         "parent",
         "place",
         "producers",
@@ -127,6 +128,7 @@ class Log:
         self.on_parent_delete = OnParentDelete.ORPHAN
         self.by = ""
         self.why = ""
+        self.owner = ""
 
     @property
     def earliest_fork_point(self) -> Position:
@@ -145,6 +147,7 @@ class Tombstone:
         "generation",
         "id",
         "name",
+        "owner",
         "parent_generation",
         "producers",
         "promoted_into",
@@ -152,11 +155,14 @@ class Tombstone:
         "shifts",
     )
 
-    def __init__(self, id: LogId, name: str, refusal: Refused, at: Milliseconds) -> None:
+    def __init__(
+        self, id: LogId, name: str, refusal: Refused, at: Milliseconds, owner: str = ""
+    ) -> None:
         self.id = id
         self.name = name
         self.refusal = refusal
         self.at = at
+        self.owner = owner
         self.promoted_into: LogId | None = None
         self.producers: dict[int, Producer] = {}
         """Of a promoted fork: a batch that was committed there and is sent again has a position."""
@@ -176,6 +182,9 @@ class Forest:
         self.tails = LazyTailTree()
         self.graves: OrderedDict[LogId, Tombstone] = OrderedDict()
         self.graves_by_name: dict[str, LogId] = {}
+        self.owned: dict[str, Log] = {}
+        """By owner; who has a log has no grave."""
+        self.graves_by_owner: dict[str, LogId] = {}
         self.quotas: dict[LogId, Quota] = {}
         """Of the logs that have one: few, if any."""
         self.undecided = 0
@@ -228,6 +237,7 @@ class Forest:
     def remove(self, log: Log) -> None:
         del self.logs[log.id], self.names[log.name]
         self.quotas.pop(log.id, None)
+        self.owned.pop(log.owner, None)
         self.undecided -= log.promotable
         if log.parent is not None:
             log.parent.children.pop(log.id, None)
@@ -235,6 +245,26 @@ class Forest:
     def bury(self, grave: Tombstone) -> None:
         self.graves[grave.id] = grave
         self.graves_by_name[grave.name] = grave.id
+        if grave.owner:
+            self.graves_by_owner[grave.owner] = grave.id
+
+    def forget_oldest_grave(self) -> None:
+        id, grave = self.graves.popitem(last=False)
+        self.graves_by_owner.pop(grave.owner, None)
+        if self.graves_by_name.get(grave.name) == id:
+            del self.graves_by_name[grave.name]
+
+    def give(self, log: Log, owner: str) -> None:
+        """The log is this owner's from now on, or nobody's."""
+        self.owned.pop(log.owner, None)
+        log.owner = owner
+        if not owner:
+            return
+        assert owner not in self.owned, "an owner has one log"
+        self.owned[owner] = log
+        former = self.graves_by_owner.pop(owner, None)
+        if former is not None:
+            self.graves[former].owner = ""
 
     def inherited_limit(self, log: Log) -> tuple[Position, Log | None]:
         """Where this log's inheritance stops being settled, and which promotable fork is in the

@@ -2,7 +2,7 @@
 
 from itertools import accumulate
 
-from anabranch.core.bolt import allotting, cursors, questions
+from anabranch.core.bolt import allotting, cursors, owning, questions
 from anabranch.core.bolt.commands import (
     CreateLog,
     DeleteLog,
@@ -37,19 +37,26 @@ from anabranch.core.types import NEVER, Kind, LogId, OnParentDelete, Position
 
 
 def create(replica: Replica, command: CreateLog) -> Description:
+    known = owning.known(replica, command.owner)
+    if known is not None:
+        return known
     forest = replica.forest
     name = forest.name_root(command.name)
-    _check_room(replica, name, command.by, command.why)
+    _check_room(replica, command, name)
     id = replica.give_id()
     log = Log(id, name, Kind.ROOT, Family(id, name), forest.tails.root(0))
     log.created_at, log.by, log.why = replica.at, command.by, command.why
     forest.add(log)
+    forest.give(log, command.owner)
     replica.place(log)
     return questions.describe(replica, log)
 
 
 def fork(replica: Replica, command: ForkLog) -> Description:
     """O(log n) in the number of logs, whatever their length: no entry is copied (AgileLog, 5.4)."""
+    known = owning.known(replica, command.owner)
+    if known is not None:
+        return known
     forest = replica.forest
     parent = forest.find(command.parent)
     name = forest.name_fork(parent, command.name, LogId(replica.next_id))
@@ -66,6 +73,7 @@ def fork(replica: Replica, command: ForkLog) -> Description:
     child.on_parent_delete = command.on_parent_delete
     child.created_at, child.by, child.why = replica.at, command.by, command.why
     forest.add(child)
+    forest.give(child, command.owner)
     if child.promotable:
         if not parent.promotable_forks:
             forest.tails.block_below(parent.place, +1, [child.place])
@@ -152,13 +160,14 @@ def _kind_of(log: Log) -> str:
     }[log.kind]
 
 
-def _check_room(replica: Replica, name: str, by: str, why: str) -> None:
+def _check_room(replica: Replica, command: CreateLog | ForkLog, name: str) -> None:
     limits = replica.limits
     if name in replica.forest.names:
         raise LogExists(name)
     if len(replica.forest.logs) >= limits.logs_max:
         raise TooMany("logs and forks", limits.logs_max, "logs_max")
-    _check_notes(replica, name, by, why)
+    _check_notes(replica, name, command.by, command.why)
+    owning.check(replica, name, command.owner)
 
 
 def _check_notes(replica: Replica, name: str, *notes: str) -> None:
@@ -170,7 +179,7 @@ def _check_notes(replica: Replica, name: str, *notes: str) -> None:
 
 def _check_fork(replica: Replica, command: ForkLog, parent: Log, name: str) -> None:
     limits = replica.limits
-    _check_room(replica, name, command.by, command.why)
+    _check_room(replica, command, name)
     if command.kind is Kind.ROOT:
         raise BadRequest(name, "a fork is continuous or severed")
     if len(parent.children) >= limits.forks_per_log_max:
@@ -239,7 +248,7 @@ def _bury_promoted(replica: Replica, parent: Log, child: Log) -> None:
     forest = replica.forest
     replica.remove(child)
     refusal = Refused.of(Promoted(child.name, parent.name))
-    grave = Tombstone(child.id, child.name, refusal, replica.at)
+    grave = Tombstone(child.id, child.name, refusal, replica.at, child.owner)
     grave.promoted_into = parent.id
     grave.producers = child.producers
     grave.generation = child.generation
@@ -271,7 +280,7 @@ def _squash(replica: Replica, top: Log, reason: str) -> None:
         replica.remove(log)
         replica.references.dropped(log.index.object, replica.at)
         refusal = Refused.of(Squashed(log.name, reason, parent.name if parent else "no log"))
-        forest.bury(Tombstone(log.id, log.name, refusal, replica.at))
+        forest.bury(Tombstone(log.id, log.name, refusal, replica.at, log.owner))
     if parent is None:
         return
     if top.promotable:

@@ -100,7 +100,7 @@ class Member:
             self._brokers[sender] = None
             if self.leader is None:
                 return ()
-            told = Send(sender, Leading(self.term, self._epoch(sender)))
+            told = Send(sender, Leading(self.term, self._epoch(sender, message.epoch)))
             return (told, *self._as_leader(now, Received(sender, message)))
         if self.leader is None:
             return ()
@@ -112,9 +112,16 @@ class Member:
             return ()
         return self._as_leader(now, Received(sender, message))
 
-    def _epoch(self, broker: str) -> int:
-        seat = self.state.replica.placement.seats.get(broker)
-        return seat.epoch if seat else 0
+    def _epoch(self, broker: str, epoch: int) -> int:
+        """Of the life that counts. One that was registered and isn't known was forgotten, and is
+        told of one to come; but not by a member that is behind and has yet to hear of it, for
+        that counts on from before it.
+        """
+        replica = self.state.replica
+        seat = replica.placement.seats.get(broker)
+        if seat is not None:
+            return seat.epoch
+        return replica.broker_epochs + 1 if epoch else 0
 
     def _as_leader(self, now: Nanoseconds, event: Event) -> Effects:
         """What comes for a lead that is over concerns nobody any more."""

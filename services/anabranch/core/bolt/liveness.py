@@ -2,7 +2,15 @@
 again gets new ones.
 """
 
-from anabranch.core.bolt.commands import Command, FindBroker, LoseBroker, RegisterBroker
+from anabranch.core.bolt.commands import (
+    Command,
+    Done,
+    FindBroker,
+    ForgetBroker,
+    LoseBroker,
+    Outcome,
+    RegisterBroker,
+)
 from anabranch.core.bolt.placement import LOST, READY, Placement
 from anabranch.core.types import MS, Milliseconds, Nanoseconds
 
@@ -49,8 +57,11 @@ class Liveness:
         if isinstance(command, LoseBroker | FindBroker):
             self._deciding.discard((command.broker, command.epoch))
 
-    def applied(self, command: Command, now: Nanoseconds) -> None:
+    def applied(self, command: Command, outcome: Outcome, now: Nanoseconds) -> None:
         if isinstance(command, RegisterBroker):
             self._heard[command.broker] = now
+        elif isinstance(command, ForgetBroker):
+            if isinstance(outcome, Done):
+                self._heard.pop(command.broker, None)
         else:
             self.refused(command)

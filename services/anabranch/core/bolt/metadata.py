@@ -13,6 +13,7 @@ import msgspec
 
 from anabranch.core.bolt import snapshot
 from anabranch.core.bolt.commands import (
+    Bare,
     Command,
     CommitObject,
     Configure,
@@ -21,6 +22,7 @@ from anabranch.core.bolt.commands import (
     Entry,
     Expire,
     FindBroker,
+    ForgetBroker,
     ForgetObjects,
     ForkLog,
     LoseBroker,
@@ -28,6 +30,7 @@ from anabranch.core.bolt.commands import (
     Refused,
     RegisterBroker,
     SwapExtents,
+    bare,
     decode_group,
 )
 from anabranch.core.bolt.delegation import Delegation
@@ -222,17 +225,17 @@ class Metadata:
         touched: dict[Family, None] = {}
         tend = swapped = False
         for proposal in group:
-            entry = proposal.entry
-            self._note_families(entry.command, touched)
-            outcome = self.state.apply(entry)
-            self.delegation.applied(entry.command, outcome, now // MS)
-            swapped |= isinstance(entry.command, SwapExtents)
-            tend |= isinstance(entry.command, ForkLog) and entry.command.ttl_ms is not None
-            if isinstance(entry.command, Expire):
+            command = bare(proposal.entry.command)
+            self._note_families(command, touched)
+            outcome = self.state.apply(proposal.entry)
+            self.delegation.applied(command, outcome, now // MS)
+            swapped |= isinstance(command, SwapExtents)
+            tend |= isinstance(command, ForkLog) and command.ttl_ms is not None
+            if isinstance(command, Expire):
                 self.expiring, tend = False, True
-            self.orphans_due |= isinstance(entry.command, RegisterBroker)
+            self.orphans_due |= isinstance(command, RegisterBroker | ForgetBroker)
             if self.liveness:
-                self.liveness.applied(entry.command, now)
+                self.liveness.applied(command, outcome, now)
             if proposal.sender:
                 effects.append(Send(proposal.sender, Applied(proposal.token, outcome)))
         if self.watches.watchers:
@@ -263,7 +266,7 @@ class Metadata:
         )
         return (*answers, *self._journal_group())
 
-    def _note_families(self, command: Command, touched: dict[Family, None]) -> None:
+    def _note_families(self, command: Bare, touched: dict[Family, None]) -> None:
         """Which families a command may move, as they are before it is applied."""
         logs = self.state.replica.forest.logs
         match command:
@@ -273,7 +276,7 @@ class Metadata:
                 ids = command.logs
             case CreateLog() | ForgetObjects() | Configure() | RaiseFormat() | SwapExtents():
                 return
-            case RegisterBroker() | DrainBroker() | LoseBroker() | FindBroker():
+            case RegisterBroker() | DrainBroker() | LoseBroker() | FindBroker() | ForgetBroker():
                 return
             case ForkLog():
                 ids = [command.parent]

@@ -7,7 +7,7 @@ by counts and then by name, never by the order in which things came.
 """
 
 from anabranch.core.bolt.queries import BrokerSeat
-from anabranch.core.errors import NoSpareBroker
+from anabranch.core.errors import BrokerInUse, NoSpareBroker
 from anabranch.core.types import LogId
 
 READY, DRAINING, LOST = "ready", "draining", "lost"
@@ -134,6 +134,14 @@ class Placement:
 
     def drain(self, name: str, epoch: int) -> None:
         self._leave(name, epoch, DRAINING, (READY, LOST))
+
+    def forget(self, name: str) -> None:
+        """What leaves has nothing placed on it any more, so that nothing else moves."""
+        seat = self.seats[name]
+        if seat.state == READY:
+            raise BrokerInUse(name, seat.state)
+        assert seat.idle, "who isn't ready serves nothing"
+        del self.seats[name]
 
     def _leave(self, name: str, epoch: int, state: str, states: tuple[str, ...]) -> None:
         seat = self.seats.get(name)

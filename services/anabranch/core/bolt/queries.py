@@ -58,12 +58,15 @@ class Describe(msgspec.Struct, frozen=True, array_like=True, tag="describe"):
 
 
 class ListLogs(msgspec.Struct, frozen=True, array_like=True, tag="list"):
-    """In order of name. `tree` confines it to one root and its forks."""
+    """In order of name. `tree` confines it to one root and its forks, `owner` to those whose
+    owner's name begins so.
+    """
 
     prefix: str = ""
     tree: str | None = None
     after: str = ""
     count_max: int = 1_000
+    owner: str = ""
 
 
 class Listing(msgspec.Struct, frozen=True, array_like=True, tag="listing"):

@@ -1,11 +1,11 @@
 """Queries: what the metadata answer without changing anything."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from anabranch.core.bolt.commands import Description, LogQuota
 from anabranch.core.bolt.comparison import compare
 from anabranch.core.bolt.cursors import choice
-from anabranch.core.bolt.forest import Log
+from anabranch.core.bolt.forest import Forest, Log
 from anabranch.core.bolt.lineage import lineage_of, position_at, slices
 from anabranch.core.bolt.queries import (
     SLICES_MAX,
@@ -77,6 +77,7 @@ def describe(replica: Replica, log: Log) -> Description:
         undecided=undecided.name if undecided else None,
         append_blocked_by=blocked.name if blocked else None,
         quota=forest.quotas.get(log.id),
+        owner=log.owner,
         broker=seat.name if seat else "",
         address=seat.address if seat else "",
     )
@@ -129,23 +130,29 @@ def _resolve(replica: Replica, query: Resolve) -> Resolved:
 
 
 def _list(replica: Replica, query: ListLogs) -> Listing:
+    forest = replica.forest
+    logs = forest.logs.values() if not query.owner else _owned(forest, query.owner)
     names = [
-        name
-        for name, log in replica.forest.names.items()
-        if name.startswith(query.prefix)
-        and name > query.after
+        log.name
+        for log in logs
+        if log.name.startswith(query.prefix)
+        and log.name > query.after
         and (query.tree is None or log.family.root == query.tree)
     ]
     names.sort()
     found: list[Description] = []
     size = 0
     for name in names[: max(1, min(query.count_max, LISTED_MAX))]:
-        log = replica.forest.names[name]
+        log = forest.names[name]
         found.append(describe(replica, log))
-        size += _DESCRIBED_BYTES + _CHAR_BYTES_MAX * (len(log.by) + len(log.why))
+        size += _DESCRIBED_BYTES + _CHAR_BYTES_MAX * (len(log.by) + len(log.why) + len(log.owner))
         if size >= LISTED_BYTES_MAX:
             break
     return Listing(found, len(found) < len(names))
+
+
+def _owned(forest: Forest, prefix: str) -> Iterator[Log]:
+    return (log for owner, log in forest.owned.items() if owner.startswith(prefix))
 
 
 def _redeem(replica: Replica, query: ResolveReceipt) -> Settled:

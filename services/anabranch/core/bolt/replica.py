@@ -57,6 +57,8 @@ class Replica:
         self.placement = Placement(limits.spare_brokers_max)
         self.format = 0
         """What a member must know at least to lead."""
+        self.guards: dict[str, int] = {}
+        """The highest epoch seen in each scope in which programs take turns."""
         self.brokers: dict[str, BrokerRecord] = {}
         self.broker_epochs = 0
         # Ordered, because a plain dict that is emptied from the front is slow to find its first.

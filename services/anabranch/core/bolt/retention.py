@@ -84,12 +84,10 @@ def prune(replica: Replica) -> None:
     _forget_requests(replica, replica.at - limits.request_memory_ms, 0)
     oldest = replica.at - limits.tombstone_ms
     while forest.graves:
-        id, grave = next(iter(forest.graves.items()))
+        grave = next(iter(forest.graves.values()))
         if grave.at >= oldest and len(forest.graves) <= limits.tombstones_max:
             break
-        forest.graves.popitem(last=False)
-        if forest.graves_by_name.get(grave.name) == id:
-            del forest.graves_by_name[grave.name]
+        forest.forget_oldest_grave()
 
 
 def remembers_one_more(replica: Replica) -> bool:

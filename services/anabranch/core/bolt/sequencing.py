@@ -38,7 +38,7 @@ def commit(replica: Replica, command: CommitObject) -> Committed:
     broker = replica.brokers.get(command.broker)
     epoch, _ = split_id(command.object)
     if broker is None or broker.epoch != epoch:
-        raise BrokerFenced(command.broker, epoch, broker.epoch if broker else 0)
+        raise BrokerFenced(command.broker, epoch, broker.epoch if broker else replica.broker_epochs)
     known = broker.committed.get(command.object)
     if known is not None:
         return known

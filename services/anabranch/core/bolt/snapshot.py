@@ -85,6 +85,7 @@ class _Log(_Part, frozen=True):
     why: str
     on_promote: dict[str, OnPromote] = {}
     quota: Quota | None = None
+    owner: str = ""
 
 
 class _Grave(_Part, frozen=True):
@@ -97,6 +98,7 @@ class _Grave(_Part, frozen=True):
     generation: int
     shifts: list[_Shift]
     parent_generation: int
+    owner: str = ""
 
 
 class _Broker(_Part, frozen=True):
@@ -141,6 +143,7 @@ class _Image(_Part, frozen=True):
     format: int = 0
     placement: _Placement = _Placement()
     shared: list[ObjectId] = []
+    guards: dict[str, int] = {}
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -176,6 +179,7 @@ def save(replica: Replica) -> bytes:
             format=replica.format,
             placement=_save_placement(replica.placement),
             shared=list(replica.references.shared),
+            guards=replica.guards,
         )
     )
 
@@ -213,6 +217,7 @@ def load(content: bytes, limits: Limits) -> Replica:
     replica.expiring = image.expiring
     replica.limit(image.limits)
     replica.format = image.format
+    replica.guards = image.guards
     if image.family_ids or image.placement.seats:
         _load_placement(replica.placement, image.placement)
     else:
@@ -296,6 +301,7 @@ def _save_log(replica: Replica, log: Log, families: dict[Family, int]) -> _Log:
         why=log.why,
         on_promote=log.on_promote,
         quota=replica.forest.quotas.get(log.id),
+        owner=log.owner,
     )
 
 
@@ -331,6 +337,7 @@ def _load_log(replica: Replica, saved: _Log, families: list[Family]) -> None:
     if saved.quota is not None:
         forest.quotas[log.id] = saved.quota
     forest.add(log)
+    forest.give(log, saved.owner)
 
 
 def _save_grave(grave: Tombstone) -> _Grave:
@@ -344,11 +351,12 @@ def _save_grave(grave: Tombstone) -> _Grave:
         generation=grave.generation,
         shifts=_save_shifts(grave.shifts),
         parent_generation=grave.parent_generation,
+        owner=grave.owner,
     )
 
 
 def _load_grave(replica: Replica, saved: _Grave) -> None:
-    grave = Tombstone(saved.id, saved.name, saved.refusal, saved.at)
+    grave = Tombstone(saved.id, saved.name, saved.refusal, saved.at, saved.owner)
     grave.promoted_into = saved.promoted_into
     grave.producers = _load_producers(saved.producers)
     grave.generation = saved.generation
@@ -358,6 +366,8 @@ def _load_grave(replica: Replica, saved: _Grave) -> None:
     forest.graves[grave.id] = grave
     if grave.name not in forest.names:
         forest.graves_by_name[grave.name] = grave.id
+    if grave.owner:
+        forest.graves_by_owner[grave.owner] = grave.id
 
 
 def _save_index(index: Index) -> _Columns:

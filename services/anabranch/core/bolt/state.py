@@ -12,12 +12,14 @@ from anabranch.core.bolt import (
     allotting,
     cursors,
     forking,
+    owning,
     questions,
     retention,
     sequencing,
     swapping,
 )
 from anabranch.core.bolt.commands import (
+    Adopt,
     CommitCursor,
     CommitObject,
     Configure,
@@ -30,8 +32,10 @@ from anabranch.core.bolt.commands import (
     Epoch,
     Expire,
     FindBroker,
+    ForgetBroker,
     ForgetObjects,
     ForkLog,
+    Guarded,
     LoseBroker,
     Outcome,
     Promote,
@@ -48,8 +52,12 @@ from anabranch.core.bolt.replica import BrokerRecord, Replica
 from anabranch.core.errors import (
     BY_CODE,
     AnabranchError,
+    BadRequest,
+    Deposed,
     Overloaded,
     Retry,
+    TooMany,
+    UnknownBroker,
 )
 from anabranch.core.limits import Limits
 
@@ -104,8 +112,23 @@ def _register_broker(replica: Replica, command: RegisterBroker) -> Epoch:
 
 
 def _drain_broker(replica: Replica, command: DrainBroker) -> Done:
+    _check_life(replica, command)
     replica.placement.drain(command.broker, command.epoch)
     return Done()
+
+
+def _forget_broker(replica: Replica, command: ForgetBroker) -> Done:
+    """What it may still have written is an orphan from here on."""
+    _check_life(replica, command)
+    replica.placement.forget(command.broker)
+    del replica.brokers[command.broker]
+    return Done()
+
+
+def _check_life(replica: Replica, command: DrainBroker | ForgetBroker) -> None:
+    seat = replica.placement.seats.get(command.broker)
+    if seat is None or seat.epoch != command.epoch:
+        raise UnknownBroker(f"{command.broker} of epoch {command.epoch}")
 
 
 def _lose_broker(replica: Replica, command: LoseBroker) -> Done:
@@ -128,6 +151,22 @@ def _configure(replica: Replica, command: Configure) -> Done:
     return Done()
 
 
+def _guarded(replica: Replica, command: Guarded) -> Outcome:
+    """Also if the command itself is then refused: the turn has passed on all the same."""
+    limits, guards, scope = replica.limits, replica.guards, command.scope
+    seen = guards.get(scope)
+    if seen is not None and command.epoch < seen:
+        raise Deposed(scope, command.epoch)
+    if seen is None:
+        if not 0 < len(scope) <= limits.owner_chars_max:
+            reason = f"1 to {limits.owner_chars_max} characters were expected (owner_chars_max)"
+            raise BadRequest("a scope", reason)
+        if len(guards) >= limits.guard_scopes_max:
+            raise TooMany("scopes", limits.guard_scopes_max, "guard_scopes_max")
+    guards[scope] = command.epoch
+    return _DO[type(command.command)](replica, command.command)
+
+
 _DO: dict[type, Callable[[Replica, object], Outcome]] = {
     CommitObject: sequencing.commit,
     CreateLog: forking.create,
@@ -148,4 +187,7 @@ _DO: dict[type, Callable[[Replica, object], Outcome]] = {
     DeleteCursor: cursors.delete,
     SetQuota: allotting.allot,
     SwapExtents: swapping.swap,
+    Adopt: owning.adopt,
+    ForgetBroker: _forget_broker,
+    Guarded: _guarded,
 }  # pyright: ignore[reportAssignmentType]

@@ -136,6 +136,24 @@ class LogExists(Mistake):
         super().__init__(log=log)
 
 
+class OwnedByAnother(Mistake):
+    code = "owned-by-another"
+    status = 409
+    says = "{log} is declared by {owner}: let that release it first, or choose another log"
+
+    def __init__(self, log: str, owner: str) -> None:
+        super().__init__(log=log, owner=owner)
+
+
+class OwnsAnother(Mistake):
+    code = "owns-another"
+    status = 409
+    says = "{owner} declares {log}, and nobody declares two: have it released first"
+
+    def __init__(self, owner: str, log: str) -> None:
+        super().__init__(owner=owner, log=log)
+
+
 class BadName(Mistake):
     code = "bad-name"
     status = 422

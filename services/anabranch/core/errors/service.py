@@ -62,7 +62,10 @@ class RequestForgotten(Refresh):
 
 class BrokerFenced(Fenced):
     code = "broker-fenced"
-    says = "broker {broker} of epoch {epoch} has been replaced by epoch {current}: it must stop"
+    says = (
+        "broker {broker} of epoch {epoch} has been replaced by epoch {current}, or forgotten: it "
+        "must stop"
+    )
 
     def __init__(self, broker: str, epoch: int, current: int) -> None:
         super().__init__(broker=broker, epoch=epoch, current=current)
@@ -157,6 +160,38 @@ class Unauthorized(Mistake):
         super().__init__()
 
 
+class Unauthenticated(Mistake):
+    """The service asks Kubernetes who its clients are, and it doesn't know this one."""
+
+    code = "unauthenticated"
+    status = 401
+    says = (
+        "the token isn't accepted: {reason}; show a service account's token for the audience "
+        "{audience}: ?token_file=FILE of a projected one, or --token of one that `kubectl create "
+        "token NAME --audience {audience}` makes"
+    )
+
+    def __init__(self, reason: str, audience: str) -> None:
+        super().__init__(reason=reason, audience=audience)
+
+
+class Forbidden(Mistake):
+    """Kubernetes knows who asks, and its RBAC doesn't allow it."""
+
+    code = "forbidden"
+    status = 403
+    says = (
+        "{user} may not {verb} {resource} {name} in namespace {namespace}: what allows it is a "
+        "Role there with apiGroups [anabranch.dev], resources [{resource}], verbs [{verb}], and a "
+        "RoleBinding of it to {user}"
+    )
+
+    def __init__(self, user: str, verb: str, resource: str, name: str, namespace: str) -> None:
+        super().__init__(
+            user=user, verb=verb, resource=resource, name=name or "*", namespace=namespace
+        )
+
+
 class BrokerDraining(Refresh):
     code = "broker-draining"
     status = 503
@@ -186,3 +221,26 @@ class LateCommit(Refresh):
 
     def __init__(self, broker: str, number: int) -> None:
         super().__init__(broker=broker, number=number)
+
+
+class UnknownBroker(Mistake):
+    code = "unknown-broker"
+    status = 404
+    says = "there is no broker {broker}: `anabranch brokers` shows the pool"
+
+    def __init__(self, broker: str) -> None:
+        super().__init__(broker=broker)
+
+
+class BrokerInUse(Mistake):
+    """Whoever would forget it must be sure that it is over."""
+
+    code = "broker-in-use"
+    status = 409
+    says = (
+        "broker {broker} can't be forgotten while it is {state}: end it, and wait until it is "
+        "lost, or drain it first"
+    )
+
+    def __init__(self, broker: str, state: str) -> None:
+        super().__init__(broker=broker, state=state)

@@ -119,13 +119,13 @@ class UnknownCluster(Mistake):
 
 
 class Deposed(Fenced):
-    """A zombie's writes fail: its election key is gone, and with it the lead."""
+    """A zombie's writes fail: another was elected, and with it goes the lead."""
 
     code = "deposed"
-    says = "{journal} is led by another member since term {term} ended: nothing was written"
+    says = "{led} is led by another since term {term} ended: nothing was written"
 
-    def __init__(self, journal: str, term: int) -> None:
-        super().__init__(journal=journal, term=term)
+    def __init__(self, led: str, term: int) -> None:
+        super().__init__(led=led, term=term)
 
 
 class AccessDenied(Mistake):

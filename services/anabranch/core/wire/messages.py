@@ -131,10 +131,14 @@ class Failed(Message, frozen=True, array_like=True, tag="failed"):
 
 
 class CreateLog(Message, frozen=True, array_like=True, tag="create-log"):
+    """With an owner that has a log already it answers that one's description."""
+
     name: str
     request: bytes
     by: str = ""
     why: str = ""
+    owner: str = ""
+    """Who declares this log, if somebody does; an owner has one log."""
 
 
 class DeleteLog(Message, frozen=True, array_like=True, tag="delete-log"):
@@ -158,6 +162,8 @@ class Fork(Message, frozen=True, array_like=True, tag="fork"):
     exclusive: bool = False
     quota: Quota | None = None
     """None: as its parent's."""
+    owner: str = ""
+    """As of a new log."""
 
 
 class Promote(Message, frozen=True, array_like=True, tag="promote"):
@@ -205,6 +211,8 @@ class ListLogs(Message, frozen=True, array_like=True, tag="list-logs"):
     tree: str | None = None
     after: str = ""
     count_max: int = 1_000
+    owner: str = ""
+    """What the owner's name begins with; empty: whether it has one or not."""
 
 
 class Compare(Message, frozen=True, array_like=True, tag="compare"):
@@ -244,6 +252,59 @@ class SetQuota(Message, frozen=True, array_like=True, tag="set-quota"):
     request: bytes
 
 
+class Adopt(Message, frozen=True, array_like=True, tag="adopt"):
+    """From now on this owner declares the log; an empty one releases it. The answer describes."""
+
+    log: LogId
+    owner: str
+    request: bytes
+
+
+class DrainBroker(Message, frozen=True, array_like=True, tag="drain-broker"):
+    """Place nothing more on this broker, and what is on it elsewhere; it goes on serving who asks
+    it.
+    """
+
+    broker: str
+    epoch: int
+    request: bytes
+
+
+class ForgetBroker(Message, frozen=True, array_like=True, tag="forget-broker"):
+    """The broker is gone for good, or about to end: take it out of the pool."""
+
+    broker: str
+    epoch: int
+    request: bytes
+
+
+Once = (
+    CreateLog
+    | DeleteLog
+    | Fork
+    | Promote
+    | Squash
+    | Trim
+    | CommitCursor
+    | DeleteCursor
+    | SetQuota
+    | Adopt
+    | DrainBroker
+    | ForgetBroker
+)
+"""What changes something; its request id has it done once, however often it is sent."""
+
+
+class Guarded(Message, frozen=True, array_like=True, tag="guarded"):
+    """Do it only if nobody of a higher epoch has been heard of in this scope: of several that take
+    turns, one whose turn is over changes nothing more.
+    """
+
+    scope: str
+    epoch: int
+    message: Once
+
+
 Control = (
     Hello
     | Read
@@ -268,6 +329,10 @@ Control = (
     | ListBrokers
     | SetQuota
     | Ping
+    | Adopt
+    | DrainBroker
+    | ForgetBroker
+    | Guarded
 )
 """Requests whose every byte is msgpack; `Append` has a frame of its own."""
 
