@@ -1,0 +1,24 @@
+{{/* Each certificate's names, by part: what its holders are dialed by. */}}
+{{- define "anabranch.leaves" -}}
+{{- $in := printf "%s.svc" .Release.Namespace -}}
+peer:
+  - "*.{{ .Release.Name }}-metadata.{{ $in }}"
+broker:
+  - "*.{{ .Release.Name }}-brokers.{{ $in }}"
+  - "{{ .Release.Name }}.{{ $in }}"
+  # Of the Services of logs and forks, which the operator makes beside them.
+  - "*.{{ $in }}"
+operator:
+  - "{{ .Release.Name }}-operator.{{ $in }}"
+{{- if .Values.gateway.enabled }}
+gateway:
+  - "{{ .Release.Name }}-gateway.{{ $in }}"
+  - "localhost"
+{{- end }}
+{{- if .Values.dev.enabled }}
+etcd:
+  - "{{ .Release.Name }}-etcd.{{ $in }}"
+s3:
+  - "{{ .Release.Name }}-s3.{{ $in }}"
+{{- end }}
+{{- end }}

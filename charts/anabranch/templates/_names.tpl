@@ -1,0 +1,90 @@
+{{/* Names: every object of a release begins with the release's own name. */}}
+
+{{- define "anabranch.version" -}}
+{{ .Chart.AppVersion }}
+{{- end }}
+
+{{- define "anabranch.cluster" -}}
+{{ .Values.cluster | default (printf "%s-%s" .Release.Namespace .Release.Name | trunc 63) }}
+{{- end }}
+
+{{/* The labels of one part. (dict "root" $ "part" "metadata") */}}
+{{- define "anabranch.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
+app.kubernetes.io/version: {{ include "anabranch.version" .root | quote }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+app.kubernetes.io/part-of: anabranch
+{{ include "anabranch.selector" . }}
+{{- end }}
+
+{{/* Of them, those that never change, by which a part's pods are found. */}}
+{{- define "anabranch.selector" -}}
+app.kubernetes.io/name: anabranch
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/component: {{ .part }}
+{{- end }}
+
+{{/* (dict "root" $ "image" .Values.images.operator) */}}
+{{- define "anabranch.image" -}}
+{{- with .root.Values.images.registry }}{{ . }}/{{ end -}}
+{{ .image.repository }}
+{{- if .image.digest }}@{{ .image.digest }}{{ else }}:{{ .image.tag | default .root.Chart.AppVersion }}{{ end -}}
+{{- end }}
+
+{{- define "anabranch.pullSecrets" -}}
+{{- with .Values.images.pullSecrets }}
+imagePullSecrets:
+  {{- range . }}
+  - name: {{ . }}
+  {{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Secrets with certificates: given ones, or as the operator and cert-manager call them. */}}
+{{- define "anabranch.tls.secret" -}}
+{{- $given := "" -}}
+{{- if eq .root.Values.tls.mode "provided" }}{{ $given = get .root.Values.tls.secrets .part | default "" }}{{ end -}}
+{{ $given | default (printf "%s-%s-tls" .root.Release.Name .part) }}
+{{- end }}
+
+{{- define "anabranch.tls" -}}
+{{ if ne .Values.tls.mode "off" }}true{{ end }}
+{{- end }}
+
+{{- define "anabranch.members" -}}
+{{- $root := . -}}
+{{- $found := list -}}
+{{- range $number := until (int .Values.metadata.replicas) -}}
+{{- $found = append $found (printf "%s-metadata-%d.%s-metadata.%s.svc:7430" $root.Release.Name $number $root.Release.Name $root.Release.Namespace) -}}
+{{- end -}}
+{{ join "," $found }}
+{{- end }}
+
+{{/* What the gateway, the operator and the test dial; the token and the authority are files. */}}
+{{- define "anabranch.service" -}}
+{{- $query := list -}}
+{{- if include "anabranch.tls" . }}{{ $query = append $query "ca=/var/run/anabranch/ca/ca.crt" }}{{ end -}}
+{{- if eq .Values.auth.mode "kubernetes" }}{{ $query = append $query "token_file=/var/run/anabranch/token/token" }}{{ end -}}
+anabranch{{ if include "anabranch.tls" . }}s{{ end }}://{{ .Release.Name }}.{{ .Release.Namespace }}.svc:7420
+{{- with $query }}?{{ join "&" . }}{{ end -}}
+{{- end }}
+
+{{- define "anabranch.etcd" -}}
+{{- if .Values.dev.enabled -}}
+{{ if include "anabranch.tls" . }}https://{{ end }}{{ .Release.Name }}-etcd.{{ .Release.Namespace }}.svc:2379
+{{- else -}}
+{{ join "," .Values.etcd.endpoints }}
+{{- end -}}
+{{- end }}
+
+{{- define "anabranch.s3.endpoint" -}}
+{{- if .Values.dev.enabled -}}
+http{{ if include "anabranch.tls" . }}s{{ end }}://{{ .Release.Name }}-s3.{{ .Release.Namespace }}.svc:9000
+{{- else -}}
+{{ .Values.s3.endpoint }}
+{{- end -}}
+{{- end }}
+
+{{- define "anabranch.s3.secret" -}}
+{{ if .Values.dev.enabled }}{{ .Release.Name }}-s3{{ else }}{{ .Values.s3.existingSecret }}{{ end }}
+{{- end }}

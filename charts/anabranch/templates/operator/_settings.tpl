@@ -1,0 +1,30 @@
+{{/* What the operator is told, as its settings file. */}}
+{{- define "anabranch.operator.settings" -}}
+release = {{ .Release.Name | quote }}
+namespace = {{ .Release.Namespace | quote }}
+watch = {{ .Values.operator.watch | quote }}
+service = {{ include "anabranch.service" . | quote }}
+log_level = {{ .Values.operator.logLevel | quote }}
+
+[certificates]
+mode = {{ .Values.tls.mode | quote }}
+{{- if include "anabranch.tls" . }}
+authority = {{ printf "%s-ca" .Release.Name | quote }}
+bundle = {{ printf "%s-ca" .Release.Name | quote }}
+{{- if and .Values.eviction.enabled }}
+webhook = {{ include "anabranch.webhook" . | quote }}
+{{- end }}
+{{- $root := . }}
+{{- range $part, $names := include "anabranch.leaves" . | fromYaml }}
+
+[[certificates.leaves]]
+secret = {{ include "anabranch.tls.secret" (dict "root" $root "part" $part) | quote }}
+names = {{ toJson $names }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Of all namespaces, so it bears the release's. */}}
+{{- define "anabranch.webhook" -}}
+{{ .Release.Namespace }}-{{ .Release.Name }}-eviction
+{{- end }}
