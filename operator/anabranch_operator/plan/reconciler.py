@@ -31,6 +31,7 @@ from anabranch_operator.plan.actions import (
     Promote,
     Squash,
     TailLog,
+    TrimOlder,
 )
 from anabranch_operator.plan.events import (
     NOT_FOUND,
@@ -452,11 +453,13 @@ class Operator:
             case MakeFork(), Refused():
                 service.bury(action.owner, outcome)
             case _, Refused():
-                service.bury(LogId(getattr(action, "log", 0)), outcome)
+                service.bury(getattr(action, "log", LogId(0)), outcome)
             case Promote(), _:
                 service.bury(action.log, Refused(Promoted.code, "it was promoted", {}))
             case Squash() | DeleteRoot(), _:
                 service.bury(action.log, Refused(Squashed.code, "it was squashed", {}))
+            case TrimOlder(), _:
+                self.world.trimmed[action.log] = action.before
             case Delete(), None:
                 self._lose(action.ref, action.uid, now)
             case _:

@@ -7,7 +7,7 @@ from msgspec import Struct, ValidationError, convert
 
 from anabranch.core.bolt.commands import Description, Refused
 from anabranch.core.bolt.queries import BrokerSeat
-from anabranch.core.types import LogId, Nanoseconds
+from anabranch.core.types import LogId, Milliseconds, Nanoseconds
 from anabranch_operator.api import names
 from anabranch_operator.api.fork import ForkSpec, ForkStatus
 from anabranch_operator.api.log import LogSpec, LogStatus
@@ -135,6 +135,10 @@ class Service:
         id = self.owned.get(owner)
         return None if id is None else self.logs[id]
 
+    def named(self, name: str) -> Description | None:
+        """Also one that nobody owns, if it was asked about since the last look."""
+        return next((log for log in self.logs.values() if log.name == name), None)
+
     def _keep(self, log: Description) -> None:
         self.logs[log.id] = log
         if log.owner:
@@ -158,6 +162,8 @@ class World:
         """Pods that somebody wants off their nodes, by UID, and since when."""
         self.texts: dict[Ref, str] = {}
         """The last lines of logs of pods."""
+        self.trimmed: dict[LogId, Milliseconds] = {}
+        """Up to when what is too old was trimmed."""
         self._kinds: dict[str, dict[Ref, None]] = {}
         self._children: dict[str, dict[Ref, None]] = {}
         self._by_uid: dict[str, Ref] = {}

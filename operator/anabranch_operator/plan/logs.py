@@ -1,0 +1,137 @@
+"""A Log resource: its root log made, served, trimmed and told about."""
+
+from msgspec.structs import replace
+
+from anabranch.core.bolt.commands import Description
+from anabranch.core.errors import LogExists
+from anabranch.core.types import MS, Nanoseconds
+from anabranch_operator.api.common import milliseconds
+from anabranch_operator.api.conditions import Reason, Type
+from anabranch_operator.api.log import Engine, LogPhase, LogStatus
+from anabranch_operator.plan import telling
+from anabranch_operator.plan.actions import Action, Adopt, CreateRoot, Plan, Trim, TrimOlder
+from anabranch_operator.plan.faces import Face, face
+from anabranch_operator.plan.leaving import held, hold, known, leave_log
+from anabranch_operator.plan.objects import Ref
+from anabranch_operator.plan.status import Said, conditions, write
+from anabranch_operator.plan.trouble import Troubles
+from anabranch_operator.plan.world import Log, World
+
+TRIM_MS = 60_000
+"""How often what has grown too old is trimmed."""
+
+
+def plan_log(world: World, ref: Ref, now: Nanoseconds, troubles: Troubles) -> Plan:
+    log = world.logs.get(ref)
+    if log is None:
+        return telling.plan_malformed(world, ref, now)
+    if telling.is_paused(log.object):
+        return _told(world, log, now, log.status, telling.paused(log.status.conditions))
+    if log.object.deleting:
+        return _leaving(world, log, now, troubles)
+    if log.spec.engine is not Engine.BOLT:
+        message = f"engine {log.spec.engine} isn't available yet: use engine bolt"
+        said = Said(Type.READY, False, Reason.ENGINE_NOT_AVAILABLE, message)
+        return _told(world, log, now, log.status, [said])
+    if not held(log):
+        return Plan((hold(log, held=True),))
+    found = known(world, log)
+    if isinstance(found, Description):
+        return _served(world, log, found, now, troubles)
+    if log.status.log_id is None and log.owner not in world.service.fates:
+        return _making(world, log, now, troubles)
+    if found is not None:
+        return Plan((found,))
+    lost = replace(log.status, phase=LogPhase.LOST)
+    message = "its log is gone or somebody else's: delete this resource, or make another"
+    return _told(world, log, now, lost, [Said(Type.READY, False, Reason.LOG_LOST, message)])
+
+
+def log_name(log: Log) -> str:
+    return log.spec.log_name or log.ref.name
+
+
+def _making(world: World, log: Log, now: Nanoseconds, troubles: Troubles) -> Plan:
+    name = log_name(log)
+    make = CreateRoot(name=name, owner=log.owner, why=f"{log.ref}")
+    trouble = troubles.with_action(CreateRoot)
+    if trouble is not None and trouble.refusal.code == LogExists.code and log.spec.adopt:
+        adopt = Adopt(log=name, owner=log.owner)
+        if (held_up := troubles.with_action(Adopt)) is None:
+            return Plan((adopt,))
+        said = telling.refused(held_up)
+        return _told(world, log, now, log.status, [said], (adopt,))
+    if trouble is None:
+        return Plan((make,))
+    return _told(world, log, now, log.status, [telling.refused(trouble)], (make,))
+
+
+def _served(
+    world: World, log: Log, found: Description, now: Nanoseconds, troubles: Troubles
+) -> Plan:
+    shown = face(world, log, found)
+    trims, again = _trims(world, log, found, now)
+    wanted: tuple[Action, ...] = (*shown.actions, *telling.quota(log.spec.quota, found), *trims)
+    if troubles.due(wanted, now):
+        return Plan(wanted)
+    plan = _told(
+        world, log, now, _status(log, found, shown), [telling.ready(shown, troubles)], wanted
+    )
+    return Plan(plan.actions, again)
+
+
+def _trims(
+    world: World, log: Log, found: Description, now: Nanoseconds
+) -> tuple[tuple[Action, ...], Nanoseconds | None]:
+    """Retention by count at once, by age once a minute."""
+    keep, actions = log.spec.retention, list[Action]()
+    if keep.records is not None and found.settled - keep.records > found.start:
+        actions.append(Trim(log=found.id, before=found.settled - keep.records))
+    if keep.age is None:
+        return tuple(actions), None
+    minute = now // (TRIM_MS * MS)
+    before = minute * TRIM_MS - milliseconds(keep.age)
+    done = world.trimmed.get(found.id, found.created_at)
+    if found.start < found.settled and done < before:
+        actions.append(TrimOlder(log=found.id, before=before))
+    return tuple(actions), (minute + 1) * TRIM_MS * MS
+
+
+def _status(log: Log, found: Description, shown: Face) -> LogStatus:
+    return replace(
+        log.status,
+        phase=LogPhase.READY,
+        log_id=found.id,
+        log_name=found.name,
+        start=found.start,
+        tail=found.tail,
+        settled=found.settled,
+        forks=found.forks,
+        broker=shown.pod.ref.name if shown.pod else found.broker or None,
+        endpoint=shown.endpoint,
+    )
+
+
+def _leaving(world: World, log: Log, now: Nanoseconds, troubles: Troubles) -> Plan:
+    leave = leave_log(world, log, troubles)
+    if leave.blocked is None:
+        return Plan(leave.actions)
+    status = replace(log.status, phase=LogPhase.TERMINATING)
+    ready = Said(Type.READY, False, Reason.TERMINATING, "it is being deleted")
+    return _told(world, log, now, status, [ready, leave.blocked], leave.actions)
+
+
+def _told(
+    world: World,
+    log: Log,
+    now: Nanoseconds,
+    status: LogStatus,
+    said: list[Said],
+    actions: tuple[Action, ...] = (),
+) -> Plan:
+    """What else is to be done, and the status that says so."""
+    generation = log.object.generation
+    every = [*said, telling.reachable(world)]
+    made = conditions(log.status.conditions, every, generation, now)
+    status = replace(status, observed_generation=generation, conditions=made)
+    return Plan((*actions, *write(log.object, status), *telling.announce(log, said)))
