@@ -1,18 +1,34 @@
 """What the specs and statuses of several kinds have in common."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
 RATE_MAX = 10**12
 
 Rate = Annotated[int, Meta(ge=1, le=RATE_MAX)]
-Span = Annotated[str, Meta(pattern=r"^([0-9]+(ms|s|m|h|d))+$", max_length=32)]
+Span = Annotated[str, Meta(pattern=r"^([0-9]{1,12}(ms|s|m|h|d))+$", max_length=32)]
 """A duration, as `90s`, `1h30m` or `7d`."""
+Moment = Annotated[str, Meta(max_length=40, extra_json_schema={"format": "date-time"})]
+"""A time, as RFC 3339 writes it: `2026-03-01T12:00:00Z`."""
+LogName = Annotated[
+    str, Meta(min_length=1, max_length=200, pattern=r"^[a-zA-Z0-9]([a-zA-Z0-9._-]*[a-zA-Z0-9])?$")
+]
+"""As the log service takes it; how long it may be there is a limit of its own."""
+
+KEPT: dict[str, Any] = {"x-kubernetes-preserve-unknown-fields": True}
+"""What others define stays as it was written."""
 
 
 class Shape(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=False):
     """Base of whatever is written in a resource; its keys are in camel case there."""
+
+
+def keyed_by(name: str) -> Meta:
+    """Of a list: its items are told apart by this key of theirs, also by who applies some."""
+    return Meta(
+        extra_json_schema={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [name]}
+    )
 
 
 class Quota(Shape, frozen=True, kw_only=True):

@@ -1,29 +1,37 @@
 """Every condition and every reason there is, declared once: code, CRDs and documents read it here.
 
-A condition's reason is an enum's member name in the resources, a sentence for people in the docs.
+A condition's reason is a word in the resources; what it means to people stands below it here.
 """
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Annotated
 
-import msgspec
+from msgspec import Meta
+
+from anabranch_operator.api.common import Moment, Shape, keyed_by
+
+_WORD = "^[A-Za-z]+$"
 
 
-class Condition(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class Condition(Shape, frozen=True, kw_only=True):
     """One statement about a resource (KEP-1623)."""
 
-    type: str
+    type: Annotated[str, Meta(max_length=64, pattern=_WORD)]
     """What it is about."""
-    status: str
+    status: Annotated[str, Meta(extra_json_schema={"enum": ["True", "False", "Unknown"]})]
     """`True`, `False` or `Unknown`."""
-    reason: str
+    reason: Annotated[str, Meta(max_length=64, pattern=_WORD)]
     """Why, in one word that programs may compare."""
-    message: str
+    message: Annotated[str, Meta(max_length=32_768)]
     """Why, for people, and what to do."""
-    last_transition_time: str
+    last_transition_time: Moment
     """When the status last changed."""
-    observed_generation: int
+    observed_generation: Annotated[int, Meta(ge=0)]
     """The generation of the resource that this is said of."""
+
+
+Conditions = Annotated[list[Condition], Meta(max_length=32), keyed_by("type")]
 
 
 class Type(StrEnum):
@@ -42,49 +50,89 @@ class Type(StrEnum):
 class Reason(StrEnum):
     # Logs and forks.
     SERVING = "Serving"
+    """It is there and can be used."""
     CREATING = "Creating"
+    """It is being made."""
     ENGINE_NOT_AVAILABLE = "EngineNotAvailable"
+    """The log service doesn't have this engine: use `bolt`."""
     PARENT_MISSING = "ParentMissing"
+    """There is no Log or Fork of the parent's name in this namespace."""
     PARENT_NOT_READY = "ParentNotReady"
+    """The parent isn't made yet."""
     NAME_TAKEN = "NameTaken"
+    """Another log has this name: take another, or set `adopt` if nobody declares that log."""
     REFUSED = "Refused"
+    """The log service refused what was asked, and the message says why."""
     PARENT_BLOCKED = "ParentBlocked"
+    """An undecided promotable fork of the parent stands in the way: promote or squash it."""
     NO_SPARE_BROKER = "NoSpareBroker"
+    """An exclusive fork waits for a broker that serves nothing."""
     SERVICE_AWAY = "ServiceAway"
+    """The log service doesn't answer; it is asked again."""
     SERVICE_ANSWERS = "ServiceAnswers"
+    """The log service answers."""
     LOG_LOST = "LogLost"
+    """The log service doesn't know the log any more."""
     NOT_SERVED = "NotServed"
+    """No broker serves it at the moment; one will be found."""
     PROMOTING = "Promoting"
+    """It is being promoted."""
     PROMOTED = "Promoted"
+    """Its records are its parent's."""
     SQUASHED = "Squashed"
+    """The fork is gone."""
     EXPIRED = "Expired"
+    """The fork is gone, because its time to live had ended."""
     INVALID = "Invalid"
+    """The spec can't be understood: it was written under another CRD."""
     WRITE_FAILED = "WriteFailed"
+    """The API server refused a write of the operator, and the message says which."""
     # Deletion.
     TERMINATING = "Terminating"
+    """It was deleted."""
     PROTECTED = "Protected"
+    """`spec.protected` is set: set it to false to let it go."""
     HAS_FORKS = "HasForks"
+    """It has forks: delete them, or annotate it with `anabranch.dev/cascade: "true"`."""
     # Gates.
     GATE_RUNNING = "GateRunning"
+    """The gate's Job hasn't ended yet."""
     GATE_SUCCEEDED = "GateSucceeded"
+    """The gate's Job has succeeded."""
     GATE_FAILED = "GateFailed"
+    """The gate's Job has failed; the message has the last lines of its log."""
     GATE_INVALID = "GateInvalid"
+    """The API server wouldn't run the gate's Job, and the message says why."""
     AWAITING_APPROVAL = "AwaitingApproval"
+    """`approved: true` is what it waits for."""
     APPROVED = "Approved"
+    """Somebody has set `approved: true`."""
     # Pools.
     POOL_COMPLETE = "PoolComplete"
+    """There are as many brokers as there should be, and they serve."""
     SCALING = "Scaling"
+    """There are more or fewer brokers than there should be."""
     ROLLING = "Rolling"
+    """Pods are being replaced by those of the new spec."""
     DRAINING = "Draining"
+    """A broker hands over what it serves before it ends."""
     AT_MAXIMUM = "AtMaximum"
+    """There are as many brokers as `max` allows, and more would be used."""
     WITHIN_BOUNDS = "WithinBounds"
+    """`max` isn't in the way."""
     PODS_FAILING = "PodsFailing"
+    """Some pods don't come up, or end again and again."""
     PODS_HEALTHY = "PodsHealthy"
+    """All pods run."""
     WAITING_FOR_BROKERS = "WaitingForBrokers"
+    """Others must serve before the next step."""
     UP_TO_DATE = "UpToDate"
+    """There is nothing to do."""
     # Everybody's.
     PAUSED = "Paused"
+    """The annotation `anabranch.dev/paused` is set."""
     RUNNING = "Running"
+    """The operator looks after it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,62 +5,90 @@ from typing import Annotated, Any
 
 from msgspec import Meta, field
 
-from anabranch_operator.api.common import Quota, Shape, Span
-from anabranch_operator.api.conditions import Condition
+from anabranch_operator.api.borrowed import JOB_TEMPLATE
+from anabranch_operator.api.common import LogName, Moment, Quota, Shape, Span
+from anabranch_operator.api.conditions import Condition, Conditions
 
 
 class ParentKind(StrEnum):
     LOG = "Log"
+    """A root log."""
     FORK = "Fork"
+    """Another fork."""
 
 
 class ForkType(StrEnum):
     CONTINUOUS = "Continuous"
+    """It goes on receiving what its parent receives."""
     SEVERED = "Severed"
+    """It inherits what was there, and nothing of what comes."""
 
 
 class Isolation(StrEnum):
     POOLED = "Pooled"
+    """A broker may serve other forks beside it."""
     EXCLUSIVE = "Exclusive"
+    """A broker serves it alone."""
 
 
 class ParentDeletion(StrEnum):
     ORPHAN = "Orphan"
+    """It lives on, with what it inherited."""
     CASCADE = "Cascade"
+    """It is squashed too."""
 
 
 class ForkDeletion(StrEnum):
     SQUASH = "Squash"
+    """The fork and its own records go."""
     RETAIN = "Retain"
+    """The fork stays, and nobody declares it any more."""
 
 
 class ForkState(StrEnum):
     ACTIVE = "Active"
+    """A fork of its own."""
     PROMOTED = "Promoted"
+    """Its records are its parent's. There is no way back."""
 
 
 class Policy(StrEnum):
     MANUAL = "Manual"
+    """Somebody sets `state: Promoted`."""
     GATE = "Gate"
+    """The gate's Job succeeds."""
     APPROVAL = "Approval"
+    """Somebody sets `approved: true`, after the gate's Job has succeeded if there is one."""
 
 
 class OnFailure(StrEnum):
     SQUASH = "Squash"
+    """The fork is squashed."""
     HOLD = "Hold"
+    """The fork stays as it is, for somebody to look at."""
 
 
 class ForkPhase(StrEnum):
     PENDING = "Pending"
+    """It isn't made yet: the condition Ready says why."""
     READY = "Ready"
+    """It can be appended to and read."""
     GATING = "Gating"
+    """It can be used, and its gate's Job runs."""
     AWAITING_APPROVAL = "AwaitingApproval"
+    """It can be used, and waits for `approved: true`."""
     PROMOTING = "Promoting"
+    """It is about to be promoted."""
     PROMOTED = "Promoted"
+    """Its records are its parent's."""
     SQUASHED = "Squashed"
+    """It is gone: by its gate, through the API, or with its parent."""
     EXPIRED = "Expired"
+    """It is gone: its time to live had ended."""
     LOST = "Lost"
+    """The log service doesn't know it any more, nor what became of it."""
     TERMINATING = "Terminating"
+    """The resource was deleted, and waits for its finalizer."""
 
 
 FINISHED = (ForkPhase.PROMOTED, ForkPhase.SQUASHED, ForkPhase.EXPIRED)
@@ -73,24 +101,22 @@ class Parent(Shape, frozen=True, kw_only=True):
     kind: ParentKind = ParentKind.LOG
     """A Log or another Fork of the same namespace."""
     name: Annotated[str, Meta(min_length=1, max_length=63)]
-    """Its name."""
+    """The name of its resource."""
 
 
 class At(Shape, frozen=True, kw_only=True):
-    """The past moment at which a severed fork leaves its parent: a position or a time."""
+    """Where a severed fork leaves its parent: at a position or at a time."""
 
     position: Annotated[int, Meta(ge=0)] | None = None
     """The last position that it inherits."""
-    time: Annotated[str, Meta(max_length=40, extra_json_schema={"format": "date-time"})] | None = (
-        None
-    )
+    time: Moment | None = None
     """Everything committed by then is inherited."""
 
 
 class Gate(Shape, frozen=True, kw_only=True):
     """A Job that judges the fork: its success is what a promotion waits for."""
 
-    job_template: dict[str, Any]
+    job_template: Annotated[dict[str, Any], Meta(extra_json_schema=JOB_TEMPLATE)]
     """A Job's metadata and spec; the fork's address comes in the environment of its containers."""
     on_failure: OnFailure = OnFailure.SQUASH
     """What becomes of a fork whose Job fails."""
@@ -100,9 +126,9 @@ class Promotion(Shape, frozen=True, kw_only=True):
     """Who or what decides that the fork's records become the parent's."""
 
     policy: Policy = Policy.MANUAL
-    """`state: Promoted`; a Job's success; or `approved: true`, after the Job's if there is one."""
+    """Somebody; a Job that succeeds; or somebody's approval, after a Job if there is one."""
     gate: Gate | None = None
-    """The Job."""
+    """The Job, for the policies Gate and Approval."""
 
 
 class ForkSpec(Shape, frozen=True, kw_only=True):
@@ -132,10 +158,10 @@ class ForkSpec(Shape, frozen=True, kw_only=True):
     """What deleting the resource does to the fork."""
     adopt: bool = False
     """Take over a fork of this name that was made through the API."""
-    fork_name: Annotated[str, Meta(max_length=200)] | None = None
+    fork_name: LogName | None = None
     """The fork's own name in the service; the resource's name if it is left out."""
     state: ForkState = ForkState.ACTIVE
-    """`Promoted` promotes it."""
+    """`Promoted` promotes it, where the policy is Manual."""
     approved: bool = False
     """Lets a fork of policy Approval be promoted."""
     promotion: Promotion = Promotion()
@@ -180,11 +206,11 @@ class ForkStatus(Shape, frozen=True, kw_only=True):
     """Where clients reach it."""
     made_by: str | None = None
     """`operator`, or `api` if it was adopted."""
-    expires_at: str | None = None
+    expires_at: Moment | None = None
     """When its time to live ends."""
-    finished_at: str | None = None
+    finished_at: Moment | None = None
     """When it was seen to be promoted, squashed or expired."""
     gate: GateStatus | None = None
     """What is known of the gate's Job."""
-    conditions: list[Condition] = field(default_factory=list[Condition])
+    conditions: Conditions = field(default_factory=list[Condition])
     """What can be said of it."""

@@ -5,26 +5,35 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
-from anabranch_operator.api.common import Quota, Shape, Span
-from anabranch_operator.api.conditions import Condition
+from anabranch_operator.api.common import LogName, Quota, Shape, Span
+from anabranch_operator.api.conditions import Condition, Conditions
 
 
 class Engine(StrEnum):
     BOLT = "bolt"
+    """Records are gathered in objects, and have their positions when those are stored."""
     BELFAST = "belfast"
+    """Not available yet."""
     ERWIN = "erwin"
+    """Not available yet."""
 
 
 class LogDeletion(StrEnum):
     RETAIN = "Retain"
+    """The log stays, and nobody declares it any more."""
     DELETE = "Delete"
+    """The log and its records go, once it has no forks."""
 
 
 class LogPhase(StrEnum):
     PENDING = "Pending"
+    """It isn't made yet: the condition Ready says why."""
     READY = "Ready"
+    """It can be appended to and read."""
     TERMINATING = "Terminating"
+    """The resource was deleted, and waits for its finalizer."""
     LOST = "Lost"
+    """The log service doesn't know it any more."""
 
 
 class Retention(Shape, frozen=True, kw_only=True):
@@ -41,7 +50,7 @@ class LogSpec(Shape, frozen=True, kw_only=True):
 
     engine: Engine = Engine.BOLT
     """How records enter the log; `belfast` and `erwin` aren't available yet."""
-    log_name: Annotated[str, Meta(max_length=200)] | None = None
+    log_name: LogName | None = None
     """The log's name in the service; the resource's name if it is left out."""
     adopt: bool = False
     """Take over a log of this name that nobody has declared yet."""
@@ -76,5 +85,5 @@ class LogStatus(Shape, frozen=True, kw_only=True):
     """The pod that serves it."""
     endpoint: str | None = None
     """Where clients reach it."""
-    conditions: list[Condition] = field(default_factory=list[Condition])
+    conditions: Conditions = field(default_factory=list[Condition])
     """What can be said of it."""

@@ -6,6 +6,7 @@ API_VERSION = f"{GROUP}/{VERSION}"
 CATEGORY = "anabranch"
 
 LOG, FORK, POOL = "Log", "Fork", "BrokerPool"
+PLURALS = {LOG: "logs", FORK: "forks", POOL: "brokerpools"}
 RESERVED_KINDS = ("ShardGroup", "SequencerSet")
 """They come with Belfast; nothing else may take their names."""
 

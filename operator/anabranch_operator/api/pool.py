@@ -5,23 +5,42 @@ from typing import Annotated, Any
 
 from msgspec import Meta, field
 
-from anabranch_operator.api.common import Shape
-from anabranch_operator.api.conditions import Condition
+from anabranch_operator.api.borrowed import RESOURCES, TOLERATION
+from anabranch_operator.api.common import Shape, keyed_by
+from anabranch_operator.api.conditions import Condition, Conditions
 
 BROKERS_MAX = 1_000
 Name = Annotated[str, Meta(min_length=1, max_length=253)]
+Names = Annotated[
+    list[Name], Meta(max_length=32, extra_json_schema={"x-kubernetes-list-type": "set"})
+]
+Texts = Annotated[dict[str, Annotated[str, Meta(max_length=4_096)]], Meta(max_length=64)]
 Count = Annotated[int, Meta(ge=0, le=BROKERS_MAX)]
 
 
 class Spread(StrEnum):
     PREFERRED = "Preferred"
+    """Two share a node if there is no other way."""
     REQUIRED = "Required"
+    """One that finds no node of its own waits for one."""
 
 
 class RolloutPolicy(StrEnum):
     AUTO = "Auto"
+    """One at a time, whenever the log service can spare one."""
     ON_DELETE = "OnDelete"
+    """A pod is replaced when somebody deletes it."""
     PAUSED = "Paused"
+    """None is replaced because of the spec; those that fail still are."""
+
+
+class PullPolicy(StrEnum):
+    ALWAYS = "Always"
+    """At each start of a pod."""
+    IF_NOT_PRESENT = "IfNotPresent"
+    """When a node doesn't have it."""
+    NEVER = "Never"
+    """Nodes must have it."""
 
 
 class Topology(Shape, frozen=True, kw_only=True):
@@ -54,7 +73,7 @@ class Config(Shape, frozen=True, kw_only=True):
 
     config_map: Name | None = None
     """A ConfigMap with ANABRANCH_ variables."""
-    secrets: list[Name] = field(default_factory=list[Name])
+    secrets: Names = field(default_factory=list[str])
     """Secrets with ANABRANCH_ variables and credentials."""
 
 
@@ -78,11 +97,13 @@ class PoolSpec(Shape, frozen=True, kw_only=True):
     """How many there should be, within `min` and `max`; if it is left out the load decides."""
     image: Annotated[str, Meta(min_length=1, max_length=500)]
     """What brokers run."""
-    image_pull_policy: Annotated[str, Meta(max_length=20)] = "IfNotPresent"
+    image_pull_policy: PullPolicy = PullPolicy.IF_NOT_PRESENT
     """When nodes fetch it."""
-    image_pull_secrets: list[Name] = field(default_factory=list[Name])
+    image_pull_secrets: Names = field(default_factory=list[str])
     """What nodes need to fetch it."""
-    resources: dict[str, Any] = field(default_factory=dict[str, Any])
+    resources: Annotated[dict[str, Any], Meta(extra_json_schema=RESOURCES)] = field(
+        default_factory=dict[str, Any]
+    )
     """What each broker asks for and may take."""
     drain_seconds: Annotated[int, Meta(ge=1, le=3_600)] = 60
     """How long a broker may take to hand over before it is ended."""
@@ -96,15 +117,17 @@ class PoolSpec(Shape, frozen=True, kw_only=True):
     """Who brokers are towards the API server, for reviews of clients' tokens."""
     topology: Topology = Topology()
     """How brokers are spread."""
-    node_selector: dict[str, str] = field(default_factory=dict[str, str])
+    node_selector: Texts = field(default_factory=dict[str, str])
     """Which nodes they may run on."""
-    tolerations: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    tolerations: Annotated[
+        list[Annotated[dict[str, Any], Meta(extra_json_schema=TOLERATION)]], Meta(max_length=64)
+    ] = field(default_factory=list[dict[str, Any]])
     """Which taints of nodes they stand."""
     priority_class_name: Name | None = None
     """How they fare when a node is full."""
-    pod_labels: dict[str, str] = field(default_factory=dict[str, str])
+    pod_labels: Texts = field(default_factory=dict[str, str])
     """More labels for the pods."""
-    pod_annotations: dict[str, str] = field(default_factory=dict[str, str])
+    pod_annotations: Texts = field(default_factory=dict[str, str])
     """Annotations for the pods."""
     disk_cache: DiskCache | None = None
     """A cache on each broker's disk."""
@@ -154,7 +177,7 @@ class PoolStatus(Shape, frozen=True, kw_only=True):
     """Forks that wait for a broker of their own."""
     selector: str = ""
     """Labels that all of its pods bear, for autoscalers."""
-    brokers: list[Broker] = field(default_factory=list[Broker])
+    brokers: Annotated[list[Broker], keyed_by("pod")] = field(default_factory=list[Broker])
     """Each of them."""
-    conditions: list[Condition] = field(default_factory=list[Condition])
+    conditions: Conditions = field(default_factory=list[Condition])
     """What can be said of it."""

@@ -1,0 +1,206 @@
+"""What a schema can't say, in CEL: what goes together, and what can't be changed any more.
+
+Each message tells what to do instead. Rules of a transition hold only where there was something
+before, so objects from before a rule can still be changed otherwise.
+"""
+
+from dataclasses import dataclass
+
+from anabranch_operator.api import names
+from anabranch_operator.api.fork import At, ForkSpec, Promotion
+from anabranch_operator.api.log import LogSpec
+from anabranch_operator.api.pool import DiskCache, PoolSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """True where all is well."""
+
+    rule: str
+    message: str
+    field: str = ""
+    """Which of the fields is to blame."""
+
+    def written(self) -> dict[str, str]:
+        where = {"fieldPath": f".{self.field}"} if self.field else {}
+        return {"rule": self.rule, "message": self.message, **where}
+
+
+def _fixed(field: str, message: str) -> Rule:
+    """Of a field that is always there, by its default if nobody gave it."""
+    return Rule(f"self.{field} == oldSelf.{field}", message, field)
+
+
+def _fixed_if_given(field: str, message: str) -> Rule:
+    here, before = f"self.{field}", f"oldSelf.{field}"
+    return Rule(
+        f"has({here}) == has({before}) && (!has({here}) || {here} == {before})", message, field
+    )
+
+
+_ANOTHER = "can't be changed: make another Fork"
+_SEPARATOR = "'--' separates the parts of a fork's full name: leave it out"
+_OURS = f"labels and annotations of {names.GROUP} are the operator's: take another prefix"
+
+
+def _no_separator(field: str) -> Rule:
+    return Rule(f"!has(self.{field}) || !self.{field}.contains('--')", _SEPARATOR, field)
+
+
+def _not_ours(field: str) -> Rule:
+    rule = f"!has(self.{field}) || self.{field}.all(key, !key.startsWith('{names.GROUP}/'))"
+    return Rule(rule, _OURS, field)
+
+
+_FORK = (
+    _fixed("parent", f"parent {_ANOTHER}"),
+    _fixed("type", f"type {_ANOTHER}"),
+    _fixed_if_given("at", f"at {_ANOTHER}"),
+    _fixed("promotable", f"promotable {_ANOTHER}"),
+    _fixed("isolation", f"isolation {_ANOTHER}"),
+    _fixed("onParentDelete", f"onParentDelete {_ANOTHER}"),
+    _fixed_if_given("forkName", f"forkName {_ANOTHER}"),
+    _no_separator("forkName"),
+    Rule(
+        "!has(self.ttl) || self.ttl.matches('[1-9]')",
+        "ttl must be longer than nothing: leave it out for a fork that stays",
+        "ttl",
+    ),
+    Rule(
+        "!has(self.at) || self.type == 'Severed'",
+        "at is for severed forks: set type to Severed; a continuous fork begins at the tail",
+        "at",
+    ),
+    Rule(
+        "!self.promotable || self.type == 'Continuous'",
+        "only a continuous fork can be promotable: set type to Continuous, or promotable to false",
+        "promotable",
+    ),
+    Rule(
+        "self.onParentDelete == 'Orphan' || self.type == 'Severed'",
+        "onParentDelete is for severed forks: a continuous one always ends with its parent",
+        "onParentDelete",
+    ),
+    Rule(
+        "self.state != 'Promoted' || self.promotable",
+        "only a promotable fork can be promoted: make another Fork with promotable set to true",
+        "state",
+    ),
+    Rule(
+        "self.promotion.policy == 'Manual' || self.promotable",
+        "a promotion policy other than Manual needs a promotable fork: set promotable to true",
+        "promotion",
+    ),
+    Rule(
+        "self.state != 'Promoted' || self.promotion.policy != 'Gate'",
+        "the gate's Job promotes this fork: set promotion.policy to Manual to do it by hand",
+        "state",
+    ),
+    Rule(
+        "self.state != 'Promoted' || self.promotion.policy != 'Approval'",
+        "this fork is promoted by its approval: set approved to true instead of state",
+        "state",
+    ),
+    Rule(
+        "!self.approved || self.promotion.policy == 'Approval'",
+        "approved is for promotion.policy Approval: with Manual set state to Promoted",
+        "approved",
+    ),
+    Rule(
+        "self.state == 'Promoted' || oldSelf.state != 'Promoted'",
+        "a promotion can't be taken back: fork the parent severed, before the fork point",
+        "state",
+    ),
+    Rule(
+        "self.approved || !oldSelf.approved",
+        "an approval can't be taken back: delete the Fork before it is promoted",
+        "approved",
+    ),
+)
+
+_PROMOTION = (
+    Rule(
+        "self.policy != 'Gate' || has(self.gate)",
+        "promotion.policy Gate needs promotion.gate.jobTemplate: give one, or use Manual",
+        "gate",
+    ),
+    Rule(
+        "self.policy != 'Manual' || !has(self.gate)",
+        "promotion.gate has no part in policy Manual: set promotion.policy to Gate or Approval",
+        "gate",
+    ),
+)
+
+_AT = (
+    Rule(
+        "has(self.position) != has(self.time)",
+        "at is either a position or a time: give one of them, or leave at out for the tail",
+    ),
+)
+
+_LOG = (
+    _fixed("engine", "engine can't be changed: make another Log, and copy the records"),
+    _fixed_if_given("logName", "logName can't be changed: make another Log"),
+    _no_separator("logName"),
+)
+
+_POOL = (
+    Rule("self.min <= self.max", "min is above max: raise max, or lower min", "min"),
+    Rule("self.spare <= self.max", "spare is above max: raise max, or lower spare", "spare"),
+    Rule(
+        "!has(self.replicas) || (self.min <= self.replicas && self.replicas <= self.max)",
+        "replicas lies between min and max: move those first",
+        "replicas",
+    ),
+    _not_ours("podLabels"),
+    _not_ours("podAnnotations"),
+)
+
+_DISK_CACHE = (
+    Rule(
+        "isQuantity(self.size) && quantity(self.size).isGreaterThan(quantity('0'))",
+        "size is an amount above 0, such as 10Gi",
+        "size",
+    ),
+)
+
+RULES: dict[type, tuple[Rule, ...]] = {
+    ForkSpec: _FORK,
+    Promotion: _PROMOTION,
+    At: _AT,
+    LogSpec: _LOG,
+    PoolSpec: _POOL,
+    DiskCache: _DISK_CACHE,
+}
+
+_NAME = (
+    Rule(
+        f"size(self.metadata.name) <= {names.NAME_CHARS_MAX}",
+        f"the name is too long: {names.NAME_CHARS_MAX} characters are the most, for its Service",
+    ),
+    Rule(
+        f"self.metadata.name.matches('{names.NAME_PATTERN}')",
+        "the name is part of a Service's: use letters, digits and '-', no dots",
+    ),
+)
+
+WHOLE: dict[str, tuple[Rule, ...]] = {
+    names.LOG: (*_NAME, Rule("!self.metadata.name.contains('--')", _SEPARATOR)),
+    names.FORK: (
+        *_NAME,
+        Rule("!self.metadata.name.contains('--')", _SEPARATOR),
+        Rule(
+            "self.spec.parent.kind != 'Fork' || self.spec.parent.name != self.metadata.name",
+            "a fork can't be its own parent: name another Log or Fork",
+            "spec.parent",
+        ),
+    ),
+    names.POOL: (
+        *_NAME,
+        Rule(
+            "self.metadata.name.matches('^[a-z]')",
+            "the name begins a Service's: let it begin with a letter",
+        ),
+    ),
+}
+"""Of whole resources, by kind: of the metadata only the name can be looked at."""
