@@ -71,6 +71,7 @@ class Process:
         self.cluster.world.after(DRAINED_AT_LATEST, partial(self._kill, self.deaths))
 
     def _rested(self) -> None:
+        """Or it was replaced, and has died of it."""
         self._resting -= 1
         if self._resting == 0:
             again = partial(self._kill, self.deaths)

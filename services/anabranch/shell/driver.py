@@ -156,7 +156,7 @@ class Host:
         """Done when no machine takes another step; says why."""
         self._resting: set[str] = set()
         self.rested: asyncio.Future[None] = self._loop.create_future()
-        """Done when every machine has finished what it had in hand, after `drain`."""
+        """Done when every machine has finished what it had in hand: after `drain`, or by itself."""
 
     def start(self, machines: dict[str, Machine]) -> None:
         """Begin their lives, in this order."""

@@ -38,6 +38,7 @@ from anabranch.core.machine import (
     Replies,
     Reply,
     Request,
+    Rest,
     Send,
     SetTimer,
     TimerFired,
@@ -82,6 +83,8 @@ class Stage:
                     self.gets.append(effect)
                 case SetTimer(key, at):
                     self.timers[key] = at
+                case Rest():
+                    assert self.broker.fenced is not None, "nobody told it to end"
                 case _:
                     raise AssertionError(effect)
 

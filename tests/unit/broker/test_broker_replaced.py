@@ -15,6 +15,7 @@ def test_a_later_life_of_its_name_stops_it() -> None:
     assert stage.broker.fenced is None
     stage.give(Received("m1", Leading(3, 5)))
     assert stage.broker.fenced is not None
+    assert stage.rests == 1
     stage.give(Request(2, Describe("orders")))
     assert stage.codes() == [(1, "broker-fenced"), (2, "broker-fenced")]
 

@@ -9,10 +9,14 @@ from anabranch.apps import process
 from anabranch.apps.pods.common import RELEASE, Endpoint, Pod, run
 from anabranch.apps.pods.settings import BrokerSettings
 from anabranch.core.bolt.broker import Broker
-from anabranch.core.errors import AnabranchError, Unavailable
+from anabranch.core.errors import Unavailable
 from anabranch.core.machine import Machine
-from anabranch.ports import ObjectStore
+from anabranch.ports import Authority, ObjectStore
 from anabranch.shell import tls
+from anabranch.shell.authority.catalogue import OwnLogs
+from anabranch.shell.authority.opening import by_kubernetes
+from anabranch.shell.authority.settings import AuthMode
+from anabranch.shell.authority.shared import SharedToken
 from anabranch.shell.disk_cache import DiskCache
 from anabranch.shell.driver import Host
 from anabranch.shell.etcd.marker import in_bucket
@@ -23,8 +27,6 @@ from anabranch.shell.server import FrameServer
 from anabranch.shell.tracing import TracedBroker
 
 KIND = "broker"
-_LOOK_S = 0.5
-"""How long a replaced broker may go on refusing before its process ends."""
 
 
 async def serve(
@@ -84,8 +86,18 @@ async def serve(
         endpoint = pod.announce(address, advertised)
         if ready is not None:
             ready(endpoint)
-        ends = [peers.refused, pod.spawn(_replaced(broker))]
-        await pod.until_over(host, ends)
+        await pod.until_over(host, [peers.refused])
+        if broker.fenced is not None and not pod.draining:
+            raise broker.fenced
+
+
+def _authority(settings: BrokerSettings, host: Host, pod: Pod[BrokerSettings]) -> Authority:
+    if settings.auth.mode is AuthMode.TOKEN:
+        return SharedToken(settings.token)
+    warden = by_kubernetes(settings.auth, OwnLogs(host, settings.node), pod.log)
+    pod.stack.push_async_callback(warden.close)
+    pod.vitals.counters["authority"] = warden.counters
+    return warden
 
 
 def _traced(broker: Broker, server: FrameServer, pod: Pod[BrokerSettings]) -> Machine:
@@ -130,14 +142,6 @@ async def _incarnation(settings: BrokerSettings, store: ObjectStore) -> str:
         reason = f"{unused}: start its metadata members first, or name another with s3_bucket"
         raise Unavailable(settings.s3.where, reason)
     return marker.incarnation
-
-
-async def _replaced(broker: Broker) -> AnabranchError:
-    """Another life of this broker has taken over: this process serves nobody any more."""
-    # A machine says nothing of itself by itself.
-    while broker.fenced is None:  # noqa: ASYNC110
-        await asyncio.sleep(_LOOK_S)
-    return broker.fenced
 
 
 def main(settings: BrokerSettings) -> None:

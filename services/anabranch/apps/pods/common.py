@@ -181,15 +181,19 @@ class Pod(Generic[P]):
         return task
 
     async def until_over(self, host: Host, ends: Sequence[asyncio.Future[AnabranchError]]) -> None:
-        """Until told, and then until what is in hand is done; raises what ended it by itself."""
+        """Until told, and then until what is in hand is done, or until the machine rests by itself;
+        raises what ended it otherwise.
+        """
         told = self.spawn(self._stop.wait())
-        await asyncio.wait((told, host.failed, *ends), return_when=asyncio.FIRST_COMPLETED)
+        over = (told, host.failed, host.rested, *ends)
+        await asyncio.wait(over, return_when=asyncio.FIRST_COMPLETED)
         if host.failed.done():
             raise AnabranchError(reason=host.failed.result())
         for end in ends:
             if end.done():
                 raise end.result()
-        await self._drain(host)
+        if not host.rested.done():
+            await self._drain(host)
 
     async def _drain(self, host: Host) -> None:
         self.draining = True

@@ -113,7 +113,7 @@ class Broker:
         )
         self._draining.on_closed = self._close
         self.fenced: BrokerFenced | None = None
-        """Set when another life of this broker has taken over: nothing is served any more."""
+        """Set when this life of it is over: nothing is served any more, and it rests."""
         self._requests = self._request_table()
         self._events = self._event_table()
 
@@ -165,8 +165,6 @@ class Broker:
             self._request(event)
         elif self.fenced is None:
             self._events[type(event)](event)
-        elif type(event) is Drain:
-            self._draining.end()
         return self._decided()
 
     def _decided(self) -> Effects:
@@ -280,8 +278,7 @@ class Broker:
         self._appending.stop(fenced)
         for token in (*self._waits.tokens(), *self._subscriptions.tokens()):
             self._outbox.refuse(token, fenced)
-        if self._draining.begun:
-            self._draining.end()
+        self._draining.end()
 
     def _event_table(self) -> dict[type, Callable[[Any], None]]:
         return {
