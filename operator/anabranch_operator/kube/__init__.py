@@ -1,0 +1,1 @@
+"""The operator's way to the API server."""

@@ -1,0 +1,1 @@
+"""The operator's way to the log service and to what its pods say."""
