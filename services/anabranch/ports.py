@@ -6,7 +6,8 @@ from typing import Protocol
 
 from anabranch.core.bolt.letters import FromMetadata, ToMetadata
 from anabranch.core.machine import Buffer
-from anabranch.core.types import Milliseconds
+from anabranch.core.types import Milliseconds, Nanoseconds
+from anabranch.core.wire.messages import ClientMessage
 
 
 class File(Protocol):
@@ -162,3 +163,27 @@ class Coordinator(Protocol):
     def campaign(self) -> None: ...
 
     def resign(self) -> None: ...
+
+
+class Authority(Protocol):
+    """Who is let in, by the token that they show, and what they may do then.
+
+    Each is answered at once where it is known. Refusals are raised.
+    """
+
+    selective: bool
+    """False: whoever is let in may do everything, and nothing needs to be asked of it."""
+    open: bool
+    """Is everybody let in?"""
+
+    def known(self, token: str | None) -> bool:
+        """True: let in. False: `admit` has to find out."""
+        ...
+
+    async def admit(self, token: str | None) -> None: ...
+
+    def standing(self, token: str | None, message: ClientMessage) -> Nanoseconds:
+        """Until when this request is allowed; 0: `permit` has to find out."""
+        ...
+
+    async def permit(self, token: str | None, message: ClientMessage) -> Nanoseconds: ...

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import ssl
 from typing import Any
 
 import uvicorn
@@ -65,7 +66,8 @@ class BoundedHttp(HttpToolsProtocol):
 class AsgiServer:
     """uvicorn without its hold on the process: signals and logs are the caller's."""
 
-    def __init__(self, app: Any) -> None:
+    def __init__(self, app: Any, tls: ssl.SSLContext | None = None) -> None:
+        self._tls = tls
         self._server = uvicorn.Server(
             uvicorn.Config(
                 app,
@@ -91,6 +93,7 @@ class AsgiServer:
         self._sockets = [listener]
         config = self._server.config
         config.load()
+        config.ssl = self._tls
         self._server.lifespan = config.lifespan_class(config)
         await self._server.startup(sockets=self._sockets)
         self._serving = asyncio.create_task(self._server.main_loop())

@@ -7,7 +7,7 @@ from anabranch.client.effects import Dial, HangUp
 from anabranch.client.line import Commons, Line
 from anabranch.core.bolt.alarms import Alarm
 from anabranch.core.bolt.commands import Refused
-from anabranch.core.errors import AnabranchError, BadFrame, Retry
+from anabranch.core.errors import AnabranchError, BadFrame, Retry, Unauthenticated
 from anabranch.core.wire.messages import (
     PROTOCOL_VERSION,
     Hello,
@@ -24,6 +24,11 @@ _TRIES_OF_ONE_LEAVING = 8
 
 class Owner(Protocol):
     """Who has several conversations, and decides what is said in which."""
+
+    @property
+    def let_in(self) -> bool:
+        """Has any broker ever welcomed us?"""
+        ...
 
     def wants(self, conversation: "Conversation") -> bool:
         """Is it worth dialing again?"""
@@ -56,6 +61,8 @@ class Conversation:
         self._owner = owner
         self._dialed = self._connected = False
         self._heard = True
+        self._renewable = False
+        """The next connection may show another token."""
         self._probed = False
         self._probe = 0
         self._alarm: Alarm | None = None
@@ -66,8 +73,9 @@ class Conversation:
             self.resting = False
             self._dial()
 
-    def connected(self) -> None:
+    def connected(self, token: str | None = None) -> None:
         commons = self._commons
+        self._renewable = token is not None
         self._connected, self._heard, self._probed = True, True, False
         commons.troubles[self.line.number] = (
             f"{self.address or 'the server'} took the connection and says nothing: is it the right "
@@ -75,7 +83,7 @@ class Conversation:
         )
         settings = commons.settings
         self.line.tell(
-            Hello(PROTOCOL_VERSION, settings.client, settings.token, settings.traceparent)
+            Hello(PROTOCOL_VERSION, settings.client, token or settings.token, settings.traceparent)
         )
         self._watch()
 
@@ -176,7 +184,8 @@ class Conversation:
         error = message.error() if isinstance(message, Refused) else message
         if not isinstance(error, AnabranchError):
             error = BadFrame(f"{type(message).__name__} came where a welcome was expected")
-        if isinstance(error, Retry | BadFrame):
+        lapsed = isinstance(error, Unauthenticated) and self._renewable and self._owner.let_in
+        if isinstance(error, Retry | BadFrame) or lapsed:
             self.hang_up(error.message)
         else:
             self._owner.rejected(self, error)

@@ -103,6 +103,10 @@ class Session:
         return sum(each.line.up for each in self._lines)
 
     @property
+    def let_in(self) -> bool:
+        return self.welcome is not None
+
+    @property
     def trouble(self) -> str:
         """Why no broker is."""
         return self._commons.trouble
@@ -144,8 +148,8 @@ class Session:
                 subscription.taken(size)
             case Left(subscription):
                 subscription.leave()
-            case Connected(line):
-                self._lines[line].connected()
+            case Connected(line, token):
+                self._lines[line].connected(token)
             case Disconnected(reason, line):
                 self._lines[line].broken(reason)
             case Ended():

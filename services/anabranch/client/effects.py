@@ -65,6 +65,8 @@ class Connected(Value, frozen=True):
     """The connection that was asked for is open."""
 
     line: int = 0
+    token: str | None = None
+    """To be shown on this connection, in place of the settings'."""
 
 
 class Disconnected(Value, frozen=True):

@@ -1,8 +1,9 @@
 """Where a service listens: `anabranch://[token@]host[:port][,host[:port]...]`.
 
-Several hosts are brokers of one pool: any of them tells who the others are. `anabranchs://` is the
-same over TLS; `?ca=FILE` names the authority that the servers' certificates are checked by, `cert`
-and `key` what to show them.
+Several hosts are brokers of one pool: any of them tells who the others are. `?token_file=FILE`
+holds the token, and is read for each connection. `anabranchs://` is the same over TLS; `ca=FILE`
+names the authority that the servers' certificates are checked by, `cert` and `key` what to show
+them, `server_name` what the certificates must be made for, if that isn't the host that is dialed.
 """
 
 from typing import NamedTuple
@@ -16,6 +17,8 @@ TLS_SCHEME = "anabranchs"
 PORT = 7420
 
 _FILES = ("ca", "cert", "key")
+_TLS = (*_FILES, "server_name")
+_ANY = ("token_file",)
 
 
 class Address(NamedTuple):
@@ -35,6 +38,8 @@ class Endpoint(NamedTuple):
     addresses: tuple[Address, ...]
     token: str | None = None
     tls: TlsSettings | None = None
+    token_file: str = ""
+    server_name: str | None = None
 
     @property
     def scheme(self) -> str:
@@ -42,8 +47,9 @@ class Endpoint(NamedTuple):
 
     def __str__(self) -> str:
         """Without the token: this is shown and logged."""
-        files = {name: getattr(self.tls, name, "") for name in _FILES}
-        query = urlencode({name: file for name, file in files.items() if file}, quote_via=quote)
+        given = {name: getattr(self.tls, name, "") for name in _FILES}
+        given |= {"server_name": self.server_name, "token_file": self.token_file}
+        query = urlencode({name: each for name, each in given.items() if each}, quote_via=quote)
         hosts = ",".join(map(str, self.addresses))
         return f"{self.scheme}://{hosts}" + (f"?{query}" if query else "")
 
@@ -64,12 +70,20 @@ def endpoint(url: str) -> Endpoint:
     hosts = parts.netloc.rpartition("@")[2]
     if not hosts or parts.path.strip("/") or parts.fragment:
         raise BadRequest(what, f"it must read {SCHEME}://host:port, or host:port,host:port,...")
-    if query and (parts.scheme != TLS_SCHEME or not set(query).issubset(_FILES)):
-        known = ", ".join(_FILES)
-        raise BadRequest(what, f"only {TLS_SCHEME}:// takes parameters after '?': {known}")
-    addresses = tuple(address(each, what) for each in hosts.split(","))
-    tls = TlsSettings(**query) if parts.scheme == TLS_SCHEME else None
-    return Endpoint(addresses, parts.username or None, tls)
+    over_tls = parts.scheme == TLS_SCHEME
+    known = (*_ANY, *_TLS) if over_tls else _ANY
+    if not set(query).issubset(known):
+        reason = f"what may stand after '?' is {', '.join(known)}"
+        raise BadRequest(what, reason if over_tls else f"{reason}; the rest is {TLS_SCHEME}://'s")
+    if query.get("token_file") and parts.username:
+        raise BadRequest(what, "give a token or a token_file, not both")
+    return Endpoint(
+        tuple(address(each, what) for each in hosts.split(",")),
+        parts.username or None,
+        TlsSettings(**{name: query.get(name, "") for name in _FILES}) if over_tls else None,
+        query.get("token_file", ""),
+        query.get("server_name") or None,
+    )
 
 
 def address(text: str, what: str = "") -> Address:

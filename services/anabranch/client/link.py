@@ -7,6 +7,7 @@ once.
 import asyncio
 import socket
 import ssl
+from pathlib import Path
 from typing import TypeVar, cast
 
 from anabranch.client.call import Call
@@ -45,7 +46,7 @@ from anabranch.core.wire.frames import encode_request, server_messages
 from anabranch.core.wire.messages import ClientMessage, ServerMessage
 from anabranch.shell.chance import randbits
 from anabranch.shell.clock import Clock
-from anabranch.shell.tls import TlsSettings, dialing
+from anabranch.shell.tls import trusting
 
 CONNECT_S = 5.0
 """How long one attempt to open a connection may take."""
@@ -104,7 +105,7 @@ class Link:
         """The first error of an append that nobody was waiting for."""
         self._clock = Clock()
         self._loop = asyncio.get_running_loop()
-        self._tls = None if endpoint.tls is None else _context(endpoint.tls)
+        self._tls = None if endpoint.tls is None else trusting(endpoint.tls)
         self._wires: dict[int, Wire] = {}
         self._dialing: dict[int, asyncio.Task[None]] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -303,9 +304,12 @@ class Link:
         shown = f"{self.endpoint.scheme}://{where}"
         try:
             host, port = address(where)
+            token = await self._token()
+            context = None if self._tls is None else self._tls.context()
+            checked = self.endpoint.server_name if context else None
             async with asyncio.timeout(CONNECT_S):
                 _, wire = await self._loop.create_connection(
-                    lambda: Wire(self, line), host, port, ssl=self._tls
+                    lambda: Wire(self, line), host, port, ssl=context, server_hostname=checked
                 )
         except TimeoutError:
             failure = f"{shown} did not answer within {CONNECT_S:g} s"
@@ -317,11 +321,21 @@ class Link:
             if not wire.transport.is_closing():
                 self._dialing.pop(line, None)
                 self._wires[line] = wire
-                self.step(Connected(line))
+                self.step(Connected(line, token))
                 return
             failure = f"{shown} closed the connection at once"
         self._dialing.pop(line, None)
         self.step(Disconnected(failure, line))
+
+    async def _token(self) -> str | None:
+        """What the file holds now: whoever renews it needn't tell us."""
+        file = self.endpoint.token_file
+        if not file:
+            return None
+        try:
+            return (await asyncio.to_thread(Path(file).read_text, "utf-8")).strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise BadRequest(f"the token file {file}", str(error)) from None
 
     def _hang_up(self, line: int) -> None:
         self._out.pop(line, None)
@@ -331,11 +345,6 @@ class Link:
         wire = self._wires.pop(line, None)
         if wire is not None:
             wire.transport.abort()
-
-
-def _context(settings: TlsSettings) -> ssl.SSLContext:
-    """With no file named, the authorities of this machine are trusted."""
-    return dialing(settings) or ssl.create_default_context()
 
 
 def _wake(waiter: object) -> None:

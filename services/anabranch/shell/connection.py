@@ -4,10 +4,13 @@ No task per request: what a turn answers is written at its end, at once. Bounds 
 `connection_bytes_max` of unanswered requests the socket isn't read. Past `ANSWERS` times that of
 answers to come, reads and listings wait their turn; past as much of windows, new subscriptions get
 the smallest. A client that leaves twice as much unfetched is left.
+
+While it has to be found out who a client is, or whether it may do what it asks next, nothing more
+of it is read: what it sent keeps its order.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, cast
 
 from anabranch.core.bolt.commands import Refused
@@ -16,7 +19,7 @@ from anabranch.core.errors import (
     BadFrame,
     BadRequest,
     Overloaded,
-    Unauthorized,
+    Unauthenticated,
     Unavailable,
     VersionMismatch,
 )
@@ -41,6 +44,7 @@ from anabranch.core.wire.messages import (
     ServerMessage,
     Subscribe,
 )
+from anabranch.shell.authority.gate import Gate
 
 if TYPE_CHECKING:
     from anabranch.shell.driver import Seat
@@ -79,6 +83,9 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport
         self._handshake: asyncio.TimerHandle
         self._seat: Seat | None = None
+        self._gate: Gate | None = None
+        self._finding: asyncio.Task[None] | None = None
+        self._behind: list[tuple[int, ClientMessage | BadFrame]] = []
         self._open: dict[int, int] = {}
         self._open_bytes = 0
         self._questions: dict[int, int] = {}
@@ -102,6 +109,10 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._handshake.cancel()
+        if self._finding is not None:
+            self._finding.cancel()
+        if self._gate is not None:
+            self._gate.close()
         if self._seat is not None:
             self._seat.leave(list(self._open))
             self._server.vacated(self._seat)
@@ -110,7 +121,11 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._server.counters.bytes_in += len(data)
-        self._take_all(self._reader.feed(data))
+        frames = self._reader.feed(data)
+        if self._finding is None:
+            self._take_all(frames)
+        else:
+            self._behind += frames
         if self._reader.broken is not None:
             self._dismiss(CONNECTION, self._reader.broken)
         self._throttle()
@@ -188,8 +203,13 @@ class Connection(asyncio.Protocol):
             return
         requests: list[int] = []
         appends: list[Append] = []
-        for request, message in frames:
-            if type(message) is Append and self._seat is not None:
+        gate = self._gate
+        for at, (request, message) in enumerate(frames, 1):
+            if (
+                type(message) is Append
+                and self._seat is not None
+                and (gate is None or gate.knows(message))
+            ):
                 if self._open_request(request, _REQUEST_BYTES + len(message.batch)):
                     requests.append(request)
                     appends.append(message)
@@ -200,6 +220,10 @@ class Connection(asyncio.Protocol):
             self._take(request, message)
             if self._transport.is_closing():
                 return
+            if self._finding is not None:
+                self._behind += frames[at:]
+                return
+            gate = self._gate
         if appends:
             self._pass_on(requests, appends)
 
@@ -222,8 +246,17 @@ class Connection(asyncio.Protocol):
                 asked = other not in self._held
                 if self._close(other) and asked:
                     self._seat.refer(request, message)
-            case _ if not self._open_request(request, _REQUEST_BYTES):
-                return
+            case _ if self._gate is None:
+                self._begin(request, message)
+            case _:
+                self._begin_if_allowed(self._gate, request, message)
+
+    def _begin(self, request: int, message: ClientMessage) -> None:
+        assert self._seat is not None
+        size = len(message.batch) if type(message) is Append else 0
+        if not self._open_request(request, _REQUEST_BYTES + size):
+            return
+        match message:
             case Read() | Subscribe() | Redeem() | ListLogs() | Compare() | ReadCursors():
                 self._questions[request] = 0
                 self._held[request] = message
@@ -231,18 +264,100 @@ class Connection(asyncio.Protocol):
             case _:
                 self._seat.ask(request, message)
 
+    def _begin_if_allowed(self, gate: Gate, request: int, message: ClientMessage) -> None:
+        def begin() -> None:
+            self._begin(request, message)
+            if isinstance(message, Subscribe) and request in self._open:
+                gate.watch(request, message)
+
+        try:
+            allowed = gate.allows(message)
+        except AnabranchError as error:
+            self._object(request, error)
+            return
+        if allowed:
+            begin()
+        else:
+            self._find_out(gate.find(message), begin, lambda error: self._object(request, error))
+
+    def _find_out(
+        self,
+        question: Coroutine[None, None, None],
+        then: Callable[[], None],
+        otherwise: Callable[[AnabranchError], None],
+    ) -> None:
+        """Until it is known, what comes waits."""
+
+        async def find() -> None:
+            failed: AnabranchError | None = None
+            try:
+                await question
+            except AnabranchError as error:
+                failed = error
+            self._finding = None
+            if self._transport.is_closing():
+                return
+            if failed is None:
+                then()
+            else:
+                otherwise(failed)
+            behind, self._behind = self._behind, []
+            self._take_all(behind)
+            self._throttle()
+
+        self._finding = asyncio.get_running_loop().create_task(find())
+
+    def _object(self, request: int, error: AnabranchError) -> None:
+        """Whose token isn't good any more may have another for the next connection."""
+        if isinstance(error, Unauthenticated):
+            self.lapse()
+        else:
+            self._refuse(request, error)
+
+    def lapse(self) -> None:
+        self._server.counters.left_lapsed += 1
+        self._transport.close()
+
+    def revoke(self, request: int, error: AnabranchError) -> None:
+        """What was allowed when it began isn't any more."""
+        asked = request not in self._held
+        if not self._close(request):
+            return
+        if asked and self._seat is not None:
+            self._seat.refer(request, Cancel(request))
+        self._refuse(request, error)
+
     def _greet(self, request: int, message: ClientMessage) -> None:
         match message:
             case Hello(version) if version != PROTOCOL_VERSION:
                 self._dismiss(request, VersionMismatch(version, PROTOCOL_VERSION))
-            case Hello(_, _, token) if self._server.admits(token):
-                self._handshake.cancel()
-                self._seat = self._server.seat(self, message.traceparent)
-                self._say(request, self._server.welcome)
-            case Hello():
-                self._dismiss(request, Unauthorized())
+            case Hello(token=token):
+                self._admit(request, message, token)
             case _:
                 self._dismiss(request, BadFrame("the first one must say hello"))
+
+    def _admit(self, request: int, hello: Hello, token: str | None) -> None:
+        authority = self._server.authority
+
+        def welcome() -> None:
+            self._handshake.cancel()
+            self._seat = self._server.seat(self, hello.traceparent)
+            if authority.selective:
+                self._gate = Gate(authority, token, self)
+            self._say(request, self._server.welcome)
+
+        def turn_away(error: AnabranchError) -> None:
+            self._dismiss(request, error)
+
+        try:
+            known = authority.known(token)
+        except AnabranchError as error:
+            turn_away(error)
+            return
+        if known:
+            welcome()
+        else:
+            self._find_out(authority.admit(token), welcome, turn_away)
 
     def _open_request(self, request: int, size: int) -> bool:
         """False if it was refused."""
@@ -299,15 +414,18 @@ class Connection(asyncio.Protocol):
             self._answer_bytes -= self._questions.pop(request, 0)
             self._window_bytes -= self._windows.pop(request, 0)
             self._held.pop(request, None)
+        if self._gate is not None:
+            self._gate.forget(request)
         return True
 
     def _throttle(self) -> None:
         bound = self._limits.connection_bytes_max
-        if self._reads and self._writable and self._open_bytes < bound:
+        free = self._writable and self._finding is None
+        if self._reads and free and self._open_bytes < bound:
             return
         if self._transport.is_closing():
             return
-        reads = self._writable and self._open_bytes < (bound if self._reads else bound // 2)
+        reads = free and self._open_bytes < (bound if self._reads else bound // 2)
         if reads and not self._reads:
             self._transport.resume_reading()
         elif self._reads and not reads:

@@ -1,7 +1,6 @@
 """The frame server: listens, and knows every connection from its first byte to its last."""
 
 import asyncio
-import hmac
 import socket
 import ssl
 from dataclasses import dataclass
@@ -10,6 +9,8 @@ from anabranch.core.bolt.commands import Refused
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Token
 from anabranch.core.wire.messages import PROTOCOL_VERSION, Welcome
+from anabranch.ports import Authority
+from anabranch.shell.authority.shared import SharedToken
 from anabranch.shell.complaints import Complaints
 from anabranch.shell.connection import HANDSHAKE_S, Connection
 from anabranch.shell.driver import Host, Seat, seat_of
@@ -30,6 +31,7 @@ class ServerCounters:
     refused: int = 0
     left_silent: int = 0
     left_unread: int = 0
+    left_lapsed: int = 0
     bytes_in: int = 0
     bytes_out: int = 0
 
@@ -40,7 +42,9 @@ class ServerGauges:
 
 
 class FrameServer:
-    """Serves one machine of a host to clients that know the token, if there is one."""
+    """Serves one machine of a host to clients that an authority lets in; without one, to those that
+    know the token, if there is one.
+    """
 
     def __init__(
         self,
@@ -51,12 +55,13 @@ class FrameServer:
         cluster: str,
         version: str,
         token: str | None = None,
+        authority: Authority | None = None,
         log: Log | None = None,
     ) -> None:
         self._complaints = Complaints(log) if log else None
         self._host = host
         self._node = node
-        self._token = token
+        self.authority: Authority = authority or SharedToken(token)
         self._connections: dict[Connection, None] = {}
         self._listener: asyncio.Server | None = None
         self._contexts: dict[int, Context] = {}
@@ -124,12 +129,6 @@ class FrameServer:
         self.gauges.connections -= 1
         if not self._connections:
             self._empty.set()
-
-    def admits(self, token: str | None) -> bool:
-        """In constant time: how long it takes tells nothing of how much was right."""
-        if self._token is None:
-            return True
-        return hmac.compare_digest((token or "").encode(), self._token.encode())
 
     def failed(self, client: str, request: int, refused: Refused) -> None:
         """For an operator to know, if it is worth it."""

@@ -2,13 +2,19 @@
 
 Between peers both sides show a certificate of the same authority. Clients show none, unless the
 listener is given an authority to check theirs by.
+
+The files are looked at before each handshake: what has been renewed is used from the next one on,
+and connections that are open stay. Files that don't belong together are passed over until they do.
 """
 
+import os
 import ssl
+from collections.abc import Callable
 
 import msgspec
 
 from anabranch.core.errors import BadRequest
+from anabranch.shell.log import Log
 
 
 class TlsSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,29 +32,86 @@ class TlsSettings(msgspec.Struct, frozen=True, kw_only=True):
     def __bool__(self) -> bool:
         return bool(self.cert or self.key or self.ca)
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        return tuple(filter(None, (self.cert, self.key, self.ca)))
 
-def listening(settings: TlsSettings) -> ssl.SSLContext | None:
-    """For a listener; with an authority, only those with a certificate of its are let in."""
+
+class Watched:
+    """Whether files are others than when they were last looked at; cheap, and for any thread."""
+
+    def __init__(self, files: tuple[str, ...]) -> None:
+        self._files = files
+        self._seen = self._marks()
+
+    def changed(self) -> bool:
+        found = self._marks()
+        changed = found != self._seen
+        self._seen = found
+        return changed
+
+    def _marks(self) -> tuple[tuple[int, int, int] | None, ...]:
+        """A secret that Kubernetes renews is another file under the same name."""
+        return tuple(map(_mark, self._files))
+
+
+class Renewed:
+    """A context that is made anew when its files have changed."""
+
+    def __init__(
+        self, settings: TlsSettings, make: Callable[[TlsSettings], ssl.SSLContext], log: Log | None
+    ) -> None:
+        self._settings = settings
+        self._make = make
+        self._log = log
+        self._watched = Watched(settings.files)
+        self._context = make(settings)
+        self._stale = False
+
+    def context(self) -> ssl.SSLContext:
+        if self._watched.changed() or self._stale:
+            self._renew()
+        return self._context
+
+    def _renew(self) -> None:
+        """Files that are being replaced may not fit for a moment."""
+        try:
+            self._context = self._make(self._settings)
+        except BadRequest as wrong:
+            if self._log is not None and not self._stale:
+                self._log.warning("kept the TLS files as they were", reason=wrong.message)
+            self._stale = True
+            return
+        self._stale = False
+        if self._log is not None:
+            self._log.info("read the TLS files anew", files=" ".join(self._settings.files))
+
+
+def dialing(settings: TlsSettings, log: Log | None = None) -> Renewed | None:
+    """For who dials, again and again; None where nothing of TLS is set."""
+    return trusting(settings, log) if settings else None
+
+
+def trusting(settings: TlsSettings, log: Log | None = None) -> Renewed:
+    """For who dials; with no authority named, those of this machine are trusted."""
+    return Renewed(settings, _for_dialing, log)
+
+
+def listening(settings: TlsSettings, log: Log | None = None) -> ssl.SSLContext | None:
+    """For a listener; with an authority, only those with a certificate of its are let in.
+
+    A listener keeps the context it was given: this one hands each handshake to the newest.
+    """
     if not settings:
         return None
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    _load(context, settings)
-    if settings.ca:
-        context.verify_mode = ssl.CERT_REQUIRED
-    return context
+    renewed = Renewed(settings, _for_listening, log)
+    outer = _for_listening(settings)
 
+    def hand_on(tls: ssl.SSLObject | ssl.SSLSocket, name: str | None, _: ssl.SSLContext) -> None:
+        tls.context = renewed.context()
 
-def dialing(settings: TlsSettings) -> ssl.SSLContext | None:
-    """For who dials: the listener's certificate must name the host that was dialed."""
-    if not settings:
-        return None
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    _load(context, settings)
-    if not settings.ca:
-        context.load_default_certs()
-    return context
+    outer.sni_callback = hand_on  # pyright: ignore[reportAttributeAccessIssue] - as documented
+    return outer
 
 
 def check_mutual(settings: TlsSettings, name: str) -> None:
@@ -56,6 +119,28 @@ def check_mutual(settings: TlsSettings, name: str) -> None:
     if settings and not (settings.cert and settings.key and settings.ca):
         reason = "give all three of cert, key and ca, or none: both sides show a certificate"
         raise BadRequest(name, reason)
+
+
+def _for_listening(settings: TlsSettings) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    _load(context, settings)
+    if settings.ca:
+        context.verify_mode = ssl.CERT_REQUIRED
+        # A session that is resumed isn't checked by the authority of today.
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+        context.num_tickets = 0
+    return context
+
+
+def _for_dialing(settings: TlsSettings) -> ssl.SSLContext:
+    """The listener's certificate must name the host that was dialed."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    _load(context, settings)
+    if not settings.ca:
+        context.load_default_certs()
+    return context
 
 
 def _load(context: ssl.SSLContext, settings: TlsSettings) -> None:
@@ -67,6 +152,14 @@ def _load(context: ssl.SSLContext, settings: TlsSettings) -> None:
         if settings.cert:
             context.load_cert_chain(settings.cert, settings.key or None)
     except (OSError, ssl.SSLError) as error:
-        files = ", ".join(filter(None, (settings.cert, settings.key, settings.ca)))
+        files = ", ".join(settings.files)
         reason = f"{error.strerror or error}: they must be readable PEM files that belong together"
         raise BadRequest(f"the TLS files {files}", reason) from None
+
+
+def _mark(file: str) -> tuple[int, int, int] | None:
+    try:
+        found = os.stat(file)
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size

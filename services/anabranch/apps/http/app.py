@@ -18,6 +18,7 @@ from anabranch.apps.http.door import Door
 from anabranch.apps.http.front import Front, FrontSettings
 from anabranch.apps.up import Embedded
 from anabranch.core.errors import AnabranchError
+from anabranch.ports import Authority
 
 _TOLD = """\
 A shared log that can be forked.
@@ -51,9 +52,13 @@ def build(embedded: Embedded, settings: FrontSettings | None = None) -> Door:
     return application(Seated(embedded), settings)
 
 
-def application(backend: Backend, settings: FrontSettings | None = None) -> Door:
-    """The same ASGI application, whatever it stands before."""
-    front = Front(backend, settings or FrontSettings())
+def application(
+    backend: Backend, settings: FrontSettings | None = None, authority: Authority | None = None
+) -> Door:
+    """The same ASGI application, whatever it stands before. Without an authority, the backend's
+    token lets in.
+    """
+    front = Front(backend, settings or FrontSettings(), authority)
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncGenerator[None]:
@@ -80,7 +85,7 @@ def application(backend: Backend, settings: FrontSettings | None = None) -> Door
     app.add_exception_handler(RequestValidationError, problems.invalid)
     app.add_exception_handler(HTTPException, problems.unrouted)
     app.add_exception_handler(Exception, partial(problems.failed, backend.log))
-    app.openapi = lambda: _openapi(app, with_token=backend.token is not None)
+    app.openapi = lambda: _openapi(app, with_token=not front.authority.open)
     return Door(app, front)
 
 

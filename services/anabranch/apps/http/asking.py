@@ -2,6 +2,7 @@
 
 import asyncio
 import secrets
+import time
 from collections.abc import Callable, Coroutine, Iterator
 from hashlib import blake2b
 from typing import Annotated, Any, TypeVar, cast
@@ -9,13 +10,14 @@ from typing import Annotated, Any, TypeVar, cast
 from fastapi import Depends, Header, Request
 from fastapi.dependencies.models import Dependant
 
+from anabranch.apps.http import door
 from anabranch.apps.http.front import Front
 from anabranch.apps.http.problems import REQUEST_ID
 from anabranch.apps.http.refusals import ClientGone
 from anabranch.core.bolt.commands import Description
 from anabranch.core.errors import BadRequest, DeadlineExceeded, Refresh, Unavailable, UnknownLog
-from anabranch.core.types import Kind, LogId, Milliseconds
-from anabranch.core.wire.messages import Appended, ClientMessage, Describe
+from anabranch.core.types import NEVER, Kind, LogId, Milliseconds, Nanoseconds
+from anabranch.core.wire.messages import Append, Appended, ClientMessage, Describe
 
 DEADLINE_MS = 30_000
 DEADLINE_MS_MAX = 600_000
@@ -23,6 +25,8 @@ NOWHERE = LogId(0)
 """Ids begin at 1."""
 _KEY_CHARS_MAX = 200
 _NAMES_MAX = 4_096
+_LOOK_S, _LOOK_S_MAX = 1.0, 3_600.0
+"""How often it is looked whether a right that lasts is still there."""
 
 A = TypeVar("A")
 
@@ -49,13 +53,34 @@ class Asking:
         self, message: ClientMessage, kind: type[A], what: str, wait_ms: Milliseconds = 0
     ) -> A:
         """The answer; a wait that was asked for is no part of the deadline."""
+        await self.permitted(message)
+        return await self._told(message, kind, what, wait_ms)
+
+    async def _told(
+        self, message: ClientMessage, kind: type[A], what: str, wait_ms: Milliseconds = 0
+    ) -> A:
         answer = self.front.backend.call(message, what, self._left_ms, wait_ms)
         reply = await self._in_time(answer, what, wait_ms)
         assert isinstance(reply, kind), f"{type(reply).__name__} can't be the answer to {what}"
         return reply
 
+    async def permitted(self, message: ClientMessage) -> Nanoseconds:
+        """Until when whoever asks may ask this; raises if they may not."""
+        authority = self.front.authority
+        if not authority.selective or self._request.scope["path"] in door.OPEN:
+            return NEVER
+        token: str = self._request.scope["state"][door.SHOWN]
+        return authority.standing(token, message) or await authority.permit(token, message)
+
+    async def revoked(self, message: ClientMessage) -> None:
+        """Returns never; raises when whoever asked may not ask this any more."""
+        while True:
+            left_ns = await self.permitted(message) - time.monotonic_ns()
+            await asyncio.sleep(max(_LOOK_S, min(left_ns / 1e9, _LOOK_S_MAX)))
+
     async def append(self, log: Description, batch: bytes, wait_ms: Milliseconds) -> Appended:
         """Of a batch that names no producer."""
+        await self.permitted(Append(log.id, batch, wait_ms))
         answer = self.front.backend.append(log, batch, self._left_ms, wait_ms)
         return await self._in_time(answer, f"append to {log.name}", max(0, wait_ms))
 
@@ -74,7 +99,8 @@ class Asking:
 
     async def _find_name(self, log: LogId) -> str:
         try:
-            return (await self.call(Describe(log), Description, f"look up {log}")).name
+            # Whoever may read a record may know which log it came from.
+            return (await self._told(Describe(log), Description, f"look up {log}")).name
         except (Refresh, UnknownLog) as gone:
             # What became of a fork is told by name; of one long forgotten only the id is left.
             return str(gone.facts["log"])

@@ -1,7 +1,6 @@
 """What every request passes before anything looks at what it asks: bounds, origin, token, body."""
 
 import asyncio
-import hmac
 import ipaddress
 import re
 import secrets
@@ -21,13 +20,16 @@ from anabranch.apps.http.refusals import (
     HeadersTooLarge,
     UnsupportedMedia,
 )
-from anabranch.core.errors import AnabranchError, Overloaded, Unauthorized
+from anabranch.core.errors import AnabranchError, Overloaded
 
 JSON, NDJSON, BYTES = "application/json", "application/x-ndjson", "application/octet-stream"
 RECORDS = "/records"
 """What paths end in that take records, and so larger bodies and more media types."""
 
-_OPEN = frozenset({"/healthz", "/readyz"})
+SHOWN = "shown"
+"""Where a request's scope keeps what it was let in by."""
+
+OPEN = frozenset({"/healthz", "/readyz"})
 """A supervisor that asks whether the server lives needn't be trusted with more."""
 
 _NO_ANSWER = ClientGone.status
@@ -39,8 +41,8 @@ class Door:
     """ASGI around ASGI. What it refuses is a problem document too."""
 
     def __init__(self, app: ASGIApp, front: Front) -> None:
+        self.front = front
         self._app = app
-        self._front = front
         self._meter = front.meter
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -66,7 +68,7 @@ class Door:
         meter = self._meter
         meter.open += 1
         try:
-            self._check(scope, headers)
+            await self._check(scope, headers)
             await self._pass(scope, headers, receive, send_marked)
         except AnabranchError as error:
             await problems.answer(error, request_id)(scope, receive, send_marked)
@@ -75,8 +77,8 @@ class Door:
             route = getattr(scope.get("route"), "path", NO_ROUTE)
             meter.count(scope["method"], route, status, seconds)
 
-    def _check(self, scope: Scope, headers: Headers) -> None:
-        front = self._front
+    async def _check(self, scope: Scope, headers: Headers) -> None:
+        front = self.front
         size = len(scope["raw_path"]) + len(scope["query_string"])
         size += sum(len(name) + len(value) for name, value in scope["headers"])
         if size > front.settings.headers_bytes_max:
@@ -84,13 +86,16 @@ class Door:
         if self._meter.open > front.limits.connections_max:
             limit = front.limits.connections_max
             raise Overloaded("open HTTP requests", limit, "connections_max")
-        if scope["path"] in _OPEN:
+        if scope["path"] in OPEN:
             return
-        token = front.backend.token
-        if token is None:
+        authority = front.authority
+        if authority.open:
             _check_origin(headers)
-        elif not hmac.compare_digest(_bearer(headers), token.encode()):
-            raise Unauthorized
+            return
+        token = _bearer(headers)
+        if not authority.known(token):
+            await authority.admit(token)
+        scope["state"][SHOWN] = token
 
     async def _pass(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
         """Hand the request on once its body is here: whole, or not at all."""
@@ -105,7 +110,7 @@ class Door:
             self._meter.held_bytes -= len(body)
 
     async def _take(self, body: bytearray, path: str, headers: Headers, receive: Receive) -> None:
-        limits, settings = self._front.limits, self._front.settings
+        limits, settings = self.front.limits, self.front.settings
         _check_media(path, headers)
         # JSON and base64 make records larger; what they hold is measured again as a batch.
         large = path.endswith(RECORDS)
@@ -128,7 +133,7 @@ class Door:
             raise BodyTooSlow(settings.body_ms) from None
 
     def _hold(self, body: bytearray, part: bytes) -> None:
-        limit = self._front.limits.queue_bytes_max
+        limit = self.front.limits.queue_bytes_max
         if self._meter.held_bytes + len(part) > limit:
             raise Overloaded("bytes of HTTP bodies in hand", limit, "queue_bytes_max")
         body += part
@@ -149,9 +154,11 @@ def _replay(body: bytes, receive: Receive) -> Receive:
     return again
 
 
-def _bearer(headers: Headers) -> bytes:
+def _bearer(headers: Headers) -> str:
     scheme, _, token = headers.get("authorization", "").partition(" ")
-    return token.strip().encode("latin-1") if scheme.lower() == "bearer" else b""
+    if scheme.lower() != "bearer":
+        return ""
+    return token.strip().encode("latin-1").decode("utf-8", "replace")
 
 
 def _check_origin(headers: Headers) -> None:

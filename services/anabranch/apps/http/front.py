@@ -8,6 +8,8 @@ from anabranch.apps.http.backend import Backend
 from anabranch.apps.http.meter import HttpMeter
 from anabranch.core.limits import KIB
 from anabranch.core.types import LogId
+from anabranch.ports import Authority
+from anabranch.shell.authority.shared import SharedToken
 
 
 class FrontSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,8 +31,11 @@ class FrontSettings(msgspec.Struct, frozen=True, kw_only=True):
 class Front:
     """One per server."""
 
-    def __init__(self, backend: Backend, settings: FrontSettings) -> None:
+    def __init__(
+        self, backend: Backend, settings: FrontSettings, authority: Authority | None = None
+    ) -> None:
         self.backend = backend
+        self.authority: Authority = authority or SharedToken(backend.token)
         self.settings = settings
         self.limits = backend.limits
         self.meter = HttpMeter()
@@ -38,3 +43,6 @@ class Front:
         """Set when the server goes: whoever waits or streams ends."""
         self.names: dict[LogId, str] = {}
         """Of logs that records came from; they never change, and ids are never used again."""
+
+    def metrics(self) -> bytes:
+        return self.backend.metrics() + self.meter.render()

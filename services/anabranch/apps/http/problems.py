@@ -26,6 +26,7 @@ from anabranch.core.errors import (
     BadRequest,
     DeadlineExceeded,
     Fact,
+    Forbidden,
     Overloaded,
     Promoted,
     RequestForgotten,
@@ -33,6 +34,7 @@ from anabranch.core.errors import (
     Squashed,
     StorageFailed,
     StorageFull,
+    Unauthenticated,
     Unauthorized,
     Unavailable,
     UnknownLog,
@@ -92,7 +94,7 @@ def answer(error: AnabranchError, request_id: str, faults: Sequence[Fault] = ())
     headers: dict[str, str] = {}
     if isinstance(error, Retry):
         headers["Retry-After"] = str(_retry_after_s(error))
-    if isinstance(error, Unauthorized):
+    if error.status == HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = 'Bearer realm="anabranch"'
     if isinstance(error, MethodNotAllowed):
         headers["Allow"] = str(error.facts["allowed"])
@@ -194,6 +196,8 @@ class Refusals(NamedTuple):
 ANY = Refusals(
     (
         Unauthorized(),
+        Unauthenticated("its time is over", "anabranch"),
+        Forbidden("system:serviceaccount:shop:web", "read", "logs", "orders", "shop"),
         ForeignOrigin("Origin", "https://example.org"),
         BadRequest("query.limit", "Input should be greater than or equal to 1"),
         HeadersTooLarge(70_000, 32_768),

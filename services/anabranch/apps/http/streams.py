@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import suppress
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query
@@ -82,32 +81,41 @@ async def subscribe_log(
     begin = next((each for each in (last, start) if each is not None), log.settled)
     if not log.start <= begin <= log.tail:
         raise OutOfRange(log.name, begin, log.start, log.tail)
-    pushed = ask.front.backend.stream(Subscribe(log.id, begin, speculative))
-    events = _events(ask, pushed, encoding, last)
+    message = Subscribe(log.id, begin, speculative)
+    await ask.permitted(message)
+    events = _events(ask, message, encoding, last)
     headers = {"X-Accel-Buffering": "no"}
     return StreamingResponse(events, headers=headers, media_type="text/event-stream")
 
 
 async def _events(
     ask: Asking,
-    pushed: AsyncGenerator[Pushed],
+    message: Subscribe,
     encoding: Encoding | None,
     resumed: Position | None,
 ) -> AsyncGenerator[bytes]:
-    """Until the subscription ends, the client goes or the server stops."""
+    """Until the subscription ends, the client goes, may not have it any more, or the server
+    stops.
+    """
+    pushed = ask.front.backend.stream(message)
     if resumed is not None:
         # What was speculative when the connection broke may have become something else.
         yield _event("fail", Fail(since=resumed), resumed)
     stopping = asyncio.ensure_future(ask.front.stopping.wait())
+    revoked = asyncio.ensure_future(ask.revoked(message))
     coming = asyncio.ensure_future(anext(pushed))
     patience_s = ask.front.settings.heartbeat_ms / 1_000
     try:
         while True:
             await asyncio.wait(
-                (coming, stopping), timeout=patience_s, return_when=asyncio.FIRST_COMPLETED
+                (coming, stopping, revoked),
+                timeout=patience_s,
+                return_when=asyncio.FIRST_COMPLETED,
             )
             if stopping.done():
                 return
+            if revoked.done():
+                revoked.result()
             if not coming.done():
                 yield _HEARTBEAT
                 continue
@@ -117,10 +125,9 @@ async def _events(
     except AnabranchError as error:
         yield _event("ended", problem(error, ask.request_id))
     finally:
-        stopping.cancel()
-        coming.cancel()
-        with suppress(asyncio.CancelledError, AnabranchError):
-            await coming
+        for each in (stopping, revoked, coming):
+            each.cancel()
+        await asyncio.gather(revoked, coming, return_exceptions=True)
         await pushed.aclose()
 
 

@@ -70,6 +70,4 @@ async def ready(ask: Ask) -> Health:
     },
 )
 async def metrics(request: Request) -> Response:
-    found = front(request)
-    content = found.backend.metrics() + found.meter.render()
-    return Response(content, media_type=CONTENT_TYPE)
+    return Response(front(request).metrics(), media_type=CONTENT_TYPE)

@@ -60,13 +60,14 @@ async def serve(
         life = secrets.token_bytes(16)
         broker = Broker(node, settings.cluster, limits, settings.metadata, life, advertised)
         host = Host(settings.cluster, None, ranges, now=pod.clock.now, log=pod.log, network=peers)
+        authority = _authority(settings, host, pod)
         server = FrameServer(
             host,
             node,
             limits,
             cluster=settings.cluster,
             version=RELEASE,
-            token=settings.token,
+            authority=authority,
             log=pod.log,
         )
         pod.run_host(host, lambda: KIND)
@@ -79,9 +80,9 @@ async def serve(
         vitals.obstacles.append(lambda: obstacle(broker))
         host.start({node: _traced(broker, server, pod)})
         stack.push_async_callback(host.stop)
-        peers.start(host.post, tls.dialing(settings.peer_tls))
+        peers.start(host.post, tls.dialing(settings.peer_tls, pod.log))
         stack.push_async_callback(peers.stop)
-        await server.take_over(listener, tls.listening(settings.tls))
+        await server.take_over(listener, tls.listening(settings.tls, pod.log))
         stack.push_async_callback(server.stop)
         endpoint = pod.announce(address, advertised)
         if ready is not None:

@@ -12,8 +12,10 @@ import uvloop
 from anabranch.apps import process
 from anabranch.apps.asgi import AsgiServer
 from anabranch.apps.http import application
+from anabranch.apps.http.door import Door
 from anabranch.apps.http.front import FrontSettings
 from anabranch.apps.pods.common import Endpoint
+from anabranch.apps.pods.probe import Probes, Readiness
 from anabranch.apps.pods.remote import Remote
 from anabranch.apps.pods.settings import GatewaySettings
 from anabranch.client.endpoint import endpoint
@@ -22,7 +24,12 @@ from anabranch.client.settings import Settings
 from anabranch.core.bolt.queries import Census
 from anabranch.core.errors import AnabranchError
 from anabranch.core.wire.messages import Survey
+from anabranch.ports import Authority
+from anabranch.shell import tls
 from anabranch.shell.allocator import keep_memory
+from anabranch.shell.authority.opening import by_kubernetes
+from anabranch.shell.authority.settings import AuthMode
+from anabranch.shell.authority.shared import SharedToken
 from anabranch.shell.clock import Clock
 from anabranch.shell.log import Log
 
@@ -48,11 +55,14 @@ async def serve(
         link.start()
         cluster = await _met(link, settings, log)
         remote = Remote(link, settings.limits, log, version=release, token=settings.token)
-        server = AsgiServer(application(remote, front))
+        authority = _authority(settings, remote, log, stack)
+        door = application(remote, front, authority)
+        probes = await _probed(settings, door, stack)
+        server = AsgiServer(door, tls.listening(settings.tls, log))
         port = await process.bound(server.start, settings.host, settings.http_port)
         stack.push_async_callback(server.stop)
         address = process.address(settings.host, port)
-        found = Endpoint(KIND, settings.name, address, address, address, os.getpid())
+        found = Endpoint(KIND, settings.name, address, address, probes or address, os.getpid())
         if settings.announce:
             stack.callback(process.announce(Path(settings.announce), found, log))
         log.info("serving", kind=KIND, name=settings.name, cluster=cluster, http=address)
@@ -62,6 +72,43 @@ async def serve(
         log.info("stopping")
     if ended is not None:
         raise ended
+
+
+def _authority(
+    settings: GatewaySettings, remote: Remote, log: Log, stack: AsyncExitStack
+) -> Authority:
+    if settings.auth.mode is AuthMode.TOKEN:
+        return SharedToken(settings.token)
+    warden = by_kubernetes(settings.auth, remote, log)
+    stack.push_async_callback(warden.close)
+    remote.counters["authority"] = warden.counters
+    return warden
+
+
+async def _probed(settings: GatewaySettings, door: Door, stack: AsyncExitStack) -> str | None:
+    """Where probes are answered that have neither token nor TLS, if they are."""
+    if settings.probe_port < 0:
+        return None
+    front, name = door.front, settings.name
+    probes = Probes(
+        failed=lambda: _complaint(front.backend.check_alive),
+        readiness=lambda: Readiness(
+            name, KIND, [why for why in (_complaint(front.backend.check_ready),) if why]
+        ),
+        metrics=front.metrics,
+    )
+    server = AsgiServer(probes)
+    port = await process.bound(server.start, settings.host, settings.probe_port)
+    stack.push_async_callback(server.stop)
+    return process.address(settings.host, port)
+
+
+def _complaint(check: Callable[[], None]) -> str | None:
+    try:
+        check()
+    except AnabranchError as error:
+        return error.message
+    return None
 
 
 def _link(settings: GatewaySettings) -> Link:

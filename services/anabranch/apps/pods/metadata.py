@@ -84,7 +84,7 @@ async def serve(
         stack.push_async_callback(host.stop)
         # Before the host: it waits for an append that may wait for an etcd that is gone.
         stack.push_async_callback(group.close)
-        await peers.start(host.post, listener, tls.listening(settings.peer_tls))
+        await peers.start(host.post, listener, tls.listening(settings.peer_tls, pod.log))
         stack.push_async_callback(peers.stop)
         endpoint = pod.announce(address, address)
         if ready is not None:

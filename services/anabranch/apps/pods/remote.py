@@ -5,7 +5,7 @@ keep it from being done twice.
 """
 
 from collections.abc import AsyncGenerator
-from typing import cast
+from typing import Any, cast
 
 from msgspec.structs import replace
 
@@ -16,8 +16,14 @@ from anabranch.core.bolt.commands import Description
 from anabranch.core.errors import AnabranchError, Unavailable
 from anabranch.core.limits import Limits
 from anabranch.core.records.batch import check
-from anabranch.core.types import Milliseconds
-from anabranch.core.wire.messages import Appended, ClientMessage, ServerMessage, Subscribe
+from anabranch.core.types import LogId, Milliseconds
+from anabranch.core.wire.messages import (
+    Appended,
+    ClientMessage,
+    Describe,
+    ServerMessage,
+    Subscribe,
+)
 from anabranch.shell.log import Log
 from anabranch.shell.metrics import render
 
@@ -47,6 +53,7 @@ class Remote:
         self.limits = limits
         self.token = token
         self.log = log
+        self.counters: dict[str, Any] = {}
 
     @property
     def cluster(self) -> str:
@@ -113,5 +120,11 @@ class Remote:
         finally:
             link.leave(subscription)
 
+    async def describe(self, log: LogId | str) -> Description:
+        """As the gateway itself may: to learn whose log it is."""
+        link = self._link
+        what = f"describe {log}"
+        return await link.ask(Describe(log), Description, what, link.milliseconds(None))
+
     def metrics(self) -> bytes:
-        return render({}, {"gateway": GatewayGauges(self._link)})
+        return render(self.counters, {"gateway": GatewayGauges(self._link)})

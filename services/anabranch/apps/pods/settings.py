@@ -15,6 +15,7 @@ from anabranch.apps import settings
 from anabranch.client.endpoint import endpoint
 from anabranch.core.errors import BadRequest
 from anabranch.core.limits import MIB, Limits
+from anabranch.shell.authority.settings import AuthMode, AuthSettings
 from anabranch.shell.etcd.calls import EtcdSettings
 from anabranch.shell.log import LogFormat
 from anabranch.shell.peers import parse_address
@@ -145,6 +146,9 @@ class BrokerSettings(PodSettings, frozen=True, kw_only=True, forbid_unknown_fiel
     token: str | None = None
     """What clients must show; none means that whoever reaches the address may do everything."""
 
+    auth: AuthSettings = AuthSettings()
+    """Who clients are, and what they may do."""
+
     disk_cache: str = ""
     """A directory of this broker's own, for what was fetched and doesn't fit into its memory; it is
     emptied at the start. Empty: none.
@@ -165,16 +169,9 @@ class BrokerSettings(PodSettings, frozen=True, kw_only=True, forbid_unknown_fiel
         if self.disk_cache_bytes < 1:
             reason = "it is too small to work with: leave disk_cache empty for no cache"
             raise BadRequest(f"disk_cache_bytes = {self.disk_cache_bytes}", reason)
-        if self.token is not None and not self.token:
-            raise BadRequest("token", "it is empty: leave it out, or give one")
+        _check_door(self.host, self.token, self.auth, certified=bool(self.tls.ca))
         if settings.is_loopback(self.host):
             return
-        if self.token is None and not self.tls.ca:
-            raise BadRequest(
-                f"host = {self.host}",
-                "others than this machine could reach it without a token: set one, or listen at "
-                "127.0.0.1",
-            )
         if self.host in {"0.0.0.0", "::"} and not self.advertise:  # noqa: S104 - refused, not used
             reason = f"clients can't dial {self.host}: say with --advertise where they reach it"
             raise BadRequest("advertise", reason)
@@ -193,13 +190,26 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """What this process calls itself."""
 
     host: str = "127.0.0.1"
-    """The address to listen at; any but loopback's needs a token."""
+    """The address to listen at; any but loopback's needs a token, or certificates."""
 
     http_port: int = 7421
     """Of HTTP; 0 takes any free one."""
 
     token: str | None = None
     """What clients of HTTP must show; none: whoever reaches the address may do everything."""
+
+    auth: AuthSettings = AuthSettings()
+    """Who clients of HTTP are, and what they may do."""
+
+    tls: TlsSettings = TlsSettings()
+    """For clients of HTTP; with an authority (`ca`), only those with a certificate of its are let
+    in.
+    """
+
+    probe_port: int = -1
+    """Of /healthz, /readyz and /metrics over plain HTTP, without a token; 0 takes any free one, -1
+    serves none.
+    """
 
     announce: str = ""
     """A file to write where this process is found, once it listens; gone when it doesn't."""
@@ -215,17 +225,12 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
     def __post_init__(self) -> None:
         settings.check_port("http_port", self.http_port)
+        settings.check_port("probe_port", self.probe_port, least=-1)
         settings.check_limits(self.limits)
-        for name, token in (("token", self.token), ("service_token", self.service_token)):
-            if token is not None and not token:
-                raise BadRequest(name, "it is empty: leave it out, or give one")
+        if self.service_token is not None and not self.service_token:
+            raise BadRequest("service_token", "it is empty: leave it out, or give one")
         endpoint(self.service)
-        if self.token is None and not settings.is_loopback(self.host):
-            raise BadRequest(
-                f"host = {self.host}",
-                "others than this machine could reach it without a token: set one, or listen at "
-                "127.0.0.1",
-            )
+        _check_door(self.host, self.token, self.auth, certified=bool(self.tls.ca))
 
 
 KINDS: tuple[type[msgspec.Struct], ...] = (MetadataSettings, BrokerSettings, GatewaySettings)
@@ -236,6 +241,22 @@ P = TypeVar("P", bound=msgspec.Struct)
 
 def load(kind: type[P], flags: Mapping[str, Any], environment: Mapping[str, str]) -> P:
     return settings.read(kind, flags, environment, [each for each in KINDS if each is not kind])
+
+
+def _check_door(host: str, token: str | None, auth: AuthSettings, *, certified: bool) -> None:
+    """Nobody else's machine gets in by reaching the address alone."""
+    if token is not None and not token:
+        raise BadRequest("token", "it is empty: leave it out, or give one")
+    if auth.mode is AuthMode.KUBERNETES:
+        if token is not None:
+            raise BadRequest("token", "with auth.mode = kubernetes each client has its own")
+        return
+    if token is None and not certified and not settings.is_loopback(host):
+        raise BadRequest(
+            f"host = {host}",
+            "others than this machine could reach it without a token: set one, or listen at "
+            "127.0.0.1",
+        )
 
 
 def _check_address(text: str) -> None:
