@@ -21,7 +21,7 @@ from anabranch.shell.prose import proses
 
 PREFIX = "ANABRANCH_"
 FILE = "ANABRANCH_CONFIG"
-CLIENT_ONLY = frozenset({FILE, "ANABRANCH_URL", "ANABRANCH_OUTPUT"})
+CLIENT_ONLY = frozenset({FILE, "ANABRANCH_URL", "ANABRANCH_OUTPUT", "ANABRANCH_TOKEN_FILE"})
 """Variables of this prefix that are not the server's."""
 
 BINARIES = ("_ETCD_BIN", "_VERSITYGW_BIN", "_TOXIPROXY_BIN")

@@ -36,11 +36,12 @@ def complete_log(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Names of logs that begin so; none if the server doesn't say."""
-    from anabranch.cli.options import DEFAULT_URL
+    from anabranch.cli.options import DEFAULT_URL, with_token
 
     url, token = ctx.params.get("url") or DEFAULT_URL, ctx.params.get("token")
     try:
-        names = asyncio.run(_names(url, token, incomplete))
+        where = url if token else with_token(url, ctx.params.get("token_file"))
+        names = asyncio.run(_names(where, token, incomplete))
     except AnabranchError:
         return []
     return [CompletionItem(name) for name in names]

@@ -122,6 +122,12 @@ _URL = click.option(
 _TOKEN = click.option(
     "--token", envvar="ANABRANCH_TOKEN", help="The server's token (ANABRANCH_TOKEN)."
 )
+_TOKEN_FILE = click.option(
+    "--token-file",
+    type=click.Path(dir_okay=False),
+    envvar="ANABRANCH_TOKEN_FILE",
+    help="A file that holds it, read for each connection (ANABRANCH_TOKEN_FILE).",
+)
 _TIMEOUT = click.option(
     "--timeout",
     type=DURATION,
@@ -143,11 +149,27 @@ def prints(command: Command) -> Command:
 def talks(command: Command) -> Command:
     """The command gets `out`, and `target`: the server it talks to."""
 
-    def folded(url: str, token: str | None, timeout: float, output: str, **given: Any) -> Any:
-        target = Target(url, token, timeout, user())
+    def folded(
+        url: str,
+        token: str | None,
+        token_file: str | None,
+        timeout: float,
+        output: str,
+        **given: Any,
+    ) -> Any:
+        where = url if token else with_token(url, token_file)
+        target = Target(where, token, timeout, user())
         return command(target=target, out=Output(OutputFormat(output)), **given)
 
-    return _URL(_TOKEN(_TIMEOUT(_OUTPUT(_like(folded, command)))))
+    return _URL(_TOKEN(_TOKEN_FILE(_TIMEOUT(_OUTPUT(_like(folded, command))))))
+
+
+def with_token(url: str, file: str | None) -> str:
+    """What the address itself says of a token goes before."""
+    where = endpoint(url)
+    if not file or where.token or where.token_file:
+        return url
+    return str(where._replace(token_file=file))
 
 
 def user() -> str:

@@ -28,6 +28,7 @@ times RFC 3339 in UTC, keys and values text; where they aren't valid UTF-8 they 
 |---|---|
 | `ANABRANCH_URL` | `--url` |
 | `ANABRANCH_TOKEN` | `--token` |
+| `ANABRANCH_TOKEN_FILE` | `--token-file` |
 | `ANABRANCH_OUTPUT` | `--output` |
 | `ANABRANCH_DATA` | `--data` |
 | `ANABRANCH_CONFIG` | `--config` |
