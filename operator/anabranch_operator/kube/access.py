@@ -73,8 +73,9 @@ class Gated(aiohttp.TCPConnector):
     """Asks, when a request has its connection and nothing of it was sent, whether it still may."""
 
     def __init__(self, context: ssl.SSLContext | None, connections_max: int, gate: Gate) -> None:
-        options: dict[str, Any] = {"limit": connections_max, "ssl": context or False}
-        super().__init__(**options)
+        super().__init__(  # pyright: ignore[reportUnknownMemberType]
+            limit=connections_max, ssl=context or False
+        )
         self._gate = gate
 
     async def connect(

@@ -63,11 +63,25 @@ class NotStanding(ApiError):
     code = events.NOT_STANDING
 
 
+class _Cause(msgspec.Struct, frozen=True):
+    field: str = ""
+
+
+class _Details(msgspec.Struct, frozen=True):
+    causes: tuple[_Cause, ...] = ()
+
+
 class _Status(msgspec.Struct, frozen=True):
     """The API server's `Status`, as far as it is read."""
 
     message: str = ""
     reason: str = ""
+    details: _Details = _Details()
+
+    @property
+    def is_another(self) -> bool:
+        """The object of this name isn't the one that was meant."""
+        return any(cause.field == "metadata.uid" for cause in self.details.causes)
 
 
 _BY_STATUS: dict[int, type[ApiError]] = {
@@ -93,7 +107,7 @@ def refused(status: int, headers: Mapping[str, str], body: bytes) -> ApiError:
     except msgspec.MsgspecError:
         told = _Status(body[:_MESSAGE_CHARS_MAX].decode(errors="replace"))
     message = told.message or told.reason or f"the API server answered {status}"
-    kind = _BY_STATUS.get(status, Away)
+    kind = Conflict if told.is_another else _BY_STATUS.get(status, Away)
     return kind(message[:_MESSAGE_CHARS_MAX], _milliseconds(headers.get("Retry-After", "")))
 
 
