@@ -8,14 +8,17 @@ from hypothesis import strategies as st
 
 from anabranch.core.bolt import snapshot
 from anabranch.core.bolt.commands import (
+    CommitObject,
     CreateLog,
     DeleteLog,
     DrainBroker,
     Entry,
     FindBroker,
+    ForgetBroker,
     ForkLog,
     LoseBroker,
     Promote,
+    RaiseFormat,
     RegisterBroker,
     Squash,
 )
@@ -24,6 +27,7 @@ from anabranch.core.bolt.queries import Describe
 from anabranch.core.bolt.state import State
 from anabranch.core.errors import NoSpareBroker
 from anabranch.core.limits import Limits
+from anabranch.core.records.objects import object_id
 from anabranch.core.types import Kind, LogId, OnParentDelete
 
 NAMES = tuple("abcdefg")
@@ -172,6 +176,103 @@ def test_an_exclusive_fork_is_described_where_it_is() -> None:
     assert getattr(refused, "code", "") == "no-spare-broker"
 
 
+def rolled(placement: Placement, names: str) -> None:
+    """One broker after another ends and comes back."""
+    for epoch, name in enumerate(names, 100):
+        placement.drain(name, placement.seats[name].epoch)
+        placement.register(name, f"{name}:1", epoch)
+        placement.even_out(name)
+
+
+@pytest.mark.parametrize("brokers", [4, 5, 6, 7])
+def test_after_brokers_ended_one_after_another_logs_are_spread_as_before(brokers: int) -> None:
+    names = NAMES[:brokers]
+    placement = pool(*names)
+    for tree in range(1, 41):
+        placement.add_root(LogId(tree))
+        placement.add_fork(LogId(tree))
+    rolled(placement, "".join(names))
+    roots = sorted(len(seat.roots) for seat in placement.seats.values() if seat.roots)
+    trees = sorted(len(seat.trees) for seat in placement.seats.values() if seat.trees)
+    assert len(roots) == brokers // 2
+    assert sum(seat.idle for seat in placement.seats.values()) == 1
+    assert max(roots) - min(roots) <= 1
+    assert max(trees) - min(trees) <= 1
+    assert breaches(placement) == []
+
+
+def test_a_pool_that_grows_gives_those_who_come_their_share() -> None:
+    placement = pool("a", "b")
+    for tree in range(1, 13):
+        placement.add_root(LogId(tree))
+        placement.add_fork(LogId(tree))
+    for epoch, name in enumerate("cdefgh", 10):
+        placement.register(name, f"{name}:1", epoch)
+        placement.even_out(name)
+        assert breaches(placement) == []
+    shares = {name: (len(seat.roots), len(seat.trees)) for name, seat in placement.seats.items()}
+    assert sorted(shares.values()) == [(0, 0), *[(0, 4)] * 3, *[(3, 0)] * 4]
+
+
+def test_who_comes_takes_no_more_than_evens_it_out() -> None:
+    placement = pool("a", "b", "c", "d")
+    for root in (1, 2, 3):
+        placement.add_root(LogId(root))
+    placement.lose("b", 2)
+    assert [len(placement.seats[name].roots) for name in "acd"] == [3, 0, 0]
+    placement.find("b", 2)
+    placement.even_out("b")
+    assert (at(placement, 1), at(placement, 2), at(placement, 3)) == ("a", "a", "b")
+    placement.register("c", "c:1", 9)
+    placement.even_out("c")
+    assert not placement.seats["c"].roots, "half of the pool serves roots already"
+    placement.even_out("b")
+    assert len(placement.seats["b"].roots) == 1, "one more is no reason to move"
+
+
+def test_an_earlier_formats_journal_places_as_it_always_did() -> None:
+    """A member of an earlier version, beside this one, moves nothing when a broker comes."""
+    ends = (DrainBroker("b", 2), RegisterBroker("b", "b:1"))
+    found: list[list[int]] = []
+    for first in ((), (RaiseFormat(2),)):
+        state = State("test", Limits())
+        for name in "abcd":
+            state.apply(Entry(1, b"", RegisterBroker(name, f"{name}:1")))
+        for root in range(6):
+            state.apply(Entry(1, b"", CreateLog(f"log-{root}")))
+        for command in (*first, *ends):
+            state.apply(Entry(1, b"", command))
+        found.append([seat.roots for seat in state.replica.placement.pool()])
+    assert found == [[6, 0, 0, 0], [3, 3, 0, 0]]
+
+
+def test_only_a_broker_that_is_over_can_be_forgotten_and_it_commits_nothing_more() -> None:
+    state = State("test", Limits())
+
+    def tell(command: object) -> str:
+        outcome = state.apply(Entry(1, b"", command))  # pyright: ignore[reportArgumentType]
+        return getattr(outcome, "code", type(outcome).__name__)
+
+    for name in "ab":
+        tell(RegisterBroker(name, f"{name}:1"))
+    tell(CreateLog("orders"))
+    assert tell(ForgetBroker("a", 1)) == "broker-in-use"
+    assert tell(ForgetBroker("a", 2)) == "unknown-broker"
+    assert tell(ForgetBroker("nobody", 1)) == "unknown-broker"
+    assert tell(DrainBroker("a", 1)) == "Done"
+    assert tell(DrainBroker("a", 1)) == "Done"
+    assert tell(ForgetBroker("a", 1)) == "Done"
+    assert tell(ForgetBroker("a", 1)) == "unknown-broker"
+    assert [seat.name for seat in state.replica.placement.pool()] == ["b"]
+    assert at(state.replica.placement, 1) == "b"
+    assert tell(CommitObject("a", object_id(1, 1), [])) == "broker-fenced"
+    tell(LoseBroker("b", 2))
+    assert tell(ForgetBroker("b", 2)) == "Done"
+    assert at(state.replica.placement, 1) == ""
+    assert tell(RegisterBroker("b", "b:1")) == "Epoch"
+    assert at(state.replica.placement, 1) == "b"
+
+
 def breaches(placement: Placement) -> list[str]:
     """What the rules say, from who serves what alone."""
     ready = {name for name, seat in placement.seats.items() if seat.state == READY}
@@ -202,7 +303,7 @@ def breaches(placement: Placement) -> list[str]:
 
 MAKING = ["root", "root", "fork", "fork", "alone"]
 ENDING = ["delete", "squash", "promote"]
-POOL = ["register", "register", "lose", "find", "drain"]
+POOL = ["register", "register", "lose", "find", "drain", "forget"]
 STEP = st.tuples(st.sampled_from([*MAKING, *ENDING, *POOL]), st.integers(0, 30))
 
 
@@ -223,12 +324,16 @@ class Story:
         match what:
             case "register":
                 return RegisterBroker(name, f"{name}:1")
+            case "format":
+                return RaiseFormat(choice)
             case "lose":
                 return LoseBroker(name, seat.epoch)
             case "find":
                 return FindBroker(name, seat.epoch)
             case "drain":
                 return DrainBroker(name, seat.epoch)
+            case "forget":
+                return ForgetBroker(name, seat.epoch)
             case "fork" | "alone" if log is not None:
                 severed = choice % 3 == 0
                 policy = OnParentDelete.CASCADE if choice % 2 else OnParentDelete.ORPHAN
@@ -260,6 +365,8 @@ def test_the_rules_hold_after_any_command_and_a_snapshot_at_any_point_changes_no
     steps: list[tuple[str, int]], saved_after: int
 ) -> None:
     story, again = Story(), State("test", Limits())
+    if saved_after % 2:
+        steps = [("format", 2), *steps]
     for number, (what, choice) in enumerate(steps):
         command = story.command(what, choice)
         story.tell(command)

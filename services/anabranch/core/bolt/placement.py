@@ -6,6 +6,8 @@ It is part of the replicated state: a fork is placed by the command that makes i
 by counts and then by name, never by the order in which things came.
 """
 
+import heapq
+
 from anabranch.core.bolt.queries import BrokerSeat
 from anabranch.core.errors import BrokerInUse, NoSpareBroker
 from anabranch.core.types import LogId
@@ -121,6 +123,20 @@ class Placement:
         seat.address, seat.epoch, seat.state = address, epoch, READY
         self._settle()
 
+    def even_out(self, name: str) -> None:
+        """A broker that has come takes from others what they serve two more of than it does.
+
+        It serves roots or forks as whoever is free would be chosen for; nothing else moves.
+        """
+        seat, ready = self.seats[name], self._ready()
+        if seat.state != READY or seat.alone:
+            return
+        others = [each for each in ready if each is not seat]
+        if not seat.trees and (seat.roots or self._has_room_for_roots(ready)):
+            _take_from([each.roots for each in others], seat.roots, self.roots, name)
+        if not seat.roots and (seat.trees or self._has_room_for_trees(ready)):
+            _take_from([each.trees for each in others], seat.trees, self.trees, name)
+
     def lose(self, name: str, epoch: int) -> None:
         """One that drains has nothing to lose, and isn't to be found again."""
         self._leave(name, epoch, LOST, (READY,))
@@ -191,22 +207,29 @@ class Placement:
     def _spare(self) -> Seat | None:
         return next((seat for seat in self._ready() if seat.idle), None)
 
+    def _has_room_for_roots(self, ready: list[Seat]) -> bool:
+        """May one more of these serve roots?"""
+        return len(_with_roots(ready)) < max(1, len(ready) // 2)
+
+    def _has_room_for_trees(self, ready: list[Seat]) -> bool:
+        """May one more of these serve forks, and leave what is to be kept idle?"""
+        spares = self.spare_brokers_max if len(ready) >= SPARES_FROM else 0
+        return len(_with_trees(ready)) < max(1, len(ready) - len(ready) // 2 - spares)
+
     def _for_root(self) -> Seat | None:
         ready = self._ready()
-        hosts = [seat for seat in ready if seat.roots]
+        hosts = _with_roots(ready)
         free = [seat for seat in ready if seat.idle]
-        if free and len(hosts) < max(1, len(ready) // 2):
+        if free and self._has_room_for_roots(ready):
             return free[0]
         unshared = [seat for seat in hosts if not seat.trees and not seat.alone]
         return _least(unshared or hosts or [seat for seat in ready if not seat.alone] or ready)
 
     def _for_tree(self) -> Seat | None:
         ready = self._ready()
-        hosts = [seat for seat in ready if seat.trees and not seat.roots and not seat.alone]
+        hosts = _with_trees(ready)
         free = [seat for seat in ready if seat.idle]
-        spares = self.spare_brokers_max if len(ready) >= SPARES_FROM else 0
-        wanted = max(1, len(ready) - len(ready) // 2 - spares)
-        if free and len(hosts) < wanted:
+        if free and self._has_room_for_trees(ready):
             return free[0]
         return _least(hosts or free or [seat for seat in ready if not seat.alone] or ready)
 
@@ -235,6 +258,35 @@ class Placement:
     def _take(self, name: str) -> Seat:
         """What nobody serves is on a seat that isn't there."""
         return self.seats.get(name) or Seat(NOBODY, "", 0)
+
+
+def _with_roots(seats: list[Seat]) -> list[Seat]:
+    return [seat for seat in seats if seat.roots]
+
+
+def _with_trees(seats: list[Seat]) -> list[Seat]:
+    """Those that serve forks as they should be served."""
+    return [seat for seat in seats if seat.trees and not seat.roots and not seat.alone]
+
+
+def _take_from(
+    others: list[set[LogId]], mine: set[LogId], served: dict[LogId, str], name: str
+) -> None:
+    """The latest of whoever has most, again and again while that has two more."""
+    most = [(-len(each), turn) for turn, each in enumerate(others)]
+    heapq.heapify(most)
+    given = [0] * len(others)
+    taken = len(mine)
+    while most and -most[0][0] - taken > 1:
+        left, turn = most[0]
+        heapq.heapreplace(most, (left + 1, turn))
+        given[turn] += 1
+        taken += 1
+    for theirs, count in zip(others, given, strict=True):
+        for log in heapq.nlargest(count, theirs):
+            theirs.discard(log)
+            mine.add(log)
+            served[log] = name
 
 
 def _least(seats: list[Seat]) -> Seat | None:

@@ -61,6 +61,9 @@ from anabranch.core.errors import (
 )
 from anabranch.core.limits import Limits
 
+EVENED_FORMAT = 2
+"""From this one on, whoever comes to the pool gets its share."""
+
 
 class State:
     """Applies commands to a replica of everything the metadata know."""
@@ -108,6 +111,7 @@ def _register_broker(replica: Replica, command: RegisterBroker) -> Epoch:
     replica.broker_epochs += 1
     replica.brokers[command.broker] = BrokerRecord(replica.broker_epochs)
     replica.placement.register(command.broker, command.address, replica.broker_epochs)
+    _even_out(replica, command.broker)
     return Epoch(replica.broker_epochs)
 
 
@@ -138,7 +142,14 @@ def _lose_broker(replica: Replica, command: LoseBroker) -> Done:
 
 def _find_broker(replica: Replica, command: FindBroker) -> Done:
     replica.placement.find(command.broker, command.epoch)
+    _even_out(replica, command.broker)
     return Done()
+
+
+def _even_out(replica: Replica, broker: str) -> None:
+    """All members must place alike, those that know no better as well."""
+    if replica.format >= EVENED_FORMAT and broker in replica.placement.seats:
+        replica.placement.even_out(broker)
 
 
 def _raise_format(replica: Replica, command: RaiseFormat) -> Done:
