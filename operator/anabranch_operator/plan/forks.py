@@ -128,8 +128,11 @@ def _phase_of(fate: Refused) -> tuple[ForkPhase, Reason]:
 
 def _kept(fork: Fork) -> list[Said]:
     """What was said of gate and approval stays said."""
-    kept = (Type.GATE_PASSED, Type.APPROVED)
-    return [each for each in telling.as_before(fork.status.conditions) if each.type in kept]
+    told = telling.as_before(fork.status.conditions)
+    kept = [each for each in told if each.type is Type.GATE_PASSED]
+    if fork.spec.approved:
+        return [*kept, Said(Type.APPROVED, True, Reason.APPROVED)]
+    return [*kept, *(each for each in told if each.type is Type.APPROVED)]
 
 
 def _making(world: World, fork: Fork, now: Nanoseconds, troubles: Troubles) -> Plan:

@@ -1,0 +1,1 @@
+"""A Kubernetes without processes, for the operator's machine: API server, log service, a driver."""

@@ -1,0 +1,197 @@
+"""The API server's memory: versions, generations, finalizers, owners, and what watchers are told.
+
+What the operator relies on is here as the real one does it: an apply that changes nothing makes no
+version; the generation counts changes of the spec; what has a finalizer lingers; what has an owner
+follows it.
+"""
+
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from typing import Any
+
+from msgspec import Struct
+
+from anabranch.core.types import Milliseconds
+from anabranch_operator.api import names
+from anabranch_operator.plan.events import CONFLICT, INVALID, NOT_FOUND, Refusal
+from anabranch_operator.plan.objects import Document, Observed, Ref, observe
+from anabranch_operator.plan.status import stamp
+
+Check = Callable[[Ref, Mapping[str, Any]], str | None]
+"""Why the API server wouldn't take a document."""
+
+_LINGER = ("Pod",)
+"""What is ended by somebody, and deleted by whoever ended it."""
+
+
+class Change(Struct, frozen=True):
+    """What a watch tells."""
+
+    version: int
+    object: Observed
+    gone: bool = False
+
+
+class Kube:
+    """Objects by reference, each a document; every change is kept for whoever watches."""
+
+    def __init__(self, check: Check | None = None) -> None:
+        self.documents: dict[Ref, dict[str, Any]] = {}
+        self.changes: list[Change] = []
+        self.version = 0
+        self.writes = 0
+        """Requests that would change something, whether they did or not."""
+        self.now: Milliseconds = 0
+        self._check = check
+        self._uids = 0
+
+    def get(self, ref: Ref) -> Observed | None:
+        document = self.documents.get(ref)
+        return None if document is None else observe(document)
+
+    def list(self) -> list[Observed]:
+        return [observe(document) for document in self.documents.values()]
+
+    def apply(self, ref: Ref, manifest: Document) -> Observed | Refusal:
+        """Server-side apply by one manager: what isn't said is left as it is."""
+        self.writes += 1
+        wrong = self._check(ref, manifest) if self._check else None
+        if wrong is not None:
+            return Refusal(INVALID, wrong)
+        new = deepcopy(dict(manifest))
+        old = self.documents.get(ref)
+        if old is None:
+            if "uid" in new["metadata"]:
+                return Refusal(CONFLICT, f"{ref} isn't there")
+            return self._create(ref, new)
+        made = deepcopy(old)
+        for key, value in new.items():
+            if key == "metadata":
+                self._merge_metadata(made["metadata"], value)
+            elif key not in {"apiVersion", "kind", "status"}:
+                made[key] = _merged(made.get(key), value)
+        return self._replace(ref, old, made)
+
+    def apply_status(self, ref: Ref, uid: str, status: Document) -> Observed | Refusal:
+        self.writes += 1
+        found = self._same(ref, uid)
+        if isinstance(found, Refusal):
+            return found
+        return self._replace(ref, found, {**found, "status": deepcopy(dict(status))})
+
+    def finalize(self, ref: Ref, uid: str, *, held: bool) -> Observed | Refusal | None:
+        self.writes += 1
+        found = self._same(ref, uid)
+        if isinstance(found, Refusal):
+            return found
+        made = deepcopy(found)
+        others = [each for each in made["metadata"].get("finalizers", ()) if each != _OURS]
+        if held and "deletionTimestamp" in made["metadata"] and found["metadata"] != made:
+            return Refusal(INVALID, "no new finalizers can be added if the object is being deleted")
+        made["metadata"]["finalizers"] = [*others, _OURS] if held else others
+        if "deletionTimestamp" in made["metadata"] and not made["metadata"]["finalizers"]:
+            return self._remove(ref)
+        return self._replace(ref, found, made)
+
+    def delete(self, ref: Ref, uid: str | None = None) -> Observed | Refusal | None:
+        """None: it is gone already."""
+        self.writes += 1
+        found = self.documents.get(ref) if uid is None else self._same(ref, uid)
+        if found is None:
+            return Refusal(NOT_FOUND, f"{ref} isn't there")
+        if isinstance(found, Refusal):
+            return found
+        if not found["metadata"].get("finalizers") and ref.kind not in _LINGER:
+            return self._remove(ref)
+        made = deepcopy(found)
+        made["metadata"].setdefault("deletionTimestamp", stamp(self.now))
+        return self._replace(ref, found, made)
+
+    def end(self, ref: Ref) -> None:
+        """What was being deleted has ended."""
+        if ref in self.documents:
+            self._remove(ref)
+
+    def edit(self, ref: Ref, **spec: Any) -> Observed | Refusal:
+        """Somebody patches a spec."""
+        found = self.documents[ref]
+        made = deepcopy(found)
+        made["spec"] = {**made.get("spec", {}), **spec}
+        return self._replace(ref, found, made)
+
+    def annotate(self, ref: Ref, **annotations: str) -> None:
+        found = self.documents[ref]
+        made = deepcopy(found)
+        kept = made["metadata"].get("annotations", {})
+        made["metadata"]["annotations"] = {
+            **kept,
+            **{f"{names.GROUP}/{key}": value for key, value in annotations.items()},
+        }
+        self._replace(ref, found, made)
+
+    def report(self, ref: Ref, status: Document) -> None:
+        """Another controller, or a kubelet, tells how something is."""
+        found = self.documents[ref]
+        self._replace(ref, found, {**found, "status": deepcopy(dict(status))})
+
+    def _create(self, ref: Ref, document: dict[str, Any]) -> Observed:
+        self._uids += 1
+        document.pop("status", None)
+        document["metadata"] |= {
+            "uid": f"00000000-0000-4000-8000-{self._uids:012d}",
+            "generation": 1,
+            "creationTimestamp": stamp(self.now),
+        }
+        return self._keep(ref, document)
+
+    def _replace(self, ref: Ref, old: dict[str, Any], new: dict[str, Any]) -> Observed:
+        if new == old:
+            return observe(old)
+        if new.get("spec") != old.get("spec"):
+            new["metadata"]["generation"] = old["metadata"]["generation"] + 1
+        return self._keep(ref, new)
+
+    def _keep(self, ref: Ref, document: dict[str, Any]) -> Observed:
+        self.version += 1
+        document["metadata"]["resourceVersion"] = str(self.version)
+        self.documents[ref] = document
+        seen = observe(document)
+        self.changes.append(Change(self.version, seen))
+        return seen
+
+    def _remove(self, ref: Ref) -> None:
+        gone = observe(self.documents.pop(ref))
+        self.version += 1
+        self.changes.append(Change(self.version, gone, gone=True))
+        for child in [child for child, each in self.documents.items() if _owned(each, gone.uid)]:
+            self.delete(child)
+
+    def _same(self, ref: Ref, uid: str) -> dict[str, Any] | Refusal:
+        found = self.documents.get(ref)
+        if found is None:
+            return Refusal(NOT_FOUND, f"{ref} isn't there")
+        if found["metadata"]["uid"] != uid:
+            return Refusal(CONFLICT, f"{ref} is another by now")
+        return found
+
+    @staticmethod
+    def _merge_metadata(have: dict[str, Any], want: Mapping[str, Any]) -> None:
+        for key in ("labels", "annotations"):
+            if key in want:
+                have[key] = {**have.get(key, {}), **want[key]}
+        if "ownerReferences" in want:
+            have["ownerReferences"] = want["ownerReferences"]
+
+
+_OURS = names.FINALIZER
+
+
+def _merged(have: Any, want: Any) -> Any:
+    if isinstance(have, dict) and isinstance(want, Mapping):
+        return {**have, **{key: _merged(have.get(key), want[key]) for key in want}}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType, reportUnknownMemberType]
+    return want
+
+
+def _owned(document: Mapping[str, Any], uid: str) -> bool:
+    owners = document["metadata"].get("ownerReferences") or ()
+    return any(owner["uid"] == uid for owner in owners)

@@ -1,0 +1,54 @@
+"""Logs and forks as somebody applies them, and an office that tends them."""
+
+from typing import Any
+
+from anabranch.core.bolt.commands import RegisterBroker
+from anabranch_operator.api import names
+from anabranch_operator.plan.forks import plan_fork
+from anabranch_operator.plan.logs import plan_log
+from anabranch_operator.plan.objects import Ref
+from anabranch_operator.plan.world import Fork, Log
+from anabranch_sim.kubernetes.office import Office
+
+PLANNERS = {names.LOG: plan_log, names.FORK: plan_fork}
+NAMESPACE = "demo"
+ORDERS = Ref(names.LOG, NAMESPACE, "orders")
+WHAT_IF = Ref(names.FORK, NAMESPACE, "what-if")
+
+
+def office() -> Office:
+    """With a broker in a pod that serves whatever there is."""
+    made = Office(PLANNERS)
+    pod = Ref("Pod", NAMESPACE, "demo-0")
+    labels = {names.ROLE: names.BROKER, names.POOL_LABEL: "demo"}
+    declare(made, pod, labels=labels)
+    ready = [{"type": "Ready", "status": "True"}]
+    made.kube.report(pod, {"phase": "Running", "podIP": "10.0.0.7", "conditions": ready})
+    found = made.kube.get(pod)
+    assert found is not None
+    made.service.command(RegisterBroker(f"demo-0.{found.uid}", "demo-0:7420"))
+    made.settle()
+    return made
+
+
+def declare(office: Office, ref: Ref, *, labels: dict[str, str] | None = None, **spec: Any) -> None:
+    meta = {"name": ref.name, "namespace": ref.namespace, "labels": labels or {}}
+    office.kube.apply(ref, {"kind": ref.kind, "metadata": meta, "spec": spec})
+
+
+def fork(office: Office, ref: Ref = WHAT_IF, **spec: Any) -> Fork:
+    """Applied, and tended."""
+    declare(office, ref, **({"parent": {"name": "orders"}} | spec))
+    office.settle()
+    return office.operator.world.forks[ref]
+
+
+def log(office: Office, ref: Ref = ORDERS, **spec: Any) -> Log:
+    declare(office, ref, **spec)
+    office.settle()
+    return office.operator.world.logs[ref]
+
+
+def conditions(resource: Fork | Log) -> dict[str, tuple[str, str]]:
+    """Status and reason of each."""
+    return {each.type: (each.status, each.reason) for each in resource.status.conditions}

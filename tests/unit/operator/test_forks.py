@@ -1,0 +1,311 @@
+"""Forks: each step of their lives, and that each is taken once."""
+
+import pytest
+from tests.unit.operator.declared import (
+    NAMESPACE,
+    ORDERS,
+    WHAT_IF,
+    conditions,
+    fork,
+    log,
+    office,
+)
+
+from anabranch.core.bolt.commands import Description, Expire, ForkLog, Refused
+from anabranch.core.types import Kind
+from anabranch_operator.api import names
+from anabranch_operator.api.fork import ForkPhase
+from anabranch_operator.plan import actions
+from anabranch_operator.plan.actions import Action
+from anabranch_operator.plan.objects import Ref
+from anabranch_operator.plan.world import Fork
+from anabranch_sim.kubernetes.office import Office
+
+
+@pytest.fixture
+def tended() -> Office:
+    made = office()
+    log(made)
+    return made
+
+
+def current(tended: Office, ref: Ref = WHAT_IF) -> Fork:
+    return tended.operator.world.forks[ref]
+
+
+def in_service(tended: Office, name: str = "orders--what-if") -> Description | Refused:
+    return tended.service.describe(name)
+
+
+def test_a_fork_is_made_reached_and_told_about(tended: Office) -> None:
+    made = fork(tended)
+    found = in_service(tended)
+    assert isinstance(found, Description)
+    assert found.owner == made.owner
+    assert made.status.phase is ForkPhase.READY
+    assert made.status.log_id == found.id
+    assert (made.status.parent, made.status.fork_point, made.status.tail) == ("orders", 0, 0)
+    assert (made.status.broker, made.status.made_by) == ("demo-0", "operator")
+    assert made.status.endpoint == "anabranchs://fork-what-if.demo.svc:7420"
+    assert conditions(made)["Ready"] == ("True", "Serving")
+    assert made.status.observed_generation == 1
+    slice_ = tended.kube.documents[Ref("EndpointSlice", NAMESPACE, "fork-what-if")]
+    assert slice_["endpoints"][0]["addresses"] == ["10.0.0.7"]
+    assert Ref("Service", NAMESPACE, "fork-what-if") in tended.kube.documents
+
+
+def test_what_is_as_it_should_be_costs_no_write(tended: Office) -> None:
+    fork(tended)
+    tended.wait(60)
+    writes, version = tended.kube.writes, tended.kube.version
+    tended.wait(3_600)
+    assert (tended.kube.writes, tended.kube.version) == (writes, version)
+
+
+def test_a_fork_of_what_isnt_there_waits_for_it() -> None:
+    tended = office()
+    made = fork(tended)
+    assert conditions(made)["Ready"] == ("False", "ParentMissing")
+    log(tended)
+    assert conditions(current(tended))["Ready"] == ("True", "Serving")
+
+
+def test_a_fork_of_a_fork_follows_its_parent(tended: Office) -> None:
+    child = Ref(names.FORK, NAMESPACE, "deeper")
+    fork(tended, child, parent={"kind": "Fork", "name": "what-if"})
+    assert conditions(current(tended, child))["Ready"] == ("False", "ParentMissing")
+    fork(tended)
+    assert current(tended, child).status.log_name == "orders--deeper"
+    assert current(tended, child).status.parent == "orders--what-if"
+
+
+def test_the_slice_follows_the_broker_that_serves(tended: Office) -> None:
+    fork(tended)
+    pod = Ref("Pod", NAMESPACE, "demo-0")
+    tended.kube.report(pod, {"phase": "Running", "podIP": "10.0.0.7", "conditions": []})
+    tended.settle()
+    assert conditions(current(tended))["Ready"] == ("False", "NotServed")
+    slice_ = tended.kube.documents[Ref("EndpointSlice", NAMESPACE, "fork-what-if")]
+    assert slice_["endpoints"] == []
+
+
+def test_a_promotion_is_asked_for_and_told(tended: Office) -> None:
+    fork(tended, promotable=True)
+    tended.kube.edit(WHAT_IF, state="Promoted")
+    tended.settle()
+    made = current(tended)
+    assert made.status.phase is ForkPhase.PROMOTED
+    assert conditions(made)["Ready"] == ("False", "Promoted")
+    assert made.object.finalizers == ()
+    assert Ref("Service", NAMESPACE, "fork-what-if") not in tended.kube.documents
+    found = in_service(tended)
+    assert isinstance(found, Refused)
+    assert found.code == "promoted"
+
+
+def test_what_has_ended_is_told_for_as_long_as_the_resource_is_there(tended: Office) -> None:
+    fork(tended, ttl="10s")
+    tended.service.now += 11_000
+    found = in_service(tended)
+    assert isinstance(found, Description)
+    tended.service.command(Expire([found.id]))
+    tended.wait(10)
+    assert current(tended).status.phase is ForkPhase.EXPIRED
+    tended.restart()
+    tended.wait(600)
+    assert current(tended).status.phase is ForkPhase.EXPIRED
+    assert isinstance(in_service(tended), Refused)
+
+
+def test_a_finished_resource_goes_when_it_was_told_to(tended: Office) -> None:
+    fork(tended, promotable=True, state="Promoted", ttlAfterFinished="1m")
+    assert current(tended).status.phase is ForkPhase.PROMOTED
+    tended.wait(59)
+    assert WHAT_IF in tended.kube.documents
+    tended.wait(3)
+    assert WHAT_IF not in tended.kube.documents
+
+
+def test_deletion_squashes(tended: Office) -> None:
+    fork(tended)
+    tended.kube.delete(WHAT_IF)
+    tended.settle()
+    assert WHAT_IF not in tended.kube.documents
+    found = in_service(tended)
+    assert isinstance(found, Refused)
+    assert found.code == "squashed"
+
+
+def test_deletion_may_leave_the_fork_to_nobody(tended: Office) -> None:
+    fork(tended, deletionPolicy="Retain")
+    tended.kube.delete(WHAT_IF)
+    tended.settle()
+    assert WHAT_IF not in tended.kube.documents
+    found = in_service(tended)
+    assert isinstance(found, Description)
+    assert found.owner == ""
+
+
+def test_a_protected_fork_waits_until_it_isnt(tended: Office) -> None:
+    fork(tended, protected=True)
+    tended.kube.delete(WHAT_IF)
+    tended.settle()
+    assert conditions(current(tended))["DeletionBlocked"] == ("True", "Protected")
+    tended.kube.edit(WHAT_IF, protected=False)
+    tended.settle()
+    assert WHAT_IF not in tended.kube.documents
+
+
+def test_what_others_inherit_from_waits_for_them(tended: Office) -> None:
+    child = Ref(names.FORK, NAMESPACE, "deeper")
+    fork(tended)
+    fork(tended, child, parent={"kind": "Fork", "name": "what-if"})
+    tended.kube.delete(WHAT_IF)
+    tended.settle()
+    assert conditions(current(tended))["DeletionBlocked"] == ("True", "HasForks")
+    tended.kube.delete(child)
+    tended.settle()
+    assert tended.kube.documents.keys().isdisjoint((WHAT_IF, child))
+
+
+def test_a_cascade_takes_all(tended: Office) -> None:
+    child = Ref(names.FORK, NAMESPACE, "deeper")
+    fork(tended)
+    fork(tended, child, parent={"kind": "Fork", "name": "what-if"})
+    tended.kube.annotate(WHAT_IF, cascade="true")
+    tended.kube.delete(WHAT_IF)
+    tended.wait(10)
+    assert WHAT_IF not in tended.kube.documents
+    assert current(tended, child).status.phase is ForkPhase.SQUASHED
+
+
+def test_while_the_service_is_away_deletion_says_so_and_has_a_way_out(tended: Office) -> None:
+    fork(tended)
+    tended.service_away = "nobody answers"
+    tended.wait(10)
+    assert conditions(current(tended))["ServiceReachable"] == ("False", "ServiceAway")
+    tended.kube.delete(WHAT_IF)
+    tended.settle()
+    assert conditions(current(tended))["DeletionBlocked"] == ("True", "ServiceAway")
+    tended.kube.annotate(WHAT_IF, forget="true")
+    tended.settle()
+    assert WHAT_IF not in tended.kube.documents
+    assert isinstance(in_service(tended), Description)
+
+
+def test_a_namespace_that_goes_waits_for_nobody(tended: Office) -> None:
+    fork(tended, protected=True)
+    namespace = Ref("Namespace", "", NAMESPACE)
+    meta = {"name": NAMESPACE, "namespace": ""}
+    tended.kube.apply(namespace, {"kind": "Namespace", "metadata": meta, "spec": {}})
+    tended.kube.documents[namespace]["metadata"]["finalizers"] = ["kubernetes"]
+    tended.kube.delete(namespace)
+    tended.service_away = "it goes as well"
+    tended.kube.delete(WHAT_IF)
+    tended.kube.delete(ORDERS)
+    tended.wait(30)
+    assert tended.kube.documents.keys().isdisjoint((WHAT_IF, ORDERS))
+
+
+def test_a_fork_made_through_the_api_is_taken_over_only_if_asked(tended: Office) -> None:
+    parent = tended.service.describe("orders")
+    assert isinstance(parent, Description)
+    tended.service.command(ForkLog(parent.id, Kind.CONTINUOUS, "what-if"))
+    assert conditions(fork(tended))["Ready"] == ("False", "NameTaken")
+    tended.kube.edit(WHAT_IF, adopt=True)
+    tended.wait(5)
+    made = current(tended)
+    assert conditions(made)["Ready"] == ("True", "Serving")
+    assert made.status.made_by == "api"
+
+
+def test_what_is_taken_over_is_what_was_declared(tended: Office) -> None:
+    parent = tended.service.describe("orders")
+    assert isinstance(parent, Description)
+    tended.service.command(ForkLog(parent.id, Kind.SEVERED, "what-if"))
+    made = fork(tended, adopt=True)
+    assert conditions(made)["Ready"] == ("False", "NameTaken")
+    assert "severed fork of orders" in made.status.conditions[0].message
+    found = in_service(tended)
+    assert isinstance(found, Description)
+    assert found.owner == ""
+
+
+def test_a_paused_fork_is_left_alone(tended: Office) -> None:
+    fork(tended, promotable=True)
+    tended.kube.annotate(WHAT_IF, paused="true")
+    tended.kube.edit(WHAT_IF, state="Promoted")
+    tended.settle()
+    made = current(tended)
+    assert conditions(made)["Paused"] == ("True", "Paused")
+    assert conditions(made)["Ready"] == ("True", "Serving")
+    assert isinstance(in_service(tended), Description)
+    tended.kube.annotate(WHAT_IF, paused="false")
+    tended.settle()
+    assert current(tended).status.phase is ForkPhase.PROMOTED
+
+
+def test_a_quota_is_kept_in_step(tended: Office) -> None:
+    fork(tended, quota={"appendBytesPerSecond": 1_000})
+    tended.kube.edit(WHAT_IF, quota={"appendBytesPerSecond": 2_000})
+    tended.settle()
+    found = in_service(tended)
+    assert isinstance(found, Description)
+    assert found.quota is not None
+    assert found.quota.append_bytes_per_s == 2_000
+
+
+def test_numbers_that_move_are_shown_now_and_then(tended: Office) -> None:
+    for number in range(40):
+        fork(tended, Ref(names.FORK, NAMESPACE, f"f{number}"))
+    statuses = tended.kube.writes
+    for _ in range(30):
+        for log_ in tended.service.state.replica.forest.logs.values():
+            tended.service.state.replica.forest.tails.add(log_.place, 1)
+        tended.wait(2)
+    assert tended.kube.writes - statuses <= 60 * 10
+    assert tended.kube.writes - statuses >= 41
+
+
+def test_a_resource_that_cant_be_understood_is_told_so(tended: Office) -> None:
+    made = {"name": "odd", "namespace": NAMESPACE}
+    odd = Ref(names.FORK, NAMESPACE, "odd")
+    tended.kube.apply(odd, {"kind": "Fork", "metadata": made, "spec": {"parent": 7}})
+    tended.settle()
+    told = tended.kube.documents[odd]["status"]["conditions"][0]
+    assert told["reason"] == "Invalid"
+    writes = tended.kube.writes
+    tended.wait(3_600)
+    assert tended.kube.writes == writes
+
+
+STEPS = (actions.Finalize, actions.MakeFork, actions.Apply, actions.ApplyStatus)
+
+
+@pytest.mark.parametrize("first", STEPS)
+@pytest.mark.parametrize("second", STEPS)
+@pytest.mark.parametrize("after", [False, True])
+def test_an_operator_that_ends_twice_makes_one_fork(
+    first: type[Action], second: type[Action], after: bool
+) -> None:
+    tended = office()
+    log(tended)
+    due = [first, second]
+
+    def crash(action: Action) -> bool:
+        if not due or not isinstance(action, due[0]):
+            return False
+        due.pop(0)
+        if after:
+            perform = tended._outcome
+            perform(action)
+        return True
+
+    tended.crash = crash
+    made = fork(tended)
+    tended.wait(1)
+    assert conditions(current(tended))["Ready"] == ("True", "Serving")
+    forks = [each for each in tended.service.owned() if each.kind is not Kind.ROOT]
+    assert [each.owner for each in forks] == [made.owner]
+    asked = [each for each in tended.done if isinstance(each, actions.MakeFork)]
+    assert len(asked) <= 3

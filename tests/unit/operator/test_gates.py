@@ -1,0 +1,122 @@
+"""Promotion gates: who may promote, and what a Job's end does."""
+
+from typing import Any
+
+import pytest
+from tests.unit.operator.declared import NAMESPACE, WHAT_IF, conditions, fork, log, office
+
+from anabranch.core.bolt.commands import Description, Refused
+from anabranch_operator.api.fork import ForkPhase
+from anabranch_operator.plan.objects import Ref
+from anabranch_sim.kubernetes.office import Office
+
+SAID = [{"name": "ANABRANCH_LOG", "value": "y"}]
+JUDGE = {"name": "judge", "image": "x", "env": SAID}
+TEMPLATE: dict[str, Any] = {"spec": {"template": {"spec": {"containers": [JUDGE]}}}}
+
+
+@pytest.fixture
+def tended() -> Office:
+    made = office()
+    log(made)
+    return made
+
+
+def gated(tended: Office, policy: str = "Gate", **spec: Any) -> Ref:
+    gate = {"jobTemplate": TEMPLATE, "onFailure": spec.pop("onFailure", "Squash")}
+    promotion = {"policy": policy, "gate": gate}
+    fork(tended, promotable=True, promotion=promotion, state="Promoted", **spec)
+    jobs = [ref for ref in tended.kube.documents if ref.kind == "Job"]
+    assert len(jobs) == 1
+    return jobs[0]
+
+
+def phase(tended: Office) -> ForkPhase:
+    return tended.operator.world.forks[WHAT_IF].status.phase
+
+
+def ends(tended: Office, job: Ref, how: str, words: str = "") -> None:
+    found = tended.kube.get(job)
+    assert found is not None
+    pod = Ref("Pod", NAMESPACE, f"{job.name}-x")
+    owner = {"uid": found.uid, "kind": "Job", "name": job.name}
+    meta = {"name": pod.name, "namespace": NAMESPACE, "ownerReferences": [owner]}
+    tended.kube.apply(pod, {"kind": "Pod", "metadata": meta, "spec": {}})
+    tended.kube.report(pod, {"phase": "Failed" if how == "Failed" else "Succeeded"})
+    tended.texts[pod.name] = words
+    condition = {"type": how, "status": "True", "message": "it ended"}
+    tended.kube.report(job, {"conditions": [condition]})
+    tended.settle()
+
+
+def test_a_job_gets_the_forks_address_and_keeps_what_it_said_itself(tended: Office) -> None:
+    job = gated(tended)
+    spec = tended.kube.documents[job]["spec"]
+    pod = spec["template"]["spec"]
+    env = {each["name"]: each["value"] for each in pod["containers"][0]["env"]}
+    assert env["ANABRANCH_URL"].startswith("anabranchs://fork-what-if.demo.svc:7420?")
+    assert (env["ANABRANCH_LOG"], env["ANABRANCH_PARENT"]) == ("y", "orders")
+    assert (spec["backoffLimit"], pod["restartPolicy"]) == (0, "Never")
+    assert phase(tended) is ForkPhase.GATING
+
+
+def test_success_promotes(tended: Office) -> None:
+    ends(tended, gated(tended), "Complete")
+    assert phase(tended) is ForkPhase.PROMOTED
+
+
+def test_failure_squashes_and_tells_the_last_words(tended: Office) -> None:
+    ends(tended, gated(tended), "Failed", "the totals don't match")
+    made = tended.operator.world.forks[WHAT_IF]
+    assert made.status.phase is ForkPhase.SQUASHED
+    assert conditions(made)["GatePassed"] == ("False", "GateFailed")
+    assert made.status.gate is not None
+    assert made.status.gate.message == "it ended: the totals don't match"
+    assert isinstance(tended.service.describe("orders--what-if"), Refused)
+
+
+def test_failure_may_hold(tended: Office) -> None:
+    ends(tended, gated(tended, onFailure="Hold"), "Failed", "no")
+    assert phase(tended) is ForkPhase.READY
+    made = tended.operator.world.forks[WHAT_IF]
+    assert conditions(made)["GatePassed"] == ("False", "GateFailed")
+    assert isinstance(tended.service.describe("orders--what-if"), Description)
+
+
+def test_what_was_judged_isnt_judged_again_when_the_job_is_gone(tended: Office) -> None:
+    job = gated(tended, onFailure="Hold")
+    ends(tended, job, "Failed", "no")
+    tended.kube.delete(job)
+    tended.restart()
+    tended.wait(600)
+    assert job not in tended.kube.documents
+    made = tended.operator.world.forks[WHAT_IF]
+    assert conditions(made)["GatePassed"] == ("False", "GateFailed")
+
+
+def test_an_approval_waits_for_the_job_and_then_for_a_person(tended: Office) -> None:
+    job = gated(tended, "Approval", approved=False)
+    assert phase(tended) is ForkPhase.GATING
+    ends(tended, job, "Complete")
+    assert phase(tended) is ForkPhase.AWAITING_APPROVAL
+    tended.kube.edit(WHAT_IF, approved=True)
+    tended.settle()
+    assert phase(tended) is ForkPhase.PROMOTED
+    assert conditions(tended.operator.world.forks[WHAT_IF])["Approved"] == ("True", "Approved")
+
+
+def test_approved_beforehand_still_waits_for_the_job(tended: Office) -> None:
+    job = gated(tended, "Approval", approved=True)
+    assert phase(tended) is ForkPhase.GATING
+    ends(tended, job, "Complete")
+    assert phase(tended) is ForkPhase.PROMOTED
+
+
+def test_a_template_that_isnt_accepted_is_told_and_corrected(tended: Office) -> None:
+    tended.kube._check = lambda ref, _: "no such field" if ref.kind == "Job" else None
+    promotion = {"policy": "Gate", "gate": {"jobTemplate": TEMPLATE}}
+    made = fork(tended, promotable=True, state="Promoted", promotion=promotion)
+    assert conditions(made)["GatePassed"] == ("False", "GateInvalid")
+    tended.kube._check = None
+    tended.wait(600)
+    assert [ref for ref in tended.kube.documents if ref.kind == "Job"]
