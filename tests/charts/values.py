@@ -354,6 +354,12 @@ _THE_CHARTS = frozenset(
         "service",
         "service_token",
         "token",
+        "peer_token",
+        "auth_mode",
+        "auth_audience",
+        "auth_namespace",
+        "auth_server",
+        "auth_folder",
         "announce",
         "failpoints",
         "disk_cache",
@@ -377,8 +383,6 @@ _THE_CHARTS = frozenset(
 )
 """Settings that the chart has values of its own for, or that differ from pod to pod."""
 
-_ITS_TABLES = ("tls", "peer_tls", "peer", "auth")
-
 
 def free_settings() -> dict[str, Option]:
     """Those that `settings` takes, by name."""
@@ -386,5 +390,5 @@ def free_settings() -> dict[str, Option]:
     return {
         name: option
         for name, option in sorted(found.items())
-        if name not in _THE_CHARTS and not name.startswith(_ITS_TABLES)
+        if name not in _THE_CHARTS and option.path[0] not in {"tls", "peer_tls"}
     }

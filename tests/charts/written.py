@@ -9,6 +9,8 @@ from typing import Any
 
 import msgspec
 import yaml
+from tests.charts.dashboards import DASHBOARDS
+from tests.charts.grafana import as_json
 from tests.charts.values import Values, free_settings
 
 from anabranch.apps.settings import Option
@@ -147,11 +149,16 @@ def written(root: Path) -> dict[Path, str]:
         CHART / "values.yaml": values_yaml(),
         CHART / "values.schema.json": schema_json(),
         page: readme((root / page).read_text()),
+        **{
+            CHART / "dashboards" / f"{name}.json": as_json(dashboard)
+            for name, dashboard in DASHBOARDS.items()
+        },
     }
 
 
 def main() -> int:
     for path, content in written(_ROOT).items():
+        (_ROOT / path).parent.mkdir(exist_ok=True)
         (_ROOT / path).write_text(content)
     assert yaml.safe_load(values_yaml()) == msgspec.to_builtins(Values())
     return 0

@@ -62,6 +62,7 @@ gateway:
       ports:
         - port: 7421
     {{- end }}
+    {{- include "anabranch.from.monitoring" (dict "root" . "ports" (list 7422)) | nindent 4 }}
   egress:
     {{- include "anabranch.to.names" . | nindent 4 }}
     {{- if eq .Values.auth.mode "kubernetes" }}

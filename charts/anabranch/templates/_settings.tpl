@@ -5,6 +5,7 @@
       "host" "0.0.0.0"
       "metadata" (include "anabranch.members" .)
       "patience_ms" "60000"
+      "auth_mode" .Values.auth.mode
       "etcd_endpoints" (include "anabranch.etcd" .)
       "s3_bucket" (.Values.dev.enabled | ternary "anabranch" .Values.s3.bucket)
       "s3_endpoint" (include "anabranch.s3.endpoint" .)
