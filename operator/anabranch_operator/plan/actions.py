@@ -18,6 +18,13 @@ class Apply(Act, frozen=True, kw_only=True):
     manifest: Document
 
 
+class Create(Act, frozen=True, kw_only=True):
+    """Make an object that isn't there; a conflict if one of its name is, whoever's it may be."""
+
+    ref: Ref
+    manifest: Document
+
+
 class ApplyStatus(Act, frozen=True, kw_only=True):
     """Server-side apply of a resource's status, if it is still the same resource."""
 
@@ -135,7 +142,7 @@ class ForgetBroker(Act, frozen=True, kw_only=True):
     epoch: int
 
 
-Write = Apply | ApplyStatus | Finalize | Delete | Announce | TailLog
+Write = Apply | Create | ApplyStatus | Finalize | Delete | Announce | TailLog
 """Done on the API server."""
 
 Ask = (

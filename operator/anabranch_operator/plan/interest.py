@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from anabranch_operator.api import names
+from anabranch_operator.api.conditions import Reason
 from anabranch_operator.plan.objects import Observed, Ref
-from anabranch_operator.plan.world import RESOURCES, World, parent_of
+from anabranch_operator.plan.world import RESOURCES, Fork, World, parent_of
 
 CERTIFICATES, MEMBERS = "Certificates", "Members"
 """What is planned for the installation as a whole, beside its resources."""
@@ -25,6 +26,8 @@ def interested(world: World, object: Observed) -> Iterator[Ref]:
             fork = world.forks.get(ref)
             if fork is not None:
                 yield parent_of(fork)
+                if waits_for_broker(fork):
+                    yield from world.pools
         case names.POOL:
             yield ref
         case "Pod":
@@ -51,6 +54,11 @@ def served_by(world: World, pod: Observed) -> Iterator[Ref]:
             ref = ref_of(log.owner)
             if ref is not None:
                 yield ref
+
+
+def waits_for_broker(fork: Fork) -> bool:
+    """Was it refused because no broker is free?"""
+    return any(each.reason == Reason.NO_SPARE_BROKER for each in fork.status.conditions)
 
 
 def broker_name(pod: Observed) -> str:

@@ -39,6 +39,8 @@ class Observed(Struct, frozen=True, kw_only=True):
     generation: int = 0
     created_at: Milliseconds = 0
     deleting: bool = False
+    ends_at: Milliseconds = 0
+    """When it will be gone, if it is being deleted and has its grace."""
     labels: Mapping[str, str] = NOTHING
     annotations: Mapping[str, str] = NOTHING
     finalizers: tuple[str, ...] = ()
@@ -67,6 +69,7 @@ def observe(document: Document) -> Observed:
         generation=meta.get("generation", 0),
         created_at=instant(meta["creationTimestamp"]),
         deleting="deletionTimestamp" in meta,
+        ends_at=instant(meta["deletionTimestamp"]) if "deletionTimestamp" in meta else 0,
         labels=meta.get("labels") or {},
         annotations=meta.get("annotations") or {},
         finalizers=tuple(meta.get("finalizers") or ()),

@@ -17,7 +17,14 @@ from typing import assert_never
 from msgspec import Struct
 
 from anabranch.core.bolt.commands import Description, Refused
-from anabranch.core.errors import DeadlineExceeded, Promoted, Squashed, Unavailable, UnknownLog
+from anabranch.core.errors import (
+    DeadlineExceeded,
+    Promoted,
+    Squashed,
+    Unavailable,
+    UnknownBroker,
+    UnknownLog,
+)
 from anabranch.core.machine import SetTimer, TimerFired
 from anabranch.core.types import MS, LogId, Nanoseconds
 from anabranch_operator.plan.actions import (
@@ -25,7 +32,9 @@ from anabranch_operator.plan.actions import (
     ApplyStatus,
     Delete,
     DeleteRoot,
+    DrainBroker,
     Finalize,
+    ForgetBroker,
     MakeFork,
     Plan,
     Promote,
@@ -55,6 +64,7 @@ from anabranch_operator.plan.events import (
     Unseen,
     Viewed,
 )
+from anabranch_operator.plan.evictions import ask, let_go
 from anabranch_operator.plan.interest import installation, interested, ref_of
 from anabranch_operator.plan.objects import Observed, Ref
 from anabranch_operator.plan.trouble import Key, Troubles, key_of
@@ -180,6 +190,7 @@ class Operator:
             case _:
                 assert_never(event)
         self._pump(now)
+        self._let_go(now)
         self._set_wake()
         effects, self._effects = tuple(self._effects), []
         return effects
@@ -260,12 +271,18 @@ class Operator:
             self._effects.append(SetTimer(LOOK, now + self.world.surroundings.look_ms * MS))
 
     def _evicting(self, uid: str, now: Nanoseconds) -> None:
-        pod = self.world.by_uid(uid)
+        if not self.synced:
+            return
+        pod = ask(self.world, uid, now)
         if pod is None:
             self._effects.append(Evict(uid))
-            return
-        self.world.evicting.setdefault(uid, now)
-        self._wake(interested(self.world, pod), now)
+        else:
+            self._wake(interested(self.world, pod), now)
+
+    def _let_go(self, now: Nanoseconds) -> None:
+        """Who leads knows what it has just planned."""
+        if self.leads and self.synced and self.world.service.looked:
+            self._effects += [Evict(uid) for uid in let_go(self.world, now)]
 
     def _fired(self, key: str, now: Nanoseconds) -> None:
         match key:
@@ -427,6 +444,8 @@ class Operator:
 
     def _is_fact(self, action: Action, refused: Refused) -> bool:
         """Does the refusal say what became of the log that was asked about?"""
+        if isinstance(action, DrainBroker | ForgetBroker):
+            return refused.code == UnknownBroker.code
         if refused.code not in _GONE:
             return False
         if isinstance(action, MakeFork):
@@ -452,6 +471,8 @@ class Operator:
                 self.world.texts[action.ref] = outcome.text
             case MakeFork(), Refused():
                 service.bury(action.owner, outcome)
+            case ((DrainBroker() | ForgetBroker()), Refused()):
+                service.unseat(action.broker, action.epoch, known=False)
             case _, Refused():
                 service.bury(getattr(action, "log", LogId(0)), outcome)
             case Promote(), _:
@@ -460,6 +481,10 @@ class Operator:
                 service.bury(action.log, Refused(Squashed.code, "it was squashed", {}))
             case TrimOlder(), _:
                 self.world.trimmed[action.log] = action.before
+            case DrainBroker(), _:
+                service.unseat(action.broker, action.epoch, known=True)
+            case ForgetBroker(), _:
+                service.unseat(action.broker, action.epoch, known=False)
             case Delete(), None:
                 self._lose(action.ref, action.uid, now)
             case _:

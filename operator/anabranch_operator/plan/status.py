@@ -13,8 +13,8 @@ from anabranch_operator.api.conditions import Condition, Reason, Type
 from anabranch_operator.plan.actions import ApplyStatus
 from anabranch_operator.plan.objects import Document, Observed
 
-COSMETIC = ("tail", "settled", "start", "ownRecords", "lag", "forks")
-"""Fields that move with every append."""
+COSMETIC = ("tail", "settled", "start", "ownRecords", "lag", "forks", "brokers", "spare")
+"""Fields that move with every append, and every fork."""
 
 MESSAGE_CHARS_MAX = 1_024
 

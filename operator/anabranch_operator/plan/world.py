@@ -6,6 +6,7 @@ from typing import Generic, TypeVar
 from msgspec import Struct, ValidationError, convert
 
 from anabranch.core.bolt.commands import Description, Refused
+from anabranch.core.bolt.placement import DRAINING
 from anabranch.core.bolt.queries import BrokerSeat
 from anabranch.core.types import LogId, Milliseconds, Nanoseconds
 from anabranch_operator.api import names
@@ -73,6 +74,16 @@ Pool = Resource[PoolSpec, PoolStatus]
 RESOURCES = (names.LOG, names.FORK, names.POOL)
 
 
+class Eviction(Struct):
+    """Somebody wants a pod off its node."""
+
+    since: Nanoseconds
+    asked_at: Nanoseconds
+    """The last time."""
+    told: bool = False
+    """It was said that the pod may go, and not asked since."""
+
+
 class Service:
     """The log service, as far as it was told of."""
 
@@ -88,10 +99,15 @@ class Service:
         self._learned: dict[LogId, Description] = {}
         """Since the look that is under way began, which may not have seen it."""
         self._lost: dict[LogId, None] = {}
+        self._unseated: dict[tuple[str, int], bool] = {}
+        """Lives of brokers that were drained since that look began, and whether they are known at
+        all any more.
+        """
 
     def looking(self) -> None:
         self._learned.clear()
         self._lost.clear()
+        self._unseated.clear()
 
     def view(
         self, logs: tuple[Description, ...], brokers: tuple[BrokerSeat, ...]
@@ -105,7 +121,12 @@ class Service:
         self.owned = {}
         for log in found.values():
             self._keep(log)
-        self.brokers = {seat.name: seat for seat in brokers}
+        self.brokers = {}
+        for seat in brokers:
+            self.brokers[seat.name] = seat
+            known = self._unseated.get((seat.name, seat.epoch))
+            if known is not None:
+                self.unseat(seat.name, seat.epoch, known=known)
         changed = {id: log for id, log in before.items() if self.logs.get(id) != log}
         changed |= {id: log for id, log in self.logs.items() if id not in before}
         self.looked, self.trouble = True, None
@@ -130,6 +151,17 @@ class Service:
         if log is not None and log.owner:
             self.owned.pop(log.owner, None)
             self.fates[log.owner] = fate
+
+    def unseat(self, name: str, epoch: int, *, known: bool) -> None:
+        """A life of a broker was drained, and serves nothing from then on; or isn't known."""
+        self._unseated[name, epoch] = known
+        seat = self.brokers.get(name)
+        if seat is None or seat.epoch != epoch:
+            return
+        if known:
+            self.brokers[name] = BrokerSeat(name, seat.address, epoch, DRAINING, 0, 0, 0)
+        else:
+            del self.brokers[name]
 
     def of(self, owner: str) -> Description | None:
         id = self.owned.get(owner)
@@ -158,8 +190,8 @@ class World:
         self.malformed: dict[Ref, str] = {}
         """Resources of ours that can't be understood, and why."""
         self.vitals: dict[str, Vitals] = {}
-        self.evicting: dict[str, Nanoseconds] = {}
-        """Pods that somebody wants off their nodes, by UID, and since when."""
+        self.evicting: dict[str, Eviction] = {}
+        """Pods that somebody wants off their nodes, by UID."""
         self.texts: dict[Ref, str] = {}
         """The last lines of logs of pods."""
         self.trimmed: dict[LogId, Milliseconds] = {}
