@@ -60,6 +60,7 @@ _FORK = (
     _fixed("isolation", f"isolation {_ANOTHER}"),
     _fixed("onParentDelete", f"onParentDelete {_ANOTHER}"),
     _fixed_if_given("forkName", f"forkName {_ANOTHER}"),
+    _fixed_if_given("ttl", f"ttl {_ANOTHER}"),
     _no_separator("forkName"),
     Rule(
         "!has(self.ttl) || self.ttl.matches('[1-9]')",

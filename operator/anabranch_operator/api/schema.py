@@ -5,7 +5,7 @@ which only the operator writes.
 """
 
 import inspect
-from typing import Any
+from typing import Any, cast
 
 from msgspec import NODEFAULT, Struct, to_builtins
 from msgspec import inspect as types
@@ -61,7 +61,7 @@ def _default(field: types.Field) -> JsonSchema:
 def _schema(kind: types.Type, *, defaults: bool) -> JsonSchema:
     match kind:
         case types.Metadata(type=inner):
-            more: JsonSchema = kind.extra_json_schema or {}
+            more = cast("JsonSchema", kind.extra_json_schema or {})  # pyright: ignore[reportUnknownMemberType]
             return {**_schema(inner, defaults=defaults), **more}
         case types.UnionType():
             return _schema(_present(kind), defaults=defaults)

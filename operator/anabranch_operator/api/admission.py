@@ -1,0 +1,124 @@
+"""What can't be told by looking at an object alone: ValidatingAdmissionPolicies.
+
+They run in the API server, so that nothing of ours must be up. A deletion passes when one of them
+can't be evaluated; a promotion doesn't.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from anabranch_operator.api import names
+from anabranch_operator.api.fork import FINISHED
+
+_API = "admissionregistration.k8s.io/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What is looked at only if all conditions hold, and then must be true."""
+
+    name: str
+    summary: str
+    operations: tuple[str, ...]
+    conditions: tuple[tuple[str, str], ...]
+    rule: str
+    message: str
+    """In CEL."""
+    failure: str
+
+    def written(self, prefix: str, namespaces: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+        """The policy and its binding to namespaces, by a selector of their labels."""
+        named = {"name": f"{prefix}-{self.name}"}
+        match = {
+            "apiGroups": [names.GROUP],
+            "apiVersions": ["*"],
+            "operations": list(self.operations),
+            "resources": [names.PLURALS[names.FORK]],
+        }
+        policy = {
+            "failurePolicy": self.failure,
+            "matchConstraints": {"resourceRules": [match]},
+            "matchConditions": [
+                {"name": name, "expression": expression} for name, expression in self.conditions
+            ],
+            "validations": [
+                {
+                    "expression": self.rule,
+                    "messageExpression": self.message,
+                    "reason": "Forbidden",
+                }
+            ],
+        }
+        binding = {
+            "policyName": named["name"],
+            "validationActions": ["Deny"],
+            "matchResources": {"namespaceSelector": namespaces},
+        }
+        return (
+            {
+                "apiVersion": _API,
+                "kind": "ValidatingAdmissionPolicy",
+                "metadata": dict(named),
+                "spec": policy,
+            },
+            {
+                "apiVersion": _API,
+                "kind": "ValidatingAdmissionPolicyBinding",
+                "metadata": dict(named),
+                "spec": binding,
+            },
+        )
+
+
+_FINISHED = ", ".join(f"'{phase.value}'" for phase in FINISHED)
+_IS_FINISHED = (
+    "has(oldObject.status) && has(oldObject.status.phase) && "
+    f"oldObject.status.phase in [{_FINISHED}]"
+)
+_NAMESPACE_GOES = "has(namespaceObject.metadata.deletionTimestamp)"
+
+PROTECTED = Policy(
+    name="protected-forks",
+    summary=(
+        "A Fork with `protected` set isn't deleted, unless the fork itself is no more or its "
+        "namespace is being deleted."
+    ),
+    operations=("DELETE",),
+    conditions=(("protected", "oldObject.spec.protected == true"),),
+    rule=f"{_NAMESPACE_GOES} || ({_IS_FINISHED})",
+    message=(
+        "'this fork is protected. To delete it even so: kubectl -n ' + request.namespace + "
+        "' patch fork ' + oldObject.metadata.name + "
+        """' --type=merge -p \\'{"spec":{"protected":false}}\\', and delete it again'"""
+    ),
+    failure="Ignore",
+)
+
+_NEW = "oldObject == null || "
+_PROMOTED = f"object.spec.state == 'Promoted' && ({_NEW}oldObject.spec.state != 'Promoted')"
+_APPROVED = f"object.spec.approved && ({_NEW}!oldObject.spec.approved)"
+_DELEGATED = (
+    "object.spec.promotion.policy == 'Gate' && "
+    f"({_NEW}oldObject.spec.promotion != object.spec.promotion)"
+)
+
+PROMOTION = Policy(
+    name="promotions",
+    summary=(
+        "To promote a Fork, to approve it, or to say which Job's success promotes it takes the "
+        "verb `promote` on it."
+    ),
+    operations=("CREATE", "UPDATE"),
+    conditions=(("decides", f"({_PROMOTED}) || ({_APPROVED}) || ({_DELEGATED})"),),
+    rule=(
+        f"authorizer.group('{names.GROUP}').resource('{names.PLURALS[names.FORK]}')"
+        ".namespace(request.namespace).name(request.name).check('promote').allowed()"
+    ),
+    message=(
+        "request.userInfo.username + ' may not decide on promotions: it takes the verb promote on "
+        f"{names.PLURALS[names.FORK]}.{names.GROUP} ' + request.name + ' in ' + request.namespace"
+    ),
+    failure="Fail",
+)
+
+POLICIES = (PROTECTED, PROMOTION)
