@@ -62,6 +62,19 @@ def _forest(replica: Replica) -> Iterator[Breach]:
         yield "", "the count of undecided forks is wrong"
 
 
+def owners(replica: Replica) -> Iterator[Breach]:
+    """An owner leads to its one log, or to one grave if it has none."""
+    forest = replica.forest
+    owned = {log.owner: log.id for log in forest.logs.values() if log.owner}
+    if {owner: log.id for owner, log in forest.owned.items()} != owned:
+        yield "", "owners and their logs disagree"
+    for id, grave in forest.graves.items():
+        if grave.owner and (grave.owner in owned or forest.graves_by_owner[grave.owner] != id):
+            yield grave.name, f"{grave.owner} has another log, or another grave"
+    if len(forest.graves_by_owner) != sum(grave.owner != "" for grave in forest.graves.values()):
+        yield "", "an owner leads to a grave that isn't its own"
+
+
 def _indexes(replica: Replica) -> Iterator[Breach]:
     """Extents in order, without overlap, below the tail, each column as long as the others."""
     for log in replica.forest.logs.values():
@@ -259,6 +272,7 @@ RULES: dict[str, Callable[[Replica], Iterator[Breach]]] = {
     "D7": expiry,
     "R3": placement,
     "cursors": cursors,
+    "owners": owners,
 }
 
 

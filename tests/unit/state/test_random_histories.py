@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from anabranch.core.bolt.commands import (
+    Adopt,
     Batch,
     CommitCursor,
     CreateLog,
@@ -15,6 +16,7 @@ from anabranch.core.bolt.commands import (
     DeleteLog,
     Expire,
     ForkLog,
+    Guarded,
     Promote,
     SetQuota,
     Squash,
@@ -76,6 +78,7 @@ class Walk:
             self.cursor: 4,
             self.uncursor: 1,
             self.quota: 1,
+            self.adopt: 1,
             self.create: 1,
             self.delete: 1,
             self.restart: 1,
@@ -122,7 +125,15 @@ class Walk:
         return found
 
     def create(self) -> None:
-        self.twins.apply(CreateLog(f"log{self.twins.naive.next_id}"))
+        made = CreateLog(f"log{self.twins.naive.next_id}", owner=self.owner())
+        guarded = Guarded("scope", self.chance.randrange(1, 9), made)
+        self.twins.apply(guarded if self.twins.naive.logs and self.chance.random() < 0.5 else made)
+
+    def owner(self) -> str:
+        return self.chance.choice(("", "", "", "", "ann", "bob", f"c{self.chance.randrange(99)}"))
+
+    def adopt(self) -> None:
+        self.twins.apply(Adopt(self.any_id(), self.owner()))
 
     def fork(self) -> None:
         chance, parent = self.chance, self.any_log()
@@ -142,6 +153,7 @@ class Walk:
                 promotable=not severed and chance.random() < 0.45,
                 ttl_ms=chance.choice((None, None, None, None, 40, 250)),
                 on_parent_delete=chance.choices([*OnParentDelete], (3, 1))[0],
+                owner=self.owner(),
             )
         )
 
