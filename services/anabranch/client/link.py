@@ -305,7 +305,7 @@ class Link:
         try:
             host, port = address(where)
             token = await self._token()
-            context = None if self._tls is None else self._tls.context()
+            context = None if self._tls is None else self._tls.current()
             checked = self.endpoint.server_name if context else None
             async with asyncio.timeout(CONNECT_S):
                 _, wire = await self._loop.create_connection(

@@ -37,7 +37,7 @@ from anabranch.shell.chance import randbits
 from anabranch.shell.failpoints import reached
 from anabranch.shell.log import Log
 from anabranch.shell.peerline import HANDSHAKE_S, Line, PeerCounters, PeerGauges
-from anabranch.shell.tls import Renewed
+from anabranch.shell.renewal import Renewed
 
 BACK_OFF_MIN_S, BACK_OFF_MAX_S = 0.1, 2.0
 """Between attempts to reach a member, half of it by chance."""
@@ -208,7 +208,7 @@ class PeerLinks:
         """Done when a member has refused this broker before any has taken it: it may be wrong."""
         self._taken = False
 
-    def start(self, post: Post, tls: Renewed | None = None) -> None:
+    def start(self, post: Post, tls: Renewed[ssl.SSLContext] | None = None) -> None:
         self._post = post
         loop = asyncio.get_running_loop()
         self._tasks = [loop.create_task(link.keep(tls)) for link in self._links.values()]
@@ -260,7 +260,7 @@ class _Link:
         if self._line is not None:
             self._line.end("this broker stops")
 
-    async def keep(self, tls: Renewed | None) -> None:
+    async def keep(self, tls: Renewed[ssl.SSLContext] | None) -> None:
         back_off_s = BACK_OFF_MIN_S
         while True:
             self._over = asyncio.get_running_loop().create_future()
@@ -274,7 +274,7 @@ class _Link:
             await asyncio.sleep(back_off_s * (0.5 + 0.5 * randbits(_CHANCE_BITS) / (1 << 16)))
             back_off_s = min(2 * back_off_s, BACK_OFF_MAX_S)
 
-    async def _dial(self, tls: Renewed | None) -> str | None:
+    async def _dial(self, tls: Renewed[ssl.SSLContext] | None) -> str | None:
         """Why it can't be reached, if so."""
         self._refusal = None
         host, port = parse_address(self._member)
@@ -285,7 +285,7 @@ class _Link:
         try:
             if reached("peers.connect"):
                 return "a failpoint keeps it away"
-            context = tls.context() if tls else None
+            context = tls.current() if tls else None
             _, self._line = await asyncio.wait_for(
                 loop.create_connection(make, host, port, ssl=context), CONNECT_S
             )

@@ -7,14 +7,14 @@ The files are looked at before each handshake: what has been renewed is used fro
 and connections that are open stay. Files that don't belong together are passed over until they do.
 """
 
-import os
 import ssl
-from collections.abc import Callable
+from functools import partial
 
 import msgspec
 
 from anabranch.core.errors import BadRequest
 from anabranch.shell.log import Log
+from anabranch.shell.renewal import Renewed
 
 
 class TlsSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,64 +37,14 @@ class TlsSettings(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(filter(None, (self.cert, self.key, self.ca)))
 
 
-class Watched:
-    """Whether files are others than when they were last looked at; cheap, and for any thread."""
-
-    def __init__(self, files: tuple[str, ...]) -> None:
-        self._files = files
-        self._seen = self._marks()
-
-    def changed(self) -> bool:
-        found = self._marks()
-        changed = found != self._seen
-        self._seen = found
-        return changed
-
-    def _marks(self) -> tuple[tuple[int, int, int] | None, ...]:
-        """A secret that Kubernetes renews is another file under the same name."""
-        return tuple(map(_mark, self._files))
-
-
-class Renewed:
-    """A context that is made anew when its files have changed."""
-
-    def __init__(
-        self, settings: TlsSettings, make: Callable[[TlsSettings], ssl.SSLContext], log: Log | None
-    ) -> None:
-        self._settings = settings
-        self._make = make
-        self._log = log
-        self._watched = Watched(settings.files)
-        self._context = make(settings)
-        self._stale = False
-
-    def context(self) -> ssl.SSLContext:
-        if self._watched.changed() or self._stale:
-            self._renew()
-        return self._context
-
-    def _renew(self) -> None:
-        """Files that are being replaced may not fit for a moment."""
-        try:
-            self._context = self._make(self._settings)
-        except BadRequest as wrong:
-            if self._log is not None and not self._stale:
-                self._log.warning("kept the TLS files as they were", reason=wrong.message)
-            self._stale = True
-            return
-        self._stale = False
-        if self._log is not None:
-            self._log.info("read the TLS files anew", files=" ".join(self._settings.files))
-
-
-def dialing(settings: TlsSettings, log: Log | None = None) -> Renewed | None:
+def dialing(settings: TlsSettings, log: Log | None = None) -> Renewed[ssl.SSLContext] | None:
     """For who dials, again and again; None where nothing of TLS is set."""
     return trusting(settings, log) if settings else None
 
 
-def trusting(settings: TlsSettings, log: Log | None = None) -> Renewed:
+def trusting(settings: TlsSettings, log: Log | None = None) -> Renewed[ssl.SSLContext]:
     """For who dials; with no authority named, those of this machine are trusted."""
-    return Renewed(settings, _for_dialing, log)
+    return Renewed(settings.files, partial(_for_dialing, settings), log)
 
 
 def listening(settings: TlsSettings, log: Log | None = None) -> ssl.SSLContext | None:
@@ -104,11 +54,11 @@ def listening(settings: TlsSettings, log: Log | None = None) -> ssl.SSLContext |
     """
     if not settings:
         return None
-    renewed = Renewed(settings, _for_listening, log)
+    renewed = Renewed(settings.files, partial(_for_listening, settings), log)
     outer = _for_listening(settings)
 
     def hand_on(tls: ssl.SSLObject | ssl.SSLSocket, name: str | None, _: ssl.SSLContext) -> None:
-        tls.context = renewed.context()
+        tls.context = renewed.current()
 
     outer.sni_callback = hand_on  # pyright: ignore[reportAttributeAccessIssue] - as documented
     return outer
@@ -143,6 +93,11 @@ def _for_dialing(settings: TlsSettings) -> ssl.SSLContext:
     return context
 
 
+def check_files(settings: TlsSettings) -> None:
+    """Raises BadRequest if they can't be read, or don't belong together."""
+    _load(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), settings)
+
+
 def _load(context: ssl.SSLContext, settings: TlsSettings) -> None:
     if settings.key and not settings.cert:
         raise BadRequest("tls", f"the key {settings.key} has no certificate: give one")
@@ -155,11 +110,3 @@ def _load(context: ssl.SSLContext, settings: TlsSettings) -> None:
         files = ", ".join(settings.files)
         reason = f"{error.strerror or error}: they must be readable PEM files that belong together"
         raise BadRequest(f"the TLS files {files}", reason) from None
-
-
-def _mark(file: str) -> tuple[int, int, int] | None:
-    try:
-        found = os.stat(file)
-    except OSError:
-        return None
-    return found.st_ino, found.st_mtime_ns, found.st_size

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
+from queue import Queue
 
 import msgspec
 import pytest
@@ -18,6 +19,7 @@ from anabranch.core.errors import AccessDenied, BadRequest, Unavailable
 from anabranch.shell.etcd.calls import EtcdSettings
 from anabranch.shell.etcd.client import EtcdClient
 from anabranch.shell.etcd.snapshots import BridgedBlobs
+from anabranch.shell.etcd.watching import Changed, WatchEvent
 
 PASSWORD = "anabranch's own"
 DEADLINE_MS = 10_000
@@ -150,6 +152,42 @@ def test_who_speaks_no_tls_or_shows_no_certificate_is_told_that_etcd_isnt_availa
     with pytest.raises(Unavailable, match=secure.addresses[0]):
         client.get(b"a")
     client.close()
+
+
+def test_certificates_are_renewed_while_watches_go_on(
+    secure: EtcdGroup, certificates: Certificates, tmp_path: Path
+) -> None:
+    files = {name: tmp_path / name for name in ("ca", "cert", "key")}
+
+    def put(**contents: Path) -> None:
+        for name, content in contents.items():
+            part = tmp_path / "part"
+            part.write_bytes(content.read_bytes())
+            part.replace(files[name])
+
+    put(ca=certificates.ca, cert=certificates.cert, key=certificates.key)
+    client = opened(secure, **{name: str(file) for name, file in files.items()})
+    told: Queue[WatchEvent] = Queue()
+    watch = client.watch(b"renewed", b"", client.put(b"renewed", b"1"), told.put)
+    assert values(told) == [b"1"]
+
+    put(ca=certificates.other_ca)
+    with pytest.raises(Unavailable, match=secure.addresses[0]):
+        client.get(b"renewed")
+    put(ca=certificates.ca, cert=certificates.cert, key=certificates.key)
+    client.put(b"renewed", b"2")
+    assert values(told) == [b"2"]
+    watch.cancel()
+    client.close()
+
+
+def values(told: "Queue[WatchEvent]") -> list[bytes]:
+    """Of the next change; that the watch stands is said without one."""
+    while True:
+        event = told.get(timeout=WAIT_S)
+        assert isinstance(event, Changed), event
+        if event.events:
+            return [each.kv.value for each in event.events]
 
 
 def test_a_certificate_that_isnt_there_is_named() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from tests.certificates import certified
 from tests.servers import bucket_of, needs
 
 from anabranch.apps.processes.binaries import VERSITYGW
@@ -84,6 +85,31 @@ def test_neither_trusts_another(settings: S3Settings) -> None:
         store = S3Store(replace(settings, attempt_ms=2_000, deadline_ms=2_000), log(), CLOCK.now)
         with pytest.raises(StorageFailed):
             await store.get("a/1", 0, 5)
+        await store.close()
+
+    asyncio.run(body())
+
+
+def test_the_authority_that_is_trusted_may_be_replaced(
+    settings: S3Settings, authority: Path, tmp_path: Path
+) -> None:
+    trusted = tmp_path / "ca"
+    right, wrong = (authority / "ca").read_bytes(), certified(tmp_path / "other").ca
+    trusted.write_bytes(Path(wrong).read_bytes())
+    trusting = replace(settings, ca_file=str(trusted), attempt_ms=5_000, deadline_ms=5_000)
+
+    def renew() -> None:
+        part = tmp_path / "part"
+        part.write_bytes(right)
+        part.replace(trusted)
+
+    async def body() -> None:
+        store = S3Store(trusting, log(), CLOCK.now)
+        with pytest.raises(StorageFailed):
+            await store.put("b/1", [b"small"])
+        renew()
+        await store.put("b/1", [b"small"])
+        assert await store.get("b/1", 0, 5) == b"small"
         await store.close()
 
     asyncio.run(body())

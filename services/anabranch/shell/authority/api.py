@@ -82,7 +82,7 @@ class ApiServer:
 
     def _dial(self) -> http.client.HTTPSConnection:
         return http.client.HTTPSConnection(
-            self._host, self._port, timeout=self._deadline_s, context=self._tls.context()
+            self._host, self._port, timeout=self._deadline_s, context=self._tls.current()
         )
 
     def _ask(

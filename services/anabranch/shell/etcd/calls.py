@@ -3,6 +3,7 @@
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any, Generic, TypeVar
@@ -20,6 +21,8 @@ from anabranch.core.errors import (
     Unavailable,
 )
 from anabranch.shell.etcd.etcd_pb2 import AuthenticateRequest, AuthenticateResponse
+from anabranch.shell.renewal import Renewed
+from anabranch.shell.tls import TlsSettings, check_files
 
 Asked = TypeVar("Asked", bound=Message)
 Answered = TypeVar("Answered", bound=Message)
@@ -92,30 +95,52 @@ _AUTHENTICATE: Method[AuthenticateRequest, AuthenticateResponse] = Method(
 )
 
 
-class Endpoint:
-    """One member and the connection to it, which mends by itself."""
+class _Channel:
+    """A connection by certain credentials, which mends by itself."""
 
     def __init__(self, address: str, credentials: grpc.ChannelCredentials | None) -> None:
-        self.address = address
-        self._channel = (
+        self.credentials = credentials
+        self.inner = (
             grpc.secure_channel(address, credentials, _OPTIONS)
             if credentials
             else grpc.insecure_channel(address, _OPTIONS)
         )
-        self._unary: dict[str, Any] = {}
+        self.unary: dict[str, Any] = {}
+
+
+class Endpoint:
+    """One member. With other credentials than before there is another channel; what began on the
+    one before, as a watch, goes on there.
+    """
+
+    def __init__(self, address: str, credentials: Renewed[grpc.ChannelCredentials | None]) -> None:
+        self.address = address
+        self._credentials = credentials
+        self._channels = [_Channel(address, credentials.current())]
+        self._lock = Lock()
 
     def unary(self, method: Method[Asked, Answered]) -> Any:
-        call = self._unary.get(method.path)
+        channel = self._channel()
+        call = channel.unary.get(method.path)
         if call is None:
-            call = self._channel.unary_unary(method.path, _serialize, method.answer.FromString)
-            self._unary[method.path] = call
+            call = channel.inner.unary_unary(method.path, _serialize, method.answer.FromString)
+            channel.unary[method.path] = call
         return call
 
     def stream(self, method: Method[Asked, Answered]) -> Any:
-        return self._channel.stream_stream(method.path, _serialize, method.answer.FromString)
+        inner = self._channel().inner
+        return inner.stream_stream(method.path, _serialize, method.answer.FromString)
 
     def close(self) -> None:
-        self._channel.close()
+        for channel in self._channels:
+            channel.inner.close()
+
+    def _channel(self) -> _Channel:
+        credentials = self._credentials.current()
+        with self._lock:
+            if self._channels[-1].credentials is not credentials:
+                self._channels.append(_Channel(self.address, credentials))
+            return self._channels[-1]
 
 
 class Calls:
@@ -126,7 +151,8 @@ class Calls:
             raise BadRequest("etcd", "no endpoint is given: name at least one member's address")
         self._settings = settings
         self.where = "etcd " + ",".join(settings.endpoints)
-        credentials = _credentials(settings)
+        files = tuple(filter(None, (settings.ca, settings.cert, settings.key)))
+        credentials = Renewed(files, partial(_credentials, settings), None)
         self.endpoints = [Endpoint(_bare(each), credentials) for each in settings.endpoints]
         self._current = 0
         self._token = ""
@@ -282,6 +308,7 @@ def _credentials(settings: EtcdSettings) -> grpc.ChannelCredentials | None:
     secure = [each.startswith("https://") for each in settings.endpoints]
     if not (any(secure) or settings.ca or settings.cert):
         return None
+    check_files(TlsSettings(ca=settings.ca, cert=settings.cert, key=settings.key))
     return grpc.ssl_channel_credentials(
         root_certificates=_content(settings.ca),
         private_key=_content(settings.key),

@@ -15,6 +15,7 @@ from obstore.store import S3Store
 
 from anabranch.core.errors import AccessDenied
 from anabranch.shell.s3.settings import S3Settings
+from anabranch.shell.tls import TlsSettings, check_files
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -51,6 +52,7 @@ def hot(settings: S3Settings) -> S3Store:
         "pool_idle_timeout": timedelta(seconds=IDLE_S),
     }
     if settings.ca_file is not None:
+        check_files(TlsSettings(ca=settings.ca_file))
         options["root_certificate"] = Path(settings.ca_file).read_bytes()
     retries: RetryConfig = {"max_retries": 0}
     return S3Store(

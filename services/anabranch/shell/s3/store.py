@@ -21,6 +21,7 @@ from anabranch.shell.chance import randbits
 from anabranch.shell.failpoints import reached
 from anabranch.shell.folder import NAME
 from anabranch.shell.log import Log
+from anabranch.shell.renewal import Renewed
 from anabranch.shell.s3.answers import Fault, Verdict
 from anabranch.shell.s3.asking import Asking
 from anabranch.shell.s3.clients import hot
@@ -31,6 +32,7 @@ from anabranch.shell.s3.upload import MARK, Uploads
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
+    from obstore.store import S3Store as Client
 
 PAGE = 1_000
 """Names in one answer to a listing."""
@@ -52,13 +54,19 @@ class S3Store:
         self.meter = Meter(settings)
         self._settings = settings
         self._now = now
-        self._client = hot(settings)
+        trusted = () if settings.ca_file is None else (settings.ca_file,)
+        self._hot = Renewed(trusted, partial(hot, settings), log)
         self._asking = Asking(settings, self.meter, Trace(log, on=settings.trace), log, now)
         self._uploads = Uploads(settings, self.meter)
 
     @property
     def standing(self) -> Standing:
         return self._asking.health.standing
+
+    @property
+    def _client(self) -> "Client":
+        """Of authorities that are trusted today."""
+        return self._hot.current()
 
     def gauges(self) -> StoreGauges:
         health = self._asking.health
