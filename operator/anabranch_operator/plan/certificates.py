@@ -156,16 +156,29 @@ class Told(Value, frozen=True):
 
 
 class Holdings(Value, frozen=True):
-    """All of it at one time; what isn't there is left out."""
+    """All of it at one time, or the part that an action has changed; what isn't there is left
+    out.
+    """
 
     authority: Authority | None = None
     shown: tuple[Shown, ...] = ()
     told: tuple[Told, ...] = ()
+    looked_at: Nanoseconds = 0
+    places: tuple[Ref, ...] = ()
+    """Where it was looked; none if this is the part that was changed."""
+
+
+class Inspect(Make, frozen=True, kw_only=True):
+    """Look at the authority, at every leaf, and at these places."""
+
+    ref: Ref
+    places: tuple[Ref, ...]
 
 
 class Arrange(Make, frozen=True, kw_only=True):
     """Let the authority's Secret hold these; the one that is `NEW` is made."""
 
+    ref: Ref
     issuing: Fingerprint | None
     coming: Fingerprint | None
     leaving: tuple[Fingerprint, ...]
@@ -176,6 +189,7 @@ class Arrange(Make, frozen=True, kw_only=True):
 class Issue(Make, frozen=True, kw_only=True):
     """Make a key and have it certified by the authority that issues."""
 
+    ref: Ref
     leaf: Leaf
     issuer: Fingerprint
     bundle: tuple[Fingerprint, ...]
@@ -186,11 +200,11 @@ class Issue(Make, frozen=True, kw_only=True):
 class Publish(Make, frozen=True, kw_only=True):
     """Let a place tell these, and nothing else of it change."""
 
-    place: Ref
+    ref: Ref
     bundle: tuple[Fingerprint, ...]
 
 
-CertificateAction = Arrange | Issue | Publish
+CertificateAction = Inspect | Arrange | Issue | Publish
 
 
 class Finding(Value, frozen=True):
@@ -209,25 +223,40 @@ class Course(Value, frozen=True):
 
 
 def places(
-    wanted: CertificateSettings, own: str, namespaces: Sequence[str] = ()
+    wanted: CertificateSettings, namespace: str, others: Sequence[str] = ()
 ) -> tuple[Ref, ...]:
-    """Wherever somebody learns whom to trust; in every namespace given, a ConfigMap."""
-    told = [Ref(CONFIG_MAP, each, wanted.bundle) for each in sorted({own, *namespaces})]
+    """Wherever somebody learns whom to trust; in every namespace a ConfigMap."""
+    told = [Ref(CONFIG_MAP, each, wanted.bundle) for each in sorted({namespace, *others})]
     if wanted.mode is Mode.SELF:
-        told += [Ref(SECRET, own, leaf.secret) for leaf in wanted.leaves]
-    if wanted.webhook:
+        told += [Ref(SECRET, namespace, leaf.secret) for leaf in wanted.leaves]
+    if wanted.webhook and wanted.mode is not Mode.CERT_MANAGER:
         told.append(Ref(WEBHOOK, "", wanted.webhook))
     return tuple(told)
+
+
+def merged(known: Holdings, news: Holdings) -> Holdings:
+    """What is known after an action, or after another look."""
+    if news.places:
+        return news
+    shown = {each.secret: each for each in (*known.shown, *news.shown)}
+    told = {each.place: each for each in (*known.told, *news.told)}
+    return Holdings(
+        news.authority or known.authority,
+        tuple(shown.values()),
+        tuple(told.values()),
+        known.looked_at,
+        known.places,
+    )
 
 
 def fingerprints(certificates: Iterable[Certificate]) -> tuple[Fingerprint, ...]:
     return tuple(one.fingerprint for one in certificates)
 
 
-def ends(seen: Holdings) -> Iterator[tuple[str, Nanoseconds]]:
-    """When each certificate that is in use ends, by who holds it, for the metrics."""
+def ends(wanted: CertificateSettings, seen: Holdings) -> Iterator[tuple[str, Nanoseconds]]:
+    """When each certificate that is in use ends, by the Secret that holds it, for the metrics."""
     if seen.authority is not None and seen.authority.issuing is not None:
-        yield "authority", seen.authority.issuing.not_after
+        yield wanted.authority, seen.authority.issuing.not_after
     for shown in seen.shown:
         if shown.certificate is not None:
             yield shown.secret, shown.certificate.not_after

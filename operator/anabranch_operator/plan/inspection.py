@@ -14,13 +14,10 @@ from anabranch_operator.plan.certificates import (
     Publish,
     fingerprints,
 )
-from anabranch_operator.plan.objects import Ref
 from anabranch_operator.plan.rotation import is_writable, strangers
 
 
-def inspect(
-    now: Nanoseconds, wanted: CertificateSettings, seen: Holdings, places: Sequence[Ref]
-) -> Course:
+def inspect(now: Nanoseconds, wanted: CertificateSettings, seen: Holdings) -> Course:
     """Nothing of what is shown is ever written; clients trust whoever the Secrets name."""
     named = {
         one.fingerprint
@@ -32,13 +29,13 @@ def inspect(
     bundle = tuple(sorted(named))
     told = {each.place: each for each in seen.told}
     actions = tuple(
-        Publish(place=place, bundle=bundle)
-        for place in places
+        Publish(ref=place, bundle=bundle)
+        for place in seen.places
         if bundle and is_writable(place, told.get(place))
         if place not in told or fingerprints(told[place].bundle) != bundle
     )
-    findings = (*_flaws(now, wanted, seen), *strangers(seen, places))
-    return Course(actions, now + wanted.look_s * SECOND, findings)
+    findings = (*_flaws(now, wanted, seen), *strangers(seen))
+    return Course(actions, seen.looked_at + wanted.look_s * SECOND, findings)
 
 
 def _flaws(now: Nanoseconds, wanted: CertificateSettings, seen: Holdings) -> Iterator[Finding]:

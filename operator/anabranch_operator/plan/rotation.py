@@ -38,11 +38,9 @@ _SKEW_MAX = 3600 * SECOND
 """A certificate begins a tenth of its life, at most an hour, before it is made: clocks differ."""
 
 
-def rotate(
-    now: Nanoseconds, wanted: CertificateSettings, seen: Holdings, places: Sequence[Ref]
-) -> Course:
+def rotate(now: Nanoseconds, wanted: CertificateSettings, namespace: str, seen: Holdings) -> Course:
     """The next actions; none if all is as it should be."""
-    return _Rotation(now, wanted, seen, places).course()
+    return _Rotation(now, wanted, namespace, seen).course()
 
 
 class _Rotation:
@@ -50,13 +48,13 @@ class _Rotation:
         self,
         now: Nanoseconds,
         wanted: CertificateSettings,
+        namespace: str,
         seen: Holdings,
-        places: Sequence[Ref],
     ) -> None:
         self._now = now
         self._wanted = wanted
+        self._namespace = namespace
         self._seen = seen
-        self._places = places
         self._shown = {each.secret: each for each in seen.shown}
         self._told = {each.place: each for each in seen.told}
         self._propagation = wanted.propagation_s * SECOND
@@ -77,7 +75,8 @@ class _Rotation:
         if arrange is not None:
             actions = (*actions, arrange)
         dues = (certificate.due_at for certificate in self._in_use())
-        return Course(actions, self._wake(at, *dues), findings)
+        wake_at = self._wake(at, self._trusted_at(authority), *dues)
+        return Course(actions, wake_at, findings)
 
     # The authority: begun, and taken from phase to phase.
 
@@ -127,7 +126,7 @@ class _Rotation:
         if authority.issuing is None:
             ends += [certificate.not_after for certificate in self._in_use()]
         last = min(ends, default=0) - self._propagation
-        told = [self._told.get(place) for place in self._places if self._listens(place)]
+        told = [self._told.get(place) for place in self._seen.places if self._listens(place)]
         if not all(each is not None and self._is_told(each, authority) for each in told):
             return last
         written = max((each.written_at for each in told if each is not None), default=0)
@@ -139,7 +138,7 @@ class _Rotation:
             return self._now
         gone = set(fingerprints(authority.leaving))
         if any(certificate.issuer in gone for certificate in self._in_use()):
-            return self._trusted_at(authority) if self._trusted_at(authority) > self._now else None
+            return None  # they are issued anew first
         if any(self._is_unusable(leaf.secret) for leaf in self._wanted.leaves):
             return None  # what it held before it was lost may still be shown
         written = (each.written_at for each in self._seen.told if each.place.kind == SECRET)
@@ -153,6 +152,7 @@ class _Rotation:
     ) -> Arrange:
         not_before, not_after = self._life(self._wanted.authority_s)
         return Arrange(
+            ref=Ref(SECRET, self._namespace, self._wanted.authority),
             issuing=issuing,
             coming=coming,
             leaving=fingerprints(leaving),
@@ -163,12 +163,12 @@ class _Rotation:
     # Those who are told whom to trust, and what is shown to them.
 
     def _tell(self, authority: Authority, made: set[str]) -> Iterator[Publish]:
-        for place in self._places:
+        for place in self._seen.places:
             if place.kind == SECRET and place.name in made:
                 continue
             told = self._told.get(place)
             if self._listens(place) and not (told and self._is_told(told, authority)):
-                yield Publish(place=place, bundle=fingerprints(authority.all))
+                yield Publish(ref=place, bundle=fingerprints(authority.all))
 
     def _issue(self, authority: Authority) -> Iterator[Issue]:
         issuer = authority.issuing
@@ -181,6 +181,7 @@ class _Rotation:
                 continue
             if shown is None or self._is_due(shown.certificate, leaf, authority, not_after):
                 yield Issue(
+                    ref=Ref(SECRET, self._namespace, leaf.secret),
                     leaf=leaf,
                     issuer=issuer.fingerprint,
                     bundle=fingerprints(authority.all),
@@ -236,7 +237,7 @@ class _Rotation:
         for shown in self._seen.shown:
             if not shown.is_ours:
                 yield Finding(f"Secret {shown.secret}", f"isn't the operator's: {fix}")
-        yield from strangers(self._seen, self._places)
+        yield from strangers(self._seen)
 
     # Time.
 
@@ -252,7 +253,7 @@ class _Rotation:
         return tuple(one for one in certificates if one.not_after > self._now)
 
     def _wake(self, *times: Nanoseconds | None) -> Nanoseconds:
-        look = self._now + self._wanted.look_s * SECOND
+        look = self._seen.looked_at + self._wanted.look_s * SECOND
         return min([look, *(at for at in times if at is not None and at > self._now)])
 
 
@@ -261,10 +262,10 @@ def is_writable(place: Ref, told: Told | None) -> bool:
     return place.kind == CONFIG_MAP if told is None else told.is_ours
 
 
-def strangers(seen: Holdings, places: Sequence[Ref]) -> Iterator[Finding]:
+def strangers(seen: Holdings) -> Iterator[Finding]:
     """Places that should tell whom to trust, and can't be made to."""
     told = {each.place: each for each in seen.told}
-    for place in places:
+    for place in seen.places:
         if place.kind == CONFIG_MAP and place in told and not told[place].is_ours:
             yield Finding(str(place), "isn't the operator's: delete it, and it is made anew")
         if place.kind == WEBHOOK and place not in told:

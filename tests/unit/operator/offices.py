@@ -21,6 +21,7 @@ from anabranch_operator.plan.certificates import (
     CertificateSettings,
     Course,
     Holdings,
+    Inspect,
     Issue,
     Leaf,
     Mode,
@@ -70,10 +71,13 @@ class Office:
 
     @property
     def holdings(self) -> Holdings:
-        return Holdings(self.authority, tuple(self.shown.values()), tuple(self.told.values()))
+        """As whoever looks at it now finds it."""
+        shown, told = tuple(self.shown.values()), tuple(self.told.values())
+        where = places(self.settings, "x", ["y"])
+        return Holdings(self.authority, shown, told, self.now, where)
 
     def course(self) -> Course:
-        return rotate(self.now, self.settings, self.holdings, PLACES)
+        return rotate(self.now, self.settings, "x", self.holdings)
 
     def operate(self, at_most: int = 1_000) -> int:
         """Until nothing is to be done, or the operator dies after so many actions."""
@@ -94,7 +98,9 @@ class Office:
             case Issue():
                 self._issue(action)
             case Publish():
-                self._tell(action.place, action.bundle)
+                self._tell(action.ref, action.bundle)
+            case Inspect():
+                raise AssertionError("the desk asks for this, not the rotation")
         self.check()
 
     def live(self, until: int) -> None:

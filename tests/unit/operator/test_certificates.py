@@ -30,7 +30,6 @@ from anabranch_operator.plan.certificates import (
 )
 from anabranch_operator.plan.inspection import inspect
 from anabranch_operator.plan.objects import Ref
-from anabranch_operator.plan.rotation import rotate
 
 PEER = Ref(SECRET, "x", "demo-peer-tls")
 BROKER = Ref(SECRET, "x", "demo-broker-tls")
@@ -123,7 +122,7 @@ def test_a_phase_waits_for_a_place_that_cannot_be_told_but_not_until_it_is_too_l
     office.perform(office.course().actions[-1])
     while office.now < first.not_after - P:
         for action in office.course().actions:
-            if isinstance(action, Issue) or (isinstance(action, Publish) and action.place != deaf):
+            if isinstance(action, Issue) or (isinstance(action, Publish) and action.ref != deaf):
                 office.perform(action)
         assert all(not isinstance(action, Arrange) for action in office.course().actions)
         office.go_on(min(P, first.not_after - P - office.now))
@@ -235,14 +234,13 @@ def test_a_webhook_is_told_if_it_is_there_and_missed_if_not() -> None:
     hook = Ref(WEBHOOK, "", "demo-eviction")
     office = begun()
     office.settings = wanted
-    every = places(wanted, "x", ["y"])
-    absent = rotate(office.now, wanted, office.holdings, every)
+    absent = office.course()
     assert absent.actions == ()
     assert [finding.object for finding in absent.findings] == [f"{WEBHOOK} demo-eviction"]
     office.told[hook] = Told(hook)
-    (publish,) = rotate(office.now, wanted, office.holdings, every).actions
+    (publish,) = office.course().actions
     assert isinstance(publish, Publish)
-    assert publish.place == hook
+    assert publish.ref == hook
 
 
 Step = tuple[int, int, str]
@@ -296,19 +294,19 @@ IN_X = places(PROVIDED, "x")
 def provided(certificate: Certificate | None, flaw: str = "") -> Holdings:
     shown = tuple(Shown(leaf.secret, certificate, flaw, is_ours=False) for leaf in PROVIDED.leaves)
     told = tuple(Told(Ref(SECRET, "x", leaf.secret), (AUTHORITY,)) for leaf in PROVIDED.leaves)
-    return Holdings(None, shown, told)
+    return Holdings(None, shown, told, 0, IN_X)
 
 
 def test_clients_are_told_whom_provided_secrets_name_and_the_secrets_are_never_written() -> None:
     good = Certificate(
         "bb", "aa", 0, 9 * P, ("*.demo-metadata.x.svc", "*.x.svc", "*.demo-brokers.x.svc")
     )
-    course = inspect(P, PROVIDED, provided(good), IN_X)
+    course = inspect(P, PROVIDED, provided(good))
     assert course.findings == ()
-    assert course.actions == (Publish(place=Ref(CONFIG_MAP, "x", "demo-ca"), bundle=("aa",)),)
+    assert course.actions == (Publish(ref=Ref(CONFIG_MAP, "x", "demo-ca"), bundle=("aa",)),)
     seen = provided(good)
     told = (*seen.told, Told(IN_X[0], (AUTHORITY,), P))
-    assert inspect(P, PROVIDED, Holdings(None, seen.shown, told), IN_X).actions == ()
+    assert inspect(P, PROVIDED, Holdings(None, seen.shown, told, 0, IN_X)).actions == ()
 
 
 @pytest.mark.parametrize(
@@ -324,16 +322,16 @@ def test_clients_are_told_whom_provided_secrets_name_and_the_secrets_are_never_w
 def test_a_flaw_of_what_is_provided_is_told_and_not_mended(
     certificate: Certificate | None, says: str
 ) -> None:
-    course = inspect(P, PROVIDED, provided(certificate, "has no key"), IN_X)
+    course = inspect(P, PROVIDED, provided(certificate, "has no key"))
     assert [says in finding.says for finding in course.findings] == [True, True]
     assert all(isinstance(action, Publish) for action in course.actions)
-    assert {action.place.kind for action in course.actions if isinstance(action, Publish)} == {
+    assert {action.ref.kind for action in course.actions if isinstance(action, Publish)} == {
         CONFIG_MAP
     }
 
 
 def test_a_secret_that_nobody_has_provided_is_asked_for() -> None:
-    course = inspect(P, PROVIDED, Holdings(), IN_X)
+    course = inspect(P, PROVIDED, Holdings(places=IN_X))
     assert course.actions == ()
     assert all("provide it" in finding.says for finding in course.findings)
 
@@ -352,5 +350,9 @@ def test_settings_that_could_not_keep_the_promise_are_refused() -> None:
 
 def test_what_is_in_use_is_told_with_its_end() -> None:
     office = begun()
-    assert [name for name, _ in ends(office.holdings)] == ["authority", PEER.name, BROKER.name]
+    assert [name for name, _ in ends(SETTINGS, office.holdings)] == [
+        "demo-ca",
+        PEER.name,
+        BROKER.name,
+    ]
     assert NEW not in {one.fingerprint for one in office.told[PEER].bundle}
