@@ -113,12 +113,19 @@ JOB_TEMPLATE: JsonSchema = {
             "type": "object",
             "required": ["template"],
             "properties": {
+                "backoffLimit": {
+                    "description": "How often a pod that failed is tried again.",
+                    "type": "integer",
+                    "format": "int32",
+                    "minimum": 0,
+                    "default": 0,
+                },
                 "template": {
                     "description": "The Job's pods.",
                     "type": "object",
                     "required": ["spec"],
                     "properties": {"metadata": _metadata("pods"), "spec": _POD_SPEC},
-                }
+                },
             },
             **KEPT,
         },

@@ -9,7 +9,7 @@ from anabranch_operator.api.fork import ForkSpec, ForkStatus
 from anabranch_operator.api.log import LogSpec, LogStatus
 from anabranch_operator.api.pool import PoolSpec, PoolStatus
 from anabranch_operator.api.rules import WHOLE
-from anabranch_operator.api.schema import JsonSchema, schema
+from anabranch_operator.api.schema import JsonSchema, filled, schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,14 +193,16 @@ _SCALE = {
 def whole(kind: Kind) -> JsonSchema:
     """The schema of the kind's resources."""
     meta: JsonSchema = {name: {"type": "string", "description": prose} for name, prose in _META}
+    spec = schema(kind.spec, defaults=True)
+    needed = "required" in spec
     return {
         "description": kind.summary,
         "type": "object",
-        "required": ["spec"],
+        **({"required": ["spec"]} if needed else {}),
         "properties": {
             **meta,
             "metadata": {"type": "object"},
-            "spec": schema(kind.spec, defaults=True),
+            "spec": spec if needed else {**spec, "default": filled(spec)},
             "status": schema(kind.status, defaults=False),
         },
         "x-kubernetes-validations": [rule.written() for rule in WHOLE[kind.name]],

@@ -30,14 +30,10 @@ def summary(kind: type) -> str:
 
 def _struct(kind: types.StructType, *, defaults: bool) -> JsonSchema:
     told = proses(kind.cls)
-    properties = {
-        field.encode_name: {
-            "description": told[field.name],
-            **_schema(field.type, defaults=defaults),
-            **(_default(field) if defaults else {}),
-        }
-        for field in kind.fields
-    }
+    properties: dict[str, JsonSchema] = {}
+    for field in kind.fields:
+        found = {"description": told[field.name], **_schema(field.type, defaults=defaults)}
+        properties[field.encode_name] = found | (_default(field, found) if defaults else {})
     required = [field.encode_name for field in kind.fields if field.required]
     rules = [rule.written() for rule in RULES.get(kind.cls, ())]
     return {
@@ -48,14 +44,18 @@ def _struct(kind: types.StructType, *, defaults: bool) -> JsonSchema:
     }
 
 
-def _default(field: types.Field) -> JsonSchema:
+def _default(field: types.Field, found: JsonSchema) -> JsonSchema:
     if field.default is NODEFAULT or field.default is None:
         return {}
-    found = to_builtins(field.default)
     if isinstance(field.default, Struct):
-        # Whole, not left to the defaults of its fields: rules are tried on it as it stands here.
-        found = {name: value for name, value in found.items() if value not in (None, [], {})}
-    return {"default": found}
+        return {"default": filled(found)}
+    return {"default": to_builtins(field.default)}
+
+
+def filled(schema: JsonSchema) -> dict[str, Any]:
+    """What an empty object becomes: all of it, for rules are tried on a default as it stands."""
+    properties: dict[str, JsonSchema] = schema["properties"]
+    return {name: each["default"] for name, each in properties.items() if "default" in each}
 
 
 def _schema(kind: types.Type, *, defaults: bool) -> JsonSchema:
