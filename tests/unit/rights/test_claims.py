@@ -1,0 +1,116 @@
+"""Which rights a request needs: every request has an answer, and none a wrong one."""
+
+from typing import Any, get_args
+
+import pytest
+from tests.unit.described import described
+
+from anabranch.core.bolt.commands import Receipt
+from anabranch.core.rights.claims import (
+    FORKS,
+    LOGS,
+    POOLS,
+    Subject,
+    Verb,
+    declared,
+    needs,
+    subject_named,
+    subject_of,
+)
+from anabranch.core.types import Kind, LogId
+from anabranch.core.wire import messages
+from anabranch.core.wire.messages import ClientMessage
+
+A, B = LogId(1), LogId(2)
+ONCE = b"r"
+OWNER = "k8s/shop/Fork/what-if/6f9619ff"
+OWNED = Subject(FORKS, "what-if", "shop")
+
+
+def wanted(message: ClientMessage) -> list[tuple[Any, str]]:
+    """Each claim's subject, and its first verb."""
+    return [(claim.about, claim.verbs[0].value) for claim in needs(message)]
+
+
+@pytest.mark.parametrize(
+    ("message", "claims"),
+    [
+        (messages.Append(A, b""), [(A, "append")]),
+        (messages.Read(A, 0, 1, 1), [(A, "read")]),
+        (messages.Subscribe(A, 0), [(A, "read")]),
+        (messages.PositionAt(A, 0), [(A, "read")]),
+        (messages.ReadCursors(A), [(A, "read")]),
+        (messages.CommitCursor(A, "c", 0, ONCE), [(A, "read")]),
+        (messages.DeleteCursor(A, "c", ONCE), [(A, "update")]),
+        (messages.Compare(A, B), [(A, "read"), (B, "read")]),
+        (messages.Redeem(Receipt(A, 0, 0)), [(A, "append")]),
+        (messages.Describe("orders"), [("orders", "get")]),
+        (messages.ListLogs(), [(Subject(LOGS), "list")]),
+        (messages.ListLogs(owner="k8s/shop/"), [(Subject(LOGS, "", "shop"), "list")]),
+        (messages.ListLogs(owner="k8s/sh"), [(Subject(LOGS), "list")]),
+        (messages.CreateLog("orders", ONCE), [(Subject(LOGS, "orders"), "create")]),
+        (messages.CreateLog("orders", ONCE, owner=OWNER), [(OWNED, "create")]),
+        (messages.DeleteLog(A, ONCE), [(A, "delete")]),
+        (messages.Squash(A, ONCE), [(A, "delete")]),
+        (messages.Fork(A, Kind.SEVERED, ONCE), [(A, "fork")]),
+        (messages.Fork(A, Kind.SEVERED, ONCE, owner=OWNER), [(A, "fork"), (OWNED, "create")]),
+        (messages.Promote(A, ONCE), [(A, "promote")]),
+        (messages.Trim(A, 1, ONCE), [(A, "trim")]),
+        (messages.Adopt(A, OWNER, ONCE), [(A, "update"), (OWNED, "create")]),
+        (messages.Adopt(A, "", ONCE), [(A, "update")]),
+        (messages.DrainBroker("b", 1, ONCE), [(Subject(POOLS), "update")]),
+        (messages.ForgetBroker("b", 1, ONCE), [(Subject(POOLS), "update")]),
+        (
+            messages.Guarded("s", 1, messages.Squash(A, ONCE)),
+            [(Subject(POOLS), "update"), (A, "delete")],
+        ),
+        (messages.Survey(), []),
+        (messages.ListBrokers(), []),
+        (messages.Ping(), []),
+        (messages.Cancel(1), []),
+    ],
+    ids=repr,
+)
+def test_a_request_needs(message: ClientMessage, claims: list[tuple[Any, str]]) -> None:
+    assert wanted(message) == claims
+
+
+def test_no_request_is_without_an_answer() -> None:
+    from anabranch.core.rights.claims import _NEEDS
+
+    assert set(get_args(ClientMessage)) == set(_NEEDS)
+
+
+@pytest.mark.parametrize("verb", ["get", "read", "append", "fork", "promote", "trim", "delete"])
+def test_whoever_may_do_anything_with_a_log_may_look_it_up(verb: str) -> None:
+    (claim,) = needs(messages.Describe(A))
+    assert Verb(verb) in claim.verbs
+
+
+@pytest.mark.parametrize(
+    ("owner", "subject"),
+    [
+        (OWNER, OWNED),
+        ("k8s/shop/Log/orders/1", Subject(LOGS, "orders", "shop")),
+        ("", None),
+        ("somebody", None),
+        ("k8s/shop/Fork/what-if", None),
+        ("k8s/shop/Secret/what-if/1", None),
+        ("k8s//Fork/what-if/1", None),
+        ("k8s/shop/Fork//1", None),
+        ("k8s/shop/Fork/a/b/1", None),
+    ],
+)
+def test_an_owner_names_the_resource_that_declares_a_log(
+    owner: str, subject: Subject | None
+) -> None:
+    assert declared(owner) == subject
+
+
+def test_a_log_has_its_rights_where_it_is_declared_else_under_its_own_name() -> None:
+    assert subject_of(described(A, "orders", owner=OWNER)) == OWNED
+    assert subject_of(described(A, "orders")) == Subject(LOGS, "orders")
+    fork = described(A, "orders--try", kind=Kind.CONTINUOUS)
+    assert subject_of(fork) == Subject(FORKS, "orders--try")
+    assert subject_named("orders") == Subject(LOGS, "orders")
+    assert subject_named("orders@try") == Subject(FORKS, "orders@try")
