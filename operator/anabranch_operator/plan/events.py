@@ -6,6 +6,7 @@ from anabranch.core.bolt.commands import Description, Done, Promotion, Refused
 from anabranch.core.bolt.queries import BrokerSeat
 from anabranch.core.machine import CancelTimer, SetTimer, TimerFired
 from anabranch_operator.plan.actions import Action
+from anabranch_operator.plan.certificates import Holdings
 from anabranch_operator.plan.objects import Observed, Ref
 
 
@@ -95,7 +96,7 @@ class Text(Struct, frozen=True):
     text: str
 
 
-Outcome = Observed | Description | Promotion | Done | Text | Refusal | Refused | None
+Outcome = Observed | Description | Promotion | Done | Text | Holdings | Refusal | Refused | None
 """Of one action. An `Observed` is the object as it is after it; None where there is nothing to
 tell.
 """

@@ -28,6 +28,8 @@ def interested(world: World, object: Observed) -> Iterator[Ref]:
                 yield parent_of(fork)
                 if waits_for_broker(fork):
                     yield from world.pools
+            if not _knows_whom_to_trust(world, ref.namespace):
+                yield installation(world, CERTIFICATES)
         case names.POOL:
             yield ref
         case "Pod":
@@ -44,6 +46,12 @@ def interested(world: World, object: Observed) -> Iterator[Ref]:
             yield installation(world, CERTIFICATES)
         case _:
             yield from _owners(world, object)
+
+
+def _knows_whom_to_trust(world: World, namespace: str) -> bool:
+    """Or nobody has looked by now, and all will be told at once."""
+    known = world.certificates
+    return known is None or any(place.namespace == namespace for place in known.places)
 
 
 def served_by(world: World, pod: Observed) -> Iterator[Ref]:

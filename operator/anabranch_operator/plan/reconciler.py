@@ -42,6 +42,7 @@ from anabranch_operator.plan.actions import (
     TailLog,
     TrimOlder,
 )
+from anabranch_operator.plan.certificates import Holdings, merged
 from anabranch_operator.plan.events import (
     NOT_FOUND,
     Answered,
@@ -215,6 +216,7 @@ class Operator:
 
     def _elected(self, epoch: int, now: Nanoseconds) -> None:
         self.epoch = epoch
+        self.world.certificates = None  # another may have changed them
         self._desks.clear()
         self._on_their_way.clear()
         self._begin(now)
@@ -467,6 +469,9 @@ class Operator:
                 self._see(outcome, now)
             case _, Description():
                 service.learn(outcome)
+            case _, Holdings():
+                known = self.world.certificates
+                self.world.certificates = merged(known, outcome) if known else outcome
             case TailLog(), Text():
                 self.world.texts[action.ref] = outcome.text
             case MakeFork(), Refused():

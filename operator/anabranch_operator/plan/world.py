@@ -13,6 +13,7 @@ from anabranch_operator.api import names
 from anabranch_operator.api.fork import ForkSpec, ForkStatus
 from anabranch_operator.api.log import LogSpec, LogStatus
 from anabranch_operator.api.pool import PoolSpec, PoolStatus
+from anabranch_operator.plan.certificates import CertificateSettings, Holdings
 from anabranch_operator.plan.events import Vitals
 from anabranch_operator.plan.objects import Observed, Ref
 
@@ -31,6 +32,8 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     tls: bool = True
     """Are clients met over TLS?"""
     token_audience: str = names.AUDIENCE
+    certificates: CertificateSettings = CertificateSettings()
+    """Who makes them, and which."""
     ca_config_map: str = ""
     """The ConfigMap, in the installation's namespace, with the authority that clients trust."""
     metadata: str = ""
@@ -196,6 +199,8 @@ class World:
         """The last lines of logs of pods."""
         self.trimmed: dict[LogId, Milliseconds] = {}
         """Up to when what is too old was trimmed."""
+        self.certificates: Holdings | None = None
+        """As they were looked at last, and were changed since."""
         self._kinds: dict[str, dict[Ref, None]] = {}
         self._children: dict[str, dict[Ref, None]] = {}
         self._by_uid: dict[str, Ref] = {}

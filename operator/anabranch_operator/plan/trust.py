@@ -1,0 +1,56 @@
+"""The desk of the installation's certificates: look, do what is due, and look again in time."""
+
+from anabranch.core.types import Nanoseconds
+from anabranch_operator.plan.actions import Plan
+from anabranch_operator.plan.certificates import (
+    SECOND,
+    SECRET,
+    Course,
+    Finding,
+    Inspect,
+    Mode,
+    places,
+)
+from anabranch_operator.plan.inspection import inspect
+from anabranch_operator.plan.objects import Ref
+from anabranch_operator.plan.rotation import rotate
+from anabranch_operator.plan.trouble import Troubles
+from anabranch_operator.plan.world import World
+
+
+def plan_certificates(world: World, ref: Ref, now: Nanoseconds, troubles: Troubles) -> Plan:
+    """Private keys never come here, so Secrets aren't seen: they are looked at, and told of."""
+    del ref, troubles  # there is one such desk, and what failed is tried again as it is
+    surroundings = world.surroundings
+    wanted = surroundings.certificates
+    if wanted.mode is Mode.OFF:
+        return Plan()
+    where = places(wanted, surroundings.namespace, _namespaces(world))
+    known = world.certificates
+    is_fresh = known is not None and now < known.looked_at + wanted.look_s * SECOND
+    if known is None or known.places != where or not is_fresh:
+        authority = Ref(SECRET, surroundings.namespace, wanted.authority)
+        return Plan((Inspect(ref=authority, places=where),))
+    course = _course(world, now)
+    return Plan(course.actions, course.wake_at)
+
+
+def findings(world: World, now: Nanoseconds) -> tuple[Finding, ...]:
+    """What people must do about certificates."""
+    return _course(world, now).findings
+
+
+def _course(world: World, now: Nanoseconds) -> Course:
+    surroundings, known = world.surroundings, world.certificates
+    wanted = surroundings.certificates
+    if wanted.mode is Mode.OFF or known is None:
+        return Course((), now)
+    if wanted.mode is Mode.SELF:
+        return rotate(now, wanted, surroundings.namespace, known)
+    return inspect(now, wanted, known)
+
+
+def _namespaces(world: World) -> list[str]:
+    """Wherever a log or fork is declared, its programs are to know whom to trust."""
+    declared = {ref.namespace for ref in (*world.logs, *world.forks)}
+    return sorted(each for each in declared if not world.terminating(each))
