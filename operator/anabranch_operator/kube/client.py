@@ -120,9 +120,9 @@ class Client:
     async def get(self, ref: Ref) -> Document:
         return msgspec.json.decode(await self._send("GET", place(ref), ref.kind))
 
-    async def tail(self, ref: Ref, lines: int) -> str:
-        """The last lines of a pod's log."""
-        query = {"tailLines": str(lines)}
+    async def tail(self, ref: Ref, lines: int, container: str = "") -> str:
+        """The last lines of a pod's log; which container's must be said where there are several."""
+        query = {"tailLines": str(lines)} | ({"container": container} if container else {})
         body = await self._send("GET", place(ref, "log"), "Pod", query=query)
         return body.decode(errors="replace")
 

@@ -45,6 +45,10 @@ class Canary:
             self._shown = version
             self._behind_since = None if self._latest <= version else now
 
+    def behind_s(self, now: Nanoseconds) -> float:
+        """Since when something that was learned wasn't shown."""
+        return 0.0 if self._behind_since is None else max(0, now - self._behind_since) / SECOND
+
     @property
     def blind(self) -> bool:
         """Only by what was learned: while the API server is away nobody sees anything."""

@@ -1,0 +1,61 @@
+"""Whose figures the operator needs now: of nobody, mostly."""
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from anabranch_operator.api import names
+from anabranch_operator.plan.objects import Observed
+from anabranch_operator.plan.world import World
+
+
+class Target(Struct, frozen=True):
+    """A pod that is asked what it counts."""
+
+    uid: str
+    host: str
+    port: int
+
+
+def targets(world: World) -> tuple[Target, ...]:
+    """Brokers of pools that grow with what is appended; members while one is to be replaced."""
+    found: list[Target] = []
+    for pod in world.of_kind("Pod"):
+        role = pod.labels.get(names.ROLE)
+        if role == names.BROKER and _scales(world, pod):
+            found += _target(pod, names.PROBE_PORT)
+        if role == names.METADATA and _rolls(world, pod.ref.namespace):
+            found += _target(pod, names.METADATA_PROBE_PORT)
+    return tuple(found)
+
+
+def _target(pod: Observed, port: int) -> Iterator[Target]:
+    host = pod.status.get("podIP")
+    if host and not pod.deleting:
+        yield Target(pod.uid, host, port)
+
+
+def _scales(world: World, pod: Observed) -> bool:
+    pool = pod.labels.get(names.POOL_LABEL)
+    return any(
+        each.spec.replicas is None and each.spec.min < each.spec.max
+        for each in world.pools.values()
+        if (each.ref.namespace, each.ref.name) == (pod.ref.namespace, pool)
+    )
+
+
+def _rolls(world: World, namespace: str) -> bool:
+    """Somebody wants a member away, or the members aren't what their StatefulSet says."""
+    members = [
+        each
+        for each in world.of_kind("Pod")
+        if each.labels.get(names.ROLE) == names.METADATA and each.ref.namespace == namespace
+    ]
+    if any(each.uid in world.evicting for each in members):
+        return True
+    revisions = {
+        each.status.get("updateRevision")
+        for each in world.of_kind("StatefulSet")
+        if each.ref.name == world.surroundings.metadata
+    }
+    return any(each.labels.get("controller-revision-hash") not in revisions for each in members)
