@@ -147,6 +147,7 @@ class OperatorSettings(
             release=self.release,
             cluster_domain=self.cluster_domain,
             tls=self.certificates.mode is not Mode.OFF,
+            certificates=self.certificates,
             ca_config_map=self.certificates.bundle,
             metadata=self.metadata or f"{self.release}-metadata",
             look_ms=self.look_ms,

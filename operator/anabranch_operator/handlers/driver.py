@@ -50,6 +50,7 @@ class Driver:
         machine: Operator,
         now: Callable[[], Nanoseconds],
         log: Log,
+        metrics: Metrics,
         *,
         perform: Callable[[Action], Awaitable[Outcome]],
         look: Callable[[], Awaitable[Viewed | Unseen]],
@@ -57,9 +58,9 @@ class Driver:
     ) -> None:
         self.machine = machine
         self.failed: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
-        self.metrics: Metrics
         self._now = now
         self._log = log
+        self._metrics = metrics
         self._perform = perform
         self._look = look
         self._evict = evict
@@ -130,20 +131,20 @@ class Driver:
 
     def _count(self, do: Do, outcome: Outcome) -> None:
         if isinstance(do.action, Announce) and do.action.reason in _GATES:
-            self.metrics.gates.labels(_GATES[Reason(do.action.reason)]).inc()
+            self._metrics.gates.labels(_GATES[Reason(do.action.reason)]).inc()
         kept = self._open[do.reconcile]
         kept.left -= 1
         kept.failed = kept.failed or isinstance(outcome, Refusal)
         if kept.left:
             return
         del self._open[do.reconcile]
-        self.metrics.seconds.labels(kept.kind).observe(time.monotonic() - kept.since)
-        self.metrics.reconciles.labels(kept.kind, "failed" if kept.failed else "acted").inc()
+        self._metrics.seconds.labels(kept.kind).observe(time.monotonic() - kept.since)
+        self._metrics.reconciles.labels(kept.kind, "failed" if kept.failed else "acted").inc()
 
     def _note(self, note: Note) -> None:
         if note.result == "steady":
-            self.metrics.steady.inc()
-            self.metrics.reconciles.labels(note.ref.kind, "steady").inc()
+            self._metrics.steady.inc()
+            self._metrics.reconciles.labels(note.ref.kind, "steady").inc()
             return
         known = self.machine.world.objects.get(note.ref)
         self._log.warning(

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import socket
 import ssl
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -59,13 +60,17 @@ class Server:
     def __init__(self, routes: list[web.RouteDef]) -> None:
         application = web.Application(client_max_size=_BODY_BYTES_MAX)
         application.add_routes(routes)
-        self._runner = web.AppRunner(application, access_log=None, handle_signals=False)
+        self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=1)
 
-    async def start(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> int:
+    async def start(self, host: str, port: int) -> int:
         await self._runner.setup()
-        site = web.TCPSite(self._runner, host, port, ssl_context=tls, shutdown_timeout=1)
-        await site.start()
+        await web.TCPSite(self._runner, host, port).start()
         return self._runner.addresses[0][1]
+
+    async def answer(self, listener: socket.socket, tls: ssl.SSLContext) -> None:
+        """On a socket that listens already."""
+        await self._runner.setup()
+        await web.SockSite(self._runner, listener, ssl_context=tls).start()
 
     async def stop(self) -> None:
         await self._runner.cleanup()

@@ -29,10 +29,17 @@ class Watches:
     """They run until they are stopped; one that can't go on raises in `run`."""
 
     def __init__(
-        self, access: Access, watched: Iterable[Watched], told: Told, inactivity_s: float
+        self,
+        access: Access,
+        watched: Iterable[Watched],
+        told: Told,
+        begun: Callable[[], None],
+        inactivity_s: float,
     ) -> None:
+        """`begun`: kopf has begun, and taken the process's signals for itself."""
         self._access = access
         self._told = told
+        self._begun = begun
         self._inactivity_s = inactivity_s
         self._by_namespace: dict[str, list[Watched]] = {}
         for each in watched:
@@ -52,6 +59,7 @@ class Watches:
             clusterwide=not namespace,
             namespaces=[namespace] if namespace else (),
         )
+        self._begun()
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:

@@ -24,7 +24,7 @@ class PodCommand(click.Command):
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         if not self._made:
             self._made = True
-            self.params = [*self.params, *_options(self._kind), *_COMMON]
+            self.params = [*self.params, *flags(self._kind), *_COMMON]
         return super().get_params(ctx)
 
     @property
@@ -46,7 +46,7 @@ def module(name: str) -> Any:
         raise click.ClickException(needs) from None
 
 
-def _options(kind: Any) -> list[click.Parameter]:
+def flags(kind: Any) -> list[click.Parameter]:
     """Limits have a flag in common: there are too many."""
     from anabranch.apps.settings import LIMITS, options
 
