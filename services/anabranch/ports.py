@@ -176,6 +176,10 @@ class Authority(Protocol):
     open: bool
     """Is everybody let in?"""
 
+    def now(self) -> Nanoseconds:
+        """By the clock that rights end by; it never goes back."""
+        ...
+
     def known(self, token: str | None) -> bool:
         """True: let in. False: `admit` has to find out."""
         ...

@@ -35,6 +35,7 @@ from anabranch.core.wire.messages import (
     Subscribe,
     Survey,
 )
+from anabranch.ports import Authority
 from anabranch.shell.clock import Clock
 from anabranch.shell.connection import Connection
 from anabranch.shell.driver import Host
@@ -115,19 +116,22 @@ class Pipe(asyncio.Transport):
 
 
 class Stage:
-    def __init__(self, limits: Limits = LIMITS) -> None:
+    def __init__(self, limits: Limits = LIMITS, authority: Authority | None = None) -> None:
         clock = Clock()
         log = Log(clock.now)
         self.machine = Asked()
         self.host = Host("c", MemoryJournal(), MemoryStore(), now=clock.now, log=log)
         self.host.start({"broker": self.machine})
-        self.server = FrameServer(self.host, "broker", limits, cluster="c", version="0")
+        self.server = FrameServer(
+            self.host, "broker", limits, cluster="c", version="0", authority=authority
+        )
         self.pipe = Pipe()
         self.connection = Connection(self.server)
         self.connection.connection_made(self.pipe)
         self._heard = frames.server_messages()
-        self.say((9_999, Hello(1, "test")))
-        self.heard()
+        self.say((9_999, Hello(1, "test", "token")))
+        if authority is None:
+            self.heard()
 
     def say(self, *requests: tuple[int, ClientMessage]) -> None:
         parts = [b for number, message in requests for b in frames.encode_request(number, message)]

@@ -2,7 +2,6 @@
 
 import asyncio
 import secrets
-import time
 from collections.abc import Callable, Coroutine, Iterator
 from hashlib import blake2b
 from typing import Annotated, Any, TypeVar, cast
@@ -75,7 +74,7 @@ class Asking:
     async def revoked(self, message: ClientMessage) -> None:
         """Returns never; raises when whoever asked may not ask this any more."""
         while True:
-            left_ns = await self.permitted(message) - time.monotonic_ns()
+            left_ns = await self.permitted(message) - self.front.authority.now()
             await asyncio.sleep(max(_LOOK_S, min(left_ns / 1e9, _LOOK_S_MAX)))
 
     async def append(self, log: Description, batch: bytes, wait_ms: Milliseconds) -> Appended:

@@ -4,7 +4,6 @@ Its subscriptions are looked at again each time that their right is only good fo
 """
 
 import asyncio
-import time
 from typing import Protocol
 
 from anabranch.core.errors import AnabranchError, Unauthenticated
@@ -47,7 +46,7 @@ class Gate:
     def knows(self, message: _Kept) -> bool:
         """Is it known here to be allowed?"""
         until = self._passes.get((type(message), message.log))
-        return until is not None and time.monotonic_ns() < until
+        return until is not None and self._authority.now() < until
 
     def allows(self, message: ClientMessage) -> bool:
         """False: `find` has to find out. Raises if it isn't allowed."""
@@ -100,4 +99,4 @@ class Gate:
         """Until the first of these rights is only good for so long."""
         passes = self._passes
         untils = [passes.get((Subscribe, each.log), 0) for each in self._watched.values()]
-        return max(_LOOK_S, (min(untils) - time.monotonic_ns()) / 1e9)
+        return max(_LOOK_S, (min(untils) - self._authority.now()) / 1e9)

@@ -82,6 +82,9 @@ class Warden:
         self._told_at = -INTERVAL_S
         self.counters = AuthorityCounters()
 
+    def now(self) -> Nanoseconds:
+        return self._now()
+
     def known(self, token: str | None) -> bool:
         """False: `admit` has to find out. Raises if it is known that this is nobody."""
         return bool(self._begun(self._admission(token)).until)
