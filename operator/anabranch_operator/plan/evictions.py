@@ -31,7 +31,7 @@ def ask(world: World, uid: str, now: Nanoseconds) -> Observed | None:
 def let_go(world: World, now: Nanoseconds) -> Iterator[str]:
     """Pods that may go now, and of which that wasn't said yet."""
     for uid, each in list(world.evicting.items()):
-        if each.asked_at + FORGOTTEN_MS * MS < now:
+        if forgotten_at(each) <= now:
             del world.evicting[uid]
         elif not each.told and may_go(world, uid, now):
             each.told = True
@@ -41,6 +41,10 @@ def let_go(world: World, now: Nanoseconds) -> Iterator[str]:
 def deadline(world: World, eviction: Eviction) -> Nanoseconds:
     """From then on the pod goes, whatever stands in the way."""
     return eviction.since + world.surroundings.eviction_ms * MS
+
+
+def forgotten_at(eviction: Eviction) -> Nanoseconds:
+    return eviction.asked_at + FORGOTTEN_MS * MS
 
 
 def may_go(world: World, uid: str, now: Nanoseconds) -> bool:

@@ -72,6 +72,13 @@ class Kube:
                 made[key] = _merged(made.get(key), value)
         return self._replace(ref, old, made)
 
+    def create(self, ref: Ref, manifest: Document) -> Observed | Refusal:
+        """Only where nothing is."""
+        if ref in self.documents:
+            self.writes += 1
+            return Refusal(CONFLICT, f"{ref} already exists")
+        return self.apply(ref, manifest)
+
     def apply_status(self, ref: Ref, uid: str, status: Document) -> Observed | Refusal:
         self.writes += 1
         found = self._same(ref, uid)
@@ -104,7 +111,8 @@ class Kube:
         if not found["metadata"].get("finalizers") and ref.kind not in _LINGER:
             return self._remove(ref)
         made = deepcopy(found)
-        made["metadata"].setdefault("deletionTimestamp", stamp(self.now))
+        grace_ms = found.get("spec", {}).get("terminationGracePeriodSeconds", 0) * 1_000
+        made["metadata"].setdefault("deletionTimestamp", stamp(self.now + grace_ms))
         return self._replace(ref, found, made)
 
     def end(self, ref: Ref) -> None:

@@ -139,6 +139,8 @@ class Office:
         match action:
             case actions.Apply(ref=ref, manifest=manifest):
                 return self.kube.apply(ref, manifest)
+            case actions.Create(ref=ref, manifest=manifest):
+                return self.kube.create(ref, manifest)
             case actions.ApplyStatus(ref=ref, uid=uid, status=status):
                 return self.kube.apply_status(ref, uid, status)
             case actions.Finalize(ref=ref, uid=uid, held=held):
