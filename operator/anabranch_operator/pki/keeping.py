@@ -3,7 +3,7 @@
 from base64 import b64decode, b64encode
 from binascii import Error as NoBase64
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from cryptography import x509
@@ -30,6 +30,7 @@ who issues, and besides:
 """
 NEXT_CERTIFICATE, NEXT_KEY, LEAVING = "next.crt", "next.key", "old.crt"
 
+_EPOCH, _MICROSECOND = datetime.fromtimestamp(0, UTC), timedelta(microseconds=1)
 WRITTEN_AT = f"{GROUP}/written-at"
 _OPERATOR = "operator"
 _API_VERSIONS = {
@@ -163,7 +164,7 @@ def bundled(certificates: Iterable[x509.Certificate]) -> bytes:
 
 
 def _head(ref: Ref, now: Nanoseconds) -> dict[str, Any]:
-    written_at = datetime.fromtimestamp(now / 1_000_000_000, UTC).isoformat()
+    written_at = (_EPOCH + now // 1_000 * _MICROSECOND).isoformat()
     metadata: dict[str, Any] = {
         "name": ref.name,
         "labels": {MADE_BY: _OPERATOR, MANAGED_BY: "anabranch-operator"},
@@ -205,6 +206,6 @@ def _hooks(document: Document) -> Sequence[Document]:
 def _instant(stamp: str) -> Nanoseconds:
     """Nothing that can be read was written long ago."""
     try:
-        return int(datetime.fromisoformat(stamp).timestamp() * 1_000_000) * 1_000
-    except ValueError:
+        return (datetime.fromisoformat(stamp) - _EPOCH) // _MICROSECOND * 1_000
+    except (ValueError, TypeError):
         return 0
