@@ -13,6 +13,12 @@ def now(metric: str, by: str = "", how: str = "sum") -> str:
     return f'{how}{grouping} ({metric}{{namespace=~"$namespace"}})'
 
 
+def each(metric: str, by: str) -> str:
+    """Of what every operator tells alike, whether it leads or not."""
+    told = f'max by (namespace, {by}) ({metric}{{namespace=~"$namespace"}})'
+    return f"sum by ({by}) ({told})"
+
+
 SERVICE = Dashboard(
     "anabranch-service",
     "Anabranch / Service",
@@ -205,7 +211,7 @@ FORKS = Dashboard(
                 Panel(
                     "Forks by phase",
                     "Declared as resources.",
-                    {"{{phase}}": now("anabranch_operator_forks", "phase")},
+                    {"{{phase}}": each("anabranch_operator_forks", "phase")},
                     wide=12,
                 ),
                 Panel(
@@ -238,11 +244,8 @@ FORKS = Dashboard(
             (
                 Panel(
                     "Gates",
-                    "Ended in the last hour, by result.",
-                    {
-                        "{{result}}": "sum by (result) (increase(anabranch_operator_gates_total"
-                        '{namespace=~"$namespace"}[1h]))'
-                    },
+                    "Decided, a second, by result.",
+                    {"{{result}}": per_s("anabranch_operator_gates_total", "result")},
                 ),
                 Panel(
                     "Appends parked",
@@ -300,7 +303,7 @@ OPERATOR = Dashboard(
                 Panel(
                     "Paused",
                     "Resources that it leaves alone.",
-                    {"paused": now("anabranch_operator_paused")},
+                    {"{{kind}}": each("anabranch_operator_paused", "kind")},
                     kind="stat",
                     wide=6,
                 ),
@@ -313,10 +316,9 @@ OPERATOR = Dashboard(
                     wide=6,
                 ),
                 Panel(
-                    "Canary",
-                    "Since it last saw a write of its own through its watch.",
-                    {"{{pod}}": now("anabranch_operator_canary_age_seconds", "pod", "max")},
-                    "s",
+                    "Log service",
+                    "1 while it answers.",
+                    {"reachable": now("anabranch_operator_service_reachable", how="max")},
                     kind="stat",
                     wide=6,
                 ),
@@ -336,7 +338,7 @@ OPERATOR = Dashboard(
                 ),
                 Panel(
                     "Duration",
-                    "From the first action of a plan to its last, the slowest in a hundred.",
+                    "From a plan to the outcome of its last action, the slowest in a hundred.",
                     {
                         "{{kind}}": "histogram_quantile(0.99, "
                         + per_s("anabranch_operator_reconcile_seconds_bucket", "le, kind")
@@ -351,6 +353,33 @@ OPERATOR = Dashboard(
                         "{{verb}} {{code}}": per_s(
                             "anabranch_operator_api_requests_total", "verb, code"
                         )
+                    },
+                ),
+            ),
+        ),
+        Row(
+            "What it hears and asks",
+            (
+                Panel(
+                    "Told by watches",
+                    "A second, by kind; changes of its own Lease are among them.",
+                    {"{{kind}}": per_s("anabranch_operator_watch_events_total", "kind")},
+                ),
+                Panel(
+                    "Requests to the log service",
+                    "A second, by what was asked and what came of it.",
+                    {
+                        "{{request}} {{code}}": per_s(
+                            "anabranch_operator_service_requests_total", "request, code"
+                        )
+                    },
+                ),
+                Panel(
+                    "Missed",
+                    "Deletions that a list showed and no watch had told; objects not understood.",
+                    {
+                        "missed": per_s("anabranch_operator_missed_deletions_total"),
+                        "malformed": now("anabranch_operator_malformed", how="max"),
                     },
                 ),
             ),
@@ -376,9 +405,10 @@ OPERATOR = Dashboard(
                     "Certificates",
                     "Until they expire.",
                     {
-                        "{{secret}}": now(
-                            "anabranch_operator_certificate_expiry_seconds", "secret", "min"
+                        "{{name}}": now(
+                            "anabranch_operator_certificate_expiry_seconds", "name", "min"
                         )
+                        + " - time()"
                     },
                     "s",
                 ),

@@ -162,7 +162,7 @@ class Auth(Shape, frozen=True, kw_only=True):
     token and may do everything.
     """
     existing_secret: Name = ""
-    """For `token`: a Secret with `ANABRANCH_TOKEN` and, the same, `ANABRANCH_SERVICE_TOKEN`."""
+    """For `token`: a Secret with `ANABRANCH_TOKEN`."""
     user_roles: bool = True
     """Add the verbs on logs and forks to the cluster's roles `view`, `edit` and `admin`."""
 
@@ -248,8 +248,6 @@ class Operator(Placement, frozen=True, kw_only=True):
     """One acts, the others stand by."""
     watch: Literal["namespace", "cluster"] = "namespace"
     """Logs and Forks of the release's namespace, or of all."""
-    log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """What it logs."""
     resources: Resources = resources("100m", "128Mi", "256Mi")
     """What each asks for and may take."""
 

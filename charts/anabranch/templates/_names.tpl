@@ -62,11 +62,9 @@ imagePullSecrets:
 
 {{/* What the gateway, the operator and the test dial; the token and the authority are files. */}}
 {{- define "anabranch.service" -}}
-{{- $query := list -}}
-{{- if include "anabranch.tls" . }}{{ $query = append $query "ca=/var/run/anabranch/ca/ca.crt" }}{{ end -}}
-{{- if eq .Values.auth.mode "kubernetes" }}{{ $query = append $query "token_file=/var/run/anabranch/token/token" }}{{ end -}}
-anabranch{{ if include "anabranch.tls" . }}s{{ end }}://{{ .Release.Name }}.{{ .Release.Namespace }}.svc:7420
-{{- with $query }}?{{ join "&" . }}{{ end -}}
+{{- $query := list "token_file=/var/run/anabranch/service/token" -}}
+{{- if include "anabranch.tls" . }}{{ $query = append $query "ca=/var/run/anabranch/service/ca.crt" }}{{ end -}}
+anabranch{{ if include "anabranch.tls" . }}s{{ end }}://{{ .Release.Name }}.{{ .Release.Namespace }}.svc:7420?{{ join "&" $query }}
 {{- end }}
 
 {{- define "anabranch.etcd" -}}

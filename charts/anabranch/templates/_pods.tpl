@@ -60,42 +60,45 @@ topologySpreadConstraints:
         {{- include "anabranch.selector" . | nindent 8 }}
 {{- end }}
 
-{{/* What a client needs to be let in: the authority to trust, a token of its own. */}}
-{{- define "anabranch.client.volumes" -}}
-{{- if include "anabranch.tls" . }}
-- name: ca
-  configMap:
-    name: {{ .Release.Name }}-ca
-{{- end }}
-{{- if eq .Values.auth.mode "kubernetes" }}
-- name: token
+{{/* What a client needs to be let in: the authority to trust, and a token. (dict "root" $) */}}
+{{- define "anabranch.client.volume" -}}
+- name: service
   projected:
     sources:
+      {{- if include "anabranch.tls" .root }}
+      - configMap:
+          name: {{ .root.Release.Name }}-ca
+          {{- if .optional }}
+          optional: true
+          {{- end }}
+          items:
+            - key: ca.crt
+              path: ca.crt
+      {{- end }}
+      {{- if eq .root.Values.auth.mode "kubernetes" }}
       - serviceAccountToken:
           audience: anabranch
           expirationSeconds: 3600
           path: token
-{{- end }}
+      {{- else }}
+      - secret:
+          name: {{ .root.Values.auth.existingSecret }}
+          items:
+            - key: ANABRANCH_TOKEN
+              path: token
+      {{- end }}
 {{- end }}
 
-{{- define "anabranch.client.mounts" -}}
-{{- if include "anabranch.tls" . }}
-- name: ca
-  mountPath: /var/run/anabranch/ca
+{{- define "anabranch.client.mount" -}}
+- name: service
+  mountPath: /var/run/anabranch/service
   readOnly: true
-{{- end }}
-{{- if eq .Values.auth.mode "kubernetes" }}
-- name: token
-  mountPath: /var/run/anabranch/token
-  readOnly: true
-{{- end }}
 {{- end }}
 
 {{/* What a process needs to ask the API server, in the usual place. */}}
 {{- define "anabranch.api.volume" -}}
 - name: api
   projected:
-    defaultMode: 0440
     sources:
       - serviceAccountToken:
           expirationSeconds: 3600

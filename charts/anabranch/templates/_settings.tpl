@@ -12,6 +12,7 @@
       "s3_prefix" .Values.s3.prefix
       "s3_region" .Values.s3.region
       "s3_path_style" (toString .Values.s3.pathStyle)
+      "s3_ca_file" ((and .Values.dev.enabled (ne .Values.tls.mode "off")) | ternary "/var/run/anabranch/peer/ca.crt" "")
       "s3_create_bucket" (.Values.dev.enabled | ternary "true" "")
 -}}
 {{- /* Of YAML's numbers large ones come as floats, which would be written as 6.7108864e+07. */}}

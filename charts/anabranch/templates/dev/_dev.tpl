@@ -45,6 +45,5 @@ volumeClaimTemplates:
 - name: tls
   secret:
     secretName: {{ include "anabranch.tls.secret" . }}
-    defaultMode: 0440
 {{- end }}
 {{- end }}

@@ -10,7 +10,6 @@
 {{- $_ := set $found "ETCD_CA" (printf "%s/ca.crt" $peer) -}}
 {{- $_ := set $found "ETCD_CERT" (printf "%s/tls.crt" $peer) -}}
 {{- $_ := set $found "ETCD_KEY" (printf "%s/tls.key" $peer) -}}
-{{- $_ := set $found "S3_CA_FILE" (printf "%s/ca.crt" $peer) -}}
 {{- end -}}
 {{- end -}}
 {{- if .Values.etcd.tlsSecret -}}

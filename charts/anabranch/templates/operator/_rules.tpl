@@ -8,8 +8,8 @@
 # What is declared; patch is for the finalizer, which server-side apply puts and takes.
 - apiGroups: [anabranch.dev]
   resources: [logs, forks]
-  verbs: [get, list, watch, patch]
-# A fork goes with its parent, or some time after its end, if its spec says so.
+  verbs: [list, watch, patch]
+# A fork goes some time after its end, if its spec says so.
 - apiGroups: [anabranch.dev]
   resources: [forks]
   verbs: [delete]
@@ -17,7 +17,7 @@
 - apiGroups: [anabranch.dev]
   resources: [logs/status, forks/status]
   verbs: [patch]
-# Children that block their owner's deletion, where OwnerReferencesPermissionEnforcement is on.
+# Children block their owner's deletion; OwnerReferencesPermissionEnforcement asks for this.
 - apiGroups: [anabranch.dev]
   resources: [logs/finalizers, forks/finalizers]
   verbs: [update]
@@ -30,78 +30,97 @@
 # The Service of each log and fork, and where it leads.
 - apiGroups: [""]
   resources: [services]
-  verbs: [get, list, watch, create, patch, delete]
+  verbs: [list, watch, create, patch, delete]
 - apiGroups: [discovery.k8s.io]
   resources: [endpointslices]
-  verbs: [get, list, watch, create, patch, delete]
-# Endpoints that are no pods of a selector, where RestrictedEndpointsAdmission is on.
-- apiGroups: [discovery.k8s.io]
-  resources: [endpointslices/restricted]
-  verbs: [create]
+  verbs: [list, watch, create, patch, delete]
 # Gates.
 - apiGroups: [batch]
   resources: [jobs]
-  verbs: [get, list, watch, create, patch, delete]
-# A gate's last lines, when it has failed.
+  verbs: [list, watch, create, patch]
+# The pods of gates; of brokers and members where they are in the same namespace.
 - apiGroups: [""]
   resources: [pods]
   verbs: [get, list, watch]
+# A gate's last lines, when it has failed.
 - apiGroups: [""]
   resources: [pods/log]
   verbs: [get]
-# The authority that gates trust, beside them.
+{{- if include "anabranch.tls" . }}
+# The authority that clients trust, beside them. Who may make a ConfigMap may make any.
 - apiGroups: [""]
   resources: [configmaps]
-  verbs: [get, list, watch, create, patch]
+  verbs: [create]
+- apiGroups: [""]
+  resources: [configmaps]
+  resourceNames: [{{ .Release.Name }}-ca]
+  verbs: [get, patch]
+{{- end }}
 # What it says to people.
 - apiGroups: [events.k8s.io]
   resources: [events]
-  verbs: [create, patch]
+  verbs: [create]
 {{- end }}
 
 {{- define "anabranch.operator.rules.release" -}}
 # The pools and what became of them.
 - apiGroups: [anabranch.dev]
   resources: [brokerpools]
-  verbs: [get, list, watch]
+  verbs: [list, watch]
 - apiGroups: [anabranch.dev]
   resources: [brokerpools/status]
   verbs: [patch]
 - apiGroups: [anabranch.dev]
   resources: [brokerpools/finalizers]
   verbs: [update]
+{{- if eq .Values.auth.mode "kubernetes" }}
+# It asks the log service about its brokers, and to drain and forget them.
+- apiGroups: [anabranch.dev]
+  resources: [brokerpools]
+  verbs: [update]
+{{- end }}
 # Brokers, made and ended one by one; members, ended one by one when they are to be rolled.
 - apiGroups: [""]
   resources: [pods]
-  verbs: [get, list, watch, create, patch, delete]
+  verbs: [create, delete]
 # A pool's budget, so that drains take one broker at a time.
 - apiGroups: [policy]
   resources: [poddisruptionbudgets]
-  verbs: [get, list, watch, create, patch, delete]
+  verbs: [list, watch, create, patch]
 # What members should be.
 - apiGroups: [apps]
   resources: [statefulsets]
-  verbs: [get, list, watch]
-{{- if eq .Values.tls.mode "self" }}
-# The authority and the certificates. Who may make a Secret can't be told by which name.
-- apiGroups: [""]
-  resources: [secrets]
-  verbs: [create]
-{{- end }}
+  resourceNames: [{{ .Release.Name }}-metadata]
+  verbs: [list, watch]
 {{- if include "anabranch.tls" . }}
+# The authority and the certificates.
 - apiGroups: [""]
   resources: [secrets]
   resourceNames:
     {{- include "anabranch.operator.secrets" . | nindent 4 }}
-  verbs: [get, list, watch{{ if eq .Values.tls.mode "self" }}, patch{{ end }}]
+  verbs: [get{{ if eq .Values.tls.mode "self" }}, patch{{ end }}]
+{{- if eq .Values.tls.mode "self" }}
+# Who may make a Secret may make any.
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [create]
 {{- end }}
-# The election.
+{{- end }}
+# The election; who may make a Lease may make any.
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  resourceNames: [{{ .Release.Name }}-operator]
+  verbs: [get, list, watch, update]
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
   verbs: [create]
-- apiGroups: [coordination.k8s.io]
-  resources: [leases]
-  verbs: [get, list, watch, update, patch, delete]
+{{- if ne .Values.operator.watch "cluster" }}
+# What is in a namespace that is being deleted is let go at once.
+- apiGroups: [""]
+  resources: [namespaces]
+  resourceNames: [{{ .Release.Namespace }}]
+  verbs: [get]
+{{- end }}
 {{- end }}
 
 {{- define "anabranch.operator.secrets" -}}
@@ -117,11 +136,11 @@
 # What is in a namespace that is being deleted is let go at once.
 - apiGroups: [""]
   resources: [namespaces]
-  verbs: [get, list, watch]
+  verbs: [get]
 # Nodes that are about to go.
 - apiGroups: [""]
   resources: [nodes]
-  verbs: [get, list, watch]
+  verbs: [list, watch]
 {{- end }}
 {{- if and .Values.eviction.enabled (has .Values.tls.mode (list "self" "provided")) }}
 # Whom the API server trusts when it calls the webhook.

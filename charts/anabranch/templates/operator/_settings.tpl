@@ -4,14 +4,19 @@ release = {{ .Release.Name | quote }}
 namespace = {{ .Release.Namespace | quote }}
 watch = {{ .Values.operator.watch | quote }}
 service = {{ include "anabranch.service" . | quote }}
-log_level = {{ .Values.operator.logLevel | quote }}
+watch_nodes = {{ eq .Values.operator.watch "cluster" }}
+{{- if .Values.eviction.enabled }}
+eviction_s = {{ int .Values.eviction.deadlineSeconds }}
+{{- else }}
+webhook_port = -1
+{{- end }}
 
 [certificates]
 mode = {{ .Values.tls.mode | quote }}
 {{- if include "anabranch.tls" . }}
 authority = {{ printf "%s-ca" .Release.Name | quote }}
 bundle = {{ printf "%s-ca" .Release.Name | quote }}
-{{- if and .Values.eviction.enabled }}
+{{- if .Values.eviction.enabled }}
 webhook = {{ include "anabranch.webhook" . | quote }}
 {{- end }}
 {{- $root := . }}

@@ -1,0 +1,257 @@
+"""What Helm makes of the charts, over a matrix of values."""
+
+import re
+import tomllib
+from typing import Any
+
+import pytest
+from tests.charts.helm import CHART, CRDS, MATRIX, Document, Helm, Refused, pod_specs, values_of
+
+from anabranch.apps.pods.settings import BrokerSettings, GatewaySettings, MetadataSettings, load
+
+CLUSTER_WIDE = {
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+    "ValidatingWebhookConfiguration",
+}
+SECRETS = {
+    "ANABRANCH_S3_ACCESS_KEY": "access",
+    "ANABRANCH_S3_SECRET_KEY": "secret",
+    "ANABRANCH_PEER_TOKEN": "peers",
+}
+
+
+@pytest.mark.parametrize("values", MATRIX)
+def test_helm_finds_nothing_to_complain_of(helm: Helm, values: str) -> None:
+    helm.run("lint", "--strict", str(CHART), *values_of(values))
+
+
+def test_helm_finds_nothing_to_complain_of_in_the_crds(helm: Helm) -> None:
+    helm.run("lint", "--strict", str(CRDS))
+
+
+@pytest.mark.parametrize("values", MATRIX)
+def test_every_object_is_named_once_after_the_release(helm: Helm, values: str) -> None:
+    found = helm.rendered(values)
+    names = [(each["kind"], each["metadata"]["name"]) for each in found]
+    assert len(names) == len(set(names))
+    for kind, name in names:
+        assert name.startswith("logs-demo" if kind in CLUSTER_WIDE else "demo"), (kind, name)
+    for each in found:
+        assert each["metadata"]["labels"]["app.kubernetes.io/part-of"] == "anabranch"
+
+
+@pytest.mark.parametrize("values", MATRIX)
+def test_every_pod_is_restricted(helm: Helm, values: str) -> None:
+    """Pod Security's profile, and what it doesn't ask for: a read-only root, bounds, no token."""
+    pods = dict(pod_specs(helm.rendered(values)))
+    assert "StatefulSet/demo-metadata" in pods
+    assert "Deployment/demo-operator" in pods
+    for name, pod in pods.items():
+        assert pod["automountServiceAccountToken"] is False, name
+        assert pod["enableServiceLinks"] is False, name
+        assert pod["securityContext"]["runAsNonRoot"] is True, name
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}, name
+        for container in pod["containers"]:
+            held = container["securityContext"]
+            assert held["allowPrivilegeEscalation"] is False, name
+            assert held["readOnlyRootFilesystem"] is True, name
+            assert held["capabilities"] == {"drop": ["ALL"]}, name
+            assert set(container["resources"]["requests"]) == {"cpu", "memory"}, name
+            assert "memory" in container["resources"]["limits"], name
+
+
+@pytest.mark.parametrize("values", MATRIX)
+def test_what_runs_for_ever_is_probed(helm: Helm, values: str) -> None:
+    for name, pod in pod_specs(helm.rendered(values)):
+        if name.startswith("Pod/"):
+            continue
+        (container,) = pod["containers"]
+        ports = {port["name"] for port in container["ports"]}
+        for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+            (how,) = [key for key in container[probe] if key in {"httpGet", "tcpSocket"}]
+            assert container[probe][how]["port"] in ports, name
+
+
+@pytest.mark.parametrize("values", MATRIX)
+def test_what_is_mounted_is_there(helm: Helm, values: str) -> None:
+    for name, pod in pod_specs(helm.rendered(values)):
+        claimed = {"data"} if name in {"StatefulSet/demo-etcd", "StatefulSet/demo-s3"} else set()
+        volumes = {volume["name"] for volume in pod["volumes"]} | claimed
+        for container in pod["containers"]:
+            assert {mount["name"] for mount in container["volumeMounts"]} <= volumes, name
+
+
+@pytest.mark.parametrize("values", MATRIX)
+def test_no_right_is_a_wildcard(helm: Helm, values: str) -> None:
+    for each in helm.rendered(values):
+        for rule in each.get("rules", []) if each["kind"] in {"Role", "ClusterRole"} else []:
+            assert "*" not in [*rule["verbs"], *rule["resources"], *rule["apiGroups"]]
+
+
+@pytest.mark.parametrize("values", MATRIX)
+def test_the_processes_take_the_settings_that_they_are_given(helm: Helm, values: str) -> None:
+    """By the code that reads them in the pods."""
+    found = helm.rendered(values)
+    shared = _named(found, "ConfigMap", "demo-settings")["data"]
+    members = shared | SECRETS | _environment(_pod(found, "StatefulSet/demo-metadata"))
+    if shared["ANABRANCH_AUTH_MODE"] == "kubernetes":
+        del members["ANABRANCH_PEER_TOKEN"]
+    settings = load(MetadataSettings, {}, members)
+    assert settings.cluster == shared["ANABRANCH_CLUSTER"]
+    token = {} if settings.peer_tls else {"ANABRANCH_TOKEN": "token"}
+    brokers = load(
+        BrokerSettings,
+        {"advertise": "demo-0.demo-brokers.logs.svc:7420", "tls_ca": "ca"},
+        shared | SECRETS | token,
+    )
+    members_found = _named(found, "StatefulSet", "demo-metadata")["spec"]["replicas"]
+    assert len(brokers.metadata) == members_found
+    gateways = [pod for name, pod in pod_specs(found) if name == "Deployment/demo-gateway"]
+    for gateway in gateways:
+        secret = {} if shared["ANABRANCH_AUTH_MODE"] == "kubernetes" else {"ANABRANCH_TOKEN": "t"}
+        load(GatewaySettings, {}, shared | _environment(gateway) | secret)
+
+
+@pytest.mark.parametrize("values", MATRIX)
+def test_every_endpoint_that_is_dialed_by_name_is_in_a_certificate(helm: Helm, values: str) -> None:
+    found = helm.rendered(values)
+    told = _named(found, "ConfigMap", "demo-operator")["data"]["operator.toml"]
+    certificates = tomllib.loads(told)["certificates"]
+    if certificates["mode"] == "off":
+        return
+    names = [name for leaf in certificates["leaves"] for name in leaf["names"]]
+    shared = _named(found, "ConfigMap", "demo-settings")["data"]
+    dialed = [*shared["ANABRANCH_METADATA"].split(","), "demo.logs.svc:7420"]
+    if "demo-etcd" in shared["ANABRANCH_ETCD_ENDPOINTS"]:
+        dialed += [shared["ANABRANCH_ETCD_ENDPOINTS"], shared["ANABRANCH_S3_ENDPOINT"]]
+    for address in dialed:
+        host = re.sub(r"^https?://|:\d+$", "", address)
+        assert any(_covers(name, host) for name in names), address
+
+
+@pytest.mark.parametrize("values", MATRIX)
+def test_whoever_listens_is_let_in_by_a_policy_and_nobody_else(helm: Helm, values: str) -> None:
+    found = helm.rendered(values)
+    policies = {
+        each["metadata"]["name"]: each["spec"] for each in found if each["kind"] == "NetworkPolicy"
+    }
+    if not policies:
+        assert values == "plain"
+        return
+    everything = policies["demo-default"]
+    assert everything["policyTypes"] == ["Ingress", "Egress"]
+    assert "ingress" not in everything
+    assert "egress" not in everything
+    for name, pod in pod_specs(found):
+        (part,) = re.findall(r"demo-(\w+)$", name)
+        policy = policies[f"demo-{part}"]
+        open_to = {port["port"] for rule in policy.get("ingress", []) for port in rule["ports"]}
+        listens = {
+            port["containerPort"]
+            for container in pod["containers"]
+            for port in container.get("ports", [])
+        }
+        # The kubelet's probes are let in by themselves.
+        assert listens - {2381} == open_to, name
+
+
+@pytest.mark.parametrize(
+    ("told", "says"),
+    [
+        ("metadata.replica=3", "replica"),
+        ("metadata.replicas=0", "replicas"),
+        ("brokers.min=many", "min"),
+        ("tls.mode=sometimes", "mode"),
+        ("settings.lingerms=5", "lingerms"),
+        ("settings.linger_ms=soon", "linger_ms"),
+        ("settings.s3_bucket=other", "s3_bucket"),
+        ("images.services.digest=sha256:1", "digest"),
+        ("gateway.resources.requests.gpu=1", "gpu"),
+        ("operator.watch=everything", "watch"),
+    ],
+)
+def test_a_value_that_means_nothing_is_refused(helm: Helm, told: str, says: str) -> None:
+    with pytest.raises(Refused, match=says):
+        helm.template("--set", "dev.enabled=true", "--set", told)
+
+
+@pytest.mark.parametrize(
+    ("told", "says"),
+    [
+        ("s3.bucket=logs", "etcd.endpoints"),
+        ("etcd.endpoints={etcd:2379}", "s3.bucket"),
+        ("dev.enabled=true,s3.bucket=logs", "dev.enabled brings its own"),
+        ("dev.enabled=true,auth.mode=token", "auth.existingSecret"),
+        ("dev.enabled=true,tls.mode=off", "eviction.enabled=false"),
+        ("dev.enabled=true,brokers.min=9", "brokers.min"),
+    ],
+)
+def test_values_that_do_not_go_together_are_refused(helm: Helm, told: str, says: str) -> None:
+    with pytest.raises(Refused, match=re.escape(says)):
+        helm.template("--set", told)
+
+
+def test_a_change_of_settings_rolls_what_reads_them(helm: Helm) -> None:
+    told = ("--values", str(CHART / "ci" / "kind.yaml"))
+    before = helm.template(*told)
+    after = helm.template(*told, "--set", "settings.linger_ms=7")
+    data = _named(after, "ConfigMap", "demo-settings")["data"]
+    assert data["ANABRANCH_LINGER_MS"] == "7"
+    assert data["ANABRANCH_CACHE_BYTES"] == "67108864"
+    for kind, name in (("StatefulSet", "demo-metadata"), ("Deployment", "demo-gateway")):
+        assert _checksum(before, kind, name) != _checksum(after, kind, name)
+    pools = [_named(each, "BrokerPool", "demo")["spec"] for each in (before, after)]
+    assert pools[0]["podAnnotations"] != pools[1]["podAnnotations"]
+
+
+def test_an_upgrade_of_the_operator_alone_rolls_nothing_else(helm: Helm) -> None:
+    """The data plane's pods say nothing of the operator's or the chart's version."""
+    told = ("--values", str(CHART / "ci" / "kind.yaml"))
+    before = helm.template(*told)
+    after = helm.template(*told, "--set", "images.operator.tag=0.2.0")
+    changed = {
+        f"{old['kind']}/{old['metadata']['name']}"
+        for old, new in zip(before, after, strict=True)
+        if old != new and old["kind"] != "Secret"
+    }
+    assert changed == {"Deployment/demo-operator"}
+
+
+def test_prometheus_finds_every_part(helm: Helm) -> None:
+    found = helm.rendered("own-issuer")
+    monitors = [each for each in found if each["kind"] == "PodMonitor"]
+    assert {each["metadata"]["name"] for each in monitors} == {
+        "demo-broker",
+        "demo-gateway",
+        "demo-metadata",
+        "demo-operator",
+    }
+    assert all(each["metadata"]["labels"]["release"] == "prometheus" for each in monitors)
+
+
+def _named(found: list[Document], kind: str, name: str) -> Document:
+    (one,) = [each for each in found if (each["kind"], each["metadata"]["name"]) == (kind, name)]
+    return one
+
+
+def _pod(found: list[Document], name: str) -> Document:
+    return dict(pod_specs(found))[name]
+
+
+def _environment(pod: Document) -> dict[str, Any]:
+    (container,) = pod["containers"]
+    return {each["name"]: each.get("value", "pod") for each in container.get("env", [])}
+
+
+def _checksum(found: list[Document], kind: str, name: str) -> str:
+    template = _named(found, kind, name)["spec"]["template"]
+    return template["metadata"]["annotations"]["checksum/settings"]
+
+
+def _covers(name: str, host: str) -> bool:
+    if name.startswith("*."):
+        return host.partition(".")[2] == name[2:]
+    return host == name
