@@ -6,3 +6,4 @@ from tests.kubernetes.fixtures import (  # noqa: F401
     namespace,
     own_api_server,
 )
+from tests.operator.installed import resources  # noqa: F401

@@ -1,10 +1,11 @@
 """What a schema can't say, in CEL: what goes together, and what can't be changed any more.
 
-Each message tells what to do instead. Rules of a transition hold only where there was something
-before, so objects from before a rule can still be changed otherwise.
+Each message tells what to do instead. An object from before a rule can still be told about, let
+go and changed elsewhere: what wasn't changed isn't judged again.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from anabranch_operator.api import names
 from anabranch_operator.api.fork import At, ForkSpec, Promotion
@@ -20,10 +21,17 @@ class Rule:
     message: str
     field: str = ""
     """Which of the fields is to blame."""
+    once: bool = False
+    """Only what is made is judged, not what changes: for rules on whole resources, which change
+    whenever somebody lets go of a finalizer.
+    """
 
-    def written(self) -> dict[str, str]:
+    def written(self) -> dict[str, Any]:
         where = {"fieldPath": f".{self.field}"} if self.field else {}
-        return {"rule": self.rule, "message": self.message, **where}
+        if not self.once:
+            return {"rule": self.rule, "message": self.message, **where}
+        rule = f"oldSelf.hasValue() || {self.rule}"
+        return {"rule": rule, "optionalOldSelf": True, "message": self.message, **where}
 
 
 def _fixed(field: str, message: str) -> Rule:
@@ -174,34 +182,38 @@ RULES: dict[type, tuple[Rule, ...]] = {
     DiskCache: _DISK_CACHE,
 }
 
+
+def _name(rule: str, message: str) -> Rule:
+    return Rule(f"self.metadata.name.{rule}", message, once=True)
+
+
 _NAME = (
-    Rule(
-        f"size(self.metadata.name) <= {names.NAME_CHARS_MAX}",
+    _name(
+        f"size() <= {names.NAME_CHARS_MAX}",
         f"the name is too long: {names.NAME_CHARS_MAX} characters are the most, for its Service",
     ),
-    Rule(
-        f"self.metadata.name.matches('{names.NAME_PATTERN}')",
+    _name(
+        f"matches('{names.NAME_PATTERN}')",
         "the name is part of a Service's: use letters, digits and '-', no dots",
     ),
 )
+_NAME_IN_THE_SERVICE = _name("indexOf('--') < 0", _SEPARATOR)
 
 WHOLE: dict[str, tuple[Rule, ...]] = {
-    names.LOG: (*_NAME, Rule("!self.metadata.name.contains('--')", _SEPARATOR)),
+    names.LOG: (*_NAME, _NAME_IN_THE_SERVICE),
     names.FORK: (
         *_NAME,
-        Rule("!self.metadata.name.contains('--')", _SEPARATOR),
+        _NAME_IN_THE_SERVICE,
         Rule(
             "self.spec.parent.kind != 'Fork' || self.spec.parent.name != self.metadata.name",
             "a fork can't be its own parent: name another Log or Fork",
             "spec.parent",
+            once=True,
         ),
     ),
     names.POOL: (
         *_NAME,
-        Rule(
-            "self.metadata.name.matches('^[a-z]')",
-            "the name begins a Service's: let it begin with a letter",
-        ),
+        _name("matches('^[a-z]')", "the name begins a Service's: let it begin with a letter"),
     ),
 }
 """Of whole resources, by kind: of the metadata only the name can be looked at."""

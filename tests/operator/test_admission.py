@@ -1,0 +1,183 @@
+"""The admission policies on a real API server: who may delete what is protected, and promote."""
+
+import json
+from typing import Any
+
+import pytest
+from tests.kubernetes.api_server import ApiServer, Refused, Rule
+from tests.operator.installed import until
+
+from anabranch_operator.api import names
+from anabranch_operator.api.admission import POLICIES
+
+Document = dict[str, Any]
+MERGE = "application/merge-patch+json"
+CONTAINER = {"name": "check", "image": "check"}
+GATE = {"jobTemplate": {"spec": {"template": {"spec": {"containers": [CONTAINER]}}}}}
+EDITS = Rule(["get", "create", "patch", "delete"], [names.GROUP], ["forks", "forks/status"])
+PROMOTES = Rule(["promote"], [names.GROUP], ["forks"], ["theirs", "new"])
+
+
+class House:
+    """A namespace under the policies, and two accounts in it."""
+
+    def __init__(self, server: ApiServer) -> None:
+        self.server = server
+        self.namespace = server.namespace("admission")
+        self.editor = server.service_account(self.namespace, "editor", [EDITS])
+        self.promoter = server.service_account(self.namespace, "promoter", [EDITS, PROMOTES])
+        selector = {"matchLabels": {"kubernetes.io/metadata.name": self.namespace}}
+        for policy in POLICIES:
+            for each in policy.written(self.namespace, selector):
+                server.kubectl("apply", "--server-side", "-f", "-", given=json.dumps(each))
+        self.until_in_force()
+
+    def until_in_force(self) -> None:
+        """Policies and roles, each a moment after it was written."""
+        self.make("first", protected=True, promotable=True)
+        promoted: Document = {"spec": {"state": "Promoted"}}
+
+        def in_force() -> bool | None:
+            kept = self.refusal("DELETE", "first?dryRun=All")
+            unasked = self.refusal("PATCH", "first?dryRun=All", promoted)
+            return ("is protected" in kept and "may not decide" in unasked) or None
+
+        def promoter_may() -> bool | None:
+            try:
+                self.make("new", self.promoter, dry=True, promotable=True, **promoted["spec"])
+            except Refused:
+                return None
+            return True
+
+        until(in_force, "the policies are in force")
+        until(promoter_may, "who may promote may do so")
+
+    def make(
+        self, name: str, token: str | None = None, *, dry: bool = False, **spec: Any
+    ) -> Document:
+        meta = {"apiVersion": names.API_VERSION, "kind": names.FORK, "metadata": {"name": name}}
+        body = {**meta, "spec": {"parent": {"name": "orders"}, **spec}}
+        return self.ask("POST", "?dryRun=All" if dry else "", body, token=token)
+
+    def patch(self, name: str, change: Document, token: str | None = None) -> Document:
+        return self.ask("PATCH", name, change, token=token)
+
+    def delete(self, name: str) -> Document:
+        return self.ask("DELETE", name, token=self.editor)
+
+    def ask(
+        self, method: str, name: str, body: Document | None = None, *, token: str | None = None
+    ) -> Document:
+        where = f"/apis/{names.API_VERSION}/namespaces/{self.namespace}/forks"
+        content = MERGE if method == "PATCH" else "application/json"
+        path = where + name if method == "POST" else f"{where}/{name}"
+        return self.server.ask(method, path, body, token=token, content=content)
+
+    def refusal(self, method: str, name: str, body: Document | None = None) -> str:
+        try:
+            self.ask(method, name, body, token=self.editor)
+        except Refused as refused:
+            return str(refused)
+        return ""
+
+
+@pytest.fixture(scope="module")
+def house(resources: ApiServer) -> House:
+    return House(resources)
+
+
+def test_a_protected_fork_is_not_deleted_and_it_is_told_how(house: House) -> None:
+    house.make("kept", protected=True)
+    with pytest.raises(Refused) as refused:
+        house.delete("kept")
+    assert refused.value.code == 403
+    way = (
+        f"kubectl -n {house.namespace} patch fork kept --type=merge "
+        """-p '{"spec":{"protected":false}}', and delete it again"""
+    )
+    assert way in str(refused.value)
+    command = way.removesuffix(", and delete it again").replace("'", "").split()
+    house.server.kubectl(*command[1:])
+    house.delete("kept")
+
+
+def test_a_fork_without_protection_is_deleted(house: House) -> None:
+    house.make("loose")
+    assert house.delete("loose")["status"] == "Success"
+
+
+@pytest.mark.parametrize("phase", ["Promoted", "Squashed", "Expired"])
+def test_nothing_is_left_to_protect_of_a_fork_that_is_no_more(house: House, phase: str) -> None:
+    name = f"was-{phase.lower()}"
+    house.make(name, protected=True)
+    house.patch(f"{name}/status", {"status": {"phase": phase}})
+    house.delete(name)
+
+
+def test_a_namespace_that_is_deleted_takes_protected_forks_along(resources: ApiServer) -> None:
+    house = House(resources)
+    resources.ask("DELETE", f"/api/v1/namespaces/{house.namespace}")
+
+    def gone() -> bool | None:
+        return True if not house.refusal("DELETE", "first") else None
+
+    until(gone, "the API server has seen that the namespace goes")
+    assert "not found" in house.refusal("GET", "first")
+
+
+def test_promoting_takes_the_verb_on_this_very_fork(house: House) -> None:
+    house.make("theirs", promotable=True)
+    house.make("others", promotable=True)
+    promoted = {"spec": {"state": "Promoted"}}
+    with pytest.raises(Refused) as refused:
+        house.patch("theirs", promoted, house.editor)
+    assert refused.value.code == 403
+    needs = f"it takes the verb promote on forks.anabranch.dev theirs in {house.namespace}"
+    assert f"{house.namespace}:editor may not decide on promotions: {needs}" in str(refused.value)
+    with pytest.raises(Refused, match=r"forks.anabranch.dev others in"):
+        house.patch("others", promoted, house.promoter)
+    assert house.patch("theirs", promoted, house.promoter)["spec"]["state"] == "Promoted"
+
+
+def test_who_may_not_promote_makes_nothing_promoted(house: House) -> None:
+    with pytest.raises(Refused, match=r"forks.anabranch.dev new in"):
+        house.make("new", house.editor, promotable=True, state="Promoted")
+    house.make("new", house.promoter, promotable=True, state="Promoted")
+
+
+def test_approving_takes_the_verb_too(house: House) -> None:
+    house.make("proposal", house.editor, promotable=True, promotion={"policy": "Approval"})
+    with pytest.raises(Refused, match="may not decide on promotions"):
+        house.patch("proposal", {"spec": {"approved": True}}, house.editor)
+    assert house.patch("proposal", {"spec": {"approved": True}})["spec"]["approved"]
+
+
+def test_nobody_lets_a_job_of_his_promote_what_he_may_not(house: House) -> None:
+    gated = {"policy": "Gate", "gate": GATE}
+    with pytest.raises(Refused, match="may not decide on promotions"):
+        house.make("gated", house.editor, promotable=True, promotion=gated)
+    house.make("gated", promotable=True, promotion=gated)
+    easier = {"spec": {"promotion": {"gate": {"onFailure": "Hold"}}}}
+    with pytest.raises(Refused, match="may not decide on promotions"):
+        house.patch("gated", easier, house.editor)
+    house.make("asked", house.editor, promotable=True, promotion={"policy": "Approval"})
+    with pytest.raises(Refused, match="may not decide on promotions"):
+        house.patch("asked", {"spec": {"promotion": gated}}, house.editor)
+
+
+def test_everything_else_of_a_decided_fork_is_as_before(house: House) -> None:
+    """Statuses, finalizers, labels and other fields are no matter of these policies."""
+    house.make("decided", promotable=True, state="Promoted", protected=True)
+    held = {"metadata": {"finalizers": ["tests.dev/held"], "labels": {"a": "b"}}}
+    house.patch("decided", held, house.editor)
+    house.patch("decided/status", {"status": {"phase": "Promoting"}}, house.editor)
+    house.patch("decided", {"spec": {"ttlAfterFinished": "1h"}}, house.editor)
+    house.patch("decided", {"metadata": {"finalizers": []}}, house.editor)
+
+
+def test_another_namespace_is_left_alone(house: House, resources: ApiServer) -> None:
+    elsewhere = resources.namespace("elsewhere")
+    where = f"/apis/{names.API_VERSION}/namespaces/{elsewhere}/forks"
+    fork = {"apiVersion": names.API_VERSION, "kind": names.FORK, "metadata": {"name": "free"}}
+    resources.ask("POST", where, {**fork, "spec": {"parent": {"name": "a"}, "protected": True}})
+    resources.ask("DELETE", f"{where}/free")

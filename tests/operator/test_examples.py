@@ -1,0 +1,61 @@
+"""What is shown to people is taken by a real API server, as it stands."""
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.kubernetes.api_server import ApiServer
+from tests.kubernetes.binaries import program
+from tests.kubernetes.fixtures import needs
+
+from anabranch_operator.api import names
+from anabranch_operator.api.crd import KINDS, crd
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted((ROOT / "examples" / "kubernetes").glob("*.yaml"))
+CHART = ROOT / "charts" / "anabranch-crds"
+
+
+def documents(path: Path) -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_is_taken(resources: ApiServer, namespace: str, path: Path) -> None:
+    ours = [each for each in documents(path) if each["kind"] in names.PLURALS]
+    assert ours
+    given = yaml.safe_dump_all(ours)
+    strict = ("--server-side", "--dry-run=server", "--validate=strict")
+    said = resources.kubectl("-n", namespace, "apply", *strict, "-f", "-", given=given)
+    assert len(said.splitlines()) == len(ours)
+
+
+def test_there_is_an_example_of_every_kind() -> None:
+    kinds = {each["kind"] for path in EXAMPLES for each in documents(path)}
+    assert kinds >= names.PLURALS.keys()
+
+
+def test_the_chart_of_the_crds_brings_them_to_stay(resources: ApiServer) -> None:
+    needs("helm")
+    values = ["--set", "annotations.team=logs", "--set", "labels.team=logs"]
+    command = [program("helm"), "template", "any", str(CHART), *values]
+    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    made = {each["metadata"]["name"]: each for each in yaml.safe_load_all(text)}
+    assert len(made) == len(KINDS)
+    for kind in KINDS:
+        found, wanted = made[kind.full_name], crd(kind)
+        wanted["metadata"]["annotations"] = {"helm.sh/resource-policy": "keep", "team": "logs"}
+        wanted["metadata"]["labels"]["team"] = "logs"
+        assert found == wanted
+    resources.kubectl("apply", "--server-side", "--dry-run=server", "-f", "-", given=text)
+
+
+@pytest.mark.parametrize("wrong", ["annotations.team=1", "label.team=logs"])
+def test_a_value_that_the_chart_does_not_know_is_refused(wrong: str) -> None:
+    needs("helm")
+    command = [program("helm"), "lint", "--strict", str(CHART), "--set", wrong]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode
+    assert "don't meet the specifications of the schema" in done.stdout + done.stderr
