@@ -122,6 +122,8 @@ class Reason(StrEnum):
     """`max` isn't in the way."""
     PODS_FAILING = "PodsFailing"
     """Some pods don't come up, or end again and again."""
+    CERTIFICATES_FLAWED = "CertificatesFlawed"
+    """A certificate that the operator hasn't made isn't as it should be; the message says which."""
     PODS_HEALTHY = "PodsHealthy"
     """All pods run."""
     WAITING_FOR_BROKERS = "WaitingForBrokers"
@@ -186,8 +188,8 @@ TABLE: tuple[Declared, ...] = (
     Declared(
         Type.DEGRADED,
         ("BrokerPool",),
-        "Some pods can't serve.",
-        (Reason.PODS_FAILING, Reason.PODS_HEALTHY),
+        "Some pods can't serve, or a certificate isn't as it should be.",
+        (Reason.PODS_FAILING, Reason.CERTIFICATES_FLAWED, Reason.PODS_HEALTHY),
     ),
     Declared(
         Type.PAUSED,

@@ -12,6 +12,7 @@ from anabranch_operator.plan.demand import Demand
 from anabranch_operator.plan.departures import WORDS, Cause, Departures
 from anabranch_operator.plan.status import Said
 from anabranch_operator.plan.trouble import Troubles
+from anabranch_operator.plan.trust import findings
 from anabranch_operator.plan.world import Pool, World
 
 
@@ -108,6 +109,9 @@ def _degraded(sight: Sight) -> Said:
     ]
     if failing:
         return Said(Type.DEGRADED, True, Reason.PODS_FAILING, "; ".join(failing))
+    flaws = [f"{found.object} {found.says}" for found in findings(sight.world)]
+    if flaws:
+        return Said(Type.DEGRADED, True, Reason.CERTIFICATES_FLAWED, "; ".join(flaws))
     return Said(Type.DEGRADED, False, Reason.PODS_HEALTHY)
 
 

@@ -472,6 +472,7 @@ class Operator:
             case _, Holdings():
                 known = self.world.certificates
                 self.world.certificates = merged(known, outcome) if known else outcome
+                self._wake_all_of(now, "BrokerPool")
             case TailLog(), Text():
                 self.world.texts[action.ref] = outcome.text
             case MakeFork(), Refused():

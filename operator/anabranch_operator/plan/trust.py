@@ -7,6 +7,7 @@ from anabranch_operator.plan.certificates import (
     SECRET,
     Course,
     Finding,
+    Holdings,
     Inspect,
     Mode,
     places,
@@ -31,20 +32,19 @@ def plan_certificates(world: World, ref: Ref, now: Nanoseconds, troubles: Troubl
     if known is None or known.places != where or not is_fresh:
         authority = Ref(SECRET, surroundings.namespace, wanted.authority)
         return Plan((Inspect(ref=authority, places=where),))
-    course = _course(world, now)
+    course = _course(world, known, now)
     return Plan(course.actions, course.wake_at)
 
 
-def findings(world: World, now: Nanoseconds) -> tuple[Finding, ...]:
-    """What people must do about certificates."""
-    return _course(world, now).findings
+def findings(world: World) -> tuple[Finding, ...]:
+    """What people must do about certificates, by the last look."""
+    known = world.certificates
+    return () if known is None else _course(world, known, known.looked_at).findings
 
 
-def _course(world: World, now: Nanoseconds) -> Course:
-    surroundings, known = world.surroundings, world.certificates
+def _course(world: World, known: Holdings, now: Nanoseconds) -> Course:
+    surroundings = world.surroundings
     wanted = surroundings.certificates
-    if wanted.mode is Mode.OFF or known is None:
-        return Course((), now)
     if wanted.mode is Mode.SELF:
         return rotate(now, wanted, surroundings.namespace, known)
     return inspect(now, wanted, known)

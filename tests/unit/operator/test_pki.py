@@ -226,7 +226,7 @@ def test_what_is_damaged_is_made_anew(
         desk.now += WANTED.propagation_s * SECOND
         desk.work()
     check_everybody(desk.mounted(tmp_path))
-    assert findings(desk.world, desk.now) == ()
+    assert findings(desk.world) == ()
 
 
 def test_what_somebody_else_put_there_meanwhile_is_not_overwritten() -> None:
@@ -237,7 +237,7 @@ def test_what_somebody_else_put_there_meanwhile_is_not_overwritten() -> None:
     desk.cupboard.put(CA, theirs)
     desk.work()
     assert desk.cupboard.writes == 0
-    assert [found.object for found in findings(desk.world, desk.now)] == ["Secret demo-ca"]
+    assert [found.object for found in findings(desk.world)] == ["Secret demo-ca"]
 
 
 def test_an_action_on_what_has_changed_is_answered_with_how_it_is() -> None:
@@ -302,7 +302,7 @@ def test_a_webhook_is_told_whom_to_trust_and_stays_the_charts() -> None:
     bundle = b64decode(told["webhooks"][0]["clientConfig"]["caBundle"]).decode()
     assert bundle == desk.cupboard.objects[BUNDLE]["data"]["ca.crt"]
     assert "labels" not in told["metadata"]
-    assert findings(desk.world, desk.now) == ()
+    assert findings(desk.world) == ()
 
 
 # Certificates that others make.
@@ -346,12 +346,12 @@ def test_provided_secrets_are_checked_and_whom_they_name_is_published() -> None:
     desk.work()
     assert desk.cupboard.writes == 1
     assert desk.cupboard.objects[BUNDLE]["data"] == made.cupboard.objects[BUNDLE]["data"]
-    assert findings(desk.world, desk.now) == ()
+    assert findings(desk.world) == ()
     del desk.cupboard.objects[PEER]
     _of_another(desk.cupboard.objects[BROKER])
     desk.look()
     assert desk.cupboard.writes == 1
-    told = {each.object: each.says for each in findings(desk.world, desk.now)}
+    told = {each.object: each.says for each in findings(desk.world)}
     assert "isn't there" in told["Secret demo-peer-tls"]
     assert "isn't its certificate's" in told["Secret demo-broker-tls"]
 
