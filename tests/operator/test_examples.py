@@ -49,7 +49,8 @@ def test_the_chart_of_the_crds_brings_them_to_stay(resources: ApiServer) -> None
         wanted["metadata"]["annotations"] = {"helm.sh/resource-policy": "keep", "team": "logs"}
         wanted["metadata"]["labels"]["team"] = "logs"
         assert found == wanted
-    resources.kubectl("apply", "--server-side", "--dry-run=server", "-f", "-", given=text)
+    forced = ("--server-side", "--force-conflicts")
+    resources.kubectl("apply", *forced, "--dry-run=server", "-f", "-", given=text)
 
 
 @pytest.mark.parametrize("wrong", ["annotations.team=1", "label.team=logs"])
