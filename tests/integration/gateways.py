@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from tests.integration.living import PATIENCE_S, living
 
@@ -18,6 +19,7 @@ from anabranch.core.limits import Limits
 @dataclass(frozen=True, slots=True)
 class Gateway:
     address: str
+    probes: str
     stop: Callable[[], object]
 
 
@@ -28,6 +30,7 @@ def gateway(
     front: FrontSettings | None = None,
     token: str | None = None,
     service_token: str | None = None,
+    **more: Any,
 ) -> Iterator[Gateway]:
     settings = GatewaySettings(
         service=service,
@@ -36,6 +39,7 @@ def gateway(
         token=token,
         limits=limits or Limits(),
         patience_ms=round(PATIENCE_S * 1_000),
+        **more,
     )
     found: list[Gateway] = []
 
@@ -44,7 +48,7 @@ def gateway(
 
         def told(endpoint: Endpoint) -> None:
             end = partial(loop.call_soon_threadsafe, stop.set)
-            found.append(Gateway(endpoint.address, end))
+            found.append(Gateway(endpoint.address, endpoint.probes or "", end))
             ready()
 
         await serve(settings, told, front=front, stop=stop)

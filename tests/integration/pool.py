@@ -18,6 +18,10 @@ from anabranch.core.bolt.group import Member
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Drain, Effects, Elected, Event, Linked, Machine
 from anabranch.core.types import NEVER, Nanoseconds
+from anabranch.shell.authority.catalogue import OwnLogs
+from anabranch.shell.authority.opening import by_kubernetes
+from anabranch.shell.authority.settings import AuthSettings
+from anabranch.shell.authority.warden import Warden
 from anabranch.shell.clock import Clock
 from anabranch.shell.driver import Host
 from anabranch.shell.log import Log, LogFormat
@@ -87,10 +91,21 @@ class PoolBroker:
         life = secrets.token_bytes(16)
         return Broker(self.node, CLUSTER, pool.limits, (METADATA,), life, self.address)
 
+    @property
+    def lapsed(self) -> int:
+        """Connections that were left because their token was good no more."""
+        return self._server.counters.left_lapsed if self._server else 0
+
     async def listen(self) -> None:
         pool = self._pool
         server = FrameServer(
-            pool.host, self.node, pool.limits, cluster=CLUSTER, version="test", token=pool.token
+            pool.host,
+            self.node,
+            pool.limits,
+            cluster=CLUSTER,
+            version="test",
+            token=pool.token,
+            authority=pool.warden(self.node),
         )
         listener = await process.listener("127.0.0.1", self._port)
         await server.take_over(listener, listening(pool.tls))
@@ -123,9 +138,13 @@ class PoolBroker:
 class Pool:
     """Lives in a thread of its own; its methods may be called from any other."""
 
-    def __init__(self, limits: Limits, token: str | None, tls: TlsSettings) -> None:
+    def __init__(
+        self, limits: Limits, token: str | None, tls: TlsSettings, auth: AuthSettings | None
+    ) -> None:
         self.limits = limits
         self.token = token
+        self.auth = auth
+        self.wardens: list[Warden] = []
         self.tls = tls
         self.brokers: list[PoolBroker] = []
         self.host: Host
@@ -135,6 +154,14 @@ class Pool:
     def url(self) -> str:
         """Every broker's address."""
         return "anabranch://" + ",".join(broker.address for broker in self.brokers)
+
+    def warden(self, node: str) -> Warden | None:
+        """Of a broker that asks Kubernetes who may do what."""
+        if self.auth is None:
+            return None
+        warden = by_kubernetes(self.auth, OwnLogs(self.host, node), self.log)
+        self.wardens.append(warden)
+        return warden
 
     def run(self, work: Coroutine[Any, Any, A]) -> A:
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(PATIENCE_S)
@@ -154,6 +181,7 @@ class Pool:
     async def begin(self, count: int) -> None:
         self.loop = asyncio.get_running_loop()
         clock = Clock()
+        self.log = Log(clock.now, LogFormat.HUMAN)
         journal = MemoryJournal()
         journal.recover()
 
@@ -165,7 +193,7 @@ class Pool:
             journal,
             MemoryStore(),
             now=clock.now,
-            log=Log(clock.now, LogFormat.HUMAN),
+            log=self.log,
             coordinator=Alone(elected),
         )
         for number in range(count):
@@ -180,6 +208,8 @@ class Pool:
     async def end(self) -> None:
         for broker in self.brokers:
             await broker.hang_up()
+        for warden in self.wardens:
+            await warden.close()
         await self.host.stop()
 
 
@@ -190,8 +220,9 @@ def pooled(
     *,
     token: str | None = None,
     tls: TlsSettings | None = None,
+    auth: AuthSettings | None = None,
 ) -> Iterator[Pool]:
-    pool = Pool(limits, token, tls or TlsSettings())
+    pool = Pool(limits, token, tls or TlsSettings(), auth)
 
     async def live(ready: Callable[[], None], stop: asyncio.Event) -> None:
         await pool.begin(count)
