@@ -1,5 +1,6 @@
 """What is written from the code is what is there, and what is said of it holds."""
 
+import base64
 import json
 import re
 from pathlib import Path
@@ -41,6 +42,12 @@ def test_chart_and_package_are_of_one_version(root: Path) -> None:
     tag = f":{chart['appVersion']}"
     images = yaml.safe_load(chart["annotations"]["artifacthub.io/images"])
     assert all(image["image"].endswith(tag) for image in images)
+
+
+def test_the_charts_icon_is_the_logo(root: Path) -> None:
+    icon = yaml.safe_load((CHART / "Chart.yaml").read_text())["icon"]
+    _, _, packed = icon.partition("base64,")
+    assert base64.b64decode(packed) == (root / "docs/logo.svg").read_bytes()
 
 
 def known_metrics(root: Path) -> set[str]:
