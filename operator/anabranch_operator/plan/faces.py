@@ -17,7 +17,7 @@ from anabranch_operator.plan.objects import Document, Observed, Ref, contains
 from anabranch_operator.plan.world import Resource, Surroundings, World
 
 PORT_NAME = "anabranch"
-SLICE_MANAGER = f"{names.GROUP}/operator"
+SLICE_MANAGER = names.FIELD_MANAGER
 _UID_CHARS = 36
 
 AnyLog = Resource[LogSpec, LogStatus] | Resource[ForkSpec, ForkStatus]
