@@ -41,7 +41,10 @@ CLUSTER = (
 )
 """Of `benchmarks.cluster`: each starts a cluster of processes."""
 
-ALL = (*NAMES, *CLUSTER)
+OPERATOR = ("api-client",)
+"""Of `benchmarks.operator`: each starts an API server."""
+
+ALL = (*NAMES, *CLUSTER, *OPERATOR)
 
 
 def main(words: list[str]) -> int:
@@ -72,8 +75,7 @@ def measure(name: str, size: Size, out: Path) -> Result:
     machine = describe(SCRATCH)
     speed = f"fdatasync {machine.fdatasync_us_p50:g} us, loop {machine.loop_ns:g} ns"
     print(f"{name}  (load {machine.load}, {speed})", flush=True)
-    package = "benchmarks.cluster" if name in CLUSTER else "benchmarks"
-    found: Found = import_module(f"{package}.{name.replace('-', '_')}").run(size)
+    found: Found = import_module(f"{_package(name)}.{name.replace('-', '_')}").run(size)
     result = Result(name=name, machine=machine, commit=commit(), rows=found.rows, notes=found.notes)
     save(result, out)
     draw(found.charts, out / name)
@@ -82,6 +84,12 @@ def measure(name: str, size: Size, out: Path) -> Result:
     for note in found.notes:
         print(f"  ({note})", flush=True)
     return result
+
+
+def _package(name: str) -> str:
+    if name in CLUSTER:
+        return "benchmarks.cluster"
+    return "benchmarks.operator" if name in OPERATOR else "benchmarks"
 
 
 if __name__ == "__main__":

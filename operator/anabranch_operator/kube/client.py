@@ -154,7 +154,7 @@ class Client:
             found = msgspec.json.decode(body)
             meta = found["metadata"]
             more = meta.get("continue", "")
-            yield Page(found["items"], meta.get("resourceVersion", ""), more)
+            yield Page(found.get("items") or [], meta.get("resourceVersion", ""), more)
             if not more:
                 return
 

@@ -1,0 +1,1 @@
+"""Benchmarks of the operator, on a real API server."""
