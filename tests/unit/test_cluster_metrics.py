@@ -6,6 +6,7 @@ from pathlib import Path
 from anabranch.apps.pods.metadata import MemberGauges
 from anabranch.core.bolt.group import Member
 from anabranch.core.limits import Limits
+from anabranch.shell.authority.warden import AuthorityCounters
 from anabranch.shell.metrics import render
 from anabranch.shell.otlp import SpanCounters
 from anabranch.shell.peerline import PeerCounters, PeerGauges
@@ -13,7 +14,7 @@ from anabranch.shell.peerline import PeerCounters, PeerGauges
 
 def test_the_page_lists_what_is_counted_and_no_more(root: Path) -> None:
     member = MemberGauges(Member("c", Limits()), following=True, journaled=7)
-    counters = {"peers": PeerCounters(), "spans": SpanCounters()}
+    counters = {"peers": PeerCounters(), "spans": SpanCounters(), "authority": AuthorityCounters()}
     text = render(counters, {"peers": PeerGauges(), "member": member}).decode()
     served = re.findall(r"^(anabranch_\w+)[ {]", text, re.MULTILINE)
     page = (root / "docs" / "reference" / "metrics.md").read_text()

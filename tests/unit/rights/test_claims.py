@@ -1,5 +1,7 @@
 """Which rights a request needs: every request has an answer, and none a wrong one."""
 
+import re
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -79,6 +81,14 @@ def test_no_request_is_without_an_answer() -> None:
     from anabranch.core.rights.claims import _NEEDS
 
     assert set(get_args(ClientMessage)) == set(_NEEDS)
+
+
+def test_the_page_says_what_every_request_needs(root: Path) -> None:
+    page = (root / "docs" / "reference" / "rights.md").read_text()
+    requests = page.partition("| request | verb | on |")[2].partition("\n\n")[0]
+    rows = [line.split("|")[1] for line in requests.splitlines() if line.startswith("| `")]
+    named = [name for row in rows for name in re.findall(r"`([a-z-]+)`", row)]
+    assert sorted(named) == sorted(kind.__struct_config__.tag for kind in get_args(ClientMessage))
 
 
 @pytest.mark.parametrize("verb", ["get", "read", "append", "fork", "promote", "trim", "delete"])
