@@ -2,12 +2,18 @@
 
 import re
 import tomllib
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.charts.helm import CHART, CRDS, MATRIX, Document, Helm, Refused, pod_specs, values_of
 
 from anabranch.apps.pods.settings import BrokerSettings, GatewaySettings, MetadataSettings, load
+from anabranch_operator import settings as operator_settings
+from anabranch_operator.kube.resources import RESOURCES
+from anabranch_operator.kube.watched import watched
+from anabranch_operator.plan.certificates import Mode
 
 CLUSTER_WIDE = {
     "ClusterRole",
@@ -113,6 +119,44 @@ def test_the_processes_take_the_settings_that_they_are_given(helm: Helm, values:
     for gateway in gateways:
         secret = {} if shared["ANABRANCH_AUTH_MODE"] == "kubernetes" else {"ANABRANCH_TOKEN": "t"}
         load(GatewaySettings, {}, shared | _environment(gateway) | secret)
+
+
+@pytest.mark.parametrize("values", MATRIX)
+def test_the_operator_takes_the_settings_that_it_is_given(
+    helm: Helm, values: str, tmp_path: Path
+) -> None:
+    found = helm.rendered(values)
+    file = tmp_path / "operator.toml"
+    file.write_text(_named(found, "ConfigMap", "demo-operator")["data"]["operator.toml"])
+    environment = _environment(_pod(found, "Deployment/demo-operator"))
+    assert environment.pop("ANABRANCH_OPERATOR_CONFIG") == "/etc/anabranch/operator.toml"
+    settings = operator_settings.load({"config": str(file)}, environment)
+    assert settings.release == "demo"
+    assert settings.lease in _names(found, "leases")
+    wanted = settings.certificates
+    if wanted.mode is not Mode.OFF:
+        secrets = {leaf.secret for leaf in wanted.leaves} | {wanted.authority}
+        assert secrets == set(_names(found, "secrets"))
+        assert wanted.bundle in _names(found, "configmaps")
+
+
+@pytest.mark.parametrize("values", MATRIX)
+def test_the_operator_may_look_at_all_that_it_watches(helm: Helm, values: str) -> None:
+    found = helm.rendered(values)
+    wide = values == "gke"
+    kinds = watched("logs", "demo-operator", "demo-metadata", everywhere=wide, nodes=wide)
+    everywhere = [rule for kind, rule in _rules(found, "-operator") if kind == "ClusterRole"]
+    everywhere += [rule for kind, rule in _rules(found, "-cluster") if kind == "ClusterRole"]
+    somewhere = [rule for _, rule in _rules(found, "")]
+    for each in kinds:
+        resource = RESOURCES[each.kind]
+        rules = somewhere if each.namespace else everywhere
+        assert any(
+            resource.group in rule["apiGroups"]
+            and resource.plural in rule["resources"]
+            and {"list", "watch"} <= set(rule["verbs"])
+            for rule in rules
+        ), each
 
 
 @pytest.mark.parametrize("values", MATRIX)
@@ -235,6 +279,24 @@ def test_prometheus_finds_every_part(helm: Helm) -> None:
 def _named(found: list[Document], kind: str, name: str) -> Document:
     (one,) = [each for each in found if (each["kind"], each["metadata"]["name"]) == (kind, name)]
     return one
+
+
+def _rules(found: list[Document], suffix: str) -> Iterator[tuple[str, Document]]:
+    """Of roles whose names end so, with the kind of the role."""
+    for each in found:
+        if each["kind"] in {"Role", "ClusterRole"} and each["metadata"]["name"].endswith(suffix):
+            for rule in each["rules"]:
+                yield each["kind"], rule
+
+
+def _names(found: list[Document], resource: str) -> list[str]:
+    """Of the single objects of a kind that somebody has rights on."""
+    return [
+        name
+        for _, rule in _rules(found, "")
+        if resource in rule["resources"]
+        for name in rule.get("resourceNames", [])
+    ]
 
 
 def _pod(found: list[Document], name: str) -> Document:
