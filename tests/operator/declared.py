@@ -70,6 +70,10 @@ TAKEN: dict[str, Case] = {
     "fork-with-a-quota": Case(FORK, fork(quota={"appendRecordsPerSecond": 1})),
     "fork-adopted": Case(FORK, fork(adopt=True, forkName="What_If.2")),
     "fork-promoted-at-once": Case(FORK, fork(promotable=True, state="Promoted")),
+    "promotion-wished-before-its-gate": Case(
+        FORK, judged("Gate", gate=gate()) | {"state": "Promoted"}
+    ),
+    "promotion-wished-before-its-approval": Case(FORK, judged("Approval") | {"state": "Promoted"}),
     "fork-judged-by-a-job": Case(FORK, judged("Gate", gate={**gate(), "onFailure": "Hold"})),
     "fork-to-be-approved": Case(FORK, judged("Approval")),
     "fork-judged-and-approved": Case(FORK, judged("Approval", gate=gate()) | {"approved": True}),
@@ -169,12 +173,6 @@ REFUSED: dict[str, Case] = {
         FORK, judged("Manual", gate=gate()), "promotion.gate has no part in policy Manual"
     ),
     "policy-unknown": Case(FORK, judged("Never"), '"Manual", "Gate", "Approval"'),
-    "promoted-before-its-gate": Case(
-        FORK, judged("Gate", gate=gate()) | {"state": "Promoted"}, "the gate's Job promotes this"
-    ),
-    "promoted-before-its-approval": Case(
-        FORK, judged("Approval") | {"state": "Promoted"}, "set approved to true instead of state"
-    ),
     "approved-though-manual": Case(
         FORK, judged("Manual") | {"approved": True}, "approved is for promotion.policy Approval"
     ),

@@ -145,8 +145,11 @@ def test_who_may_not_promote_makes_nothing_promoted(house: House) -> None:
     house.make("new", house.promoter, promotable=True, state="Promoted")
 
 
-def test_approving_takes_the_verb_too(house: House) -> None:
+def test_approving_takes_the_verb_too_and_wishing_doesnt(house: House) -> None:
     house.make("proposal", house.editor, promotable=True, promotion={"policy": "Approval"})
+    house.patch("proposal", {"spec": {"state": "Promoted"}}, house.editor)
+    with pytest.raises(Refused, match="may not decide on promotions"):
+        house.patch("proposal", {"spec": {"promotion": {"policy": "Manual"}}}, house.editor)
     with pytest.raises(Refused, match="may not decide on promotions"):
         house.patch("proposal", {"spec": {"approved": True}}, house.editor)
     assert house.patch("proposal", {"spec": {"approved": True}})["spec"]["approved"]

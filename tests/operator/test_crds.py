@@ -315,7 +315,7 @@ def whole_of(kind: str) -> Document:
 def test_explain_shows_values_and_defaults(resources: ApiServer) -> None:
     until_published(resources, names.FORK)
     said = resources.kubectl("explain", "fork.spec.promotion.policy")
-    assert "Somebody; a Job that succeeds; or somebody's approval" in said
+    assert "What must be so before the wish" in said
     assert said.split()[said.split().index("ENUM:") :][1:4] == ["Manual", "Gate", "Approval"]
 
 

@@ -95,7 +95,10 @@ PROTECTED = Policy(
 )
 
 _NEW = "oldObject == null || "
-_PROMOTED = f"object.spec.state == 'Promoted' && ({_NEW}oldObject.spec.state != 'Promoted')"
+_PROMOTED = (
+    "object.spec.promotion.policy == 'Manual' && object.spec.state == 'Promoted' && "
+    f"({_NEW}oldObject.spec.state != 'Promoted' || oldObject.spec.promotion.policy != 'Manual')"
+)
 _APPROVED = f"object.spec.approved && ({_NEW}!oldObject.spec.approved)"
 _DELEGATED = (
     "object.spec.promotion.policy == 'Gate' && "
@@ -105,8 +108,9 @@ _DELEGATED = (
 PROMOTION = Policy(
     name="promotions",
     summary=(
-        "To promote a Fork, to approve it, or to say which Job's success promotes it takes the "
-        "verb `promote` on it."
+        "To promote a Fork of policy Manual, to approve it, or to say which Job's success promotes "
+        "it takes the verb `promote` on it. To wish for a promotion that a Job or somebody else "
+        "decides on takes no more than to edit it."
     ),
     operations=("CREATE", "UPDATE"),
     conditions=(("decides", f"({_PROMOTED}) || ({_APPROVED}) || ({_DELEGATED})"),),

@@ -54,11 +54,11 @@ class ForkState(StrEnum):
 
 class Policy(StrEnum):
     MANUAL = "Manual"
-    """Somebody sets `state: Promoted`."""
+    """Nothing: who wishes may promote."""
     GATE = "Gate"
-    """The gate's Job succeeds."""
+    """The gate's Job, begun by the wish, has succeeded."""
     APPROVAL = "Approval"
-    """Somebody sets `approved: true`, after the gate's Job has succeeded if there is one."""
+    """Somebody has set `approved: true`, after the gate's Job has succeeded if there is one."""
 
 
 class OnFailure(StrEnum):
@@ -126,7 +126,7 @@ class Promotion(Shape, frozen=True, kw_only=True):
     """Who or what decides that the fork's records become the parent's."""
 
     policy: Policy = Policy.MANUAL
-    """Somebody; a Job that succeeds; or somebody's approval, after a Job if there is one."""
+    """What must be so before the wish `state: Promoted` is granted."""
     gate: Gate | None = None
     """The Job, for the policies Gate and Approval."""
 
@@ -161,7 +161,7 @@ class ForkSpec(Shape, frozen=True, kw_only=True):
     fork_name: LogName | None = None
     """The fork's own name in the service; the resource's name if it is left out."""
     state: ForkState = ForkState.ACTIVE
-    """`Promoted` promotes it, where the policy is Manual."""
+    """`Promoted` is the wish to promote it: `promotion.policy` says what must be so first."""
     approved: bool = False
     """Lets a fork of policy Approval be promoted."""
     promotion: Promotion = Promotion()

@@ -101,16 +101,6 @@ _FORK = (
         "promotion",
     ),
     Rule(
-        "self.state != 'Promoted' || self.promotion.policy != 'Gate'",
-        "the gate's Job promotes this fork: set promotion.policy to Manual to do it by hand",
-        "state",
-    ),
-    Rule(
-        "self.state != 'Promoted' || self.promotion.policy != 'Approval'",
-        "this fork is promoted by its approval: set approved to true instead of state",
-        "state",
-    ),
-    Rule(
         "!self.approved || self.promotion.policy == 'Approval'",
         "approved is for promotion.policy Approval: with Manual set state to Promoted",
         "approved",
