@@ -61,6 +61,17 @@ class ApiServer:
         told = json.loads(self.kubeconfig.read_text(encoding="utf-8"))
         return told["clusters"][0]["cluster"]["server"]
 
+    def ready(self) -> bool:
+        """It says so itself, to anybody."""
+        connection = self._connect(administrator=False)
+        try:
+            connection.request("GET", "/readyz")
+            return connection.getresponse().status == 200
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
     def write_config(self, name: str, url: str, user: Mapping[str, str]) -> Path:
         path = self.folder / f"{name}.conf"
         cluster = {"server": url, "certificate-authority": str(self.ca)}

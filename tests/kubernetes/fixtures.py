@@ -36,7 +36,7 @@ def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
 @pytest.fixture(scope="session")
 def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     """With all controllers, the scheduler, and three nodes whose pods kwok pretends to run."""
-    needs(*API_SERVER, *CONTROLLERS)
+    needs(*API_SERVER, *CONTROLLERS, "kwok")
     with shared(_run(tmp_path_factory) / "control-plane", controllers=True) as server:
         yield server
 

@@ -30,18 +30,18 @@ _CONTROLLERS = "--controllers"
 def shared(folder: Path, *, controllers: bool = False) -> Generator[ApiServer]:
     """The one of this folder, begun if nobody keeps it."""
     folder.mkdir(parents=True, exist_ok=True)
+    told = [_CONTROLLERS] if controllers else []
     with (folder / "users").open("w") as users:
         with alone(folder / "beginning"):
             # Waits here while a keeper ends.
             fcntl.flock(users, fcntl.LOCK_SH)
-            if not _kept(folder):
-                _begin(folder, controllers=controllers)
+            if not kept(folder):
+                begin(folder, "tests.kubernetes.keeper", str(folder), *told)
         yield ApiServer(folder / "plane")
 
 
 def keep(folder: Path, *, controllers: bool) -> None:
-    with (folder / "keeper").open("w") as own, (folder / "users").open("w") as users:
-        fcntl.flock(own, fcntl.LOCK_EX)
+    with keeping(folder), (folder / "users").open("w") as users:
         plane = ControlPlane(folder / "plane", controllers=controllers)
         try:
             plane.start()
@@ -51,7 +51,15 @@ def keep(folder: Path, *, controllers: bool) -> None:
             plane.kill()
 
 
-def _kept(folder: Path) -> bool:
+@contextmanager
+def keeping(folder: Path) -> Generator[None]:
+    """Let everybody see that this process keeps what is there."""
+    with alone(folder / "keeper"):
+        yield
+
+
+def kept(folder: Path) -> bool:
+    """Somebody keeps what is there."""
     with (folder / "keeper").open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -60,21 +68,21 @@ def _kept(folder: Path) -> bool:
     return False
 
 
-def _begin(folder: Path, *, controllers: bool) -> None:
+def begin(folder: Path, *module: str) -> None:
+    """Run a module of ours that says by a file `ready` in the folder that it serves."""
     ready = folder / "ready"
     ready.unlink(missing_ok=True)
     log = folder / "keeper.log"
-    command = [sys.executable, "-m", "tests.kubernetes.keeper", str(folder)]
     pid = os.posix_spawn(
         sys.executable,
-        [*command, _CONTROLLERS] if controllers else command,
+        [sys.executable, "-m", *module],
         {**os.environ, "PYTHONPATH": str(ROOT)},
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
             (os.POSIX_SPAWN_OPEN, 1, str(log), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600),
             (os.POSIX_SPAWN_DUP2, 1, 2),
         ],
-        # Ctrl-C in a terminal is for us: it ends when nobody uses it.
+        # Ctrl-C in a terminal is for us: it ends when nobody needs it.
         setsid=True,
     )
     pause = Event()
