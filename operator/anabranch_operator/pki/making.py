@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from anabranch.core.types import Nanoseconds
+from anabranch_operator.plan.certificates import SECOND
 
-_NS = 1_000_000_000
 _SIGNS = ("key_cert_sign", "crl_sign")
 _USAGES = (
     "digital_signature",
@@ -101,8 +101,8 @@ def _built(
         .issuer_name(issuer)
         .public_key(public)
         .serial_number(serial)
-        .not_valid_before(datetime.fromtimestamp(not_before // _NS, UTC))
-        .not_valid_after(datetime.fromtimestamp(not_after // _NS, UTC))
+        .not_valid_before(datetime.fromtimestamp(not_before // SECOND, UTC))
+        .not_valid_after(datetime.fromtimestamp(not_after // SECOND, UTC))
         .add_extension(identifier, critical=False)
     )
 

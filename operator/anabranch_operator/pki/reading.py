@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from anabranch.core.types import Nanoseconds
-from anabranch_operator.plan.certificates import Certificate, Fingerprint
+from anabranch_operator.plan.certificates import SECOND, Certificate, Fingerprint
 
 _CHAIN_MAX = 5
 
@@ -109,4 +109,4 @@ def _der(public: PublicKeyTypes) -> bytes:
 
 
 def _instant(at: datetime) -> Nanoseconds:
-    return int(at.timestamp()) * 1_000_000_000
+    return int(at.timestamp()) * SECOND
