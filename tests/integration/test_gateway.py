@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import ssl
 import subprocess
 import sys
 import threading
@@ -12,11 +13,13 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.certificates import Issuer
 from tests.integration.gateways import gateway
 from tests.integration.pool import PATIENCE_S, Pool, pooled
 
 from anabranch.core.errors import Unauthorized
 from anabranch.core.limits import Limits
+from anabranch.shell.tls import TlsSettings
 
 
 @pytest.fixture
@@ -172,6 +175,32 @@ def test_brokers_that_wont_have_it_end_it_with_the_reason() -> None:
             pass
         with gateway(pool.url, service_token="right") as found:
             assert httpx.get(f"http://{found.address}/readyz").status_code == 200
+
+
+def test_over_tls_its_probes_stay_plain(pool: Pool, tmp_path: Path) -> None:
+    issuer = Issuer(tmp_path / "authority")
+    files = issuer.issue()
+    shown = TlsSettings(cert=files.cert, key=files.key)
+    with gateway(pool.url, tls=shown, probe_port=0) as found:
+        trusted = ssl.create_default_context(cafile=files.ca)
+        url = f"https://{found.address}"
+        with httpx.Client(base_url=url, verify=trusted, timeout=PATIENCE_S) as http:
+            created(http)
+            assert append(http, "a")["position"] == 0
+            assert http.get("/readyz").status_code == 200
+        with pytest.raises(httpx.TransportError):
+            httpx.get(f"http://{found.address}/healthz", timeout=PATIENCE_S)
+        for path in ("healthz", "readyz", "metrics"):
+            assert httpx.get(f"http://{found.probes}/{path}").status_code == 200
+        renewed = Issuer(tmp_path / "renewed")
+        for old, new in zip((files.cert, files.key), _leaf(renewed.issue()), strict=True):
+            Path(old).write_text(new)
+        fresh = ssl.create_default_context(cafile=str(renewed.folder / "ca"))
+        assert httpx.get(f"{url}/healthz", verify=fresh).status_code == 200
+
+
+def _leaf(files: TlsSettings) -> tuple[str, str]:
+    return Path(files.cert).read_text(), Path(files.key).read_text()
 
 
 def test_the_command_serves_until_it_is_told_to_end(pool: Pool, tmp_path: Path) -> None:

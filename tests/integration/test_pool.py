@@ -1,17 +1,19 @@
 """The client before a pool of real brokers that die, drain and come back."""
 
 import asyncio
+import os
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 
 import msgspec
 import pytest
+from tests.certificates import Issuer
 from tests.integration.pool import PATIENCE_S, Pool, pooled
 
 import anabranch
@@ -322,13 +324,51 @@ def test_tls_from_end_to_end_and_a_fail_over_in_it(certificates: TlsSettings) ->
         anabranch.connect("anabranchs://h?ca=/nowhere.pem", timeout=1)
 
 
+def test_a_certificate_may_be_made_for_another_name_than_is_dialed(tmp_path: Path) -> None:
+    named = Issuer(tmp_path / "named").issue("logs", "DNS:logs.example")
+    files = TlsSettings(cert=named.cert, key=named.key)
+    with pooled(1, tls=files) as pool:
+        url = pool.url.replace("anabranch://", "anabranchs://") + f"?ca={named.ca}"
+        refused(url, "isn't trusted")
+        with anabranch.connect(f"{url}&server_name=logs.example", timeout=PATIENCE_S) as service:
+            assert service.create("orders").append(b"a").position == 0
+
+
+def test_a_token_is_read_from_its_file_for_each_connection(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("right\n")
+    with pooled(2, token="right") as pool:
+        url = f"{pool.url}?token_file={file}"
+        with anabranch.connect(url, timeout=PATIENCE_S) as service:
+            log = service.create("orders")
+            pool.kill(pool.at(log.description.address))
+            assert log.append(b"a").position == 0
+        assert cli("log", "list", "--url", url).returncode == 0
+        named = {**os.environ, "ANABRANCH_TOKEN_FILE": str(file)}
+        assert cli("log", "list", "--url", pool.url, environment=named).returncode == 0
+        file.write_text("wrong")
+        with pytest.raises(Unauthorized):
+            anabranch.connect(url, timeout=PATIENCE_S)
+        file.unlink()
+        refused(url, str(file))
+
+
 def test_tls_where_none_is_spoken_is_told(pool: Pool) -> None:
     refused(pool.url.replace("anabranch://", "anabranchs://"), "doesn't speak TLS")
 
 
-def cli(*words: str) -> subprocess.CompletedProcess[str]:
+def cli(
+    *words: str, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "anabranch.cli.main", *words]
-    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+        env=environment,
+    )
 
 
 def test_the_command_line_before_a_pool(pool: Pool, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from anabranch.apps.pods.settings import (
     Archiving,
     BrokerSettings,
+    GatewaySettings,
     MetadataSettings,
     load,
 )
@@ -78,6 +79,7 @@ def test_a_nameless_process_is_called_after_its_host() -> None:
 
 
 BROKER = {**LEAST, "metadata": "a:1"}
+KUBERNETES = {**BROKER, "auth_mode": "kubernetes"}
 
 
 @pytest.mark.parametrize(
@@ -105,6 +107,14 @@ BROKER = {**LEAST, "metadata": "a:1"}
         (BrokerSettings, {**BROKER, "disk_cache_bytes": 0}, "disk_cache_bytes = 0"),
         (BrokerSettings, {**BROKER, "host": "example.org"}, "without a token"),
         (BrokerSettings, {**BROKER, "host": "0.0.0.0", "token": "t"}, "--advertise"),
+        (BrokerSettings, {**BROKER, "auth_mode": "perhaps"}, "auth"),
+        (BrokerSettings, {**KUBERNETES, "token": "t"}, "each client has its own"),
+        (BrokerSettings, {**KUBERNETES, "auth_allow_ms": 10}, "auth.allow_ms = 10"),
+        (BrokerSettings, {**KUBERNETES, "auth_grace_ms": -1}, "grace_ms"),
+        (BrokerSettings, {**KUBERNETES, "auth_audience": ""}, "auth.audience"),
+        (BrokerSettings, {**KUBERNETES, "auth_server": "http://a"}, "https://host:port"),
+        (GatewaySettings, {"service": "a", "host": "0.0.0.0"}, "without a token"),
+        (GatewaySettings, {"service": "a", "probe_port": -2}, "probe_port = -2"),
     ],
 )
 def test_what_cannot_be_is_refused(kind: type[Any], flags: dict[str, Any], complaint: str) -> None:
@@ -117,6 +127,9 @@ def test_others_may_reach_what_is_guarded() -> None:
     guarded = {**BROKER, "host": "0.0.0.0", "token": "t", "advertise": "broker-0.brokers:7420"}
     assert load(BrokerSettings, guarded, {}).advertise == "broker-0.brokers:7420"
     assert load(MetadataSettings, {**LEAST, "host": "::", "peer_token": "t"}, {}).host == "::"
+    reviewed = {"host": "0.0.0.0", "auth_mode": "kubernetes"}
+    assert load(BrokerSettings, {**BROKER, **reviewed, "advertise": "a:1"}, {}).token is None
+    assert load(GatewaySettings, {"service": "a", **reviewed}, {}).auth.terms.deny_ms == 10_000
 
 
 @pytest.mark.parametrize("kind", [MetadataSettings, BrokerSettings])

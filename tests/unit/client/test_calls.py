@@ -16,6 +16,7 @@ from anabranch.core.errors import (
     Overloaded,
     ReadBlocked,
     ReceiptPending,
+    Unauthenticated,
     Unauthorized,
     Unavailable,
     UnknownLog,
@@ -201,6 +202,45 @@ def test_a_server_that_wont_have_us_ends_the_session(
     assert world.ask(Survey()).error is call.error
     world.advance(60_000)
     assert not world.dialing
+
+
+def test_what_is_shown_on_a_connection_goes_before_what_was_set(
+    make_world: Callable[..., World],
+) -> None:
+    world = make_world(token="set")
+    world.dialing, world.connected = False, True
+    world.step(Connected(0, "from a file"))
+    assert world.take(Hello)[1].token == "from a file"
+    world = make_world(token="set")
+    world.dialing, world.connected = False, True
+    world.step(Connected())
+    assert world.take(Hello)[1].token == "set"
+
+
+def test_whose_token_has_lapsed_comes_again_with_another_but_only_if_there_may_be_one(
+    make_world: Callable[..., World],
+) -> None:
+    lapsed = Unauthenticated("its time is over", "anabranch")
+    for token, again in (("from a file", True), (None, False)):
+        world = make_world()
+        world.connect()
+        world.cut()
+        world.advance(60_000)
+        assert world.dialing
+        world.dialing, world.connected = False, True
+        world.step(Connected(0, token))
+        world.hear(world.take(Hello)[0], Refused.of(lapsed))
+        world.advance(60_000)
+        assert world.dialing is again
+
+
+def test_a_token_that_never_was_good_ends_the_session(make_world: Callable[..., World]) -> None:
+    world = make_world()
+    call = world.ask(Survey())
+    world.dialing, world.connected = False, True
+    world.step(Connected(0, "from a file"))
+    world.hear(world.take(Hello)[0], Refused.of(Unauthenticated("it is bad", "anabranch")))
+    assert isinstance(call.error, Unauthenticated)
 
 
 def test_a_server_without_room_is_tried_again(make_world: Callable[..., World]) -> None:

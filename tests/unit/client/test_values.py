@@ -35,6 +35,11 @@ from anabranch.shell.tls import TlsSettings
             "anabranchs://a?ca=/my%20ca.pem&cert=c&key=k",
             Endpoint((Address("a"),), None, TlsSettings(ca="/my ca.pem", cert="c", key="k")),
         ),
+        ("a,b?token_file=/t", Endpoint((Address("a"), Address("b")), token_file="/t")),
+        (
+            "anabranchs://a?token_file=t&server_name=b.c",
+            Endpoint((Address("a"),), None, TlsSettings(), "t", "b.c"),
+        ),
     ],
 )
 def test_addresses(url: str, found: Endpoint) -> None:
@@ -56,6 +61,8 @@ def test_addresses(url: str, found: Endpoint) -> None:
         "host?ca=x",
         "anabranchs://host?cafile=x",
         "anabranchs://host?ca",
+        "host?server_name=x",
+        "token@host?token_file=x",
     ],
 )
 def test_addresses_that_name_nothing_are_refused(url: str) -> None:
