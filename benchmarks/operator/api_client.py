@@ -1,7 +1,7 @@
 """What a call to the API server costs the operator: our client, beside the official one in threads.
 
-Both against one real API server on this machine, by turns, each in a process of its own, 16 calls
-at a time. The API server has the same two cores: of its times only the ratio means anything.
+Both against one real API server on this machine, by turns, each in a process of its own that has
+loaded kopf. The API server has the same two cores, and they are what bounds calls in a second.
 """
 
 import json
@@ -17,6 +17,14 @@ from benchmarks.size import Size
 
 _KINDS = ("ours", "official")
 _OTHER = "the official client"
+_CHARTED = ("mib", "cpu_ms", "p50_ms")
+_FIGURES: tuple[tuple[str, str, str, dict[str, float]], ...] = (
+    ("mib", "memory, with what it imports", "MiB", {"at_most": 0.5}),
+    ("cpu_ms", "CPU of a server-side apply", "ms", {"at_most": 0.5}),
+    ("p50_ms", "one apply at a time, p50", "ms", {"at_most": 1.1}),
+    ("p99_ms", "one apply at a time, p99", "ms", {}),
+    ("per_s", "16 at once", "calls/s", {}),
+)
 
 
 def run(size: Size) -> Found:
@@ -43,21 +51,13 @@ def _measure(plane: ControlPlane, size: Size) -> Found:
         return [each[figure] for each in found[kind]]
 
     rows: list[Row] = []
-    shown = {
-        "mib": ("memory, with what it imports", "MiB"),
-        "cpu_ms": ("CPU of a server-side apply", "ms"),
-        "p50_ms": ("server-side apply, p50", "ms"),
-        "p99_ms": ("server-side apply, p99", "ms"),
-    }
-    for figure, (what, unit) in shown.items():
-        rows.append(
-            versus(what, of("ours", figure), unit, _OTHER, of("official", figure), at_most=1)
-        )
+    for figure, what, unit, bar in _FIGURES:
+        rows.append(versus(what, of("ours", figure), unit, _OTHER, of("official", figure), **bar))
         rows.append(row(f"{what}: {_OTHER}", of("official", figure), unit))
-    rates = of("ours", "per_s"), of("official", "per_s")
-    rows.append(versus("16 at once", rates[0], "calls/s", _OTHER, rates[1], at_least=1))
     lines = [
-        Line(kind, [(figure, sorted(of(kind, figure))[len(found[kind]) // 2]) for figure in shown])
+        Line(
+            kind, [(figure, sorted(of(kind, figure))[len(found[kind]) // 2]) for figure in _CHARTED]
+        )
         for kind in reversed(_KINDS)
     ]
     chart = Chart(title="Clients of the API server", x="", y="MiB, ms", lines=lines)
