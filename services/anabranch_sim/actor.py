@@ -146,6 +146,10 @@ class Actor:
         self._pledges: dict[Pledge, Append] = {}
         self._perform(self._session.start(self._now()))
 
+    def take_turn(self, number: int) -> None:
+        """What is changed from here on is refused if a later turn has come before it."""
+        self._session.guard("sim", number)
+
     def ask(
         self,
         what: str,

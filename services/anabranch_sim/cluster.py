@@ -156,6 +156,10 @@ class Cluster:
             return self.world.rng.choice(self.brokers)
         return next((node for node in self.brokers if _address(node) == address), None)
 
+    def process(self, node: str) -> Process:
+        """In which it lives."""
+        return next(each for each in self.processes if node in [one.name for one in each.nodes])
+
     def start(self) -> None:
         for process in self.processes:
             process.live()

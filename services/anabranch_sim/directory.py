@@ -29,6 +29,12 @@ class Directory:
         self.logs: dict[LogId, Known] = {}
         self.ids: dict[str, LogId] = {}
         self._forks = 0
+        self._turns = 0
+
+    def turn(self) -> int:
+        """Of those who take turns at changing logs."""
+        self._turns += 1
+        return self._turns
 
     def fork_name(self) -> str:
         self._forks += 1

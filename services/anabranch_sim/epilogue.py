@@ -1,7 +1,8 @@
 """After the healing: every fork decided, every receipt redeemed, every log read to its end."""
 
 from anabranch.core.bolt.commands import Description
-from anabranch.core.bolt.queries import Listing
+from anabranch.core.bolt.placement import READY
+from anabranch.core.bolt.queries import Listing, Pool
 from anabranch.core.errors import AnabranchError
 from anabranch.core.history.calls import Fate, Final
 from anabranch.core.types import MS, LogId
@@ -141,7 +142,23 @@ class Epilogue(Caller):
                 if self._behind(subscription.final, stream.log, subscription.error):
                     self.actor.world.after(50 * MS, self._await_streams)
                     return
-        self.over = True
+        self._make_pool_whole()
+
+    def _make_pool_whole(self) -> None:
+        """Whoever was told to end, or forgotten, is back, and serves its part."""
+        cluster = self.actor.cluster
+        if not cluster.is_group:
+            self.over = True
+            return
+        self._phase = "the pool is whole"
+
+        def told(answer: Answer) -> None:
+            seats = answer.brokers if isinstance(answer, Pool) else []
+            self.over = len(seats) == len(cluster.brokers) == [s.state for s in seats].count(READY)
+            if not self.over:
+                self.actor.world.after(50 * MS, self._make_pool_whole)
+
+        self.tend(told)
 
     def _behind(self, final: int, log: LogId, error: AnabranchError | None) -> bool:
         if error is not None:

@@ -6,7 +6,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from anabranch.core.bolt import snapshot
+from anabranch.core.bolt import owning, snapshot
 from anabranch.core.bolt.broker import Broker
 from anabranch.core.bolt.correspondence import Correspondence
 from anabranch.core.bolt.group import Member
@@ -108,5 +108,6 @@ MUTINIES = [
     ),
     Breakage("a broker that is gone is chosen", Placement, "_ready", _anybody),
     Breakage("forks are placed among roots", Placement, "_for_tree", _among_roots),
+    Breakage("what is declared again is made again", owning, "known", _doing_nothing),
     Breakage("snapshot loses who serves what", snapshot, "_load_placement", _doing_nothing),
 ]

@@ -5,8 +5,11 @@ from functools import partial
 from random import Random
 from typing import Any
 
+from msgspec.structs import replace
+
 from anabranch.core.bolt.commands import Description, Promotion
-from anabranch.core.bolt.queries import Cursors, Listing, Settled
+from anabranch.core.bolt.placement import READY
+from anabranch.core.bolt.queries import Cursors, Listing, Pool, Settled
 from anabranch.core.errors import AnabranchError
 from anabranch.core.history.calls import (
     UNTOLD,
@@ -48,6 +51,9 @@ class Caller:
         """How far the clocks of nodes may be off: times to live are that much shorter or longer."""
 
     def _request(self) -> bytes:
+        """Some take their turn first: who is overtaken on the way has changed nothing."""
+        if self.actor.number % 2:
+            self.actor.take_turn(self.directory.turn())
         return self.rng.randbytes(16)
 
     def _call(self, make: Callable[..., Any], log: LogId, **more: object) -> Any:
@@ -94,12 +100,26 @@ class Caller:
                 self.directory.learn(answer)
                 if answer.name != call.name:
                     self.actor.account.faults.append(f"{call.name} was made as {answer.name}")
+                if answer.owner:
+                    self._declare_again(message, answer)
                 then()
             else:
                 self._ended(of.log, then, answer)
 
-        message = messages.Fork(of.log, request=self._request(), name=short, **asked)
+        owner = f"sim/{short}" if of.kind is Kind.ROOT else ""
+        message = messages.Fork(of.log, request=self._request(), name=short, owner=owner, **asked)
         self.actor.ask(f"fork {of.name}", message, call, told)
+
+    def _declare_again(self, first: messages.Fork, made: Description) -> None:
+        """As another request, as who has forgotten that it was made does."""
+
+        def told(answer: Answer) -> None:
+            if isinstance(answer, Description) and answer.id != made.id:
+                fault = f"{made.owner} has {made.name}, and was given {answer.name} as well"
+                self.actor.account.faults.append(fault)
+
+        message = replace(first, request=self._request(), name=f"{first.name}-again")
+        self.actor.ask(f"declare {made.name} again", message, None, told)
 
     def promote(self, fork: Known, then: Then) -> None:
         call: Promote = self._call(Promote, fork.log)
@@ -209,6 +229,18 @@ class Caller:
         message = messages.ReadCursors(of.log)
         self.actor.ask(f"cursors of {of.name}", message, calls[0], told)
 
+    def tend(self, then: Callable[[Answer], None]) -> None:
+        """As whoever looks after the pool: forget the brokers that are over."""
+
+        def told(answer: Answer) -> None:
+            for each in answer.brokers if isinstance(answer, Pool) else ():
+                if each.state != READY:
+                    message = messages.ForgetBroker(each.name, each.epoch, self._request())
+                    self.actor.ask(f"forget {each.name}", message, None, lambda _: None)
+            then(answer)
+
+        self.actor.ask("list brokers", messages.ListBrokers(), None, told)
+
     def discover(self, then: Callable[[Answer], None]) -> None:
         """All logs, those among them whose making was never answered."""
 
@@ -244,6 +276,7 @@ class Workload(Caller):
             (4, self._redeem),
             (6, self._subscribe),
             (1, self._list),
+            (1, self._tend),
         ]
         self._actions = [action for _, action in self._choices]
         self._weights = [weight for weight, _ in self._choices]
@@ -382,6 +415,22 @@ class Workload(Caller):
         start = self._somewhere(of)
         self.actor.subscribe(of.log, start, speculative=self.rng.random() < 0.8)
         self.next()
+
+    def _tend(self, of: Known) -> None:
+        """At times it also has a broker end, which places elsewhere what is on it first."""
+
+        def told(answer: Answer) -> None:
+            if isinstance(answer, Pool) and answer.brokers and self.rng.random() < 0.5:
+                each = self.rng.choice(answer.brokers)
+                message = messages.DrainBroker(each.name, each.epoch, self._request())
+                ends = self.actor.cluster.process(each.name).drain
+                self.actor.ask(f"drain {each.name}", message, None, lambda _: ends())
+            self._after(answer)
+
+        if self.actor.cluster.is_group:
+            self.tend(told)
+        else:
+            self._append(of)
 
     def _list(self, of: Known) -> None:
         self.discover(self._after)

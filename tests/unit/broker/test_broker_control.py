@@ -41,11 +41,24 @@ COMMANDS = [
     (messages.Trim(LOG, 4, ID), commands.Trim(LOG, 4)),
     (messages.CommitCursor(LOG, "c", 5, ID), commands.CommitCursor(LOG, "c", 5)),
     (messages.DeleteCursor(LOG, "c", ID), commands.DeleteCursor(LOG, "c")),
+    (messages.CreateLog("a", ID, owner="o"), commands.CreateLog("a", owner="o")),
+    (
+        messages.Fork(LOG, Kind.CONTINUOUS, ID, owner="o"),
+        commands.ForkLog(LOG, Kind.CONTINUOUS, owner="o"),
+    ),
+    (messages.Adopt(LOG, "o", ID), commands.Adopt(LOG, "o")),
+    (messages.DrainBroker("c", 4, ID), commands.DrainBroker("c", 4)),
+    (messages.ForgetBroker("c", 4, ID), commands.ForgetBroker("c", 4)),
+    (
+        messages.Guarded("s", 3, messages.Squash(LOG, ID, "me")),
+        commands.Guarded("s", 3, commands.Squash(LOG, "me")),
+    ),
 ]
 
 QUESTIONS = [
     (messages.Describe("orders"), queries.Describe("orders")),
     (messages.ListLogs("o", "orders", "p", 9), queries.ListLogs("o", "orders", "p", 9)),
+    (messages.ListLogs(owner="o"), queries.ListLogs(owner="o")),
     (messages.ReadCursors(LOG), queries.ReadCursors(LOG)),
     (messages.Compare(LOG, LogId(8)), queries.Compare(LOG, LogId(8))),
     (messages.PositionAt(LOG, 99), queries.PositionAt(LOG, 99)),
@@ -77,8 +90,22 @@ def test_a_question_goes_on_and_its_answer_comes_back(stage: Any, message: Any, 
 @pytest.mark.parametrize("id", [b"", bytes(65)], ids=["none", "long"])
 def test_a_request_id_that_cannot_be_one_is_refused(stage: Any, id: bytes) -> None:
     stage.request(1, messages.Promote(LOG, id))
-    assert stage.codes() == [(1, "bad-request")]
+    stage.request(2, messages.Guarded("s", 1, messages.Promote(LOG, id)))
+    assert stage.codes() == [(1, "bad-request"), (2, "bad-request")]
     assert not stage.pending(commands.Promote)
+    assert not stage.pending(commands.Guarded)
+
+
+def test_a_broker_that_somebody_drains_goes_on_serving(stage: Any) -> None:
+    """It isn't told; clients are, when they ask who serves a log, and nobody is refused."""
+    stage.request(1, messages.DrainBroker("b", 1, ID))
+    stage.apply(stage.proposed(commands.DrainBroker), Done())
+    assert stage.replies == [(1, Done())]
+    stage.append(2)
+    stage.turn()
+    stage.put()
+    stage.apply(stage.proposed(commands.CommitObject), commands.Committed([5]))
+    assert stage.replies[-1] == (2, messages.Appended(5))
 
 
 def test_a_message_that_is_not_for_a_broker_is_refused(stage: Any) -> None:

@@ -12,6 +12,7 @@ from anabranch.core.bolt.queries import Census
 from anabranch.core.errors import (
     BadFrame,
     DeadlineExceeded,
+    Deposed,
     ForkBlocked,
     Overloaded,
     ReadBlocked,
@@ -27,6 +28,7 @@ from anabranch.core.wire.messages import (
     PROTOCOL_VERSION,
     Cancel,
     CreateLog,
+    Guarded,
     Hello,
     Ping,
     Read,
@@ -67,6 +69,26 @@ def test_a_call_is_asked_again_under_the_same_request_id_on_the_next_connection(
     assert again is message
     world.hear(request, CENSUS)
     assert call.answer is CENSUS
+
+
+def test_what_changes_something_goes_under_the_guard_that_is_held_when_it_is_asked(
+    world: World,
+) -> None:
+    message = CreateLog("orders", b"0123456789abcdef")
+    world.session.guard("scope", 3)
+    call = world.ask(message)
+    world.session.guard("scope", 4)
+    assert world.take(Guarded)[1] == Guarded("scope", 3, message)
+    world.cut()
+    world.advance(30)
+    world.connect()
+    request, again = world.take(Guarded)
+    assert again == Guarded("scope", 3, message), "its turn was the earlier one"
+    world.hear(request, Refused.of(Deposed("scope", 3)))
+    assert isinstance(call.error, Deposed)
+    world.ask(Survey())
+    assert world.take(Survey)[1] == Survey()
+    assert world.session.settings.guard == ("scope", 4)
 
 
 def test_an_error_that_may_pass_is_tried_again_until_the_deadline(world: World) -> None:

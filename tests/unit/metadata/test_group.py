@@ -9,6 +9,9 @@ from anabranch.core.bolt.commands import (
     FORMAT,
     CreateLog,
     Description,
+    Done,
+    DrainBroker,
+    ForgetBroker,
     RaiseFormat,
     RegisterBroker,
 )
@@ -65,6 +68,32 @@ def test_a_leader_says_which_life_of_a_broker_is_the_last(stage: Stage) -> None:
     (epoch,) = [each.outcome.epoch for each in stage.heard(Applied)]
     stage.give(Received("b", Alive(epoch - 1)), Received("c", Alive(0)))
     assert stage.heard(Leading) == [Leading(1, epoch), Leading(1, 0)]
+
+
+def test_a_broker_that_was_forgotten_is_told_that_it_is_over(stage: Stage) -> None:
+    stage.lead()
+    for life in (b"one", b"two"):
+        stage.propose(RegisterBroker(life.decode(), "host:1"), life)
+    stage.write()
+    one, two = [each.outcome.epoch for each in stage.heard(Applied)]
+    for name, epoch in (("one", one), ("two", two)):
+        stage.propose(DrainBroker(name, epoch), name.encode() + b"'s drain")
+        stage.propose(ForgetBroker(name, epoch), name.encode() + b"'s end")
+    stage.write()
+    assert [each.outcome for each in stage.heard(Applied)] == [Done()] * 4
+    stage.give(Received("one", Alive(one)), Received("two", Alive(two)), Received("one", Alive(0)))
+    assert [each.epoch for each in stage.heard(Leading)] == [two + 1, two + 1, 0]
+
+
+def test_a_leader_that_is_behind_tells_no_broker_that_it_is_over(stage: Stage) -> None:
+    """It was deposed and doesn't know, and the life was registered with the next leader."""
+    stage.lead()
+    stage.propose(RegisterBroker("one", "host:1"), b"a life")
+    stage.write()
+    (epoch,) = [each.outcome.epoch for each in stage.heard(Applied)]
+    for later in (epoch + 1, epoch + 2):
+        stage.give(Received("two", Alive(later)))
+        assert all(each.epoch <= later for each in stage.heard(Leading))
 
 
 def test_the_elected_leads_from_where_it_has_followed_to(stage: Stage) -> None:

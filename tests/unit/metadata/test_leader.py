@@ -15,6 +15,7 @@ from anabranch.core.bolt.commands import (
     Description,
     Epoch,
     ForkLog,
+    Guarded,
     Promote,
     Refused,
     RegisterBroker,
@@ -254,8 +255,12 @@ def test_b12_what_was_journaled_gives_the_same_state_again(stage: Stage) -> None
     assert snapshot.save(rest.state.replica) == image
 
 
-def test_d7_a_fork_is_squashed_when_its_time_to_live_has_passed(stage: Stage) -> None:
-    stage.do(ForkLog(ORDERS, Kind.CONTINUOUS, "brief", ttl_ms=500))
+@pytest.mark.parametrize("guarded", [False, True])
+def test_d7_a_fork_is_squashed_when_its_time_to_live_has_passed(
+    stage: Stage, guarded: bool
+) -> None:
+    fork = ForkLog(ORDERS, Kind.CONTINUOUS, "brief", ttl_ms=500)
+    stage.do(Guarded("scope", 1, fork) if guarded else fork)
     stage.wait(499)
     assert not stage.unwritten
     stage.wait(1)
