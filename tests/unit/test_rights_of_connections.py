@@ -46,6 +46,7 @@ class People:
         self.rights = {(Verb.APPEND, "ours"), (Verb.READ, "ours")}
         self.asked: list[Any] = []
         self.away = False
+        self.fault: Exception | None = None
         self.free = asyncio.Event()
         self.free.set()
 
@@ -62,6 +63,8 @@ class People:
     async def _answer(self, asked: object) -> None:
         self.asked.append(asked)
         await self.free.wait()
+        if self.fault is not None:
+            raise self.fault
         if self.away:
             raise Unavailable("the API server", "it is away")
 
@@ -269,6 +272,23 @@ def test_a_subscription_ends_when_its_right_is_gone_and_no_other() -> None:
         cancelled = [each for each in door.stage.asked if isinstance(each, Cancel)]
         assert [each.request for each in cancelled] == [door.stage.token(1)]
         door.stage.connection.connection_lost(None)
+
+    run(scene())
+
+
+def test_what_fails_by_a_fault_of_ours_ends_the_connection() -> None:
+    async def scene() -> None:
+        reported: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(
+            lambda _, told: reported.append(told["exception"])
+        )
+        door = await welcomed()
+        fault = ZeroDivisionError()
+        door.people.fault = fault
+        door.stage.say((1, Append(OURS, b"a")), (2, Append(OURS, b"b")))
+        await door.until(lambda: door.stage.pipe.aborted)
+        assert fault in reported
+        assert door.stage.asked == []
 
     run(scene())
 

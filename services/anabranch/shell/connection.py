@@ -288,24 +288,24 @@ class Connection(asyncio.Protocol):
     ) -> None:
         """Until it is known, what comes waits."""
 
-        async def find() -> None:
-            failed: AnabranchError | None = None
-            try:
-                await question
-            except AnabranchError as error:
-                failed = error
+        def found(task: asyncio.Task[None]) -> None:
             self._finding = None
-            if self._transport.is_closing():
+            if task.cancelled() or self._transport.is_closing():
                 return
-            if failed is None:
+            error = task.exception()
+            if error is None:
                 then()
+            elif isinstance(error, AnabranchError):
+                otherwise(error)
             else:
-                otherwise(failed)
+                self._transport.abort()
+                raise error
             behind, self._behind = self._behind, []
             self._take_all(behind)
             self._throttle()
 
-        self._finding = asyncio.get_running_loop().create_task(find())
+        self._finding = asyncio.get_running_loop().create_task(question)
+        self._finding.add_done_callback(found)
 
     def _object(self, request: int, error: AnabranchError) -> None:
         """Whose token isn't good any more may have another for the next connection."""

@@ -41,7 +41,9 @@ class Gate:
         self._bearer = bearer
         self._passes: dict[tuple[type, LogId], Nanoseconds] = {}
         self._watched: dict[int, Subscribe] = {}
-        self._watching: asyncio.Task[None] | None = None
+        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_at: Nanoseconds = 0
+        self._looking: asyncio.Task[None] | None = None
 
     def knows(self, message: _Kept) -> bool:
         """Is it known here to be allowed?"""
@@ -63,16 +65,17 @@ class Gate:
     def watch(self, request: int, message: Subscribe) -> None:
         """Until it is forgotten."""
         self._watched[request] = message
-        if self._watching is None:
-            self._watching = asyncio.get_running_loop().create_task(self._watch())
+        self._ring_at(self._good_until(message))
 
     def forget(self, request: int) -> None:
         self._watched.pop(request, None)
 
     def close(self) -> None:
         self._watched.clear()
-        if self._watching is not None:
-            self._watching.cancel()
+        if self._alarm is not None:
+            self._alarm.cancel()
+        if self._looking is not None:
+            self._looking.cancel()
 
     def _keep(self, message: ClientMessage, until: Nanoseconds) -> None:
         if until and isinstance(message, _Kept):
@@ -80,23 +83,43 @@ class Gate:
                 self._passes.clear()
             self._passes[type(message), message.log] = until
 
-    async def _watch(self) -> None:
-        while self._watched:
-            await asyncio.sleep(self._patience_s())
-            for request, message in list(self._watched.items()):
-                if request not in self._watched or self.knows(message):
-                    continue
-                try:
-                    await self.find(message)
-                except Unauthenticated:
-                    self._bearer.lapse()
-                    return
-                except AnabranchError as error:
-                    self._bearer.revoke(request, error)
-        self._watching = None
+    def _good_until(self, message: Subscribe) -> Nanoseconds:
+        return self._passes.get((Subscribe, message.log), 0)
 
-    def _patience_s(self) -> float:
-        """Until the first of these rights is only good for so long."""
-        passes = self._passes
-        untils = [passes.get((Subscribe, each.log), 0) for each in self._watched.values()]
-        return max(_LOOK_S, (min(untils) - self._authority.now()) / 1e9)
+    def _ring_at(self, at: Nanoseconds) -> None:
+        """When the first of these rights is only good for so long."""
+        if self._alarm is not None and self._alarm_at <= at:
+            return
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm_at = at
+        wait_s = max(_LOOK_S, (at - self._authority.now()) / 1e9)
+        self._alarm = asyncio.get_running_loop().call_later(wait_s, self._rung)
+
+    def _rung(self) -> None:
+        self._alarm = None
+        if self._looking is None and self._watched:
+            self._looking = asyncio.get_running_loop().create_task(self._look())
+            self._looking.add_done_callback(self._looked)
+
+    async def _look(self) -> None:
+        for request, message in list(self._watched.items()):
+            if request not in self._watched or self.knows(message):
+                continue
+            try:
+                await self.find(message)
+            except Unauthenticated:
+                self._watched.clear()
+                self._bearer.lapse()
+            except AnabranchError as error:
+                self._bearer.revoke(request, error)
+
+    def _looked(self, task: asyncio.Task[None]) -> None:
+        """What nobody looks after any more doesn't go on."""
+        self._looking = None
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self._bearer.lapse()
+            raise error
+        if self._watched:
+            self._ring_at(min(map(self._good_until, self._watched.values())))
