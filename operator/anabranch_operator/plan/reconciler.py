@@ -68,7 +68,7 @@ from anabranch_operator.plan.events import (
 from anabranch_operator.plan.evictions import ask, let_go
 from anabranch_operator.plan.interest import installation, interested, ref_of
 from anabranch_operator.plan.objects import Observed, Ref
-from anabranch_operator.plan.trouble import Key, Troubles, key_of
+from anabranch_operator.plan.trouble import NO_EFFECT, Key, Troubles, key_of
 from anabranch_operator.plan.world import RESOURCES, Surroundings, World
 
 Planner = Callable[[World, Ref, Nanoseconds, Troubles], Plan]
@@ -78,7 +78,6 @@ WAKE, LOOK = "wake", "look"
 _GONE = (Promoted.code, Squashed.code, UnknownLog.code)
 """Answers that say that a log is no more: facts, not troubles."""
 _AWAY = (Unavailable.code, DeadlineExceeded.code)
-NO_EFFECT = "no-effect"
 
 
 class _Desk:
@@ -231,9 +230,10 @@ class Operator:
         self._looking = False
 
     def _begin(self, now: Nanoseconds) -> None:
-        """Look at the service before anything is planned: else every log would be asked for."""
+        """Look at the service before logs are planned: else each would be asked for."""
         if self.leads and self.synced:
             self.world.service.looked = False
+            self._wake_whole(now)
             self._look()
 
     def _look(self) -> None:
@@ -313,10 +313,13 @@ class Operator:
 
     def _wake(self, refs: Iterable[Ref], now: Nanoseconds) -> None:
         """Have these planned, as soon as there is room; while another leads, nothing is."""
-        if not (self.leads and self.synced and self.world.service.looked):
+        if not (self.leads and self.synced):
             return
         for ref in refs:
             if ref.kind not in self._planners:
+                continue
+            # The whole installation's needs, such as certificates, come before the log service.
+            if ref.kind in RESOURCES and not self.world.service.looked:
                 continue
             if ref.kind in RESOURCES and ref not in self.world.objects:
                 continue

@@ -9,6 +9,8 @@ from anabranch_operator.plan.actions import Act, Action
 from anabranch_operator.plan.events import Refusal
 
 BACKOFF_MS, BACKOFF_MS_MAX = 1_000, 300_000
+NO_EFFECT = "no-effect"
+"""It was done, and is wanted again though nothing has moved."""
 
 Key = tuple[str, ...]
 _TARGETS = ("ref", "owner", "log", "broker")
@@ -53,7 +55,10 @@ class Troubles:
         return held
 
     def settle(self, action: Action) -> None:
-        self._held.pop(key_of(action), None)
+        """It was done. What is done in vain is only known to be well once nobody wants it again."""
+        held = self._held.get(key_of(action))
+        if held is not None and held.refusal.code != NO_EFFECT:
+            del self._held[key_of(action)]
 
     def clear(self) -> None:
         """What was wanted has changed, and so may what stood in the way."""

@@ -32,6 +32,8 @@ from anabranch_operator.plan.events import Outcome, Unseen, Viewed
 BY = "operator"
 ASK_MS: Milliseconds = 10_000
 """Longer than a takeover of the metadata; what takes longer is planned anew."""
+LOOK_MS: Milliseconds = 5_000
+"""Brokers of a new installation are made after the first look, which finds nobody there."""
 
 
 class Asker:
@@ -69,11 +71,11 @@ class Asker:
             after, more = "", True
             while more:
                 asked = messages.ListLogs(after=after, owner=OWNERS)
-                page = await self._link.ask(asked, Listing, "list logs", ASK_MS)
+                page = await self._link.ask(asked, Listing, "list logs", LOOK_MS)
                 logs += page.logs
                 more = page.more and bool(page.logs)
                 after = page.logs[-1].name if page.logs else after
-            pool = await self._link.ask(messages.ListBrokers(), Pool, "list brokers", ASK_MS)
+            pool = await self._link.ask(messages.ListBrokers(), Pool, "list brokers", LOOK_MS)
         except AnabranchError as error:
             self._told("Look", error.code)
             return Unseen(error.message)

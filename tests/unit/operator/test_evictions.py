@@ -1,0 +1,174 @@
+"""Evictions: brokers hand over first, members go one at a time, and no drain of a node hangs."""
+
+from tests.unit.operator.harbour import Harbour
+from tests.unit.operator.quorum import Quorum
+
+from anabranch.core.bolt.commands import CreateLog
+from anabranch_operator.plan.actions import Create, Delete, DrainBroker
+from anabranch_operator.plan.events import Evict, Evicting
+from anabranch_operator.plan.evictions import FORGOTTEN_MS, may_go
+from anabranch_operator.plan.objects import Observed
+
+FORGOTTEN_S = FORGOTTEN_MS // 1_000
+
+
+def harbour_at_rest() -> Harbour:
+    made = Harbour()
+    made.settle()
+    made.office.service.command(CreateLog("orders"))
+    made.settle()
+    made.office.done.clear()
+    return made
+
+
+def busiest(harbour: Harbour) -> Observed:
+    seat = next(each for each in harbour.office.service.brokers() if each.roots)
+    return harbour.pod(seat.name.partition(".")[0])
+
+
+def test_a_broker_goes_when_another_has_taken_over_what_it_served() -> None:
+    harbour = harbour_at_rest()
+    pod = busiest(harbour)
+    harbour.evict(pod)
+    assert not harbour.office.evicted, "it serves a root, and nobody stands in for it yet"
+    for _ in range(4):
+        harbour.step()
+        harbour.evict(pod)
+    harbour.settle()
+    assert pod.uid in harbour.office.evicted
+    assert [type(each) for each in harbour.done(Create, DrainBroker, Delete)] == [
+        Create,
+        DrainBroker,
+        Delete,
+    ]
+    assert sum(seat.roots for seat in harbour.office.service.brokers()) == 1
+    assert pod.uid not in {each.uid for each in harbour.pods()}
+
+
+def test_brokers_of_two_nodes_go_one_after_the_other() -> None:
+    harbour = harbour_at_rest()
+    pods = harbour.pods()
+    for _ in range(20):
+        for pod in pods:
+            harbour.evict(pod)
+        harbour.step()
+    assert not {pod.uid for pod in pods} & {each.uid for each in harbour.pods()}
+    assert harbour.status.ready == 2
+    harbour.settle()
+    assert len(harbour.names()) == 2
+
+
+def test_a_cordon_alone_moves_brokers_away() -> None:
+    harbour = harbour_at_rest()
+    node = busiest(harbour).spec["nodeName"]
+    harbour.cordon(node, on=True)
+    harbour.settle()
+    assert node not in {pod.spec["nodeName"] for pod in harbour.pods()}
+    assert harbour.status.ready == 2
+
+
+def test_an_eviction_isnt_put_off_for_ever() -> None:
+    harbour = harbour_at_rest()
+    for number in range(4):
+        harbour.cordon(f"node-{number}", on=True)
+    harbour.office.service_away = "it doesn't answer"
+    harbour.office.wait(11)
+    pod = busiest(harbour)
+    limit_s = harbour.office.operator.world.surroundings.eviction_ms // 1_000
+    waited = 0
+    while waited < limit_s:
+        harbour.evict(pod)
+        assert not harbour.office.evicted
+        harbour.office.wait(60)
+        waited += 60
+    harbour.evict(pod)
+    assert harbour.office.evicted[-1] == pod.uid
+
+
+def test_an_eviction_that_nobody_repeats_is_forgotten() -> None:
+    harbour = harbour_at_rest()
+    for number in range(4):
+        harbour.cordon(f"node-{number}", on=True)
+    harbour.settle()
+    for number in range(4):
+        harbour.cordon(f"node-{number}", on=False)
+    harbour.settle()
+    world = harbour.office.operator.world
+    pod = harbour.pods()[0]
+    harbour.office.service_away = "it doesn't answer"
+    harbour.office.wait(11)
+    harbour.evict(pod)
+    assert pod.uid in world.evicting
+    harbour.office.wait(FORGOTTEN_S)
+    assert not world.evicting
+    harbour.office.service_away = None
+    harbour.settle()
+    assert pod.uid in {each.uid for each in harbour.pods()}
+
+
+def test_pods_that_serve_nothing_go_at_once() -> None:
+    harbour = harbour_at_rest()
+    pod = harbour.pods()[0]
+    harbour.frozen[pod.uid] = None
+    harbour.crash(pod)
+    harbour.evict(pod)
+    assert harbour.office.evicted == [pod.uid]
+
+
+def test_pods_of_others_go_at_once() -> None:
+    harbour = harbour_at_rest()
+    harbour.office.tell(Evicting("somebody-elses"))
+    assert harbour.office.evicted == ["somebody-elses"]
+
+
+def test_brokers_of_a_paused_pool_go_without_help() -> None:
+    harbour = harbour_at_rest()
+    harbour.kube.annotate(harbour.pool.ref, paused="true")
+    harbour.settle()
+    pod = busiest(harbour)
+    harbour.evict(pod)
+    assert harbour.office.evicted == [pod.uid]
+
+
+def test_an_operator_that_doesnt_know_yet_says_nothing() -> None:
+    harbour = harbour_at_rest()
+    pod = harbour.pods()[0]
+    harbour.office.restart()
+    effects = harbour.office.operator.step(harbour.office.now, Evicting(pod.uid))
+    assert Evict(pod.uid) not in effects
+
+
+def test_members_go_one_at_a_time() -> None:
+    quorum = Quorum()
+    first, second = quorum.pod(0), quorum.pod(1)
+    quorum.evict(first)
+    quorum.evict(second)
+    assert quorum.office.evicted == [first.uid]
+    quorum.kube.delete(first.ref)
+    quorum.office.settle()
+    quorum.evict(second)
+    assert quorum.office.evicted == [first.uid], "the first isn't back yet"
+    quorum.settle()
+    quorum.evict(second)
+    assert quorum.office.evicted[-1] == second.uid
+
+
+def test_a_member_is_kept_while_another_isnt_ready() -> None:
+    quorum = Quorum()
+    quorum.crash(2)
+    quorum.evict(quorum.pod(0))
+    assert not quorum.office.evicted
+    quorum.broken.clear()
+    quorum.settle()
+    assert quorum.office.evicted == [quorum.pod(0).uid]
+
+
+def test_a_member_alone_has_nobody_to_wait_for() -> None:
+    quorum = Quorum(replicas=1)
+    quorum.evict(quorum.pod(0))
+    assert quorum.office.evicted == [quorum.pod(0).uid]
+
+
+def test_what_is_gone_may_go() -> None:
+    harbour = harbour_at_rest()
+    assert may_go(harbour.office.operator.world, "gone", harbour.office.now)

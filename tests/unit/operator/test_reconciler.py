@@ -1,0 +1,153 @@
+"""The machine: what it does before it knows everything, and what it does with what fails."""
+
+from itertools import pairwise
+
+from tests.unit.operator.declared import WHAT_IF, conditions, fork, log, office
+
+from anabranch.core.bolt.commands import Refused
+from anabranch.core.machine import TimerFired
+from anabranch.core.types import LogId
+from anabranch_operator.api import names
+from anabranch_operator.plan import actions
+from anabranch_operator.plan.actions import Apply, Plan
+from anabranch_operator.plan.desks import PLANNERS
+from anabranch_operator.plan.events import (
+    Answered,
+    Deposed,
+    Do,
+    Elected,
+    Listed,
+    Look,
+    Refusal,
+    Seen,
+    Unseen,
+    Viewed,
+)
+from anabranch_operator.plan.interest import CERTIFICATES
+from anabranch_operator.plan.objects import Observed, Ref
+from anabranch_operator.plan.reconciler import Operator
+from anabranch_operator.plan.world import RESOURCES, Surroundings
+from anabranch_sim.kubernetes.office import BEGIN
+
+MANIFEST = {"kind": "Secret", "metadata": {"name": "x", "namespace": "demo"}}
+WANTED = Plan((Apply(ref=Ref("Secret", "demo", "x"), manifest=MANIFEST),))
+AROUND = Surroundings(namespace="demo", release="demo")
+
+
+def began(plan: Plan = WANTED) -> Operator:
+    """An operator that was told of everything, and that plans the whole installation so."""
+    planners = {**PLANNERS, CERTIFICATES: lambda *_: plan}
+    operator = Operator(AROUND, planners, RESOURCES, (CERTIFICATES,))
+    for kind in RESOURCES:
+        operator.step(BEGIN, Listed(kind))
+    return operator
+
+
+def wanted(effects: tuple[object, ...]) -> list[object]:
+    return [effect.action for effect in effects if isinstance(effect, Do)]
+
+
+def test_nothing_is_done_while_another_leads() -> None:
+    operator = began()
+    found = Observed(ref=WHAT_IF, uid="u", version=1, body={"spec": {"parent": {"name": "o"}}})
+    assert wanted(operator.step(BEGIN, Seen(found))) == []
+    effects = operator.step(BEGIN, Elected(1))
+    assert wanted(effects) == list(WANTED.actions)
+    assert operator.step(BEGIN, Deposed()) == ()
+    assert wanted(operator.step(BEGIN, Viewed((), ()))) == []
+
+
+def test_certificates_dont_wait_for_a_service_that_waits_for_them() -> None:
+    operator = began()
+    effects = operator.step(BEGIN, Elected(1))
+    assert wanted(effects) == list(WANTED.actions)
+    assert any(isinstance(effect, Look) for effect in effects)
+
+
+def test_logs_wait_for_a_first_look_and_no_longer() -> None:
+    operator = began(Plan())
+    operator.step(BEGIN, Elected(1))
+    found = Observed(ref=WHAT_IF, uid="u", version=1, body={"spec": {"parent": {"name": "o"}}})
+    assert wanted(operator.step(BEGIN, Seen(found))) == []
+    assert wanted(operator.step(BEGIN, Unseen("nobody answers"))) != []
+
+
+def test_what_was_done_in_vain_waits_longer_each_time() -> None:
+    operator = began()
+    effects, at, asked = operator.step(BEGIN, Elected(1)), BEGIN, list[int]()
+    while at < BEGIN + 3_600 * 10**9:
+        numbers = [effect.number for effect in effects if isinstance(effect, Do)]
+        asked += [at] * len(numbers)
+        if numbers:
+            effects = operator.step(at, Answered(numbers[0], None))
+        else:
+            at = max(at, operator._wakes[0][0])
+            effects = operator.step(at, TimerFired("wake"))
+    pauses = [later - earlier for earlier, later in pairwise(asked)]
+    assert pauses[0] == 10**9
+    assert max(pauses) == 300 * 10**9
+    assert len(asked) < 30
+
+
+def test_what_is_refused_is_tried_again_as_late_as_was_asked_for() -> None:
+    operator = began()
+    (do,) = (each for each in operator.step(BEGIN, Elected(1)) if isinstance(each, Do))
+    refusal = Refusal("too-many-requests", "slow down", retry_after_ms=7_000)
+    operator.step(BEGIN, Answered(do.number, refusal))
+    assert operator._wakes[0][0] == BEGIN + 7 * 10**9
+
+
+def test_an_answer_from_before_is_still_a_sight_but_nothing_more() -> None:
+    operator = began(Plan())
+    operator.step(BEGIN, Elected(1))
+    found = Observed(ref=WHAT_IF, uid="u", version=7, body={"spec": {"parent": {"name": "o"}}})
+    operator.step(BEGIN, Answered(99, found))
+    assert operator.world.objects[WHAT_IF].version == 7
+
+
+def test_the_older_of_two_sights_is_not_believed() -> None:
+    operator = began(Plan())
+    new = Observed(ref=WHAT_IF, uid="u", version=7, body={"spec": {"parent": {"name": "new"}}})
+    old = Observed(ref=WHAT_IF, uid="u", version=6, body={"spec": {"parent": {"name": "old"}}})
+    operator.step(BEGIN, Seen(new))
+    operator.step(BEGIN, Seen(old))
+    assert operator.world.forks[WHAT_IF].spec.parent.name == "new"
+
+
+def test_a_look_that_began_before_a_fork_was_made_doesnt_unmake_it() -> None:
+    tended = office()
+    log(tended)
+    before = Viewed(tended.service.owned(), tended.service.brokers())
+    tended.operator._look()
+    made = fork(tended)
+    tended.tell(before)
+    assert tended.operator.world.service.of(made.owner) is not None
+    asked = [each for each in tended.done if isinstance(each, actions.MakeFork)]
+    assert len(asked) == 1
+
+
+def test_a_changed_spec_is_tried_at_once() -> None:
+    tended = office()
+    log(tended)
+    tended.kube._check = lambda ref, _: "not today" if ref.kind == "Service" else None
+    fork(tended)
+    tended.wait(120)
+    tended.kube._check = None
+    tended.kube.edit(WHAT_IF, quota={"appendBytesPerSecond": 5})
+    tended.settle()
+    assert conditions(tended.operator.world.forks[WHAT_IF])["Ready"] == ("True", "Serving")
+
+
+def test_a_fate_is_told_by_the_service_and_not_by_its_silence() -> None:
+    tended = office()
+    log(tended)
+    made = fork(tended)
+    id = made.status.log_id
+    assert id is not None
+    tended.tell(Viewed((), tended.service.brokers()))
+    assert tended.operator.world.forks[WHAT_IF].status.phase == "Ready"
+    tended.service.ask(actions.Squash(log=LogId(id)), 9)
+    tended.wait(10)
+    assert tended.operator.world.forks[WHAT_IF].status.phase == "Squashed"
+    assert isinstance(tended.service.describe(LogId(id)), Refused)
+    assert names.FINALIZER not in tended.operator.world.forks[WHAT_IF].object.finalizers
