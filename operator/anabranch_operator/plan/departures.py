@@ -90,11 +90,7 @@ def departures(world: World, pool: Pool, found: Crew, desired: int, now: Nanosec
     forced = [each for each in found.staying if each.pod.uid not in gone and yard.is_overdue(each)]
     gone |= {each.pod.uid: None for each in forced}
     candidate, cause = _candidate(yard, gone)
-    cramped = (
-        candidate is not None
-        and cause is not Cause.SURPLUS
-        and _ready_beside(yard, candidate) < yard.floor
-    )
+    cramped = candidate is not None and cause is not Cause.SURPLUS and _cramped(yard, candidate)
     surge = cramped and not found.leaving(now)
     surplus = list(_surplus(yard, desired + surge, gone))
     actions: list[Action] = [_delete(each) for each in (*found.drained, *useless, *surplus)]
@@ -175,6 +171,16 @@ def _candidate(yard: _Yard, gone: dict[str, None]) -> tuple[Broker | None, Cause
     if len(sound) > yard.desired:
         return min(_last(sound), key=lambda each: each.load), Cause.SURPLUS
     return None, None
+
+
+def _cramped(yard: _Yard, candidate: Broker) -> bool:
+    """Would too few stay, also when those that start are ready? Or has one more been made for that
+    reason, which isn't ready yet?
+    """
+    if _ready_beside(yard, candidate) >= yard.floor:
+        return False
+    sound = len(yard.found.sound)
+    return sound - candidate.sound < yard.floor or sound > yard.desired
 
 
 def _obstacle(yard: _Yard, candidate: Broker, cause: Cause, *, cramped: bool) -> Obstacle | None:

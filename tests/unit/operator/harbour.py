@@ -2,7 +2,7 @@
 it: every action of it is held against what it may do.
 """
 
-from typing import Any
+from typing import Any, TypeVar
 
 from anabranch.core.bolt import placement
 from anabranch.core.bolt.commands import DrainBroker as Drained
@@ -12,8 +12,8 @@ from anabranch.core.types import MS
 from anabranch_operator.api import names
 from anabranch_operator.api.pool import PoolStatus
 from anabranch_operator.plan.actions import (
+    Act,
     Action,
-    Announce,
     Create,
     Delete,
     DrainBroker,
@@ -27,26 +27,30 @@ from anabranch_operator.plan.objects import Observed, Ref
 from anabranch_operator.plan.pools import plan_pool
 from anabranch_operator.plan.status import stamp
 from anabranch_operator.plan.world import Pool, Surroundings
+from anabranch_sim.kubernetes.kube import Check, Kube
 from anabranch_sim.kubernetes.office import Office
 
 NAMESPACE = "demo"
 POOL = Ref(names.POOL, NAMESPACE, "demo")
 BAD = "bad"
 LOOK_S = 10
+NODES = 4
+
+A = TypeVar("A", bound=Act)
 
 
 class Harbour:
-    def __init__(self, *, nodes: int = 4, **spec: Any) -> None:
+    def __init__(self, check: Check | None = None, **spec: Any) -> None:
         surroundings = Surroundings(
             namespace=NAMESPACE, release="demo", look_ms=LOOK_S * 1_000, resync_ms=3_600_000
         )
-        self.office = Office({names.POOL: plan_pool}, surroundings)
+        self.office = Office({names.POOL: plan_pool}, surroundings, Kube(check))
         self.office.crash = self._judge
         self.kube = self.office.kube
         self.frozen: dict[str, None] = {}
         """Pods by UID whose kubelet does nothing."""
         self._handing_over: list[str] = []
-        for number in range(nodes):
+        for number in range(NODES):
             self._apply(Ref("Node", "", f"node-{number}"), {})
         self._apply(POOL, {"image": "good", "min": 2, "max": 4, "spare": 1} | spec)
         self.office.settle()
@@ -80,14 +84,11 @@ class Harbour:
         found = {seat.name: seat for seat in self.office.service.brokers()}
         return found.get(broker_name(pod))
 
-    def done(self, *kinds: type[Action]) -> list[Action]:
-        """What was done since the last question."""
-        found = [each for each in self.office.done if not kinds or isinstance(each, kinds)]
+    def done(self, *kinds: type[A]) -> list[A]:
+        """What was done since the last question, of these kinds."""
+        found = [each for each in self.office.done if isinstance(each, kinds)]
         self.office.done.clear()
         return found
-
-    def announced(self) -> list[str]:
-        return [each.reason for each in self.office.done if isinstance(each, Announce)]
 
     # What kubelets, brokers and people do.
 
