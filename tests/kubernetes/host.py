@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from threading import Event
 
@@ -48,6 +49,16 @@ _SET_BY_KUBELET = (
 _ENDS_S = 30.0
 _LOOK_S = 0.05
 _TRACES = ("KUBE-", "CNI-")
+_LOGS = Path("/var/log/containers")
+_RESULTS = Path("/var/lib/cni/results")
+_PLUGINS_SOCKET = Path("/var/lib/kubelet/device-plugins/kubelet.sock")
+_SHELLS = (
+    *(_LOGS, _RESULTS, _RESULTS.parent),
+    *(Path("/run/containerd/s"), Path("/run/containerd")),
+    *(_PLUGINS_SOCKET.parent, _PLUGINS_SOCKET.parents[1]),
+    *(Path("/opt/containerd/bin"), Path("/opt/containerd/lib"), Path("/opt/containerd")),
+)
+"""Folders that are left empty; who else uses them has something in them."""
 
 
 def install() -> None:
@@ -189,17 +200,40 @@ def _mounts(folder: Path) -> Iterator[str]:
 
 def _forget_chains(version: str) -> None:
     """kubelet's and the plugins' of the network; whoever else's stay as they are."""
-    before = run(f"{version}-save", may_fail=True)
-    kept = [line for line in before.splitlines() if not any(each in line for each in _TRACES)]
-    if len(kept) != len(before.splitlines()):
-        run(f"{version}-restore", given="\n".join([*kept, ""]))
+    before = run(f"{version}-save", may_fail=True).splitlines()
+    kept = [line for line in before if not any(each in line for each in _TRACES)]
+    if kept == before:
+        return
+    run(f"{version}-restore", given="\n".join([*kept, ""]))
+    if not any(_says_something(line) for line in kept):
+        # As on a machine that never had a rule: empty tables would be there otherwise.
+        family = "ip6" if version == "ip6tables" else "ip"
+        for table in ("mangle", "filter", "nat"):
+            run("nft", "delete", "table", family, table, may_fail=True)
+
+
+def _says_something(line: str) -> bool:
+    """A rule, a chain of somebody's, or a refusal by default."""
+    return line.startswith("-A") or (line.startswith(":") and " ACCEPT " not in line)
 
 
 def _forget_files(folder: Path) -> None:
-    for link in Path("/var/log/containers").glob("*"):
+    """What containerd and kubelet write at places of their own choice."""
+    tasks = folder / "state" / "io.containerd.runtime.v2.task" / "k8s.io"
+    for task in tasks.glob("*"):
+        address = task / "address"
+        if address.exists():
+            Path(address.read_text(encoding="utf-8").removeprefix("unix://")).unlink(
+                missing_ok=True
+            )
+        for result in _RESULTS.glob(f"*-{task.name}-*"):
+            result.unlink()
+    for link in _LOGS.glob("*"):
         if link.is_symlink() and str(link.readlink()).startswith(str(folder)):
             link.unlink()
-    for result in Path("/var/lib/cni/results").glob(f"{NETWORK}-*"):
-        result.unlink()
+    _PLUGINS_SOCKET.unlink(missing_ok=True)
     for place in (VOLUMES, folder):
         shutil.rmtree(place, ignore_errors=True)
+    for place in _SHELLS:
+        with suppress(OSError):
+            place.rmdir()
