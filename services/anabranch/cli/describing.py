@@ -34,6 +34,7 @@ def document(log: Description) -> dict[str, Any]:
         "quota": None if log.quota is None else quota_document(log.quota),
         "by": log.by,
         "why": log.why,
+        "owner": log.owner,
     }
 
 

@@ -114,6 +114,7 @@ def show(target: Target, out: Output, log: str) -> None:
         ("served by", f"{found.broker} at {found.address}" if found.address else ""),
         ("by", found.by),
         ("why", found.why),
+        ("declared by", found.owner),
         ("cursors", ", ".join(f"{name} at {number(at)}" for name, at in cursors.items())),
     ]
     out.table(["", ""], [row for row in rows if row[1]])

@@ -25,7 +25,7 @@ COMMANDS = {
     "diff": ("diff:diff", "Show where two logs part, and what only one of them has."),
     "trim": ("logs:trim", "Give up the records of a log before a position."),
     "cursor": ("cursors:cursor", "Keep a reader's position in a log."),
-    "brokers": ("brokers:brokers", "List the brokers of the pool and what each serves."),
+    "brokers": ("brokers:brokers", "List the brokers of the pool, and take some out of it."),
     "bench": ("bench:bench", "Measure this installation's throughput and latency."),
     "fsck": ("up:fsck", "Prove that everything in a data directory can be read."),
     "recover": ("recover:recover", "Bring a cluster back from its bucket alone."),

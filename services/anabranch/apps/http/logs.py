@@ -73,8 +73,11 @@ async def list_logs(
         str, Query(max_length=NAME_CHARS_MAX, description="The `next` of an earlier answer.")
     ] = "",
     limit: Annotated[int, Query(ge=1, le=LIST_MAX)] = 1_000,
+    owner: Annotated[
+        str, Query(max_length=NAME_CHARS_MAX, description="What their owners' names begin with.")
+    ] = "",
 ) -> Logs:
-    listing = await ask.call(ListLogs(prefix, tree, after, limit), Listing, "list logs")
+    listing = await ask.call(ListLogs(prefix, tree, after, limit, owner), Listing, "list logs")
     found = [Log.of(each) for each in listing.logs]
     return Logs(logs=found, next=found[-1].name if listing.more else None)
 

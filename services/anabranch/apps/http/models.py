@@ -229,6 +229,7 @@ class Log(Told):
     broker: str = Field(description="Who serves it best: any broker can.")
     address: str = Field(description="Where that broker is reached; empty: through this server.")
     quota: LogQuota | None = Field(description="Null if nothing is limited.")
+    owner: str = Field(description="Who declares it, if somebody does.")
 
     @classmethod
     def of(cls, description: Description) -> Self:
