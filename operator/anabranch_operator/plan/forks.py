@@ -196,6 +196,8 @@ def _adopting(
 ) -> Plan:
     """Take over what was made through the API, if it is what the resource declares."""
     name = f"{parent.root}--{own_name(fork)}"
+    if not telling.may_adopt(world, fork):
+        return _told(world, fork, now, fork.status, [telling.not_adopted(world, name)])
     found = world.service.named(name)
     if found is None:
         return Plan((Describe(log=name),))

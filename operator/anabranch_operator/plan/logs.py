@@ -56,6 +56,8 @@ def _making(world: World, log: Log, now: Nanoseconds, troubles: Troubles) -> Pla
     make = CreateRoot(name=name, owner=log.owner, why=f"{log.ref}")
     trouble = troubles.with_action(CreateRoot)
     if trouble is not None and trouble.refusal.code == LogExists.code and log.spec.adopt:
+        if not telling.may_adopt(world, log):
+            return _told(world, log, now, log.status, [telling.not_adopted(world, name)])
         adopt = Adopt(log=name, owner=log.owner)
         if (held_up := troubles.with_action(Adopt)) is None:
             return Plan((adopt,))

@@ -118,6 +118,20 @@ def refused(trouble: Trouble) -> Said:
     return Said(Type.READY, False, reason, trouble.refusal.message)
 
 
+def may_adopt(world: World, resource: AnyLog) -> bool:
+    """A log that nobody declares is the installation's: its rights are judged in that namespace.
+
+    Whoever may make a resource in another one mustn't get at it by that.
+    """
+    return resource.ref.namespace == world.surroundings.namespace
+
+
+def not_adopted(world: World, name: str) -> Said:
+    where = world.surroundings.namespace
+    message = f"{name} exists, and is taken over by resources in namespace {where} alone"
+    return Said(Type.READY, False, Reason.NAME_TAKEN, message)
+
+
 def ready(shown: Face, troubles: Troubles) -> Said:
     """It is there; can it be met?"""
     held = troubles.with_action(Apply)

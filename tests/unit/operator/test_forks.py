@@ -11,7 +11,7 @@ from tests.unit.operator.declared import (
     office,
 )
 
-from anabranch.core.bolt.commands import Description, Expire, ForkLog, Refused
+from anabranch.core.bolt.commands import CreateLog, Description, Expire, ForkLog, Refused
 from anabranch.core.types import Kind
 from anabranch_operator.api import names
 from anabranch_operator.api.fork import ForkPhase
@@ -229,6 +229,15 @@ def test_what_is_taken_over_is_what_was_declared(tended: Office) -> None:
     found = in_service(tended)
     assert isinstance(found, Description)
     assert found.owner == ""
+
+
+def test_what_nobody_declares_is_taken_over_in_the_installations_namespace_alone() -> None:
+    tended = office()
+    tended.service.command(CreateLog("spare"))
+    theirs = Ref(names.LOG, "elsewhere", "spare")
+    assert conditions(log(tended, theirs, adopt=True))["Ready"] == ("False", "NameTaken")
+    ours = Ref(names.LOG, NAMESPACE, "spare")
+    assert conditions(log(tended, ours, adopt=True))["Ready"] == ("True", "Serving")
 
 
 def test_a_paused_fork_is_left_alone(tended: Office) -> None:
