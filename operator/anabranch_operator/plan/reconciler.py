@@ -16,33 +16,22 @@ from typing import assert_never
 
 from msgspec import Struct
 
-from anabranch.core.bolt.commands import Description, Refused
+from anabranch.core.bolt.commands import Refused
 from anabranch.core.errors import (
     DeadlineExceeded,
-    Promoted,
-    Squashed,
     Unavailable,
-    UnknownBroker,
-    UnknownLog,
 )
 from anabranch.core.machine import SetTimer, TimerFired
-from anabranch.core.types import MS, LogId, Nanoseconds
+from anabranch.core.types import MS, Nanoseconds
 from anabranch_operator.plan.actions import (
     Action,
     ApplyStatus,
     Delete,
-    DeleteRoot,
-    DrainBroker,
     Finalize,
-    ForgetBroker,
-    MakeFork,
     Plan,
-    Promote,
-    Squash,
-    TailLog,
-    TrimOlder,
 )
-from anabranch_operator.plan.certificates import Holdings, merged
+from anabranch_operator.plan.certificates import Holdings
+from anabranch_operator.plan.desk import Desk
 from anabranch_operator.plan.events import (
     NOT_FOUND,
     Answered,
@@ -61,53 +50,21 @@ from anabranch_operator.plan.events import (
     Outcome,
     Refusal,
     Seen,
-    Text,
     Unseen,
     Viewed,
 )
 from anabranch_operator.plan.evictions import ask, let_go
 from anabranch_operator.plan.interest import installation, interested, ref_of
+from anabranch_operator.plan.learning import is_fact, learn
 from anabranch_operator.plan.objects import Observed, Ref
-from anabranch_operator.plan.trouble import NO_EFFECT, Key, Troubles, key_of
+from anabranch_operator.plan.trouble import Troubles, key_of
 from anabranch_operator.plan.world import RESOURCES, Surroundings, World
 
 Planner = Callable[[World, Ref, Nanoseconds, Troubles], Plan]
 
 WAKE, LOOK = "wake", "look"
 
-_GONE = (Promoted.code, Squashed.code, UnknownLog.code)
-"""Answers that say that a log is no more: facts, not troubles."""
 _AWAY = (Unavailable.code, DeadlineExceeded.code)
-
-
-class _Desk:
-    """One object's work."""
-
-    __slots__ = (
-        "actions",
-        "dirty",
-        "done",
-        "generation",
-        "queued",
-        "reconcile",
-        "troubles",
-        "wake_at",
-        "written_at",
-    )
-
-    def __init__(self) -> None:
-        self.actions: dict[int, Action] = {}
-        """On their way, by their numbers."""
-        self.done: dict[Key, tuple[Action, int]] = {}
-        """What was done by the last plan, and the version of the object that came of it."""
-        self.dirty = False
-        self.queued = False
-        self.generation = -1
-        self.reconcile = 0
-        self.troubles = Troubles()
-        self.wake_at: Nanoseconds | None = None
-        self.written_at: Nanoseconds = 0
-        """When its status was last written."""
 
 
 class Counters(Struct):
@@ -140,7 +97,7 @@ class Operator:
         self._planners = planners
         self._unlisted = dict.fromkeys(kinds)
         self._whole = tuple(whole)
-        self._desks: dict[Ref, _Desk] = {}
+        self._desks: dict[Ref, Desk] = {}
         self._numbers = 0
         self._reconciles = 0
         self._on_their_way: dict[int, Ref] = {}
@@ -323,7 +280,7 @@ class Operator:
                 continue
             if ref.kind in RESOURCES and ref not in self.world.objects:
                 continue
-            desk = self._desks.setdefault(ref, _Desk())
+            desk = self._desks.setdefault(ref, Desk())
             if desk.actions:
                 desk.dirty = True
             elif not desk.queued:
@@ -341,7 +298,7 @@ class Operator:
         self.counters.queued = len(self._ready)
         self.counters.oldest_queued_at = self._ready[0][1] if self._ready else None
 
-    def _plan(self, ref: Ref, desk: _Desk, now: Nanoseconds) -> None:
+    def _plan(self, ref: Ref, desk: Desk, now: Nanoseconds) -> None:
         object = self.world.objects.get(ref)
         if object is None and ref.kind in RESOURCES:
             del self._desks[ref]
@@ -356,14 +313,13 @@ class Operator:
         desk.troubles.prune(plan.actions, now)
         due = desk.troubles.due(plan.actions, now)
         due, put_off = self._without_cosmetic(desk, due, now)
-        due = self._without_repeated(desk, due, now)
+        due = desk.unrepeated(due, self._version_of, now)
         if not due and not desk.troubles:
             self.counters.steady += 1
             self._effects.append(Note(desk.reconcile, ref, "steady"))
         resync = now + self.world.surroundings.resync_ms * MS
         retry = desk.troubles.next_at
         self._wake_at(ref, desk, min(filter(None, (plan.wake_at, put_off, retry, resync))), now)
-        desk.done.clear()
         for action in due:
             self._numbers += 1
             self.counters.actions += 1
@@ -374,7 +330,7 @@ class Operator:
             self._effects.append(Do(self._numbers, desk.reconcile, ref, action))
 
     def _without_cosmetic(
-        self, desk: _Desk, due: tuple[Action, ...], now: Nanoseconds
+        self, desk: Desk, due: tuple[Action, ...], now: Nanoseconds
     ) -> tuple[tuple[Action, ...], Nanoseconds | None]:
         """Numbers that move all the time are shown now and then."""
         if not any(isinstance(action, ApplyStatus) and action.cosmetic for action in due):
@@ -387,27 +343,11 @@ class Operator:
         rest = (each for each in due if not (isinstance(each, ApplyStatus) and each.cosmetic))
         return tuple(rest), at
 
-    def _without_repeated(
-        self, desk: _Desk, due: tuple[Action, ...], now: Nanoseconds
-    ) -> tuple[Action, ...]:
-        """What was just done, and is wanted again though nothing has moved, waits: a plan that
-        can't be satisfied mustn't become a storm.
-        """
-        kept: list[Action] = []
-        for action in due:
-            if desk.done.get(key_of(action)) == (action, self._version_of(action)):
-                refusal = Refusal(NO_EFFECT, "it was done, and nothing came of it")
-                desk.troubles.note(action, refusal, now)
-                self.counters.refusals += 1
-            else:
-                kept.append(action)
-        return tuple(kept)
-
     def _version_of(self, action: Action) -> int:
         known = self.world.objects.get(getattr(action, "ref", Ref("", "", "")))
         return 0 if known is None else known.version
 
-    def _wake_at(self, ref: Ref, desk: _Desk, at: Nanoseconds, now: Nanoseconds) -> None:
+    def _wake_at(self, ref: Ref, desk: Desk, at: Nanoseconds, now: Nanoseconds) -> None:
         at = max(at, now + 1)
         if desk.wake_at != at:
             desk.wake_at = at
@@ -426,7 +366,7 @@ class Operator:
             return
         desk = self._desks[ref]
         action = desk.actions.pop(number)
-        if isinstance(outcome, Refused) and not self._is_fact(action, outcome):
+        if isinstance(outcome, Refused) and not is_fact(action, outcome):
             outcome = Refusal(outcome.code, outcome.message)
         if isinstance(outcome, Refusal) and not self._is_gone(action, outcome, now):
             self._failed(ref, desk, action, outcome, now)
@@ -438,7 +378,7 @@ class Operator:
             self._wake([ref], now)
 
     def _failed(
-        self, ref: Ref, desk: _Desk, action: Action, refusal: Refusal, now: Nanoseconds
+        self, ref: Ref, desk: Desk, action: Action, refusal: Refusal, now: Nanoseconds
     ) -> None:
         desk.troubles.note(action, refusal, now)
         self.counters.refusals += 1
@@ -446,17 +386,6 @@ class Operator:
         self._effects.append(Note(desk.reconcile, ref, "refused", what))
         if refusal.code in _AWAY:
             self._look()
-
-    def _is_fact(self, action: Action, refused: Refused) -> bool:
-        """Does the refusal say what became of the log that was asked about?"""
-        if isinstance(action, DrainBroker | ForgetBroker):
-            return refused.code == UnknownBroker.code
-        if refused.code not in _GONE:
-            return False
-        if isinstance(action, MakeFork):
-            # The parent's end is for the plan of the parent to see; ours has an owner's name.
-            return refused.code != UnknownLog.code
-        return hasattr(action, "log")
 
     def _is_gone(self, action: Action, refusal: Refusal, now: Nanoseconds) -> bool:
         """What isn't there needs neither be deleted nor be described."""
@@ -466,35 +395,12 @@ class Operator:
         return True
 
     def _learn(self, action: Action, outcome: Outcome, now: Nanoseconds) -> None:
-        service = self.world.service
         match action, outcome:
             case _, Observed():
                 self._see(outcome, now)
-            case _, Description():
-                service.learn(outcome)
-            case _, Holdings():
-                known = self.world.certificates
-                self.world.certificates = merged(known, outcome) if known else outcome
-                self._wake_all_of(now, "BrokerPool")
-            case TailLog(), Text():
-                self.world.texts[action.ref] = outcome.text
-            case MakeFork(), Refused():
-                service.bury(action.owner, outcome)
-            case ((DrainBroker() | ForgetBroker()), Refused()):
-                service.unseat(action.broker, action.epoch, known=False)
-            case _, Refused():
-                service.bury(getattr(action, "log", LogId(0)), outcome)
-            case Promote(), _:
-                service.bury(action.log, Refused(Promoted.code, "it was promoted", {}))
-            case Squash() | DeleteRoot(), _:
-                service.bury(action.log, Refused(Squashed.code, "it was squashed", {}))
-            case TrimOlder(), _:
-                self.world.trimmed[action.log] = action.before
-            case DrainBroker(), _:
-                service.unseat(action.broker, action.epoch, known=True)
-            case ForgetBroker(), _:
-                service.unseat(action.broker, action.epoch, known=False)
             case Delete(), None:
                 self._lose(action.ref, action.uid, now)
             case _:
-                pass
+                learn(self.world, action, outcome)
+        if isinstance(outcome, Holdings):
+            self._wake_all_of(now, "BrokerPool")

@@ -11,7 +11,7 @@ from tests.unit.operator.declared import (
     office,
 )
 
-from anabranch.core.bolt.commands import CreateLog, Description, Expire, ForkLog, Refused
+from anabranch.core.bolt.commands import CreateLog, DeleteLog, Description, Expire, ForkLog, Refused
 from anabranch.core.types import Kind
 from anabranch_operator.api import names
 from anabranch_operator.api.fork import ForkPhase
@@ -68,6 +68,17 @@ def test_a_fork_of_what_isnt_there_waits_for_it() -> None:
     assert conditions(made)["Ready"] == ("False", "ParentMissing")
     log(tended)
     assert conditions(current(tended))["Ready"] == ("True", "Serving")
+
+
+def test_a_parent_that_is_no_more_isnt_taken_for_the_fork(tended: Office) -> None:
+    parent = tended.service.describe("orders")
+    assert isinstance(parent, Description)
+    tended.service.command(DeleteLog(parent.id))
+    made = fork(tended)
+    assert made.status.phase is ForkPhase.PENDING
+    assert conditions(made)["Ready"] == ("False", "Refused")
+    tended.wait(10)
+    assert conditions(current(tended))["Ready"] == ("False", "ParentNotReady")
 
 
 def test_a_fork_of_a_fork_follows_its_parent(tended: Office) -> None:

@@ -1,0 +1,63 @@
+"""What the world is known to be after an action was done, before anybody looks again."""
+
+from anabranch.core.bolt.commands import Description, Refused
+from anabranch.core.errors import Promoted, Squashed, UnknownBroker, UnknownLog
+from anabranch.core.types import LogId
+from anabranch_operator.plan.actions import (
+    Action,
+    DeleteRoot,
+    DrainBroker,
+    ForgetBroker,
+    MakeFork,
+    Promote,
+    Squash,
+    TailLog,
+    TrimOlder,
+)
+from anabranch_operator.plan.certificates import Holdings, merged
+from anabranch_operator.plan.events import Outcome, Text
+from anabranch_operator.plan.world import World
+
+_GONE = (Promoted.code, Squashed.code, UnknownLog.code)
+
+
+def is_fact(action: Action, refused: Refused) -> bool:
+    """Does the refusal say what became of what was asked about? Then it is no trouble."""
+    if isinstance(action, DrainBroker | ForgetBroker):
+        return refused.code == UnknownBroker.code
+    if refused.code not in _GONE:
+        return False
+    if isinstance(action, MakeFork):
+        # It may as well be the parent that is no more, which is the parent's plan to tell.
+        return str(refused.facts.get("log")).endswith(f"--{action.name}")
+    return hasattr(action, "log")
+
+
+def learn(world: World, action: Action, outcome: Outcome) -> None:
+    service = world.service
+    match action, outcome:
+        case _, Description():
+            service.learn(outcome)
+        case _, Holdings():
+            known = world.certificates
+            world.certificates = merged(known, outcome) if known else outcome
+        case TailLog(), Text():
+            world.texts[action.ref] = outcome.text
+        case MakeFork(), Refused():
+            service.bury(action.owner, outcome)
+        case ((DrainBroker() | ForgetBroker()), Refused()):
+            service.unseat(action.broker, action.epoch, known=False)
+        case _, Refused():
+            service.bury(getattr(action, "log", LogId(0)), outcome)
+        case Promote(), _:
+            service.bury(action.log, Refused(Promoted.code, "it was promoted", {}))
+        case Squash() | DeleteRoot(), _:
+            service.bury(action.log, Refused(Squashed.code, "it was squashed", {}))
+        case TrimOlder(), _:
+            world.trimmed[action.log] = action.before
+        case DrainBroker(), _:
+            service.unseat(action.broker, action.epoch, known=True)
+        case ForgetBroker(), _:
+            service.unseat(action.broker, action.epoch, known=False)
+        case _:
+            pass
