@@ -137,7 +137,6 @@ class Process:
         stack.callback(self.driver.stop)
         stack.callback(self.sight.close)
         await self._serve()
-        self._asker.start()
         begun = self._spawn(self._begin())
         told = self._spawn(self._stop.wait())
         ends: list[asyncio.Future[Any]] = [begun, self.driver.failed, self.sight.failed]

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import assert_never
 
+from msgspec.structs import replace
+
 from anabranch.client.endpoint import endpoint
 from anabranch.client.link import Link
 from anabranch.client.settings import Settings
@@ -41,18 +43,30 @@ class Asker:
 
     def __init__(self, url: str, name: str, told: Callable[[str, str], None]) -> None:
         """`told`: of each request and its outcome, for the counters."""
-        where = endpoint(url)
-        self._link = Link(where, Settings(client=name, token=where.token, timeout_ms=ASK_MS))
+        self._where = endpoint(url)
+        self._settings = Settings(client=name, token=self._where.token, timeout_ms=ASK_MS)
+        self._made: Link | None = None
         self._told = told
 
-    def start(self) -> None:
-        self._link.start()
-
     def close(self) -> None:
-        self._link.close()
+        if self._made is not None:
+            self._made.close()
 
     def guard(self, scope: str, epoch: int) -> None:
-        self._link.session.guard(scope, epoch)
+        self._settings = replace(self._settings, guard=(scope, epoch))
+        if self._made is not None:
+            self._made.session.guard(scope, epoch)
+
+    @property
+    def _link(self) -> Link:
+        """Made when it is needed: the operator may be the one who makes what the service is known
+        by, and its files come to be long after it has begun.
+        """
+        if self._made is None:
+            link = Link(self._where, self._settings)
+            link.start()
+            self._made = link
+        return self._made
 
     async def perform(self, ask: Ask) -> Outcome:
         what = type(ask).__name__
