@@ -5,8 +5,8 @@ it: every action of it is held against what it may do.
 from typing import Any, TypeVar
 
 from anabranch.core.bolt import placement
+from anabranch.core.bolt.commands import CreateLog, LoseBroker, RegisterBroker
 from anabranch.core.bolt.commands import DrainBroker as Drained
-from anabranch.core.bolt.commands import LoseBroker, RegisterBroker
 from anabranch.core.bolt.queries import BrokerSeat
 from anabranch.core.types import MS
 from anabranch_operator.api import names
@@ -83,6 +83,15 @@ class Harbour:
     def seat(self, pod: Observed) -> BrokerSeat | None:
         found = {seat.name: seat for seat in self.office.service.brokers()}
         return found.get(broker_name(pod))
+
+    def busiest(self) -> Observed:
+        """The pod that serves the only root, which is made if there is none."""
+        service = self.office.service
+        if not any(each.roots for each in service.brokers()):
+            service.command(CreateLog("orders"))
+            self.settle()
+        seat = next(each for each in service.brokers() if each.roots)
+        return self.pod(seat.name.partition(".")[0])
 
     def done(self, *kinds: type[A]) -> list[A]:
         """What was done since the last question, of these kinds."""

@@ -3,32 +3,15 @@
 from tests.unit.operator.harbour import Harbour
 from tests.unit.operator.quorum import Quorum
 
-from anabranch.core.bolt.commands import CreateLog
 from anabranch_operator.plan.actions import Create, Delete, DrainBroker
 from anabranch_operator.plan.events import Evict, Evicting
 from anabranch_operator.plan.evictions import FORGOTTEN_MS, may_go
-from anabranch_operator.plan.objects import Observed
 
 FORGOTTEN_S = FORGOTTEN_MS // 1_000
 
 
-def harbour_at_rest() -> Harbour:
-    made = Harbour()
-    made.settle()
-    made.office.service.command(CreateLog("orders"))
-    made.settle()
-    made.office.done.clear()
-    return made
-
-
-def busiest(harbour: Harbour) -> Observed:
-    seat = next(each for each in harbour.office.service.brokers() if each.roots)
-    return harbour.pod(seat.name.partition(".")[0])
-
-
-def test_a_broker_goes_when_another_has_taken_over_what_it_served() -> None:
-    harbour = harbour_at_rest()
-    pod = busiest(harbour)
+def test_a_broker_goes_when_another_has_taken_over_what_it_served(harbour: Harbour) -> None:
+    pod = harbour.busiest()
     harbour.evict(pod)
     assert not harbour.office.evicted, "it serves a root, and nobody stands in for it yet"
     for _ in range(4):
@@ -45,8 +28,7 @@ def test_a_broker_goes_when_another_has_taken_over_what_it_served() -> None:
     assert pod.uid not in {each.uid for each in harbour.pods()}
 
 
-def test_brokers_of_two_nodes_go_one_after_the_other() -> None:
-    harbour = harbour_at_rest()
+def test_brokers_of_two_nodes_go_one_after_the_other(harbour: Harbour) -> None:
     pods = harbour.pods()
     for _ in range(20):
         for pod in pods:
@@ -58,22 +40,20 @@ def test_brokers_of_two_nodes_go_one_after_the_other() -> None:
     assert len(harbour.names()) == 2
 
 
-def test_a_cordon_alone_moves_brokers_away() -> None:
-    harbour = harbour_at_rest()
-    node = busiest(harbour).spec["nodeName"]
+def test_a_cordon_alone_moves_brokers_away(harbour: Harbour) -> None:
+    node = harbour.busiest().spec["nodeName"]
     harbour.cordon(node, on=True)
     harbour.settle()
     assert node not in {pod.spec["nodeName"] for pod in harbour.pods()}
     assert harbour.status.ready == 2
 
 
-def test_an_eviction_isnt_put_off_for_ever() -> None:
-    harbour = harbour_at_rest()
+def test_an_eviction_isnt_put_off_for_ever(harbour: Harbour) -> None:
     for number in range(4):
         harbour.cordon(f"node-{number}", on=True)
     harbour.office.service_away = "it doesn't answer"
     harbour.office.wait(11)
-    pod = busiest(harbour)
+    pod = harbour.busiest()
     limit_s = harbour.office.operator.world.surroundings.eviction_ms // 1_000
     waited = 0
     while waited < limit_s:
@@ -85,8 +65,7 @@ def test_an_eviction_isnt_put_off_for_ever() -> None:
     assert harbour.office.evicted[-1] == pod.uid
 
 
-def test_an_eviction_that_nobody_repeats_is_forgotten() -> None:
-    harbour = harbour_at_rest()
+def test_an_eviction_that_nobody_repeats_is_forgotten(harbour: Harbour) -> None:
     for number in range(4):
         harbour.cordon(f"node-{number}", on=True)
     harbour.settle()
@@ -106,8 +85,7 @@ def test_an_eviction_that_nobody_repeats_is_forgotten() -> None:
     assert pod.uid in {each.uid for each in harbour.pods()}
 
 
-def test_pods_that_serve_nothing_go_at_once() -> None:
-    harbour = harbour_at_rest()
+def test_pods_that_serve_nothing_go_at_once(harbour: Harbour) -> None:
     pod = harbour.pods()[0]
     harbour.frozen[pod.uid] = None
     harbour.crash(pod)
@@ -115,23 +93,20 @@ def test_pods_that_serve_nothing_go_at_once() -> None:
     assert harbour.office.evicted == [pod.uid]
 
 
-def test_pods_of_others_go_at_once() -> None:
-    harbour = harbour_at_rest()
+def test_pods_of_others_go_at_once(harbour: Harbour) -> None:
     harbour.office.tell(Evicting("somebody-elses"))
     assert harbour.office.evicted == ["somebody-elses"]
 
 
-def test_brokers_of_a_paused_pool_go_without_help() -> None:
-    harbour = harbour_at_rest()
+def test_brokers_of_a_paused_pool_go_without_help(harbour: Harbour) -> None:
     harbour.kube.annotate(harbour.pool.ref, paused="true")
     harbour.settle()
-    pod = busiest(harbour)
+    pod = harbour.busiest()
     harbour.evict(pod)
     assert harbour.office.evicted == [pod.uid]
 
 
-def test_an_operator_that_doesnt_know_yet_says_nothing() -> None:
-    harbour = harbour_at_rest()
+def test_an_operator_that_doesnt_know_yet_says_nothing(harbour: Harbour) -> None:
     pod = harbour.pods()[0]
     harbour.office.restart()
     effects = harbour.office.operator.step(harbour.office.now, Evicting(pod.uid))
@@ -169,6 +144,5 @@ def test_a_member_alone_has_nobody_to_wait_for() -> None:
     assert quorum.office.evicted == [quorum.pod(0).uid]
 
 
-def test_what_is_gone_may_go() -> None:
-    harbour = harbour_at_rest()
+def test_what_is_gone_may_go(harbour: Harbour) -> None:
     assert may_go(harbour.office.operator.world, "gone", harbour.office.now)
