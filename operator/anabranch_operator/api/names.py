@@ -32,7 +32,6 @@ FORGET = f"{GROUP}/forget"
 """`true` lets a resource go without touching its log: the way out when the log service is gone."""
 CASCADE = f"{GROUP}/cascade"
 """`true` lets a resource go together with the forks of its log."""
-EVICTING = f"{GROUP}/evicting"
 
 NAME_PATTERN = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 NAME_CHARS_MAX = 48
