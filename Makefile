@@ -15,6 +15,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 # Kept outside of the repository, by version, and built before any test looks at the clock.
 SERVERS := $(BIN)/python -m anabranch.apps.processes.binaries
+KUBERNETES := $(BIN)/python -m tests.kubernetes.binaries
 
 .PHONY: help setup servers demo up cluster-local test lint format simulate mutants bench lock protos clean
 
@@ -32,8 +33,9 @@ cluster-local: $(VENV)/dev.stamp  ## run etcd, an S3 server and all pods as proc
 up: $(VENV)/runtime.stamp  ## run the embedded log on loopback; ARGS="--data DIR"
 	@$(BIN)/python -m anabranch.cli.main up $(ARGS)
 
-test: $(VENV)/dev.stamp  ## all tests: tidy, unit, contract, simulation, integration; ARGS="-k name"
-	@$(SERVERS) >/dev/null || echo "tests that need a server are skipped where Go is missing" >&2
+test: $(VENV)/dev.stamp  ## all tests but those on a node; ARGS="-k name"
+	@{ $(SERVERS) && $(KUBERNETES) etcd hyperkube kwok helm kubeconform; } >/dev/null \
+		|| echo "tests that need a server are skipped where Go is missing" >&2
 	@$(BIN)/python -m pytest --numprocesses auto --dist worksteal $(ARGS)
 
 servers: $(VENV)/runtime.stamp  ## build the etcd, S3 server and fault proxy of tests and demos, with Go

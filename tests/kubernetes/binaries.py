@@ -133,6 +133,8 @@ def _unpack(package: str, file: str, to: Path) -> None:
     with tempfile.TemporaryDirectory(dir=to.parent) as scratch:
         # The fetcher of packages gives up root's rights, and has to write there nevertheless.
         os.chmod(scratch, 0o777)
+        # A new machine may not know its packages yet; who mayn't ask for them may know them.
+        subprocess.run(["apt-get", "update", "-q"], check=False, capture_output=True)
         _debian(package, scratch, "apt-get", "download", "-q", package)
         (found,) = Path(scratch).glob("*.deb")
         _debian(package, scratch, "dpkg", "-x", found.name, "unpacked")
