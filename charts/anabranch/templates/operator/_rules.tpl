@@ -47,14 +47,11 @@
   resources: [pods/log]
   verbs: [get]
 {{- if include "anabranch.tls" . }}
-# The authority that clients trust, beside them. Who may make a ConfigMap may make any.
-- apiGroups: [""]
-  resources: [configmaps]
-  verbs: [create]
+# The authority that clients trust, beside them.
 - apiGroups: [""]
   resources: [configmaps]
   resourceNames: [{{ .Release.Name }}-ca]
-  verbs: [get, patch]
+  verbs: [get, create, patch]
 {{- end }}
 # What it says to people.
 - apiGroups: [events.k8s.io]
@@ -93,18 +90,12 @@
   resourceNames: [{{ .Release.Name }}-metadata]
   verbs: [list, watch]
 {{- if include "anabranch.tls" . }}
-# The authority and the certificates.
+# The authority and the certificates. To create by name is possible by server-side apply.
 - apiGroups: [""]
   resources: [secrets]
   resourceNames:
     {{- include "anabranch.operator.secrets" . | nindent 4 }}
-  verbs: [get{{ if eq .Values.tls.mode "self" }}, patch{{ end }}]
-{{- if eq .Values.tls.mode "self" }}
-# Who may make a Secret may make any.
-- apiGroups: [""]
-  resources: [secrets]
-  verbs: [create]
-{{- end }}
+  verbs: [get{{ if eq .Values.tls.mode "self" }}, create, patch{{ end }}]
 {{- end }}
 # The election; who may make a Lease may make any.
 - apiGroups: [coordination.k8s.io]
