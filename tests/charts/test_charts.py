@@ -82,6 +82,25 @@ def test_what_runs_for_ever_is_probed(helm: Helm, values: str) -> None:
 
 
 @pytest.mark.parametrize("values", MATRIX)
+def test_what_there_are_several_of_is_spread_and_goes_one_by_one(helm: Helm, values: str) -> None:
+    found = helm.rendered(values)
+    parts = ["StatefulSet/demo-metadata", "Deployment/demo-operator", "Deployment/demo-gateway"]
+    pods = dict(pod_specs(found))
+    for name in (part for part in parts if part in pods):
+        template = _named(found, *name.split("/"))["spec"]["template"]
+        labels = template["metadata"]["labels"].items()
+        keys = set[str]()
+        for spread in template["spec"]["topologySpreadConstraints"]:
+            assert spread["labelSelector"]["matchLabels"].items() <= labels
+            keys.add(spread["topologyKey"])
+        assert keys == {"kubernetes.io/hostname", "topology.kubernetes.io/zone"}, name
+        budget = _named(found, "PodDisruptionBudget", name.partition("/")[2])["spec"]
+        assert budget["selector"]["matchLabels"].items() <= labels
+        assert budget["maxUnavailable"] == 1
+        assert budget["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
+
+
+@pytest.mark.parametrize("values", MATRIX)
 def test_what_is_mounted_is_there(helm: Helm, values: str) -> None:
     for name, pod in pod_specs(helm.rendered(values)):
         claimed = {"data"} if name in {"StatefulSet/demo-etcd", "StatefulSet/demo-s3"} else set()

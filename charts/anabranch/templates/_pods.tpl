@@ -49,6 +49,8 @@ topologySpreadConstraints:
   - maxSkew: 1
     topologyKey: kubernetes.io/hostname
     whenUnsatisfiable: {{ .hosts }}
+    # A node that is being drained mustn't be what keeps a pod from all others.
+    nodeTaintsPolicy: Honor
     labelSelector:
       matchLabels:
         {{- include "anabranch.selector" . | nindent 8 }}
