@@ -1,7 +1,7 @@
 """A real node on this machine: kubelet, containerd, kube-proxy and CoreDNS before a control plane.
 
-`python -m tests.kubernetes.node up` begins it, `load` brings rebuilt images, `down` takes back
-all that it changed, `status` tells. It needs root, and a machine that is there to be tried on.
+`python -m tests.kubernetes.node up` begins it or brings rebuilt images, `down` takes back all that
+it changed, `status` tells. It needs root, and a machine that is there to be tried on.
 """
 
 import json
@@ -200,6 +200,8 @@ def _kubelet(folder: Path, socket: Path) -> dict[str, object]:
         "clusterDNS": [DNS],
         "clusterDomain": "cluster.local",
         "podLogsDir": str(folder / "pods"),
+        # How soon a changed Secret is in the pods, at most: nobody here wants to wait a minute.
+        "syncFrequency": "10s",
         "volumePluginDir": str(folder / "plugins"),
         "authentication": {
             "anonymous": {"enabled": False},
@@ -256,6 +258,8 @@ def up(folder: Path) -> None:
         images = map(str, archives())
         host.restore(folder / "state")
         begin(folder, "tests.kubernetes.node", "keep", *images)
+    else:
+        load(folder)
     status(folder)
 
 
@@ -288,7 +292,6 @@ def status(folder: Path) -> None:
 COMMANDS: dict[str, Callable[[Path], None]] = {
     "up": up,
     "down": down,
-    "load": load,
     "status": status,
 }
 
