@@ -17,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 SERVERS := $(BIN)/python -m anabranch.apps.processes.binaries
 KUBERNETES := $(BIN)/python -m tests.kubernetes.binaries
 
-.PHONY: help setup servers demo up cluster-local test lint format simulate mutants bench lock protos clean
+.PHONY: help setup servers demo up cluster-local test test-cluster lint format simulate mutants bench lock protos clean
 
 help:  ## list the verbs
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +37,12 @@ test: $(VENV)/dev.stamp  ## all tests but those on a node; ARGS="-k name"
 	@{ $(SERVERS) && $(KUBERNETES) etcd hyperkube kwok helm kubeconform; } >/dev/null \
 		|| echo "tests that need a server are skipped where Go is missing" >&2
 	@$(BIN)/python -m pytest --numprocesses auto --dist worksteal $(ARGS)
+
+# KEEP=1 leaves the node for another try; `python -m tests.kubernetes.node down` takes it away.
+test-cluster: $(VENV)/dev.stamp  ## all of it on a real Kubernetes node here, as root; ARGS="-x"
+	@$(if $(KEEP),,trap '$(BIN)/python -m tests.kubernetes.node down' EXIT;) \
+		$(BIN)/python -m tests.kubernetes.node up; \
+		ANABRANCH_TEST_CLUSTER=1 $(BIN)/python -m pytest tests/cluster $(ARGS)
 
 servers: $(VENV)/runtime.stamp  ## build the etcd, S3 server and fault proxy of tests and demos, with Go
 	@$(SERVERS)
