@@ -92,6 +92,8 @@ def _declare_and_delete(server: ApiServer, home: str) -> None:
     logs, forks = (f"{OURS}/namespaces/{home}/{plural}" for plural in ("logs", "forks"))
     server.ask("POST", logs, log)
     server.ask("POST", forks, fork)
+    for where in (f"{logs}/orders", f"{forks}/what-if"):
+        until(lambda where=where: _made(server, where), f"{where} has a log")
     for kind in ("/api/v1/namespaces/{}/services", DISCOVERY):
         until(lambda kind=kind: _get(server, kind.format(home) + "/log-orders"), kind)
     for where in (f"{forks}/what-if", f"{logs}/orders"):
@@ -115,6 +117,11 @@ def _all_made(server: ApiServer, namespace: str) -> bool | None:
     pool = server.ask("GET", f"{OURS}/namespaces/{namespace}/brokerpools/demo")
     told = pool.get("status", {}).get("replicas", 0)
     return True if hook["clientConfig"].get("caBundle") and len(pods) == told >= 2 else None
+
+
+def _made(server: ApiServer, where: str) -> bool | None:
+    found = _get(server, where)
+    return True if found.get("status", {}).get("logId") else None
 
 
 def _get(server: ApiServer, where: str) -> Any:

@@ -88,17 +88,20 @@ def instant(stamp: str) -> Milliseconds:
 
 
 def contains(observed: object, desired: object) -> bool:
-    """Is everything that is wanted there? What others or the API server added doesn't count."""
+    """Is everything that is wanted there? What others or the API server added doesn't count.
+
+    The API server doesn't keep lists and objects that are empty.
+    """
     if isinstance(desired, Mapping):
-        if not isinstance(observed, Mapping):
-            return False
-        there = cast("Document", observed)
+        there = cast("Document", observed if isinstance(observed, Mapping) else NOTHING)
         wanted = cast("Document", desired)
-        return all(key in there and contains(there[key], wanted[key]) for key in wanted)
-    if isinstance(desired, list | tuple):
-        if not isinstance(observed, list | tuple):
+        if observed is not None and there is NOTHING:
             return False
-        these = cast("Sequence[object]", observed)
+        return all(contains(there.get(key), wanted[key]) for key in wanted)
+    if isinstance(desired, list | tuple):
+        these = cast("Sequence[object] | None", observed or None)
         those = cast("Sequence[object]", desired)
+        if these is None or not isinstance(these, list | tuple):
+            return these is None and not those
         return len(these) == len(those) and all(map(contains, these, those))
     return observed == desired

@@ -1,10 +1,13 @@
 """The desk of the installation's certificates: look, do what is due, and look again in time."""
 
+from msgspec.structs import replace
+
 from anabranch.core.types import Nanoseconds
 from anabranch_operator.plan.actions import Plan
 from anabranch_operator.plan.certificates import (
     SECOND,
     SECRET,
+    CertificateSettings,
     Course,
     Finding,
     Holdings,
@@ -44,10 +47,26 @@ def findings(world: World) -> tuple[Finding, ...]:
 
 def _course(world: World, known: Holdings, now: Nanoseconds) -> Course:
     surroundings = world.surroundings
-    wanted = surroundings.certificates
+    wanted = _everywhere(world)
     if wanted.mode is Mode.SELF:
         return rotate(now, wanted, surroundings.namespace, known)
     return inspect(now, wanted, known)
+
+
+def _everywhere(world: World) -> CertificateSettings:
+    """Whoever shows a certificate to Services of the installation's namespace shows it to those of
+    logs and forks in others as well.
+    """
+    surroundings = world.surroundings
+    wanted = surroundings.certificates
+    all_of = f"*.{surroundings.namespace}.svc"
+    others = [each for each in _namespaces(world) if each != surroundings.namespace]
+    more = tuple(f"*.{each}.svc" for each in others)
+    leaves = tuple(
+        replace(leaf, names=(*leaf.names, *more)) if all_of in leaf.names else leaf
+        for leaf in wanted.leaves
+    )
+    return replace(wanted, leaves=leaves)
 
 
 def _namespaces(world: World) -> list[str]:
