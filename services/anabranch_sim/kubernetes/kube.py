@@ -35,19 +35,39 @@ class Change(Struct, frozen=True):
 class Kube:
     """Objects by reference, each a document; every change is kept for whoever watches."""
 
-    def __init__(self, check: Check | None = None) -> None:
+    def __init__(
+        self,
+        check: Check | None = None,
+        *,
+        collects: bool = True,
+        clock: Callable[[], Milliseconds] | None = None,
+    ) -> None:
+        """`collects`: what has lost its owner goes at once, and not when somebody collects it.
+        `clock`: in place of `now`.
+        """
         self.documents: dict[Ref, dict[str, Any]] = {}
         self.changes: list[Change] = []
+        self.heed: Callable[[Change], None] | None = None
+        """Told of every change as it happens."""
         self.version = 0
         self.writes = 0
         """Requests that would change something, whether they did or not."""
         self.now: Milliseconds = 0
         self._check = check
+        self._clock = clock
+        self._collects = collects
         self._uids = 0
+
+    @property
+    def time(self) -> Milliseconds:
+        return self.now if self._clock is None else self._clock()
 
     def get(self, ref: Ref) -> Observed | None:
         document = self.documents.get(ref)
         return None if document is None else observe(document)
+
+    def of_kind(self, kind: str) -> list[Observed]:
+        return [observe(each) for ref, each in self.documents.items() if ref.kind == kind]
 
     def list(self) -> list[Observed]:
         return [observe(document) for document in self.documents.values()]
@@ -84,21 +104,18 @@ class Kube:
         found = self._same(ref, uid)
         if isinstance(found, Refusal):
             return found
-        return self._replace(ref, found, {**found, "status": deepcopy(dict(status))})
+        return self._report(ref, found, status)
 
     def finalize(self, ref: Ref, uid: str, *, held: bool) -> Observed | Refusal | None:
         self.writes += 1
         found = self._same(ref, uid)
         if isinstance(found, Refusal):
             return found
-        made = deepcopy(found)
-        others = [each for each in made["metadata"].get("finalizers", ()) if each != _OURS]
-        if held and "deletionTimestamp" in made["metadata"] and found["metadata"] != made:
-            return Refusal(INVALID, "no new finalizers can be added if the object is being deleted")
-        made["metadata"]["finalizers"] = [*others, _OURS] if held else others
-        if "deletionTimestamp" in made["metadata"] and not made["metadata"]["finalizers"]:
-            return self._remove(ref)
-        return self._replace(ref, found, made)
+        return self._hold(ref, found, _OURS, held=held)
+
+    def hold(self, ref: Ref, finalizer: str, *, held: bool) -> None:
+        """Somebody else has a finalizer of theirs on it, or takes it away."""
+        self._hold(ref, self.documents[ref], finalizer, held=held)
 
     def delete(self, ref: Ref, uid: str | None = None) -> Observed | Refusal | None:
         """None: it is gone already."""
@@ -112,13 +129,22 @@ class Kube:
             return self._remove(ref)
         made = deepcopy(found)
         grace_ms = found.get("spec", {}).get("terminationGracePeriodSeconds", 0) * 1_000
-        made["metadata"].setdefault("deletionTimestamp", stamp(self.now + grace_ms))
+        made["metadata"].setdefault("deletionTimestamp", stamp(self.time + grace_ms))
         return self._replace(ref, found, made)
 
     def end(self, ref: Ref) -> None:
         """What was being deleted has ended."""
         if ref in self.documents:
             self._remove(ref)
+
+    def collect(self) -> None:
+        """What has lost all its owners goes."""
+        uids = {each["metadata"]["uid"]: None for each in self.documents.values()}
+        for ref, document in list(self.documents.items()):
+            meta = document["metadata"]
+            owners = [owner["uid"] for owner in meta.get("ownerReferences") or ()]
+            if owners and "deletionTimestamp" not in meta and not any(o in uids for o in owners):
+                self.delete(ref)
 
     def edit(self, ref: Ref, **spec: Any) -> Observed | Refusal:
         """Somebody patches a spec."""
@@ -139,8 +165,25 @@ class Kube:
 
     def report(self, ref: Ref, status: Document) -> None:
         """Another controller, or a kubelet, tells how something is."""
-        found = self.documents[ref]
-        self._replace(ref, found, {**found, "status": deepcopy(dict(status))})
+        self._report(ref, self.documents[ref], status)
+
+    def _report(self, ref: Ref, found: dict[str, Any], status: Document) -> Observed:
+        made = {**found, "metadata": dict(found["metadata"]), "status": deepcopy(dict(status))}
+        return self._replace(ref, found, made)
+
+    def _hold(
+        self, ref: Ref, found: dict[str, Any], finalizer: str, *, held: bool
+    ) -> Observed | Refusal | None:
+        made = deepcopy(found)
+        meta = made["metadata"]
+        before = meta.get("finalizers") or []
+        if held and "deletionTimestamp" in meta and finalizer not in before:
+            return Refusal(INVALID, "no new finalizers can be added if the object is being deleted")
+        others = [each for each in before if each != finalizer]
+        meta["finalizers"] = [*others, finalizer] if held else others
+        if "deletionTimestamp" in meta and not meta["finalizers"]:
+            return self._remove(ref)
+        return self._replace(ref, found, made)
 
     def _create(self, ref: Ref, document: dict[str, Any]) -> Observed:
         self._uids += 1
@@ -148,7 +191,7 @@ class Kube:
         document["metadata"] |= {
             "uid": f"00000000-0000-4000-8000-{self._uids:012d}",
             "generation": 1,
-            "creationTimestamp": stamp(self.now),
+            "creationTimestamp": stamp(self.time),
         }
         return self._keep(ref, document)
 
@@ -164,15 +207,22 @@ class Kube:
         document["metadata"]["resourceVersion"] = str(self.version)
         self.documents[ref] = document
         seen = observe(document)
-        self.changes.append(Change(self.version, seen))
+        self._tell(Change(self.version, seen))
         return seen
 
     def _remove(self, ref: Ref) -> None:
         gone = observe(self.documents.pop(ref))
         self.version += 1
-        self.changes.append(Change(self.version, gone, gone=True))
+        self._tell(Change(self.version, gone, gone=True))
+        if not self._collects:
+            return
         for child in [child for child, each in self.documents.items() if _owned(each, gone.uid)]:
             self.delete(child)
+
+    def _tell(self, change: Change) -> None:
+        self.changes.append(change)
+        if self.heed is not None:
+            self.heed(change)
 
     def _same(self, ref: Ref, uid: str) -> dict[str, Any] | Refusal:
         found = self.documents.get(ref)

@@ -1,5 +1,6 @@
 """The log service's state, asked by the operator as it would be through a broker."""
 
+from collections.abc import Callable
 from typing import Any
 
 from anabranch.core.bolt import commands, queries
@@ -18,13 +19,15 @@ SCOPE = "operator"
 class LogService:
     """One state machine; every command is guarded by the epoch of whoever asks."""
 
-    def __init__(self) -> None:
-        self.state = State("sim", Limits())
+    def __init__(self, limits: Limits | None = None) -> None:
+        self.state = State("sim", limits or Limits())
         self.now: Milliseconds = 0
+        self.heed: Callable[[Any, Any], None] | None = None
+        """Told of every command and its outcome."""
         self._requests = 0
 
-    def ask(self, ask: Ask, epoch: int) -> Any:
-        """Its outcome. `Describe` is a question; all else is a command."""
+    def ask(self, ask: Ask, epoch: int, scope: str = SCOPE, request: bytes = b"") -> Any:
+        """Its outcome. `Describe` is a question; all else are commands, of one request once."""
         if isinstance(ask, actions.Describe):
             return self.state.answer(queries.Describe(ask.log))
         log: LogId | None = None
@@ -33,7 +36,8 @@ class LogService:
             if isinstance(found, Refused):
                 return found
             log = found.id
-        outcome = self.command(commands.Guarded(SCOPE, epoch, _command(self.state, ask, log)))
+        guarded = commands.Guarded(scope, epoch, _command(self.state, ask, log))
+        outcome = self.command(guarded, request)
         if isinstance(ask, actions.Adopt) and not isinstance(outcome, Refused):
             return self.describe(ask.log)
         return outcome
@@ -43,11 +47,17 @@ class LogService:
         assert isinstance(answer, Description | Refused)
         return answer
 
-    def command(self, command: Any) -> Any:
+    def command(self, command: Any, request: bytes = b"") -> Any:
         """Also by others than the operator."""
         self._requests += 1
-        request = self._requests.to_bytes(8, "big")
-        return self.state.apply(Entry(self.now, request, command))
+        request = request or self._requests.to_bytes(8, "big")
+        return self.apply(Entry(self.now, request, command))
+
+    def apply(self, entry: Entry) -> Any:
+        outcome = self.state.apply(entry)
+        if self.heed is not None:
+            self.heed(entry.command, outcome)
+        return outcome
 
     def owned(self) -> tuple[Description, ...]:
         listing = self.state.answer(queries.ListLogs(owner=names.OWNERS, count_max=1_000_000))

@@ -1,0 +1,347 @@
+"""A simulated operator's process: the real machine and the real candidate, driven as their shell
+drives them, which may be stopped, killed and started anew at any moment.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import cast, get_args
+
+from anabranch.core.machine import CancelTimer, SetTimer, TimerFired
+from anabranch.core.types import MS, Nanoseconds
+from anabranch_operator.kube.client import Client
+from anabranch_operator.kube.refusals import ApiError, Conflict
+from anabranch_operator.kube.writing import Writer
+from anabranch_operator.plan import leadership
+from anabranch_operator.plan.actions import Action, Ask, Write
+from anabranch_operator.plan.attention import targets
+from anabranch_operator.plan.events import (
+    Answered,
+    Deposed,
+    Do,
+    Effect,
+    Elected,
+    Event,
+    Evict,
+    Evicting,
+    Look,
+    Measured,
+    Note,
+    Outcome,
+)
+from anabranch_operator.plan.leadership import Candidate, Terms
+from anabranch_operator.plan.objects import Ref
+from anabranch_operator.plan.reconciler import Operator, Planner
+from anabranch_operator.plan.world import Surroundings
+from anabranch_sim.kubernetes.apiserver import ApiServer
+from anabranch_sim.kubernetes.client import SimClient
+from anabranch_sim.kubernetes.judge import Judge
+from anabranch_sim.kubernetes.office import BEGIN
+from anabranch_sim.kubernetes.plane import Plane
+from anabranch_sim.kubernetes.sight import KINDS, Haze, History, SimSight
+from anabranch_sim.kubernetes.waiting import Promise, drive
+from anabranch_sim.world import SECOND, World
+
+VITALS: Nanoseconds = 60 * SECOND
+
+_WRITES: tuple[type[Write], ...] = get_args(Write)
+
+
+class Around:
+    """What all operators share, and what they are made of."""
+
+    def __init__(
+        self,
+        world: World,
+        api: ApiServer,
+        history: History,
+        plane: Plane,
+        judge: Judge,
+        surroundings: Surroundings,
+    ) -> None:
+        self.world = world
+        self.api = api
+        self.history = history
+        self.plane = plane
+        self.judge = judge
+        self.surroundings = surroundings
+        self.planners: dict[str, Planner] = {}
+        self.whole: tuple[str, ...] = ()
+        self.terms = Terms()
+        self.sweep_s = 300
+        self.haze = Haze()
+
+
+class SimOperator:
+    """One place where an operator runs, life after life."""
+
+    def __init__(self, around: Around, number: int) -> None:
+        self.around = around
+        self.world = around.world
+        self.number = number
+        self.life = 0
+        self.alive = False
+        self.machine: Operator
+        self.sight: SimSight
+        self.allowed: dict[str, None] = {}
+        """Pods that the machine lets go."""
+        self._paused = False
+        self._missed: list[Callable[[], None]] = []
+        self._timers: dict[str, int] = {}
+        self._settings = 0
+        self._until: Nanoseconds = 0
+        self._wake_at: Nanoseconds = 0
+        self._guard = ("", 0)
+        self._leaving = False
+        self._asking = self._resigns = self._retired = False
+
+    @property
+    def name(self) -> str:
+        return f"operator-{self.number}.{self.life}"
+
+    @property
+    def standing(self) -> bool:
+        """By its own clock: may what was decided in its epoch still be done?"""
+        return self.alive and self.world.now < self._until
+
+    @property
+    def leads(self) -> bool:
+        return self.alive and self.machine.leads
+
+    def now(self) -> Nanoseconds:
+        return BEGIN + self.world.now
+
+    def start(self) -> None:
+        if self.alive:
+            return
+        around = self.around
+        self.life += 1
+        self.alive, self._paused, self._leaving = True, False, False
+        self._asking = self._resigns = self._retired = False
+        self._until, self._guard = 0, ("", 0)
+        self._timers.clear()
+        self.allowed.clear()
+        self.machine = Operator(around.surroundings, around.planners, KINDS, around.whole)
+        self._candidate = Candidate(self.name, around.terms)
+        life = self.life
+        client = SimClient(around.api, lambda: self._stands(life), self._sent)
+        self._writer = Writer(cast("Client", client), self.name)
+        self.sight = SimSight(
+            around.api, around.history, self.give, self._turn(), self._ended, around.sweep_s
+        )
+        self.world.note(self.name, "lives")
+        self.sight.open(around.haze)
+        self._elect(self._candidate.start())
+        self.world.after(VITALS, partial(self.act, life, self._measure))
+
+    def die(self, down: Nanoseconds) -> None:
+        """At once; whatever it had begun is answered to nobody."""
+        if not self.alive:
+            return
+        self.world.note(self.name, "dies")
+        self.alive, self._until = False, 0
+        self._missed.clear()
+        self.world.after(down, self.start)
+
+    def leave(self, down: Nanoseconds) -> None:
+        """It is told to end: it lets go of the Lease, once what is on its way was answered."""
+        if not self.alive or self._paused or self._leaving:
+            return
+        self._leaving = True
+        self.give(Deposed())
+        self.world.after(SECOND, partial(self.act, self.life, self._resign))
+        self.world.after(5 * SECOND, partial(self._end, self.life, down))
+
+    def pause(self, duration: Nanoseconds) -> None:
+        """Everything waits; the clock runs on, and the process doesn't see it."""
+        if self.alive and not self._paused:
+            self.world.note(self.name, "pauses for", duration // MS)
+            self._paused = True
+            self.world.after(duration, partial(self._resume, self.life))
+
+    def act(self, life: int, action: Callable[[], None]) -> None:
+        if life != self.life or not self.alive:
+            return
+        if self._paused:
+            self._missed.append(action)
+        else:
+            action()
+
+    def give(self, event: Event) -> None:
+        if not self.alive:
+            return
+        if self.world.tracing:
+            self.world.note(self.name, "<", _short(event))
+        for effect in self.machine.step(self.now(), event):
+            if self.world.tracing:
+                self.world.note(self.name, ">", _short(effect))
+            self._heed(effect)
+
+    def evict(self, pod: Ref, uid: str) -> bool | None:
+        """Somebody asks whether a pod may go; None: nobody answers."""
+        if not self.alive or self._paused:
+            return None
+        known = self.machine.world.objects.get(pod)
+        if known is None or known.uid != uid or known.deleting:
+            return True
+        if not self.machine.leads:
+            return False
+        self.allowed.pop(uid, None)
+        self.give(Evicting(uid))
+        return uid in self.allowed
+
+    def _resume(self, life: int) -> None:
+        if life != self.life or not self.alive:
+            return
+        self._paused = False
+        missed, self._missed = self._missed, []
+        for action in missed:
+            self.world.at(self.world.now, partial(self.act, life, action))
+
+    def _end(self, life: int, down: Nanoseconds) -> None:
+        if life == self.life:
+            self.die(down)
+
+    def _ended(self, why: str) -> None:
+        """It can't go on, and is started anew."""
+        self.world.note(self.name, why)
+        self.die(SECOND)
+
+    def _turn(self) -> Callable[[Callable[[], None]], None]:
+        return partial(self.act, self.life)
+
+    def _stands(self, life: int) -> bool:
+        return life == self.life and self.standing
+
+    def _sent(self, verb: str, ref: Ref) -> None:
+        self.around.judge.sent(self.name, verb, ref)
+
+    def _heed(self, effect: Effect) -> None:
+        match effect:
+            case Do(number, _, _, action):
+                self.around.judge.decided(self.name, self.machine, action)
+                self._perform(number, action)
+            case Look():
+                self.around.plane.look(partial(self.act, self.life), self.give)
+            case Evict(uid):
+                self.allowed[uid] = None
+            case SetTimer(key, at):
+                self._set_timer(key, at)
+            case CancelTimer(key):
+                self._timers.pop(key, None)
+            case Note():
+                pass
+
+    def _perform(self, number: int, action: Action) -> None:
+        if isinstance(action, _WRITES):
+            done: Callable[[Outcome], None] = partial(self._answered, number)
+            drive(self._writer.perform(action), self._turn(), done)
+        else:
+            ask = cast("Ask", action)
+            told = partial(self._answered, number)
+            self.around.plane.ask(ask, self._guard, partial(self.act, self.life), told)
+
+    def _answered(self, number: int, outcome: Outcome) -> None:
+        """In an event of its own: a machine is never stepped from within a step."""
+        answered = partial(self.give, Answered(number, outcome))
+        self.world.at(self.world.now, partial(self.act, self.life, answered))
+
+    def _set_timer(self, key: str, at: Nanoseconds) -> None:
+        self._settings += 1
+        self._timers[key] = self._settings
+        fire = partial(self._fire, key, self._settings)
+        self.world.late(at - BEGIN, partial(self.act, self.life, fire))
+
+    def _fire(self, key: str, setting: int) -> None:
+        if self._timers.get(key) == setting:
+            del self._timers[key]
+            self.give(TimerFired(key))
+
+    def _measure(self) -> None:
+        wanted = targets(self.machine.world) if self.machine.leads else ()
+        if wanted:
+            told = {each.uid: self.around.plane.vitals(each.uid) for each in wanted}
+            self.give(Measured({uid: each for uid, each in told.items() if each is not None}))
+        self.world.after(VITALS, partial(self.act, self.life, self._measure))
+
+    # The election, by a Lease.
+
+    def _resign(self) -> None:
+        """Between two requests, of which there is never more than one."""
+        if self._asking:
+            self._resigns = True
+        else:
+            self._elect(self._candidate.step(self.world.now, leadership.Resign()))
+
+    def _stand(self, event: leadership.Event) -> None:
+        if not self._retired:
+            self._elect(self._candidate.step(self.world.now, event))
+
+    def _heard(self, event: leadership.Event) -> None:
+        self._asking = False
+        self._stand(event)
+        if self._resigns and not self._asking:
+            self._resigns = False
+            self._resign()
+
+    def _elect(self, effects: tuple[leadership.Effect, ...]) -> None:
+        for effect in effects:
+            match effect:
+                case leadership.Fetch() | leadership.Write():
+                    self._request(effect)
+                case leadership.Hold(until):
+                    self._until = until
+                case leadership.Lead(scope, epoch):
+                    self._lead(scope, epoch)
+                case leadership.StepDown(why):
+                    self.world.note(self.name, "steps down:", why)
+                    self._until = 0
+                    self.give(Deposed())
+                case SetTimer(_, at):
+                    due = partial(self._due, at)
+                    self.world.at(at, partial(self.act, self.life, due))
+                    self._wake_at = at
+                case leadership.Retire():
+                    self._retired = True
+
+    def _lead(self, scope: str, epoch: int) -> None:
+        self.world.note(self.name, "leads in", epoch)
+        self._guard = (f"k8s/demo/lease/{scope}", epoch)
+        self.give(Elected(epoch))
+
+    def _due(self, at: Nanoseconds) -> None:
+        if at == self._wake_at and not self._asking:
+            self._stand(TimerFired(leadership.TIMER))
+
+    def _request(self, request: leadership.Fetch | leadership.Write) -> None:
+        """No longer than it may lead: a leader must know in time that it leads no more."""
+        terms, api = self.around.terms, self.around.api
+        self._asking = True
+        patience = round(2 * terms.retry_s * SECOND)
+        if self.standing:
+            patience = min(patience, self._until - self.world.now)
+        answer: Promise[leadership.Event] = Promise()
+        self.world.after(patience, partial(answer.settle, leadership.Missed()))
+
+        async def ask() -> leadership.Event:
+            try:
+                if isinstance(request, leadership.Fetch):
+                    return leadership.Found(await api.ask(api.fetch_lease))
+                lease_s = terms.lease_s
+                act = partial(api.write_lease, request, lease_s)
+                return leadership.Kept(await api.ask(act))
+            except Conflict:
+                return leadership.Beaten()
+            except ApiError:
+                return leadership.Missed()
+
+        drive(ask(), lambda go: go(), answer.settle)
+
+        async def wait() -> leadership.Event:
+            return await answer
+
+        drive(wait(), self._turn(), self._heard)
+
+
+def _short(told: Event | Effect) -> str:
+    text = str(told)
+    return text if len(text) <= 300 else f"{text[:300]}..."

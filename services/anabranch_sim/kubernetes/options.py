@@ -1,0 +1,71 @@
+"""What a seed decides before anything happens in a simulation of operators."""
+
+from random import Random
+
+from msgspec import Struct
+
+FAULTS = (
+    "api",
+    "crashes",
+    "door",
+    "haze",
+    "kills",
+    "leaves",
+    "lost",
+    "nodes",
+    "pauses",
+    "service",
+    "silence",
+    "watches",
+    "weather",
+)
+_SALT = 0x0BE8A708
+_QUIET = 0.1
+"""Of all runs have no fault: where all is well all must come right as well."""
+_DEEP_EACH = 10
+_LONG_EACH = 20
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """Printed when a seed fails; nothing else but the seed is needed to run it again."""
+
+    seed: int
+    deep: bool
+    """The whole cluster of brokers and members behind the log service, not its state alone."""
+    acts: int
+    """Of people."""
+    chaos_s: int
+    """How long people and faults are at work."""
+    faults: tuple[str, ...]
+    look_ms: int
+    sweep_s: int
+    lease_s: float
+    gc_s: int
+    calm_s: int
+    """How long nothing may be written, after all has been calm for a while."""
+
+    @staticmethod
+    def of(seed: int) -> "Options":
+        rng = Random(seed ^ _SALT)
+        quiet = rng.random() < _QUIET
+        faults = () if quiet else tuple(each for each in FAULTS if rng.random() < 0.35)
+        return Options(
+            seed=seed,
+            deep=seed % _DEEP_EACH == _DEEP_EACH - 1,
+            acts=rng.choice((8, 15, 25)),
+            chaos_s=rng.choice((60, 180, 400)),
+            faults=faults,
+            look_ms=rng.choice((2_000, 5_000, 10_000)),
+            sweep_s=rng.choice((60, 300)),
+            lease_s=rng.choice((15.0, 40.0)),
+            gc_s=rng.choice((5, 60)),
+            calm_s=3_600 if seed % _LONG_EACH == 0 else 0,
+        )
+
+    def __str__(self) -> str:
+        what = "the whole cluster" if self.deep else "the state"
+        return (
+            f"{what}, {self.acts} acts in {self.chaos_s} s with "
+            f"{'+'.join(self.faults) or 'no faults'}; looks each {self.look_ms} ms, lists each "
+            f"{self.sweep_s} s, leases of {self.lease_s:g} s"
+        )

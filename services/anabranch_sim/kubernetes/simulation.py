@@ -1,0 +1,184 @@
+"""One seed: two operators, an API server, brokers and a log service, people, faults; then healing,
+after which everything must come right, and cost nothing.
+"""
+
+import traceback
+from collections.abc import Callable
+
+import msgspec
+
+from anabranch.core.errors import AnabranchError
+from anabranch.core.types import MS, Nanoseconds
+from anabranch_operator.api import names
+from anabranch_operator.plan.forks import plan_fork
+from anabranch_operator.plan.interest import MEMBERS
+from anabranch_operator.plan.leadership import Terms
+from anabranch_operator.plan.logs import plan_log
+from anabranch_operator.plan.members import plan_members
+from anabranch_operator.plan.pools import plan_pool
+from anabranch_operator.plan.world import Surroundings
+from anabranch_sim.kubernetes.apiserver import ApiServer
+from anabranch_sim.kubernetes.chaos import Chaos
+from anabranch_sim.kubernetes.controllers import Controllers
+from anabranch_sim.kubernetes.judge import Judge
+from anabranch_sim.kubernetes.kube import Change, Kube
+from anabranch_sim.kubernetes.office import BEGIN
+from anabranch_sim.kubernetes.operators import Around, SimOperator
+from anabranch_sim.kubernetes.options import Options
+from anabranch_sim.kubernetes.people import HOME, People
+from anabranch_sim.kubernetes.plane import Plane, StatePlane
+from anabranch_sim.kubernetes.sight import History
+from anabranch_sim.kubernetes.verdict import Verdict
+from anabranch_sim.world import SECOND, World
+
+BUGS = (
+    AnabranchError,
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+"""What a machine or a check raises when it is wrong: a finding like any other."""
+
+OPERATORS = 2
+CALM: Nanoseconds = 700 * SECOND
+"""Everything is looked at anew within 300 s, and nothing that was refused waits for longer."""
+RETRY: Nanoseconds = 300 * SECOND
+SETTLING: Nanoseconds = 2_400 * SECOND
+"""How long a healed cluster may take to come right: pauses are of five minutes at most, and so is
+every step by which a pool shrinks.
+"""
+
+
+class Report(msgspec.Struct):
+    """What became of a seed; empty `violations` is what we want."""
+
+    options: Options
+    violations: list[str] = msgspec.field(default_factory=list[str])
+    acts: int = 0
+    writes: int = 0
+    events: int = 0
+    strikes: int = 0
+    crash: str = ""
+    """The trace of an exception that stopped the run."""
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.violations)
+
+
+class Simulation:
+    def __init__(self, options: Options, tell: Callable[[str], None] | None = None) -> None:
+        self.options = options
+        self.report = Report(options)
+        self.world = World(options.seed, tell=tell)
+        self.kube = Kube(collects=False, clock=lambda: (BEGIN + self.world.now) // MS)
+        self.plane: Plane = StatePlane(self.world, BEGIN)
+        self.judge = Judge(self.world, self.plane.service)
+        self.plane.service.heed = self.judge.commanded
+        self.history = History()
+        self.controllers = Controllers(self.world, self.kube, self.plane)
+        self.controllers.gc = options.gc_s * SECOND
+        self.around = self._around()
+        self.operators = [SimOperator(self.around, number) for number in range(OPERATORS)]
+        self.judge.watch(self.operators)
+        self.people = People(self.world, self.kube, self.plane, self.judge, self.operators)
+        self.chaos = Chaos(self.around, self.controllers, self.operators, options.faults)
+        self.kube.heed = self._changed
+
+    def run(self) -> Report:
+        report = self.report
+        try:
+            self._play()
+        except BUGS as error:
+            report.violations.append(f"failed: {type(error).__name__}: {error}")
+            report.crash = traceback.format_exc()
+        report.violations[:0] = self.judge.violations
+        report.acts, report.strikes = self.people.acts, self.chaos.strikes
+        report.writes, report.events = self.judge.writes, self.world.events
+        return report
+
+    def _around(self) -> Around:
+        options = self.options
+        surroundings = Surroundings(
+            namespace=HOME, release="demo", metadata="demo-metadata", look_ms=options.look_ms
+        )
+        around = Around(
+            self.world,
+            ApiServer(self.world, self.kube),
+            self.history,
+            self.plane,
+            self.judge,
+            surroundings,
+        )
+        around.planners = {
+            names.LOG: plan_log,
+            names.FORK: plan_fork,
+            names.POOL: plan_pool,
+            MEMBERS: plan_members,
+        }
+        around.whole = (MEMBERS,)
+        around.sweep_s = options.sweep_s
+        around.terms = Terms(
+            lease_s=options.lease_s, renew_s=options.lease_s * 2 / 3, retry_s=options.lease_s / 8
+        )
+        return around
+
+    def _play(self) -> None:
+        options, world = self.options, self.world
+        self.people.begin()
+        self.controllers.start()
+        for operator in self.operators:
+            operator.start()
+        world.run(20 * SECOND)
+        self.chaos.start()
+        chaos = options.chaos_s * SECOND
+        for _ in range(options.acts):
+            world.after(world.between(0, chaos), self.people.act)
+        world.run(world.now + chaos)
+        self.chaos.heal()
+        self.people.rest()
+        self._settle()
+        verdict = Verdict(self.kube, self.plane.service, self.judge)
+        self.report.violations += verdict.wrong()
+        self._stay_calm(verdict.troubled())
+
+    def _settle(self) -> None:
+        """Until nothing has been written for longer than anything waits."""
+        world, until = self.world, self.world.now + SETTLING
+        writes, since = self.judge.writes, world.now
+        while world.now < until and world.now < since + CALM:
+            world.run(world.now + 10 * SECOND)
+            if writes != self.judge.writes:
+                writes, since = self.judge.writes, world.now
+        if world.now < since + CALM:
+            self.report.violations.append(f"liveness: it never comes to rest: {self.judge.last}")
+
+    def _stay_calm(self, troubled: int) -> None:
+        """Converged is no request but for the Lease, looks, and what was refused tried again."""
+        calm_s = self.options.calm_s
+        writes, asked = self.judge.writes, self.plane.asked
+        self.world.run(self.world.now + calm_s * SECOND)
+        if self.judge.writes != writes:
+            self.report.violations.append(f"calm: {self.judge.last} though nothing had changed")
+        again = self.plane.asked - asked
+        if again > troubled * (1 + calm_s * SECOND // RETRY):
+            self.report.violations.append(f"calm: {again} requests, with {troubled} in trouble")
+
+    def _changed(self, change: Change) -> None:
+        if self.world.tracing:
+            what = "gone" if change.gone else change.version
+            self.world.note("kube", change.object.ref, what)
+        self.history.add(change)
+        self.judge.changed(change)
+        self.controllers.heed(change)
+        for operator in self.operators:
+            if operator.alive:
+                operator.sight.heed(change)
+
+
+def simulate(seed: int, tell: Callable[[str], None] | None = None) -> Report:
+    return Simulation(Options.of(seed), tell).run()
