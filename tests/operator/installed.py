@@ -56,6 +56,10 @@ def until_served(server: ApiServer, path: str) -> Any:
 @pytest.fixture(scope="session")
 def resources(api_server: ApiServer) -> ApiServer:
     """The shared API server, with Logs, Forks and BrokerPools."""
+    return resources_of(api_server)
+
+
+def resources_of(api_server: ApiServer) -> ApiServer:
     for plural in names.PLURALS.values():
         text = (_CRDS / f"{plural}.yaml").read_text(encoding="utf-8")
         install(api_server, yaml.safe_load(text))

@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import sys
 import urllib.error
 import urllib.request
@@ -13,6 +12,7 @@ from typing import Any
 
 import msgspec
 from tests.kubernetes.api_server import ApiServer, Rule
+from tests.kubernetes.control_plane import TIED
 from tests.operator.installed import until
 
 from anabranch.apps.processes.servers import ServerProcess
@@ -44,16 +44,25 @@ class Operator:
     """One process; `settings` are those of its file."""
 
     def __init__(
-        self, server: ApiServer, namespace: str, folder: Path, name: str, **settings: Any
+        self,
+        server: ApiServer,
+        namespace: str,
+        folder: Path,
+        name: str,
+        *,
+        through: str = "",
+        **settings: Any,
     ) -> None:
+        """`through`: another address of the API server."""
         self.user = f"system:serviceaccount:{namespace}:{name}"
         token = server.service_account(namespace, name, RULES)
+        config = server.write_config(f"{namespace}-{name}", through or server.url, {"token": token})
         self._announced = folder / f"{name}.json"
         told = {
             "release": "demo",
             "namespace": namespace,
             "name": name,
-            "kubeconfig": str(server.config_of(token)),
+            "kubeconfig": str(config),
             "host": "127.0.0.1",
             "probe_port": 0,
             "webhook_port": -1,
@@ -63,7 +72,7 @@ class Operator:
         environment = {f"ANABRANCH_OPERATOR_{k.upper()}": str(v) for k, v in told.items()}
         self.process = ServerProcess(
             name,
-            [sys.executable, "-m", "anabranch_operator"],
+            [*TIED, sys.executable, "-m", "anabranch_operator"],
             folder,
             self._is_ready,
             environment,
@@ -138,7 +147,7 @@ def log_service(folder: Path) -> Iterator[str]:
     }
     process = ServerProcess(
         "log-service",
-        [sys.executable, "-m", "anabranch.apps.up"],
+        [*TIED, sys.executable, "-m", "anabranch.apps.up"],
         folder,
         announced.exists,
         environment,
@@ -155,6 +164,3 @@ def until_one_leads(*operators: Operator) -> Operator:
         return next((each for each in operators if each.process.running and each.leads), None)
 
     return until(look, "one of them leads")
-
-
-SIGKILL = -signal.SIGKILL

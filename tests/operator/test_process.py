@@ -4,10 +4,14 @@ from pathlib import Path
 from typing import Any
 
 from tests.kubernetes.api_server import ApiServer
-from tests.operator.installed import until
+from tests.kubernetes.audit import Request
+from tests.kubernetes.control_plane import ControlPlane
+from tests.operator.blinding import blinding
+from tests.operator.installed import resources_of, until
 from tests.operator.running import Operator, log_service, running, until_one_leads
 
-QUIET_S = 8.0
+SWIFT: dict[str, Any] = {"lease_s": 4, "renew_s": 2.5, "retry_s": 0.5}
+LOG = {"apiVersion": "anabranch.dev/v1alpha1", "kind": "Log", "metadata": {"name": "orders"}}
 
 
 def fork(name: str) -> dict[str, Any]:
@@ -19,17 +23,35 @@ def fork(name: str) -> dict[str, Any]:
     }
 
 
-LOG = {"apiVersion": "anabranch.dev/v1alpha1", "kind": "Log", "metadata": {"name": "orders"}}
-
-
 def path(namespace: str, plural: str, name: str = "") -> str:
     return f"/apis/anabranch.dev/v1alpha1/namespaces/{namespace}/{plural}" + f"/{name}" * bool(name)
 
 
-def mirrored(server: ApiServer, where: str) -> dict[str, Any] | None:
+def mirrored(server: ApiServer, where: str) -> dict[str, Any]:
     """The resource, once it shows its log; there is no pod here that could serve it."""
-    found = server.ask("GET", where)
-    return found if "logId" in found.get("status", {}) else None
+
+    def look() -> dict[str, Any] | None:
+        found = server.ask("GET", where)
+        return found if "logId" in found.get("status", {}) else None
+
+    return until(look, f"{where} shows its log")
+
+
+def besides_the_lease(requests: list[Request]) -> list[Request]:
+    return [each for each in requests if each.resource != "leases"]
+
+
+def while_the_lease_is_renewed(
+    server: ApiServer, since: int, user: str, times: int
+) -> list[Request]:
+    """All that was asked meanwhile."""
+
+    def look() -> list[Request] | None:
+        requests = server.requests(since, user)
+        renewals = [each for each in requests if each.resource == "leases" and each.writes]
+        return requests if len(renewals) >= times else None
+
+    return until(look, f"the Lease is renewed {times} times")
 
 
 def test_what_is_declared_comes_to_be_and_kopf_leaves_no_trace(
@@ -41,9 +63,122 @@ def test_what_is_declared_comes_to_be_and_kopf_leaves_no_trace(
             until_one_leads(operator)
             resources.ask("POST", path(namespace, "logs"), LOG)
             resources.ask("POST", path(namespace, "forks"), fork("what-if"))
-            for where in (("logs", "orders"), ("forks", "what-if")):
-                found = until(
-                    lambda where=where: mirrored(resources, path(namespace, *where)), f"{where}"
-                )
+            for plural, name in (("logs", "orders"), ("forks", "what-if")):
+                found = mirrored(resources, path(namespace, plural, name))
                 assert "kopf" not in str(found["metadata"])
                 assert not found["metadata"].get("annotations")
+                assert found["metadata"]["finalizers"] == ["anabranch.dev/log"]
+            assert operator.figure("anabranch_operator_forks") == 1
+            assert operator.figure("anabranch_operator_leader") == 1
+            assert operator.figure('anabranch_operator_api_requests_total{code="200"') > 0
+            assert operator.get("/healthz")[0] == 200
+            operator.process.ask_to_end()
+            assert operator.exit_code() == 0
+            lease = resources.ask(
+                "GET",
+                f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/demo-operator",
+            )
+            assert not lease["spec"].get("holderIdentity")
+
+
+def test_when_all_is_as_it_should_be_nothing_is_asked_but_the_lease(
+    resources: ApiServer, namespace: str, tmp_path: Path
+) -> None:
+    with log_service(tmp_path) as service:
+        operator = Operator(resources, namespace, tmp_path, "operator", service=service, **SWIFT)
+        with running(operator):
+            resources.ask("POST", path(namespace, "logs"), LOG)
+            for number in range(5):
+                resources.ask("POST", path(namespace, "forks"), fork(f"f{number}"))
+            for number in range(5):
+                mirrored(resources, path(namespace, "forks", f"f{number}"))
+
+            def quiet() -> bool | None:
+                since = resources.mark()
+                requests = while_the_lease_is_renewed(resources, since, operator.user, 4)
+                return None if besides_the_lease(requests) else True
+
+            until(quiet, "it has converged")
+            since = resources.mark()
+            requests = while_the_lease_is_renewed(resources, since, operator.user, 10)
+            assert besides_the_lease(requests) == []
+
+
+def test_a_leader_that_was_paused_writes_nothing_once_another_leads(
+    resources: ApiServer, namespace: str, tmp_path: Path
+) -> None:
+    with log_service(tmp_path) as service:
+        first, second = (
+            Operator(resources, namespace, tmp_path, name, service=service, **SWIFT)
+            for name in ("first", "second")
+        )
+        with running(first):
+            until_one_leads(first)
+            with running(second):
+                assert not second.leads
+                resources.ask("POST", path(namespace, "logs"), LOG)
+                mirrored(resources, path(namespace, "logs", "orders"))
+                for number in range(20):
+                    resources.ask("POST", path(namespace, "forks"), fork(f"f{number}"))
+                first.process.pause()  # with what it was about to do
+                until_one_leads(second)
+                since = resources.mark()
+                first.process.resume()
+                until(lambda: None if first.leads else True, "the first knows")
+                for number in range(20):
+                    mirrored(resources, path(namespace, "forks", f"f{number}"))
+                stale = [each for each in resources.requests(since, first.user) if each.writes]
+                # To renew is how it learns; the API server refuses it.
+                assert [each for each in stale if each.resource != "leases"] == []
+                assert [each for each in stale if each.code < 300] == []
+                assert second.figure("anabranch_operator_leader") == 1
+
+
+def test_an_operator_whose_watches_fall_silent_ends_and_one_that_waits_does_not(
+    resources: ApiServer, namespace: str, tmp_path: Path
+) -> None:
+    with log_service(tmp_path) as service, blinding(resources) as proxy:
+        blind = Operator(
+            resources,
+            namespace,
+            tmp_path,
+            "blind",
+            through=proxy.url,
+            service=service,
+            canary_s=6,
+            inactivity_s=2,
+            **SWIFT,
+        )
+        sees = Operator(resources, namespace, tmp_path, "sees", service=service, canary_s=6)
+        with running(blind, sees):
+            proxy.blind()
+            assert blind.exit_code() == 1
+            assert "Blind" in blind.log()[-1]["reason"]
+            until_one_leads(sees)
+
+
+def test_an_api_server_that_was_away_is_no_reason_to_end(
+    own_api_server: ControlPlane, tmp_path: Path
+) -> None:
+    server = resources_of(own_api_server.api)
+    namespace = server.namespace()
+    with log_service(tmp_path) as service:
+        operator = Operator(
+            server, namespace, tmp_path, "operator", service=service, canary_s=6, **SWIFT
+        )
+        with running(operator):
+            until_one_leads(operator)
+            own_api_server.servers["kube-apiserver"].pause()
+
+            def waited() -> bool | None:
+                unanswered = "the election wasn't answered"
+                times = sum(line["event"] == unanswered for line in operator.log())
+                return True if times >= 10 else None
+
+            until(waited, "it was away for longer than the canary's patience")
+            assert not operator.leads
+            own_api_server.servers["kube-apiserver"].resume()
+            until_one_leads(operator)
+            server.ask("POST", path(namespace, "logs"), LOG)
+            mirrored(server, path(namespace, "logs", "orders"))
+            assert operator.process.running

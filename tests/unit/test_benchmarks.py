@@ -7,10 +7,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from benchmarks.__main__ import ALL, CLUSTER
+from benchmarks.__main__ import ALL, CLUSTER, OPERATOR
 from benchmarks.peers.kafka import server as kafka
 from benchmarks.report import Result, Row, row, versus
 from benchmarks.timing import interleaved, percentile
+from tests.kubernetes.control_plane import API_SERVER
+from tests.kubernetes.fixtures import needs as needs_programs
 from tests.servers import needs
 
 from anabranch.apps.processes.binaries import ETCD, VERSITYGW
@@ -55,6 +57,8 @@ def test_a_benchmark_runs_small_and_writes_its_result(name: str, tmp_path: Path)
     needs(*SERVERS.get(name, ()))
     if name in BESIDE_KAFKA:
         needs_kafka()
+    if name in OPERATOR:
+        needs_programs(*API_SERVER)
     subprocess.run(
         [sys.executable, "-m", "benchmarks", name, "--smoke", "--out", str(tmp_path)],
         cwd=ROOT,
