@@ -1,8 +1,11 @@
 """What the specs and statuses of several kinds have in common."""
 
+from datetime import datetime
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
+
+from anabranch.core.types import Milliseconds
 
 RATE_MAX = 10**12
 
@@ -46,8 +49,11 @@ class Quota(Shape, frozen=True, kw_only=True):
 
 _UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
+SPAN_MS_MAX: Milliseconds = 36_500 * _UNITS["d"]
+"""The schema lets in what no clock holds: whatever is longer than a century is a century."""
 
-def milliseconds(span: str) -> int:
+
+def milliseconds(span: str) -> Milliseconds:
     """The length of a duration that the schema has let in."""
     total, number, unit = 0, "", ""
     for char in [*span, "0"]:
@@ -58,4 +64,11 @@ def milliseconds(span: str) -> int:
             number += char
         else:
             unit += char
-    return total
+    return min(total, SPAN_MS_MAX)
+
+
+def instant(moment: str) -> Milliseconds:
+    """RFC 3339, in all the ways that the API server lets it be written; `ValueError` if it is none
+    all the same, as a day of the year 0 is.
+    """
+    return int(datetime.fromisoformat(moment.upper()).timestamp() * 1_000)

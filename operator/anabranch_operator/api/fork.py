@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from msgspec import Meta, field
 
 from anabranch_operator.api.borrowed import JOB_TEMPLATE
-from anabranch_operator.api.common import LogName, Moment, Quota, Shape, Span
+from anabranch_operator.api.common import LogName, Moment, Quota, Shape, Span, instant
 from anabranch_operator.api.conditions import Condition, Conditions
 
 
@@ -111,6 +111,10 @@ class At(Shape, frozen=True, kw_only=True):
     """The last position that it inherits."""
     time: Moment | None = None
     """Everything committed by then is inherited."""
+
+    def __post_init__(self) -> None:
+        if self.time is not None:
+            instant(self.time)
 
 
 class Gate(Shape, frozen=True, kw_only=True):

@@ -3,10 +3,10 @@
 from msgspec import Struct
 
 from anabranch.core.types import MS, Nanoseconds
+from anabranch_operator.api.common import instant
 from anabranch_operator.api.conditions import Type
 from anabranch_operator.plan.brokers import Crew
 from anabranch_operator.plan.interest import waits_for_broker
-from anabranch_operator.plan.objects import instant
 from anabranch_operator.plan.world import Pool, World
 
 QUIET_MS = 300_000

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from anabranch.core.bolt.commands import Description, Refused
 from anabranch.core.errors import LogExists, Promoted, Squashed, UnknownLog
 from anabranch.core.types import MS, Kind, LogId, Nanoseconds, OnParentDelete
-from anabranch_operator.api.common import milliseconds
+from anabranch_operator.api.common import instant, milliseconds
 from anabranch_operator.api.conditions import Reason, Type
 from anabranch_operator.api.fork import (
     ForkPhase,
@@ -31,7 +31,7 @@ from anabranch_operator.plan.actions import (
 from anabranch_operator.plan.faces import Face, face, faceless
 from anabranch_operator.plan.gates import Verdict, judge
 from anabranch_operator.plan.leaving import held, hold, known, leave_fork
-from anabranch_operator.plan.objects import Ref, instant
+from anabranch_operator.plan.objects import Ref
 from anabranch_operator.plan.status import Said, conditions, stamp, write
 from anabranch_operator.plan.trouble import Troubles
 from anabranch_operator.plan.world import Fork, World, parent_of

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from anabranch.core.types import MS, Milliseconds, Nanoseconds
+from anabranch_operator.api.common import instant
 from anabranch_operator.plan.faces import is_ready
-from anabranch_operator.plan.objects import Document, Observed, instant
+from anabranch_operator.plan.objects import Document, Observed
 
 START_UP_MS = 600_000
 """A pod that isn't ready for so long won't be by itself."""

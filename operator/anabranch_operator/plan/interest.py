@@ -76,10 +76,11 @@ def broker_name(pod: Observed) -> str:
 
 def ref_of(owner: str) -> Ref | None:
     """The resource that declares a log, by what the log service knows of it."""
-    if not owner.startswith(names.OWNERS):
-        return None
-    _, namespace, kind, name, _ = owner.split("/")
-    return Ref(kind, namespace, name)
+    match owner.removeprefix(names.OWNERS).split("/"):
+        case [namespace, kind, name, _] if owner.startswith(names.OWNERS):
+            return Ref(kind, namespace, name)
+        case _:
+            return None
 
 
 def _of_pod(world: World, pod: Observed) -> Iterator[Ref]:

@@ -1,13 +1,13 @@
 """Objects of the API server as the operator sees them."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
 from msgspec import Struct
 
 from anabranch.core.types import Milliseconds
+from anabranch_operator.api.common import instant
 
 Document = Mapping[str, Any]
 """What the API server is given or gives: JSON."""
@@ -80,11 +80,6 @@ def observe(document: Document) -> Observed:
             if key not in {"apiVersion", "kind", "metadata"}
         },
     )
-
-
-def instant(stamp: str) -> Milliseconds:
-    """RFC 3339, as the API server writes times."""
-    return int(datetime.fromisoformat(stamp).timestamp() * 1_000)
 
 
 def contains(observed: object, desired: object) -> bool:

@@ -17,6 +17,7 @@ COSMETIC = ("tail", "settled", "start", "ownRecords", "lag", "forks", "brokers",
 """Fields that move with every append, and every fork."""
 
 MESSAGE_CHARS_MAX = 1_024
+_LAST_MS: Milliseconds = 253_402_300_799_000
 
 
 class Said(Struct, frozen=True):
@@ -29,8 +30,10 @@ class Said(Struct, frozen=True):
 
 
 def stamp(at: Milliseconds) -> str:
-    """RFC 3339, in seconds, as the API server writes times."""
-    return datetime.fromtimestamp(at // 1_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    """RFC 3339, in seconds, as the API server writes times. It knows no year after 9999, but a fork
+    made through the API may be meant to live so long.
+    """
+    return datetime.fromtimestamp(min(at, _LAST_MS) // 1_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def conditions(

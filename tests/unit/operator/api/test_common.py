@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch_operator.api import names
-from anabranch_operator.api.common import Span, milliseconds
+from anabranch_operator.api.common import SPAN_MS_MAX, Span, milliseconds
 
 UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
@@ -21,13 +21,13 @@ def test_a_duration_is_so_many_milliseconds(span: str, ms: int) -> None:
 
 @given(
     st.lists(
-        st.tuples(st.integers(0, 10**6), st.sampled_from(list(UNITS_MS))), min_size=1, max_size=3
+        st.tuples(st.integers(0, 10**5), st.sampled_from(list(UNITS_MS))), min_size=1, max_size=3
     )
 )
 def test_parts_of_a_duration_add_up(parts: list[tuple[int, str]]) -> None:
     span = "".join(f"{number}{unit}" for number, unit in parts)
     wanted = sum(number * UNITS_MS[unit] for number, unit in parts)
-    assert milliseconds(msgspec.convert(span, Span)) == wanted
+    assert milliseconds(msgspec.convert(span, Span)) == min(wanted, SPAN_MS_MAX)
 
 
 @pytest.mark.parametrize("span", ["", "5", "s", "1.5h", "1w", "-1s", "1h 30m", "1h30"])
