@@ -318,7 +318,7 @@ class Operator:
             self.counters.steady += 1
             self._effects.append(Note(desk.reconcile, ref, "steady"))
         resync = now + self.world.surroundings.resync_ms * MS
-        retry = desk.troubles.next_at
+        retry = desk.troubles.next_after(now)
         self._wake_at(ref, desk, min(filter(None, (plan.wake_at, put_off, retry, resync))), now)
         for action in due:
             self._numbers += 1

@@ -83,6 +83,6 @@ class Troubles:
     def due(self, actions: Iterable[Action], now: Nanoseconds) -> tuple[Action, ...]:
         return tuple(action for action in actions if not self.holds(action, now))
 
-    @property
-    def next_at(self) -> Nanoseconds | None:
-        return min((held.retry_at for held in self._held.values()), default=None)
+    def next_after(self, now: Nanoseconds) -> Nanoseconds | None:
+        """What is due already is being done, or put off for another reason."""
+        return min((h.retry_at for h in self._held.values() if h.retry_at > now), default=None)

@@ -5,11 +5,11 @@ from itertools import pairwise
 from tests.unit.operator.declared import WHAT_IF, conditions, fork, log, office
 
 from anabranch.core.bolt.commands import Refused
-from anabranch.core.machine import TimerFired
-from anabranch.core.types import LogId
+from anabranch.core.machine import SetTimer, TimerFired
+from anabranch.core.types import MS, LogId
 from anabranch_operator.api import names
 from anabranch_operator.plan import actions
-from anabranch_operator.plan.actions import Apply, Plan
+from anabranch_operator.plan.actions import Apply, ApplyStatus, Plan
 from anabranch_operator.plan.desks import PLANNERS
 from anabranch_operator.plan.events import (
     Answered,
@@ -95,6 +95,16 @@ def test_what_is_refused_is_tried_again_as_late_as_was_asked_for() -> None:
     refusal = Refusal("too-many-requests", "slow down", retry_after_ms=7_000)
     operator.step(BEGIN, Answered(do.number, refusal))
     assert operator._wakes[0][0] == BEGIN + 7 * 10**9
+
+
+def test_what_was_refused_and_may_be_shown_later_only_is_waited_for() -> None:
+    status = ApplyStatus(ref=WHAT_IF, uid="u", status={"tail": 1}, cosmetic=True)
+    operator = began(Plan((status,)))
+    (do,) = (each for each in operator.step(BEGIN, Elected(1)) if isinstance(each, Do))
+    operator.step(BEGIN, Answered(do.number, Refusal("away", "no answer")))
+    assert operator.step(BEGIN + 10**9, TimerFired("wake"))[-1] == SetTimer(
+        "wake", BEGIN + AROUND.cosmetic_ms * MS
+    )
 
 
 def test_an_answer_from_before_is_still_a_sight_but_nothing_more() -> None:
