@@ -79,10 +79,11 @@ lock: $(VENV)/dev.stamp  ## resolve requirements/ anew from pyproject.toml; LOCK
 		--output-file requirements/build.txt
 	@$(PIN) $(LOCK_ARGS) --extra cluster --constraint requirements/runtime.txt \
 		pyproject.toml --output-file requirements/cluster.txt
-	@$(PIN) $(LOCK_ARGS) --extra cluster --extra operator --constraint requirements/cluster.txt \
+	@$(PIN) $(LOCK_ARGS) --extra operator --constraint requirements/cluster.txt \
 		pyproject.toml --output-file requirements/operator.txt
 	@$(PIN) $(LOCK_ARGS) --extra cluster --extra operator --extra plot --extra dev --group build \
-		--constraint requirements/operator.txt --constraint requirements/build.txt \
+		--constraint requirements/cluster.txt --constraint requirements/operator.txt \
+		--constraint requirements/build.txt \
 		pyproject.toml --output-file requirements/dev.txt
 
 protos: $(VENV)/dev.stamp  ## compile the .proto files anew
