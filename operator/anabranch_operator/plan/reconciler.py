@@ -319,7 +319,9 @@ class Operator:
             self._effects.append(Note(desk.reconcile, ref, "steady"))
         resync = now + self.world.surroundings.resync_ms * MS
         retry = desk.troubles.next_after(now)
-        self._wake_at(ref, desk, min(filter(None, (plan.wake_at, put_off, retry, resync))), now)
+        # What a plan has waited for and can't have yet is in the troubles, or comes as a change.
+        times = (plan.wake_at, put_off, retry, resync)
+        self._wake_at(ref, desk, min(at for at in times if at is not None and at > now))
         for action in due:
             self._numbers += 1
             self.counters.actions += 1
@@ -347,8 +349,7 @@ class Operator:
         known = self.world.objects.get(getattr(action, "ref", Ref("", "", "")))
         return 0 if known is None else known.version
 
-    def _wake_at(self, ref: Ref, desk: Desk, at: Nanoseconds, now: Nanoseconds) -> None:
-        at = max(at, now + 1)
+    def _wake_at(self, ref: Ref, desk: Desk, at: Nanoseconds) -> None:
         if desk.wake_at != at:
             desk.wake_at = at
             heapq.heappush(self._wakes, (at, ref))

@@ -107,6 +107,13 @@ def test_what_was_refused_and_may_be_shown_later_only_is_waited_for() -> None:
     )
 
 
+def test_a_time_that_has_come_doesnt_come_again_and_again() -> None:
+    operator = began(Plan(WANTED.actions, BEGIN))
+    (do,) = (each for each in operator.step(BEGIN, Elected(1)) if isinstance(each, Do))
+    effects = operator.step(BEGIN, Answered(do.number, Refusal("away", "", retry_after_ms=9_000)))
+    assert effects[-1] == SetTimer("wake", BEGIN + 9_000 * MS)
+
+
 def test_an_answer_from_before_is_still_a_sight_but_nothing_more() -> None:
     operator = began(Plan())
     operator.step(BEGIN, Elected(1))
