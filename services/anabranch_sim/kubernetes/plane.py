@@ -133,7 +133,7 @@ class StatePlane:
         epoch = self._running.get(broker)
         if epoch is not None:
             self._command(LoseBroker(broker, epoch))
-            self._world.after(2 * SILENCE, partial(self._command, FindBroker(broker, epoch)))
+            self._world.after(2 * SILENCE, partial(self._find, broker, epoch))
 
     def order(self, command: Any) -> None:
         self._world.after(MS, partial(self._command, command))
@@ -189,6 +189,10 @@ class StatePlane:
         outcome = self.service.ask(ask, guard[1], guard[0], request)
         if not world.chance(self.door.unanswered):
             world.after(self._delay(), partial(tell, outcome))
+
+    def _find(self, broker: str, epoch: int) -> None:
+        if self._running.get(broker) == epoch:
+            self._command(FindBroker(broker, epoch))
 
     def _expire(self) -> None:
         self._tick()
