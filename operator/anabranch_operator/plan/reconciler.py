@@ -158,10 +158,9 @@ class Operator:
 
     def _lose(self, ref: Ref, uid: str, now: Nanoseconds) -> None:
         known = self.world.objects.get(ref)
-        if known is None or known.uid != uid:
+        wake = list(interested(self.world, known)) if known is not None else []
+        if self.world.lose(ref, uid) is None:
             return
-        wake = list(interested(self.world, known))
-        self.world.lose(ref, uid)
         if ref.kind in RESOURCES and not self._busy(ref):
             self._desks.pop(ref, None)
         self._wake(wake, now)

@@ -76,6 +76,8 @@ Pool = Resource[PoolSpec, PoolStatus]
 
 RESOURCES = (names.LOG, names.FORK, names.POOL)
 
+ENDED_MAX = 10_000
+
 
 class Eviction(Struct):
     """Somebody wants a pod off its node."""
@@ -201,15 +203,19 @@ class World:
         """Up to when what is too old was trimmed."""
         self.certificates: Holdings | None = None
         """As they were looked at last, and were changed since."""
+        self._ended: dict[str, None] = {}
+        """By UID, those of late: an end is told once, and everything else may be told again."""
         self._kinds: dict[str, dict[Ref, None]] = {}
         self._children: dict[str, dict[Ref, None]] = {}
         self._by_uid: dict[str, Ref] = {}
         self._heirs: dict[Ref, dict[Ref, None]] = {}
 
     def observe(self, object: Observed) -> bool:
-        """False if something newer is known."""
+        """False if something newer is known: another version, or its end, after which the answer to
+        a write may still come.
+        """
         known = self.objects.get(object.ref)
-        if known is not None and known.version >= object.version:
+        if object.uid in self._ended or (known is not None and known.version >= object.version):
             return False
         if known is not None:
             self._drop(known)
@@ -224,6 +230,9 @@ class World:
 
     def lose(self, ref: Ref, uid: str) -> Observed | None:
         """The object that is no more, if it was known."""
+        self._ended[uid] = None
+        if len(self._ended) > ENDED_MAX:
+            del self._ended[next(iter(self._ended))]
         known = self.objects.get(ref)
         if known is None or known.uid != uid:
             return None

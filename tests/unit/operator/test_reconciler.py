@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+from msgspec.structs import replace
 from tests.unit.operator.declared import WHAT_IF, conditions, fork, log, office
 
 from anabranch.core.bolt.commands import Refused
@@ -16,6 +17,7 @@ from anabranch_operator.plan.events import (
     Deposed,
     Do,
     Elected,
+    Gone,
     Listed,
     Look,
     Refusal,
@@ -120,6 +122,17 @@ def test_an_answer_from_before_is_still_a_sight_but_nothing_more() -> None:
     found = Observed(ref=WHAT_IF, uid="u", version=7, body={"spec": {"parent": {"name": "o"}}})
     operator.step(BEGIN, Answered(99, found))
     assert operator.world.objects[WHAT_IF].version == 7
+
+
+def test_what_has_ended_isnt_brought_back_by_an_answer_that_comes_late() -> None:
+    operator = began()
+    found = Observed(ref=Ref("Pod", "demo", "demo-0"), uid="u", version=1)
+    operator.step(BEGIN, Seen(found))
+    operator.step(BEGIN, Gone(found.ref, "u"))
+    operator.step(BEGIN, Gone(found.ref, "never seen"))
+    for uid in ("u", "never seen"):
+        operator.step(BEGIN, Answered(1, replace(found, uid=uid, version=2)))
+    assert operator.world.objects == {}
 
 
 def test_the_older_of_two_sights_is_not_believed() -> None:
