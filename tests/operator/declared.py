@@ -168,6 +168,21 @@ REFUSED: dict[str, Case] = {
     "approval-of-what-is-not-promotable": Case(
         FORK, fork(promotion={"policy": "Approval"}), "needs a promotable fork"
     ),
+    "gate-with-a-nameless-variable": Case(
+        FORK,
+        judged("Gate", gate=pod(containers=[{**CONTAINER, "env": [{"value": "x"}]}])),
+        "env[0].name: Required value",
+    ),
+    "gate-with-a-word-for-containers": Case(
+        FORK,
+        judged("Gate", gate=pod(containers=[CONTAINER], initContainers="x")),
+        "initContainers in body must be of type array",
+    ),
+    "gate-with-a-word-for-volumes": Case(
+        FORK,
+        judged("Gate", gate=pod(containers=[CONTAINER], volumes="x")),
+        "volumes in body must be of type array",
+    ),
     "gate-without-a-job": Case(FORK, judged("Gate"), "Gate needs promotion.gate.jobTemplate"),
     "job-without-a-gate": Case(
         FORK, judged("Manual", gate=gate()), "promotion.gate has no part in policy Manual"

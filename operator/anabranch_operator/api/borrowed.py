@@ -54,6 +54,14 @@ TOLERATION: JsonSchema = {
     },
 }
 
+
+def _named(prose: str, one: str) -> JsonSchema:
+    """A list that the operator adds to, of things with names."""
+    name = {"description": "Its name.", "type": "string", "minLength": 1}
+    item = {"type": "object", "required": ["name"], "properties": {"name": name}, **KEPT}
+    return {"description": prose, "type": "array", "items": {"description": one, **item}}
+
+
 _CONTAINER: JsonSchema = {
     "description": "A container of the Job's pods.",
     "type": "object",
@@ -61,6 +69,8 @@ _CONTAINER: JsonSchema = {
     "properties": {
         "name": {"description": "Its name.", "type": "string", "minLength": 1, "maxLength": 63},
         "image": {"description": "What it runs.", "type": "string", "minLength": 1},
+        "env": _named("Goes before what the operator says.", "One variable."),
+        "volumeMounts": _named("Beside the one of the token.", "One of them."),
     },
     **KEPT,
 }
@@ -93,6 +103,12 @@ _POD_SPEC: JsonSchema = {
             "minItems": 1,
             "items": _CONTAINER,
         },
+        "initContainers": {
+            "description": "They run before, and get the fork's address too.",
+            "type": "array",
+            "items": _CONTAINER,
+        },
+        "volumes": _named("Beside the one of the token.", "One of them."),
         "restartPolicy": {
             "description": "Is a container that failed started again in its pod?",
             "type": "string",
