@@ -41,9 +41,6 @@ class OperatorSettings(
     metadata: str = ""
     """The StatefulSet of the metadata members; empty: the release's name with -metadata."""
 
-    cluster_domain: str = "cluster.local"
-    """What every Service's full name ends with."""
-
     certificates: CertificateSettings = CertificateSettings()
     """Who makes certificates, and which."""
 
@@ -145,10 +142,8 @@ class OperatorSettings(
         return Surroundings(
             namespace=self.namespace or namespace,
             release=self.release,
-            cluster_domain=self.cluster_domain,
             tls=self.certificates.mode is not Mode.OFF,
             certificates=self.certificates,
-            ca_config_map=self.certificates.bundle,
             metadata=self.metadata or f"{self.release}-metadata",
             look_ms=self.look_ms,
             resync_ms=self.resync_ms,

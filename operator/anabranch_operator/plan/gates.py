@@ -9,7 +9,7 @@ from anabranch_operator.api import names
 from anabranch_operator.api.conditions import Reason, Type
 from anabranch_operator.api.fork import ForkState, Gate, GateStatus, OnFailure, Policy
 from anabranch_operator.plan.actions import Action, Apply, Promote, Squash, TailLog
-from anabranch_operator.plan.faces import endpoint, metadata
+from anabranch_operator.plan.faces import entrance, metadata
 from anabranch_operator.plan.objects import Document, Observed, Ref
 from anabranch_operator.plan.status import Said
 from anabranch_operator.plan.trouble import Troubles
@@ -152,7 +152,7 @@ def _job(world: World, fork: Fork, gate: Gate, log: Description) -> Document:
 def _pod_spec(world: World, fork: Fork, log: Description, spec: Document) -> Document:
     surroundings = world.surroundings
     variables = {
-        "ANABRANCH_URL": _url(world, fork),
+        "ANABRANCH_URL": _url(world),
         "ANABRANCH_LOG": log.name,
         "ANABRANCH_FORK": fork.ref.name,
         "ANABRANCH_PARENT": log.parent or "",
@@ -163,15 +163,15 @@ def _pod_spec(world: World, fork: Fork, log: Description, spec: Document) -> Doc
     sources: list[Document] = [
         {
             "serviceAccountToken": {
-                "audience": surroundings.token_audience,
+                "audience": names.AUDIENCE,
                 "path": "token",
                 "expirationSeconds": 3_600,
             }
         }
     ]
-    if surroundings.tls and fork.ref.namespace == surroundings.namespace:
+    if surroundings.tls:
         items = [{"key": "ca.crt", "path": "ca.crt"}]
-        sources.append({"configMap": {"name": surroundings.ca_config_map, "items": items}})
+        sources.append({"configMap": {"name": surroundings.certificates.bundle, "items": items}})
     filled = {"restartPolicy": "Never", **spec}
     for key in ("initContainers", "containers"):
         if key in spec:
@@ -191,9 +191,12 @@ def _container(container: Document, env: list[Document], mount: Document) -> Doc
     }
 
 
-def _url(world: World, fork: Fork) -> str:
+def _url(world: World) -> str:
+    """Not the fork's own Service: resolvers may have heard of another fork of this name, or of none,
+    a moment ago, and a Job that reaches nobody fails.
+    """
     surroundings = world.surroundings
     query = f"?token_file={names.RUN_DIR}/token"
     if surroundings.tls:
         query = f"?ca={names.RUN_DIR}/ca.crt&token_file={names.RUN_DIR}/token"
-    return endpoint(surroundings, fork.ref) + query
+    return entrance(surroundings) + query

@@ -28,14 +28,10 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     """The installation's: of pools, of metadata members, of what serves every namespace."""
     release: str
     """What the installation is called; its Services and Secrets are named after it."""
-    cluster_domain: str = "cluster.local"
     tls: bool = True
     """Are clients met over TLS?"""
-    token_audience: str = names.AUDIENCE
     certificates: CertificateSettings = CertificateSettings()
     """Who makes them, and which."""
-    ca_config_map: str = ""
-    """The ConfigMap, in the installation's namespace, with the authority that clients trust."""
     metadata: str = ""
     """The StatefulSet of the metadata members."""
     look_ms: int = 2_000

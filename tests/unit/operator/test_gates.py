@@ -60,6 +60,20 @@ def test_a_job_gets_the_forks_address_and_keeps_what_it_said_itself(tended: Offi
     assert phase(tended) is ForkPhase.GATING
 
 
+def test_a_job_knows_whom_to_trust_in_any_namespace() -> None:
+    made = office()
+    log(made, Ref("Log", "elsewhere", "orders"))
+    promotion = {"policy": "Gate", "gate": {"jobTemplate": TEMPLATE}}
+    asks = {"promotable": True, "promotion": promotion, "state": "Promoted"}
+    fork(made, Ref("Fork", "elsewhere", "what-if"), **asks)
+    (job,) = [ref for ref in made.kube.documents if ref.kind == "Job"]
+    pod = made.kube.documents[job]["spec"]["template"]["spec"]
+    url = next(each for each in pod["containers"][0]["env"] if each["name"] == "ANABRANCH_URL")
+    assert "ca=/var/run/anabranch/ca.crt" in url["value"]
+    (volume,) = pod["volumes"]
+    assert [*map(list, volume["projected"]["sources"])] == [["serviceAccountToken"], ["configMap"]]
+
+
 def test_success_promotes(tended: Office) -> None:
     ends(tended, gated(tended), "Complete")
     assert phase(tended) is ForkPhase.PROMOTED
