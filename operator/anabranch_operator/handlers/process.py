@@ -31,10 +31,11 @@ from anabranch_operator.kube.pace import Pace
 from anabranch_operator.kube.refusals import Away, TooMany
 from anabranch_operator.kube.watched import Watched, watched
 from anabranch_operator.metrics import Metrics
+from anabranch_operator.plan.actions import Action
 from anabranch_operator.plan.attention import targets
 from anabranch_operator.plan.desks import PLANNERS, WHOLE
-from anabranch_operator.plan.events import Deposed, Elected, Event, Gone
-from anabranch_operator.plan.objects import Ref
+from anabranch_operator.plan.events import Deposed, Elected, Event, Gone, Outcome
+from anabranch_operator.plan.objects import Observed, Ref
 from anabranch_operator.plan.reconciler import Operator
 from anabranch_operator.service.asker import Asker
 from anabranch_operator.service.vitals import Scraper
@@ -95,7 +96,7 @@ class Process:
             clock.now,
             self.log,
             self.metrics,
-            perform=self._performer.perform,
+            perform=self._perform,
             look=self._asker.look,
             evict=self._evict,
         )
@@ -232,6 +233,12 @@ class Process:
         if isinstance(event, Gone) and event.ref.kind == "Pod":
             self._evictions.forget(event.uid)
         self.driver.give(event)
+
+    async def _perform(self, action: Action) -> Outcome:
+        outcome = await self._performer.perform(action)
+        if isinstance(outcome, Observed):
+            self.sight.overheard(outcome)
+        return outcome
 
     def _elected(self, scope: str, epoch: int) -> None:
         self.log.info("elected", epoch=epoch)

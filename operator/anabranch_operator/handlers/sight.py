@@ -1,7 +1,6 @@
 """What the watches tell, and whether they tell all: by the Lease, and by lists now and then."""
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
 from anabranch.core.types import Nanoseconds
@@ -21,7 +20,6 @@ LEASE = "Lease"
 _FIRST_S = 1.0
 """Until everything is listed."""
 _BLIND_S = 120.0
-_GRAVES_MAX = 10_000
 
 
 class Blind(Exception):
@@ -55,7 +53,6 @@ class Sight:
         self._hurried: dict[Watched, asyncio.Event] = {
             each: asyncio.Event() for each in self._sweeps
         }
-        self._graves: OrderedDict[str, None] = OrderedDict()
         self._namespaces: dict[str, asyncio.Task[None]] = {}
         self._leaving: set[str] = set()
         self._unseen: set[str] = set()
@@ -89,9 +86,11 @@ class Sight:
             why = "the watch doesn't show changes of the Lease that are known to be there"
             self.failed.set_result(Blind(why))
 
-    def is_over(self, object: Observed) -> bool:
-        """Was its end told already? Then what a write says of it comes too late."""
-        return object.uid in self._graves
+    def overheard(self, object: Observed) -> None:
+        """In the answer to a write."""
+        for watched, sweep in self._sweeps.items():
+            if watched.kind == object.ref.kind:
+                sweep.roll.overhear(object.ref, Sighting(object.uid, object.version))
 
     async def compare(self) -> None:
         """For ever: every watch with a list, at first until everything was told."""
@@ -138,9 +137,6 @@ class Sight:
         return self._recheck_s if sweep.roll.owes else self._sweep_s
 
     def _bury(self, ref: Ref, uid: str) -> None:
-        self._graves[uid] = None
-        if len(self._graves) > _GRAVES_MAX:
-            self._graves.popitem(last=False)
         if ref.kind != LEASE:
             self._give(Gone(ref, uid))
 

@@ -70,6 +70,8 @@ class Roll:
     def __init__(self, patience_s: float = 120) -> None:
         self._patience = round(patience_s * SECOND)
         self._told: dict[Ref, Sighting] = {}
+        self._overheard: dict[str, tuple[Ref, int]] = {}
+        """What nobody knows but by answers to our writes: by UID, with the version."""
         self._owed: dict[Ref, tuple[Sighting, Nanoseconds]] = {}
         """What a list has shown and the watch hasn't, and since when."""
         self.listed = False
@@ -84,13 +86,21 @@ class Roll:
         known = self._told.get(ref)
         if known is None or known.version <= seen.version:
             self._told[ref] = seen
+        self._overheard.pop(seen.uid, None)
         owed = self._owed.get(ref)
         if owed is not None and owed[0].version <= seen.version:
             del self._owed[ref]
         return known == seen
 
+    def overhear(self, ref: Ref, seen: Sighting) -> None:
+        """The answer to a write shows it: its end may come before the watch has ever shown it."""
+        known = self._told.get(ref)
+        if known is None or known.uid != seen.uid:
+            self._overheard[seen.uid] = ref, seen.version
+
     def forget(self, ref: Ref, uid: str) -> None:
         """The watch has shown its end."""
+        self._overheard.pop(uid, None)
         known = self._told.get(ref)
         if known is not None and known.uid == uid:
             del self._told[ref]
@@ -110,10 +120,12 @@ class Roll:
             if told is None or told.version < seen.version:
                 owed = before.get(ref)
                 self._owed[ref] = (seen, now) if owed is None else owed
+        known = [(ref, told.uid, told.version) for ref, told in self._told.items()]
+        known += [(ref, uid, seen) for uid, (ref, seen) in self._overheard.items()]
         gone = tuple(
-            (ref, told.uid)
-            for ref, told in self._told.items()
-            if told.version <= version and (ref not in found or found[ref].uid != told.uid)
+            (ref, uid)
+            for ref, uid, seen in known
+            if seen <= version and (ref not in found or found[ref].uid != uid)
         )
         for ref, uid in gone:
             self.forget(ref, uid)

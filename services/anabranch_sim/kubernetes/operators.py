@@ -29,7 +29,7 @@ from anabranch_operator.plan.events import (
     Outcome,
 )
 from anabranch_operator.plan.leadership import Candidate, Terms
-from anabranch_operator.plan.objects import Ref
+from anabranch_operator.plan.objects import Observed, Ref
 from anabranch_operator.plan.reconciler import Operator, Planner
 from anabranch_operator.plan.world import Surroundings
 from anabranch_sim.kubernetes.apiserver import ApiServer
@@ -242,6 +242,8 @@ class SimOperator:
 
     def _answered(self, number: int, outcome: Outcome) -> None:
         """In an event of its own: a machine is never stepped from within a step."""
+        if isinstance(outcome, Observed):
+            self.sight.overheard(outcome)
         answered = partial(self.give, Answered(number, outcome))
         self.world.at(self.world.now, partial(self.act, self.life, answered))
 

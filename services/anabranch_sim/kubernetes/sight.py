@@ -126,6 +126,12 @@ class SimSight:
         if stream is not None and not stream.cut and stream.version:
             self._show(stream, change)
 
+    def overheard(self, object: Observed) -> None:
+        """In the answer to a write."""
+        stream = self.streams.get(object.ref.kind)
+        if stream is not None:
+            stream.roll.overhear(object.ref, Sighting(object.uid, object.version))
+
     def cut(self, kind: str, duration: Nanoseconds, *, forgotten: bool) -> None:
         """A watch ends; later it goes on where it was, or has to list if that is forgotten."""
         stream = self.streams[kind]

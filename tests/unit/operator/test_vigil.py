@@ -75,6 +75,16 @@ def test_what_vanished_while_the_watch_was_cut_is_gone() -> None:
     assert roll.compare({OTHER: Sighting("o", 4)}, 10, SECOND) == ()
 
 
+def test_what_only_answers_to_writes_have_shown_is_gone_when_no_list_has_it() -> None:
+    roll = Roll()
+    roll.overhear(POD, Sighting("p", 5))
+    roll.overhear(OTHER, Sighting("o", 6))
+    assert roll.compare({}, 4, 0) == ()
+    assert roll.compare({OTHER: Sighting("o", 6)}, 9, 0) == ((POD, "p"),)
+    roll.forget(OTHER, "o")
+    assert roll.compare({}, 12, 0) == ()
+
+
 def test_what_came_after_the_list_was_made_is_not_gone() -> None:
     roll = Roll()
     roll.tell(POD, Sighting("p", 12))
