@@ -80,9 +80,17 @@ def missing(world: World, manifest: Document) -> tuple[Action, ...]:
 
 
 def endpoint(surroundings: Surroundings, ref: Ref) -> str:
+    return _url(surroundings, names.service_name(ref.kind, ref.name), ref.namespace)
+
+
+def entrance(surroundings: Surroundings) -> str:
+    """Of all logs: any broker, which says who serves which."""
+    return _url(surroundings, surroundings.release, surroundings.namespace)
+
+
+def _url(surroundings: Surroundings, service: str, namespace: str) -> str:
     scheme = "anabranchs" if surroundings.tls else "anabranch"
-    host = f"{names.service_name(ref.kind, ref.name)}.{ref.namespace}.svc"
-    return f"{scheme}://{host}:{names.CLIENT_PORT}"
+    return f"{scheme}://{service}.{namespace}.svc:{names.CLIENT_PORT}"
 
 
 def serving_pod(world: World, log: Description) -> Observed | None:

@@ -192,8 +192,8 @@ def _container(container: Document, env: list[Document], mount: Document) -> Doc
 
 
 def _url(world: World) -> str:
-    """Not the fork's own Service: resolvers may have heard of another fork of this name, or of none,
-    a moment ago, and a Job that reaches nobody fails.
+    """Not the fork's own Service: resolvers may have heard of another fork of this name, or of
+    none, a moment ago, and a Job that reaches nobody fails.
     """
     surroundings = world.surroundings
     query = f"?token_file={names.RUN_DIR}/token"

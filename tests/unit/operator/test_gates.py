@@ -49,12 +49,12 @@ def ends(tended: Office, job: Ref, how: str, words: str = "") -> None:
     tended.settle()
 
 
-def test_a_job_gets_the_forks_address_and_keeps_what_it_said_itself(tended: Office) -> None:
+def test_a_job_gets_the_services_address_and_keeps_what_it_said_itself(tended: Office) -> None:
     job = gated(tended)
     spec = tended.kube.documents[job]["spec"]
     pod = spec["template"]["spec"]
     env = {each["name"]: each["value"] for each in pod["containers"][0]["env"]}
-    assert env["ANABRANCH_URL"].startswith("anabranchs://fork-what-if.demo.svc:7420?")
+    assert env["ANABRANCH_URL"].startswith("anabranchs://demo.demo.svc:7420?")
     assert (env["ANABRANCH_LOG"], env["ANABRANCH_PARENT"]) == ("y", "orders")
     assert (spec["backoffLimit"], pod["restartPolicy"]) == (0, "Never")
     assert phase(tended) is ForkPhase.GATING
