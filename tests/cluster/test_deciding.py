@@ -100,7 +100,7 @@ def test_who_may_not_promote_can_not_approve(site: Site) -> None:
     path = f"/apis/anabranch.dev/v1alpha1/namespaces/{site.namespace}/forks/guarded"
     wish = {"spec": {"state": "Promoted"}}
     content = "application/merge-patch+json"
-    with pytest.raises(Refused, match=r"it takes the verb promote on forks\.anabranch\.dev guarded"):
+    with pytest.raises(Refused, match=r"takes the verb promote on forks\.anabranch\.dev guarded"):
         site.api.ask("PATCH", path, wish, token=token, content=content)
 
 
