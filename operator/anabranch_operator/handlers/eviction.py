@@ -13,6 +13,7 @@ from aiohttp import web
 from anabranch.core.types import MS, Nanoseconds
 from anabranch_operator.api import names
 from anabranch_operator.plan.events import Evicting
+from anabranch_operator.plan.evictions import may_go
 from anabranch_operator.plan.objects import Ref
 from anabranch_operator.plan.reconciler import Operator
 
@@ -23,6 +24,7 @@ class _Request(msgspec.Struct, frozen=True, rename="camel"):
     uid: str
     name: str = ""
     namespace: str = ""
+    dry_run: bool = False
 
 
 class _Review(msgspec.Struct, frozen=True):
@@ -68,11 +70,17 @@ class Evictions:
             return None
         if not self._machine.leads:
             return self._put_off(pod.uid)
-        self._allowed.discard(pod.uid)
-        self._give(Evicting(pod.uid))
-        if pod.uid in self._allowed:
+        if self._may_go(pod.uid, told=not request.dry_run):
             return None
         return f"{request.name} hands over what it serves first: ask again"
+
+    def _may_go(self, uid: str, *, told: bool) -> bool:
+        """Nothing is handed over for somebody who only wants to know."""
+        if not told:
+            return may_go(self._machine.world, uid, self._now())
+        self._allowed.discard(uid)
+        self._give(Evicting(uid))
+        return uid in self._allowed
 
     def _put_off(self, uid: str) -> str | None:
         """Whoever asks again may ask the one that leads; but not for ever."""

@@ -108,6 +108,7 @@ class Process:
             self.log,
             self.metrics,
             canary_s=settings.canary_s,
+            learn_s=settings.retry_s,
             sweep_s=settings.sweep_s,
         )
         self._lease_client = Client(

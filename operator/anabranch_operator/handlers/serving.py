@@ -82,7 +82,9 @@ async def certificate(folder: Path, log: Log) -> ssl.SSLContext:
     waits = False
     while not all(map(os.path.exists, files.files)):
         if not waits:
-            log.info("evictions aren't asked about before there is a certificate", folder=str(folder))
+            log.info(
+                "evictions aren't asked about before there is a certificate", folder=str(folder)
+            )
         waits = True
         await asyncio.sleep(_LOOK_S)
     context = listening(files, log)

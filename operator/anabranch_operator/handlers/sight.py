@@ -38,9 +38,11 @@ class Sight:
         metrics: Metrics,
         *,
         canary_s: float,
+        learn_s: float,
         sweep_s: float,
     ) -> None:
-        self.canary = Canary(canary_s, gap_s=canary_s / 6)
+        """`learn_s`: how often something is learned of the Lease."""
+        self.canary = Canary(canary_s, gap_s=max(canary_s / 6, 3 * learn_s))
         self.failed: asyncio.Future[Blind] = asyncio.get_running_loop().create_future()
         self._client = client
         self._give = give
