@@ -10,6 +10,7 @@ from enum import IntEnum
 
 from msgspec import Struct
 
+from anabranch.core.errors import DeadlineExceeded, Unavailable
 from anabranch.core.types import MS, Nanoseconds
 from anabranch_operator.api.conditions import Reason
 from anabranch_operator.api.pool import RolloutPolicy
@@ -17,6 +18,7 @@ from anabranch_operator.plan.actions import Action, Delete, DrainBroker
 from anabranch_operator.plan.brokers import Broker, Crew, State, order
 from anabranch_operator.plan.demand import floor
 from anabranch_operator.plan.evictions import deadline, forgotten_at
+from anabranch_operator.plan.trouble import Troubles
 from anabranch_operator.plan.world import Pool, World
 
 ENDED_MS = 10_000
@@ -70,6 +72,7 @@ class _Yard:
         self.floor = floor(pool, desired)
         self.rolls = pool.spec.rollout.policy is RolloutPolicy.AUTO
         self.away = world.service.trouble
+        self.doubted: tuple[str, ...] = ()
 
     def cause(self, broker: Broker) -> Cause | None:
         if broker.eviction is not None:
@@ -83,8 +86,11 @@ class _Yard:
         return eviction is not None and deadline(self.world, eviction) <= self.now
 
 
-def departures(world: World, pool: Pool, found: Crew, desired: int, now: Nanoseconds) -> Departures:
+def departures(
+    world: World, pool: Pool, found: Crew, desired: int, now: Nanoseconds, troubles: Troubles
+) -> Departures:
     yard = _Yard(world, pool, found, desired, now)
+    yard.doubted = _doubted(troubles)
     useless = list(_useless(yard))
     gone = {each.pod.uid: None for each in useless}
     forced = [each for each in found.staying if each.pod.uid not in gone and yard.is_overdue(each)]
@@ -205,8 +211,23 @@ def _must_wait(yard: _Yard, candidate: Broker, going: Iterable[Broker]) -> bool:
     """For what is on its way: another that leaves or comes, or too few that would stay."""
     leaving = yard.found.leaving(yard.now) or any(each.state is State.READY for each in going)
     starting = any(each is not candidate for each in yard.found.of(State.STARTING))
+    doubted = any(
+        each.seat is not None and each.seat.name in yard.doubted
+        for each in yard.found.staying
+        if each is not candidate
+    )
     needed = yard.desired if yard.cause(candidate) is None else yard.floor
-    return leaving or starting or _ready_beside(yard, candidate) < needed
+    return leaving or starting or doubted or _ready_beside(yard, candidate) < needed
+
+
+def _doubted(troubles: Troubles) -> tuple[str, ...]:
+    """Brokers that were told to drain, and may do so or not: nobody has answered."""
+    return tuple(
+        held.action.broker
+        for held in troubles
+        if isinstance(held.action, DrainBroker)
+        and held.refusal.code in (DeadlineExceeded.code, Unavailable.code)
+    )
 
 
 def _ready_beside(yard: _Yard, candidate: Broker) -> int:

@@ -9,9 +9,13 @@ from tests.unit.operator.harbour import BAD, NAMESPACE, POOL, Harbour
 
 from anabranch.core.bolt.commands import CreateLog
 from anabranch.core.bolt.commands import DrainBroker as Drained
+from anabranch.core.errors import DeadlineExceeded
 from anabranch_operator.plan.actions import Create, Delete, DrainBroker, ForgetBroker
+from anabranch_operator.plan.events import Refusal
 from anabranch_operator.plan.health import START_UP_MS
 from anabranch_operator.plan.objects import Ref
+from anabranch_operator.plan.pools import plan_pool
+from anabranch_operator.plan.trouble import Troubles
 
 START_UP_S = START_UP_MS // 1_000
 
@@ -32,6 +36,28 @@ def test_the_least_loaded_goes_first() -> None:
     harbour.settle()
     assert busy in harbour.names()
     assert harbour.status.ready == 2
+
+
+def test_nobody_goes_while_it_isnt_known_whether_another_was_drained() -> None:
+    harbour = Harbour(replicas=3, max=3)
+    harbour.settle()
+    office, troubles = harbour.office, Troubles()
+    harbour.kube.edit(POOL, replicas=2)
+    edited = harbour.kube.get(POOL)
+    assert edited is not None
+    office.operator.world.observe(edited)
+
+    def drains() -> list[str]:
+        plan = plan_pool(office.operator.world, POOL, office.now, troubles)
+        return [each.broker for each in plan.actions if isinstance(each, DrainBroker)]
+
+    (going,) = drains()
+    other = next(each for each in office.service.brokers() if each.name != going)
+    lost = Refusal(DeadlineExceeded.code, "it may or may not have happened")
+    troubles.note(DrainBroker(broker=other.name, epoch=other.epoch), lost, office.now)
+    assert drains() == []
+    troubles.clear()
+    assert drains() == [going]
 
 
 def test_a_drained_broker_serves_nothing_when_it_is_deleted(harbour: Harbour) -> None:
