@@ -51,8 +51,6 @@ class Reason(StrEnum):
     # Logs and forks.
     SERVING = "Serving"
     """It is there and can be used."""
-    CREATING = "Creating"
-    """It is being made."""
     ENGINE_NOT_AVAILABLE = "EngineNotAvailable"
     """The log service doesn't have this engine: use `bolt`."""
     PARENT_MISSING = "ParentMissing"
@@ -133,8 +131,6 @@ class Reason(StrEnum):
     # Everybody's.
     PAUSED = "Paused"
     """The annotation `anabranch.dev/paused` is set."""
-    RUNNING = "Running"
-    """The operator looks after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +152,6 @@ TABLE: tuple[Declared, ...] = (
         "It is there as it was asked for and can be used.",
         (
             Reason.SERVING,
-            Reason.CREATING,
             Reason.ENGINE_NOT_AVAILABLE,
             Reason.PARENT_MISSING,
             Reason.PARENT_NOT_READY,
@@ -195,7 +190,7 @@ TABLE: tuple[Declared, ...] = (
         Type.PAUSED,
         ("Log", "Fork", "BrokerPool"),
         "The operator leaves it alone because the annotation `anabranch.dev/paused` says so.",
-        (Reason.PAUSED, Reason.RUNNING),
+        (Reason.PAUSED,),
     ),
     Declared(
         Type.SERVICE_REACHABLE,
@@ -207,7 +202,14 @@ TABLE: tuple[Declared, ...] = (
         Type.DELETION_BLOCKED,
         _LOGS,
         "It was deleted, and something must be decided or come back before it can go.",
-        (Reason.PROTECTED, Reason.HAS_FORKS, Reason.SERVICE_AWAY, Reason.REFUSED),
+        (
+            Reason.PROTECTED,
+            Reason.HAS_FORKS,
+            Reason.SERVICE_AWAY,
+            Reason.REFUSED,
+            Reason.PAUSED,
+            Reason.INVALID,
+        ),
     ),
     Declared(
         Type.GATE_PASSED,

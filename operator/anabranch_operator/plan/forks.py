@@ -46,8 +46,9 @@ def plan_fork(world: World, ref: Ref, now: Nanoseconds, troubles: Troubles) -> P
     fork = world.forks.get(ref)
     if fork is None:
         return telling.plan_malformed(world, ref, now)
-    if telling.is_paused(fork.object):
-        return _told(world, fork, now, fork.status, telling.paused(fork.status.conditions))
+    if telling.is_left_alone(world, fork):
+        said = telling.paused(fork.object, fork.status.conditions)
+        return _told(world, fork, now, fork.status, said)
     if fork.object.deleting:
         return _leaving(world, fork, now, troubles)
     fate = _fate(world, fork)

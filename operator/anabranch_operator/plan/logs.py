@@ -25,8 +25,9 @@ def plan_log(world: World, ref: Ref, now: Nanoseconds, troubles: Troubles) -> Pl
     log = world.logs.get(ref)
     if log is None:
         return telling.plan_malformed(world, ref, now)
-    if telling.is_paused(log.object):
-        return _told(world, log, now, log.status, telling.paused(log.status.conditions))
+    if telling.is_left_alone(world, log):
+        said = telling.paused(log.object, log.status.conditions)
+        return _told(world, log, now, log.status, said)
     if log.object.deleting:
         return _leaving(world, log, now, troubles)
     if log.spec.engine is not Engine.BOLT:

@@ -32,7 +32,11 @@ def plan_pool(world: World, ref: Ref, now: Nanoseconds, troubles: Troubles) -> P
     if pool.object.deleting or world.terminating(ref.namespace):
         return Plan()
     if telling.is_paused(pool.object):
-        return Plan(_told(world, pool, now, pool.status, telling.paused(pool.object, pool.status.conditions)))
+        return Plan(
+            _told(
+                world, pool, now, pool.status, telling.paused(pool.object, pool.status.conditions)
+            )
+        )
     found = crew(world, pool, now)
     wanted = demand(world, pool, found, now)
     going = departures(world, pool, found, wanted.desired, now, troubles)

@@ -15,7 +15,7 @@ from anabranch.core.types import Nanoseconds
 from anabranch_operator.api import names
 from anabranch_operator.api.common import Quota, Shape
 from anabranch_operator.api.conditions import Condition, Reason, Type
-from anabranch_operator.plan.actions import Announce, Apply, ApplyStatus, Plan, SetQuota
+from anabranch_operator.plan.actions import Announce, Apply, ApplyStatus, Finalize, Plan, SetQuota
 from anabranch_operator.plan.faces import AnyLog, Face
 from anabranch_operator.plan.objects import Observed, Ref
 from anabranch_operator.plan.status import Said, conditions, document
@@ -74,12 +74,21 @@ def is_paused(object: Observed) -> bool:
     return object.annotations.get(names.PAUSED) == "true"
 
 
-def paused(before: Iterable[Condition]) -> list[Said]:
+def is_left_alone(world: World, resource: AnyLog) -> bool:
+    """Paused; but a namespace's end waits for nobody."""
+    return is_paused(resource.object) and not world.terminating(resource.ref.namespace)
+
+
+def paused(object: Observed, before: Iterable[Condition]) -> list[Said]:
     """What was said last is still said: nobody looks whether it is still so."""
     message = f"nothing is done to it while the annotation {names.PAUSED} is true"
-    others = (Type.PAUSED, Type.SERVICE_REACHABLE)
+    others = (Type.PAUSED, Type.SERVICE_REACHABLE, Type.DELETION_BLOCKED)
     kept = [each for each in as_before(before) if each.type not in others]
-    return [*kept, Said(Type.PAUSED, True, Reason.PAUSED, message)]
+    said = [*kept, Said(Type.PAUSED, True, Reason.PAUSED, message)]
+    if object.deleting:
+        message = f"it is paused: take the annotation {names.PAUSED} away to let it go"
+        said.append(Said(Type.DELETION_BLOCKED, True, Reason.PAUSED, message))
+    return said
 
 
 def as_before(before: Iterable[Condition]) -> list[Said]:
@@ -97,11 +106,16 @@ def plan_malformed(world: World, ref: Ref, now: Nanoseconds) -> Plan:
     if why is None:
         return Plan()
     object = world.objects[ref]
-    said = Said(Type.READY, False, Reason.INVALID, f"it can't be understood: {why}")
+    said = [Said(Type.READY, False, Reason.INVALID, f"it can't be understood: {why}")]
+    if object.deleting and names.FINALIZER in object.finalizers:
+        if object.annotations.get(names.FORGET) == "true" or world.terminating(ref.namespace):
+            return Plan((Finalize(ref=ref, uid=object.uid, held=False),))
+        message = f"correct it, or annotate it {names.FORGET}=true to let it go as it is"
+        said.append(Said(Type.DELETION_BLOCKED, True, Reason.INVALID, message))
     told = object.status.get("conditions") or ()
-    if any(each.get("reason") == said.reason and each["message"] == said.message for each in told):
+    if [each.message for each in said] == [each.get("message") for each in told]:
         return Plan()
-    status = Malformed(conditions=conditions((), [said], object.generation, now))
+    status = Malformed(conditions=conditions((), said, object.generation, now))
     return Plan((ApplyStatus(ref=ref, uid=object.uid, status=document(status)),))
 
 

@@ -232,6 +232,12 @@ class World:
         known = self.objects.get(ref)
         if known is None or known.uid != uid:
             return None
+        declares = self.logs.get(ref) or self.forks.get(ref)
+        if declares is not None:
+            id = declares.status.log_id
+            for key in (declares.owner, *(() if id is None else (LogId(id),))):
+                self.service.fates.pop(key, None)
+            self.trimmed.pop(LogId(id or 0), None)
         self._drop(known)
         del self.objects[ref]
         self.evicting.pop(uid, None)

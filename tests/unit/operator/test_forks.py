@@ -206,6 +206,7 @@ def test_while_the_service_is_away_deletion_says_so_and_has_a_way_out(tended: Of
 
 def test_a_namespace_that_goes_waits_for_nobody(tended: Office) -> None:
     fork(tended, protected=True)
+    tended.kube.annotate(WHAT_IF, paused="true")
     namespace = Ref("Namespace", "", NAMESPACE)
     meta = {"name": NAMESPACE, "namespace": ""}
     tended.kube.apply(namespace, {"kind": "Namespace", "metadata": meta, "spec": {}})
@@ -265,6 +266,27 @@ def test_a_paused_fork_is_left_alone(tended: Office) -> None:
     assert current(tended).status.phase is ForkPhase.PROMOTED
 
 
+def test_a_paused_fork_that_is_deleted_says_what_it_waits_for(tended: Office) -> None:
+    fork(tended)
+    tended.kube.annotate(WHAT_IF, paused="true")
+    tended.kube.delete(WHAT_IF)
+    tended.settle()
+    assert conditions(current(tended))["DeletionBlocked"] == ("True", "Paused")
+    assert isinstance(in_service(tended), Description)
+    tended.kube.annotate(WHAT_IF, paused="false")
+    tended.settle()
+    assert WHAT_IF not in tended.kube.documents
+
+
+def test_what_became_of_forks_is_forgotten_with_their_resources(tended: Office) -> None:
+    for number in range(20):
+        each = Ref(names.FORK, NAMESPACE, f"f{number}")
+        fork(tended, each)
+        tended.kube.delete(each)
+        tended.settle()
+    assert not tended.operator.world.service.fates
+
+
 def test_a_quota_is_kept_in_step(tended: Office) -> None:
     fork(tended, quota={"appendBytesPerSecond": 1_000})
     tended.kube.edit(WHAT_IF, quota={"appendBytesPerSecond": 2_000})
@@ -297,6 +319,19 @@ def test_a_resource_that_cant_be_understood_is_told_so(tended: Office) -> None:
     writes = tended.kube.writes
     tended.wait(3_600)
     assert tended.kube.writes == writes
+
+
+def test_what_cant_be_understood_any_more_may_go_too(tended: Office) -> None:
+    fork(tended)
+    tended.kube.edit(WHAT_IF, ttl=7)
+    tended.kube.delete(WHAT_IF)
+    tended.settle()
+    told = tended.kube.documents[WHAT_IF]["status"]["conditions"]
+    assert [each["reason"] for each in told] == ["Invalid", "Invalid"]
+    tended.kube.annotate(WHAT_IF, forget="true")
+    tended.settle()
+    assert WHAT_IF not in tended.kube.documents
+    assert isinstance(in_service(tended), Description)
 
 
 STEPS = (actions.Finalize, actions.MakeFork, actions.Apply, actions.ApplyStatus)
