@@ -52,7 +52,7 @@ class Options(Struct, frozen=True, kw_only=True):
         return Options(
             seed=seed,
             deep=seed % _DEEP_EACH == _DEEP_EACH - 1,
-            acts=rng.choice((8, 15, 25)),
+            acts=rng.choice((12, 25, 45)),
             chaos_s=rng.choice((60, 180, 400)),
             faults=faults,
             look_ms=rng.choice((2_000, 5_000, 10_000)),

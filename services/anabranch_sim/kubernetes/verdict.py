@@ -26,6 +26,7 @@ from anabranch_sim.kubernetes.judge import Judge
 from anabranch_sim.kubernetes.kube import Kube
 from anabranch_sim.kubernetes.service import LogService
 
+_PARENTLESS = ("ParentMissing", "ParentNotReady")
 _LIVE = (ForkPhase.READY, ForkPhase.GATING, ForkPhase.AWAITING_APPROVAL, ForkPhase.PROMOTING)
 
 
@@ -105,6 +106,8 @@ class Verdict:
         if log is None:
             if status.phase is not ForkPhase.PENDING:
                 yield f"{fork.ref} is {status.phase}, and never had a log"
+            return
+        if status.log_id is None and self._said(status.conditions, *_PARENTLESS):
             return
         fate = self.service.describe(log)
         if status.phase is not _phase_of(fate):
@@ -227,8 +230,8 @@ class Verdict:
     def _is_excused(self, object: Observed) -> bool:
         return object.annotations.get(names.PAUSED) == "true"
 
-    def _said(self, conditions: list[Condition], reason: str) -> bool:
-        return any(each.reason == reason for each in conditions)
+    def _said(self, conditions: list[Condition], *reasons: str) -> bool:
+        return any(each.reason in reasons for each in conditions)
 
 
 def _owner(object: Observed) -> str:
