@@ -22,7 +22,10 @@ RECORD_CODEC = ("aiokafka.record", "aiokafka.errors")
 CLOCK_AND_CHANCE = frozenset({"time", "random", "secrets", "uuid"})
 
 # A process edge may swallow anything to say it and go on or leave: "path::function", three at most.
-BROAD_EXCEPTS: frozenset[str] = frozenset()
+BROAD_EXCEPTS: frozenset[str] = frozenset(
+    # A plan that fails is one object's trouble.
+    ("operator/anabranch_operator/plan/reconciler.py::_planned",)
+)
 BROAD_EXCEPTS_MAX = 3
 
 MARKER = re.compile(r"\b(?:TO[D]O|FIX[M]E|X[X]X)\b")

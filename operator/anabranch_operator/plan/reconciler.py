@@ -57,7 +57,7 @@ from anabranch_operator.plan.evictions import ask, let_go
 from anabranch_operator.plan.interest import installation, interested, ref_of
 from anabranch_operator.plan.learning import is_fact, learn
 from anabranch_operator.plan.objects import Observed, Ref
-from anabranch_operator.plan.trouble import Troubles, key_of
+from anabranch_operator.plan.trouble import BACKOFF_MS_MAX, Troubles, key_of
 from anabranch_operator.plan.world import RESOURCES, Surroundings, World
 
 Planner = Callable[[World, Ref, Nanoseconds, Troubles], Plan]
@@ -308,7 +308,7 @@ class Operator:
         self._reconciles += 1
         desk.reconcile, desk.dirty = self._reconciles, False
         self.counters.plans += 1
-        plan = self._planners[ref.kind](self.world, ref, now, desk.troubles)
+        plan = self._planned(ref, desk, now)
         desk.troubles.prune(plan.actions, now)
         due = desk.troubles.due(plan.actions, now)
         due, put_off = self._without_cosmetic(desk, due, now)
@@ -329,6 +329,18 @@ class Operator:
             if isinstance(action, ApplyStatus):
                 desk.written_at = now
             self._effects.append(Do(self._numbers, desk.reconcile, ref, action))
+
+    def _planned(self, ref: Ref, desk: Desk, now: Nanoseconds) -> Plan:
+        """One object whose plan fails mustn't end those of all others: a mistake of ours, or an
+        object that nobody thought of, is logged, counted, and tried again in a while.
+        """
+        try:
+            return self._planners[ref.kind](self.world, ref, now, desk.troubles)
+        except Exception as error:
+            self.counters.refusals += 1
+            what = f"it can't be planned: {type(error).__name__}: {error}"
+            self._effects.append(Note(desk.reconcile, ref, "failed", what))
+            return Plan(wake_at=now + BACKOFF_MS_MAX * MS)
 
     def _without_cosmetic(
         self, desk: Desk, due: tuple[Action, ...], now: Nanoseconds

@@ -28,7 +28,8 @@ from anabranch_operator.plan.events import (
 from anabranch_operator.plan.interest import CERTIFICATES
 from anabranch_operator.plan.objects import Observed, Ref
 from anabranch_operator.plan.reconciler import Operator
-from anabranch_operator.plan.world import RESOURCES, Surroundings
+from anabranch_operator.plan.trouble import Troubles
+from anabranch_operator.plan.world import RESOURCES, Surroundings, World
 from anabranch_sim.kubernetes.office import BEGIN
 
 MANIFEST = {"kind": "Secret", "metadata": {"name": "x", "namespace": "demo"}}
@@ -89,6 +90,27 @@ def test_what_was_done_in_vain_waits_longer_each_time() -> None:
     assert pauses[0] == 10**9
     assert max(pauses) == 300 * 10**9
     assert len(asked) < 30
+
+
+def test_an_object_that_cant_be_planned_holds_up_no_other() -> None:
+    tended = office()
+    log(tended)
+    plan = tended.operator._planners[names.FORK]
+    odd = Ref(names.FORK, "demo", "odd")
+
+    def failing(world: World, ref: Ref, now: int, troubles: Troubles) -> Plan:
+        assert ref != odd, "nobody thought of this"
+        return plan(world, ref, now, troubles)
+
+    tended.operator._planners = {**tended.operator._planners, names.FORK: failing}
+    fork(tended, odd)
+    assert conditions(fork(tended))["Ready"] == ("True", "Serving")
+    (told,) = (note for note in tended.notes if note.result == "failed")
+    assert told.ref == odd
+    assert told.message.startswith("it can't be planned: AssertionError: nobody thought of this")
+    steps = tended.operator.counters.plans
+    tended.wait(1_000)
+    assert tended.operator.counters.plans - steps < 30
 
 
 def test_what_is_refused_is_tried_again_as_late_as_was_asked_for() -> None:
