@@ -1,6 +1,7 @@
 """Gives the operator's machine its events, one at a time, and has its effects performed."""
 
 import asyncio
+import sys
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -75,11 +76,13 @@ class Driver:
         """Never from within a step: whatever performs an effect does it in a turn of its own."""
         if self._stopped:
             return
+        stepped = False
         try:
             effects = self.machine.step(self._now(), event)
-        except Exception as error:
-            self._fail(error)
-            return
+            stepped = True
+        finally:
+            if not stepped:  # whatever it raised: nothing it would do now can be trusted
+                self._fail(sys.exception())
         for effect in effects:
             self._heed(effect)
         self._set_alarm()
@@ -170,8 +173,8 @@ class Driver:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._fail(error)
 
-    def _fail(self, error: BaseException) -> None:
-        if not self.failed.done():
+    def _fail(self, error: BaseException | None) -> None:
+        if error is not None and not self.failed.done():
             self.failed.set_result(error)
 
     def _set_alarm(self) -> None:

@@ -314,26 +314,17 @@ async def serve(settings: OperatorSettings) -> int:
     access = find(os.environ, settings.kubeconfig)
     async with AsyncExitStack() as stack:
         operator = Process(settings, access, stack)
-        ended = await _outcome(operator)
-        for error in ended:
+        (outcome,) = await asyncio.gather(operator.run(), return_exceptions=True)
+        if outcome is None:
+            return 0
+        for error in _each(outcome):
             operator.log.error("ended", reason=repr(error))
-    return 1 if ended else 0
+        return 1
 
 
-async def _outcome(operator: Process) -> tuple[BaseException, ...]:
-    """What ended it by itself, each as one."""
-    try:
-        await operator.run()
-    except BaseExceptionGroup as group:
-        return tuple(_flat(group))
-    except Exception as error:
-        return (error,)
-    return ()
-
-
-def _flat(group: BaseExceptionGroup[Any]) -> Iterator[BaseException]:
-    for error in group.exceptions:
-        if isinstance(error, BaseExceptionGroup):
-            yield from _flat(cast("BaseExceptionGroup[Any]", error))
-        else:
-            yield error
+def _each(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in cast("BaseExceptionGroup[Any]", error).exceptions:
+            yield from _each(inner)
+    else:
+        yield error

@@ -19,7 +19,8 @@ ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 AGENT = "anabranch-operator"
 
 
-Gate = Callable[[], None]
+Gate = Callable[[], Exception | None]
+"""Why the request mustn't be sent, if it mustn't."""
 
 
 class Access(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,11 +86,10 @@ class Gated(aiohttp.TCPConnector):
         timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - it is aiohttp's own
     ) -> Connection:
         connection = await super().connect(req, traces, timeout)
-        try:
-            self._gate()
-        except BaseException:
+        refusal = self._gate()
+        if refusal is not None:
             connection.release()
-            raise
+            raise refusal
         return connection
 
 
@@ -98,7 +98,7 @@ def session(
 ) -> aiohttp.ClientSession:
     """For kopf's watches and for our own calls, each its own: kopf closes what it was given.
 
-    What the gate raises comes out of the request.
+    What the gate tells is raised by the request.
     """
     token = Token(access)
 

@@ -220,9 +220,10 @@ class Client:
             self._pace.hold(error.retry_after_ms or _TRIES_AGAIN_MS)
         raise error
 
-    def _gate(self) -> None:
+    def _gate(self) -> NotStanding | None:
         if _fenced.get() and not self._standing():
-            raise NotStanding("our lease isn't good any more: nothing was sent")
+            return NotStanding("our lease isn't good any more: nothing was sent")
+        return None
 
 
 def _identity(ref: Ref, uid: str) -> dict[str, Any]:
