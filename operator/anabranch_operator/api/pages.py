@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import Any
+from typing import Any, cast
 
 from msgspec import inspect as types
 
@@ -219,7 +219,8 @@ def _shown(default: Any) -> str:
         case bool():
             return str(default).lower()
         case dict():
-            return ", ".join(f"{name}: {_shown(each)}" for name, each in default.items()) or "{}"  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+            given = cast("dict[str, Any]", default)
+            return ", ".join(f"{name}: {_shown(each)}" for name, each in given.items()) or "{}"
         case _:
             return str(default)
 

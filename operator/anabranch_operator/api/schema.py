@@ -61,7 +61,8 @@ def filled(schema: JsonSchema) -> dict[str, Any]:
 def _schema(kind: types.Type, *, defaults: bool) -> JsonSchema:
     match kind:
         case types.Metadata(type=inner):
-            more = cast("JsonSchema", kind.extra_json_schema or {})  # pyright: ignore[reportUnknownMemberType]
+            extra: object = kind.extra_json_schema or {}  # pyright: ignore[reportUnknownMemberType]
+            more = cast("JsonSchema", extra)
             return {**_schema(inner, defaults=defaults), **more}
         case types.UnionType():
             return _schema(_present(kind), defaults=defaults)

@@ -19,8 +19,11 @@ class Pace:
         """In order of asking: each takes its place at once and comes when it is due."""
         due = self._bucket.owes_until
         self._bucket.take(self._clock.now(), 1)
-        while wait := max(0, due - self._clock.now(), self._held_until - self._clock.now()):
-            await asyncio.sleep(wait / 1e9)  # and meanwhile all may have been held
+        while True:
+            wait = max(due, self._held_until) - self._clock.now()
+            if wait <= 0:
+                return
+            await asyncio.sleep(wait / 1e9)
 
     def hold(self, retry_after_ms: int) -> None:
         self._held_until = max(self._held_until, self._clock.now() + retry_after_ms * MS)
