@@ -149,6 +149,8 @@ class Driver:
             self._metrics.steady.inc()
             self._metrics.reconciles.labels(note.ref.kind, "steady").inc()
             return
+        if note.result == "failed":
+            self._metrics.reconciles.labels(note.ref.kind, "failed").inc()
         known = self.machine.world.objects.get(note.ref)
         self._log.warning(
             "a reconciliation was refused something",

@@ -287,6 +287,31 @@ def test_what_became_of_forks_is_forgotten_with_their_resources(tended: Office) 
     assert not tended.operator.world.service.fates
 
 
+def test_what_is_made_for_a_fork_is_the_forks_and_goes_with_it(tended: Office) -> None:
+    made = fork(tended)
+    owner = {"apiVersion": names.API_VERSION, "kind": "Fork", "name": "what-if"}
+    owner |= {"uid": made.object.uid, "controller": True, "blockOwnerDeletion": True}
+    for kind in ("Service", "EndpointSlice"):
+        child = tended.kube.documents[Ref(kind, NAMESPACE, "fork-what-if")]
+        assert child["metadata"]["ownerReferences"] == [owner]
+
+
+def test_events_of_a_whole_life_are_few(tended: Office) -> None:
+    fork(tended, promotable=True, promotion={"policy": "Approval"})
+    tended.service_away = "for a while"
+    tended.wait(60)
+    tended.service_away = None
+    tended.kube.edit(WHAT_IF, state="Promoted")
+    tended.wait(600)
+    tended.kube.edit(WHAT_IF, approved=True)
+    tended.wait(600)
+    assert current(tended).status.phase is ForkPhase.PROMOTED
+    told = [each for each in tended.done if isinstance(each, actions.Announce)]
+    ours = [each.reason for each in told if each.ref == WHAT_IF]
+    assert len(ours) == len(set(ours)) <= 12
+    assert set(ours) == {"Serving", "AwaitingApproval", "Promoted"}
+
+
 def test_a_quota_is_kept_in_step(tended: Office) -> None:
     fork(tended, quota={"appendBytesPerSecond": 1_000})
     tended.kube.edit(WHAT_IF, quota={"appendBytesPerSecond": 2_000})

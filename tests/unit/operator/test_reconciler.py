@@ -75,6 +75,23 @@ def test_logs_wait_for_a_first_look_and_no_longer() -> None:
     assert wanted(operator.step(BEGIN, Unseen("nobody answers"))) != []
 
 
+def test_no_more_is_on_its_way_than_there_is_room_for() -> None:
+    room = replace(AROUND, in_flight_max=4)
+    operator = Operator(room, {**PLANNERS, CERTIFICATES: lambda *_: Plan()}, RESOURCES)
+    for kind in RESOURCES:
+        operator.step(BEGIN, Listed(kind))
+    operator.step(BEGIN, Elected(1))
+    effects = list(operator.step(BEGIN, Viewed((), ())))
+    for number in range(20):
+        ref = Ref(names.LOG, "demo", f"l{number}")
+        effects += operator.step(BEGIN, Seen(Observed(ref=ref, uid=ref.name, version=1)))
+    on_their_way = [each for each in effects if isinstance(each, Do)]
+    assert len(on_their_way) == 4
+    assert operator.counters.queued == 16
+    effects = list(operator.step(BEGIN, Answered(on_their_way[0].number, None)))
+    assert len([each for each in effects if isinstance(each, Do)]) == 1
+
+
 def test_what_was_done_in_vain_waits_longer_each_time() -> None:
     operator = began()
     effects, at, asked = operator.step(BEGIN, Elected(1)), BEGIN, list[int]()
