@@ -4,7 +4,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from tests.kubernetes.api_server import ApiServer
+from tests.kubernetes.api_server import ApiServer, Refused
 from tests.kubernetes.audit import Request
 from tests.kubernetes.control_plane import ControlPlane
 from tests.operator.blinding import blinding
@@ -36,6 +36,19 @@ def mirrored(server: ApiServer, where: str) -> dict[str, Any]:
         return found if "logId" in found.get("status", {}) else None
 
     return until(look, f"{where} shows its log")
+
+
+def until_gone(server: ApiServer, where: str) -> None:
+    def look() -> bool | None:
+        try:
+            server.ask("GET", where)
+        except Refused as refused:
+            if refused.code != 404:
+                raise
+            return True
+        return None
+
+    until(look, f"{where} is let go")
 
 
 def besides_the_lease(requests: list[Request]) -> list[Request]:
@@ -80,6 +93,26 @@ def test_what_is_declared_comes_to_be_and_kopf_leaves_no_trace(
                 f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/demo-operator",
             )
             assert not lease["spec"].get("holderIdentity")
+
+
+def test_one_for_all_namespaces_serves_another_and_lets_go_of_what_is_in_one_that_goes(
+    resources: ApiServer, namespace: str, tmp_path: Path
+) -> None:
+    elsewhere = resources.namespace()
+    with log_service(tmp_path) as service:
+        operator = Operator(
+            resources, namespace, tmp_path, "operator", everywhere=True, service=service
+        )
+        with running(operator):
+            resources.ask("POST", path(elsewhere, "logs"), LOG)
+            resources.ask("POST", path(elsewhere, "forks"), fork("what-if"))
+            for plural, name in (("logs", "orders"), ("forks", "what-if")):
+                mirrored(resources, path(elsewhere, plural, name))
+            # There is no controller here that would empty it: it is only marked as going.
+            resources.ask("DELETE", f"/api/v1/namespaces/{elsewhere}")
+            for plural, name in (("forks", "what-if"), ("logs", "orders")):
+                resources.ask("DELETE", path(elsewhere, plural, name))
+                until_gone(resources, path(elsewhere, plural, name))
 
 
 def test_when_all_is_as_it_should_be_nothing_is_asked_but_the_lease(
