@@ -14,10 +14,15 @@ from typing import Any, cast
 import msgspec
 
 from anabranch_sim.breakages import BREAKAGES, Breakage
+from anabranch_sim.kubernetes.breakages import MISRULES
+from anabranch_sim.kubernetes.simulation import Report as Tended
+from anabranch_sim.kubernetes.simulation import simulate as tend
 from anabranch_sim.mutinies import MUTINIES
 from anabranch_sim.simulation import Report, simulate
 
 SEEDS_MAX = 2000
+
+Simulate = Callable[[int], Report | Tended]
 
 
 class Hunt(msgspec.Struct):
@@ -55,7 +60,7 @@ def _break(breakage: Breakage) -> Callable[[], object]:
     return partial(setattr, owner, key, original)
 
 
-def hunt(breakage: Breakage, seeds_max: int = SEEDS_MAX) -> Hunt:
+def hunt(breakage: Breakage, seeds_max: int = SEEDS_MAX, simulate: Simulate = simulate) -> Hunt:
     began = time.monotonic()
     with broken(breakage):
         for seed in range(seeds_max):
@@ -66,7 +71,7 @@ def hunt(breakage: Breakage, seeds_max: int = SEEDS_MAX) -> Hunt:
     return Hunt(breakage.name, seeds_max, seconds=time.monotonic() - began)
 
 
-def _found_by(report: Report) -> str:
+def _found_by(report: Report | Tended) -> str:
     first = report.violations[0]
     return first if len(first) <= 90 else f"{first[:87]}..."
 
@@ -75,10 +80,12 @@ def main() -> int:
     wanted = sys.argv[1:]
     survivors: list[str] = []
     print(f"{'mutant':42} {'seeds':>5} {'s':>6}  found by")
-    for breakage in (*BREAKAGES, *MUTINIES):
+    hunts: list[tuple[Breakage, Simulate]] = [(each, simulate) for each in (*BREAKAGES, *MUTINIES)]
+    hunts += [(each, tend) for each in MISRULES]
+    for breakage, simulated in hunts:
         if wanted and breakage.name not in wanted:
             continue
-        found = hunt(breakage)
+        found = hunt(breakage, simulate=simulated)
         if found.seed is None:
             survivors.append(breakage.name)
         by = found.found_by or "NOTHING: it survived"

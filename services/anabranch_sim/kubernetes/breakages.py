@@ -1,0 +1,169 @@
+"""Ways to get the operator wrong: each breaks one rule, where one function holds it."""
+
+# Breaking what others keep to themselves is the purpose here.
+# pyright: reportPrivateUsage=false
+
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec.structs import replace
+
+from anabranch_operator.api.fork import ForkState
+from anabranch_operator.plan import (
+    departures,
+    forks,
+    gates,
+    leaving,
+    logs,
+    members,
+    pools,
+)
+from anabranch_operator.plan.actions import Action, ApplyStatus, ForgetBroker
+from anabranch_operator.plan.leadership import Candidate
+from anabranch_operator.plan.leaving import Leave
+from anabranch_operator.plan.objects import Observed, Ref
+from anabranch_operator.plan.reconciler import Operator
+from anabranch_operator.plan.status import document
+from anabranch_operator.plan.trouble import Troubles
+from anabranch_operator.plan.vigil import Roll
+from anabranch_operator.plan.world import Fork, Pool, Resource, Service, World
+from anabranch_sim.breakages import Breakage, Function, _always, _doing_nothing
+from anabranch_sim.kubernetes.operators import SimOperator
+
+
+def _letting_go(_: Function) -> Function:
+    return lambda _world, resource, *_: Leave((leaving.hold(resource, held=False),))
+
+
+def _for_nobody(original: Function) -> Function:
+    return lambda *args: replace(original(*args), owner="")
+
+
+def _whatever_the_version(original: Function) -> Function:
+    def observe(self: World, object: Observed) -> bool:
+        known = self.objects.get(object.ref)
+        if known is not None and known.uid == object.uid and known.version > object.version:
+            self._drop(known)
+            del self.objects[object.ref]
+        return original(self, object)
+
+    return observe
+
+
+def _also_the_dead(original: Function) -> Function:
+    def observe(self: World, object: Observed) -> bool:
+        self._ended.clear()
+        return original(self, object)
+
+    return observe
+
+
+def _as_long_as_one_likes(original: Function) -> Function:
+    def kept(self: Candidate, now: int, lease: Any) -> Any:
+        self._sent_at = now + 3 * round(self._terms.lease_s * 1e9)
+        return original(self, now, lease)
+
+    return kept
+
+
+def _never(_: Function) -> Function:
+    return lambda *_args, **_more: False
+
+
+def _none(_: Function) -> Function:
+    return lambda *_args, **_more: ()
+
+
+def _by_its_number(_: Function) -> Function:
+    def forsaken(world: World, pool: Pool) -> Iterator[ForgetBroker]:
+        for name, seat in sorted(world.service.brokers.items()):
+            pod = Ref("Pod", pool.ref.namespace, name.partition(".")[0])
+            if seat.state != "ready" and pod not in world.objects:
+                yield ForgetBroker(broker=name, epoch=seat.epoch)
+
+    return forsaken
+
+
+def _at_its_word(original: Function) -> Function:
+    def view(self: Service, *told: Any) -> Any:
+        self.looking()
+        return original(self, *told)
+
+    return view
+
+
+def _at_once(_: Function) -> Function:
+    def due(self: Troubles, actions: Any, now: int) -> tuple[Action, ...]:
+        return tuple(actions)
+
+    return due
+
+
+def _if_there_is_one(_: Function) -> Function:
+    return lambda _job: gates.SUCCEEDED
+
+
+def _approved(original: Function) -> Function:
+    def judge(world: World, fork: Fork, *more: Any) -> Any:
+        spec = replace(fork.spec, approved=True)
+        return original(world, Resource(fork.object, spec, fork.status), *more)
+
+    return judge
+
+
+def _wished(original: Function) -> Function:
+    def judge(world: World, fork: Fork, *more: Any) -> Any:
+        state = ForkState.PROMOTED if fork.spec.promotable else fork.spec.state
+        spec = replace(fork.spec, state=state)
+        return original(world, Resource(fork.object, spec, fork.status), *more)
+
+    return judge
+
+
+def _deleted(_: Function) -> Function:
+    return lambda _yard, broker: departures._delete(broker)
+
+
+def _anyhow(original: Function) -> Function:
+    def write(object: Observed, status: Any) -> tuple[ApplyStatus, ...]:
+        wanted = document(status)
+        return original(object, status) or (
+            ApplyStatus(ref=object.ref, uid=object.uid, status=wanted),
+        )
+
+    return write
+
+
+def _plenty(_: Function) -> Function:
+    return lambda *_: 1_000
+
+
+def _nobody(_: Function) -> Function:
+    return lambda *_args, **_more: None
+
+
+MISRULES = [
+    Breakage("let go before its log is", leaving, "_done_by_service", _letting_go),
+    Breakage("a fork is made for nobody", forks, "_make", _for_nobody),
+    Breakage("an older sight is believed", World, "observe", _whatever_the_version),
+    Breakage("who has ended comes back", World, "observe", _also_the_dead),
+    Breakage("a lease lasts as long as one likes", Candidate, "_kept", _as_long_as_one_likes),
+    Breakage("the lease isn't looked at", SimOperator, "_stands", _always),
+    Breakage("two brokers go at once", departures, "_must_wait", _never),
+    Breakage("a seat is known by its number", pools, "forsaken", _by_its_number),
+    Breakage("a view knows better than an answer", Service, "view", _at_its_word),
+    Breakage("what is refused is tried at once", Troubles, "due", _at_once),
+    Breakage("a gate's Job needn't end", gates, "_result", _if_there_is_one),
+    Breakage("approval isn't asked for", forks, "judge", _approved),
+    Breakage("promoted without a wish", forks, "judge", _wished),
+    Breakage("protection is overlooked", leaving, "_stands_in_the_way", _nobody),
+    Breakage("ends that a watch missed stay missed", Roll, "compare", _none),
+    Breakage("deleted and not drained", departures, "_dismiss", _deleted),
+    Breakage("too few are left", departures, "_ready_beside", _plenty),
+    Breakage("a drain without an answer is forgotten", departures, "_doubted", _none),
+    Breakage("members go while others aren't there", members, "_may_roll", _always),
+    Breakage("goes on though it was deposed", Operator, "_deposed", _doing_nothing),
+    Breakage("what is so is written again", logs, "write", _anyhow),
+    Breakage("seats of the dead are kept", pools, "forsaken", _none),
+    Breakage("a surplus is kept", departures, "_candidate", lambda _: lambda *_: (None, None)),
+]
