@@ -10,6 +10,8 @@ from tests.cluster.load import Load
 from tests.cluster.site import Document, Site, condition, until
 from tests.kubernetes.api_server import Refused, Rule
 
+pytestmark = pytest.mark.usefixtures("load")
+
 EXAMPLES = Path("examples") / "kubernetes"
 _EDITS = (Rule(("get", "patch"), ("anabranch.dev",), ("forks",)),)
 
