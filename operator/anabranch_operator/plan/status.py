@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
@@ -89,7 +89,8 @@ def _ours(have: Document, status: Shape) -> Document:
 
 def _without_none(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _without_none(each) for key, each in value.items() if each is not None}  # pyright: ignore[reportUnknownVariableType]
+        known = cast("dict[str, Any]", value)
+        return {key: _without_none(each) for key, each in known.items() if each is not None}
     if isinstance(value, list):
-        return [_without_none(each) for each in value]  # pyright: ignore[reportUnknownVariableType]
+        return [_without_none(each) for each in cast("list[Any]", value)]
     return value

@@ -7,7 +7,7 @@ follows it.
 
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Struct
 
@@ -246,7 +246,8 @@ _OURS = names.FINALIZER
 
 def _merged(have: Any, want: Any) -> Any:
     if isinstance(have, dict) and isinstance(want, Mapping):
-        return {**have, **{key: _merged(have.get(key), want[key]) for key in want}}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType, reportUnknownMemberType]
+        known, new = cast("dict[str, Any]", have), cast("Mapping[str, Any]", want)
+        return {**known, **{key: _merged(known.get(key), new[key]) for key in new}}
     return want
 
 
