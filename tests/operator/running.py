@@ -51,18 +51,17 @@ class Operator:
         name: str,
         *,
         through: str = "",
-        everywhere: bool = False,
         **settings: Any,
     ) -> None:
-        """`through`: another address of the API server. `everywhere`: for all namespaces."""
+        """`through`: another address of the API server."""
         self.user = f"system:serviceaccount:{namespace}:{name}"
-        token = server.service_account(namespace, name, RULES, RULES if everywhere else ())
+        everywhere = RULES if settings.get("watch") == "cluster" else ()
+        token = server.service_account(namespace, name, RULES, everywhere)
         config = server.write_config(f"{namespace}-{name}", through or server.url, {"token": token})
         self._announced = folder / f"{name}.json"
         told = {
             "release": "demo",
             "namespace": namespace,
-            "watch": "cluster" if everywhere else "namespace",
             "name": name,
             "kubeconfig": str(config),
             "host": "127.0.0.1",

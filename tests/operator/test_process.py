@@ -101,7 +101,7 @@ def test_one_for_all_namespaces_serves_another_and_lets_go_of_what_is_in_one_tha
     elsewhere = resources.namespace()
     with log_service(tmp_path) as service:
         operator = Operator(
-            resources, namespace, tmp_path, "operator", everywhere=True, service=service
+            resources, namespace, tmp_path, "operator", watch="cluster", service=service
         )
         with running(operator):
             resources.ask("POST", path(elsewhere, "logs"), LOG)
