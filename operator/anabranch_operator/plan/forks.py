@@ -149,7 +149,9 @@ def _making(world: World, fork: Fork, now: Nanoseconds, troubles: Troubles) -> P
     if trouble is None:
         return Plan((make,))
     if trouble.refusal.code == LogExists.code and fork.spec.adopt:
-        return _adopting(world, fork, parent, now, troubles)
+        # What was refused stays wanted: its pause would be forgotten otherwise.
+        plan = _adopting(world, fork, parent, now, troubles)
+        return Plan((make, *plan.actions), plan.wake_at)
     return _told(world, fork, now, fork.status, [telling.refused(trouble)], (make,))
 
 
@@ -200,8 +202,9 @@ def _adopting(
     if not telling.may_adopt(world, fork):
         return _told(world, fork, now, fork.status, [telling.not_adopted(world, name)])
     found = world.service.named(name)
+    trouble = troubles.with_action(Adopt)
     if found is None:
-        return Plan((Describe(log=name),))
+        return Plan((Describe(log=name), *((trouble.action,) if trouble else ())))
     spec = fork.spec
     is_it = (found.parent, found.kind, found.promotable) == (
         parent.name,
@@ -214,7 +217,6 @@ def _adopting(
         said = Said(Type.READY, False, Reason.NAME_TAKEN, message)
         return _told(world, fork, now, fork.status, [said])
     adopt = Adopt(log=found.id, owner=fork.owner)
-    trouble = troubles.with_action(Adopt)
     if trouble is None:
         return Plan((adopt,))
     return _told(world, fork, now, fork.status, [telling.refused(trouble)], (adopt,))

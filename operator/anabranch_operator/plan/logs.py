@@ -53,20 +53,27 @@ def log_name(log: Log) -> str:
 
 
 def _making(world: World, log: Log, now: Nanoseconds, troubles: Troubles) -> Plan:
-    name = log_name(log)
-    make = CreateRoot(name=name, owner=log.owner, why=f"{log.ref}")
+    make = CreateRoot(name=log_name(log), owner=log.owner, why=f"{log.ref}")
     trouble = troubles.with_action(CreateRoot)
-    if trouble is not None and trouble.refusal.code == LogExists.code and log.spec.adopt:
-        if not telling.may_adopt(world, log):
-            return _told(world, log, now, log.status, [telling.not_adopted(world, name)])
-        adopt = Adopt(log=name, owner=log.owner)
-        if (held_up := troubles.with_action(Adopt)) is None:
-            return Plan((adopt,))
-        said = telling.refused(held_up)
-        return _told(world, log, now, log.status, [said], (adopt,))
     if trouble is None:
         return Plan((make,))
-    return _told(world, log, now, log.status, [telling.refused(trouble)], (make,))
+    if trouble.refusal.code != LogExists.code or not log.spec.adopt:
+        return _told(world, log, now, log.status, [telling.refused(trouble)], (make,))
+    # What was refused stays wanted: its pause would be forgotten otherwise.
+    return _adopting(world, log, now, troubles, make)
+
+
+def _adopting(
+    world: World, log: Log, now: Nanoseconds, troubles: Troubles, make: CreateRoot
+) -> Plan:
+    """Take over what was made through the API."""
+    name = log_name(log)
+    if not telling.may_adopt(world, log):
+        return _told(world, log, now, log.status, [telling.not_adopted(world, name)], (make,))
+    adopt = Adopt(log=name, owner=log.owner)
+    if (held_up := troubles.with_action(Adopt)) is None:
+        return Plan((make, adopt))
+    return _told(world, log, now, log.status, [telling.refused(held_up)], (make, adopt))
 
 
 def _served(

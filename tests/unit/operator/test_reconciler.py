@@ -2,8 +2,9 @@
 
 from itertools import pairwise
 
+import pytest
 from msgspec.structs import replace
-from tests.unit.operator.declared import WHAT_IF, conditions, fork, log, office
+from tests.unit.operator.declared import WHAT_IF, conditions, declare, fork, log, office
 
 from anabranch.core.bolt.commands import Refused
 from anabranch.core.machine import SetTimer, TimerFired
@@ -128,6 +129,24 @@ def test_an_object_that_cant_be_planned_holds_up_no_other() -> None:
     steps = tended.operator.counters.plans
     tended.wait(1_000)
     assert tended.operator.counters.plans - steps < 30
+
+
+@pytest.mark.parametrize("kind", [names.LOG, names.FORK])
+@pytest.mark.parametrize("adopt", [True, False])
+def test_a_name_that_another_declares_is_asked_for_ever_more_rarely(kind: str, adopt: bool) -> None:
+    tended = office()
+    log(tended)
+    fork(tended)
+    other = Ref(kind, WHAT_IF.namespace, "other")
+    if kind == names.LOG:
+        declare(tended, other, logName="orders", adopt=adopt)
+    else:
+        declare(tended, other, parent={"name": "orders"}, forkName="what-if", adopt=adopt)
+    tended.settle()
+    tended.done.clear()
+    tended.wait(3_600)
+    kinds = (actions.CreateRoot, actions.MakeFork, actions.Adopt, actions.Describe)
+    assert 0 < sum(isinstance(each, kinds) for each in tended.done) < 60
 
 
 def test_what_is_refused_is_tried_again_as_late_as_was_asked_for() -> None:
