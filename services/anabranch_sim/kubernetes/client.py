@@ -37,10 +37,10 @@ class SimClient:
 
         return await self._write("status", ref, act)
 
-    async def finalize(self, ref: Ref, uid: str, *, held: bool) -> Document:
+    async def finalize(self, ref: Ref, uid: str, *, held: bool, made_by: str = "") -> Document:
         def act() -> Document | Refusal:
             before = self._kube.documents.get(ref)
-            outcome = self._kube.finalize(ref, uid, held=held)
+            outcome = self._kube.finalize(ref, uid, held=held, made_by=made_by)
             if outcome is None and before is not None:
                 return deepcopy({**before, "metadata": {**before["metadata"], "finalizers": []}})
             return self._as_it_is(ref, outcome)

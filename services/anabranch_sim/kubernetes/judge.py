@@ -44,7 +44,10 @@ from anabranch_sim.kubernetes.office import BEGIN
 from anabranch_sim.kubernetes.service import LogService
 from anabranch_sim.world import SECOND, World
 
-WRITES_A_MINUTE_MAX = 40
+WRITES_A_MINUTE_MAX = 120
+"""Where pods are made and end in seconds, and somebody deletes them all the time."""
+ANSWERED: Nanoseconds = 12 * SECOND
+"""So long after a drain was asked for it was done, or will be by another request only."""
 EVENTS_MAX = 12
 OTHERS = "example.com/others"
 """A finalizer of somebody else's."""
@@ -83,12 +86,13 @@ class Judge:
         self._world = world
         self._service = service
         self._owned: dict[str, dict[LogId, None]] = {}
+        self._owner_of: dict[LogId, str] = {}
         self._others: dict[str, bool] = {}
         self._guards: dict[str, int] = {}
         self._standing: list[Any] = []
         self._writes: dict[tuple[str, Ref], list[Nanoseconds]] = {}
         self._events: dict[str, int] = {}
-        self._drained: dict[str, None] = {}
+        self._drained: dict[str, Nanoseconds] = {}
 
     def fail(self, says: str) -> None:
         if says not in self.violations:
@@ -191,6 +195,7 @@ class Judge:
 
     def commanded(self, command: Any, outcome: Any) -> None:
         if isinstance(outcome, Description) and outcome.owner:
+            self._owner_of[outcome.id] = outcome.owner
             logs = self._owned.setdefault(outcome.owner, {})
             logs[outcome.id] = None
             if len(logs) > 1:
@@ -242,10 +247,7 @@ class Judge:
 
     def _uid_of(self, log: LogId) -> str:
         """Whose it was when it was last described."""
-        for owner, logs in self._owned.items():
-            if log in logs:
-                return _uid(owner)
-        return ""
+        return _uid(self._owner_of.get(log, ""))
 
     def _alive(self, owner: str) -> Description | None:
         return next((each for each in self._service.owned() if each.owner == owner), None)
@@ -274,7 +276,9 @@ class Judge:
         if self._is_forced(world, pod):
             return
         now = self._now()
-        for name in self._drained:
+        for name, since in self._drained.items():
+            if not self._is_handing_over(world, name, since):
+                continue
             other = world.by_uid(name.rpartition(".")[2])
             stuck = other is not None and other.deleting and other.ends_at * MS <= now
             if other is not None and other.uid != pod.uid and not stuck:
@@ -288,7 +292,15 @@ class Judge:
             ]
             if len(others) < pool.spec.min:
                 self.fail(f"6 too few: {operator} drains {pod.ref.name} and leaves {len(others)}")
-        self._drained[action.broker] = None
+        self._drained[action.broker] = now
+
+    def _is_handing_over(self, world: Known, broker: str, since: Nanoseconds) -> bool:
+        """As whoever decides has been told, or must fear."""
+        told = world.service.brokers.get(broker)
+        if told is not None and told.state == placement.DRAINING:
+            return True
+        true = {each.name: each.state for each in self._service.brokers()}
+        return self._now() - since < ANSWERED and true.get(broker) == placement.DRAINING
 
     def _judge_deletion(self, operator: str, world: Known, pod: Observed) -> None:
         if self._is_forced(world, pod) or not _serves(world, pod):

@@ -106,12 +106,18 @@ class Kube:
             return found
         return self._report(ref, found, status)
 
-    def finalize(self, ref: Ref, uid: str, *, held: bool) -> Observed | Refusal | None:
+    def finalize(
+        self, ref: Ref, uid: str, *, held: bool, made_by: str = ""
+    ) -> Observed | Refusal | None:
         self.writes += 1
         found = self._same(ref, uid)
         if isinstance(found, Refusal):
             return found
-        return self._hold(ref, found, _OURS, held=held)
+        meta = found["metadata"]
+        labels = {key: each for key, each in meta.get("labels", {}).items() if key != names.MADE_BY}
+        if made_by:
+            labels[names.MADE_BY] = made_by
+        return self._hold(ref, found, _OURS, held=held, labels=labels)
 
     def hold(self, ref: Ref, finalizer: str, *, held: bool) -> None:
         """Somebody else has a finalizer of theirs on it, or takes it away."""
@@ -172,10 +178,18 @@ class Kube:
         return self._replace(ref, found, made)
 
     def _hold(
-        self, ref: Ref, found: dict[str, Any], finalizer: str, *, held: bool
+        self,
+        ref: Ref,
+        found: dict[str, Any],
+        finalizer: str,
+        *,
+        held: bool,
+        labels: dict[str, str] | None = None,
     ) -> Observed | Refusal | None:
         made = deepcopy(found)
         meta = made["metadata"]
+        if labels is not None:
+            meta["labels"] = labels
         before = meta.get("finalizers") or []
         if held and "deletionTimestamp" in meta and finalizer not in before:
             return Refusal(INVALID, "no new finalizers can be added if the object is being deleted")

@@ -143,8 +143,8 @@ class Office:
                 return self.kube.create(ref, manifest)
             case actions.ApplyStatus(ref=ref, uid=uid, status=status):
                 return self.kube.apply_status(ref, uid, status)
-            case actions.Finalize(ref=ref, uid=uid, held=held):
-                return self.kube.finalize(ref, uid, held=held)
+            case actions.Finalize(ref=ref, uid=uid, held=held, made_by=made_by):
+                return self.kube.finalize(ref, uid, held=held, made_by=made_by)
             case actions.Delete(ref=ref, uid=uid):
                 return self.kube.delete(ref, uid)
             case actions.Announce():

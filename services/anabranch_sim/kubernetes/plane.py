@@ -25,7 +25,7 @@ from anabranch.core.bolt.queries import BrokerSeat
 from anabranch.core.errors import DeadlineExceeded
 from anabranch.core.records.objects import object_id
 from anabranch.core.types import MS, LogId, Nanoseconds
-from anabranch_operator.plan.actions import Ask
+from anabranch_operator.plan.actions import Ask, CreateRoot, MakeFork
 from anabranch_operator.plan.events import Event, Unseen, Viewed, Vitals
 from anabranch_sim.kubernetes.service import LogService
 from anabranch_sim.kubernetes.waiting import Turn
@@ -49,6 +49,12 @@ class Door(Struct, frozen=True):
     twice: float = 0.0
 
 
+class Request(Struct, frozen=True):
+    id: bytes
+    until: Nanoseconds
+    """Whoever asks has given up then; what was asked may still be done."""
+
+
 class Plane(Protocol):
     """What kubelets, people and operators need of a log service."""
 
@@ -56,6 +62,8 @@ class Plane(Protocol):
     """What it holds in truth."""
     door: Door
     away_until: Nanoseconds
+    late: dict[str, None]
+    """Owners for whom a log was made when the operator had given that up."""
     asked: int
     """By operators, looks not counted."""
     leading: str
@@ -105,6 +113,7 @@ class StatePlane:
         """Brokers that live, each with the epoch of its life."""
         self._objects = 0
         self.leading = ""
+        self.late: dict[str, None] = {}
         self.asked = 0
         world.after(_EXPIRY, self._expire)
 
@@ -150,7 +159,7 @@ class StatePlane:
     def ask(self, ask: Ask, guard: tuple[str, int], turn: Turn, told: Told) -> None:
         world, door = self._world, self.door
         self.asked += 1
-        over, request = [False], world.rng.randbytes(16)
+        over, request = [False], Request(world.rng.randbytes(16), world.now + PATIENCE)
 
         def tell(outcome: Any) -> None:
             if not over[0]:
@@ -178,7 +187,7 @@ class StatePlane:
     def vitals(self, uid: str) -> Vitals | None:
         return Vitals(leading=uid == self.leading)
 
-    def _arrive(self, ask: Ask, guard: tuple[str, int], request: bytes, tell: Told) -> None:
+    def _arrive(self, ask: Ask, guard: tuple[str, int], request: Request, tell: Told) -> None:
         """A broker that has lost its leader keeps what was asked until there is one."""
         world = self._world
         if world.now < self.away_until:
@@ -186,7 +195,9 @@ class StatePlane:
             world.after(again, partial(self._arrive, ask, guard, request, tell))
             return
         self._tick()
-        outcome = self.service.ask(ask, guard[1], guard[0], request)
+        if world.now > request.until and isinstance(ask, CreateRoot | MakeFork):
+            self.late[ask.owner] = None
+        outcome = self.service.ask(ask, guard[1], guard[0], request.id)
         if not world.chance(self.door.unanswered):
             world.after(self._delay(), partial(tell, outcome))
 

@@ -25,6 +25,7 @@ class LogService:
         self.heed: Callable[[Any, Any], None] | None = None
         """Told of every command and its outcome."""
         self._requests = 0
+        self._done: dict[bytes, None] = {}
 
     def ask(self, ask: Ask, epoch: int, scope: str = SCOPE, request: bytes = b"") -> Any:
         """Its outcome. `Describe` is a question; all else are commands, of one request once."""
@@ -54,8 +55,10 @@ class LogService:
         return self.apply(Entry(self.now, request, command))
 
     def apply(self, entry: Entry) -> Any:
+        """What comes again is answered as before, and nothing is done."""
+        again, self._done[entry.request] = entry.request in self._done, None
         outcome = self.state.apply(entry)
-        if self.heed is not None:
+        if self.heed is not None and not again:
             self.heed(entry.command, outcome)
         return outcome
 

@@ -142,7 +142,7 @@ class Simulation:
         self.chaos.heal()
         self.people.rest()
         self._settle()
-        verdict = Verdict(self.kube, self.plane.service, self.judge)
+        verdict = Verdict(self.kube, self.plane, self.judge)
         self.report.violations += verdict.wrong()
         self._stay_calm(verdict.troubled())
 

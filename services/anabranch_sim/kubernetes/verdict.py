@@ -24,16 +24,17 @@ from anabranch_operator.plan.pods import template
 from anabranch_sim.kubernetes.controllers import BAD
 from anabranch_sim.kubernetes.judge import Judge
 from anabranch_sim.kubernetes.kube import Kube
-from anabranch_sim.kubernetes.service import LogService
+from anabranch_sim.kubernetes.plane import Plane
 
 _PARENTLESS = ("ParentMissing", "ParentNotReady")
 _LIVE = (ForkPhase.READY, ForkPhase.GATING, ForkPhase.AWAITING_APPROVAL, ForkPhase.PROMOTING)
 
 
 class Verdict:
-    def __init__(self, kube: Kube, service: LogService, judge: Judge) -> None:
+    def __init__(self, kube: Kube, plane: Plane, judge: Judge) -> None:
         self.kube = kube
-        self.service = service
+        self.service = service = plane.service
+        self._late = plane.late
         self.judge = judge
         self._owned = {each.owner: each for each in service.owned()}
 
@@ -159,6 +160,7 @@ class Verdict:
                 yield f"{log.name} is {owner}'s, who never was"
             elif owner.rpartition("/")[2] not in uids:
                 left = facts.forgotten or facts.ref.namespace in self.judge.terminated
+                left |= owner in self._late
                 if not left:
                     yield f"{log.name} is {owner}'s, who is no more"
 
