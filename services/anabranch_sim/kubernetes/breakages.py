@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from anabranch.core.types import MS
 from anabranch_operator.api.fork import ForkState
 from anabranch_operator.plan import (
     departures,
@@ -19,12 +20,14 @@ from anabranch_operator.plan import (
     pools,
 )
 from anabranch_operator.plan.actions import Action, ApplyStatus, ForgetBroker
+from anabranch_operator.plan.brokers import Broker
+from anabranch_operator.plan.events import Refusal
 from anabranch_operator.plan.leadership import Candidate
 from anabranch_operator.plan.leaving import Leave
 from anabranch_operator.plan.objects import Observed, Ref
 from anabranch_operator.plan.reconciler import Operator
 from anabranch_operator.plan.status import document
-from anabranch_operator.plan.trouble import Troubles
+from anabranch_operator.plan.trouble import Trouble, Troubles, key_of
 from anabranch_operator.plan.vigil import Roll
 from anabranch_operator.plan.world import Fork, Pool, Resource, Service, World
 from anabranch_sim.breakages import Breakage, Function, _always, _doing_nothing
@@ -32,7 +35,10 @@ from anabranch_sim.kubernetes.operators import SimOperator
 
 
 def _letting_go(_: Function) -> Function:
-    return lambda _world, resource, *_: Leave((leaving.hold(resource, held=False),))
+    def done(_: World, resource: Any, *_more: Any) -> Leave:
+        return Leave((leaving.hold(resource, held=False),))
+
+    return done
 
 
 def _for_nobody(original: Function) -> Function:
@@ -92,15 +98,20 @@ def _at_its_word(original: Function) -> Function:
     return view
 
 
-def _at_once(_: Function) -> Function:
-    def due(self: Troubles, actions: Any, now: int) -> tuple[Action, ...]:
-        return tuple(actions)
+def _at_once(original: Function) -> Function:
+    """But for a breath, or nothing else would ever happen."""
 
-    return due
+    def note(self: Troubles, action: Action, refusal: Refusal, now: int) -> Any:
+        held = original(self, action, refusal, now)
+        soon = Trouble(held.action, held.refusal, held.since, now + 50 * MS, held.failures)
+        self._held[key_of(action)] = soon
+        return soon
+
+    return note
 
 
 def _if_there_is_one(_: Function) -> Function:
-    return lambda _job: gates.SUCCEEDED
+    return lambda *_: gates.SUCCEEDED
 
 
 def _approved(original: Function) -> Function:
@@ -121,7 +132,10 @@ def _wished(original: Function) -> Function:
 
 
 def _deleted(_: Function) -> Function:
-    return lambda _yard, broker: departures._delete(broker)
+    def dismiss(_: Any, broker: Broker) -> Action:
+        return departures._delete(broker)
+
+    return dismiss
 
 
 def _anyhow(original: Function) -> Function:
@@ -138,6 +152,10 @@ def _plenty(_: Function) -> Function:
     return lambda *_: 1_000
 
 
+def _nowhere(_: Function) -> Function:
+    return lambda *_: (None, None)
+
+
 def _nobody(_: Function) -> Function:
     return lambda *_args, **_more: None
 
@@ -146,13 +164,19 @@ MISRULES = [
     Breakage("let go before its log is", leaving, "_done_by_service", _letting_go),
     Breakage("a fork is made for nobody", forks, "_make", _for_nobody),
     Breakage("an older sight is believed", World, "observe", _whatever_the_version),
-    Breakage("who has ended comes back", World, "observe", _also_the_dead),
+    Breakage(
+        "who has ended comes back",
+        World,
+        "observe",
+        _also_the_dead,
+        Breakage("and no list looks for it", Roll, "overhear", _doing_nothing),
+    ),
     Breakage("a lease lasts as long as one likes", Candidate, "_kept", _as_long_as_one_likes),
     Breakage("the lease isn't looked at", SimOperator, "_stands", _always),
     Breakage("two brokers go at once", departures, "_must_wait", _never),
     Breakage("a seat is known by its number", pools, "forsaken", _by_its_number),
     Breakage("a view knows better than an answer", Service, "view", _at_its_word),
-    Breakage("what is refused is tried at once", Troubles, "due", _at_once),
+    Breakage("what is refused is tried at once", Troubles, "note", _at_once),
     Breakage("a gate's Job needn't end", gates, "_result", _if_there_is_one),
     Breakage("approval isn't asked for", forks, "judge", _approved),
     Breakage("promoted without a wish", forks, "judge", _wished),
@@ -165,5 +189,5 @@ MISRULES = [
     Breakage("goes on though it was deposed", Operator, "_deposed", _doing_nothing),
     Breakage("what is so is written again", logs, "write", _anyhow),
     Breakage("seats of the dead are kept", pools, "forsaken", _none),
-    Breakage("a surplus is kept", departures, "_candidate", lambda _: lambda *_: (None, None)),
+    Breakage("a surplus is kept", departures, "_candidate", _nowhere),
 ]

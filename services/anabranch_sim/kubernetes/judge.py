@@ -173,7 +173,10 @@ class Judge:
             facts.ends_when_failed |= spec.promotion.gate.on_failure is OnFailure.SQUASH
 
     def _is_spared(self, object: Observed) -> bool:
-        return any(object.annotations.get(each) == "true" for each in (names.FORGET, names.PAUSED))
+        """A namespace's end waits for nobody who is paused."""
+        paused = object.annotations.get(names.PAUSED) == "true"
+        ends = object.ref.namespace in self.terminated
+        return object.annotations.get(names.FORGET) == "true" or (paused and not ends)
 
     def _let_go(self, object: Observed, facts: Facts) -> None:
         """It is gone, and whoever it was made for can't ask for it any more."""

@@ -190,7 +190,7 @@ class Kube:
         meta = made["metadata"]
         if labels is not None:
             meta["labels"] = labels
-        before = meta.get("finalizers") or []
+        before: list[str] = meta.get("finalizers") or []
         if held and "deletionTimestamp" in meta and finalizer not in before:
             return Refusal(INVALID, "no new finalizers can be added if the object is being deleted")
         others = [each for each in before if each != finalizer]

@@ -130,7 +130,7 @@ class StatePlane:
         epoch = self._running.get(broker)
         if epoch is not None:
             self._command(DrainBroker(broker, epoch))
-            self._world.after(SECOND, partial(self._running.pop, broker, None))
+            self._world.after(SECOND, partial(self._rest, broker))
 
     def is_serving(self, broker: str) -> bool:
         return broker in self._running
@@ -204,6 +204,9 @@ class StatePlane:
     def _find(self, broker: str, epoch: int) -> None:
         if self._running.get(broker) == epoch:
             self._command(FindBroker(broker, epoch))
+
+    def _rest(self, broker: str) -> None:
+        self._running.pop(broker, None)
 
     def _expire(self) -> None:
         self._tick()

@@ -3,6 +3,7 @@ as it was declared?
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 from msgspec import convert
 
@@ -145,8 +146,8 @@ class Verdict:
             yield f"{object.ref} is ready: {says}, served by {found.broker}"
         name = names.service_name(object.ref.kind, object.ref.name)
         slice_ = self.kube.get(Ref("EndpointSlice", object.ref.namespace, name))
-        shown = [] if slice_ is None else slice_.body["endpoints"]
-        addresses = [address for each in shown for address in each["addresses"]]
+        shown: list[dict[str, Any]] = [] if slice_ is None else slice_.body["endpoints"]
+        addresses: list[str] = [address for each in shown for address in each["addresses"]]
         wanted = [pod.status["podIP"]] if pod is not None and leads else []
         if addresses != wanted:
             yield f"{object.ref} leads to {addresses}, and is at {wanted}"
