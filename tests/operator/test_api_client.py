@@ -109,8 +109,9 @@ def test_a_finalizer_is_ours_alone_and_never_makes_an_object(
             made = config_map(ref)
             made["metadata"]["finalizers"] = ["example.com/theirs"]
             first = observe(await client.create(ref, made))
-            held = observe(await client.finalize(ref, first.uid, held=True))
+            held = observe(await client.finalize(ref, first.uid, held=True, made_by="api"))
             assert set(held.finalizers) == {"example.com/theirs", "anabranch.dev/log"}
+            assert held.labels["anabranch.dev/made-by"] == "api"
             still = await client.delete(ref, first.uid)
             assert still is not None
             assert observe(still).deleting

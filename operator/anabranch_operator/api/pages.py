@@ -47,7 +47,7 @@ _LABELS = """
 The operator holds Logs and Forks by the finalizer `{finalizer}`, and nothing else. It puts no
 annotation on them. What it makes bears `{made_by}`
 and the labels below. It applies its own objects as `{manager}`, statuses as
-`{status}`, finalizers as `{finalizers}`, so that nobody's
+`{status}`, finalizers and the label beside them as `{finalizers}`, so that nobody's
 fields are taken by mistake.
 
 | label | |

@@ -16,6 +16,7 @@ from anabranch_operator.api.names import (
     FIELD_MANAGER,
     FINALIZER,
     FINALIZER_MANAGER,
+    MADE_BY,
     STATUS_MANAGER,
 )
 from anabranch_operator.kube.access import Access, session
@@ -83,9 +84,11 @@ class Client:
         manifest = {**_identity(ref, uid), "status": status}
         return await self.apply(ref, manifest, STATUS_MANAGER, "status")
 
-    async def finalize(self, ref: Ref, uid: str, *, held: bool) -> Document:
-        """Our finalizer is all that its manager owns: others' stay."""
+    async def finalize(self, ref: Ref, uid: str, *, held: bool, made_by: str = "") -> Document:
+        """Our finalizer and our label are all that their manager owns: others' stay."""
         manifest = _identity(ref, uid)
+        if made_by:
+            manifest["metadata"]["labels"] = {MADE_BY: made_by}
         manifest["metadata"]["finalizers"] = [FINALIZER] if held else []
         return await self.apply(ref, manifest, FINALIZER_MANAGER)
 

@@ -46,8 +46,9 @@ class Writer:
                 return observe(await self._client.create(ref, action.manifest))
             case ApplyStatus(ref=ref):
                 return observe(await self._client.apply_status(ref, action.uid, action.status))
-            case Finalize(ref=ref):
-                return observe(await self._client.finalize(ref, action.uid, held=action.held))
+            case Finalize(ref=ref, uid=uid, held=held, made_by=made_by):
+                found = await self._client.finalize(ref, uid, held=held, made_by=made_by)
+                return observe(found)
             case Delete(ref=ref):
                 left = await self._client.delete(ref, action.uid, action.grace_s)
                 return None if left is None else observe(left)

@@ -41,6 +41,8 @@ class Finalize(Act, frozen=True, kw_only=True):
     ref: Ref
     uid: str
     held: bool
+    made_by: str = ""
+    """A label beside it, which says whether a fork was made by the operator or through the API."""
 
 
 class Delete(Act, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from anabranch.core.bolt.commands import Description, Refused
 from anabranch.core.errors import LogExists, Promoted, Squashed, UnknownLog
 from anabranch.core.types import MS, Kind, LogId, Nanoseconds, OnParentDelete
+from anabranch_operator.api import names
 from anabranch_operator.api.common import instant, milliseconds
 from anabranch_operator.api.conditions import Reason, Type
 from anabranch_operator.api.fork import (
@@ -60,7 +61,7 @@ def plan_fork(world: World, ref: Ref, now: Nanoseconds, troubles: Troubles) -> P
     if found is None:
         return _making(world, fork, now, troubles)
     if not held(fork):
-        return Plan((hold(fork, held=True),))
+        return Plan((hold(fork, held=True, made_by=_made_by(fork, found)),))
     return _served(world, fork, found, now, troubles)
 
 
@@ -143,7 +144,7 @@ def _making(world: World, fork: Fork, now: Nanoseconds, troubles: Troubles) -> P
         said = stands or Said(Type.READY, False, Reason.PARENT_NOT_READY)
         return _told(world, fork, now, fork.status, [said])
     if not held(fork):
-        return Plan((hold(fork, held=True),))
+        return Plan((hold(fork, held=True, made_by=_MADE_BY_OPERATOR),))
     make = _make(fork, parent)
     trouble = troubles.with_action(MakeFork)
     if trouble is None:
@@ -227,7 +228,10 @@ def _served(
 ) -> Plan:
     shown = face(world, fork, found)
     verdict = judge(world, fork, found, troubles)
+    made_by = _made_by(fork, found)
+    labelled = fork.object.labels.get(names.MADE_BY) == made_by
     wanted: tuple[Action, ...] = (
+        *(() if labelled else (hold(fork, held=True, made_by=made_by),)),
         *shown.actions,
         *telling.quota(fork.spec.quota, found),
         *verdict.actions,
@@ -249,9 +253,6 @@ def _served(
 def _status(
     world: World, fork: Fork, found: Description, shown: Face, verdict: Verdict
 ) -> ForkStatus:
-    made_by = fork.status.made_by
-    if made_by is None:
-        made_by = _MADE_BY_OPERATOR if found.why == str(fork.ref) else _MADE_BY_API
     return replace(
         fork.status,
         phase=_phase(verdict),
@@ -264,10 +265,16 @@ def _status(
         lag=_lag(world, fork, found),
         broker=shown.pod.ref.name if shown.pod else found.broker or None,
         endpoint=shown.endpoint,
-        made_by=made_by,
+        made_by=_made_by(fork, found),
         expires_at=None if found.expires_at is None else stamp(found.expires_at),
         gate=verdict.gate,
     )
+
+
+def _made_by(fork: Fork, found: Description) -> str:
+    if fork.status.made_by is not None:
+        return fork.status.made_by
+    return _MADE_BY_OPERATOR if found.why == str(fork.ref) else _MADE_BY_API
 
 
 def _phase(verdict: Verdict) -> ForkPhase:

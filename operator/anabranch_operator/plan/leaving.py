@@ -43,8 +43,11 @@ def held(resource: AnyLog) -> bool:
     return names.FINALIZER in resource.object.finalizers
 
 
-def hold(resource: AnyLog, *, held: bool) -> Finalize:
-    return Finalize(ref=resource.ref, uid=resource.object.uid, held=held)
+def hold(resource: AnyLog, *, held: bool, made_by: str | None = None) -> Finalize:
+    """What the label says is kept, unless something else is to be said."""
+    if made_by is None:
+        made_by = resource.object.labels.get(names.MADE_BY, "")
+    return Finalize(ref=resource.ref, uid=resource.object.uid, held=held, made_by=made_by)
 
 
 def says(resource: AnyLog, annotation: str) -> bool:

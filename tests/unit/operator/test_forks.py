@@ -54,6 +54,15 @@ def test_a_fork_is_made_reached_and_told_about(tended: Office) -> None:
     assert Ref("Service", NAMESPACE, "fork-what-if") in tended.kube.documents
 
 
+def test_a_label_says_who_made_it_and_stays(tended: Office) -> None:
+    assert fork(tended, promotable=True).object.labels[names.MADE_BY] == "operator"
+    tended.kube.edit(WHAT_IF, state="Promoted")
+    tended.settle()
+    made = current(tended)
+    assert made.object.finalizers == ()
+    assert made.object.labels[names.MADE_BY] == "operator"
+
+
 def test_what_is_as_it_should_be_costs_no_write(tended: Office) -> None:
     fork(tended)
     tended.wait(60)
@@ -228,7 +237,7 @@ def test_a_fork_made_through_the_api_is_taken_over_only_if_asked(tended: Office)
     tended.wait(5)
     made = current(tended)
     assert conditions(made)["Ready"] == ("True", "Serving")
-    assert made.status.made_by == "api"
+    assert made.status.made_by == made.object.labels[names.MADE_BY] == "api"
 
 
 def test_what_is_taken_over_is_what_was_declared(tended: Office) -> None:
