@@ -93,6 +93,11 @@ def test_what_is_declared_comes_to_be_and_kopf_leaves_no_trace(
                 f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/demo-operator",
             )
             assert not lease["spec"].get("holderIdentity")
+            steps = {each["step"]: each for each in operator.log() if each["event"] == "done"}
+            assert steps.keys() >= {"Finalize", "CreateRoot", "MakeFork", "Apply", "ApplyStatus"}
+            told = steps["MakeFork"]
+            assert (told["kind"], told["object"]) == ("Fork", f"{namespace}/what-if")
+            assert told["reconcile"] > 0
 
 
 def test_one_for_all_namespaces_serves_another_and_lets_go_of_what_is_in_one_that_goes(

@@ -7,13 +7,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import assert_never
 
+from anabranch.core.bolt.commands import Refused
 from anabranch.core.machine import CancelTimer, SetTimer, TimerFired
 from anabranch.core.types import Nanoseconds
-from anabranch.shell.log import Log
+from anabranch.shell.log import Detail, Log
 from anabranch.shell.timers import Timers
 from anabranch_operator.api.conditions import Reason
 from anabranch_operator.metrics import Metrics
-from anabranch_operator.plan.actions import Action, Announce
+from anabranch_operator.plan.actions import Action, Announce, ApplyStatus, Describe, TailLog
 from anabranch_operator.plan.events import (
     Answered,
     Do,
@@ -27,6 +28,7 @@ from anabranch_operator.plan.events import (
     Unseen,
     Viewed,
 )
+from anabranch_operator.plan.objects import Ref
 from anabranch_operator.plan.reconciler import Operator
 
 _NODE = "operator"
@@ -120,6 +122,8 @@ class Driver:
 
     async def _do(self, do: Do) -> None:
         outcome = await self._perform(do.action)
+        if not isinstance(outcome, Refusal | Refused):
+            self._log_done(do)
         self._count(do, outcome)
         self.give(Answered(do.number, outcome))
 
@@ -144,6 +148,29 @@ class Driver:
         self._metrics.seconds.labels(kept.kind).observe(time.monotonic() - kept.since)
         self._metrics.reconciles.labels(kept.kind, "failed" if kept.failed else "acted").inc()
 
+    def _log_done(self, do: Do) -> None:
+        """What changes anything for anybody; what was refused is the machine's to judge."""
+        if isinstance(do.action, Announce | Describe | TailLog):
+            return
+        if isinstance(do.action, ApplyStatus) and do.action.cosmetic:
+            return
+        about = getattr(do.action, "ref", None)
+        self._log.info(
+            "done",
+            step=type(do.action).__name__,
+            about=None if about in (None, do.ref) else str(about),
+            **self._particulars(do.reconcile, do.ref),
+        )
+
+    def _particulars(self, reconcile: int, ref: Ref) -> dict[str, Detail]:
+        known = self.machine.world.objects.get(ref)
+        return {
+            "reconcile": reconcile,
+            "kind": ref.kind,
+            "object": f"{ref.namespace}/{ref.name}",
+            "generation": None if known is None else known.generation,
+        }
+
     def _note(self, note: Note) -> None:
         if note.result == "steady":
             self._metrics.steady.inc()
@@ -151,15 +178,11 @@ class Driver:
             return
         if note.result == "failed":
             self._metrics.reconciles.labels(note.ref.kind, "failed").inc()
-        known = self.machine.world.objects.get(note.ref)
         self._log.warning(
             "a reconciliation was refused something",
-            reconcile=note.reconcile,
-            kind=note.ref.kind,
-            object=f"{note.ref.namespace}/{note.ref.name}",
-            generation=None if known is None else known.generation,
             result=note.result,
             step=note.message,
+            **self._particulars(note.reconcile, note.ref),
         )
 
     def _spawn(self, work: Awaitable[None]) -> None:
