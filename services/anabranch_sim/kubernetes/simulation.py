@@ -20,6 +20,7 @@ from anabranch_operator.plan.world import Surroundings
 from anabranch_sim.kubernetes.apiserver import ApiServer
 from anabranch_sim.kubernetes.chaos import Chaos
 from anabranch_sim.kubernetes.controllers import Controllers
+from anabranch_sim.kubernetes.deep import DeepPlane
 from anabranch_sim.kubernetes.judge import Judge
 from anabranch_sim.kubernetes.kube import Change, Kube
 from anabranch_sim.kubernetes.office import BEGIN
@@ -76,7 +77,9 @@ class Simulation:
         self.report = Report(options)
         self.world = World(options.seed, tell=tell)
         self.kube = Kube(collects=False, clock=lambda: (BEGIN + self.world.now) // MS)
-        self.plane: Plane = StatePlane(self.world, BEGIN)
+        self.plane: Plane = (
+            DeepPlane(self.world, options.seed) if options.deep else StatePlane(self.world, BEGIN)
+        )
         self.judge = Judge(self.world, self.plane.service)
         self.plane.service.heed = self.judge.commanded
         self.history = History()
