@@ -115,11 +115,6 @@ class Client:
         answer = await self._written("DELETE", place(ref), ref, options, {})
         return answer if answer.get("kind") == ref.kind else None
 
-    async def review(self, kind: str, manifest: Document) -> Document:
-        """Answered and not kept, so it may be asked by whoever doesn't lead."""
-        body = await self._send("POST", collection(kind), kind, body=manifest)
-        return msgspec.json.decode(body)
-
     async def get(self, ref: Ref) -> Document:
         return msgspec.json.decode(await self._send("GET", place(ref), ref.kind))
 

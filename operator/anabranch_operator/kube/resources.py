@@ -38,18 +38,10 @@ RESOURCES: dict[str, Resource] = {
     "Job": Resource("batch/v1", "jobs"),
     "PodDisruptionBudget": Resource("policy/v1", "poddisruptionbudgets"),
     "StatefulSet": Resource("apps/v1", "statefulsets"),
-    "Deployment": Resource("apps/v1", "deployments"),
     "Lease": Resource("coordination.k8s.io/v1", "leases"),
     "Event": Resource("events.k8s.io/v1", "events"),
     "ValidatingWebhookConfiguration": Resource(
         "admissionregistration.k8s.io/v1", "validatingwebhookconfigurations", namespaced=False
-    ),
-    "TokenReview": Resource("authentication.k8s.io/v1", "tokenreviews", namespaced=False),
-    "SubjectAccessReview": Resource(
-        "authorization.k8s.io/v1", "subjectaccessreviews", namespaced=False
-    ),
-    "SelfSubjectAccessReview": Resource(
-        "authorization.k8s.io/v1", "selfsubjectaccessreviews", namespaced=False
     ),
 }
 """Nothing is asked of the API server about a kind that isn't here."""

@@ -13,7 +13,6 @@ class Desk:
 
     __slots__ = (
         "actions",
-        "dirty",
         "done",
         "generation",
         "queued",
@@ -28,7 +27,6 @@ class Desk:
         """On their way, by their numbers."""
         self.done: dict[Key, tuple[Action, int]] = {}
         """What was done by the last plan, and the version of the object that came of it."""
-        self.dirty = False
         self.queued = False
         self.generation = -1
         self.reconcile = 0

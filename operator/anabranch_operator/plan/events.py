@@ -86,7 +86,6 @@ class Refusal(Struct, frozen=True):
 
 CONFLICT, NOT_FOUND, INVALID, FORBIDDEN = "conflict", "not-found", "invalid", "forbidden"
 TOO_MANY, AWAY, NOT_STANDING = "too-many-requests", "away", "not-standing"
-API_CODES = (CONFLICT, NOT_FOUND, INVALID, FORBIDDEN, TOO_MANY, AWAY, NOT_STANDING)
 """`not-standing`: our lease isn't good any more, and nothing was sent."""
 
 

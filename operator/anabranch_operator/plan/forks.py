@@ -33,7 +33,8 @@ from anabranch_operator.plan.faces import Face, face, faceless
 from anabranch_operator.plan.gates import Verdict, judge
 from anabranch_operator.plan.leaving import held, hold, known, leave_fork
 from anabranch_operator.plan.objects import Ref
-from anabranch_operator.plan.status import Said, conditions, stamp, write
+from anabranch_operator.plan.status import Said, stamp
+from anabranch_operator.plan.telling import told
 from anabranch_operator.plan.trouble import Troubles
 from anabranch_operator.plan.world import Fork, World, parent_of
 
@@ -49,7 +50,7 @@ def plan_fork(world: World, ref: Ref, now: Nanoseconds, troubles: Troubles) -> P
         return telling.plan_malformed(world, ref, now)
     if telling.is_left_alone(world, fork):
         said = telling.paused(fork.object, fork.status.conditions)
-        return _told(world, fork, now, fork.status, said)
+        return told(world, fork, now, fork.status, said)
     if fork.object.deleting:
         return _leaving(world, fork, now, troubles)
     fate = _fate(world, fork)
@@ -111,7 +112,7 @@ def _over(world: World, fork: Fork, fate: Refused, now: Nanoseconds) -> Plan:
         again = (instant(finished_at) + milliseconds(fork.spec.ttl_after_finished)) * MS
         if again <= now:
             actions.append(Delete(ref=fork.ref, uid=fork.object.uid))
-    plan = _told(world, fork, now, status, said, tuple(actions))
+    plan = told(world, fork, now, status, said, tuple(actions))
     return Plan(plan.actions, again)
 
 
@@ -142,7 +143,7 @@ def _making(world: World, fork: Fork, now: Nanoseconds, troubles: Troubles) -> P
     parent, stands = _parent(world, fork)
     if parent is None:
         said = stands or Said(Type.READY, False, Reason.PARENT_NOT_READY)
-        return _told(world, fork, now, fork.status, [said])
+        return told(world, fork, now, fork.status, [said])
     if not held(fork):
         return Plan((hold(fork, held=True, made_by=_MADE_BY_OPERATOR),))
     make = _make(fork, parent)
@@ -153,7 +154,7 @@ def _making(world: World, fork: Fork, now: Nanoseconds, troubles: Troubles) -> P
         # What was refused stays wanted: its pause would be forgotten otherwise.
         plan = _adopting(world, fork, parent, now, troubles)
         return Plan((make, *plan.actions), plan.wake_at)
-    return _told(world, fork, now, fork.status, [telling.refused(trouble)], (make,))
+    return told(world, fork, now, fork.status, [telling.refused(trouble)], (make,))
 
 
 def _parent(world: World, fork: Fork) -> tuple[Description | None, Said | None]:
@@ -201,7 +202,7 @@ def _adopting(
     """Take over what was made through the API, if it is what the resource declares."""
     name = f"{parent.root}--{own_name(fork)}"
     if not telling.may_adopt(world, fork):
-        return _told(world, fork, now, fork.status, [telling.not_adopted(world, name)])
+        return told(world, fork, now, fork.status, [telling.not_adopted(world, name)])
     found = world.service.named(name)
     trouble = troubles.with_action(Adopt)
     if found is None:
@@ -216,11 +217,11 @@ def _adopting(
         kind = f"{'promotable ' if found.promotable else ''}{found.kind} fork of {found.parent}"
         message = f"{name} is a {kind}: declare that, or choose another name"
         said = Said(Type.READY, False, Reason.NAME_TAKEN, message)
-        return _told(world, fork, now, fork.status, [said])
+        return told(world, fork, now, fork.status, [said])
     adopt = Adopt(log=found.id, owner=fork.owner)
     if trouble is None:
         return Plan((adopt,))
-    return _told(world, fork, now, fork.status, [telling.refused(trouble)], (adopt,))
+    return told(world, fork, now, fork.status, [telling.refused(trouble)], (adopt,))
 
 
 def _served(
@@ -247,7 +248,7 @@ def _served(
     if troubles.due(wanted, now) and not judged:
         return Plan(wanted)
     actions = shown.actions if judged else wanted
-    return _told(world, fork, now, status, [ready, *verdict.said], actions)
+    return told(world, fork, now, status, [ready, *verdict.said], actions)
 
 
 def _status(
@@ -301,20 +302,4 @@ def _leaving(world: World, fork: Fork, now: Nanoseconds, troubles: Troubles) -> 
         return Plan(leave.actions)
     status = replace(fork.status, phase=ForkPhase.TERMINATING)
     ready = Said(Type.READY, False, Reason.TERMINATING, "it is being deleted")
-    return _told(world, fork, now, status, [ready, leave.blocked], leave.actions)
-
-
-def _told(
-    world: World,
-    fork: Fork,
-    now: Nanoseconds,
-    status: ForkStatus,
-    said: list[Said],
-    actions: tuple[Action, ...] = (),
-) -> Plan:
-    """What else is to be done, and the status that says so."""
-    generation = fork.object.generation
-    every = [*said, telling.reachable(world)]
-    made = conditions(fork.status.conditions, every, generation, now)
-    status = replace(status, observed_generation=generation, conditions=made)
-    return Plan((*actions, *write(fork.object, status), *telling.announce(fork, said)))
+    return told(world, fork, now, status, [ready, leave.blocked], leave.actions)

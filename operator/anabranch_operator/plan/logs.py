@@ -13,7 +13,8 @@ from anabranch_operator.plan.actions import Action, Adopt, CreateRoot, Plan, Tri
 from anabranch_operator.plan.faces import Face, face
 from anabranch_operator.plan.leaving import held, hold, known, leave_log
 from anabranch_operator.plan.objects import Ref
-from anabranch_operator.plan.status import Said, conditions, write
+from anabranch_operator.plan.status import Said
+from anabranch_operator.plan.telling import told
 from anabranch_operator.plan.trouble import Troubles
 from anabranch_operator.plan.world import Log, World
 
@@ -27,13 +28,13 @@ def plan_log(world: World, ref: Ref, now: Nanoseconds, troubles: Troubles) -> Pl
         return telling.plan_malformed(world, ref, now)
     if telling.is_left_alone(world, log):
         said = telling.paused(log.object, log.status.conditions)
-        return _told(world, log, now, log.status, said)
+        return told(world, log, now, log.status, said)
     if log.object.deleting:
         return _leaving(world, log, now, troubles)
     if log.spec.engine is not Engine.BOLT:
         message = f"engine {log.spec.engine} isn't available yet: use engine bolt"
         said = Said(Type.READY, False, Reason.ENGINE_NOT_AVAILABLE, message)
-        return _told(world, log, now, log.status, [said])
+        return told(world, log, now, log.status, [said])
     if not held(log):
         return Plan((hold(log, held=True),))
     found = known(world, log)
@@ -45,7 +46,7 @@ def plan_log(world: World, ref: Ref, now: Nanoseconds, troubles: Troubles) -> Pl
         return Plan((found,))
     lost = replace(log.status, phase=LogPhase.LOST)
     message = "its log is gone or somebody else's: delete this resource, or make another"
-    return _told(world, log, now, lost, [Said(Type.READY, False, Reason.LOG_LOST, message)])
+    return told(world, log, now, lost, [Said(Type.READY, False, Reason.LOG_LOST, message)])
 
 
 def log_name(log: Log) -> str:
@@ -58,7 +59,7 @@ def _making(world: World, log: Log, now: Nanoseconds, troubles: Troubles) -> Pla
     if trouble is None:
         return Plan((make,))
     if trouble.refusal.code != LogExists.code or not log.spec.adopt:
-        return _told(world, log, now, log.status, [telling.refused(trouble)], (make,))
+        return told(world, log, now, log.status, [telling.refused(trouble)], (make,))
     # What was refused stays wanted: its pause would be forgotten otherwise.
     return _adopting(world, log, now, troubles, make)
 
@@ -69,11 +70,11 @@ def _adopting(
     """Take over what was made through the API."""
     name = log_name(log)
     if not telling.may_adopt(world, log):
-        return _told(world, log, now, log.status, [telling.not_adopted(world, name)], (make,))
+        return told(world, log, now, log.status, [telling.not_adopted(world, name)], (make,))
     adopt = Adopt(log=name, owner=log.owner)
     if (held_up := troubles.with_action(Adopt)) is None:
         return Plan((make, adopt))
-    return _told(world, log, now, log.status, [telling.refused(held_up)], (make, adopt))
+    return told(world, log, now, log.status, [telling.refused(held_up)], (make, adopt))
 
 
 def _served(
@@ -84,7 +85,7 @@ def _served(
     wanted: tuple[Action, ...] = (*shown.actions, *telling.quota(log.spec.quota, found), *trims)
     if troubles.due(wanted, now):
         return Plan(wanted)
-    plan = _told(
+    plan = told(
         world, log, now, _status(log, found, shown), [telling.ready(shown, troubles)], wanted
     )
     return Plan(plan.actions, again)
@@ -128,20 +129,4 @@ def _leaving(world: World, log: Log, now: Nanoseconds, troubles: Troubles) -> Pl
         return Plan(leave.actions)
     status = replace(log.status, phase=LogPhase.TERMINATING)
     ready = Said(Type.READY, False, Reason.TERMINATING, "it is being deleted")
-    return _told(world, log, now, status, [ready, leave.blocked], leave.actions)
-
-
-def _told(
-    world: World,
-    log: Log,
-    now: Nanoseconds,
-    status: LogStatus,
-    said: list[Said],
-    actions: tuple[Action, ...] = (),
-) -> Plan:
-    """What else is to be done, and the status that says so."""
-    generation = log.object.generation
-    every = [*said, telling.reachable(world)]
-    made = conditions(log.status.conditions, every, generation, now)
-    status = replace(status, observed_generation=generation, conditions=made)
-    return Plan((*actions, *write(log.object, status), *telling.announce(log, said)))
+    return told(world, log, now, status, [ready, leave.blocked], leave.actions)

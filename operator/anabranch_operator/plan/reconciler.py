@@ -280,9 +280,7 @@ class Operator:
             if ref.kind in RESOURCES and ref not in self.world.objects:
                 continue
             desk = self._desks.setdefault(ref, Desk())
-            if desk.actions:
-                desk.dirty = True
-            elif not desk.queued:
+            if not desk.actions and not desk.queued:  # what is on its way wakes it in the end
                 desk.queued = True
                 self._ready.append((ref, now))
 
@@ -306,7 +304,7 @@ class Operator:
             desk.generation = object.generation
             desk.troubles.clear()
         self._reconciles += 1
-        desk.reconcile, desk.dirty = self._reconciles, False
+        desk.reconcile = self._reconciles
         self.counters.plans += 1
         plan = self._planned(ref, desk, now)
         desk.troubles.prune(plan.actions, now)

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from anabranch.core.bolt import quotas
 from anabranch.core.bolt.commands import Description
 from anabranch.core.errors import (
@@ -15,10 +17,20 @@ from anabranch.core.types import Nanoseconds
 from anabranch_operator.api import names
 from anabranch_operator.api.common import Quota, Shape
 from anabranch_operator.api.conditions import Condition, Reason, Type
-from anabranch_operator.plan.actions import Announce, Apply, ApplyStatus, Finalize, Plan, SetQuota
+from anabranch_operator.api.fork import ForkStatus
+from anabranch_operator.api.log import LogStatus
+from anabranch_operator.plan.actions import (
+    Action,
+    Announce,
+    Apply,
+    ApplyStatus,
+    Finalize,
+    Plan,
+    SetQuota,
+)
 from anabranch_operator.plan.faces import AnyLog, Face
 from anabranch_operator.plan.objects import Observed, Ref
-from anabranch_operator.plan.status import Said, conditions, document
+from anabranch_operator.plan.status import Said, conditions, document, write
 from anabranch_operator.plan.trouble import Trouble, Troubles
 from anabranch_operator.plan.world import World
 
@@ -100,6 +112,22 @@ def as_before(before: Iterable[Condition]) -> list[Said]:
     ]
 
 
+def told(
+    world: World,
+    resource: AnyLog,
+    now: Nanoseconds,
+    status: LogStatus | ForkStatus,
+    said: list[Said],
+    actions: tuple[Action, ...] = (),
+) -> Plan:
+    """What else is to be done, and the status that says so."""
+    generation = resource.object.generation
+    every = [*said, reachable(world)]
+    made = conditions(resource.status.conditions, every, generation, now)
+    status = replace(status, observed_generation=generation, conditions=made)
+    return Plan((*actions, *write(resource.object, status), *announce(resource, said)))
+
+
 def plan_malformed(world: World, ref: Ref, now: Nanoseconds) -> Plan:
     """A resource that an older or newer CRD let in: told so, and left alone."""
     why = world.malformed.get(ref)
@@ -112,8 +140,8 @@ def plan_malformed(world: World, ref: Ref, now: Nanoseconds) -> Plan:
             return Plan((Finalize(ref=ref, uid=object.uid, held=False),))
         message = f"correct it, or annotate it {names.FORGET}=true to let it go as it is"
         said.append(Said(Type.DELETION_BLOCKED, True, Reason.INVALID, message))
-    told = object.status.get("conditions") or ()
-    if [each.message for each in said] == [each.get("message") for each in told]:
+    before = object.status.get("conditions") or ()
+    if [each.message for each in said] == [each.get("message") for each in before]:
         return Plan()
     status = Malformed(conditions=conditions((), said, object.generation, now))
     return Plan((ApplyStatus(ref=ref, uid=object.uid, status=document(status)),))
