@@ -71,6 +71,8 @@ def results(site: Site, load: Load, account: Account) -> Iterator[None]:
     """Written when all has been seen to be well."""
     parts = {each: len(site.parts(each)) for each in PARTS}
     yield
+    if not load.appended:
+        return
     version = json.loads(site.api.kubectl("version", "--output=json"))["serverVersion"]
     found = Results(
         machine=describe(RESULTS.parent),

@@ -84,7 +84,7 @@ class Site:
     def upgrade(self, *values: str) -> None:
         """With these values beside those of before."""
         for value in values:
-            self._values += ("--set-string", value)
+            self._values += ("--set", value)
         self.helm("upgrade", RELEASE, str(CHART), *self._values)
 
     def helm(self, *arguments: str) -> str:
@@ -235,10 +235,10 @@ class Site:
         until(look, f"{plural} {name} is gone")
 
     def hasten_certificates(self) -> None:
-        """Let the operator be less patient than it should be where kubelets are slow."""
+        """Let the operator look every few seconds what has become of them."""
         found = self.get("configmaps", f"{RELEASE}-operator")
         text: str = found["data"]["operator.toml"]
-        told = text.replace("[certificates]\n", "[certificates]\npropagation_s = 30\nlook_s = 5\n")
+        told = text.replace("[certificates]\n", "[certificates]\nlook_s = 5\n")
         data = json.dumps({"data": {"operator.toml": told}})
         self.kubectl("patch", f"configmap/{RELEASE}-operator", "--type=merge", "-p", data)
         before = self.uids("operator")

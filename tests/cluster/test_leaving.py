@@ -17,7 +17,8 @@ def test_uninstalling_leaves_what_was_declared(site: Site, account: Account) -> 
     assert declared
     with account.step("helm uninstall, until its pods are gone"):
         site.helm("uninstall", RELEASE)
-        until(lambda: not site.all("pods"), "all pods are gone")
+        release = {"app.kubernetes.io/instance": RELEASE}
+        until(lambda: not site.all("pods", **release), "all its pods are gone")
     kept = {each["metadata"]["uid"] for each in (*site.all("logs"), *site.all("forks"))}
     assert kept == declared
     assert site.all("brokerpools") == []
