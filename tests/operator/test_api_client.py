@@ -21,7 +21,10 @@ from anabranch_operator.kube.refusals import (
     NotFound,
     NotStanding,
 )
-from anabranch_operator.plan.objects import Ref, observe
+from anabranch_operator.kube.writing import Writer
+from anabranch_operator.plan.actions import Apply
+from anabranch_operator.plan.events import Refusal
+from anabranch_operator.plan.objects import Observed, Ref, observe
 
 
 @asynccontextmanager
@@ -124,6 +127,31 @@ def test_a_finalizer_is_ours_alone_and_never_makes_an_object(
                     await client.finalize(ref, first.uid, held=held_now)
             with pytest.raises(NotFound):
                 await client.get(ref)
+
+    asyncio.run(run())
+
+
+def test_a_service_of_somebody_elses_is_not_made_ours(access: Access, namespace: str) -> None:
+    ref = Ref("Service", namespace, "log-collector")
+    ports = [{"name": "anabranch", "port": 7420}]
+    labels = {"app.kubernetes.io/managed-by": "anabranch-operator"}
+    meta = {"name": ref.name, "namespace": namespace}
+    kind: dict[str, Any] = {"apiVersion": "v1", "kind": "Service"}
+    theirs = {**kind, "metadata": meta, "spec": {"ports": [{"name": "http", "port": 80}]}}
+    ours = {**kind, "metadata": {**meta, "labels": labels}, "spec": {"ports": ports}}
+
+    async def run() -> None:
+        async with connected(access) as client:
+            writer = Writer(client, "tests")
+            found = observe(await client.create(ref, theirs))
+            refused = await writer.perform(Apply(ref=ref, manifest=ours, anew=True))
+            assert isinstance(refused, Refusal)
+            assert "isn't the operator's" in refused.message
+            assert observe(await client.get(ref)) == found
+            await client.delete(ref, found.uid)
+            for anew in (True, True, False):
+                made = await writer.perform(Apply(ref=ref, manifest=ours, anew=anew))
+                assert isinstance(made, Observed)
 
     asyncio.run(run())
 

@@ -4,9 +4,9 @@ import hashlib
 from datetime import UTC, datetime
 from typing import Any, assert_never
 
-from anabranch_operator.api.names import FIELD_MANAGER
+from anabranch_operator.api.names import FIELD_MANAGER, MANAGED_BY
 from anabranch_operator.kube.client import Client
-from anabranch_operator.kube.refusals import ApiError, Conflict, Invalid
+from anabranch_operator.kube.refusals import ApiError, Conflict, Invalid, NotFound
 from anabranch_operator.kube.resources import RESOURCES
 from anabranch_operator.plan.actions import (
     Announce,
@@ -41,6 +41,8 @@ class Writer:
     async def _perform(self, action: Write) -> Outcome:
         match action:
             case Apply(ref=ref):
+                if action.anew:
+                    await self._is_free(ref)
                 return observe(await self._client.apply(ref, action.manifest))
             case Create(ref=ref):
                 return observe(await self._client.create(ref, action.manifest))
@@ -58,6 +60,16 @@ class Writer:
                 return await self._tail(ref, action.lines)
             case _:
                 assert_never(action)
+
+    async def _is_free(self, ref: Ref) -> None:
+        """Server-side apply would make an object of somebody else's ours, and our end its end."""
+        try:
+            found = observe(await self._client.get(ref))
+        except NotFound:
+            return
+        if found.labels.get(MANAGED_BY) != FIELD_MANAGER:
+            reason = "is there already, and isn't the operator's: delete it, or take another name"
+            raise Conflict(f"a {ref.kind} {ref.name} {reason}")
 
     async def _announce(self, event: Announce) -> None:
         """Said again within the hour that Events are kept, it is one Event still."""

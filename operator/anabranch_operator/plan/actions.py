@@ -16,6 +16,8 @@ class Apply(Act, frozen=True, kw_only=True):
 
     ref: Ref
     manifest: Document
+    anew: bool = False
+    """None of ours was seen: what bears its name all the same is somebody else's."""
 
 
 class Create(Act, frozen=True, kw_only=True):

@@ -18,6 +18,7 @@ from anabranch_operator.plan.world import Resource, Surroundings, World
 
 PORT_NAME = "anabranch"
 SLICE_MANAGER = names.FIELD_MANAGER
+_SERVICE = "Service"
 _UID_CHARS = 36
 
 AnyLog = Resource[LogSpec, LogStatus] | Resource[ForkSpec, ForkStatus]
@@ -76,7 +77,9 @@ def missing(world: World, manifest: Document) -> tuple[Action, ...]:
         want["metadata"] = {"labels": meta["labels"], "owners": owners}
         if contains(have, want):
             return ()
-    return (Apply(ref=ref, manifest=manifest),)
+    # People have Services of such names; of the other kinds they hardly do.
+    anew = known is None and ref.kind == _SERVICE
+    return (Apply(ref=ref, manifest=manifest, anew=anew),)
 
 
 def endpoint(surroundings: Surroundings, ref: Ref) -> str:
@@ -142,7 +145,7 @@ def _service(resource: AnyLog) -> Document:
     }
     return {
         "apiVersion": "v1",
-        "kind": "Service",
+        "kind": _SERVICE,
         "metadata": metadata(resource.object, names.service_name(ref.kind, ref.name), {}),
         "spec": {"type": "ClusterIP", "ports": [port]},
     }

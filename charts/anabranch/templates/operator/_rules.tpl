@@ -27,10 +27,10 @@
   resources: [logs, forks]
   verbs: [create, update, delete, read, fork, promote, trim]
 {{- end }}
-# The Service of each log and fork, and where it leads.
+# The Service of each log and fork, and where it leads; get, so that nobody else's is taken.
 - apiGroups: [""]
   resources: [services]
-  verbs: [list, watch, create, patch, delete]
+  verbs: [get, list, watch, create, patch, delete]
 - apiGroups: [discovery.k8s.io]
   resources: [endpointslices]
   verbs: [list, watch, create, patch, delete]
