@@ -155,7 +155,7 @@ class ForkSpec(Shape, frozen=True, kw_only=True):
     protected: bool = False
     """Deleting the resource is refused while this is set."""
     quota: Quota | None = None
-    """How much may be appended and read in a second; as its parent's if this is left out."""
+    """How much may be appended and read in a second; first its parent's, and lifted by `{}`."""
     on_parent_delete: ParentDeletion = ParentDeletion.ORPHAN
     """What becomes of a severed fork when its parent is deleted."""
     deletion_policy: ForkDeletion = ForkDeletion.SQUASH

@@ -329,6 +329,11 @@ def test_a_quota_is_kept_in_step(tended: Office) -> None:
     assert isinstance(found, Description)
     assert found.quota is not None
     assert found.quota.append_bytes_per_s == 2_000
+    tended.kube.edit(WHAT_IF, quota={})
+    tended.settle()
+    found = in_service(tended)
+    assert isinstance(found, Description)
+    assert found.quota is None or found.quota.limits_nothing
 
 
 def test_numbers_that_move_are_shown_now_and_then(tended: Office) -> None:
