@@ -57,7 +57,7 @@ class LogSpec(Shape, frozen=True, kw_only=True):
     retention: Retention = Retention()
     """How much history is kept; all of it if this is left out."""
     quota: Quota | None = None
-    """How much may be appended and read in a second; it stays if this is left out, `{}` lifts it."""
+    """How much may be appended and read in a second; as it is if left out, lifted by `{}`."""
     deletion_policy: LogDeletion = LogDeletion.RETAIN
     """What deleting the resource does to the log and its records."""
 
