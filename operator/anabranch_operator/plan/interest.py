@@ -32,6 +32,7 @@ def interested(world: World, object: Observed) -> Iterator[Ref]:
                 yield installation(world, CERTIFICATES)
         case names.POOL:
             yield ref
+            yield installation(world, CERTIFICATES)
         case "Pod":
             yield from _of_pod(world, object)
         case "Namespace":

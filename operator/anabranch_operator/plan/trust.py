@@ -17,6 +17,7 @@ from anabranch_operator.plan.certificates import (
 )
 from anabranch_operator.plan.inspection import inspect
 from anabranch_operator.plan.objects import Ref
+from anabranch_operator.plan.pods import subdomain
 from anabranch_operator.plan.rotation import rotate
 from anabranch_operator.plan.trouble import Troubles
 from anabranch_operator.plan.world import World
@@ -55,15 +56,18 @@ def _course(world: World, known: Holdings, now: Nanoseconds) -> Course:
 
 def _everywhere(world: World) -> CertificateSettings:
     """Whoever shows a certificate to Services of the installation's namespace shows it to those of
-    logs and forks in others as well.
+    logs and forks in others as well, and as a broker of any pool.
     """
     surroundings = world.surroundings
     wanted = surroundings.certificates
     all_of = f"*.{surroundings.namespace}.svc"
     others = [each for each in _namespaces(world) if each != surroundings.namespace]
-    more = tuple(f"*.{each}.svc" for each in others)
+    pools = sorted(f"*.{subdomain(ref.name)}.{ref.namespace}.svc" for ref in world.pools)
+    more = (*(f"*.{each}.svc" for each in others), *pools)
     leaves = tuple(
-        replace(leaf, names=(*leaf.names, *more)) if all_of in leaf.names else leaf
+        replace(leaf, names=tuple(dict.fromkeys((*leaf.names, *more))))
+        if all_of in leaf.names
+        else leaf
         for leaf in wanted.leaves
     )
     return replace(wanted, leaves=leaves)

@@ -276,6 +276,28 @@ def test_every_namespace_with_a_log_learns_whom_to_trust_as_long_as_it_stays() -
     assert desk.cupboard.writes == writes
 
 
+def test_brokers_of_every_pool_are_named_by_what_they_show() -> None:
+    peer, broker = WANTED.leaves
+    named = msgspec.structs.replace(broker, names=(*broker.names, "*.x.svc"))
+    desk = Desk(msgspec.structs.replace(WANTED, leaves=(peer, named)))
+    for pool in ("demo", "demo-large"):
+        seen = _seen("BrokerPool", "x", pool, {"spec": {"image": "x"}})
+        desk.world.observe(seen)
+        assert installation(desk.world, CERTIFICATES) in interested(desk.world, seen)
+    desk.work()
+    shown = b64decode(desk.cupboard.objects[BROKER]["data"]["tls.crt"])
+    extension = x509.load_pem_x509_certificate(shown).extensions.get_extension_for_class(
+        x509.SubjectAlternativeName
+    )
+    names = extension.value.get_values_for_type(x509.DNSName)
+    assert sorted(names) == [
+        "*.demo-brokers.x.svc",
+        "*.demo-large-brokers.x.svc",
+        "*.x.svc",
+        "demo.x.svc",
+    ]
+
+
 _AT = "2026-01-01T00:00:00Z"
 
 
