@@ -41,7 +41,7 @@ CLUSTER = (
 )
 """Of `benchmarks.cluster`: each starts a cluster of processes."""
 
-OPERATOR = ("api-client",)
+OPERATOR = ("api-client", "declared", "succession")
 """Of `benchmarks.operator`: each starts an API server."""
 
 ALL = (*NAMES, *CLUSTER, *OPERATOR)

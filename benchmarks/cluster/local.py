@@ -3,7 +3,7 @@
 import os
 import shutil
 import tempfile
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
@@ -135,8 +135,11 @@ def running(
     shape: Shape | None = None,
     settings: Mapping[str, str] | None = None,
     far: Far | None = None,
+    brokers: Sequence[str] = (),
 ) -> Generator[Cluster]:
-    """With an etcd that syncs every transaction. `far`: how slow the way to the bucket is."""
+    """With an etcd that syncs every transaction. `far`: how slow the way to the bucket is;
+    `brokers`: what they are called.
+    """
     with scratch() as folder, ExitStack() as stack:
         told = dict(settings or {})
         layout = settle(folder, shape or Shape(brokers=2))
@@ -146,7 +149,7 @@ def running(
             plan = slow_store.Plan(port=port, upstream=layout.s3_port, put=far.put, get=far.get)
             stack.enter_context(at_work(slow_store.MODULE, plan, type(None)))
             endpoint = told["ANABRANCH_S3_ENDPOINT"] = f"http://{HOST}:{port}"
-        local = LocalCluster(folder, layout, {}, with_gateway=False, settings=told)
+        local = LocalCluster(folder, layout, {}, with_gateway=False, settings=told, brokers=brokers)
         stack.callback(local.kill)
         local.start(lambda _: None)
         prefer(os.getsid(0), *(process.pid for process in local.processes))

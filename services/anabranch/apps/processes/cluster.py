@@ -98,7 +98,9 @@ class LocalCluster:
         *,
         with_gateway: bool = True,
         settings: Mapping[str, str] | None = None,
+        brokers: Sequence[str] = (),
     ) -> None:
+        """`brokers`: their names, if they aren't to be `broker-0` and so on."""
         self.layout = layout
         self.etcd = EtcdGroup(
             folder / "etcd", len(layout.etcd) // 3, ports=layout.etcd, **etcd_options
@@ -110,8 +112,10 @@ class LocalCluster:
             for n, pair in enumerate(layout.metadata)
         ]
         listed = ["--metadata", layout.members]
+        called = brokers or [f"broker-{n}" for n in range(len(layout.brokers))]
         self.brokers = [
-            Pod(BROKER, f"broker-{n}", pair, listed, place) for n, pair in enumerate(layout.brokers)
+            Pod(BROKER, name, pair, listed, place)
+            for name, pair in zip(called, layout.brokers, strict=True)
         ]
         gateway = Gateway(
             GATEWAY,

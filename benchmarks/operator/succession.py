@@ -1,0 +1,38 @@
+"""How long nobody acts when the operator that does is killed."""
+
+import asyncio
+
+from tests.operator.running import Operator, running, until_one_leads
+
+from benchmarks.operator.installation import Installation, installed
+from benchmarks.report import Chart, Found, Line, row
+from benchmarks.size import Size
+from benchmarks.timing import now
+
+_BAR_S = 20
+_ENDS_S = 120
+
+
+def run(size: Size) -> Found:
+    with installed(size.of(3, 2)) as installation:
+        operators = [installation.operator(name) for name in ("first", "second")]
+        with running(*operators):
+            rounds = range(size.of(5, 1))
+            killed = [asyncio.run(_takeover(installation, operators, n)) for n in rounds]
+    rows = [row("operator killed, until a Fork applied then is Ready", killed, "s", at_most=_BAR_S)]
+    lines = [Line("killed", [(number, took) for number, took in enumerate(killed)])]
+    chart = Chart(title="The operator killed", x="round", y="s", lines=lines)
+    return Found(rows, [chart], ["a Lease of 15 s, looked at every 2 s"])
+
+
+async def _takeover(installation: Installation, operators: list[Operator], number: int) -> float:
+    leader = await asyncio.to_thread(until_one_leads, *operators)
+    async with installation.user() as user, asyncio.timeout(_ENDS_S):
+        await user.declare_log()
+        await user.fork(f"before-{number}")
+        began = now()
+        leader.process.kill()
+        await user.fork(f"after-{number}")
+        took = (now() - began) / 1e9
+    await asyncio.to_thread(leader.start)
+    return took
