@@ -29,7 +29,7 @@ from anabranch_operator.plan.reconciler import Operator
 from anabranch_operator.plan.status import document
 from anabranch_operator.plan.trouble import Trouble, Troubles, key_of
 from anabranch_operator.plan.vigil import Roll
-from anabranch_operator.plan.world import Fork, Pool, Resource, Service, World
+from anabranch_operator.plan.world import Fork, Pool, Resource, World
 from anabranch_sim.breakages import Breakage, Function, _always, _doing_nothing
 from anabranch_sim.kubernetes.operators import SimOperator
 
@@ -88,14 +88,6 @@ def _by_its_number(_: Function) -> Function:
                 yield ForgetBroker(broker=name, epoch=seat.epoch)
 
     return forsaken
-
-
-def _at_its_word(original: Function) -> Function:
-    def view(self: Service, *told: Any) -> Any:
-        self.looking()
-        return original(self, *told)
-
-    return view
 
 
 def _at_once(original: Function) -> Function:
@@ -175,7 +167,6 @@ MISRULES = [
     Breakage("the lease isn't looked at", SimOperator, "_stands", _always),
     Breakage("two brokers go at once", departures, "_must_wait", _never),
     Breakage("a seat is known by its number", pools, "forsaken", _by_its_number),
-    Breakage("a view knows better than an answer", Service, "view", _at_its_word),
     Breakage("what is refused is tried at once", Troubles, "note", _at_once),
     Breakage("a gate's Job needn't end", gates, "_result", _if_there_is_one),
     Breakage("approval isn't asked for", forks, "judge", _approved),

@@ -100,6 +100,10 @@ class _Link:
         return answer
 
 
+def _uncounted(request: str, outcome: str) -> None:
+    del request, outcome
+
+
 class DeepPlane:
     """As `plane.StatePlane` is, but for what is behind it."""
 
@@ -231,7 +235,7 @@ class DeepPlane:
             actor = self._actor()
             if guard[0]:
                 actor._session.guard(*guard)
-            asker = Asker("anabranch://sim:7420", "operator", lambda *_: None)
+            asker = Asker("anabranch://sim:7420", "operator", _uncounted)
             asker._made = cast("Link", _Link(actor))
             self._askers[guard] = asker
         return self._askers[guard]

@@ -60,14 +60,24 @@ class Plane(Protocol):
 
     service: LogService
     """What it holds in truth."""
-    door: Door
-    away_until: Nanoseconds
     late: dict[str, None]
     """Owners for whom a log was made when the operator had given that up."""
     asked: int
     """By operators, looks not counted."""
     leading: str
     """The UID of the metadata member that leads, if those are pods only in name."""
+
+    @property
+    def door(self) -> Door: ...
+
+    @door.setter
+    def door(self, door: Door) -> None: ...
+
+    @property
+    def away_until(self) -> Nanoseconds: ...
+
+    @away_until.setter
+    def away_until(self, until: Nanoseconds) -> None: ...
 
     def begin(self, broker: str) -> None:
         """A container starts."""

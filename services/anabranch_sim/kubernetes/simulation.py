@@ -126,7 +126,7 @@ class Simulation:
         around.whole = (MEMBERS,)
         around.sweep_s = options.sweep_s
         around.terms = Terms(
-            lease_s=options.lease_s, renew_s=options.lease_s * 2 / 3, retry_s=options.lease_s / 8
+            lease_s=options.lease_s, renew_s=options.lease_s * 2 / 3, retry_s=options.lease_s / 5
         )
         return around
 
