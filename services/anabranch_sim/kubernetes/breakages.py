@@ -15,9 +15,9 @@ from anabranch_operator.plan import (
     forks,
     gates,
     leaving,
-    logs,
     members,
     pools,
+    telling,
 )
 from anabranch_operator.plan.actions import Action, ApplyStatus, ForgetBroker
 from anabranch_operator.plan.brokers import Broker
@@ -178,7 +178,7 @@ MISRULES = [
     Breakage("a drain without an answer is forgotten", departures, "_doubted", _none),
     Breakage("members go while others aren't there", members, "_may_roll", _always),
     Breakage("goes on though it was deposed", Operator, "_deposed", _doing_nothing),
-    Breakage("what is so is written again", logs, "write", _anyhow),
+    Breakage("what is so is written again", telling, "write", _anyhow),
     Breakage("seats of the dead are kept", pools, "forsaken", _none),
     Breakage("a surplus is kept", departures, "_candidate", _nowhere),
 ]
