@@ -51,12 +51,8 @@ class Account:
 
 
 def longest_pause(acknowledged: Sequence[int], began: int, ended: int) -> int | None:
-    """Of those that touch the span; None if nobody appended yet."""
-    pauses = [
-        after - before
-        for before, after in pairwise(acknowledged)
-        if before < ended and after > began
-    ]
+    """Of those that end in the span; None if nobody appended then."""
+    pauses = [after - before for before, after in pairwise(acknowledged) if began < after <= ended]
     return max(pauses, default=None)
 
 
