@@ -23,7 +23,7 @@ class Request:
     agent: str
     uri: str
     sent: Any
-    """What was to be written; kept for our own resources and for events."""
+    """What was to be written; kept for our own resources, events and reviews of access."""
 
     @property
     def writes(self) -> bool:

@@ -70,7 +70,12 @@ def api_server(folder: Path, ports: Ports, address: str) -> Flags:
     }
 
 
-_ALONE = {"authorization-mode": "RBAC", "endpoint-reconciler-type": "none"}
+_ALONE = {
+    "authorization-mode": "RBAC",
+    "endpoint-reconciler-type": "none",
+    # As some clusters have it: who blocks an owner's deletion needs a right to.
+    "enable-admission-plugins": "OwnerReferencesPermissionEnforcement",
+}
 
 
 def _before_kubelets(folder: Path) -> Flags:
@@ -129,12 +134,15 @@ def kwok(folder: Path, ports: Ports) -> Flags:
 
 
 def audit_policy() -> Mapping[str, object]:
-    """What a cluster does for itself is left out; ours is kept with what was sent."""
+    """What a cluster does for itself is left out; ours is kept with what was sent, and what our
+    brokers ask about rights.
+    """
     writes = ["create", "update", "patch", "delete", "deletecollection"]
     ours: Sequence[Mapping[str, object]] = [
         {"group": "anabranch.dev"},
         {"group": "", "resources": ["events"]},
         {"group": "events.k8s.io", "resources": ["events"]},
+        {"group": "authorization.k8s.io", "resources": ["subjectaccessreviews"]},
     ]
     return {
         "apiVersion": "audit.k8s.io/v1",
