@@ -1,4 +1,4 @@
-"""CRDs, admission policies and their page are what the structs say; the CRDs' chart is whole."""
+"""CRDs, admission policies and pages are what the code says; the CRDs' chart is whole."""
 
 import json
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from anabranch_operator import reference
 from anabranch_operator.api.__main__ import written
 
 CHART = Path("charts/anabranch-crds")
@@ -15,6 +16,11 @@ CHART = Path("charts/anabranch-crds")
 def test_what_is_written_from_the_structs_is_what_they_say(root: Path, path: Path) -> None:
     found = (root / path).read_text(encoding="utf-8")
     assert found == written()[path], "run: python -m anabranch_operator.api"
+
+
+def test_the_operators_page_is_what_its_settings_and_metrics_say(root: Path) -> None:
+    found = (root / reference.PAGE).read_text(encoding="utf-8")
+    assert found == reference.page(), "run: python -m anabranch_operator.reference"
 
 
 def test_nothing_else_lies_where_they_are_written(root: Path) -> None:
