@@ -34,6 +34,8 @@ _OPTIONS = (
     # Also how long one attempt to connect may take.
     ("grpc.min_reconnect_backoff_ms", 3_000),
     ("grpc.max_reconnect_backoff_ms", 1_000),
+    # A pod that comes back has another address; by default its name is asked for each 30 s.
+    ("grpc.dns_min_time_between_resolutions_ms", 1_000),
     # etcd drops whoever pings it more often than each 5 s.
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.keepalive_timeout_ms", 3_000),
