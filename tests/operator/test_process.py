@@ -101,9 +101,11 @@ def test_what_is_declared_comes_to_be_and_kopf_leaves_no_trace(
 
 
 def test_one_for_all_namespaces_serves_another_and_lets_go_of_what_is_in_one_that_goes(
-    resources: ApiServer, namespace: str, tmp_path: Path
+    own_api_server: ControlPlane, tmp_path: Path
 ) -> None:
-    elsewhere = resources.namespace()
+    """On an API server of its own: it would tend what other tests declare as well."""
+    resources = resources_of(own_api_server.api)
+    namespace, elsewhere = resources.namespace(), resources.namespace()
     with log_service(tmp_path) as service:
         operator = Operator(
             resources, namespace, tmp_path, "operator", watch="cluster", service=service
