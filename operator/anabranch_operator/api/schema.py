@@ -5,7 +5,7 @@ which only the operator writes.
 """
 
 import inspect
-from typing import Any, cast
+from typing import Any
 
 from msgspec import NODEFAULT, Struct, to_builtins
 from msgspec import inspect as types
@@ -61,8 +61,7 @@ def filled(schema: JsonSchema) -> dict[str, Any]:
 def _schema(kind: types.Type, *, defaults: bool) -> JsonSchema:
     match kind:
         case types.Metadata(type=inner):
-            extra: object = kind.extra_json_schema or {}  # pyright: ignore[reportUnknownMemberType]
-            more = cast("JsonSchema", extra)
+            more: JsonSchema = getattr(kind, "extra_json_schema", None) or {}
             return {**_schema(inner, defaults=defaults), **more}
         case types.UnionType():
             return _schema(_present(kind), defaults=defaults)
