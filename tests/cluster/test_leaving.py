@@ -1,9 +1,30 @@
 """The end: every record is there, and uninstalling takes what it says and no more."""
 
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
 import pytest
 from tests.cluster.account import Account
 from tests.cluster.load import Load
 from tests.cluster.site import RELEASE, Site, until
+
+
+def test_a_doctor_finds_nothing_wrong_and_brings_what_there_is(site: Site, tmp_path: Path) -> None:
+    site.until_green()
+    file = tmp_path / "report.tar.gz"
+    where = ["--kubeconfig", str(site.api.kubeconfig), "-n", site.namespace, "-f", str(file)]
+    command = [sys.executable, "-m", "anabranch.cli.main", "doctor", *where]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "nothing is wrong" in done.stdout
+    with tarfile.open(file) as archive:
+        names = archive.getnames()
+    for pod in site.parts("operator") + site.parts("broker") + site.parts("metadata"):
+        name = pod["metadata"]["name"]
+        assert f"report/logs/{name}.log" in names
+        assert f"report/pages/{name}.metrics" in names
 
 
 @pytest.mark.usefixtures("results")

@@ -1,0 +1,1 @@
+"""`anabranch doctor`: what a bug report needs to know of an installation on Kubernetes."""

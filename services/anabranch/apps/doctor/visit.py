@@ -1,0 +1,32 @@
+"""The doctor's visit: look, judge, write down."""
+
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from anabranch.apps.doctor.archive import write
+from anabranch.apps.doctor.cluster import Cluster
+from anabranch.apps.doctor.collecting import Collected, collect
+from anabranch.apps.doctor.findings import Finding, findings
+
+
+def visit(
+    kubeconfig: str | None,
+    context: str | None,
+    namespace: str | None,
+    release: str,
+    file: Path,
+    brokers: Callable[[], Any] | None,
+) -> tuple[Collected, list[Finding]]:
+    """`brokers`: asks the log service itself, if its address is known."""
+    cluster = Cluster(kubeconfig, context)
+    found = collect(cluster, namespace or cluster.namespace, release)
+    found.versions["anabranch"] = version("anabranch")
+    if brokers is not None:
+        found.objects["brokers"] = brokers()
+    now_s = time.time()
+    said = findings(found, now_s)
+    write(file, found, said, now_s)
+    return found, said

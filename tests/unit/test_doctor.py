@@ -1,0 +1,198 @@
+"""What the doctor finds in what it has collected, and what it never keeps."""
+
+from typing import Any
+
+import pytest
+
+from anabranch.apps.doctor.cluster import Refused
+from anabranch.apps.doctor.collecting import Collected, collect, stripped
+from anabranch.apps.doctor.findings import as_words, findings
+from anabranch.core.errors import Unavailable
+
+NOW_S = 1_800_000_000.0
+CANARY = "canary-5f1d"
+LABELS = {
+    "app.kubernetes.io/name": "anabranch",
+    "app.kubernetes.io/instance": "demo",
+    "app.kubernetes.io/component": "broker",
+}
+
+
+def collected(**objects: list[dict[str, Any]]) -> Collected:
+    definitions = [{"name": f"{each}.anabranch.dev"} for each in ("logs", "forks", "brokerpools")]
+    pods = {"pods": [pod({"ready": True})]}
+    return Collected(
+        namespace="logs", versions={"definitions": definitions}, objects=pods | objects
+    )
+
+
+def pod(status: dict[str, Any], *conditions: dict[str, str]) -> dict[str, Any]:
+    told = {"name": "broker", **status}
+    return {
+        "metadata": {"name": "demo-0", "labels": LABELS},
+        "spec": {"containers": [{"name": "broker"}]},
+        "status": {"containerStatuses": [told], "conditions": list(conditions)},
+    }
+
+
+def words(found: Collected) -> str:
+    return "\n".join(as_words(findings(found, NOW_S)))
+
+
+def test_where_all_is_well_nothing_is_found() -> None:
+    assert findings(collected(), NOW_S) == []
+
+
+def test_definitions_that_are_missing_are_named() -> None:
+    found = collected()
+    found.versions["definitions"] = []
+    assert "forks isn't known: install the chart anabranch-crds" in words(found)
+
+
+def test_another_namespace_is_suspected() -> None:
+    assert "is this the namespace of the release?" in words(collected(pods=[]))
+
+
+def test_a_pod_that_no_node_takes() -> None:
+    told = {"type": "PodScheduled", "status": "False", "message": "Insufficient memory"}
+    assert "demo-0: no node takes it: Insufficient memory" in words(
+        collected(pods=[pod({"ready": True}, told)])
+    )
+
+
+@pytest.mark.parametrize(
+    ("reason", "says"),
+    [
+        ("ImagePullBackOff", "can't fetch its image"),
+        ("CrashLoopBackOff", "ends again and again"),
+        ("CreateContainerConfigError", "a Secret or ConfigMap that it is told isn't there"),
+    ],
+)
+def test_a_container_that_waits(reason: str, says: str) -> None:
+    assert says in words(collected(pods=[pod({"state": {"waiting": {"reason": reason}}})]))
+
+
+def test_a_volume_that_is_missing_is_named() -> None:
+    waits = pod({"state": {"waiting": {"reason": "ContainerCreating"}}})
+    why = 'secret "demo-peer-tls" not found'
+    event = {"reason": "FailedMount", "message": why, "involvedObject": {"name": "demo-0"}}
+    assert why in words(collected(pods=[waits], events=[event]))
+
+
+def test_one_that_took_too_much_memory() -> None:
+    killed = {"ready": True, "lastState": {"terminated": {"reason": "OOMKilled"}}}
+    assert "more memory than its limit allows" in words(collected(pods=[pod(killed)]))
+
+
+def test_one_that_runs_and_is_not_ready() -> None:
+    assert "its readyz page says why" in words(
+        collected(pods=[pod({"ready": False, "state": {"running": {}}})])
+    )
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        ({}, "no operator acts"),
+        (
+            {
+                "holderIdentity": "gone",
+                "renewTime": "2026-01-01T00:00:00.000000Z",
+                "leaseDurationSeconds": 15,
+            },
+            "gone doesn't renew it any more",
+        ),
+    ],
+)
+def test_an_operator_that_does_not_act(spec: dict[str, Any], says: str) -> None:
+    lease = {"metadata": {"name": "demo-operator"}, "spec": spec}
+    assert says in words(collected(leases=[lease]))
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (
+            'api_requests_total{code="403",kind="Pod",verb="create"} 3.0',
+            "forbids it to create Pod: a Role or its binding is missing",
+        ),
+        ("canary_age_seconds 61.0", "61 s behind"),
+        ("malformed 1.0", "the CRDs are of another version"),
+        (
+            f'certificate_expiry_seconds{{name="demo-peer-tls"}} {NOW_S + 86_400 * 3:.9e}',
+            "the certificate demo-peer-tls ends in 3 days",
+        ),
+        ("service_reachable 0.0", "the log service doesn't answer it"),
+    ],
+)
+def test_what_operators_count(line: str, says: str) -> None:
+    found = collected()
+    page = f"# HELP any words\nanabranch_operator_leader 1.0\nanabranch_operator_{line}\n"
+    found.pages["demo-operator-x.metrics"] = page
+    assert says in words(found)
+
+
+def test_a_standby_does_not_look_at_the_service() -> None:
+    found = collected()
+    page = "anabranch_operator_leader 0.0\nanabranch_operator_service_reachable 0.0\n"
+    found.pages["demo-operator-x.metrics"] = page
+    assert words(found) == ""
+
+
+def test_conditions_that_are_not_good() -> None:
+    def resource(kind: str, status: str, phase: str) -> dict[str, Any]:
+        said = {"type": kind, "status": status, "reason": "Because", "message": "of this"}
+        return {"metadata": {"name": "f"}, "status": {"phase": phase, "conditions": [said]}}
+
+    bad = [resource("Ready", "False", "Creating"), resource("DeletionBlocked", "True", "Ready")]
+    good = [resource("Ready", "False", "Promoted"), resource("DeletionBlocked", "False", "Ready")]
+    said = words(collected(forks=[*bad, *good, {"metadata": {"name": "new"}}]))
+    assert said.splitlines() == [
+        "fork f: Ready is False, Because: of this",
+        "fork f: DeletionBlocked is True, Because: of this",
+        "fork new: no operator has looked at it",
+    ]
+
+
+def test_environments_and_annotations_are_left_out() -> None:
+    document = {
+        "metadata": {"name": "job", "annotations": {"kept": CANARY}, "managedFields": [CANARY]},
+        "spec": {
+            "template": {
+                "spec": {
+                    "containers": [
+                        {
+                            "env": [
+                                {"name": "PASSWORD", "value": CANARY},
+                                {"name": "ANABRANCH_TOKEN", "value": CANARY},
+                                {"name": "ANABRANCH_NAME", "value": "demo-0"},
+                            ]
+                        }
+                    ]
+                }
+            }
+        },
+    }
+    kept = str(stripped(document))
+    assert CANARY not in kept
+    assert "demo-0" in kept
+
+
+def test_what_can_not_be_read_is_noted_and_what_may_not_is_told() -> None:
+    class Sparing:
+        def get(self, path: str) -> Any:
+            if path == "/version":
+                return {"gitVersion": "v1.34.4"}
+            if "/pods" in path:
+                return {"items": [pod({"ready": True})]}
+            raise Refused(f"403: you may not list {path}")
+
+        def text(self, path: str) -> str:
+            raise Unavailable("the pod", path)
+
+    found = collect(Sparing(), "logs", "demo")
+    assert found.of("pods")
+    assert found.unread["/api/v1/namespaces/logs/pods/demo-0:7422/proxy/metrics"]
+    said = words(found)
+    assert "the doctor: may not read /apis/apps/v1/namespaces/logs/deployments" in said
+    assert "proxy" not in said
