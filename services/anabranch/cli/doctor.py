@@ -1,6 +1,5 @@
 """`anabranch doctor`: what a bug report needs to know of an installation on Kubernetes."""
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -42,10 +41,8 @@ def doctor(
     """
     from anabranch.apps.doctor.visit import visit
 
-    if file is None:
-        file = Path(f"anabranch-doctor-{time.strftime('%Y%m%d-%H%M%S')}.tar.gz")
     brokers = None if url is None else lambda: _brokers(url, token_file)
-    found, said = visit(file=file, brokers=brokers, **where)
+    found, said, file = visit(file=file, brokers=brokers, **where)
     if out.json:
         told = [asdict(each) for each in said]
         out.document({"namespace": found.namespace, "findings": told, "file": str(file)})
