@@ -21,6 +21,7 @@ from anabranch_operator.plan import (
 )
 from anabranch_operator.plan.actions import Action, ApplyStatus, ForgetBroker
 from anabranch_operator.plan.brokers import Broker
+from anabranch_operator.plan.desk import Desk
 from anabranch_operator.plan.events import Refusal
 from anabranch_operator.plan.leadership import Candidate
 from anabranch_operator.plan.leaving import Leave
@@ -45,15 +46,8 @@ def _for_nobody(original: Function) -> Function:
     return lambda *args: replace(original(*args), owner="")
 
 
-def _whatever_the_version(original: Function) -> Function:
-    def observe(self: World, object: Observed) -> bool:
-        known = self.objects.get(object.ref)
-        if known is not None and known.uid == object.uid and known.version > object.version:
-            self._drop(known)
-            del self.objects[object.ref]
-        return original(self, object)
-
-    return observe
+def _all_of_it(_: Function) -> Function:
+    return lambda *args: tuple(args[1])
 
 
 def _also_the_dead(original: Function) -> Function:
@@ -155,7 +149,7 @@ def _nobody(_: Function) -> Function:
 MISRULES = [
     Breakage("let go before its log is", leaving, "_done_by_service", _letting_go),
     Breakage("a fork is made for nobody", forks, "_make", _for_nobody),
-    Breakage("an older sight is believed", World, "observe", _whatever_the_version),
+    Breakage("what was done in vain is done again", Desk, "unrepeated", _all_of_it),
     Breakage(
         "who has ended comes back",
         World,
@@ -175,7 +169,6 @@ MISRULES = [
     Breakage("ends that a watch missed stay missed", Roll, "compare", _none),
     Breakage("deleted and not drained", departures, "_dismiss", _deleted),
     Breakage("too few are left", departures, "_ready_beside", _plenty),
-    Breakage("a drain without an answer is forgotten", departures, "_doubted", _none),
     Breakage("members go while others aren't there", members, "_may_roll", _always),
     Breakage("goes on though it was deposed", Operator, "_deposed", _doing_nothing),
     Breakage("what is so is written again", telling, "write", _anyhow),
