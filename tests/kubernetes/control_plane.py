@@ -37,16 +37,25 @@ _AS_USER = (
 class ControlPlane:
     """With `controllers`: controller-manager and scheduler as well.
 
-    On loopback kwok then pretends three nodes; at another address real ones can reach it.
+    On loopback kwok then pretends three nodes; at another address real ones can reach it. Unless
+    `synced` its etcd doesn't wait for the disk.
     """
 
-    def __init__(self, folder: Path, *, controllers: bool = False, address: str = HOST) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        controllers: bool = False,
+        address: str = HOST,
+        synced: bool = False,
+    ) -> None:
         self.folder = folder
         self.api = ApiServer(folder)
         self.servers: dict[str, ServerProcess] = {}
         """By the name of the program, in the order in which they started."""
         self._controllers = controllers
         self._address = address
+        self._synced = synced
 
     def start(self) -> None:
         """A new one, on ports that nobody has; return when all of it serves."""
@@ -74,7 +83,8 @@ class ControlPlane:
         folder, self.servers = self.folder, {}
         ports = Ports(*free_ports(6)) if self._pretends else Ports(KUBERNETES_PORT, *free_ports(5))
         self._write_keys(ports.api)
-        self._add("etcd", flags.etcd(folder, ports), partial(_serves, ports.etcd, "/health"))
+        stores = {**flags.etcd(folder, ports), "unsafe-no-fsync": str(not self._synced).lower()}
+        self._add("etcd", stores, partial(_serves, ports.etcd, "/health"))
         self.servers["etcd"].start()
         told = flags.api_server(folder, ports, self._address)
         self._add("kube-apiserver", told, self.api.ready)
