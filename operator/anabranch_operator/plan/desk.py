@@ -15,9 +15,11 @@ class Desk:
         "actions",
         "done",
         "generation",
+        "put_off",
         "queued",
         "reconcile",
         "troubles",
+        "turn_at",
         "wake_at",
         "written_at",
     )
@@ -29,8 +31,12 @@ class Desk:
         """What was done by the last plan, and the version of the object that came of it."""
         self.queued = False
         self.generation = -1
+        self.put_off: Nanoseconds | None = None
+        """Until when the last plan's numbers wait to be shown."""
         self.reconcile = 0
         self.troubles = Troubles()
+        self.turn_at: Nanoseconds | None = None
+        """Its place among all whose numbers wait."""
         self.wake_at: Nanoseconds | None = None
         self.written_at: Nanoseconds = 0
         """When its status was last written."""
@@ -50,3 +56,7 @@ class Desk:
                 kept.append(action)
         self.done.clear()
         return tuple(kept)
+
+    def waits(self, now: Nanoseconds) -> bool:
+        """Will it be planned anew, when its numbers may be shown?"""
+        return self.put_off is not None and self.put_off > now

@@ -16,13 +16,14 @@ from typing import assert_never
 
 from msgspec import Struct
 
-from anabranch.core.bolt.commands import Refused
+from anabranch.core.bolt.commands import Description, Refused
 from anabranch.core.errors import (
     DeadlineExceeded,
     Unavailable,
 )
 from anabranch.core.machine import SetTimer, TimerFired
 from anabranch.core.types import MS, Nanoseconds
+from anabranch_operator.api import names
 from anabranch_operator.plan.actions import (
     Action,
     ApplyStatus,
@@ -58,7 +59,7 @@ from anabranch_operator.plan.interest import installation, interested, ref_of
 from anabranch_operator.plan.learning import is_fact, learn
 from anabranch_operator.plan.objects import Observed, Ref
 from anabranch_operator.plan.trouble import BACKOFF_MS_MAX, Troubles, key_of
-from anabranch_operator.plan.world import RESOURCES, Surroundings, World
+from anabranch_operator.plan.world import RESOURCES, Surroundings, World, moved
 
 Planner = Callable[[World, Ref, Nanoseconds, Troubles], Plan]
 
@@ -171,6 +172,7 @@ class Operator:
 
     def _elected(self, epoch: int, now: Nanoseconds) -> None:
         self.epoch = epoch
+        self._cosmetic_at = now
         self.world.certificates = None  # another may have changed them
         self._desks.clear()
         self._on_their_way.clear()
@@ -207,13 +209,23 @@ class Operator:
             self._wake_everybody(now)
             return
         for id, before in changed.items():
-            after = service.logs.get(id)
-            for log in filter(None, (before, after)):
-                ref = ref_of(log.owner)
-                if ref is not None:
-                    self._wake([ref], now)
+            self._changed(before, service.logs.get(id), now)
         if brokers:
             self._wake_all_of(now, "BrokerPool")
+
+    def _changed(self, before: Description, after: Description | None, now: Nanoseconds) -> None:
+        """A thousand forks of a log move with each of its appends: those whose numbers wait to be
+        shown aren't planned for others.
+        """
+        only_moved = after is not None and moved(before, after)
+        for log in filter(None, (before, after)):
+            ref = ref_of(log.owner)
+            if ref is None:
+                continue
+            desk = self._desks.get(ref)
+            if only_moved and ref.kind == names.FORK and desk is not None and desk.waits(now):
+                continue
+            self._wake([ref], now)
 
     def _unseen(self, why: str, now: Nanoseconds) -> None:
         service = self.world.service
@@ -309,7 +321,7 @@ class Operator:
         plan = self._planned(ref, desk, now)
         desk.troubles.prune(plan.actions, now)
         due = desk.troubles.due(plan.actions, now)
-        due, put_off = self._without_cosmetic(desk, due, now)
+        due, desk.put_off = self._without_cosmetic(desk, due, now)
         due = desk.unrepeated(due, self._version_of, now)
         if not due and not desk.troubles:
             self.counters.steady += 1
@@ -317,7 +329,7 @@ class Operator:
         resync = now + self.world.surroundings.resync_ms * MS
         retry = desk.troubles.next_after(now)
         # What a plan has waited for and can't have yet is in the troubles, or comes as a change.
-        times = (plan.wake_at, put_off, retry, resync)
+        times = (plan.wake_at, desk.put_off, retry, resync)
         self._wake_at(ref, desk, min(at for at in times if at is not None and at > now))
         for action in due:
             self._numbers += 1
@@ -346,13 +358,23 @@ class Operator:
         """Numbers that move all the time are shown now and then."""
         if not any(isinstance(action, ApplyStatus) and action.cosmetic for action in due):
             return due, None
-        surroundings = self.world.surroundings
-        at = max(desk.written_at + surroundings.cosmetic_ms * MS, self._cosmetic_at)
+        at = desk.written_at + self.world.surroundings.cosmetic_ms * MS
         if at <= now:
-            self._cosmetic_at = now + 1_000 * MS // surroundings.cosmetic_per_s
+            at = self._turn(desk, now)
+        if at <= now:
+            desk.turn_at = None
             return due, None
         rest = (each for each in due if not (isinstance(each, ApplyStatus) and each.cosmetic))
         return tuple(rest), at
+
+    def _turn(self, desk: Desk, now: Nanoseconds) -> Nanoseconds:
+        """Each has a place of its own: if all came for the next one, all but one would be planned
+        in vain, again and again.
+        """
+        if desk.turn_at is None:
+            desk.turn_at = max(self._cosmetic_at, now)
+            self._cosmetic_at = desk.turn_at + 1_000 * MS // self.world.surroundings.cosmetic_per_s
+        return desk.turn_at
 
     def _version_of(self, action: Action) -> int:
         known = self.world.objects.get(getattr(action, "ref", Ref("", "", "")))

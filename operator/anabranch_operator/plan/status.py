@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any, cast
 
 import msgspec
@@ -15,6 +16,8 @@ from anabranch_operator.plan.objects import Document, Observed
 
 COSMETIC = ("tail", "settled", "start", "ownRecords", "lag", "forks", "brokers", "spare")
 """Fields that move with every append, and every fork."""
+
+_TYPES = dict.fromkeys(each.value for each in Type)
 
 MESSAGE_CHARS_MAX = 1_024
 _LAST_MS: Milliseconds = 253_402_300_799_000
@@ -79,12 +82,17 @@ def document(status: Shape) -> Document:
 
 def _ours(have: Document, status: Shape) -> Document:
     """Without what others have added, which we neither write nor take away."""
-    known = {field.encode_name for field in msgspec.structs.fields(status)}
+    known = _fields(type(status))
     ours = {key: value for key, value in have.items() if key in known}
     if "conditions" in ours:
-        types = {each.value for each in Type}
-        ours["conditions"] = [each for each in ours["conditions"] if each["type"] in types]
+        ours["conditions"] = [each for each in ours["conditions"] if each["type"] in _TYPES]
     return ours
+
+
+@cache
+def _fields(kind: type[Shape]) -> dict[str, None]:
+    """As they are written; msgspec reads the annotations anew each time it is asked."""
+    return dict.fromkeys(field.encode_name for field in msgspec.structs.fields(kind))
 
 
 def _without_none(value: Any) -> Any:

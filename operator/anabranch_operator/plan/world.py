@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 from msgspec import Struct, ValidationError, convert
+from msgspec.structs import replace
 
 from anabranch.core.bolt.commands import Description, Refused
 from anabranch.core.bolt.placement import DRAINING
@@ -306,3 +307,14 @@ class World:
 def parent_of(fork: Fork) -> Ref:
     parent = fork.spec.parent
     return Ref(parent.kind.value, fork.ref.namespace, parent.name)
+
+
+def moved(before: Description, after: Description) -> bool:
+    """Was it only appended to, or trimmed?"""
+    return before == replace(
+        after,
+        start=before.start,
+        tail=before.tail,
+        settled=before.settled,
+        own_records=before.own_records,
+    )

@@ -348,6 +348,22 @@ def test_numbers_that_move_are_shown_now_and_then(tended: Office) -> None:
     assert tended.kube.writes - statuses >= 41
 
 
+def test_many_forks_that_move_are_planned_when_they_may_be_shown(tended: Office) -> None:
+    forks = 200
+    for number in range(forks):
+        fork(tended, Ref(names.FORK, NAMESPACE, f"f{number}"))
+    tended.wait(60)
+    writes, plans = tended.kube.writes, tended.operator.counters.plans
+    for _ in range(60):
+        for log_ in tended.service.state.replica.forest.logs.values():
+            tended.service.state.replica.forest.tails.add(log_.place, 1)
+        tended.wait(2)
+    written = tended.kube.writes - writes
+    assert 3 * forks < written <= 120 * 10
+    # The log's own status is looked at by all of its forks.
+    assert tended.operator.counters.plans - plans < 6 * written + 10 * forks
+
+
 def test_a_resource_that_cant_be_understood_is_told_so(tended: Office) -> None:
     made = {"name": "odd", "namespace": NAMESPACE}
     odd = Ref(names.FORK, NAMESPACE, "odd")
