@@ -6,8 +6,10 @@ here runs pods. Everything else is as on a cluster.
 
 import asyncio
 import json
+import os
 import re
 import ssl
+import sys
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -21,11 +23,14 @@ from tests.operator.running import Operator
 
 from anabranch.apps.processes.layout import Shape
 from anabranch_operator.api import names
+from benchmarks.cluster.cores import prefer
 from benchmarks.cluster.local import Cluster, running, scratch
 from benchmarks.timing import now
 
 LOG = "orders"
 BROKERS = 2
+PYTHON = "BENCH_OPERATOR_PYTHON"
+"""Of an environment with the packages of the operator's image, and ours."""
 
 _API = f"/apis/{names.API_VERSION}/namespaces"
 _APPLY = "?fieldManager=kubectl&force=true"
@@ -42,9 +47,10 @@ class Installation:
         self.folder = folder
 
     def operator(self, name: str = "operator") -> Operator:
-        return Operator(
-            self.api, self.namespace, self.folder, name, service=self.cluster.url, sweep_s=3_600
-        )
+        url = self.cluster.url
+        python = os.environ.get(PYTHON, sys.executable)
+        folder = self.folder
+        return Operator(self.api, self.namespace, folder, name, service=url, python=python)
 
     @asynccontextmanager
     async def user(self) -> AsyncGenerator["User"]:
@@ -108,9 +114,10 @@ class User:
 @contextmanager
 def installed(metadata: int) -> Generator[Installation]:
     with scratch() as folder:
-        plane = ControlPlane(folder / "plane")
+        plane = ControlPlane(folder / "plane", synced=True)
         try:
             plane.start()
+            prefer(*(server.pid for server in plane.servers.values()))
             api = resources_of(plane.api)
             namespace = api.namespace("logs")
             brokers = [_pod(api, namespace, number) for number in range(BROKERS)]

@@ -4,6 +4,7 @@ import asyncio
 
 from tests.operator.running import Operator, running, until_one_leads
 
+from benchmarks.cluster.cores import prefer
 from benchmarks.operator.installation import Installation, installed
 from benchmarks.report import Chart, Found, Line, row
 from benchmarks.size import Size
@@ -17,6 +18,7 @@ def run(size: Size) -> Found:
     with installed(size.of(3, 2)) as installation:
         operators = [installation.operator(name) for name in ("first", "second")]
         with running(*operators):
+            prefer(*(each.process.pid for each in operators))
             rounds = range(size.of(5, 1))
             killed = [asyncio.run(_takeover(installation, operators, n)) for n in rounds]
     rows = [row("operator killed, until a Fork applied then is Ready", killed, "s", at_most=_BAR_S)]
@@ -35,4 +37,5 @@ async def _takeover(installation: Installation, operators: list[Operator], numbe
         await user.fork(f"after-{number}")
         took = (now() - began) / 1e9
     await asyncio.to_thread(leader.start)
+    prefer(leader.process.pid)
     return took

@@ -51,9 +51,10 @@ class Operator:
         name: str,
         *,
         through: str = "",
+        python: str = sys.executable,
         **settings: Any,
     ) -> None:
-        """`through`: another address of the API server."""
+        """`through`: another address of the API server; `python`: of another environment."""
         self.user = f"system:serviceaccount:{namespace}:{name}"
         everywhere = RULES if settings.get("watch") == "cluster" else ()
         token = server.service_account(namespace, name, RULES, everywhere)
@@ -73,7 +74,7 @@ class Operator:
         environment = {f"ANABRANCH_OPERATOR_{k.upper()}": str(v) for k, v in told.items()}
         self.process = ServerProcess(
             name,
-            [*TIED, sys.executable, "-m", "anabranch_operator"],
+            [*TIED, python, "-m", "anabranch_operator"],
             folder,
             self._is_ready,
             environment,
