@@ -170,7 +170,7 @@ MISRULES = [
     Breakage("deleted and not drained", departures, "_dismiss", _deleted),
     Breakage("too few are left", departures, "_ready_beside", _plenty),
     Breakage("members go while others aren't there", members, "_may_roll", _always),
-    Breakage("goes on though it was deposed", Operator, "_deposed", _doing_nothing),
+    Breakage("an operator goes on though it was deposed", Operator, "_deposed", _doing_nothing),
     Breakage("what is so is written again", telling, "write", _anyhow),
     Breakage("seats of the dead are kept", pools, "forsaken", _none),
     Breakage("a surplus is kept", departures, "_candidate", _nowhere),
