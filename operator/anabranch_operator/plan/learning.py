@@ -1,11 +1,21 @@
 """What the world is known to be after an action was done, before anybody looks again."""
 
 from anabranch.core.bolt.commands import Description, Refused
-from anabranch.core.errors import Promoted, Squashed, UnknownBroker, UnknownLog
+from anabranch.core.errors import (
+    DeadlineExceeded,
+    Promoted,
+    Squashed,
+    Unavailable,
+    UnknownBroker,
+    UnknownLog,
+)
 from anabranch.core.types import LogId
 from anabranch_operator.plan.actions import (
     Action,
+    Ask,
+    CreateRoot,
     DeleteRoot,
+    Describe,
     DrainBroker,
     ForgetBroker,
     MakeFork,
@@ -15,10 +25,26 @@ from anabranch_operator.plan.actions import (
     TrimOlder,
 )
 from anabranch_operator.plan.certificates import Holdings, merged
-from anabranch_operator.plan.events import Outcome, Text
+from anabranch_operator.plan.events import Outcome, Refusal, Text
 from anabranch_operator.plan.world import World
 
+AWAY_CODES = (Unavailable.code, DeadlineExceeded.code)
+"""The log service didn't answer, and may have done it or may do it yet."""
 _GONE = (Promoted.code, Squashed.code, UnknownLog.code)
+
+
+def heard(world: World, action: Action, outcome: Outcome) -> None:
+    """Has the log service done with it, whatever it said?"""
+    if not isinstance(action, Ask) or isinstance(action, Describe):
+        return
+    service = world.service
+    away = isinstance(outcome, Refused | Refusal) and outcome.code in AWAY_CODES
+    service.guarded = service.guarded or not away
+    if isinstance(action, CreateRoot | MakeFork):
+        if away:
+            service.doubts[action.owner] = action
+        else:
+            service.doubts.pop(action.owner, None)
 
 
 def is_fact(action: Action, refused: Refused) -> bool:

@@ -110,11 +110,26 @@ def _let_go(resource: AnyLog) -> Leave:
 
 
 def _without_log(world: World, resource: AnyLog, ask: Describe | None) -> Leave:
-    if world.service.trouble is not None:
+    """What was asked for it and not answered might still be done after it is gone, and be nobody's.
+
+    So it is asked again, which gives one log at most, and that one is squashed; an earlier leader's
+    requests end with the first of ours.
+    """
+    service = world.service
+    if service.trouble is not None:
         if world.terminating(resource.ref.namespace):
             return _let_go(resource)
-        return Leave((), _away(world.service.trouble))
+        return Leave((), _away(service.trouble))
+    doubt = service.doubts.get(resource.owner)
+    if doubt is not None:
+        return Leave((doubt,))
+    if not service.guarded:
+        return Leave((_NOTHING,))
     return _let_go(resource) if ask is None else Leave((ask,))
+
+
+_NOTHING = Adopt(log=LogId(0), owner="")
+"""It is refused, for there is no such log, and makes our epoch known."""
 
 
 def _done_by_service(

@@ -17,10 +17,6 @@ from typing import assert_never
 from msgspec import Struct
 
 from anabranch.core.bolt.commands import Description, Refused
-from anabranch.core.errors import (
-    DeadlineExceeded,
-    Unavailable,
-)
 from anabranch.core.machine import SetTimer, TimerFired
 from anabranch.core.types import MS, Nanoseconds
 from anabranch_operator.api import names
@@ -56,7 +52,7 @@ from anabranch_operator.plan.events import (
 )
 from anabranch_operator.plan.evictions import ask, let_go
 from anabranch_operator.plan.interest import installation, interested, ref_of
-from anabranch_operator.plan.learning import is_fact, learn
+from anabranch_operator.plan.learning import AWAY_CODES, heard, is_fact, learn
 from anabranch_operator.plan.objects import Observed, Ref
 from anabranch_operator.plan.trouble import BACKOFF_MS_MAX, Troubles, key_of
 from anabranch_operator.plan.world import RESOURCES, Surroundings, World, moved
@@ -64,8 +60,6 @@ from anabranch_operator.plan.world import RESOURCES, Surroundings, World, moved
 Planner = Callable[[World, Ref, Nanoseconds, Troubles], Plan]
 
 WAKE, LOOK = "wake", "look"
-
-_AWAY = (Unavailable.code, DeadlineExceeded.code)
 
 
 class Counters(Struct):
@@ -174,6 +168,8 @@ class Operator:
         self.epoch = epoch
         self._cosmetic_at = now
         self.world.certificates = None  # another may have changed them
+        self.world.service.guarded = False
+        self.world.service.doubts.clear()
         self._desks.clear()
         self._on_their_way.clear()
         self._begin(now)
@@ -398,6 +394,7 @@ class Operator:
             return
         desk = self._desks[ref]
         action = desk.actions.pop(number)
+        heard(self.world, action, outcome)
         if isinstance(outcome, Refused) and not is_fact(action, outcome):
             outcome = Refusal(outcome.code, outcome.message)
         if isinstance(outcome, Refusal) and not self._is_gone(action, outcome, now):
@@ -416,7 +413,7 @@ class Operator:
         self.counters.refusals += 1
         what = f"{type(action).__name__}: {refusal.message}"
         self._effects.append(Note(desk.reconcile, ref, "refused", what))
-        if refusal.code in _AWAY:
+        if refusal.code in AWAY_CODES:
             self._look()
 
     def _is_gone(self, action: Action, refusal: Refusal, now: Nanoseconds) -> bool:

@@ -14,6 +14,7 @@ from anabranch_operator.api import names
 from anabranch_operator.api.fork import ForkSpec, ForkStatus
 from anabranch_operator.api.log import LogSpec, LogStatus
 from anabranch_operator.api.pool import PoolSpec, PoolStatus
+from anabranch_operator.plan.actions import CreateRoot, MakeFork
 from anabranch_operator.plan.certificates import CertificateSettings, Holdings
 from anabranch_operator.plan.events import Vitals
 from anabranch_operator.plan.objects import Observed, Ref
@@ -98,6 +99,10 @@ class Service:
         self.fates: dict[LogId | str, Refused] = {}
         """What became of logs that are no more, by their ids or owners."""
         self.brokers: dict[str, BrokerSeat] = {}
+        self.doubts: dict[str, CreateRoot | MakeFork] = {}
+        """What was asked for owners and not answered: it may still be done, however late."""
+        self.guarded = False
+        """Has it heard of our epoch? From then on nothing that an earlier leader asked is done."""
         self._learned: dict[LogId, Description] = {}
         """Since the look that is under way began, which may not have seen it."""
         self._lost: dict[LogId, None] = {}

@@ -123,7 +123,6 @@ class DeepPlane:
             ),
         )
         self.service = LogService(LIMITS)
-        self.late: dict[str, None] = {}
         self.leading = ""
         self.asked = 0
         self._world = world

@@ -25,7 +25,7 @@ from anabranch.core.bolt.queries import BrokerSeat
 from anabranch.core.errors import DeadlineExceeded
 from anabranch.core.records.objects import object_id
 from anabranch.core.types import MS, LogId, Nanoseconds
-from anabranch_operator.plan.actions import Ask, CreateRoot, MakeFork
+from anabranch_operator.plan.actions import Ask
 from anabranch_operator.plan.events import Event, Unseen, Viewed, Vitals
 from anabranch_sim.kubernetes.service import LogService
 from anabranch_sim.kubernetes.waiting import Turn
@@ -60,8 +60,6 @@ class Plane(Protocol):
 
     service: LogService
     """What it holds in truth."""
-    late: dict[str, None]
-    """Owners for whom a log was made when the operator had given that up."""
     asked: int
     """By operators, looks not counted."""
     leading: str
@@ -123,7 +121,6 @@ class StatePlane:
         """Brokers that live, each with the epoch of its life."""
         self._objects = 0
         self.leading = ""
-        self.late: dict[str, None] = {}
         self.asked = 0
         world.after(_EXPIRY, self._expire)
 
@@ -205,8 +202,6 @@ class StatePlane:
             world.after(again, partial(self._arrive, ask, guard, request, tell))
             return
         self._tick()
-        if world.now > request.until and isinstance(ask, CreateRoot | MakeFork):
-            self.late[ask.owner] = None
         outcome = self.service.ask(ask, guard[1], guard[0], request.id)
         if not world.chance(self.door.unanswered):
             world.after(self._delay(), partial(tell, outcome))

@@ -33,10 +33,10 @@ class LogService:
             return self.state.answer(queries.Describe(ask.log))
         log: LogId | None = None
         if isinstance(ask, actions.Adopt):
-            found = self.describe(ask.log)
+            found = self.describe(ask.log) if isinstance(ask.log, str) else ask.log
             if isinstance(found, Refused):
                 return found
-            log = found.id
+            log = found.id if isinstance(found, Description) else found
         guarded = commands.Guarded(scope, epoch, _command(self.state, ask, log))
         outcome = self.command(guarded, request)
         if isinstance(ask, actions.Adopt) and not isinstance(outcome, Refused):

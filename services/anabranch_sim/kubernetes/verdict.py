@@ -35,7 +35,6 @@ class Verdict:
     def __init__(self, kube: Kube, plane: Plane, judge: Judge) -> None:
         self.kube = kube
         self.service = service = plane.service
-        self._late = plane.late
         self.judge = judge
         self._owned = {each.owner: each for each in service.owned()}
 
@@ -161,7 +160,6 @@ class Verdict:
                 yield f"{log.name} is {owner}'s, who never was"
             elif owner.rpartition("/")[2] not in uids:
                 left = facts.forgotten or facts.ref.namespace in self.judge.terminated
-                left |= owner in self._late
                 if not left:
                     yield f"{log.name} is {owner}'s, who is no more"
 

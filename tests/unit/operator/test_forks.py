@@ -6,6 +6,7 @@ from tests.unit.operator.declared import (
     ORDERS,
     WHAT_IF,
     conditions,
+    declare,
     fork,
     log,
     office,
@@ -164,6 +165,54 @@ def test_deletion_may_leave_the_fork_to_nobody(tended: Office) -> None:
     found = in_service(tended)
     assert isinstance(found, Description)
     assert found.owner == ""
+
+
+def test_what_was_asked_and_not_answered_is_made_and_squashed_before_the_resource_goes(
+    tended: Office,
+) -> None:
+    """However late the log service does it: an owner has one log, and then none any more."""
+    tended.service_away = "it answers nobody"
+    made = fork(tended)
+    asked = next(each for each in tended.done if isinstance(each, actions.MakeFork))
+    tended.kube.delete(WHAT_IF)
+    tended.settle()
+    assert WHAT_IF in tended.kube.documents
+    tended.service_away = None
+    tended.wait(30)
+    assert WHAT_IF not in tended.kube.documents
+    late = tended.service.ask(asked, tended.operator.epoch or 0)
+    assert isinstance(late, Refused)
+    assert late.code == "squashed"
+    assert tended.service.owned() == tuple(
+        each for each in tended.service.owned() if each.owner != made.owner
+    )
+
+
+def test_what_an_earlier_operator_asked_for_isnt_done_once_a_resource_is_let_go(
+    tended: Office,
+) -> None:
+    due = [actions.MakeFork]
+
+    def crash(action: Action) -> bool:
+        if due and isinstance(action, due[0]):
+            due.clear()
+            tended.kube.delete(WHAT_IF)
+            return True
+        return False
+
+    tended.crash = crash
+    before = tended.operator.epoch or 0
+    declare(tended, WHAT_IF, parent={"name": "orders"})
+    tended.wait(5)
+    assert WHAT_IF not in tended.kube.documents
+    parent = tended.service.describe("orders")
+    assert isinstance(parent, Description)
+    late = actions.MakeFork(
+        parent=parent.id, kind=Kind.CONTINUOUS, name="what-if", owner="k8s/late", why=""
+    )
+    refused = tended.service.ask(late, before)
+    assert isinstance(refused, Refused)
+    assert refused.code == "deposed"
 
 
 def test_a_protected_fork_waits_until_it_isnt(tended: Office) -> None:
