@@ -111,8 +111,9 @@ class Operator:
         return until(lambda: _ended(self.process.pid), f"{self.process.name} ends")
 
     def log(self) -> list[dict[str, Any]]:
-        lines = self.process.output.read_text(encoding="utf-8").splitlines()
-        return [json.loads(line) for line in lines]
+        """Its whole lines: the last may still be being written."""
+        text, _, _ = self.process.output.read_text(encoding="utf-8").rpartition("\n")
+        return [json.loads(line) for line in text.splitlines()]
 
     def _is_ready(self) -> bool:
         try:

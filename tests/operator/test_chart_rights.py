@@ -1,25 +1,49 @@
-"""An operator with the rights and the settings that the chart gives it, and no other."""
+"""An operator with the rights and the settings that the chart gives it, and no other: each is
+enough, and none is too much.
+"""
 
 import json
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import yaml
 from tests.charts.helm import ROOT, Helm, values_of
-from tests.kubernetes.api_server import ApiServer, Refused
+from tests.integration.living import PATIENCE_S
+from tests.integration.pool import pooled
+from tests.kubernetes.api_server import ApiServer
+from tests.kubernetes.audit import Request
 from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.fixtures import needs
 from tests.operator import running as processes
 from tests.operator.installed import install, until
-from tests.operator.running import Operator, log_service, running, until_one_leads
+from tests.operator.life import GATED, MERGE, Home, live
+from tests.operator.running import Operator, running, until_one_leads
 
-from anabranch_operator.api.names import PLURALS
+import anabranch
+from anabranch.client.settings import Settings
+from anabranch.shell.authority.settings import AuthMode, AuthSettings
+from anabranch_operator.api.names import AUDIENCE, GROUP, PLURALS
 
-OURS = "/apis/anabranch.dev/v1alpha1"
 HOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 LEAVES = ("peer", "broker", "gateway", "operator", "etcd", "s3")
 WHOLE = "cluster"
+ACCOUNT = "demo-operator"
+ROLES = (ACCOUNT, "demo-installation")
+PRIVILEGES = "rbac.authorization.k8s.io"
+
+Document = dict[str, Any]
+
+
+class Right(NamedTuple):
+    """One verb on one resource; without a name, on all of them."""
+
+    verb: str
+    group: str
+    resource: str
+    name: str = ""
 
 
 @pytest.fixture(scope="session")
@@ -28,15 +52,17 @@ def helm() -> Helm:
     return Helm()
 
 
-def test_in_its_namespace_the_charts_rights_are_enough(
+def test_in_its_namespace_the_charts_rights_are_enough_and_none_too_much(
     resources: ApiServer, helm: Helm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     namespace = resources.namespace("chart")
-    _installed(resources, helm, namespace)
-    _tends(resources, namespace, namespace, tmp_path, monkeypatch)
+    found = _installed(resources, helm, namespace)
+    with _operating(resources, namespace, tmp_path, monkeypatch) as site:
+        _everything(site, Home(resources, namespace))
+        _judge(site, found)
 
 
-def test_in_the_cluster_the_charts_rights_are_enough(
+def test_in_the_cluster_the_charts_rights_are_enough_and_none_too_much(
     own_api_server: ControlPlane, helm: Helm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Logs are declared in another namespace than the operator's."""
@@ -44,90 +70,273 @@ def test_in_the_cluster_the_charts_rights_are_enough(
     for plural in PLURALS.values():
         install(server, yaml.safe_load((ROOT / "crds" / f"{plural}.yaml").read_text()))
     namespace = server.namespace("chart")
-    _installed(server, helm, namespace, "--set", f"operator.watch={WHOLE}")
-    _tends(server, namespace, server.namespace("team"), tmp_path, monkeypatch)
+    found = _installed(server, helm, namespace, "--set", f"operator.watch={WHOLE}")
+    with _operating(server, namespace, tmp_path, monkeypatch) as site:
+        _everything(site, Home(server, server.namespace("team")))
+        _judge(site, found)
 
 
-def _installed(server: ApiServer, helm: Helm, namespace: str, *told: str) -> None:
+def test_a_right_that_is_taken_away_is_missed_and_told_and_its_return_mends_all(
+    resources: ApiServer, helm: Helm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    namespace = resources.namespace("chart")
+    _installed(resources, helm, namespace)
+    with _operating(resources, namespace, tmp_path, monkeypatch) as site:
+        home = Home(resources, namespace)
+        home.log("orders")
+        home.mirrors("logs", "orders")
+        with _without(site, Right("update", GROUP, "logs/finalizers")):
+            home.log("late")
+            told = home.says("logs", "late", "Ready", "WriteFailed")
+            assert "blockOwnerDeletion" in told["message"]
+        with _without(site, Right("update", GROUP, "forks/finalizers")):
+            home.fork("late", "orders")
+            told = home.says("forks", "late", "Ready", "WriteFailed")
+            assert "blockOwnerDeletion" in told["message"]
+        with _without(site, Right("update", GROUP, "brokerpools/finalizers")):
+            home.declare("BrokerPool", "late", image="anabranch")
+            told = home.says("brokerpools", "late", "Ready", "WriteFailed")
+            assert "blockOwnerDeletion" in told["message"]
+        with _without(site, Right("patch", GROUP, "forks/status")):
+            home.fork("silent", "orders")
+            until(lambda: _refused(site, "silent", "forks/status"), "the operator says so")
+        with _without(site, Right("create", "batch", "jobs")):
+            home.fork("judged", "orders", promotable=True, state="Promoted", promotion=GATED)
+            told = home.says("forks", "judged", "GatePassed", "GateInvalid")
+            assert "jobs" in told["message"]
+        with _without(site, Right("update", "coordination.k8s.io", "leases", ACCOUNT)):
+            until(lambda: None if site.operator.leads else True, "it leads no more")
+            assert site.operator.get("/healthz")[0] == 200
+        for plural, name in (("logs", "late"), ("forks", "late"), ("forks", "silent")):
+            home.mirrors(plural, name)
+        until(lambda: home.find("services", "late-brokers", "v1"), "the pool has its Service")
+        home.fail_gate("judged")
+        home.says("forks", "judged", "GatePassed", "GateFailed")
+        assert site.operator.process.running
+
+
+def test_an_operator_that_may_not_see_all_says_so_and_waits(
+    resources: ApiServer, helm: Helm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    namespace = resources.namespace("chart")
+    _installed(resources, helm, namespace)
+    with _operating(resources, namespace, tmp_path, monkeypatch) as site:
+        late = Operator(resources, namespace, tmp_path / "late", ACCOUNT, service=site.service)
+        with ExitStack() as stack:
+            stack.callback(late.process.kill)
+            with _without(site, Right("list", "batch", "jobs")):
+                late.process.launch()
+                until(lambda: _cant_list(late, "jobs"), "it says so")
+                assert late.get("/readyz")[0] == 503
+            late.process.wait_ready()
+
+
+class Site(NamedTuple):
+    """Where it operates."""
+
+    server: ApiServer
+    namespace: str
+    operator: Operator
+    service: str
+    since: int
+
+
+def _installed(server: ApiServer, helm: Helm, namespace: str, *told: str) -> list[Document]:
     """As `helm install` would, but for the pod of `helm test`."""
     found = helm.template(*values_of("kind"), *told, namespace=namespace)
     items = [each for each in found if each["kind"] != "Pod"]
     given = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
     server.kubectl("apply", "--server-side", "--namespace", namespace, "-f", "-", given=given)
+    return items
 
 
-def _tends(
-    server: ApiServer,
-    namespace: str,
-    home: str,
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Everything that needs no broker: there is no kubelet here."""
+@contextmanager
+def _operating(
+    server: ApiServer, namespace: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Site]:
+    """By the settings of the chart, beside a log service that asks about rights."""
     monkeypatch.setattr(processes, "RULES", ())
-    settings = _get(server, f"/api/v1/namespaces/{namespace}/configmaps/demo-operator")
+    told = server.ask("GET", f"/api/v1/namespaces/{namespace}/configmaps/{ACCOUNT}")
     config = folder / "operator.toml"
-    config.write_text(settings["data"]["operator.toml"])
+    config.write_text(told["data"]["operator.toml"])
     since = server.mark()
-    with log_service(folder) as service:
-        told = {"service": service, "config": str(config)}
-        operator = Operator(server, namespace, folder, "demo-operator", **told)
+    with pooled(1, auth=_reviews(server, namespace, folder / "account")) as pool:
+        token = folder / "token"
+        # Made now: its account is the chart's.
+        token.write_text(server.token(namespace, ACCOUNT, [AUDIENCE]))
+        service = {"service": f"{pool.url}?token_file={token}", "config": str(config)}
+        operator = Operator(server, namespace, folder, ACCOUNT, **service)
         with running(operator):
             until_one_leads(operator)
-            _declare_and_delete(server, home)
-            until(lambda: _all_made(server, namespace), "certificates and pods are made")
+            yield Site(server, namespace, operator, pool.url, since)
+
+
+def _reviews(server: ApiServer, namespace: str, folder: Path) -> AuthSettings:
+    """As brokers ask, by the account that the chart gives them."""
+    folder.mkdir()
+    (folder / "token").write_text(server.token(namespace, "demo-broker"))
+    (folder / "namespace").write_text(namespace)
+    (folder / "ca.crt").write_bytes(server.ca.read_bytes())
+    return AuthSettings(
+        mode=AuthMode.KUBERNETES,
+        server=server.url,
+        folder=str(folder),
+        deadline_ms=round(PATIENCE_S * 1_000),
+    )
+
+
+def _everything(site: Site, home: Home) -> None:
+    """But what needs a broker: there is no kubelet here."""
+    server, namespace = site.server, site.namespace
+    writes = processes.Rule(("append",), (GROUP,), ("logs",))
+    token = server.service_account(home.namespace, "writer", (writes,), audiences=(AUDIENCE,))
+    settings = Settings(token=token, timeout_ms=round(PATIENCE_S * 1_000))
+    with anabranch.connect(site.service, timeout=PATIENCE_S, settings=settings) as service:
+
+        def append(log: str) -> None:
+            for _ in range(3):
+                service.log(log).append(b"a record")
+
+        live(home, site.operator, append)
+    until(lambda: _all_made(server, namespace), "certificates and pods are made")
+    pools = Home(server, namespace)
+    for count in (3, 2):
+        pools.change("brokerpools", "demo", {"spec": {"replicas": count}})
+        until(lambda n=count: len(_brokers(pools)) == n or None, f"there are {count} brokers")
+
+
+def _judge(site: Site, rendered: list[Document]) -> None:
+    requests = site.server.requests(site.since)
+    own = [each for each in requests if each.user == site.operator.user]
     refused = [
-        f"{each.verb} {each.group}/{each.resource} {each.name}"
-        for each in server.requests(since, operator.user)
-        if each.code == 403
+        f"{each.verb} {each.group}/{each.resource} {each.name}" for each in own if each.code == 403
     ]
     assert refused == []
+    used = {*_used(own), *_asked_about(requests, site.operator.user)}
+    used |= {right._replace(name="") for right in used}
+    idle = _granted(rendered) - used - UNHEARD
+    assert idle == set(), "nothing needs these rights"
 
 
-def _declare_and_delete(server: ApiServer, home: str) -> None:
-    log: dict[str, Any] = {"apiVersion": "anabranch.dev/v1alpha1", "kind": "Log"}
-    log |= {"metadata": {"name": "orders"}}
-    fork = {**log, "kind": "Fork", "metadata": {"name": "what-if"}}
-    fork["spec"] = {"parent": {"name": "orders"}}
-    logs, forks = (f"{OURS}/namespaces/{home}/{plural}" for plural in ("logs", "forks"))
-    server.ask("POST", logs, log)
-    server.ask("POST", forks, fork)
-    for where in (f"{logs}/orders", f"{forks}/what-if"):
-        until(lambda where=where: _made(server, where), f"{where} has a log")
-    for kind in ("/api/v1/namespaces/{}/services", DISCOVERY):
-        until(lambda kind=kind: _get(server, kind.format(home) + "/log-orders"), kind)
-    for where in (f"{forks}/what-if", f"{logs}/orders"):
-        server.ask("DELETE", where)
-        until(lambda where=where: None if _get(server, where) else True, f"{where} is gone")
+@contextmanager
+def _without(site: Site, right: Right) -> Iterator[None]:
+    """Until the end of the block."""
+    where = f"/apis/{PRIVILEGES}/v1/namespaces/{site.namespace}/roles"
+    kept: dict[str, list[Document]] = {}
+    for role in site.server.ask("GET", where)["items"]:
+        if role["metadata"]["name"] in ROLES:
+            kept[role["metadata"]["name"]] = role["rules"]
+    lessened = {name: [*_lessened(rules, right)] for name, rules in kept.items()}
+    assert lessened != kept, right
+    _give(site, lessened)
+    until(lambda: None if _may(site, right) else True, f"{right} is taken away")
+    try:
+        yield
+    finally:
+        _give(site, kept)
+        until(lambda: _may(site, right) or None, f"{right} is back")
 
 
-DISCOVERY = "/apis/discovery.k8s.io/v1/namespaces/{}/endpointslices"
+def _lessened(rules: list[Document], right: Right) -> Iterator[Document]:
+    """Each rule is of one resource now; what others say of the verb stays."""
+    for rule in rules:
+        for resource in rule["resources"]:
+            hit = right.group in rule["apiGroups"] and resource == right.resource
+            verbs = [verb for verb in rule["verbs"] if not (hit and verb == right.verb)]
+            if verbs:
+                yield {**rule, "resources": [resource], "verbs": verbs}
+
+
+def _give(site: Site, roles: dict[str, list[Document]]) -> None:
+    where = f"/apis/{PRIVILEGES}/v1/namespaces/{site.namespace}/roles"
+    for name, rules in roles.items():
+        site.server.ask("PATCH", f"{where}/{name}", {"rules": rules}, content=MERGE)
+
+
+def _may(site: Site, right: Right) -> bool:
+    resource, _, part = right.resource.partition("/")
+    about = {"namespace": site.namespace, "verb": right.verb, "group": right.group}
+    about |= {"resource": resource, "subresource": part, "name": right.name}
+    asked = {"spec": {"user": site.operator.user, "resourceAttributes": about}}
+    where = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+    return site.server.ask("POST", where, asked)["status"]["allowed"]
+
+
+def _refused(site: Site, name: str, resource: str) -> bool | None:
+    """Where nothing can be told in the resource itself."""
+    told = (
+        each["step"]
+        for each in site.operator.log()
+        if each["event"] == "a reconciliation was refused something"
+        and each["object"] == f"{site.namespace}/{name}"
+    )
+    return any(resource in each for each in told) or None
+
+
+def _cant_list(operator: Operator, resource: str) -> bool | None:
+    found = (each["reason"] for each in operator.log() if each["event"] == "a list failed")
+    return any(f'cannot list resource "{resource}"' in each for each in found) or None
+
+
+UNHEARD = {Right("update", GROUP, f"{plural}/finalizers") for plural in PLURALS.values()}
+"""The API server asks itself about these and keeps no account of it: they are taken away below."""
+
+
+def _granted(rendered: list[Document]) -> set[Right]:
+    """By all roles that are bound to the operator's account."""
+    bound = {
+        (each["roleRef"]["kind"], each["roleRef"]["name"])
+        for each in rendered
+        if each["kind"] in {"RoleBinding", "ClusterRoleBinding"}
+        if ACCOUNT in [subject["name"] for subject in each["subjects"]]
+    }
+    return {
+        Right(verb, group, resource, name)
+        for each in rendered
+        if (each["kind"], each["metadata"]["name"]) in bound
+        for rule in each["rules"]
+        for verb in rule["verbs"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for name in rule.get("resourceNames", [""])
+    }
+
+
+def _used(requests: list[Request]) -> Iterator[Right]:
+    """What was asked of the API server, and allowed."""
+    for each in requests:
+        resource = each.resource + f"/{each.subresource}" * bool(each.subresource)
+        yield Right(each.verb, each.group, resource, each.name)
+        if each.verb == "patch" and each.code == 201:
+            # Whoever applies what isn't there needs the right to create it as well.
+            yield Right("create", each.group, resource, each.name)
+
+
+def _asked_about(requests: list[Request], user: str) -> Iterator[Right]:
+    """What it asked of the log service, which asked the API server."""
+    for each in requests:
+        if each.resource != "subjectaccessreviews" or each.sent["spec"]["user"] != user:
+            continue
+        about = each.sent["spec"]["resourceAttributes"]
+        yield Right(about["verb"], about["group"], about["resource"], about.get("name", ""))
+
+
+def _brokers(home: Home) -> list[Document]:
+    pods = home.path("pods", group="v1")
+    found = home.server.ask("GET", f"{pods}?labelSelector=anabranch.dev/role%3Dbroker")["items"]
+    return [each for each in found if "deletionTimestamp" not in each["metadata"]]
 
 
 def _all_made(server: ApiServer, namespace: str) -> bool | None:
-    core = f"/api/v1/namespaces/{namespace}"
-    wanted = [f"{core}/secrets/demo-ca", f"{core}/configmaps/demo-ca"]
-    wanted += [f"{core}/secrets/demo-{leaf}-tls" for leaf in LEAVES]
-    wanted += [f"{core}/services/demo-brokers"]
-    wanted += [f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets/demo-brokers"]
-    if not all(_get(server, each) for each in wanted):
+    home = Home(server, namespace)
+    wanted = [("secrets", "demo-ca", "v1"), ("configmaps", "demo-ca", "v1")]
+    wanted += [("secrets", f"demo-{leaf}-tls", "v1") for leaf in LEAVES]
+    wanted += [("services", "demo-brokers", "v1")]
+    wanted += [("poddisruptionbudgets", "demo-brokers", "policy/v1")]
+    if not all(home.find(*each) for each in wanted):
         return None
     (hook,) = server.ask("GET", f"{HOOKS}/{namespace}-demo-eviction")["webhooks"]
-    pods = server.ask("GET", f"{core}/pods?labelSelector=anabranch.dev/role%3Dbroker")["items"]
-    pool = server.ask("GET", f"{OURS}/namespaces/{namespace}/brokerpools/demo")
-    told = pool.get("status", {}).get("replicas", 0)
-    return True if hook["clientConfig"].get("caBundle") and len(pods) == told >= 2 else None
-
-
-def _made(server: ApiServer, where: str) -> bool | None:
-    found = _get(server, where)
-    return True if found.get("status", {}).get("logId") else None
-
-
-def _get(server: ApiServer, where: str) -> Any:
-    try:
-        return server.ask("GET", where)
-    except Refused as refused:
-        if refused.code != 404:
-            raise
-        return None
+    told = home.find("brokerpools", "demo").get("status", {}).get("replicas", 0)
+    return (
+        True if hook["clientConfig"].get("caBundle") and len(_brokers(home)) == told >= 2 else None
+    )

@@ -7,7 +7,7 @@ from anabranch.core.types import Nanoseconds
 from anabranch.shell.log import Log
 from anabranch_operator.kube.client import Client
 from anabranch_operator.kube.lease import boottime
-from anabranch_operator.kube.refusals import ApiError, Away, NotFound, TooMany
+from anabranch_operator.kube.refusals import ApiError, Away, Forbidden, NotFound, TooMany
 from anabranch_operator.kube.resources import RESOURCES
 from anabranch_operator.kube.sweep import Sweep
 from anabranch_operator.kube.watched import Watched
@@ -128,6 +128,10 @@ class Sight:
         except (Away, TooMany) as error:
             self._log.warning("a list failed", kind=kind, reason=error.message)
             return max(_FIRST_S, error.retry_after_ms / 1_000)
+        except Forbidden as error:
+            # A right that is missing comes with the next `helm upgrade`: all else goes on.
+            self._log.warning("a list failed", kind=kind, reason=error.message)
+            return self._sweep_s if sweep.roll.listed else _FIRST_S
         self._metrics.resyncs.labels(kind).inc()
         if missed:
             self._metrics.missed.labels(kind).inc(missed)

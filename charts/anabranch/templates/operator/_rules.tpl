@@ -24,8 +24,11 @@
 {{- if eq .Values.auth.mode "kubernetes" }}
 # What it asks of the log service, which looks these verbs up.
 - apiGroups: [anabranch.dev]
-  resources: [logs, forks]
-  verbs: [create, update, delete, read, fork, promote, trim]
+  resources: [logs]
+  verbs: [create, update, delete, read, fork, trim]
+- apiGroups: [anabranch.dev]
+  resources: [forks]
+  verbs: [create, update, delete, fork, promote]
 {{- end }}
 # The Service of each log and fork, and where it leads; get, so that nobody else's is taken.
 - apiGroups: [""]
