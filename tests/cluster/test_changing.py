@@ -102,5 +102,29 @@ def test_certificates_are_renewed_while_all_go_on(site: Site, account: Account, 
     site.until_green()
 
 
+def test_an_authority_is_replaced_while_all_go_on(site: Site, account: Account, load: Load) -> None:
+    """The S3 server of a trial is begun anew when it has another certificate."""
+    site.hasten_certificates()
+    old, store = _trusted(site), site.get("secrets", f"{RELEASE}-s3-tls")["data"]
+    with account.step("another certificate authority, until nobody trusts the one before"):
+        site.delete("secrets", f"{RELEASE}-ca")
+        until(lambda: len(_trusted(site)) == 2, "both are trusted")
+        until(lambda: site.get("secrets", f"{RELEASE}-s3-tls")["data"] != store, "it is issued")
+        site.delete("pods", f"{RELEASE}-s3-0")
+        until(lambda: not old & _trusted(site), "only the new one is trusted")
+    load.goes_on()
+    leader = site.leader_of_members()
+    site.delete("pods", leader)
+    until(lambda: site.leader_of_members() != leader, "those who trust the new one meet")
+    load.goes_on()
+    site.until_green()
+
+
+def _trusted(site: Site) -> set[str]:
+    """Whom clients are told to trust."""
+    text: str = site.get("configmaps", f"{RELEASE}-ca")["data"]["ca.crt"]
+    return {each for each in text.split("-----BEGIN CERTIFICATE-----") if each.strip()}
+
+
 def _kept(site: Site, before: dict[str, str]) -> set[str]:
     return set(before.values()) & set(site.uids(*ALL).values())

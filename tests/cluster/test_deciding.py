@@ -7,7 +7,7 @@ import pytest
 import yaml
 from tests.cluster.account import Account
 from tests.cluster.load import Load
-from tests.cluster.site import Document, Site, condition, until
+from tests.cluster.site import RELEASE, Document, Site, condition, until
 from tests.kubernetes.api_server import Refused, Rule
 
 pytestmark = pytest.mark.usefixtures("load")
@@ -135,6 +135,16 @@ def test_a_severed_fork_has_a_broker_of_its_own_and_is_protected(
     site.patch("forks", name, protected=False)
     site.delete("forks", name)
     site.until_gone("forks", name)
+
+
+def test_the_broker_that_is_not_needed_any_more_goes(
+    site: Site, account: Account, load: Load
+) -> None:
+    with account.step("kubectl scale of the pool to two brokers"):
+        site.kubectl("scale", f"brokerpool/{RELEASE}", "--replicas=2")
+        site.until_green()
+    assert len(site.parts("broker")) == 2
+    load.goes_on()
 
 
 def _fork(name: str, **spec: object) -> Document:
