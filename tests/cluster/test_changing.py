@@ -103,14 +103,17 @@ def test_certificates_are_renewed_while_all_go_on(site: Site, account: Account, 
 
 
 def test_an_authority_is_replaced_while_all_go_on(site: Site, account: Account, load: Load) -> None:
-    """The S3 server of a trial is begun anew when it has another certificate."""
+    """A trial's S3 server doesn't read another certificate, nor its etcd another authority: they
+    are begun anew, while all trust both.
+    """
     site.hasten_certificates()
     old, store = _trusted(site), site.get("secrets", f"{RELEASE}-s3-tls")["data"]
     with account.step("another certificate authority, until nobody trusts the one before"):
         site.delete("secrets", f"{RELEASE}-ca")
         until(lambda: len(_trusted(site)) == 2, "both are trusted")
         until(lambda: site.get("secrets", f"{RELEASE}-s3-tls")["data"] != store, "it is issued")
-        site.delete("pods", f"{RELEASE}-s3-0")
+        for name in site.uids("etcd", "s3"):
+            site.delete("pods", name)
         until(lambda: not old & _trusted(site), "only the new one is trusted")
     load.goes_on()
     leader = site.leader_of_members()
