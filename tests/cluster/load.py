@@ -67,5 +67,6 @@ class Load:
 
 
 def _numbers(line: str) -> tuple[int, int]:
-    number, at = line.split()
-    return int(number), int(at)
+    words = line.split()
+    assert len(words) == 2, f"the appending client says: {line}"
+    return int(words[0]), int(words[1])
