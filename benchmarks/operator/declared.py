@@ -103,7 +103,7 @@ _NOTES = [
 def _environment() -> str:
     if os.environ.get(PYTHON):
         return "the operator has the packages of its image"
-    return "the operator has a developer's packages: kopf loads the official client, 30 MiB or more"
+    return "the operator has a developer's packages: kopf loads the official client, some 17 MiB"
 
 
 def _sizes(size: Size) -> tuple[int, int, int]:
