@@ -290,12 +290,14 @@ def filled(server: ApiServer) -> Home:
     home = Home(server, server.namespace("team"))
     name = home.namespace
     home.log("orders", logName=name)
+    home.mirrors("logs", "orders")
+    # One after the other: beside one that is undecided its parent has no other.
     home.fork("kept", "orders", protected=True)
+    home.mirrors("forks", "kept")
     home.fork("undecided", "orders", promotable=True)
     home.mirrors("forks", "undecided")
     home.fork("child", "undecided", names.FORK)
-    for plural, each in (("logs", "orders"), ("forks", "kept"), ("forks", "child")):
-        home.mirrors(plural, each)
+    home.mirrors("forks", "child")
     return home
 
 
