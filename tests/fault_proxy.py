@@ -85,10 +85,13 @@ class FaultProxy:
         self._serving.set()
         await self._ends.wait()
         server.close()
-        everything = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in everything:
-            task.cancel()
-        await asyncio.gather(*everything, return_exceptions=True)
+        # Who has just connected begins first: a task that never ran leaves its connection open.
+        await asyncio.sleep(0)
+        while everything := asyncio.all_tasks() - {asyncio.current_task()}:
+            for task in everything:
+                task.cancel()
+            await asyncio.gather(*everything, return_exceptions=True)
+            await asyncio.sleep(0)  # and connections that were closed tell so
 
     async def _connected(self, here: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
         with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):

@@ -32,7 +32,10 @@ COMMANDS = {
     "metadata": ("pods:metadata", "Run one metadata member of a cluster."),
     "broker": ("pods:broker", "Run one broker of a cluster."),
     "gateway": ("pods:gateway", "Serve HTTP before the brokers of a cluster."),
-    "doctor": ("doctor:doctor", "Collect what a bug report needs from a Kubernetes cluster."),
+    "doctor": (
+        "doctor:doctor",
+        "Look at an installation on Kubernetes, and collect what a bug report needs.",
+    ),
     "demo": ("demo:demo", "Play fork, promote and squash on a log of its own, narrated."),
     "completion": ("completion:completion", "Print the completion script of a shell."),
 }
