@@ -20,7 +20,6 @@ from anabranch.core.bolt.placement import READY
 from anabranch.core.bolt.replica import Replica
 from anabranch.core.bolt.retention import referenced
 from anabranch.core.bolt.state import State
-from anabranch.core.errors import AnabranchError
 from anabranch.core.history import check
 from anabranch.core.records.batch import split
 from anabranch.core.records.objects import ObjectName
@@ -31,20 +30,9 @@ from anabranch_sim.directory import Directory
 from anabranch_sim.epilogue import Epilogue
 from anabranch_sim.nemesis import CLOCK_ERROR_MAX, Nemesis
 from anabranch_sim.options import Options
+from anabranch_sim.seeds import BUGS
 from anabranch_sim.workload import TTL_MS_MAX, Workload
 from anabranch_sim.world import SECOND, World
-
-BUGS = (
-    AnabranchError,
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    LookupError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)
-"""What a machine or a check raises when it is wrong: a finding like any other."""
 
 CATCHING_UP: Nanoseconds = 5 * SECOND
 """How long what nobody asks for may take: standbys that follow, brokers that are found again."""

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from anabranch_sim.breakages import Breakage
-from anabranch_sim.kubernetes.__main__ import told
+from anabranch_sim.kubernetes.__main__ import OPERATORS
 from anabranch_sim.kubernetes.breakages import MISRULES
 from anabranch_sim.kubernetes.simulation import simulate
 from anabranch_sim.mutants import hunt
@@ -29,7 +29,7 @@ QUICK = (
 @pytest.mark.parametrize("first", range(0, SEEDS, IN_ONE_TEST))
 def test_seeds_from(first: int) -> None:
     reports = [simulate(seed) for seed in range(first, first + IN_ONE_TEST)]
-    failed = [told(report) for report in reports if report.failed]
+    failed = [OPERATORS.told(report) for report in reports if report.failed]
     assert not failed, "\n".join(failed)
     assert sum(report.writes for report in reports) > 20 * IN_ONE_TEST
 

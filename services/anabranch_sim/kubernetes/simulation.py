@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import msgspec
 
-from anabranch.core.errors import AnabranchError
 from anabranch.core.types import MS, Nanoseconds
 from anabranch_operator.api import names
 from anabranch_operator.plan.forks import plan_fork
@@ -30,19 +29,8 @@ from anabranch_sim.kubernetes.people import HOME, People
 from anabranch_sim.kubernetes.plane import Plane, StatePlane
 from anabranch_sim.kubernetes.sight import History
 from anabranch_sim.kubernetes.verdict import Verdict
+from anabranch_sim.seeds import BUGS
 from anabranch_sim.world import SECOND, World
-
-BUGS = (
-    AnabranchError,
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    LookupError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)
-"""What a machine or a check raises when it is wrong: a finding like any other."""
 
 OPERATORS = 2
 CALM: Nanoseconds = 700 * SECOND
