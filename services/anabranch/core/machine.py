@@ -108,6 +108,16 @@ class ListObjects(Value, frozen=True):
     """Which objects does the store hold?"""
 
 
+class ReadEntries(Value, frozen=True):
+    """Give me these entries of the journal, from `first` up to and without `upto`; answered with
+    one `EntriesRead` or `ReadFailed`. What a snapshot let it forget can't be read any more.
+    """
+
+    token: Token
+    first: int
+    upto: int
+
+
 class Follow(Value, frozen=True):
     """Give me every entry that the group's journal has after this index, and all that come."""
 
@@ -138,6 +148,7 @@ Effect = (
     | GetObject
     | DeleteObjects
     | ListObjects
+    | ReadEntries
     | Follow
     | Campaign
     | Resign
@@ -217,6 +228,18 @@ class ObjectsListed(Value, frozen=True):
     objects: Sequence[ObjectId]
 
 
+class EntriesRead(Value, frozen=True):
+    """In their order; `token` says whose."""
+
+    token: Token
+    entries: Sequence[bytes]
+
+
+class ReadFailed(Value, frozen=True):
+    token: Token
+    error: AnabranchError
+
+
 class Linked(Value, frozen=True):
     """A connection to this node is there again: what was sent on the one before may be lost."""
 
@@ -276,6 +299,8 @@ Event = (
     | GetFailed
     | ObjectsDeleted
     | ObjectsListed
+    | EntriesRead
+    | ReadFailed
     | Linked
     | Followed
     | Restored

@@ -1,0 +1,85 @@
+"""What a deployment has agreed on about time and quotas; the sequencer's are everybody's.
+
+Every time is in ordering intervals (T_ord), so that one setting scales them all (spec, D2).
+"""
+
+import msgspec
+
+from anabranch.core.types import Nanoseconds
+
+US = 1_000
+
+
+class Rules(msgspec.Struct, frozen=True, kw_only=True):
+    t_ord_us: int = 1_000
+    """The ordering interval: a shard's quota is what it takes in within one."""
+
+    window: int = 100
+    """Rounds of a window: what the order is fixed for in advance (Belfast, 4.4)."""
+
+    first_quota: int = 10
+    """Of a shard that joins and demands none."""
+
+    noop_percent: int = 150
+    """Of T_ord since its last report, after which a shard fills up with no-ops (4.9)."""
+
+    ahead_rounds: int = 10
+    """The next window is published when so many rounds, or half a window, are left of the last."""
+
+    lag_fix: bool = True
+    """Shards that lag are asked to catch up with no-ops (4.3)."""
+
+    lag_rounds: int = 3
+    """So far behind the furthest shard, a shard lags."""
+
+    quota_change: bool = True
+    """Quotas follow the rates (4.2)."""
+
+    quota_percent: int = 5
+    """A rate may differ by so much from the quota before that is changed."""
+
+    quota_max: int = 100_000
+    """Of one shard in one round."""
+
+    stagger: bool = True
+    """Cuts wait for one group of shards each (4.7)."""
+
+    stagger_from: int = 7
+    """With so many shards or more."""
+
+    stagger_groups: int = 2
+
+    slow_intervals: int = 4
+    """Between two rounds of a shard: it straggles (4.6)."""
+
+    slow_reports: int = 3
+    """So often in a row, before it is given no quota."""
+
+    rest_windows: int = 5
+    """For which a straggler has no quota."""
+
+    silent_intervals: int = 20
+    """Without a word from a replica: it is thought dead, and its shard is arranged anew."""
+
+    fail_intervals: int = 50
+    """A lag that was signalled and not answered for so long: the shard as a whole has failed
+    (4.8). Longer than its own fail-over takes, or every one of those would be a misspeculation.
+    """
+
+    free_will: bool = False
+    """Scalog's order instead: cuts follow the reports, and nothing is delivered before its cut."""
+
+    adaptive: bool = True
+    """Bursts that come too often change the mode: proactive no-ops first, then free will; and a
+    log that nobody appends to rests in free will (6.4, left there as future work).
+    """
+
+    copies_min: int = 1
+    """A shard whose replicas die goes on with so many, and stops appends with fewer."""
+
+    @property
+    def t_ord(self) -> Nanoseconds:
+        return self.t_ord_us * US
+
+    def intervals(self, count: int) -> Nanoseconds:
+        return count * self.t_ord
