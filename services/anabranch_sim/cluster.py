@@ -4,6 +4,7 @@ a process.
 
 from functools import partial
 from itertools import product
+from typing import Protocol
 
 from anabranch.core.bolt.broker import Broker
 from anabranch.core.bolt.commands import FORMAT
@@ -32,10 +33,22 @@ DRAINED_AT_LATEST: Nanoseconds = 15 * SECOND
 """Who was told to end is ended after this."""
 
 
+class Housing(Protocol):
+    """Where processes live."""
+
+    world: World
+    network: Network
+    nodes: list[Node]
+
+    def link(self, node: Node, others: list[Node]) -> None:
+        """The node lives again: what was sent on connections to it before may be lost."""
+        ...
+
+
 class Process:
     """Nodes that die and live again together. The disk is the machine's, and outlives them."""
 
-    def __init__(self, cluster: "Cluster", name: str) -> None:
+    def __init__(self, cluster: Housing, name: str) -> None:
         self.cluster = cluster
         self.name = name
         self.nodes: list[Node] = []

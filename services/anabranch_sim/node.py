@@ -5,10 +5,12 @@ Performs effects as core/machine.py demands of every driver.
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol, cast
 
 import msgspec
+from msgspec.structs import replace
 
+from anabranch.core.belfast import messages as belfast
 from anabranch.core.bolt.broker import Broker
 from anabranch.core.bolt.letters import FromMetadata, ToMetadata
 from anabranch.core.errors import AnabranchError, StorageFailed, StorageFull
@@ -18,6 +20,7 @@ from anabranch.core.machine import (
     DeleteObjects,
     Effect,
     Effects,
+    EntriesRead,
     Event,
     Follow,
     GetFailed,
@@ -34,6 +37,8 @@ from anabranch.core.machine import (
     PersistFailed,
     PutFailed,
     PutObject,
+    ReadEntries,
+    ReadFailed,
     Received,
     Replies,
     Reply,
@@ -49,7 +54,7 @@ from anabranch.core.machine import (
 )
 from anabranch.core.records.objects import ObjectName
 from anabranch.core.types import MS, Nanoseconds, ObjectId
-from anabranch.core.wire.messages import Cancel, ClientMessage, Credit, ServerMessage
+from anabranch.core.wire.messages import Cancel, Credit
 from anabranch.ports import Journal
 from anabranch_sim.clocks import SlewedClock
 from anabranch_sim.coordinator import SimCoordinator
@@ -67,25 +72,42 @@ RETRY: Nanoseconds = SECOND
 _REQUEST_BITS = 32
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(ToMetadata | FromMetadata).decode
+_decode_bolt = msgspec.msgpack.Decoder(ToMetadata | FromMetadata).decode
 
 
 class Caller(Protocol):
     """Whoever asks a machine: one client's connection."""
 
-    def answer(self, request: int, message: ServerMessage) -> None: ...
+    def answer(self, request: int, message: Any) -> None: ...
 
     def broken(self, reason: str) -> None: ...
+
+
+class ReadsBack(Journal, Protocol):
+    """A journal whose entries can be read again while it is in use."""
+
+    def read(self, first: int, upto: int) -> list[bytes]: ...
 
 
 class Surroundings:
     """What all nodes of a cluster share."""
 
-    def __init__(self, world: World, cluster: str, network: Network, store: SimStore) -> None:
+    def __init__(
+        self,
+        world: World,
+        cluster: str,
+        network: Network,
+        store: SimStore,
+        decode: Callable[[bytes], Any] = _decode_bolt,
+    ) -> None:
         self.world = world
         self.cluster = cluster
         self.network = network
         self.store = store
+        self.decode = decode
+        """What becomes of a letter's bytes where it arrives."""
+        self.overhear: Callable[[str, Effect], None] | None = None
+        """Told of everything that any node says, before it is on its way."""
         self.nodes: dict[str, Node] = {}
 
 
@@ -190,13 +212,15 @@ class Node:
     def receive(self, sender: str, message: bytes) -> None:
         """A datagram; it may be for whoever lives here by now."""
         if self.machine is not None:
-            self.deliver(self.life, Received(sender, _decode(message)))
+            self.deliver(self.life, Received(sender, self.around.decode(message)))
 
     def _perform(self, effects: Effects) -> None:
         life = self.life
         for effect in effects:
             if self.world.tracing:
                 self.world.note(self.name, ">", effect)
+            if self.around.overhear is not None:
+                self.around.overhear(self.name, effect)
             self._do(effect)
             if life != self.life:
                 return
@@ -234,6 +258,8 @@ class Node:
                 self._delete(self.life, objects)
             case ListObjects():
                 self.around.store.names(partial(self._listed, self.life))
+            case ReadEntries():
+                self.world.after(self._disk_delay(), partial(self._read, self.life, effect))
 
     def _coordinate(
         self,
@@ -262,7 +288,7 @@ class Node:
             case _:
                 raise AssertionError("only a member of a group has a coordinator")
 
-    def _reply(self, to: Token, message: ServerMessage) -> None:
+    def _reply(self, to: Token, message: Any) -> None:
         caller = self._callers.get(to >> _REQUEST_BITS)
         if caller is not None:
             caller.answer(to & ((1 << _REQUEST_BITS) - 1), message)
@@ -315,6 +341,19 @@ class Node:
         else:
             self._report(life, SnapshotSaved(snapshot.index))
 
+    def _read(self, life: int, asked: ReadEntries) -> None:
+        if life != self.life:
+            return
+        journal = cast("ReadsBack", self.journal)
+        try:
+            entries = journal.read(asked.first, asked.upto)
+        except PowerCut:
+            self.on_death()
+        except AnabranchError as error:
+            self._report(life, ReadFailed(asked.token, error))
+        else:
+            self._report(life, EntriesRead(asked.token, entries))
+
     def _put(self, life: int, object: ObjectId, outcome: AnabranchError | bytes | None) -> None:
         failed = isinstance(outcome, AnabranchError)
         self._report(life, PutFailed(object, outcome) if failed else ObjectPut(object))
@@ -364,11 +403,14 @@ class Seat:
         self._life = node.life
         self._base = number << _REQUEST_BITS
 
-    def ask(self, request: int, message: ClientMessage) -> None:
-        if isinstance(message, Credit):
-            message = Credit(self._base | message.subscription, message.bytes)
-        elif isinstance(message, Cancel):
-            message = Cancel(self._base | message.request)
+    def ask(self, request: int, message: Any) -> None:
+        match message:
+            case Credit(subscription) | belfast.Credit(subscription):
+                message = replace(message, subscription=self._base | subscription)
+            case Cancel(asked) | belfast.Cancel(asked):
+                message = replace(message, request=self._base | asked)
+            case _:
+                pass
         self._node.deliver(self._life, Request(self._base | request, message))
 
     def leave(self, requests: Sequence[int]) -> None:
