@@ -13,9 +13,10 @@ from tests.servers import needs
 
 import anabranch
 from anabranch.apps.processes.binaries import ETCD, VERSITYGW
-from anabranch.apps.processes.cluster import LocalCluster, Watch
+from anabranch.apps.processes.cluster import LocalCluster
 from anabranch.apps.processes.layout import Shape, settle
 from anabranch.apps.processes.ports import HOST
+from anabranch.apps.processes.watch import Watch
 from anabranch.shell.clock import Clock
 from anabranch.shell.log import Log, LogFormat
 

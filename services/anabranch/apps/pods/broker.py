@@ -6,7 +6,8 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 
 from anabranch.apps import process
-from anabranch.apps.pods.common import RELEASE, Endpoint, Pod, run
+from anabranch.apps.pods.bucket import StorePod
+from anabranch.apps.pods.common import RELEASE, Endpoint, run
 from anabranch.apps.pods.settings import BrokerSettings
 from anabranch.core.bolt.broker import Broker
 from anabranch.core.errors import Unavailable
@@ -37,7 +38,7 @@ async def serve(
 ) -> None:
     """Run until `stop` is set or, if none is given, until a signal says so; then drain."""
     async with AsyncExitStack() as stack:
-        pod = Pod(settings, KIND, stack, stop or process.signalled())
+        pod = StorePod(settings, KIND, stack, stop or process.signalled())
         await pod.serve_probes(settings.probe_port)
         listener = await process.listener(settings.host, settings.port)
         stack.callback(listener.close)
@@ -92,7 +93,7 @@ async def serve(
             raise broker.fenced
 
 
-def _authority(settings: BrokerSettings, host: Host, pod: Pod[BrokerSettings]) -> Authority:
+def _authority(settings: BrokerSettings, host: Host, pod: StorePod[BrokerSettings]) -> Authority:
     if settings.auth.mode is AuthMode.TOKEN:
         return SharedToken(settings.token)
     warden = by_kubernetes(settings.auth, OwnLogs(host, settings.node), pod.log)
@@ -101,7 +102,7 @@ def _authority(settings: BrokerSettings, host: Host, pod: Pod[BrokerSettings]) -
     return warden
 
 
-def _traced(broker: Broker, server: FrameServer, pod: Pod[BrokerSettings]) -> Machine:
+def _traced(broker: Broker, server: FrameServer, pod: StorePod[BrokerSettings]) -> Machine:
     tracing = pod.tracing()
     if tracing is None:
         return broker
@@ -110,7 +111,7 @@ def _traced(broker: Broker, server: FrameServer, pod: Pod[BrokerSettings]) -> Ma
 
 
 async def _behind_disk(
-    store: ObjectStore, settings: BrokerSettings, pod: Pod[BrokerSettings]
+    store: ObjectStore, settings: BrokerSettings, pod: StorePod[BrokerSettings]
 ) -> ObjectStore:
     """With a cache on a disk before it, if one is asked for."""
     if not settings.disk_cache:

@@ -1,4 +1,4 @@
-"""What metadata members and brokers do alike: begin, serve until told, drain, end."""
+"""What all processes of a cluster do alike: begin, serve until told, drain, end."""
 
 import asyncio
 import gc
@@ -15,27 +15,22 @@ import uvloop
 
 from anabranch.apps import process
 from anabranch.apps.asgi import AsgiServer
+from anabranch.apps.pods.basis import ProcessSettings
 from anabranch.apps.pods.probe import Probes, Readiness
-from anabranch.apps.pods.settings import PodSettings
 from anabranch.core.errors import AnabranchError, Retry, Unavailable
-from anabranch.core.health import Standing
 from anabranch.shell import failpoints
 from anabranch.shell.allocator import keep_memory
 from anabranch.shell.clock import Clock
 from anabranch.shell.driver import Host
 from anabranch.shell.log import Log
 from anabranch.shell.metrics import Bill, render
-from anabranch.shell.otlp import SpanExporter
-from anabranch.shell.s3.admin import open_bucket
-from anabranch.shell.s3.store import S3Store
-from anabranch.shell.tracing import Choice
 
 RELEASE = version("anabranch")
 DRAIN_MARGIN_S = 1.0
 """A machine ends its own drain by then: whoever waits longer waits for nothing."""
 _AGAIN_S = 0.5
 
-P = TypeVar("P", bound=PodSettings)
+P = TypeVar("P", bound=ProcessSettings)
 R = TypeVar("R")
 
 
@@ -103,19 +98,6 @@ class Pod(Generic[P]):
         self.stack.push_async_callback(server.stop)
         self._probes = process.address(host, found)
 
-    async def open_store(self) -> S3Store:
-        """The bucket, looked at before anything is put in it."""
-        settings, log, now = self.settings.s3, self.log, self.clock.now
-        await self.patiently(
-            "the object store", lambda: asyncio.to_thread(open_bucket, settings, log, now())
-        )
-        store = S3Store(settings, log, now)
-        self.stack.push_async_callback(store.close)
-        self.vitals.counters["s3"] = store.meter.counters
-        self.vitals.gauges["s3"] = store.gauges
-        self.vitals.obstacles.append(lambda: _store_obstacle(store))
-        return store
-
     async def patiently(self, what: str, attempt: Callable[[], Awaitable[R]]) -> R:
         """Again while it may still come: who starts everything at once can't say in which order."""
         loop = asyncio.get_running_loop()
@@ -133,17 +115,6 @@ class Pod(Generic[P]):
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stop.wait(), _AGAIN_S)
                 raise Unavailable(what, "this process was told to end before it came")
-
-    def tracing(self) -> tuple[Choice, SpanExporter] | None:
-        """What is traced, and where that goes; None if nothing is."""
-        settings = self.settings
-        if not settings.otlp_endpoint:
-            return None
-        service = f"anabranch-{self.kind}"
-        exporter = SpanExporter(settings.otlp_endpoint, service, settings.node, self.log)
-        self.stack.push_async_callback(asyncio.to_thread, exporter.close)
-        self.vitals.counters["spans"] = exporter.counters
-        return Choice(settings.cluster, settings.trace_one_in), exporter
 
     def run_host(self, host: Host, role: Callable[[], str]) -> None:
         """From here on the probes tell of the machine."""
@@ -206,16 +177,10 @@ class Pod(Generic[P]):
         self.log.info("stopping")
 
 
-def run(settings: PodSettings, serve: Callable[[], Coroutine[Any, Any, None]]) -> None:
+def run(settings: ProcessSettings, serve: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """What a command starts: the process is this one's alone."""
     keep_memory()
     process.prepare(settings.limits.connections_max)
     failpoints.arm(settings.failpoints)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve())
-
-
-def _store_obstacle(store: S3Store) -> str | None:
-    if store.standing is Standing.UNAVAILABLE:
-        return "the object store is unavailable"
-    return None

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 
 from anabranch.apps import process
-from anabranch.apps.pods.common import RELEASE, Endpoint, Pod, run
+from anabranch.apps.pods.bucket import StorePod
+from anabranch.apps.pods.common import RELEASE, Endpoint, run
 from anabranch.apps.pods.settings import Archiving, MetadataSettings
 from anabranch.core.bolt.group import Member
 from anabranch.core.errors import AnabranchError
@@ -49,7 +50,7 @@ async def serve(
 ) -> None:
     """Run until `stop` is set or, if none is given, until a signal says so; then hand over."""
     async with AsyncExitStack() as stack:
-        pod = Pod(settings, KIND, stack, stop or process.signalled())
+        pod = StorePod(settings, KIND, stack, stop or process.signalled())
         await pod.serve_probes(settings.probe_port)
         listener = await process.listener(settings.host, settings.port)
         stack.callback(listener.close)
@@ -92,7 +93,7 @@ async def serve(
         await pod.until_over(host, [group.damaged])
 
 
-def _traced(member: Member, pod: Pod[MetadataSettings]) -> Machine:
+def _traced(member: Member, pod: StorePod[MetadataSettings]) -> Machine:
     tracing = pod.tracing()
     return TracedMember(member, tracing[0], tracing[1].add) if tracing else member
 
@@ -101,7 +102,11 @@ class _Group:
     """The journal in etcd, and the threads that follow it and stand for election."""
 
     def __init__(
-        self, pod: Pod[MetadataSettings], client: EtcdClient, store: ObjectStore, marker: Marker
+        self,
+        pod: StorePod[MetadataSettings],
+        client: EtcdClient,
+        store: ObjectStore,
+        marker: Marker,
     ) -> None:
         settings = pod.settings
         loop = asyncio.get_running_loop()
@@ -130,7 +135,7 @@ class _Group:
         )
 
     @classmethod
-    async def opened(cls, pod: Pod[MetadataSettings], store: ObjectStore) -> "_Group":
+    async def opened(cls, pod: StorePod[MetadataSettings], store: ObjectStore) -> "_Group":
         settings = pod.settings
         client = EtcdClient(settings.etcd)
         pod.stack.callback(client.close)

@@ -4,7 +4,6 @@ They may share one file and one environment: each takes its own of it, and passe
 others know.
 """
 
-import socket
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, TypeVar
@@ -12,13 +11,13 @@ from typing import Any, TypeVar
 import msgspec
 
 from anabranch.apps import settings
+from anabranch.apps.pods.basis import ProcessSettings, check_address
 from anabranch.client.endpoint import endpoint
 from anabranch.core.errors import BadRequest
 from anabranch.core.limits import MIB, Limits
 from anabranch.shell.authority.settings import AuthMode, AuthSettings
 from anabranch.shell.etcd.calls import EtcdSettings
 from anabranch.shell.log import LogFormat
-from anabranch.shell.peers import parse_address
 from anabranch.shell.s3.settings import S3Settings
 from anabranch.shell.tls import TlsSettings, check_mutual
 
@@ -33,17 +32,8 @@ class Archiving(StrEnum):
     SYNC = "sync"
 
 
-class PodSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PodSettings(ProcessSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What metadata members and brokers have in common."""
-
-    cluster: str
-    """The cluster's name: in etcd, in the bucket, and whenever two processes meet."""
-
-    name: str = ""
-    """This process's, unlike any other's of its kind; empty: the host's name."""
-
-    host: str = "127.0.0.1"
-    """The address to listen at; any but loopback's needs a token, or certificates."""
 
     s3: S3Settings
     """Where the objects are."""
@@ -54,42 +44,19 @@ class PodSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     peer_tls: TlsSettings = TlsSettings()
     """Between brokers and metadata members, both of which show a certificate."""
 
-    announce: str = ""
-    """A file to write where this process is found, once it listens; gone when it doesn't."""
-
-    log_format: LogFormat = LogFormat.JSON
-    """Log lines for people, or one JSON object each."""
-
-    patience_ms: int = 15_000
-    """How long etcd and the object store may be missing at the start, before this process ends."""
-
     otlp_endpoint: str = ""
     """Where traces go, as OTLP over HTTP: `http://host:4318`; empty: none are made."""
 
     trace_one_in: int = 100
     """One in so many objects, and reads, is traced; the same for all processes of a cluster."""
 
-    failpoints: str = ""
-    """Places to fail at, for tests (`shell/failpoints.py`)."""
-
-    limits: Limits = Limits()
-    """Every limit and interval, each with its own prose."""
-
-    @property
-    def node(self) -> str:
-        return self.name or socket.gethostname()
-
     def check(self, port: int, probe_port: int) -> None:
-        settings.check_port("port", port)
-        settings.check_port("probe_port", probe_port, least=-1)
-        settings.check_limits(self.limits)
+        super().check(port, probe_port)
         check_mutual(self.peer_tls, "peer_tls")
         if self.trace_one_in < 1:
             raise BadRequest(
                 f"trace_one_in = {self.trace_one_in}", "1 traces all, and is the least"
             )
-        if not self.cluster:
-            raise BadRequest("cluster", "it is empty: name the cluster")
         if self.peer_token is not None and not self.peer_token:
             raise BadRequest("peer_token", "it is empty: leave it out, or give one")
 
@@ -165,7 +132,7 @@ class BrokerSettings(PodSettings, frozen=True, kw_only=True, forbid_unknown_fiel
         if not self.metadata:
             raise BadRequest("metadata", "it is empty: name the address of every metadata member")
         for each in (*self.metadata, *filter(None, (self.advertise,))):
-            _check_address(each)
+            check_address(each)
         if self.disk_cache_bytes < 1:
             reason = "it is too small to work with: leave disk_cache empty for no cache"
             raise BadRequest(f"disk_cache_bytes = {self.disk_cache_bytes}", reason)
@@ -257,12 +224,3 @@ def _check_door(host: str, token: str | None, auth: AuthSettings, *, certified: 
             "others than this machine could reach it without a token: set one, or listen at "
             "127.0.0.1",
         )
-
-
-def _check_address(text: str) -> None:
-    try:
-        host, port = parse_address(text)
-    except ValueError:
-        host, port = "", 0
-    if not host or not 0 < port <= 65_535:
-        raise BadRequest(f"address {text!r}", "write it as host:port")

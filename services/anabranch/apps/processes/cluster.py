@@ -4,24 +4,16 @@ etcd, an S3 server, a metadata group, brokers and a gateway, each a process of i
 as pods would be. What ends by itself is started again, ever more slowly.
 """
 
-import signal
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Event
 
 from anabranch.apps.processes.layout import Layout, Pair
 from anabranch.apps.processes.ports import HOST
 from anabranch.apps.processes.servers import EtcdGroup, S3Server, ServerProcess, answers
-from anabranch.core.errors import Unavailable
+from anabranch.apps.processes.watch import run_until_told
 from anabranch.shell.log import Log
-
-LOOK_S = 0.2
-_PAUSE_S_MAX = 10.0
-_STEADY_S = 30.0
-"""Whoever ran so long may be started again at once."""
 
 METADATA, BROKER, GATEWAY = "metadata", "broker", "gateway"
 _COMMAND = (sys.executable, "-m", "anabranch.cli.main")
@@ -182,58 +174,12 @@ class LocalCluster:
         return [*self.etcd.members, self.s3, *self.pods]
 
 
-class Watch:
-    """Starts again what has ended by itself."""
-
-    def __init__(self, processes: Sequence[ServerProcess], log: Log) -> None:
-        self._log = log
-        self._processes = processes
-        self._failures = {process.name: 0 for process in processes}
-        self._due = {process.name: 0.0 for process in processes}
-        self._begun = {process.name: time.monotonic() for process in processes}
-
-    def look(self) -> None:
-        now = time.monotonic()
-        for process in self._processes:
-            if process.running:
-                continue
-            name = process.name
-            if not self._due[name]:
-                if now - self._begun[name] > _STEADY_S:
-                    self._failures[name] = 0
-                pause_s = min(_PAUSE_S_MAX, 0.5 * 2 ** self._failures[name] - 0.5)
-                self._failures[name] += 1
-                self._due[name] = now + pause_s
-                self._log.warning(
-                    "a process ended by itself", process=name, again_in_s=pause_s, output=name
-                )
-            if now >= self._due[name]:
-                self._due[name], self._begun[name] = 0.0, now
-                process.launch()
-                self._log.info("started again", process=name, pid=process.pid)
-
-
 def run(folder: Path, layout: Layout, log: Log, *, with_gateway: bool) -> None:
     """Until a signal says so; the second signal kills."""
-    serving, told = Event(), Event()
-
-    def stop(number: int, frame: object) -> None:
-        if told.is_set() or not serving.is_set():
-            raise Unavailable("the cluster", "it was told to end at once")
-        told.set()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)
     cluster = LocalCluster(folder, layout, {}, with_gateway=with_gateway)
-    cluster.start(lambda what: log.info("starting", what=what))
-    try:
-        serving.set()
+
+    def serving() -> None:
         http = f"http://{layout.gateway.address}" if with_gateway else None
         log.info("serving", url=layout.url, http=http, folder=str(folder))
-        watch = Watch(cluster.processes, log)
-        while not told.wait(LOOK_S):
-            watch.look()
-        log.info("stopping")
-        cluster.stop()
-    finally:
-        cluster.kill()
+
+    run_until_told(cluster, log, serving)

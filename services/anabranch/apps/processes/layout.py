@@ -4,6 +4,7 @@ was.
 
 import secrets
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -12,6 +13,8 @@ from anabranch.core.errors import BadRequest
 
 FILE = "cluster.json"
 BUCKET = "anabranch"
+
+L = TypeVar("L", bound=msgspec.Struct)
 
 
 class Pair(msgspec.Struct, frozen=True):
@@ -67,7 +70,12 @@ def settle(folder: Path, shape: Shape) -> Layout:
         layout = _resized(found, shape)
     else:
         layout = _new(shape)
-    folder.mkdir(parents=True, exist_ok=True)
+    return kept(path, layout)
+
+
+def kept(path: Path, layout: L) -> L:
+    """Written there, whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(".part")
     part.touch(mode=0o600)
     part.write_bytes(msgspec.json.format(msgspec.json.encode(layout)))
@@ -75,18 +83,23 @@ def settle(folder: Path, shape: Shape) -> Layout:
     return layout
 
 
+def pairs(count: int) -> list[Pair]:
+    """Of ports that nobody uses now."""
+    return _pairs(free_ports(2 * count)) if count else []
+
+
 def _new(shape: Shape) -> Layout:
     ports = free_ports(3 * shape.etcd + 1 + 2 * (shape.metadata + shape.brokers + 1))
     etcd, rest = ports[: 3 * shape.etcd], ports[3 * shape.etcd :]
-    pairs = _pairs(rest[1:])
+    pods = _pairs(rest[1:])
     return Layout(
         cluster=f"local-{secrets.token_hex(4)}",
         etcd=etcd,
         s3_port=rest[0],
         s3_secret=secrets.token_hex(20),
-        metadata=pairs[: shape.metadata],
-        brokers=pairs[shape.metadata : -1],
-        gateway=pairs[-1],
+        metadata=pods[: shape.metadata],
+        brokers=pods[shape.metadata : -1],
+        gateway=pods[-1],
     )
 
 
@@ -95,7 +108,7 @@ def _resized(layout: Layout, shape: Shape) -> Layout:
     metadata = layout.metadata[: shape.metadata]
     brokers = layout.brokers[: shape.brokers]
     more = (shape.metadata - len(metadata)) + (shape.brokers - len(brokers))
-    added = _pairs(free_ports(2 * more)) if more else []
+    added = pairs(more)
     split = shape.metadata - len(metadata)
     return msgspec.structs.replace(
         layout, metadata=[*metadata, *added[:split]], brokers=[*brokers, *added[split:]]

@@ -39,24 +39,25 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """A rate may differ by so much from the quota before that is changed."""
 
     quota_max: int = 100_000
-    """Of one shard in one round."""
+    """The most that one shard is asked for in one round."""
 
     stagger: bool = True
     """Cuts wait for one group of shards each (4.7)."""
 
     stagger_from: int = 7
-    """With so many shards or more."""
+    """Cuts are staggered with so many shards or more."""
 
     stagger_groups: int = 2
+    """So many groups."""
 
     slow_intervals: int = 4
-    """Between two rounds of a shard: it straggles (4.6)."""
+    """A shard that takes so many T_ord from round to round is slow (4.6)."""
 
     slow_reports: int = 3
-    """So often in a row, before it is given no quota."""
+    """A shard straggles when that was so more often than this, in a row."""
 
     rest_windows: int = 5
-    """For which a straggler has no quota."""
+    """A straggler has no quota for so many windows, and a small one then."""
 
     silent_intervals: int = 20
     """Without a word from a replica: it is thought dead, and its shard is arranged anew."""
