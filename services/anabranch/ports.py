@@ -1,8 +1,8 @@
 """The seams: what surrounds a machine, be it a simulation, one process or pods."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from anabranch.core.bolt.letters import FromMetadata, ToMetadata
 from anabranch.core.machine import Buffer
@@ -38,8 +38,8 @@ class Disk(Protocol):
         """Every file, in order of name."""
         ...
 
-    def read(self, name: str, bytes_max: int = -1) -> bytes:
-        """From its beginning: all of it, or no more than so much."""
+    def read(self, name: str, bytes_max: int = -1, offset: int = 0) -> bytes:
+        """From there on: all of it, or no more than so much."""
         ...
 
     def create(self, name: str) -> File:
@@ -83,6 +83,14 @@ class Recovered:
         return self.first + len(self.entries) - 1
 
 
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """The index of a journal's last entry, 0 if there never was one, and what was put right."""
+
+    last: int
+    repairs: tuple[str, ...] = ()
+
+
 class Journal(Protocol):
     """The log of commands: entries are numbered from 1, one `append` is all there or not at all.
 
@@ -106,6 +114,27 @@ class Journal(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class RecordJournal(Journal, Protocol):
+    """A journal whose entries are records, too many to keep in memory: they are read back."""
+
+    def recover_into(
+        self, restore: Callable[[bytes | None], None], take: Callable[[int, bytes], None]
+    ) -> Replayed:
+        """What `recover` does, without keeping an entry: the state of the snapshot is given first,
+        None if there is none, then each entry with its index.
+        """
+        ...
+
+    def read(self, first: int, upto: int) -> list[bytes]:
+        """Durable entries behind the last snapshot, from `first` up to and without `upto`.
+
+        For any thread, while appends and snapshots go on in theirs. Raises JournalCorrupt if they
+        don't check, StorageFailed if they can't be read.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)

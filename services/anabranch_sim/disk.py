@@ -72,10 +72,10 @@ class SimDisk:
     def names(self) -> list[str]:
         return sorted(self._names)
 
-    def read(self, name: str, bytes_max: int = -1) -> bytes:
+    def read(self, name: str, bytes_max: int = -1, offset: int = 0) -> bytes:
         self.operate()
         seen = self._names[name].seen
-        return bytes(seen if bytes_max < 0 else seen[:bytes_max])
+        return bytes(seen[offset:] if bytes_max < 0 else seen[offset : offset + bytes_max])
 
     def create(self, name: str) -> "SimFile":
         self.operate()

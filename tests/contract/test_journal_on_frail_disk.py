@@ -95,8 +95,8 @@ class FrailDisk:
     def names(self) -> list[str]:
         return sorted(self.files)
 
-    def read(self, name: str, bytes_max: int = -1) -> bytes:
-        seen = bytes(self.files[name].seen)
+    def read(self, name: str, bytes_max: int = -1, offset: int = 0) -> bytes:
+        seen = bytes(self.files[name].seen[offset:])
         return seen if bytes_max < 0 else seen[:bytes_max]
 
     def create(self, name: str) -> FrailFile:

@@ -41,9 +41,9 @@ class Trimmed(RealDisk):
     def names(self) -> list[str]:
         return [name for name in super().names() if name not in self.gone]
 
-    def read(self, name: str, bytes_max: int = -1) -> bytes:
-        content = super().read(name, bytes_max)
-        return content[: self.ends[name]] if name in self.ends else content
+    def read(self, name: str, bytes_max: int = -1, offset: int = 0) -> bytes:
+        content = super().read(name, bytes_max, offset)
+        return content[: max(0, self.ends[name] - offset)] if name in self.ends else content
 
     def cut(self, name: str, offset: int) -> None:
         """A segment that fails at the same place again is of no use at all."""

@@ -151,7 +151,7 @@ def scan(content: bytes, path: str, header: Header, durable: int) -> Scan:
         groups.append(found)
         first += len(found.entries)
         mark = found.mark
-        offset += GROUP_HEADER_BYTES + _body_bytes(found.entries)
+        offset += GROUP_HEADER_BYTES + body_bytes(found.entries)
     if first <= durable:
         reason = f"entry {first} doesn't check, though entries up to {durable} were made durable"
         raise JournalCorrupt(path, offset, reason)
@@ -162,6 +162,21 @@ def scan(content: bytes, path: str, header: Header, durable: int) -> Scan:
     sealed = found is not None and found.first == first
     behind = offset + SEAL_BYTES * sealed
     return Scan(header, groups, offset, sealed, torn=bool(content[behind:].strip(b"\0")))
+
+
+def read_groups(content: bytes, path: str, header: Header, offset: int) -> Iterator[Group]:
+    """Groups that are known to stand there, each by itself: `content` is cut out of the segment
+    at `offset`, from the beginning of a group to the end of one. Raises JournalCorrupt if they
+    don't check.
+    """
+    at = 0
+    while at < len(content):
+        head = _read_group_header(content, at, header)
+        found = _read_group(content, at, header, continues=head[3]) if head else None
+        if found is None:
+            raise JournalCorrupt(path, offset + at, "a group that was durable doesn't check")
+        yield found
+        at += GROUP_HEADER_BYTES + body_bytes(found.entries)
 
 
 def salvage(content: bytes, offset: int, header: Header) -> Iterator[Group]:
@@ -211,7 +226,7 @@ def _read_group(content: bytes, offset: int, header: Header, continues: int) -> 
     table = Struct(f"<{count}I")
     ends = accumulate(table.unpack_from(body), initial=table.size)
     entries = tuple(body[a:b] for a, b in pairwise(ends))
-    assert _body_bytes(entries) == length
+    assert body_bytes(entries) == length
     return Group(offset, first, entries, mark)
 
 
@@ -248,5 +263,5 @@ def _later_group(content: bytes, offset: int, header: Header, expected: int) -> 
     return None
 
 
-def _body_bytes(entries: Sequence[bytes]) -> int:
+def body_bytes(entries: Sequence[bytes]) -> int:
     return sum(map(len, entries)) + _CHECK.size * len(entries)

@@ -109,9 +109,10 @@ class RealDisk:
         with storage(self._root), os.scandir(self._root) as found:
             return sorted(entry.name for entry in found if entry.is_file(follow_symlinks=False))
 
-    def read(self, name: str, bytes_max: int = -1) -> bytes:
+    def read(self, name: str, bytes_max: int = -1, offset: int = 0) -> bytes:
         path = self._path(name)
         with storage(path), open(path, "rb") as file:
+            file.seek(offset)
             return file.read(bytes_max)
 
     def create(self, name: str) -> RealFile:

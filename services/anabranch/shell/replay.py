@@ -1,11 +1,11 @@
 """A journal's directory, read without changing a byte: for recovery and for fsck."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from anabranch.core import journal
 from anabranch.core.errors import JournalCorrupt
-from anabranch.core.journal import HEADER_BYTES, Group, Header
+from anabranch.core.journal import HEADER_BYTES, Group, Header, Scan
 from anabranch.ports import Disk, Snapshot
 
 PART = ".part"
@@ -36,30 +36,46 @@ class Tail:
     torn: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Replay:
     """All a journal holds, and the state of its files."""
 
     snapshot: Snapshot | None
-    entries: list[bytes]
-    mark: int
-    """The chain after the last group: what the next segment continues."""
     snapshots: list[int]
     """The readable snapshot and older ones, oldest first."""
+    proven: int
+    """Entries up to this one are known to have been durable."""
     segments: list[Kept]
-    tail: Tail | None
+    needed: list[Kept]
+    """Those that hold what is behind the snapshot."""
     unfinished: list[str]
     """Files whose creation was cut short: nothing in them was ever durable."""
     unreadable: list[JournalCorrupt]
     """Newer snapshots that can't be read; what they held was replayed from an older one."""
+    entries: list[bytes] = field(default_factory=list[bytes])
+    mark: int = 0
+    """The chain after the last group: what the next segment continues."""
+    tail: Tail | None = None
 
     @property
     def first(self) -> int:
         return self.snapshot.index + 1 if self.snapshot else 1
 
+    def behind(self, group: Group) -> tuple[bytes, ...]:
+        """What of it the snapshot doesn't hold."""
+        return group.entries[max(0, self.first - group.first) :]
+
 
 def replay(disk: Disk, cluster: str) -> Replay:
     """Raises JournalCorrupt, JournalTooNew or WrongCluster, naming the file."""
+    found = look(disk, cluster)
+    for _, group in groups(disk, found):
+        found.entries.extend(found.behind(group))
+    return found
+
+
+def look(disk: Disk, cluster: str) -> Replay:
+    """What is there, by snapshot and headers; the groups are still to be read."""
     names = disk.names()
     # A snapshot gets its name when it is durable, and the entries in it were so before: the name
     # alone proves that much, even if nothing else in the file can be read.
@@ -71,26 +87,38 @@ def replay(disk: Disk, cluster: str) -> Replay:
     if unreadable and not any(kept.header.extent <= base + 1 for kept in segments):
         raise unreadable[0]
     needed = _needed(disk, segments, base)
-    entries: list[bytes] = []
-    mark, tail = 0, None
-    for kept, following in zip(needed, [*needed, None][1:], strict=True):
-        content = disk.read(kept.name)
-        end = following.header.extent if following else proven + 1
-        scan = journal.scan(content, _path(disk, kept.name), kept.header, durable=end - 1)
-        groups = [group for group in scan.groups if following is None or group.first < end]
-        mark = groups[-1].mark if groups else kept.header.base
-        if following is None:
-            doubtful = groups[-1] if groups and not scan.sealed else None
-            its_bytes = content[doubtful.offset : scan.end] if doubtful else b""
-            base_there = groups[-2].mark if len(groups) > 1 else kept.header.base
-            tail = Tail(kept, scan.end, doubtful, its_bytes, base_there, scan.seal, scan.torn)
-        elif following.header.base != mark:
-            reason = f"it doesn't continue what {kept.name} holds"
-            raise JournalCorrupt(_path(disk, following.name), 0, reason)
-        entries.extend(_behind(base, groups))
     readable = [index for index in indexes if index <= base]
     unfinished += [name for name in names if name.endswith(PART)]
-    return Replay(snapshot, entries, mark, readable, segments, tail, unfinished, unreadable)
+    return Replay(snapshot, readable, proven, segments, needed, unfinished, unreadable)
+
+
+def groups(disk: Disk, found: Replay) -> Iterator[tuple[Kept, Group]]:
+    """Every group of the segments needed, of which no more than one is in memory; once they are
+    through, `mark` and `tail` are known.
+    """
+    needed = found.needed
+    for kept, following in zip(needed, [*needed, None][1:], strict=True):
+        content = disk.read(kept.name)
+        end = following.header.extent if following else found.proven + 1
+        scan = journal.scan(content, _path(disk, kept.name), kept.header, durable=end - 1)
+        there = [group for group in scan.groups if following is None or group.first < end]
+        found.mark = there[-1].mark if there else kept.header.base
+        if following is None:
+            found.tail = _tail(kept, content, scan)
+        elif following.header.base != found.mark:
+            reason = f"it doesn't continue what {kept.name} holds"
+            raise JournalCorrupt(_path(disk, following.name), 0, reason)
+        del content
+        for group in there:
+            yield kept, group
+
+
+def _tail(kept: Kept, content: bytes, scan: Scan) -> Tail:
+    groups = scan.groups
+    doubtful = groups[-1] if groups and not scan.sealed else None
+    its_bytes = content[doubtful.offset : scan.end] if doubtful else b""
+    base = groups[-2].mark if len(groups) > 1 else kept.header.base
+    return Tail(kept, scan.end, doubtful, its_bytes, base, scan.seal, scan.torn)
 
 
 def _snapshot(
@@ -144,11 +172,6 @@ def _needed(disk: Disk, segments: list[Kept], base: int) -> list[Kept]:
         reason = f"it begins with entry {first.header.extent}, entry {base + 1} is nowhere"
         raise JournalCorrupt(_path(disk, first.name), 0, reason)
     return segments[starts[-1] :] if starts else []
-
-
-def _behind(base: int, groups: list[Group]) -> Iterator[bytes]:
-    for group in groups:
-        yield from group.entries[max(0, base + 1 - group.first) :]
 
 
 def _path(disk: Disk, name: str) -> str:

@@ -1,4 +1,5 @@
-"""What machines want stored: the journal in one thread, snapshots in another, objects as tasks.
+"""What machines want stored: the journal in one thread, snapshots in another, what is read back
+from it in more, objects as tasks.
 
 Every effect is answered by one event (duty 2 of a driver). Only an error of the house's own
 hierarchy is an answer; any other is a bug in a store, and stops the process like one in a machine.
@@ -15,6 +16,7 @@ from typing import Any
 from anabranch.core.errors import AnabranchError, BadName
 from anabranch.core.machine import (
     DeleteObjects,
+    EntriesRead,
     Event,
     GetFailed,
     GetObject,
@@ -28,19 +30,24 @@ from anabranch.core.machine import (
     PersistFailed,
     PutFailed,
     PutObject,
+    ReadEntries,
+    ReadFailed,
     SaveSnapshot,
     SnapshotSaved,
 )
 from anabranch.core.records.objects import ObjectName
 from anabranch.core.types import ObjectId
-from anabranch.ports import Journal, ObjectStore, StoredObject
+from anabranch.ports import Journal, ObjectStore, RecordJournal, StoredObject
 from anabranch.shell.log import Log
 
 RETRY_S = 5.0
 """Between attempts at what has no failure to report to a machine: a snapshot, a deletion."""
 
+_READERS = 2
+"""Threads that read the journal back: a slow disk must not make every reader wait for one."""
+
 Work = Future[Any] | asyncio.Future[Any]
-Stored = Persist | SaveSnapshot | PutObject | GetObject | DeleteObjects | ListObjects
+Stored = Persist | SaveSnapshot | ReadEntries | PutObject | GetObject | DeleteObjects | ListObjects
 Post = Callable[[str, Event], None]
 
 
@@ -49,6 +56,7 @@ class StoringCounters:
     groups: int = 0
     entries: int = 0
     snapshots: int = 0
+    read_back: int = 0
     puts: int = 0
     gets: int = 0
     deletions: int = 0
@@ -77,6 +85,7 @@ class Storing:
         self._loop = asyncio.get_running_loop()
         self._journal_thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
         self._snapshot_thread = ThreadPoolExecutor(1, thread_name_prefix="snapshot")
+        self._readback_threads = ThreadPoolExecutor(_READERS, thread_name_prefix="readback")
         self._persisting = False
         self._tasks: set[asyncio.Task[Any]] = set()
         self._troubles: dict[str, str] = {}
@@ -93,6 +102,8 @@ class Storing:
                 self._get(node, effect)
             case SaveSnapshot():
                 self._save(node, effect)
+            case ReadEntries():
+                self._read_back(node, effect)
             case DeleteObjects():
                 self._delete(node, effect)
             case ListObjects():
@@ -106,6 +117,7 @@ class Storing:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.to_thread(self._journal_thread.shutdown)
         await asyncio.to_thread(self._snapshot_thread.shutdown)
+        await asyncio.to_thread(self._readback_threads.shutdown)
 
     def _persist(self, node: str, group: Persist) -> None:
         assert self._journal is not None, "who journals has a journal"
@@ -135,6 +147,18 @@ class Storing:
                 self._post(node, SnapshotSaved(snapshot.index))
 
         self._from_thread(work, saved)
+
+    def _read_back(self, node: str, wanted: ReadEntries) -> None:
+        assert isinstance(self._journal, RecordJournal), "who reads back has a journal that can"
+        self.counters.read_back += wanted.upto - wanted.first
+        work = self._readback_threads.submit(self._journal.read, wanted.first, wanted.upto)
+
+        def done(work: Work) -> None:
+            token, error = wanted.token, self._expected("read back", work)
+            answer = ReadFailed(token, error) if error else EntriesRead(token, work.result())
+            self._post(node, answer)
+
+        self._from_thread(work, done)
 
     def _put(self, node: str, wanted: PutObject) -> None:
         self.counters.puts += 1

@@ -7,14 +7,15 @@ cuts off whatever the failed write left behind.
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from anabranch.core import journal
 from anabranch.core.errors import StorageFailed, StorageFull
 from anabranch.core.journal import HEADER_BYTES, SEAL_BYTES, Group, Header
-from anabranch.ports import Disk, File, Recovered
-from anabranch.shell.replay import PART, Kept, Tail, replay
+from anabranch.ports import Disk, File, Recovered, Replayed
+from anabranch.shell.readback import Places
+from anabranch.shell.replay import PART, Kept, Replay, Tail, groups, look
 
 SEGMENT_BYTES = 64 << 20
 AHEAD_BYTES = 256 << 10
@@ -23,7 +24,7 @@ _REFUSED = (StorageFull, StorageFailed)
 
 
 class FileJournal:
-    """`ports.Journal` in one directory, which it must have for itself."""
+    """`ports.RecordJournal` in one directory, which it must have for itself."""
 
     def __init__(
         self,
@@ -46,10 +47,33 @@ class FileJournal:
         self._active: _Segment | None = None
         self._segments: deque[Kept] = deque()
         self._snapshots: list[int] = []
+        self._places = Places(disk)
 
     def recover(self) -> Recovered:
+        found = look(self._disk, self._cluster)
+        entries: list[bytes] = []
+        for kept, group in groups(self._disk, found):
+            self._places.recall(kept, group)
+            entries.extend(found.behind(group))
+        replayed = self._begin_life(found, found.first + len(entries) - 1)
+        return Recovered(found.snapshot, found.first, entries, replayed.repairs)
+
+    def recover_into(
+        self, restore: Callable[[bytes | None], None], take: Callable[[int, bytes], None]
+    ) -> Replayed:
+        found = look(self._disk, self._cluster)
+        restore(found.snapshot.content if found.snapshot else None)
+        following = found.first
+        for kept, group in groups(self._disk, found):
+            self._places.recall(kept, group)
+            for entry in found.behind(group):
+                take(following, entry)
+                following += 1
+        return self._begin_life(found, following - 1)
+
+    def _begin_life(self, found: Replay, last: int) -> Replayed:
+        """Put right what was found, and go on behind entry `last`."""
         assert not self._open
-        found = replay(self._disk, self._cluster)
         repairs = [f"{damage.message} (replayed without it)" for damage in found.unreadable]
         if found.tail is not None:
             repairs += self._settle(found.tail)
@@ -57,7 +81,7 @@ class FileJournal:
             self._disk.remove(name)
             repairs.append(f"{self._disk.where}/{name} was never finished: removed")
         self._disk.sync()
-        self._last = found.first + len(found.entries) - 1
+        self._last = last
         self._mark = found.mark
         self._segments.extend(found.segments)
         self._serial = found.segments[-1].header.number if found.segments else 0
@@ -65,7 +89,7 @@ class FileJournal:
         self._open = True
         if found.tail is not None and found.tail.doubtful is not None:
             self._repeat(found.tail, found.tail.doubtful)
-        return Recovered(found.snapshot, found.first, found.entries, tuple(repairs))
+        return Replayed(last, tuple(repairs))
 
     def append(self, entries: Sequence[bytes]) -> int:
         assert self._open
@@ -74,18 +98,25 @@ class FileJournal:
             self._leave()
         if self._active is None:
             self._active = self._begin()
+        offset = self._active.end
         try:
             self._active.append(self._last + 1, entries)
         except _REFUSED:
             # After a failed sync the pages count as clean: nothing in this file can be believed.
             self._leave()
             raise
+        self._places.note(self._last + 1, offset, self._active.end)
         self._last += len(entries)
         self._mark = self._active.mark
         # Durable already: should this fail, so will the next append, and that one says it.
         with suppress(*_REFUSED):
             self._active.seal(self._last + 1)
         return self._last
+
+    def read(self, first: int, upto: int) -> list[bytes]:
+        assert self._open
+        assert 0 < first <= upto <= self._last + 1
+        return self._places.read(first, upto)
 
     def save_snapshot(self, index: int, content: bytes) -> None:
         """Written aside and renamed, so that a snapshot is whole or not there."""
@@ -125,8 +156,12 @@ class FileJournal:
                 file.close()
                 self._disk.remove(name)
             raise
-        self._segments.append(Kept(name, header))
+        self._keep(Kept(name, header))
         return segment
+
+    def _keep(self, kept: Kept) -> None:
+        self._segments.append(kept)
+        self._places.begin(kept)
 
     def _leave(self) -> None:
         """Give back what the segment doesn't use; the next one's header says where it ended."""
@@ -180,7 +215,9 @@ class FileJournal:
         self._write_aside(name, head, content, journal.seal(header, mark, self._last + 1))
         self._disk.rename(name + PART, name)
         self._disk.sync()
-        self._segments.append(Kept(name, header))
+        self._keep(Kept(name, header))
+        end = HEADER_BYTES + len(content)
+        self._places.note(group.first, HEADER_BYTES, end)
         self._mark = mark
 
     def _write_aside(self, name: str, *parts: bytes) -> None:
@@ -212,7 +249,7 @@ class FileJournal:
             # Appends only ever add at the other end.
             while len(self._segments) > 1 and self._segments[1].header.extent <= behind:
                 self._disk.remove(self._segments[0].name)
-                self._segments.popleft()
+                self._places.forget(self._segments.popleft())
         self._disk.sync()
 
 
