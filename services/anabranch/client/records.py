@@ -46,6 +46,8 @@ class LogRecord(msgspec.Struct, frozen=True, gc=False):
     timestamp: Milliseconds
     origin_log: LogId
     origin_position: Position
+    shard: str = ""
+    """Of a Belfast log: where it was appended."""
 
     @property
     def origin(self) -> Origin:

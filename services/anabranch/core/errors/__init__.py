@@ -17,6 +17,7 @@ from anabranch.core.errors.base import (
     Refresh,
     Retry,
 )
+from anabranch.core.errors.belfast import OutcomeUnknown, RecordVoided
 from anabranch.core.errors.logs import (
     AppendBlocked,
     BadName,
@@ -119,6 +120,7 @@ __all__ = [
     "ObjectExists",
     "ObjectMissing",
     "OutOfRange",
+    "OutcomeUnknown",
     "Overloaded",
     "OwnedByAnother",
     "OwnsAnother",
@@ -128,6 +130,7 @@ __all__ = [
     "ReceiptExpired",
     "ReceiptPending",
     "RecordTooLarge",
+    "RecordVoided",
     "Refresh",
     "RequestForgotten",
     "Retry",
