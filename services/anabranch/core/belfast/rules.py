@@ -75,6 +75,12 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     log that nobody appends to rests in free will (6.4, left there as future work).
     """
 
+    idle_intervals: int = 2_000
+    """Without a record from anybody: the log rests (see `adaptive`)."""
+
+    shards_min: int = 1
+    """The first window is opened when so many shards have been admitted."""
+
     copies_min: int = 1
     """A shard whose replicas die goes on with so many, and stops appends with fewer."""
 

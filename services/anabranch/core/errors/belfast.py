@@ -1,6 +1,6 @@
-"""What stands in the way of an append whose shard failed as a whole (Belfast, 4.8)."""
+"""What stands in the way of a speculative log: whom one asked, and what became of its shard."""
 
-from anabranch.core.errors.base import Refresh, Retry
+from anabranch.core.errors.base import Mistake, Refresh, Retry
 
 
 class RecordVoided(Retry):
@@ -26,3 +26,89 @@ class OutcomeUnknown(Refresh):
 
     def __init__(self, shard: str) -> None:
         super().__init__(shard=shard)
+
+
+class UnknownShard(Mistake):
+    code = "unknown-shard"
+    status = 404
+    says = "there is no shard {shard}: `anabranch belfast status` shows those that there are"
+
+    def __init__(self, shard: str) -> None:
+        super().__init__(shard=shard)
+
+
+class NotPrimary(Refresh):
+    """Another replica of the shard takes appends and serves subscribers."""
+
+    code = "not-primary"
+    status = 421
+    says = "{node} isn't the primary of shard {shard} (that is: {primary}): ask there"
+
+    def __init__(self, node: str, shard: str, primary: str) -> None:
+        super().__init__(node=node, shard=shard, primary=primary or "not known yet")
+
+
+class ShardAway(Retry):
+    """It has no seat, or too few replicas: nothing of the request was done."""
+
+    code = "shard-away"
+    status = 503
+    says = "shard {shard} takes no appends now: {reason}; append to another, or try again"
+
+    def __init__(self, shard: str, reason: str) -> None:
+        super().__init__(shard=shard, reason=reason)
+
+
+class ShardFailed(Refresh):
+    """As a whole: its slots are no-ops until it is back and admitted again (Belfast, 4.8)."""
+
+    code = "shard-failed"
+    status = 409
+    says = (
+        "shard {shard} has failed and holds no seat: it may be taken away as it is, or comes back "
+        "with its replicas"
+    )
+
+    def __init__(self, shard: str) -> None:
+        super().__init__(shard=shard)
+
+
+class ShardLeft(Refresh):
+    code = "shard-left"
+    status = 409
+    says = "shard {shard} is leaving or has left the log: append to another"
+
+    def __init__(self, shard: str) -> None:
+        super().__init__(shard=shard)
+
+
+class ShardElsewhere(Refresh):
+    """Neither a replica of the shard that counts, nor one that stands in for it."""
+
+    code = "shard-elsewhere"
+    status = 421
+    says = "{node} doesn't serve shard {shard}: ask any node where it is"
+
+    def __init__(self, node: str, shard: str) -> None:
+        super().__init__(node=node, shard=shard)
+
+
+class PositionTrimmed(Mistake):
+    code = "position-trimmed"
+    status = 410
+    says = "position {position} is gone, the log was trimmed below {trimmed}: start from there"
+
+    def __init__(self, position: int, trimmed: int) -> None:
+        super().__init__(position=position, trimmed=trimmed)
+
+
+class TrimTooFar(Mistake):
+    code = "trim-too-far"
+    status = 409
+    says = (
+        "the log can't be trimmed below {position}: only what lies below {confirmed} is confirmed; "
+        "trim no further, or wait"
+    )
+
+    def __init__(self, position: int, confirmed: int) -> None:
+        super().__init__(position=position, confirmed=confirmed)
