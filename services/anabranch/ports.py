@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
-from anabranch.core.bolt.letters import FromMetadata, ToMetadata
 from anabranch.core.machine import Buffer
 from anabranch.core.types import Milliseconds, Nanoseconds
 from anabranch.core.wire.messages import ClientMessage
@@ -179,7 +178,7 @@ class ObjectStore(Protocol):
 class Network(Protocol):
     """Messages to nodes of other processes; what comes from them is posted to the machines."""
 
-    def send(self, sender: str, to: str, message: ToMetadata | FromMetadata) -> None:
+    def send(self, sender: str, to: str, message: Any) -> None:
         """Lost if there is no connection: when there is one, the machine is told `Linked`."""
         ...
 

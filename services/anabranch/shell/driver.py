@@ -12,8 +12,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from math import ceil
-from typing import Protocol
+from typing import Any, Protocol
 
+from msgspec.structs import replace
+
+from anabranch.core.belfast import messages as belfast
 from anabranch.core.machine import (
     Campaign,
     CancelTimer,
@@ -36,7 +39,7 @@ from anabranch.core.machine import (
     Token,
 )
 from anabranch.core.types import MS, Nanoseconds
-from anabranch.core.wire.messages import Append, Cancel, ClientMessage, Credit, ServerMessage
+from anabranch.core.wire.messages import Cancel, Credit
 from anabranch.ports import Coordinator, Journal, Network, ObjectStore
 from anabranch.shell.log import Log
 from anabranch.shell.storing import Storing
@@ -49,13 +52,16 @@ _SHOWN_CHARS_MAX = 2_000
 
 
 class Caller(Protocol):
-    """Who asks a machine and is answered: a connection, or a part of this process."""
+    """Who asks a machine and is answered: a connection, or a part of this process.
 
-    def answer(self, request: int, message: ServerMessage) -> None:
+    What is asked and answered is between it and the machine.
+    """
+
+    def answer(self, request: int, message: Any) -> None:
         """Take one reply; called in the midst of a turn, so it only notes it."""
         ...
 
-    def answer_many(self, requests: Sequence[int], messages: Sequence[ServerMessage]) -> None:
+    def answer_many(self, requests: Sequence[int], messages: Sequence[Any]) -> None:
         """Take one reply to each of these requests."""
         ...
 
@@ -83,21 +89,24 @@ class Seat:
     def number(self) -> int:
         return self._base >> _REQUEST_BITS
 
-    def ask(self, request: int, message: ClientMessage) -> None:
+    def ask(self, request: int, message: Any) -> None:
         self._host.post(self._node, Request(self._base | request, message))
 
-    def ask_many(self, requests: Sequence[int], messages: Sequence[Append]) -> None:
+    def ask_many(self, requests: Sequence[int], messages: Sequence[Any]) -> None:
         """Appends that came together: the machine gets them as one event."""
         base = self._base
         self._host.gather(self._node, [base | request for request in requests], messages)
 
-    def refer(self, request: int, message: Credit | Cancel) -> None:
+    def refer(
+        self, request: int, message: Credit | Cancel | belfast.Credit | belfast.Cancel
+    ) -> None:
         """Ask what is about another request of the same caller: machines know it by its token."""
         match message:
-            case Credit(subscription, taken):
-                self.ask(request, Credit(self._base | subscription, taken))
-            case Cancel(other):
-                self.ask(request, Cancel(self._base | other))
+            case Credit() | belfast.Credit():
+                message = replace(message, subscription=self._base | message.subscription)
+            case Cancel() | belfast.Cancel():
+                message = replace(message, request=self._base | message.request)
+        self.ask(request, message)
 
     def forget(self, requests: Sequence[int]) -> None:
         """Nobody waits for these answers any more."""
@@ -121,14 +130,14 @@ class Host:
     """Runs machines by the names of their nodes, and is the network between them.
 
     What is meant for nodes elsewhere goes to `network`, if there is one, and is lost if not. A
-    host without a journal runs machines that ask for none.
+    host without a journal, or a store, runs machines that ask for none.
     """
 
     def __init__(
         self,
         cluster: str,
         journal: Journal | None,
-        store: ObjectStore,
+        store: ObjectStore | None,
         *,
         now: Callable[[], Nanoseconds],
         log: Log,
@@ -187,7 +196,7 @@ class Host:
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self.post, node, event)
 
-    def gather(self, node: str, tokens: list[Token], messages: Sequence[Append]) -> None:
+    def gather(self, node: str, tokens: list[Token], messages: Sequence[Any]) -> None:
         """Queue appends; those that come right after others, from whomever, join them."""
         if self._events:
             last, _, event = self._events[-1]
@@ -294,7 +303,7 @@ class Host:
                 case _:
                     self.storing.perform(node, effect)
 
-    def _reply(self, tokens: Sequence[Token], messages: Sequence[ServerMessage]) -> None:
+    def _reply(self, tokens: Sequence[Token], messages: Sequence[Any]) -> None:
         """Answers that follow each other to one caller go to it together."""
         at, count = 0, len(tokens)
         while at < count:

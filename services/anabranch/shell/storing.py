@@ -64,13 +64,13 @@ class StoringCounters:
 
 
 class Storing:
-    """One journal and one object store, on behalf of the machines of a host."""
+    """One journal and one object store, if it has them, on behalf of the machines of a host."""
 
     def __init__(
         self,
         cluster: str,
         journal: Journal | None,
-        store: ObjectStore,
+        store: ObjectStore | None,
         log: Log,
         *,
         post: Post,
@@ -78,7 +78,7 @@ class Storing:
     ) -> None:
         self._cluster = cluster
         self._journal = journal
-        self._store = store
+        self._stored = store
         self._log = log
         self._post = post
         self._fail = fail
@@ -200,6 +200,11 @@ class Storing:
                 self._post(node, ObjectsListed(_ids(work.result())))
 
         self._spawn(self._store.list(prefix), done)
+
+    @property
+    def _store(self) -> ObjectStore:
+        assert self._stored is not None, "who stores objects has a store"
+        return self._stored
 
     def _name(self, packed: ObjectId) -> str:
         return str(ObjectName.of(self._cluster, packed))
