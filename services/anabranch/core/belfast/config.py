@@ -1,0 +1,25 @@
+"""What a replica of a shard is told when it starts."""
+
+from dataclasses import dataclass
+
+from anabranch.core.limits import MIB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardConfig:
+    shard: str
+    node: str
+    """The address at which this replica is dialed: its name."""
+    replicas: tuple[str, ...]
+    """All of the shard's, this one among them, the same order everywhere."""
+    sequencers: tuple[str, ...]
+    quota: int = 0
+    """What the shard demands when it joins; 0: as the rules say."""
+    cache_bytes: int = 64 * MIB
+    """Recent items kept in memory; older ones are read back from the journal."""
+    copy_bytes_max: int = 8 * MIB
+    """Sent to one other replica and not acknowledged yet."""
+
+    def __post_init__(self) -> None:
+        assert self.node in self.replicas
+        assert len(set(self.replicas)) == len(self.replicas)
