@@ -10,10 +10,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar, cast
 
+import msgspec
+
 from anabranch.core.errors import BadFrame
 from anabranch.core.limits import Limits
 from anabranch.core.wire.frames import FrameReader
-from anabranch.core.wire.peers import PULSE_FRAME, Letter, Pulse, encode_letter
+from anabranch.core.wire.peers import PULSE_FRAME, Pulse, encode_letter
 from anabranch.shell.failpoints import reached
 from anabranch.shell.log import Log
 
@@ -88,7 +90,7 @@ class Line(asyncio.Protocol, Generic[M]):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # Other loops' transports offer the same, but aren't asyncio's.
         self._transport = cast("asyncio.Transport", transport)
-        _set_up(self._transport.get_extra_info("socket"))
+        set_up(self._transport.get_extra_info("socket"))
         self._counters.connections += 1
         self._alarm = self._loop.call_later(HANDSHAKE_S, self._silent)
         self._owner.made(self)
@@ -127,7 +129,7 @@ class Line(asyncio.Protocol, Generic[M]):
         """At once, outside the order of letters."""
         self._transport.write(frame)
 
-    def send(self, letter: Letter) -> None:
+    def send(self, letter: msgspec.Struct) -> None:
         if reached("peers.send"):
             return
         frame = encode_letter(letter)
@@ -172,7 +174,7 @@ class Line(asyncio.Protocol, Generic[M]):
         """Before the greeting it is no peer; later it may be a newer one, which loses a letter."""
         self._counters.unreadable += 1
         if not self.peer:
-            self.end(f"no metadata member or broker speaks so: {error.message}")
+            self.end(f"no process of a cluster speaks so: {error.message}")
             return
         self._log.warning("a letter can't be read", sender=self.peer, reason=error.message)
 
@@ -190,7 +192,7 @@ class Line(asyncio.Protocol, Generic[M]):
         self.abort("nothing was heard of it for too long")
 
 
-def _set_up(connection: socket.socket | None) -> None:
+def set_up(connection: socket.socket | None) -> None:
     """Small letters go out at once, and a link that was cut is noticed."""
     if connection is None or connection.family not in {socket.AF_INET, socket.AF_INET6}:
         return

@@ -84,7 +84,7 @@ def encode_request(request: int, message: ClientMessage) -> list[Buffer]:
             _WHOLE_APPEND.pack(length, APPEND, 0, 0, request, message.log, message.wait_ms),
             message.batch,
         ]
-    return [_framed(CONTROL, request, _pack(message))]
+    return [framed(CONTROL, request, _pack(message))]
 
 
 def encode_reply(request: int, message: ServerMessage) -> list[Buffer]:
@@ -99,14 +99,14 @@ def encode_reply(request: int, message: ServerMessage) -> list[Buffer]:
             head = _RecordsHead(
                 message.runs, sizes, message.next, message.start, message.tail, message.settled
             )
-            return _with_batches(RECORDS, request, _pack(head), message.batches, sizes)
+            return with_batches(RECORDS, request, _pack(head), message.batches, sizes)
         case Delivered():
             sizes = list(map(len, message.batches))
             head = _DeliveredHead(message.runs, sizes, message.speculative)
-            return _with_batches(DELIVERED, request, _pack(head), message.batches, sizes)
+            return with_batches(DELIVERED, request, _pack(head), message.batches, sizes)
         case _:
             assert type(message) is not Appended, "an append has a position or a receipt"
-            return [_framed(PLAIN, request, _pack(message))]
+            return [framed(PLAIN, request, _pack(message))]
 
 
 def encode_replies(requests: Sequence[int], messages: Sequence[ServerMessage]) -> bytes:
@@ -122,13 +122,15 @@ def encode_replies(requests: Sequence[int], messages: Sequence[ServerMessage]) -
     )
 
 
-def _framed(kind: int, request: int, body: bytes) -> bytes:
+def framed(kind: int, request: int, body: bytes) -> bytes:
+    """A whole frame."""
     return HEADER.pack(_UNCOUNTED + len(body), kind, 0, 0, request) + body
 
 
-def _with_batches(
+def with_batches(
     kind: int, request: int, head: bytes, batches: Sequence[Buffer], sizes: Sequence[int]
 ) -> list[Buffer]:
+    """A frame whose body is a header and, behind it, batches as they are."""
     length = _UNCOUNTED + _U32.size + len(head) + sum(sizes)
     start = HEADER.pack(length, kind, 0, 0, request) + _U32.pack(len(head)) + head
     return [start, *batches]
@@ -264,19 +266,19 @@ def _exactly(body: struct.Struct, start: int, end: int) -> None:
 
 
 def _decode_records(data: bytes | memoryview, start: int, end: int) -> Records:
-    head_bytes, rest = _parts(data, start, end)
+    head_bytes, rest = parts(data, start, end)
     head = _records_head.decode(head_bytes)
     batches = _batches(rest, head.sizes)
     return Records(head.runs, batches, head.next, head.start, head.tail, head.settled)
 
 
 def _decode_delivered(data: bytes | memoryview, start: int, end: int) -> Delivered:
-    head_bytes, rest = _parts(data, start, end)
+    head_bytes, rest = parts(data, start, end)
     head = _delivered_head.decode(head_bytes)
     return Delivered(head.runs, _batches(rest, head.sizes), head.speculative)
 
 
-def _parts(data: bytes | memoryview, start: int, end: int) -> tuple[memoryview, memoryview]:
+def parts(data: bytes | memoryview, start: int, end: int) -> tuple[memoryview, memoryview]:
     """The header and what follows it."""
     if end - start < _U32.size:
         raise BadFrame(f"a body of {end - start} bytes ends before its header's size")

@@ -12,7 +12,7 @@ import msgspec
 
 from anabranch.core.bolt.commands import Refused
 from anabranch.core.bolt.letters import FromMetadata, ToMetadata
-from anabranch.core.wire.frames import HEADER, Decoder, FrameReader
+from anabranch.core.wire.frames import Decoder, FrameReader, framed
 
 PEER_VERSION: Final = 1
 """Of what is said before the first letter; commands have a version of their own."""
@@ -21,8 +21,6 @@ GREETING_BYTES_MAX: Final = 4_096
 """A stranger may make us keep no more than this."""
 
 GREETING, LETTER, PULSE = range(1, 4)
-_UNCOUNTED = 4
-"""Bytes of the length, which counts what follows it."""
 
 
 class Greeting(msgspec.Struct, frozen=True, array_like=True, tag="greeting"):
@@ -42,9 +40,10 @@ class Pulse(msgspec.Struct, frozen=True, array_like=True, tag="pulse"):
     """I am here, and have nothing to say."""
 
 
-Letter = ToMetadata | FromMetadata
 FromBroker = Greeting | ToMetadata | Pulse
 FromMember = Greeting | Refused | FromMetadata | Pulse
+FromNode = Greeting | Refused | Pulse
+"""All that is said to who dials where each side dials the other and writes to it there."""
 
 _pack = msgspec.msgpack.Encoder().encode
 _greeting: "msgspec.msgpack.Decoder[Greeting]" = msgspec.msgpack.Decoder(Greeting)
@@ -55,20 +54,21 @@ _to_metadata: "msgspec.msgpack.Decoder[ToMetadata]" = msgspec.msgpack.Decoder(To
 _from_metadata: "msgspec.msgpack.Decoder[FromMetadata]" = msgspec.msgpack.Decoder(FromMetadata)
 
 _PULSE = Pulse()
-PULSE_FRAME: Final = HEADER.pack(HEADER.size - _UNCOUNTED, PULSE, 0, 0, 0)
+PULSE_FRAME: Final = framed(PULSE, 0, b"")
 
 
 def encode_greeting(message: Greeting | Refused) -> bytes:
-    return _framed(GREETING, _pack(message))
+    return framed(GREETING, 0, _pack(message))
 
 
-def encode_letter(message: Letter) -> bytes:
-    return _framed(LETTER, _pack(message))
+def encode_letter(message: msgspec.Struct) -> bytes:
+    """Of any vocabulary."""
+    return framed(LETTER, 0, _pack(message))
 
 
 def greetings_of_brokers() -> "FrameReader[FromBroker]":
     """For a member: reads the first frame of a connection and no other."""
-    return FrameReader({GREETING: _decode_greeting}, GREETING_BYTES_MAX)
+    return FrameReader({GREETING: decode_greeting}, GREETING_BYTES_MAX)
 
 
 def letters_of_brokers(frame_bytes_max: int) -> "FrameReader[FromBroker]":
@@ -81,15 +81,11 @@ def messages_of_members(frame_bytes_max: int) -> "FrameReader[FromMember]":
     return FrameReader(_FROM_MEMBER, frame_bytes_max)
 
 
-def _framed(kind: int, body: bytes) -> bytes:
-    return HEADER.pack(HEADER.size - _UNCOUNTED + len(body), kind, 0, 0, 0) + body
-
-
-def _decode_greeting(data: bytes | memoryview, start: int, end: int) -> Greeting:
+def decode_greeting(data: bytes | memoryview, start: int, end: int) -> Greeting:
     return _greeting.decode(data[start:end])
 
 
-def _decode_welcome(data: bytes | memoryview, start: int, end: int) -> Greeting | Refused:
+def decode_welcome(data: bytes | memoryview, start: int, end: int) -> Greeting | Refused:
     return _welcome.decode(data[start:end])
 
 
@@ -101,16 +97,16 @@ def _decode_from_metadata(data: bytes | memoryview, start: int, end: int) -> Fro
     return _from_metadata.decode(data[start:end])
 
 
-def _decode_pulse(data: bytes | memoryview, start: int, end: int) -> Pulse:
+def decode_pulse(data: bytes | memoryview, start: int, end: int) -> Pulse:
     return _PULSE
 
 
 _LETTERS_OF_BROKERS: "dict[int, Decoder[FromBroker]]" = {
     LETTER: _decode_to_metadata,
-    PULSE: _decode_pulse,
+    PULSE: decode_pulse,
 }
 _FROM_MEMBER: "dict[int, Decoder[FromMember]]" = {
-    GREETING: _decode_welcome,
+    GREETING: decode_welcome,
     LETTER: _decode_from_metadata,
-    PULSE: _decode_pulse,
+    PULSE: decode_pulse,
 }
