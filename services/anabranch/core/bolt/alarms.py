@@ -39,10 +39,14 @@ class Alarms:
         self._timer_at: Nanoseconds = NEVER
 
     def after(self, delay_ms: Milliseconds, action: Callable[[], None]) -> Alarm:
-        """Ring once, when so much time has passed; alarms of one instant ring as they were set."""
+        """Ring once, when so much time has passed."""
+        return self.at(self.now + delay_ms * MS, action)
+
+    def at(self, time_ns: Nanoseconds, action: Callable[[], None]) -> Alarm:
+        """Ring once, at this time or after it; alarms of one instant ring as they were set."""
         alarm = Alarm(self, action)
         self._serial += 1
-        heapq.heappush(self._heap, (self.now + delay_ms * MS, self._serial, alarm))
+        heapq.heappush(self._heap, (time_ns, self._serial, alarm))
         self._set_timer()
         return alarm
 
