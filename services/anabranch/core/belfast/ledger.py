@@ -45,6 +45,12 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
     """Where its seats of all published windows end; of free will, where its last cut does."""
     stand_in: ShardId = -1
     """Who serves its subscribers while it has failed."""
+    void_view: int = 0
+    """The view that began when it failed last; 0: it never did."""
+    void_from: Position = 0
+    """Where the cuts had come to then: from here on its positions were no-ops."""
+    void_upto: Position = 0
+    """Where the windows ended that were published then."""
 
 
 class Era(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -286,9 +292,15 @@ class Ledger:
         self.view = change.view
         for shard in change.failed:
             self.stranded[shard] = [each for each in self.placements if each[0] == shard]
-            placed = self._void(shard)
-            standing, stand_in = Standing.FAILED, change.stand_in
-            self._change(shard, standing=standing, placed=placed, stand_in=stand_in)
+            self._change(
+                shard,
+                placed=self._void(shard),
+                standing=Standing.FAILED,
+                stand_in=change.stand_in,
+                void_view=change.view,
+                void_from=self.confirmed,
+                void_upto=self.horizon,
+            )
         for member in list(self.members.values()):
             if member.standing is Standing.FAILED and member.stand_in in change.failed:
                 self._change(member.id, stand_in=change.stand_in)
