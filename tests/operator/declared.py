@@ -8,6 +8,8 @@ from anabranch_operator.api import names
 Document = dict[str, Any]
 
 FORK, LOG, POOL = names.FORK, names.LOG, names.POOL
+SEQUENCERS, SHARDS = names.SEQUENCERS, names.SHARDS
+VOLUME: Document = {"volumeClaim": {"size": "10Gi"}}
 PARENT: Document = {"parent": {"name": "orders"}}
 CONTAINER: Document = {"name": "check", "image": "check"}
 
@@ -32,6 +34,18 @@ def judged(policy: str, **more: Any) -> Document:
 
 def pool(**spec: Any) -> Document:
     return {"image": "anabranch", **spec}
+
+
+def sequencers(**spec: Any) -> Document:
+    return {"image": "anabranch", "storage": VOLUME, **spec}
+
+
+def shards(**spec: Any) -> Document:
+    return {"image": "anabranch", "sequencers": "orders", "storage": VOLUME, **spec}
+
+
+def volume(**claim: Any) -> Document:
+    return {"storage": {"volumeClaim": {"size": "10Gi", **claim}}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +145,33 @@ TAKEN: dict[str, Case] = {
             scaling={"appendBytesPerBroker": 1},
             rollout={"policy": "OnDelete"},
         ),
+    ),
+    "sequencers-least": Case(SEQUENCERS, sequencers()),
+    "one-sequencer-for-a-trial": Case(
+        SEQUENCERS, sequencers(members=1, storage={"ephemeral": True})
+    ),
+    "sequencers-with-all": Case(
+        SEQUENCERS,
+        sequencers(
+            members=5,
+            rules={"tOrdMicroseconds": 5_000, "window": 50, "freeWill": True, "copiesMin": 2},
+            storage={
+                "volumeClaim": {"size": "1Gi", "storageClassName": "fast"},
+                "onDelete": "Delete",
+            },
+            drainSeconds=5,
+            tlsSecret="tls",
+            topology={"hosts": "Required"},
+            podLabels={"team": "logs"},
+            rollout={"policy": "Paused"},
+        ),
+    ),
+    "shards-least": Case(SHARDS, shards()),
+    "shards-of-a-trial": Case(SHARDS, shards(storage={"ephemeral": True}, durability="memory")),
+    "shards-none": Case(SHARDS, shards(shards=0)),
+    "shards-with-all": Case(
+        SHARDS,
+        shards(shards=100, copies=3, quota=50, leaving={"waitFor": "Nothing"}, drainSeconds=5),
     ),
 }
 
@@ -274,6 +315,47 @@ REFUSED: dict[str, Case] = {
     "cache-of-no-size": Case(POOL, pool(diskCache={"size": "big"}), "size is an amount above 0"),
     "drain-for-ever": Case(POOL, pool(drainSeconds=3_601), "less than or equal to 3600"),
     "hosts-unknown": Case(POOL, pool(topology={"hosts": "Any"}), '"Preferred", "Required"'),
+    "sequencers-without-storage": Case(
+        SEQUENCERS, {"image": "anabranch"}, "spec.storage: Required value"
+    ),
+    "two-sequencers": Case(SEQUENCERS, sequencers(members=2), "members is odd: take 1, 3 or 5"),
+    "seven-sequencers": Case(SEQUENCERS, sequencers(members=7), "less than or equal to 5"),
+    "sequencers-that-forget": Case(
+        SEQUENCERS, sequencers(storage={"ephemeral": True}), "several members need a volumeClaim"
+    ),
+    "failed-before-silent": Case(
+        SEQUENCERS,
+        sequencers(rules={"failIntervals": 20}),
+        "failIntervals is above silentIntervals",
+    ),
+    "intervals-of-nothing": Case(
+        SEQUENCERS, sequencers(rules={"tOrdMicroseconds": 0}), "greater than or equal to 100"
+    ),
+    "windows-of-nothing": Case(
+        SEQUENCERS, sequencers(rules={"window": 0}), "greater than or equal to 1"
+    ),
+    "sequencers-with-our-label": Case(
+        SEQUENCERS, sequencers(podLabels={"anabranch.dev/role": "a"}), "take another prefix"
+    ),
+    "sequencers-that-begin-with-a-digit": Case(
+        SEQUENCERS, sequencers(), "let it begin with a letter", "1st"
+    ),
+    "stored-nowhere": Case(SHARDS, shards(storage={}), "storage is either ephemeral or"),
+    "stored-twice": Case(
+        SHARDS, shards(storage={"ephemeral": True, **VOLUME}), "storage is either ephemeral or"
+    ),
+    "volume-of-nothing": Case(SHARDS, shards(**volume(size="0")), "size is an amount above 0"),
+    "volume-of-no-size": Case(SHARDS, shards(**volume(size="big")), "size is an amount above 0"),
+    "shards-of-nobody": Case(
+        SHARDS, {"image": "anabranch", "storage": VOLUME}, "spec.sequencers: Required value"
+    ),
+    "shards-of-no-name": Case(SHARDS, shards(sequencers="A"), "spec.sequencers in body should"),
+    "four-copies": Case(SHARDS, shards(copies=4), "less than or equal to 3"),
+    "no-copies": Case(SHARDS, shards(copies=0), "greater than or equal to 1"),
+    "too-many-shards": Case(SHARDS, shards(shards=101), "less than or equal to 100"),
+    "leaving-unknown": Case(SHARDS, shards(leaving={"waitFor": "Forever"}), '"Trimmed", "Nothing"'),
+    "durable-perhaps": Case(SHARDS, shards(durability="disk"), '"fsync", "memory"'),
+    "shards-name-of-49": Case(SHARDS, shards(), "the name is too long", "n" * 49),
 }
 
 SEVERED = fork(type="Severed", at={"position": 1})
@@ -288,6 +370,30 @@ CHANGED: dict[str, Change] = {
     "protected": Change(FORK, fork(), fork(protected=True, ttlAfterFinished="1h")),
     "adopted-after-all": Change(FORK, fork(), fork(adopt=True, deletionPolicy="Retain")),
     "log-trimmed": Change(LOG, {}, {"retention": {"records": 5}, "deletionPolicy": "Delete"}),
+    "sequencers-moved": Change(
+        SEQUENCERS, sequencers(), sequencers(image="newer", rules={"window": 50})
+    ),
+    "shards-moved": Change(
+        SHARDS, shards(), shards(image="newer", shards=7, leaving={"waitFor": "Nothing"}, quota=3)
+    ),
+    "volume-grown": Change(SHARDS, shards(), shards(**volume(size="11Gi"))),
+    "volume-shrunk": Change(SHARDS, shards(), shards(**volume(size="9Gi")), "can't shrink"),
+    "volume-of-another-class": Change(
+        SHARDS,
+        shards(**volume(storageClassName="a")),
+        shards(**volume(storageClassName="b")),
+        "storageClassName can't be changed",
+    ),
+    "onto-nodes": Change(
+        SHARDS, shards(), shards(storage={"ephemeral": True}), "storage can't move between"
+    ),
+    "more-sequencers": Change(
+        SEQUENCERS, sequencers(), sequencers(members=5), "members can't be changed"
+    ),
+    "other-sequencers": Change(
+        SHARDS, shards(), shards(sequencers="others"), "sequencers can't be changed"
+    ),
+    "more-copies": Change(SHARDS, shards(), shards(copies=3), "copies can't be changed"),
     "pool-moved": Change(POOL, pool(), pool(image="newer", min=1, max=5, replicas=5)),
     "another-parent": Change(
         FORK, fork(), {"parent": {"name": "other"}}, "parent can't be changed: make another Fork"

@@ -142,6 +142,14 @@ COLUMNS = {
         "NAME DESIRED READY SPARE UPDATED WAITING AGE",
         "demo 3       2     1     2       4       @",
     ),
+    names.SEQUENCERS: (
+        "NAME   LEADER             EPOCH MEMBERS READY AGE",
+        "orders orders-sequencer-1 7     3       True  @",
+    ),
+    names.SHARDS: (
+        "NAME   SHARDS DESIRED WINDOW SPEC% READY AGE",
+        "orders 3      2       118    99    True  @",
+    ),
 }
 WIDE = (
     "NAME PARENT KIND AT PHASE BROKER LAG READY REASON OWN EXPIRES ENDPOINT AGE",
@@ -182,6 +190,16 @@ def told(resources: ApiServer) -> str:
     tell(resources, space, names.FORK, "what-if", phase="Pending", conditions=missing)
     pool = {"desired": 3, "ready": 2, "spare": 1, "updated": 2, "waiting": 4, "replicas": 3}
     tell(resources, space, names.POOL, "demo", **pool, selector="anabranch.dev/pool=demo")
+    storage = {"volumeClaim": {"size": "1Gi"}}
+    group = {"image": "anabranch", "storage": storage}
+    make(resources, space, names.SEQUENCERS, "orders", group)
+    make(resources, space, names.SHARDS, "orders", {**group, "sequencers": "orders"})
+    led = {"leader": "orders-sequencer-1", "term": 7, "members": 3}
+    told = [condition("True", "Leading")]
+    tell(resources, space, names.SEQUENCERS, "orders", **led, conditions=told)
+    seated = {"shards": 3, "seated": 2, "window": 118, "speculation": 99}
+    told = [condition("True", "Seated")]
+    tell(resources, space, names.SHARDS, "orders", **seated, conditions=told)
     return space
 
 
@@ -194,7 +212,7 @@ def test_wide_columns_tell_why_and_where(resources: ApiServer, told: str) -> Non
     assert shown(resources, told, "forks", "-o", "wide") == words(WIDE)
 
 
-@pytest.mark.parametrize("short", ["alog", "fk", "bp"])
+@pytest.mark.parametrize("short", ["alog", "fk", "bp", "seq", "sg"])
 def test_short_names_and_the_category_find_them(
     resources: ApiServer, told: str, short: str
 ) -> None:
@@ -202,7 +220,7 @@ def test_short_names_and_the_category_find_them(
     every = resources.kubectl("-n", told, "get", names.CATEGORY, "-o", "name").split()
     assert found
     assert set(found) <= set(every)
-    assert len(every) == 4
+    assert len(every) == 6
 
 
 def test_forks_are_found_by_their_parent_and_phase(resources: ApiServer, told: str) -> None:
@@ -270,6 +288,23 @@ def test_a_pool_is_scaled_within_its_bounds(resources: ApiServer, home: str) -> 
     assert scale["status"] == {"replicas": 2, "selector": "anabranch.dev/pool=scaled"}
     with pytest.raises(Refused, match="replicas lies between min and max: move those first"):
         resources.kubectl("-n", home, "scale", "brokerpool/scaled", "--replicas=6")
+
+
+def test_shards_are_scaled_by_the_number_of_shards(resources: ApiServer, home: str) -> None:
+    """Pods aren't what is counted: a shard has copies."""
+    spec = {"image": "anabranch", "sequencers": "orders", "storage": {"ephemeral": True}}
+    make(resources, home, names.SHARDS, "scaled", spec)
+    selector = "anabranch.dev/role=shard,anabranch.dev/shards=scaled"
+    tell(resources, home, names.SHARDS, "scaled", shards=2, selector=selector)
+    resources.kubectl("-n", home, "scale", "shardgroup/scaled", "--replicas=4")
+    scale = resources.ask("GET", path(names.SHARDS, home, "scaled/scale"))
+    assert scale["spec"] == {"replicas": 4}
+    assert scale["status"] == {"replicas": 2, "selector": selector}
+    resources.kubectl("-n", home, "scale", "shardgroup/scaled", "--replicas=0")
+    scale = resources.ask("GET", path(names.SHARDS, home, "scaled/scale"))
+    assert scale["spec"].get("replicas", 0) == 0
+    with pytest.raises(Refused, match="less than or equal to 100"):
+        resources.kubectl("-n", home, "scale", "shardgroup/scaled", "--replicas=101")
 
 
 def within(schema: Document, where: str = "") -> Iterator[tuple[str, str]]:

@@ -18,6 +18,7 @@ class Policy:
     """What is looked at only if all conditions hold, and then must be true."""
 
     name: str
+    kinds: tuple[str, ...]
     summary: str
     operations: tuple[str, ...]
     conditions: tuple[tuple[str, str], ...]
@@ -33,7 +34,7 @@ class Policy:
             "apiGroups": [names.GROUP],
             "apiVersions": ["*"],
             "operations": list(self.operations),
-            "resources": [names.PLURALS[names.FORK]],
+            "resources": [names.PLURALS[kind] for kind in self.kinds],
         }
         policy = {
             "failurePolicy": self.failure,
@@ -79,6 +80,7 @@ _NAMESPACE_GOES = "has(namespaceObject.metadata.deletionTimestamp)"
 
 PROTECTED = Policy(
     name="protected-forks",
+    kinds=(names.FORK,),
     summary=(
         "A Fork with `protected` set isn't deleted, unless the fork itself is no more or its "
         "namespace is being deleted."
@@ -107,6 +109,7 @@ _DELEGATED = (
 
 PROMOTION = Policy(
     name="promotions",
+    kinds=(names.FORK,),
     summary=(
         "To promote a Fork of policy Manual, to approve it, or to say which Job's success promotes "
         "it takes the verb `promote` on it. To wish for a promotion that a Job or somebody else "
@@ -125,4 +128,32 @@ PROMOTION = Policy(
     failure="Fail",
 )
 
-POLICIES = (PROTECTED, PROMOTION)
+_FORGOTTEN = (
+    "has(oldObject.metadata.annotations) && "
+    f"'{names.FORGET}' in oldObject.metadata.annotations && "
+    f"oldObject.metadata.annotations['{names.FORGET}'] == 'true'"
+)
+
+SEATED = Policy(
+    name="seated-shards",
+    kinds=(names.SEQUENCERS, names.SHARDS),
+    summary=(
+        "A ShardGroup or SequencerSet isn't deleted while shards of its log have seats, unless it "
+        f"is annotated with `{names.FORGET}` or its namespace is being deleted."
+    ),
+    operations=("DELETE",),
+    conditions=(
+        ("seated", "has(oldObject.status) && has(oldObject.status.seated)"),
+        ("open", "oldObject.status.seated > 0"),
+    ),
+    rule=f"{_NAMESPACE_GOES} || ({_FORGOTTEN})",
+    message=(
+        "string(oldObject.status.seated) + ' shards have seats: scale the ShardGroups to 0 first, "
+        "so that they leave at a window end; or, to lose what they hold: kubectl -n ' + "
+        "request.namespace + ' annotate ' + request.resource.resource + ' ' + "
+        f"oldObject.metadata.name + ' {names.FORGET}=true'"
+    ),
+    failure="Ignore",
+)
+
+POLICIES = (PROTECTED, PROMOTION, SEATED)

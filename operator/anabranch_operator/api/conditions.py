@@ -45,6 +45,9 @@ class Type(StrEnum):
     APPROVED = "Approved"
     POOL_EXHAUSTED = "PoolExhausted"
     ROLLOUT_BLOCKED = "RolloutBlocked"
+    WINDOW_OPEN = "WindowOpen"
+    JOINING = "Joining"
+    LEAVING = "Leaving"
 
 
 class Reason(StrEnum):
@@ -128,6 +131,35 @@ class Reason(StrEnum):
     """Others must serve before the next step."""
     UP_TO_DATE = "UpToDate"
     """There is nothing to do."""
+    # Sequencers and shards.
+    LEADING = "Leading"
+    """A sequencer leads a majority of them."""
+    SEQUENCERS_MISSING = "SequencersMissing"
+    """There is no SequencerSet of that name in this namespace."""
+    SEQUENCERS_AWAY = "SequencersAway"
+    """No sequencer says that it leads; they are asked again."""
+    SEATED = "Seated"
+    """Every shard that is wanted has a seat."""
+    AWAITING_SEATS = "AwaitingSeats"
+    """Shards have no seat yet: they get one in the next window that is published."""
+    SHARDS_FAILED = "ShardsFailed"
+    """Shards have failed as a whole: their subscribers are served by others."""
+    WINDOW_PUBLISHED = "WindowPublished"
+    """The order is fixed for some time to come, and shards speculate in it."""
+    FREE_WILL = "FreeWill"
+    """Cuts follow the shards at the moment: nothing is delivered before its cut."""
+    NO_WINDOW = "NoWindow"
+    """No window is published: no shard of the log has a seat."""
+    AWAITING_BOUNDARY = "AwaitingBoundary"
+    """A window counts on a shard that leaves: it goes at that window's end."""
+    AWAITING_TRIM = "AwaitingTrim"
+    """A shard has left, and its records are kept until all of its positions are trimmed."""
+    WAITING_FOR_COPIES = "WaitingForCopies"
+    """All replicas of a shard, or all sequencers, must answer before the next step."""
+    NONE_JOINS = "NoneJoins"
+    """All shards that are wanted have their seats."""
+    NONE_LEAVES = "NoneLeaves"
+    """There is no shard that isn't wanted."""
     # Everybody's.
     PAUSED = "Paused"
     """The annotation `anabranch.dev/paused` is set."""
@@ -144,11 +176,12 @@ class Declared:
 
 
 _LOGS = ("Log", "Fork")
+_PODS = ("BrokerPool", "SequencerSet", "ShardGroup")
 
 TABLE: tuple[Declared, ...] = (
     Declared(
         Type.READY,
-        ("Log", "Fork", "BrokerPool"),
+        ("Log", "Fork", "BrokerPool", "SequencerSet", "ShardGroup"),
         "It is there as it was asked for and can be used.",
         (
             Reason.SERVING,
@@ -172,23 +205,34 @@ TABLE: tuple[Declared, ...] = (
             Reason.POOL_COMPLETE,
             Reason.SCALING,
             Reason.WAITING_FOR_BROKERS,
+            Reason.LEADING,
+            Reason.SEQUENCERS_MISSING,
+            Reason.SEQUENCERS_AWAY,
+            Reason.SEATED,
+            Reason.AWAITING_SEATS,
+            Reason.SHARDS_FAILED,
         ),
     ),
     Declared(
         Type.PROGRESSING,
-        ("BrokerPool",),
+        _PODS,
         "Pods are being made, moved or taken away.",
         (Reason.SCALING, Reason.ROLLING, Reason.DRAINING, Reason.UP_TO_DATE),
     ),
     Declared(
         Type.DEGRADED,
-        ("BrokerPool",),
+        _PODS,
         "Some pods can't serve, or a certificate isn't as it should be.",
-        (Reason.PODS_FAILING, Reason.CERTIFICATES_FLAWED, Reason.PODS_HEALTHY),
+        (
+            Reason.PODS_FAILING,
+            Reason.CERTIFICATES_FLAWED,
+            Reason.WAITING_FOR_COPIES,
+            Reason.PODS_HEALTHY,
+        ),
     ),
     Declared(
         Type.PAUSED,
-        ("Log", "Fork", "BrokerPool"),
+        ("Log", "Fork", "BrokerPool", "SequencerSet", "ShardGroup"),
         "The operator leaves it alone because the annotation `anabranch.dev/paused` says so.",
         (Reason.PAUSED,),
     ),
@@ -231,8 +275,45 @@ TABLE: tuple[Declared, ...] = (
     ),
     Declared(
         Type.ROLLOUT_BLOCKED,
-        ("BrokerPool",),
+        _PODS,
         "Pods should be replaced, and it isn't safe to.",
-        (Reason.WAITING_FOR_BROKERS, Reason.PODS_FAILING, Reason.UP_TO_DATE),
+        (
+            Reason.WAITING_FOR_BROKERS,
+            Reason.WAITING_FOR_COPIES,
+            Reason.SEQUENCERS_AWAY,
+            Reason.PODS_FAILING,
+            Reason.UP_TO_DATE,
+        ),
+    ),
+    Declared(
+        Type.WINDOW_OPEN,
+        ("ShardGroup",),
+        "A window is published, and shards speculate in it.",
+        (
+            Reason.WINDOW_PUBLISHED,
+            Reason.FREE_WILL,
+            Reason.NO_WINDOW,
+            Reason.SEQUENCERS_AWAY,
+            Reason.SEQUENCERS_MISSING,
+        ),
+    ),
+    Declared(
+        Type.JOINING,
+        ("ShardGroup",),
+        "Shards that are wanted have no seat yet.",
+        (Reason.AWAITING_SEATS, Reason.NONE_JOINS),
+    ),
+    Declared(
+        Type.LEAVING,
+        ("ShardGroup",),
+        "Shards that aren't wanted are still there.",
+        (
+            Reason.AWAITING_BOUNDARY,
+            Reason.AWAITING_TRIM,
+            Reason.SEQUENCERS_AWAY,
+            Reason.SEQUENCERS_MISSING,
+            Reason.DRAINING,
+            Reason.NONE_LEAVES,
+        ),
     ),
 )

@@ -10,6 +10,8 @@ from anabranch_operator.api.log import LogSpec, LogStatus
 from anabranch_operator.api.pool import PoolSpec, PoolStatus
 from anabranch_operator.api.rules import WHOLE
 from anabranch_operator.api.schema import JsonSchema, filled, schema
+from anabranch_operator.api.sequencers import SequencerSetSpec, SequencerSetStatus
+from anabranch_operator.api.shards import ShardGroupSpec, ShardGroupStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,8 @@ class Kind:
     spec: type
     status: type
     columns: tuple[Column, ...]
-    scaled: bool = False
+    scaled: str = ""
+    """The field that the subresource `scale` sets, if it has one."""
     selectable: tuple[str, ...] = ()
     """What `--field-selector` finds, from Kubernetes 1.31 on."""
 
@@ -132,7 +135,47 @@ KINDS = (
             Column("Image", ".spec.image", "What brokers run.", wide=True),
             _AGE,
         ),
-        scaled=True,
+        scaled="replicas",
+    ),
+    Kind(
+        names.SEQUENCERS,
+        "seq",
+        "The sequencing group of a Belfast log.",
+        SequencerSetSpec,
+        SequencerSetStatus,
+        (
+            Column("Leader", ".status.leader", "The pod of the one that leads."),
+            _number("Epoch", ".status.term", "Of the leader."),
+            _number("Members", ".status.members", "Sequencers that the leader can reach."),
+            _READY,
+            _REASON,
+            Column("Mode", ".status.mode", "How the order comes about.", wide=True),
+            _number("View", ".status.view", "How often shards have failed.", wide=True),
+            _number("Window", ".status.window", "The one that is being cut.", wide=True),
+            _number("Confirmed", ".status.confirmed", "All below is final.", wide=True),
+            _ENDPOINT,
+            _AGE,
+        ),
+    ),
+    Kind(
+        names.SHARDS,
+        "sg",
+        "Shards of a Belfast log.",
+        ShardGroupSpec,
+        ShardGroupStatus,
+        (
+            _number("Shards", ".status.shards", "Shards that there are, also those that leave."),
+            _number("Desired", ".spec.shards", "How many there should be."),
+            _number("Window", ".status.window", "The window that is being cut."),
+            _number("Spec%", ".status.speculation", "How much of what was speculated was right."),
+            _READY,
+            _REASON,
+            _number("Seated", ".status.seated", "Shards that have a seat.", wide=True),
+            _number("Copies", ".spec.copies", "Replicas of each shard.", wide=True),
+            Column("Sequencers", ".spec.sequencers", "The log's SequencerSet.", wide=True),
+            _AGE,
+        ),
+        scaled="shards",
     ),
 )
 
@@ -178,16 +221,17 @@ def _version(kind: Kind) -> dict[str, Any]:
         "storage": True,
         "additionalPrinterColumns": [column.written() for column in kind.columns],
         **({"selectableFields": selectable} if selectable else {}),
-        "subresources": {"status": {}, **({"scale": _SCALE} if kind.scaled else {})},
+        "subresources": {"status": {}, **({"scale": _scale(kind.scaled)} if kind.scaled else {})},
         "schema": {"openAPIV3Schema": whole(kind)},
     }
 
 
-_SCALE = {
-    "specReplicasPath": ".spec.replicas",
-    "statusReplicasPath": ".status.replicas",
-    "labelSelectorPath": ".status.selector",
-}
+def _scale(field: str) -> dict[str, str]:
+    return {
+        "specReplicasPath": f".spec.{field}",
+        "statusReplicasPath": f".status.{field}",
+        "labelSelectorPath": ".status.selector",
+    }
 
 
 def whole(kind: Kind) -> JsonSchema:

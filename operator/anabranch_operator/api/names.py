@@ -6,9 +6,14 @@ API_VERSION = f"{GROUP}/{VERSION}"
 CATEGORY = "anabranch"
 
 LOG, FORK, POOL = "Log", "Fork", "BrokerPool"
-PLURALS = {LOG: "logs", FORK: "forks", POOL: "brokerpools"}
-RESERVED_KINDS = ("ShardGroup", "SequencerSet")
-"""They come with Belfast; nothing else may take their names."""
+SEQUENCERS, SHARDS = "SequencerSet", "ShardGroup"
+PLURALS = {
+    LOG: "logs",
+    FORK: "forks",
+    POOL: "brokerpools",
+    SEQUENCERS: "sequencersets",
+    SHARDS: "shardgroups",
+}
 
 FIELD_MANAGER = "anabranch-operator"
 STATUS_MANAGER = "anabranch-operator-status"
@@ -21,11 +26,15 @@ MADE_BY = f"{GROUP}/made-by"
 POOL_LABEL = f"{GROUP}/pool"
 ROLE = f"{GROUP}/role"
 FORK_LABEL = f"{GROUP}/fork"
+SEQUENCERS_LABEL = f"{GROUP}/sequencers"
+SHARDS_LABEL = f"{GROUP}/shards"
+SHARD_LABEL = f"{GROUP}/shard"
 TEMPLATE = f"{GROUP}/template"
 """The hash of what a pod was made from; the operator's own version is no part of it."""
 MANAGED_BY = "app.kubernetes.io/managed-by"
 
 BROKER, METADATA, GATEWAY, GATE = "broker", "metadata", "gateway", "gate"
+SEQUENCER, SHARD = "sequencer", "shard"
 
 PAUSED = f"{GROUP}/paused"
 FORGET = f"{GROUP}/forget"
@@ -40,6 +49,8 @@ NAME_CHARS_MAX = 48
 CLIENT_PORT = 7420
 PROBE_PORT = 7422
 METADATA_PROBE_PORT = 7431
+SEQUENCER_PORT, SEQUENCER_PROBE_PORT = 7440, 7441
+SHARD_PORT, SHARD_PROBE_PORT = 7450, 7451
 
 AUDIENCE = "anabranch"
 RUN_DIR = "/var/run/anabranch"

@@ -21,14 +21,16 @@ CRDs in `crds/` and in the chart `anabranch-crds`. `kubectl explain fork.spec --
 same.
 
 All are of group `{names.GROUP}`, version `{names.VERSION}`, and live in namespaces;
-`kubectl get {names.CATEGORY}` lists those of every kind. {" and ".join(names.RESERVED_KINDS)} are
-names that later versions will use. A field that isn't known is dropped by the API server;
-`kubectl apply` says so.
+`kubectl get {names.CATEGORY}` lists those of every kind. A field that isn't known is dropped by the
+API server; `kubectl apply` says so.
 """
 
 _ANNOTATIONS = (
     (names.PAUSED, "Leave this resource alone until the annotation is taken away."),
-    (names.FORGET, "Let it be deleted without touching the log service: when that is gone."),
+    (
+        names.FORGET,
+        "Let it be deleted without touching the log, or though shards have seats.",
+    ),
     (names.CASCADE, "Let it be deleted together with the forks of its log."),
 )
 
@@ -57,7 +59,10 @@ fields are taken by mistake.
 _LABELLED = (
     (names.MADE_BY, "On a Fork too: `operator`, or `api` if it was adopted."),
     (names.POOL_LABEL, "The BrokerPool of a pod."),
-    (names.ROLE, "`broker`, `metadata`, `gateway` or `gate`."),
+    (names.SEQUENCERS_LABEL, "The SequencerSet of a pod."),
+    (names.SHARDS_LABEL, "The ShardGroup of a pod."),
+    (names.SHARD_LABEL, "The shard of a pod, as the log calls it."),
+    (names.ROLE, "`broker`, `metadata`, `gateway`, `gate`, `sequencer` or `shard`."),
     (names.FORK_LABEL, "The Fork that something was made for."),
     (names.TEMPLATE, "What a pod was made from; another is another pod."),
 )
@@ -83,8 +88,8 @@ _ADMISSION = """
 ## Admission policies
 
 ValidatingAdmissionPolicies of the chart `anabranch`, with `admission.enabled` (the default). They
-run in the API server and look at Forks of the namespaces that the operator watches. Finalizers and
-statuses are not looked at.
+run in the API server and look at resources of the namespaces that the operator watches. Finalizers
+are not looked at.
 
 | policy | | if it can't be evaluated |
 |---|---|---|

@@ -11,6 +11,9 @@ from anabranch_operator.api import names
 from anabranch_operator.api.fork import At, ForkSpec, Promotion
 from anabranch_operator.api.log import LogSpec
 from anabranch_operator.api.pool import DiskCache, PoolSpec
+from anabranch_operator.api.sequencers import Ordering, SequencerSetSpec
+from anabranch_operator.api.shards import ShardGroupSpec
+from anabranch_operator.api.storage import Storage, VolumeClaim
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +166,56 @@ _DISK_CACHE = (
     ),
 )
 
+_SEQUENCERS = (
+    Rule("self.members % 2 == 1", "members is odd: take 1, 3 or 5", "members"),
+    _fixed("members", "members can't be changed: make another SequencerSet"),
+    Rule(
+        "self.members == 1 || !self.storage.ephemeral",
+        "several members need a volumeClaim: one that forgets what it voted for may undo it",
+        "storage",
+    ),
+    _not_ours("podLabels"),
+    _not_ours("podAnnotations"),
+)
+
+_ORDERING = (
+    Rule(
+        "self.failIntervals > self.silentIntervals",
+        "failIntervals is above silentIntervals: or a replica's loss is taken for the shard's",
+        "failIntervals",
+    ),
+)
+
+_SHARDS = (
+    _fixed("sequencers", "sequencers can't be changed: make another ShardGroup"),
+    _fixed("copies", "copies can't be changed: make another ShardGroup, and scale this one to 0"),
+    _not_ours("podLabels"),
+    _not_ours("podAnnotations"),
+)
+
+_STORAGE = (
+    Rule(
+        "self.ephemeral != has(self.volumeClaim)",
+        "storage is either ephemeral or a volumeClaim: give one of them",
+    ),
+    _fixed("ephemeral", "storage can't move between nodes' disks and volumes: make another"),
+)
+
+_VOLUME_CLAIM = (
+    Rule(
+        "isQuantity(self.size) && quantity(self.size).isGreaterThan(quantity('0'))",
+        "size is an amount above 0, such as 10Gi",
+        "size",
+    ),
+    Rule(
+        "!isQuantity(self.size) || !isQuantity(oldSelf.size) || "
+        "!quantity(self.size).isLessThan(quantity(oldSelf.size))",
+        "a volume can't shrink: take the old size, or a larger one",
+        "size",
+    ),
+    _fixed_if_given("storageClassName", "storageClassName can't be changed: make another"),
+)
+
 RULES: dict[type, tuple[Rule, ...]] = {
     ForkSpec: _FORK,
     Promotion: _PROMOTION,
@@ -170,6 +223,11 @@ RULES: dict[type, tuple[Rule, ...]] = {
     LogSpec: _LOG,
     PoolSpec: _POOL,
     DiskCache: _DISK_CACHE,
+    SequencerSetSpec: _SEQUENCERS,
+    Ordering: _ORDERING,
+    ShardGroupSpec: _SHARDS,
+    Storage: _STORAGE,
+    VolumeClaim: _VOLUME_CLAIM,
 }
 
 
@@ -187,6 +245,9 @@ _NAME = (
         "the name is part of a Service's: use letters, digits and '-', no dots",
     ),
 )
+_BEGINS_A_SERVICE = _name(
+    "matches('^[a-z]')", "the name begins a Service's: let it begin with a letter"
+)
 _NAME_IN_THE_SERVICE = _name("indexOf('--') < 0", _SEPARATOR)
 
 WHOLE: dict[str, tuple[Rule, ...]] = {
@@ -201,9 +262,8 @@ WHOLE: dict[str, tuple[Rule, ...]] = {
             once=True,
         ),
     ),
-    names.POOL: (
-        *_NAME,
-        _name("matches('^[a-z]')", "the name begins a Service's: let it begin with a letter"),
-    ),
+    names.POOL: (*_NAME, _BEGINS_A_SERVICE),
+    names.SEQUENCERS: (*_NAME, _BEGINS_A_SERVICE),
+    names.SHARDS: (*_NAME, _BEGINS_A_SERVICE),
 }
 """Of whole resources, by kind: of the metadata only the name can be looked at."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from anabranch_operator.api.conditions import Reason, Type
-from anabranch_operator.api.pool import RolloutPolicy
+from anabranch_operator.api.pods import RolloutPolicy
 from anabranch_operator.plan.actions import Announce, Apply, Create, Delete, DrainBroker
 from anabranch_operator.plan.brokers import Crew, State
 from anabranch_operator.plan.demand import Demand

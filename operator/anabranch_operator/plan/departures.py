@@ -13,7 +13,7 @@ from msgspec import Struct
 from anabranch.core.errors import DeadlineExceeded, Unavailable
 from anabranch.core.types import MS, Nanoseconds
 from anabranch_operator.api.conditions import Reason
-from anabranch_operator.api.pool import RolloutPolicy
+from anabranch_operator.api.pods import RolloutPolicy
 from anabranch_operator.plan.actions import Action, Delete, DrainBroker
 from anabranch_operator.plan.brokers import Broker, Crew, State, order
 from anabranch_operator.plan.demand import floor

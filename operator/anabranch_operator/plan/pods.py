@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 
 from anabranch_operator.api import names
-from anabranch_operator.api.pool import PoolSpec, Spread
+from anabranch_operator.api.pods import Spread
+from anabranch_operator.api.pool import PoolSpec
 from anabranch_operator.plan.faces import metadata
 from anabranch_operator.plan.objects import Document
 from anabranch_operator.plan.quantities import whole

@@ -7,12 +7,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from anabranch.core.belfast.rules import Rules
 from anabranch.shell.prose import proses
-from anabranch_operator.api import conditions, fork, log, names, pool
+from anabranch_operator.api import conditions, fork, log, names, pods, pool, shards, storage
 from anabranch_operator.api.admission import POLICIES
 from anabranch_operator.api.crd import KINDS, Kind, crd, whole
 from anabranch_operator.api.rules import RULES, WHOLE
 from anabranch_operator.api.schema import filled
+from anabranch_operator.api.sequencers import Ordering, rules_of
 
 PROSE_CHARS_MAX = 120
 UNBOUNDED = ("status", "jobTemplate")
@@ -21,6 +23,8 @@ MINIMAL: dict[str, dict[str, Any]] = {
     names.LOG: {},
     names.FORK: {"parent": {"name": "orders"}},
     names.POOL: {"image": "anabranch"},
+    names.SEQUENCERS: {"image": "anabranch", "storage": {"volumeClaim": {"size": "1Gi"}}},
+    names.SHARDS: {"image": "anabranch", "sequencers": "orders", "storage": {"ephemeral": True}},
 }
 
 
@@ -70,7 +74,8 @@ def test_what_people_write_is_bounded() -> None:
         and each.get("type") in bounds
         and bounds[each["type"]].isdisjoint(each)
     ]
-    assert loose == ["BrokerPool.spec.tolerations[].tolerationSeconds"]
+    pods = (names.POOL, names.SEQUENCERS, names.SHARDS)
+    assert loose == [f"{kind}.spec.tolerations[].tolerationSeconds" for kind in pods]
 
 
 def test_nothing_in_a_status_has_a_default() -> None:
@@ -126,16 +131,24 @@ def test_names_are_the_declared_ones() -> None:
         "Log": "logs.anabranch.dev",
         "Fork": "forks.anabranch.dev",
         "BrokerPool": "brokerpools.anabranch.dev",
+        "SequencerSet": "sequencersets.anabranch.dev",
+        "ShardGroup": "shardgroups.anabranch.dev",
     }
-    assert made.keys() & set(names.RESERVED_KINDS) == set()
     shorts = [each["spec"]["names"]["shortNames"] for each in made.values()]
-    assert shorts == [["alog"], ["fk"], ["bp"]]
+    assert shorts == [["alog"], ["fk"], ["bp"], ["seq"], ["sg"]]
+
+
+def test_what_a_log_agrees_on_is_said_once() -> None:
+    assert rules_of(Ordering()) == Rules()
+    changed = Ordering(t_ord_microseconds=5_000, window=7, free_will=True)
+    assert rules_of(changed) == Rules(t_ord_us=5_000, window=7, free_will=True)
+    assert len(Ordering.__struct_fields__) == len(Rules.__struct_fields__)
 
 
 def test_every_value_of_an_enum_is_explained() -> None:
     found = [
         each
-        for module in (conditions, fork, log, pool)
+        for module in (conditions, fork, log, pods, pool, shards, storage)
         for each in vars(module).values()
         if isinstance(each, type)
         and issubclass(each, StrEnum)
