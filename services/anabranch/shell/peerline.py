@@ -6,6 +6,7 @@ can't be followed. Letters of a turn are written together at its end.
 
 import asyncio
 import socket
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar, cast
@@ -14,6 +15,7 @@ import msgspec
 
 from anabranch.core.errors import BadFrame
 from anabranch.core.limits import Limits
+from anabranch.core.machine import Buffer
 from anabranch.core.wire.frames import FrameReader
 from anabranch.core.wire.peers import PULSE_FRAME, Pulse, encode_letter
 from anabranch.shell.failpoints import reached
@@ -27,7 +29,7 @@ HANDSHAKE_S = 10.0
 _KEEPALIVE = (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 2), ("TCP_KEEPCNT", 3))
 _UNACKNOWLEDGED_MS = 10_000
 _JOINED_BYTES_MAX = 64 * 1024
-"""Letters of a turn are joined up to this; past it copying costs more than it saves."""
+"""What a turn says is joined up to this; past it copying costs more than it saves."""
 
 M = TypeVar("M")
 
@@ -160,12 +162,7 @@ class Line(asyncio.Protocol, Generic[M]):
         out, self._out = self._out, []
         if not out or self._transport.is_closing():
             return
-        size = sum(map(len, out))
-        self._counters.bytes_out += size
-        if size <= _JOINED_BYTES_MAX:
-            self._transport.write(b"".join(out))
-        else:
-            self._transport.writelines(out)
+        self._counters.bytes_out += write_all(self._transport, out)
         if self._transport.get_write_buffer_size() > self._limits.peer_unsent_bytes_max:
             self._counters.left_unread += 1
             self.abort("it doesn't read what it is sent (peer_unsent_bytes_max)")
@@ -190,6 +187,16 @@ class Line(asyncio.Protocol, Generic[M]):
     def _silent(self) -> None:
         self._counters.left_silent += 1
         self.abort("nothing was heard of it for too long")
+
+
+def write_all(transport: asyncio.Transport, out: Sequence[Buffer]) -> int:
+    """Say how many bytes that are."""
+    size = sum(map(len, out))
+    if size <= _JOINED_BYTES_MAX:
+        transport.write(b"".join(out))
+    else:
+        transport.writelines(out)
+    return size
 
 
 def set_up(connection: socket.socket | None) -> None:
