@@ -32,6 +32,12 @@ COMMANDS = {
     "metadata": ("pods:metadata", "Run one metadata member of a cluster."),
     "broker": ("pods:broker", "Run one broker of a cluster."),
     "gateway": ("pods:gateway", "Serve HTTP before the brokers of a cluster."),
+    "belfast": (
+        "belfast:belfast",
+        "Look at a Belfast log, append to it and read ahead of its order.",
+    ),
+    "sequencer": ("pods:sequencer", "Run one sequencer of a Belfast log."),
+    "shard": ("pods:shard", "Run one replica of a shard of a Belfast log."),
     "doctor": (
         "doctor:doctor",
         "Look at an installation on Kubernetes, and collect what a bug report needs.",

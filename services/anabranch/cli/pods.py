@@ -1,4 +1,4 @@
-"""`anabranch metadata`, `broker` and `gateway`: what the pods of a cluster run.
+"""`anabranch metadata`, `broker`, `gateway`, `sequencer` and `shard`: what pods run.
 
 Their flags are their settings, field by field, with the prose of the fields as help.
 """
@@ -16,9 +16,10 @@ PACKAGES = "pip install 'anabranch[cluster]'"
 class PodCommand(click.Command):
     """A command whose flags aren't known before the packages of a cluster are loaded."""
 
-    def __init__(self, name: str, settings: str, says: str) -> None:
+    def __init__(self, name: str, settings: str, says: str, home: str = "settings") -> None:
         super().__init__(name, callback=self._start, help=says)
         self._settings = settings
+        self._home = home
         self._made = False
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
@@ -29,10 +30,10 @@ class PodCommand(click.Command):
 
     @property
     def _kind(self) -> Any:
-        return getattr(module("settings"), self._settings)
+        return getattr(module(self._home), self._settings)
 
     def _start(self, limit: tuple[str, ...], **flags: Any) -> None:
-        chosen = module("settings").load(self._kind, {**limits_of(limit), **flags}, os.environ)
+        chosen = module(self._home).load(self._kind, {**limits_of(limit), **flags}, os.environ)
         module(str(self.name)).main(chosen)
 
 
@@ -116,4 +117,20 @@ broker = PodCommand(
     "Run one broker of a cluster.\n\n"
     "It keeps nothing itself. On SIGTERM its logs are placed elsewhere first. The second signal "
     "ends it at once.",
+)
+sequencer = PodCommand(
+    "sequencer",
+    "SequencerSettings",
+    "Run one sequencer of a Belfast log.\n\n"
+    "A majority of them decides on windows and cuts. On SIGTERM it hands over what it leads. The "
+    "second signal ends it at once.",
+    home="belfast",
+)
+shard = PodCommand(
+    "shard",
+    "ShardSettings",
+    "Run one replica of a shard of a Belfast log.\n\n"
+    "It joins the log by itself. On SIGTERM it takes no more appends, and ends when those it has "
+    "are confirmed. The second signal ends it at once.",
+    home="belfast",
 )

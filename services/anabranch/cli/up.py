@@ -15,9 +15,12 @@ from anabranch.cli.options import prints
 from anabranch.cli.output import Output, counted, number, printable, size
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from anabranch.apps.cut import Cut
     from anabranch.apps.fsck import Report
     from anabranch.core.bolt.audit import Fault
+    from anabranch.shell.log import Log
 
 _CONFIG = click.option(
     "--config",
@@ -44,18 +47,21 @@ _CONFIG = click.option(
     is_flag=True,
     help="A cluster instead: etcd, an S3 server, metadata, brokers and a gateway, each a process.",
 )
+@click.option(
+    "--engine",
+    type=click.Choice(["bolt", "belfast"]),
+    default="bolt",
+    show_default=True,
+    help="belfast: a log that is read ahead of its order instead, each replica a process.",
+)
+@click.option("--sequencers", type=click.IntRange(1, 7), help="Of a belfast log; 3 if not given.")
+@click.option("--shards", type=click.IntRange(1, 40), help="Of a belfast log; 2 if not given.")
+@click.option("--copies", type=click.IntRange(1, 5), help="Replicas of each shard; 2.")
 @click.option("--metadata", type=click.IntRange(1, 9), help="Members of its metadata group.")
 @click.option("--brokers", type=click.IntRange(1, 64), help="Its brokers.")
 @click.option("--etcd", type=click.IntRange(1, 5), help="Its members of etcd.")
 @_CONFIG
-def up(
-    no_http: bool,
-    processes: bool,
-    metadata: int | None,
-    brokers: int | None,
-    etcd: int | None,
-    **flags: Any,
-) -> None:
+def up(no_http: bool, processes: bool, engine: str, **flags: Any) -> None:
     """Run the whole log service in this process, until Ctrl-C.
 
     What is acknowledged survives whatever happens to the process, unless it runs with --memory.
@@ -63,13 +69,16 @@ def up(
     """
     from anabranch.apps import settings, up
 
-    counts = {"etcd": etcd, "metadata": metadata, "brokers": brokers}
-    given = {name: count for name, count in counts.items() if count is not None}
-    if processes:
-        _run_cluster(flags, given, with_gateway=not no_http)
+    of_bolt, of_belfast = _counts(flags, _OF_BOLT), _counts(flags, _OF_BELFAST)
+    if engine == "belfast":
+        _refuse(of_bolt, "--engine bolt")
+        _run_belfast(flags, of_belfast)
         return
-    if given:
-        raise click.UsageError(f"--{next(iter(given))} is for --processes")
+    _refuse(of_belfast, "--engine belfast")
+    if processes:
+        _run_cluster(flags, of_bolt, with_gateway=not no_http)
+        return
+    _refuse(of_bolt, "--processes")
     if no_http:
         flags["http_port"] = -1
     chosen = settings.load(flags, os.environ)
@@ -79,14 +88,43 @@ def up(
     up.main(chosen, builder)
 
 
+_OF_BOLT = ("etcd", "metadata", "brokers")
+_OF_BELFAST = ("sequencers", "shards", "copies")
 _CLUSTERS_OWN = ("data", "log_format")
 
 
-def _run_cluster(flags: dict[str, Any], counts: dict[str, int], *, with_gateway: bool) -> None:
-    from pathlib import Path
+def _counts(flags: dict[str, Any], names: tuple[str, ...]) -> dict[str, int]:
+    """Those that were given, of how many processes there are; taken out of the flags."""
+    counts = {name: flags.pop(name) for name in names}
+    return {name: count for name, count in counts.items() if count is not None}
 
+
+def _refuse(given: dict[str, int], belongs: str) -> None:
+    if given:
+        raise click.UsageError(f"--{next(iter(given))} is for {belongs}")
+
+
+def _run_cluster(flags: dict[str, Any], counts: dict[str, int], *, with_gateway: bool) -> None:
     from anabranch.apps.processes.cluster import run
     from anabranch.apps.processes.layout import Shape, settle
+
+    folder, log = _supervised(flags, "anabranch-cluster")
+    run(folder, settle(folder, Shape(**counts)), log, with_gateway=with_gateway)
+
+
+def _run_belfast(flags: dict[str, Any], counts: dict[str, int]) -> None:
+    from anabranch.apps.processes.belfast import BelfastShape, run, settle
+
+    config = flags.pop("config")
+    settings = {"ANABRANCH_CONFIG": str(config)} if config else {}
+    folder, log = _supervised(flags, "anabranch-belfast")
+    run(folder, settle(folder, BelfastShape(**counts)), log, settings)
+
+
+def _supervised(flags: dict[str, Any], folder: str) -> "tuple[Path, Log]":
+    """Where the processes keep what they have, and who tells of them."""
+    from pathlib import Path
+
     from anabranch.shell.clock import Clock
     from anabranch.shell.log import Log, LogFormat
 
@@ -94,9 +132,8 @@ def _run_cluster(flags: dict[str, Any], counts: dict[str, int], *, with_gateway:
         if value is not None and name not in _CLUSTERS_OWN:
             shown = name.replace("_", "-")
             raise click.UsageError(f"--{shown} is for one process; a cluster's pods have their own")
-    folder = Path(flags["data"] or "anabranch-cluster").absolute()
     log = Log(Clock().now, LogFormat(flags["log_format"] or "human"))
-    run(folder, settle(folder, Shape(**counts)), log, with_gateway=with_gateway)
+    return Path(flags["data"] or folder).absolute(), log
 
 
 @click.command()

@@ -1,0 +1,53 @@
+"""A Belfast log of real processes for one benchmark: started on fresh folders, asked, ended."""
+
+from collections.abc import Generator, Mapping
+from contextlib import ExitStack, contextmanager
+
+import msgspec
+
+from anabranch.apps.processes.belfast import BelfastShape, LocalBelfast, settle
+from benchmarks.cluster.local import scratch
+
+
+class Setting(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that both sides of a comparison have in common, and what may differ."""
+
+    sequencers: int = 3
+    shards: int = 2
+    copies: int = 2
+    t_ord_ms: int = 10
+    delay_us: int = 500
+    """One way, of every message, in our own transport: loopback has none, and no netem."""
+    durability: str = "fsync"
+    free_will: bool = False
+    rules: Mapping[str, int | bool] = msgspec.field(default_factory=dict[str, int | bool])
+
+    @property
+    def environment(self) -> dict[str, str]:
+        chosen = {
+            "t_ord_us": self.t_ord_ms * 1_000,
+            "free_will": self.free_will,
+            "adaptive": False,
+            "shards_min": self.shards,
+            **self.rules,
+        }
+        told = {f"ANABRANCH_RULES_{name.upper()}": str(value) for name, value in chosen.items()}
+        return {
+            **{name: value.lower() for name, value in told.items()},
+            "ANABRANCH_DELAY_US": str(self.delay_us),
+            "ANABRANCH_DURABILITY": self.durability,
+        }
+
+    def named(self) -> str:
+        return "Scalog (free will)" if self.free_will else "Belfast"
+
+
+@contextmanager
+def running(setting: Setting) -> Generator[LocalBelfast]:
+    """All of its processes, ready, and gone afterwards."""
+    with scratch() as folder, ExitStack() as stack:
+        layout = settle(folder, BelfastShape(setting.sequencers, setting.shards, setting.copies))
+        local = LocalBelfast(folder, layout, settings=setting.environment)
+        stack.callback(local.kill)
+        local.start(lambda _: None)
+        yield local

@@ -1,0 +1,142 @@
+"""`python -m examples.belfast fraud`: run one on a Belfast log, and check what comes out of it.
+
+The readers compute ahead of the order. When all is confirmed, the same records are read once more
+by readers that wait for confirmations, and both must have come to the same.
+"""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+
+from examples.belfast.application import Application, Interest, Reader
+from examples.belfast.fraud import Fraud
+from examples.belfast.intrusion import Intrusion
+from examples.belfast.trading import Trading
+
+from anabranch.client.belfast import aio
+from anabranch.client.belfast.aio import Appending, Log
+from anabranch.client.belfast.speculator import BatchSpeculator
+from anabranch.client.records import Deliver
+from anabranch.core.belfast.ledger import Standing
+from anabranch.core.types import Position
+
+APPLICATIONS: dict[str, type[Application]] = {
+    each.name: each for each in (Intrusion, Fraud, Trading)
+}
+
+
+async def play(log: Log, application: Application, records: int, readers: int, seed: int) -> bool:
+    """True if computing ahead changed nothing about what came out."""
+    directory = await log.directory()
+    shards = [shard.name for shard in directory.shards if shard.standing is Standing.SEATED]
+    start = directory.confirmed
+    interests = application.interests(shards, readers)
+    with TemporaryDirectory(prefix="anabranch-") as name:
+        folder = Path(name)
+        ahead = [
+            Task(log, application.reader(folder / f"ahead-{n}"), interest, start, speculative=True)
+            for n, interest in enumerate(interests)
+        ]
+        end = 1 + await ingest(log, application, shards, records, seed)
+        for task in ahead:
+            await task.reached(end)
+        behind = [
+            Task(log, application.reader(folder / f"behind-{n}"), interest, start)
+            for n, interest in enumerate(interests)
+        ]
+        for task in behind:
+            await task.reached(end)
+        same = all(
+            a.reader.output() == b.reader.output() for a, b in zip(ahead, behind, strict=True)
+        )
+        for task in (*ahead, *behind):
+            await task.close()
+    early = sum(task.early for task in ahead)
+    rollbacks = sum(task.speculator.rollbacks for task in ahead)
+    print(
+        f"{application.name}: {records:,} records, {early:,} of them computed before their order "
+        f"was certain, {rollbacks} rollbacks.\nOutput of {len(ahead)} readers, and of as many that "
+        f"waited: {'the same' if same else 'DIFFERENT'}."
+    )
+    return same
+
+
+async def ingest(
+    log: Log, application: Application, shards: Sequence[str], records: int, seed: int
+) -> Position:
+    """The highest position that one of the records has."""
+    made = application.records(Random(seed))
+    pending: list[Appending] = []
+    for _ in range(records):
+        source, key, value = next(made)
+        shard = shards[source % len(shards)]
+        pending.append(await log.append_soon(value, key=key, shard=shard))
+    return max([await each for each in pending])
+
+
+class Task:
+    """A reader at its subscription."""
+
+    def __init__(
+        self,
+        log: Log,
+        reader: Reader,
+        interest: Interest,
+        start: Position,
+        *,
+        speculative: bool = False,
+    ) -> None:
+        self.reader = reader
+        self.early = 0
+        self.speculator = BatchSpeculator(reader.do, reader.undo, reader.on_confirm)
+        self._moved = asyncio.Event()
+        self._events = log.subscribe(
+            start, where=interest.where, shards=interest.shards, speculative=speculative
+        )
+        self._work = asyncio.create_task(self._follow())
+
+    async def reached(self, position: Position) -> None:
+        """Everything below is confirmed, and told of."""
+        while self.speculator.confirmed < position:
+            self._moved.clear()
+            moved = asyncio.ensure_future(self._moved.wait())
+            await asyncio.wait((moved, self._work), return_when=asyncio.FIRST_COMPLETED)
+            if self._work.done():
+                self._work.result()
+
+    async def close(self) -> None:
+        self._work.cancel()
+        await asyncio.gather(self._work, return_exceptions=True)
+        self.reader.close()
+
+    async def _follow(self) -> None:
+        async with self._events as events:
+            while True:
+                taken = await events.take()
+                self.early += sum(isinstance(each, Deliver) and each.speculative for each in taken)
+                self.speculator.take(*taken)
+                self._moved.set()
+
+
+async def main(words: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m examples.belfast", description=__doc__)
+    parser.add_argument("application", choices=sorted(APPLICATIONS), nargs="+")
+    parser.add_argument("--url", default="belfast://127.0.0.1:7440/belfast", help="of the log")
+    parser.add_argument("--records", type=int, default=10_000, help="to ingest")
+    parser.add_argument("--readers", type=int, default=2, help="who share the records")
+    parser.add_argument("--seed", type=int, default=1, help="of what is ingested")
+    asked = parser.parse_args(words)
+    async with aio.connect(asked.url) as log:
+        found = [
+            await play(log, APPLICATIONS[name](), asked.records, asked.readers, asked.seed)
+            for name in asked.application
+        ]
+    return 0 if all(found) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main(sys.argv[1:])))

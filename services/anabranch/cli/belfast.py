@@ -1,0 +1,264 @@
+"""`anabranch belfast ...`: a log that is read ahead of its order: looked at, and tried out."""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from msgspec.structs import asdict
+
+from anabranch.cli.belfast_tables import OVERVIEW, SHARDS, WINDOWS, Rates, overview, shards, windows
+from anabranch.cli.options import DURATION, prints
+from anabranch.cli.output import Output, number, printable, shown
+from anabranch.client.records import Confirm, Deliver, Event
+from anabranch.core.errors import BadRequest
+
+if TYPE_CHECKING:
+    from anabranch.client.belfast.aio import Log
+
+DEFAULT_URL = "belfast://127.0.0.1:7440/belfast"
+
+A = TypeVar("A")
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class Target:
+    """Which log, and how long to try."""
+
+    def __init__(self, url: str, timeout_s: float) -> None:
+        self.url, self.timeout_s = url, timeout_s
+
+    def run(self, work: "Callable[[Log], Awaitable[A]]") -> A:
+        from anabranch.client.belfast import aio
+        from anabranch.client.belfast.settings import Settings
+
+        async def conversation() -> A:
+            settings = Settings(client="anabranch-cli", timeout_ms=round(self.timeout_s * 1_000))
+            async with aio.connect(self.url, timeout=self.timeout_s, settings=settings) as log:
+                return await work(log)
+
+        return asyncio.run(conversation())
+
+
+_URL = click.option(
+    "--url",
+    default=DEFAULT_URL,
+    envvar="ANABRANCH_URL",
+    show_default=True,
+    help="Where its sequencers, or shards, listen, and its cluster's name (ANABRANCH_URL).",
+)
+_TIMEOUT = click.option(
+    "--timeout",
+    type=DURATION,
+    default="30s",
+    show_default=True,
+    help="How long to try before giving up.",
+)
+
+
+def asks(command: Command) -> Command:
+    """The command gets `out`, and `target`: the log it talks to."""
+
+    def folded(url: str, timeout: float, **given: Any) -> Any:
+        return command(target=Target(url, timeout), **given)
+
+    folded.__doc__, folded.__name__ = command.__doc__, command.__name__
+    folded.__dict__.update(command.__dict__)
+    return prints(_URL(_TIMEOUT(folded)))  # pyright: ignore[reportReturnType] - click's own type
+
+
+@click.group()
+def belfast() -> None:
+    """Look at a Belfast log, append to it and read ahead of its order.
+
+    Start one with `anabranch up --engine belfast`, which says its --url.
+    """
+
+
+@belfast.command()
+@asks
+def status(target: Target, out: Output) -> None:
+    """Show who leads, how far the log is, and how each shard does."""
+    found = target.run(lambda log: log.status())
+    if out.json:
+        out.document(asdict(found))
+        return
+    out.table(OVERVIEW, overview(found))
+    out.say("")
+    out.table(SHARDS, shards(found))
+
+
+@belfast.command(name="windows")
+@asks
+def show_windows(target: Target, out: Output) -> None:
+    """Show the window that is being cut, and each shard's quota in it and in the last published."""
+    found = target.run(lambda log: log.status())
+    if out.json:
+        out.document(asdict(found))
+        return
+    out.table(WINDOWS, windows(found))
+
+
+@belfast.command()
+@click.option(
+    "--interval", type=DURATION, default="1s", show_default=True, help="Between two looks."
+)
+@click.option("--count", type=click.IntRange(1), help="End after so many looks.")
+@asks
+def top(target: Target, out: Output, interval: float, count: int | None) -> None:
+    """Show rates, no-ops, lag and quotas of each shard, live, until Ctrl-C."""
+
+    async def look(log: "Log") -> None:
+        rates, looked = Rates(), 0
+        while count is None or looked < count:
+            if looked:
+                await asyncio.sleep(interval)
+            found = await log.status()
+            looked += 1
+            if out.json:
+                out.line(asdict(found))
+                continue
+            if sys.stdout.isatty():
+                click.clear()
+            out.table(OVERVIEW, overview(found))
+            out.say("")
+            out.table(rates.columns, rates.rows(found, asyncio.get_running_loop().time()))
+
+    target.run(look)
+
+
+@belfast.command()
+@click.argument("values", nargs=-1)
+@click.option("--shard", help="Which one takes them; without, one that has least to do.")
+@click.option("--key", help="Of each record.")
+@asks
+def append(
+    target: Target, out: Output, values: tuple[str, ...], shard: str | None, key: str | None
+) -> None:
+    """Append records, and print their positions, which are final.
+
+    Without values, each line of stdin is one.
+    """
+    given = values or tuple(line.rstrip("\n") for line in sys.stdin)
+    if not given:
+        raise BadRequest("an append", "there is no value: give some, or lines on stdin")
+    named = None if key is None else key.encode()
+
+    async def work(log: "Log") -> list[int]:
+        pending = [await log.append_soon(v.encode(), key=named, shard=shard) for v in given]
+        return [await each for each in pending]
+
+    positions = target.run(work)
+    if out.json:
+        out.document({"positions": positions})
+    else:
+        for position in positions:
+            out.say(number(position))
+
+
+@belfast.command()
+@click.option("--from", "start", type=click.IntRange(0), help="The first position; without, now.")
+@click.option("--shard", "chosen", multiple=True, help="Only this one's records; more than once.")
+@click.option("--confirmed", is_flag=True, help="Print nothing before its order is certain.")
+@click.option("--records", "count", type=click.IntRange(1), help="End after so many are certain.")
+@asks
+def tail(
+    target: Target,
+    out: Output,
+    start: int | None,
+    chosen: tuple[str, ...],
+    confirmed: bool,
+    count: int | None,
+) -> None:
+    """Print records as soon as they are durable, and what becomes of their order.
+
+    `?` is a record whose position is a prediction, `!` a failed one: from there on everything
+    comes again. `=` says up to where all is certain.
+    """
+
+    async def follow(log: "Log") -> None:
+        certain = _Certain(count)
+        async with log.subscribe(start, shards=chosen or None, speculative=not confirmed) as events:
+            async for event in events:
+                _print(out, event)
+                if certain.enough(event):
+                    return
+
+    target.run(follow)
+
+
+class _Certain:
+    """Counts the records whose order is."""
+
+    def __init__(self, wanted: int | None) -> None:
+        self._wanted = wanted
+        self._open: list[int] = []
+        self._count = 0
+
+    def enough(self, event: Event) -> bool:
+        match event:
+            case Deliver(record, speculative):
+                self._open.append(record.position)
+                settled = 0 if speculative else record.position + 1
+            case Confirm(up_to):
+                settled = up_to
+            case _:
+                self._open = [each for each in self._open if each < event.since]
+                settled = 0
+        left = [each for each in self._open if each >= settled]
+        self._count += len(self._open) - len(left)
+        self._open = left
+        return self._wanted is not None and self._count >= self._wanted
+
+
+def _print(out: Output, event: Event) -> None:
+    match event:
+        case Deliver(record, speculative):
+            if out.json:
+                out.line(
+                    {
+                        "position": record.position,
+                        "speculative": speculative,
+                        "shard": record.shard,
+                        "key": shown(record.key),
+                        "value": shown(record.value),
+                    }
+                )
+            else:
+                mark = "?" if speculative else " "
+                where = f"{record.position} {printable(record.shard)}"
+                out.say(f"{mark} {where} {shown(record.key)} {shown(record.value)}")
+        case Confirm(up_to):
+            out.line({"confirmed": up_to}) if out.json else out.say(f"= {up_to}")
+        case _:
+            out.line({"failed": event.since}) if out.json else out.say(f"! {event.since}")
+    sys.stdout.flush()
+
+
+@belfast.command()
+@click.argument("shard")
+@asks
+def leave(target: Target, out: Output, shard: str) -> None:
+    """Let a shard go.
+
+    It keeps its part of the windows that are published, and can be ended when its records are
+    trimmed, or nobody wants them.
+    """
+    target.run(lambda log: log.leave(shard))
+    if out.json:
+        out.document({"leaving": shard})
+    else:
+        out.say(f"{shard} leaves when the windows that it is part of are over")
+
+
+@belfast.command()
+@click.argument("position", type=click.IntRange(0))
+@asks
+def trim(target: Target, out: Output, position: int) -> None:
+    """Give up the records before a position."""
+    target.run(lambda log: log.trim(position))
+    if out.json:
+        out.document({"trimmed": position})
+    else:
+        out.say(f"nothing before {number(position)} is kept")

@@ -1,0 +1,123 @@
+"""How a Belfast log is shown: its leader's status as tables, and rates between two looks at it."""
+
+from collections.abc import Iterator
+
+from anabranch.cli.output import number
+from anabranch.core.belfast.messages import ShardStatus, Status
+
+OVERVIEW = (
+    "LEADER",
+    ">TERM",
+    ">VIEW",
+    "MODE",
+    ">WINDOW",
+    ">CUT",
+    ">CONFIRMED",
+    ">AHEAD",
+    "DURABLE",
+)
+SHARDS = (
+    "SHARD",
+    "STANDING",
+    "PRIMARY",
+    ">EPOCH",
+    ">QUOTA",
+    ">LAG",
+    ">RECORDS",
+    ">NO-OPS",
+    ">QUEUED",
+)
+WINDOWS = ("SHARD", ">QUOTA", ">ROUNDS", ">NEXT QUOTA", ">LAG", ">LAST POSITION")
+
+
+def overview(found: Status) -> Iterator[tuple[str, ...]]:
+    yield (
+        found.leader,
+        number(found.term),
+        number(found.view),
+        found.mode.name.lower().replace("_", " "),
+        number(found.window),
+        f"{found.cut}/{found.cuts}",
+        number(found.confirmed),
+        number(found.horizon - found.confirmed),
+        "on disks" if found.fsync else "in memories",
+    )
+
+
+def shards(found: Status) -> Iterator[tuple[str, ...]]:
+    for shard in found.shards:
+        yield (
+            shard.name,
+            standing(shard),
+            shard.primary,
+            number(shard.epoch),
+            number(shard.quota),
+            number(shard.lag),
+            number(shard.records),
+            _share(shard.noops, shard.records),
+            number(shard.queued),
+        )
+
+
+def windows(found: Status) -> Iterator[tuple[str, ...]]:
+    for shard in found.shards:
+        yield (
+            shard.name,
+            number(shard.quota),
+            f"{shard.rounds} of window {number(shard.window)}",
+            f"{number(shard.next_quota)} of window {number(found.published)}",
+            number(shard.lag),
+            number(shard.last),
+        )
+
+
+def standing(shard: ShardStatus) -> str:
+    told = shard.standing.name.lower()
+    if shard.resting:
+        return f"{told}, resting"
+    return f"{told}, {len(shard.silent)} silent" if shard.silent else told
+
+
+def _share(part: int, whole: int) -> str:
+    """No-ops beside records, as the paper's N/R."""
+    return f"{number(part)} ({part / whole:.1%})" if whole else number(part)
+
+
+class Rates:
+    """What each shard did between two looks."""
+
+    columns = (
+        "SHARD",
+        "STANDING",
+        ">RECORDS/s",
+        ">NO-OPS/s",
+        ">QUOTA",
+        ">LAG",
+        ">QUEUED",
+        ">SIGNALS",
+    )
+
+    def __init__(self) -> None:
+        self._before: dict[str, ShardStatus] = {}
+        self._at_s = 0.0
+
+    def rows(self, found: Status, now_s: float) -> Iterator[tuple[str, ...]]:
+        took_s = now_s - self._at_s
+        before, self._before = self._before, {shard.name: shard for shard in found.shards}
+        self._at_s = now_s
+        for shard in found.shards:
+            last = before.get(shard.name)
+            yield (
+                shard.name,
+                standing(shard),
+                _rate(shard.records - last.records, took_s) if last else "-",
+                _rate(shard.noops - last.noops, took_s) if last else "-",
+                number(shard.quota),
+                number(shard.lag),
+                number(shard.queued),
+                number(shard.signals),
+            )
+
+
+def _rate(count: int, took_s: float) -> str:
+    return f"{max(0, count) / took_s:,.0f}"
