@@ -3,16 +3,20 @@
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 
+from anabranch.core.belfast.backing import Backing
 from anabranch.core.belfast.config import ShardConfig
-from anabranch.core.belfast.copyletters import CopyLetter
-from anabranch.core.belfast.letters import Learn, Seal
-from anabranch.core.belfast.locallog import Item
+from anabranch.core.belfast.copyletters import Copy, CopyLetter, Joining, Match, Stored
+from anabranch.core.belfast.items import Item
+from anabranch.core.belfast.leading import LETTER_BYTES_MAX, Leading
+from anabranch.core.belfast.letters import Learn, Seal, Sealed
+from anabranch.core.belfast.locallog import LocalLog
+from anabranch.core.belfast.post import Post
 from anabranch.core.belfast.windows import LocalSequence
 from anabranch.core.bolt.alarms import Alarms
 from anabranch.core.errors import AnabranchError
 from anabranch.core.limits import Limits
-from anabranch.core.machine import Effect, EntriesRead, ReadFailed
-from anabranch.core.types import MS, Nanoseconds
+from anabranch.core.machine import Effect, EntriesRead, ReadFailed, Send
+from anabranch.core.types import Nanoseconds
 
 
 class Role(IntEnum):
@@ -28,95 +32,184 @@ class Role(IntEnum):
 
 class Copies:
     """One replica's share in its shard's log. A part of the Shard machine: the only one that
-    persists. The owner sets the callbacks before `recover`.
+    persists, and that reads back. The owner sets the callbacks before `recover`, calls `settle` at
+    the end of each step, and keeps `alarms.now`.
     """
 
     def __init__(
         self, config: ShardConfig, limits: Limits, effects: list[Effect], alarms: Alarms
     ) -> None:
+        assert limits.batch_bytes_max + LETTER_BYTES_MAX < limits.peer_frame_bytes_max
         self._config = config
-        self._limits = limits
         self._effects = effects
-        self._alarms = alarms
-        self.patience: Nanoseconds = 200 * MS
-        """So long a replica may owe an answer; the owner sets it by the rules."""
+        self._post = Post(config, effects, alarms)
+        self._log = LocalLog(config.cache_bytes, effects, alarms)
+        self._leading: Leading | None = None
+        self._backing: Backing | None = None
+        self._durable: LocalSequence = 0
+        self._sealers: dict[str, Seal] = {}
         self.role = Role.IDLE
         self.epoch = 0
+        self.replicas: tuple[str, ...] = ()
+        """Of the epoch; none for a learner that knows of it only by the leader's letter."""
         self.primary = ""
         """Of the epoch; this node is it, or copies from it."""
-        self.first: LocalSequence = 0
-        self.last: LocalSequence = 0
-        self.durable: LocalSequence = 0
-        """At the primary, the end of what a majority is known to hold; elsewhere, of what the
-        primary said so. Of an earlier life's nothing is known: it begins at `first` then."""
-        self.obstacle: str | None = None
-        """Why nothing can be journaled: the primary is to take no appends. It is tried again."""
-        self.silent: tuple[str, ...] = ()
-        self.caught_up: tuple[str, ...] = ()
         self.on_logged: Callable[[Item], None] = lambda item: None
         self.on_note: Callable[[bytes], None] = lambda note: None
         self.on_cut_back: Callable[[LocalSequence], None] = lambda to: None
         self.on_skipped: Callable[[LocalSequence], None] = lambda to: None
-        """The log was begun anew here: all below is trimmed, and this replica never had it."""
+        """The log begins anew here, and is empty: what lies below is trimmed, and this replica
+        hasn't all of it. It may be further up than the log was, or further down.
+        """
         self.on_durable: Callable[[], None] = lambda: None
         self.on_role: Callable[[], None] = lambda: None
         """The role or the epoch is another."""
+        self._log.on_logged = self._logged
+        self._log.on_note = self._noted
+        self._log.on_cut_back = self._cut_back
+        self._log.on_skipped = self._skipped
+
+    @property
+    def patience(self) -> Nanoseconds:
+        """So long a replica may owe an answer before it is silent; the owner sets it by the
+        rules.
+        """
+        return self._post.patience
+
+    @patience.setter
+    def patience(self, patience: Nanoseconds) -> None:
+        self._post.patience = patience
+
+    @property
+    def first(self) -> LocalSequence:
+        return self._log.first
+
+    @property
+    def last(self) -> LocalSequence:
+        return self._log.last
+
+    @property
+    def durable(self) -> LocalSequence:
+        """At the primary, the end of what a majority is known to hold; elsewhere, of what the
+        primary said so. It is known in one life: after a fall it begins at `first`.
+        """
+        return max(self._durable, self._log.first)
+
+    @property
+    def silent(self) -> tuple[str, ...]:
+        """Replicas of the epoch whose answers are overdue; the primary knows."""
+        return self._leading.silent if self._leading else ()
+
+    @property
+    def caught_up(self) -> tuple[str, ...]:
+        """Replicas outside of the epoch that keep up with what is durable; the primary knows."""
+        return self._leading.caught_up if self._leading else ()
+
+    @property
+    def obstacle(self) -> str | None:
+        """Why nothing can be journaled: a primary is to take no appends. It is tried again."""
+        return self._log.journal.obstacle
+
+    @property
+    def unreadable(self) -> str | None:
+        """Why what was asked for can't be read back. It is tried again."""
+        return self._log.journal.unreadable
 
     @property
     def unstored_bytes(self) -> int:
         """Of what waits for the journal: the owner bounds it."""
-        return 0
+        return self._log.journal.unstored_bytes
 
     def recover(self, snapshot: bytes | None) -> bytes | None:
-        """Says the owner's image, the one of `trim`. Then come the entries after it: items and
-        notes that an owner's image may hold already."""
-        raise NotImplementedError
+        """Says the owner's image, that of the last `trim`. Then come the entries after it; of
+        those only what the image doesn't know yet is told to the owner.
+        """
+        return self._log.recover(snapshot)
 
     def replayed(self, index: int, entry: bytes) -> None:
-        raise NotImplementedError
+        self._log.replayed(index, entry)
 
     def begin(self) -> None:
-        """All that the journal held was replayed. The role is IDLE, or SEALED, until `arrange`."""
-        raise NotImplementedError
+        """All that the journal held was replayed. `arrange` follows when the ledger is known."""
+        self._log.begin()
+        self.role = Role.SEALED if self._log.sealed > self._log.epoch else Role.IDLE
 
     def append(self, batch: bytes, count: int) -> LocalSequence:
         """Says its first place. The primary's alone."""
-        raise NotImplementedError
+        assert batch
+        return self._add(batch, count)
 
     def fill(self, count: int) -> LocalSequence:
         """No-ops, as one item. The primary's alone."""
-        raise NotImplementedError
+        return self._add(b"", count)
 
     def note(self, note: bytes) -> None:
         """Journaled in order with the items, given to no other replica."""
-        raise NotImplementedError
+        self._log.note(note)
 
     def arrange(self, epoch: int, primary: str, replicas: Sequence[str], node: str) -> None:
-        """The ledger says so; what is known already, and what is older, changes nothing."""
-        raise NotImplementedError
-
-    def seal(self, sender: str, letter: Seal) -> None:
-        """Answered with `Sealed` once the seal is journaled. One that hasn't yet copied from the
-        primary of epoch `letter.epoch - 1` to where that one began doesn't answer: it can't know
-        that it holds what was durable."""
-        raise NotImplementedError
+        """The ledger says so; what is known already, and what is over, changes nothing."""
+        assert node == self._config.node
+        if epoch < max(self.epoch, self._log.sealed, self._log.epoch):
+            return
+        if epoch == self.epoch and (self.replicas or node not in replicas):
+            self.replicas = tuple(replicas)
+            return
+        self.replicas = tuple(replicas)
+        if node == primary:
+            self._enter(epoch, primary, Role.PRIMARY)
+        elif node in replicas:
+            self._enter(epoch, primary, Role.BACKUP)
+        else:
+            self._enter(epoch, primary, Role.IDLE)
 
     def learn(self, letter: Learn) -> None:
-        raise NotImplementedError
+        if letter.epoch < max(self.epoch, self._log.sealed, self._log.epoch):
+            return
+        if letter.epoch == self.epoch and self.role is not Role.IDLE:
+            return
+        if letter.epoch > self.epoch:
+            self.replicas = ()
+        self._enter(letter.epoch, letter.primary, Role.LEARNER)
+
+    def seal(self, sender: str, letter: Seal) -> None:
+        """Answered with `Sealed` once the seal is journaled; its `last_epoch` is a reign's number,
+        to be compared as it is.
+
+        Who hasn't come to where the primary of the epoch before began doesn't answer, and isn't
+        sealed: it may lack what was durable by then, and nobody would ask for that any more.
+        """
+        if letter.epoch <= self.epoch or self._log.epoch < letter.epoch - 1:
+            return
+        if letter.epoch > self._log.sealed:
+            self._log.seal(letter.epoch)
+            self._end()
+            self.role = Role.SEALED
+            self.on_role()
+        if letter.epoch == self._log.sealed:
+            self._sealers[sender] = letter
+            self._log.journal.when_stored(self._say_sealed)
 
     def cut_back(self, to: LocalSequence) -> None:
-        """Void what lies beyond, which nobody was told of. The primary's alone: the others
-        follow it."""
-        raise NotImplementedError
+        """Void what lies beyond, which nobody was told of, from the end of the item that holds
+        `to` on. The primary's alone: the others follow it.
+        """
+        assert self.role is Role.PRIMARY
+        to = self._log.boundary(to)
+        if to < self.last:
+            self._end()
+            self._log.cut(to, self._log.reigns.at(to))
+            self._lead()
 
     def trim(self, below: LocalSequence, image: bytes) -> None:
         """Forget the items that end at or below; the owner's image is of now."""
-        raise NotImplementedError
+        self._log.trim(below, image)
 
     def items(self, low: LocalSequence, high: LocalSequence) -> list[Item] | None:
         """From the one that holds `low` on, to the one that holds what is before `high`; from
-        memory. None: they aren't all there, `fetch` them."""
-        raise NotImplementedError
+        memory. None: they aren't all there, `fetch` them.
+        """
+        return self._log.items(low, high)
 
     def fetch(
         self,
@@ -126,27 +219,111 @@ class Copies:
         then: Callable[[list[Item]], None],
     ) -> None:
         """The same from the journal, in a later step: as many from `low` on as have so many bytes,
-        at least one. None if by then they aren't in the log any more. What fails is read again.
+        at least one, at most a MiB of them. None if by then `low` isn't in the log any more. What
+        fails is read again.
         """
-        raise NotImplementedError
+        self._log.fetch(low, high, bytes_max, then)
 
     def received(self, sender: str, letter: CopyLetter) -> bool:
-        """Says whether it was taken: of this shard, of an epoch that isn't over."""
-        raise NotImplementedError
+        """Says whether it was meant for this replica, in this epoch."""
+        if letter.shard != self._config.shard or letter.epoch != self.epoch:
+            return False
+        match letter:
+            case Joining() if self._leading and sender in self._config.replicas:
+                self._leading.join(sender, letter)
+            case Stored() if self._leading:
+                self._leading.stored(sender, letter)
+            case Match() if self._backing and sender == self.primary:
+                self._backing.match(letter)
+            case Copy() if self._backing and sender == self.primary:
+                self._backing.copy(letter)
+                self._durable = max(self._durable, self._backing.durable)
+            case _:
+                return False
+        return True
 
     def persisted(self, last: int) -> None:
-        raise NotImplementedError
+        self._log.journal.persisted(last)
+        if self._leading:
+            self._leading.count()
+        if self._backing:
+            self._backing.persisted()
 
     def persist_failed(self, error: AnabranchError) -> None:
-        raise NotImplementedError
+        self._log.journal.persist_failed(error)
 
     def entries_read(self, event: EntriesRead | ReadFailed) -> None:
-        raise NotImplementedError
+        self._log.journal.entries_read(event)
 
     def linked(self, node: str) -> None:
-        raise NotImplementedError
+        if self._leading:
+            self._leading.linked(node)
+        elif self._backing and node == self.primary:
+            self._backing.ask()
 
     def settle(self) -> None:
         """The end of a step: what came together in it is journaled as one group and sent as one
-        letter."""
-        raise NotImplementedError
+        letter.
+        """
+        if self._leading:
+            self._leading.settle()
+        if self._backing:
+            self._backing.settle()
+        self._log.journal.settle()
+
+    def _add(self, batch: bytes, count: int) -> LocalSequence:
+        assert self.role is Role.PRIMARY
+        item = Item(self.last, count, batch)
+        self._log.add(item)
+        return item.first
+
+    def _enter(self, epoch: int, primary: str, role: Role) -> None:
+        self._end()
+        self._sealers.clear()
+        self.epoch = epoch
+        self.primary = primary
+        self.role = role
+        if role is Role.PRIMARY:
+            self._lead()
+        elif role is not Role.IDLE:
+            self._backing = Backing(self._post, self._log, epoch, primary)
+        self.on_role()
+
+    def _end(self) -> None:
+        if self._leading:
+            self._leading.end()
+        if self._backing:
+            self._backing.end()
+        self._leading = self._backing = None
+
+    def _lead(self) -> None:
+        self._leading = Leading(
+            self._post, self._log, self.epoch, self.replicas, self._durable, self._now_durable
+        )
+
+    def _now_durable(self, durable: LocalSequence) -> None:
+        self._durable = durable
+        self.on_durable()
+
+    def _say_sealed(self) -> None:
+        """The seal is journaled, and so is all that was logged before."""
+        log = self._log
+        for sender, seal in self._sealers.items():
+            if seal.epoch == log.sealed:
+                sealed = Sealed(seal.shard, seal.epoch, log.adopted, log.stored)
+                self._effects.append(Send(sender, sealed))
+        self._sealers.clear()
+
+    def _logged(self, item: Item) -> None:
+        self.on_logged(item)
+
+    def _noted(self, note: bytes) -> None:
+        self.on_note(note)
+
+    def _cut_back(self, to: LocalSequence) -> None:
+        self._durable = min(self._durable, to)
+        self.on_cut_back(to)
+
+    def _skipped(self, to: LocalSequence) -> None:
+        self._durable = min(self._durable, to)
+        self.on_skipped(to)

@@ -5,7 +5,7 @@ A primary says nothing in a reign before the reign is in its own journal.
 
 import msgspec
 
-from anabranch.core.belfast.locallog import Item
+from anabranch.core.belfast.items import Item
 from anabranch.core.belfast.reigns import Reign
 from anabranch.core.belfast.windows import LocalSequence
 

@@ -16,7 +16,7 @@ from anabranch.core.belfast.windows import LocalSequence
 _LIFE_BITS = 32
 
 
-class Reign(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class Reign(msgspec.Struct, frozen=True, array_like=True, tag="reign", gc=False):
     number: int
     """Its epoch, then which of this epoch's it is: they are compared as they are."""
     first: LocalSequence
@@ -53,6 +53,10 @@ class Reigns:
         """One that isn't new is one that is replayed."""
         if reign.number > self.last:
             self._known.append(reign)
+
+    def holds(self, reign: Reign) -> bool:
+        """And not another of its number, which is void."""
+        return any(known is reign for known in self._known)
 
     def cut(self, number: int) -> None:
         """Forget those after this one."""
