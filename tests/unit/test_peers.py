@@ -25,7 +25,8 @@ from anabranch.core.wire import peers as frames
 from anabranch.shell import failpoints, peerline, peers
 from anabranch.shell.clock import Clock
 from anabranch.shell.log import Log
-from anabranch.shell.peers import PeerLinks, PeerServer, parse_address
+from anabranch.shell.peerlink import parse_address
+from anabranch.shell.peers import PeerLinks, PeerServer
 from anabranch.shell.tls import TlsSettings, check_mutual, dialing, listening
 
 MEMBER, BROKER = "metadata-0", "broker-0"

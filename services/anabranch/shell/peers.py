@@ -7,22 +7,16 @@ token is refused with a sentence that both sides log.
 """
 
 import asyncio
-import hmac
 import socket
 import ssl
 from collections.abc import Callable, Sequence
-from functools import partial
 
 from anabranch.core.bolt.commands import Refused
 from anabranch.core.bolt.letters import FromMetadata, ToMetadata
-from anabranch.core.errors import (
-    AccessDenied,
-    AnabranchError,
-    VersionMismatch,
-    WrongCluster,
-)
+from anabranch.core.errors import AccessDenied, AnabranchError
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Event, Linked, Received
+from anabranch.core.wire.frames import FrameReader
 from anabranch.core.wire.peers import (
     PEER_VERSION,
     FromBroker,
@@ -33,19 +27,15 @@ from anabranch.core.wire.peers import (
     letters_of_brokers,
     messages_of_members,
 )
-from anabranch.shell.chance import randbits
 from anabranch.shell.failpoints import reached
 from anabranch.shell.log import Log
 from anabranch.shell.peerline import HANDSHAKE_S, Line, PeerCounters, PeerGauges
+from anabranch.shell.peerlink import PeerLink, objection
 from anabranch.shell.renewal import Renewed
 
-BACK_OFF_MIN_S, BACK_OFF_MAX_S = 0.1, 2.0
-"""Between attempts to reach a member, half of it by chance."""
-CONNECT_S = 5.0
 STOP_S = 1.0
 """How long the other side may take to fetch what was written before the end."""
 _BACKLOG = 1_024
-_CHANCE_BITS = 16
 
 Post = Callable[[str, Event], None]
 
@@ -158,30 +148,16 @@ class PeerServer:
 
     def _objection(self, greeting: Greeting) -> AnabranchError | None:
         here = f"metadata member {self._node}"
-        if greeting.version != PEER_VERSION:
-            return VersionMismatch(greeting.version, PEER_VERSION)
-        if greeting.cluster != self._greeting.cluster:
-            return WrongCluster(here, self._greeting.cluster, greeting.cluster)
-        ours, theirs = self._greeting.incarnation, greeting.incarnation
-        if ours != theirs:
-            shown = f"{greeting.cluster} ({{}})"
-            return WrongCluster(here, shown.format(ours), f"{shown.format(theirs)} of its bucket")
-        if not self._admits(greeting.token):
-            reason = "it doesn't show the token that members ask of brokers (peer_token)"
-            return AccessDenied(here, greeting.node, reason)
-        if not greeting.node:
+        found = objection(here, self._greeting, self._token, greeting)
+        if found is None and not greeting.node:
             return AccessDenied(here, "a broker without a name", "give it one with --name")
-        return None
-
-    def _admits(self, token: str | None) -> bool:
-        """In constant time: how long it takes tells nothing of how much was right."""
-        if self._token is None:
-            return True
-        return hmac.compare_digest((token or "").encode(), self._token.encode())
+        return found
 
 
 class PeerLinks:
     """A broker's side: a member is known by the address at which it is dialed."""
+
+    noun, here, away = "member", "a member is here", "no member is here"
 
     def __init__(
         self,
@@ -203,7 +179,9 @@ class PeerLinks:
         self.log = log
         self.counters = PeerCounters()
         self.gauges = PeerGauges()
-        self._links = {member: _Link(self, member) for member in members}
+        self._links: dict[str, PeerLink[FromMember]] = {
+            member: PeerLink(self, member) for member in members
+        }
         self.refused: asyncio.Future[AnabranchError] = asyncio.get_running_loop().create_future()
         """Done when a member has refused this broker before any has taken it: it may be wrong."""
         self._taken = False
@@ -223,123 +201,18 @@ class PeerLinks:
     def send(self, sender: str, to: str, message: ToMetadata | FromMetadata) -> None:
         self._links[to].send(message)
 
-    def linked(self, member: str) -> None:
-        self._taken = True
-        self.gauges.connected += 1
-        self._post(self._node, Linked(member))
+    def reader(self) -> FrameReader[FromMember]:
+        return messages_of_members(self.limits.peer_frame_bytes_max)
 
-    def received(self, member: str, message: FromMetadata) -> None:
+    def linked(self, address: str) -> None:
+        self._taken = True
+        self._post(self._node, Linked(address))
+
+    def received(self, address: str, message: FromMember) -> None:
         self.counters.letters_in += 1
         if not reached("peers.receive"):
-            self._post(self._node, Received(member, message))
+            self._post(self._node, Received(address, message))
 
     def refuse(self, error: AnabranchError) -> None:
-        self.counters.refused += 1
         if not self._taken and not self.refused.done():
             self.refused.set_result(error)
-
-
-class _Link:
-    """The connection to one member, made again whenever it breaks."""
-
-    def __init__(self, links: PeerLinks, member: str) -> None:
-        self._links = links
-        self._member = member
-        self._line: Line[FromMember] | None = None
-        self._over: asyncio.Future[str]
-        self._trouble = ""
-        self._refusal: AnabranchError | None = None
-
-    def send(self, message: ToMetadata | FromMetadata) -> None:
-        if self._line is None or not self._line.peer:
-            self._links.counters.lost += 1
-        else:
-            self._line.send(message)
-
-    def end(self) -> None:
-        if self._line is not None:
-            self._line.end("this broker stops")
-
-    async def keep(self, tls: Renewed[ssl.SSLContext] | None) -> None:
-        back_off_s = BACK_OFF_MIN_S
-        while True:
-            self._over = asyncio.get_running_loop().create_future()
-            why = await self._dial(tls) or await self._over
-            greeted = self._line is not None and bool(self._line.peer)
-            self._line = None
-            if greeted:
-                self._links.gauges.connected -= 1
-                back_off_s = BACK_OFF_MIN_S
-            self._say(self._refusal.message if self._refusal else why)
-            await asyncio.sleep(back_off_s * (0.5 + 0.5 * randbits(_CHANCE_BITS) / (1 << 16)))
-            back_off_s = min(2 * back_off_s, BACK_OFF_MAX_S)
-
-    async def _dial(self, tls: Renewed[ssl.SSLContext] | None) -> str | None:
-        """Why it can't be reached, if so."""
-        self._refusal = None
-        host, port = parse_address(self._member)
-        loop = asyncio.get_running_loop()
-        links = self._links
-        reader = messages_of_members(links.limits.peer_frame_bytes_max)
-        make = partial(Line[FromMember], self, reader, links.limits, links.counters, links.log)
-        try:
-            if reached("peers.connect"):
-                return "a failpoint keeps it away"
-            context = tls.current() if tls else None
-            _, self._line = await asyncio.wait_for(
-                loop.create_connection(make, host, port, ssl=context), CONNECT_S
-            )
-        except TimeoutError:
-            return f"it takes no connection within {CONNECT_S:.0f} s"
-        except OSError as error:
-            return str(error)
-        return None
-
-    def made(self, line: Line[FromMember]) -> None:
-        line.say(encode_greeting(self._links.greeting))
-
-    def heard(self, line: Line[FromMember], message: FromMember) -> None:
-        if isinstance(message, Greeting):
-            self._greeted(line, message)
-        elif isinstance(message, Refused):
-            self._refused(line, message.error())
-        elif line.peer and isinstance(message, FromMetadata):
-            self._links.received(self._member, message)
-        else:
-            line.end("it wrote letters before it greeted")
-
-    def lost(self, line: Line[FromMember], why: str) -> None:
-        if not self._over.done():
-            self._over.set_result(why)
-
-    def _greeted(self, line: Line[FromMember], greeting: Greeting) -> None:
-        ours = self._links.greeting
-        if line.peer:
-            line.end("it greeted twice")
-        elif greeting.version != ours.version:
-            self._refused(line, VersionMismatch(greeting.version, ours.version))
-        elif greeting.cluster != ours.cluster:
-            where = f"metadata member {self._member}"
-            self._refused(line, WrongCluster(where, greeting.cluster, ours.cluster))
-        else:
-            line.greeted(greeting.node)
-            self._trouble = ""
-            self._links.log.info("a member is here", member=self._member, name=greeting.node)
-            self._links.linked(self._member)
-
-    def _refused(self, line: Line[FromMember], error: AnabranchError) -> None:
-        self._refusal = error
-        line.end(error.message)
-        self._links.refuse(error)
-
-    def _say(self, why: str) -> None:
-        """An outage is said once, and its end."""
-        if why != self._trouble:
-            self._links.log.warning("no member is here", member=self._member, reason=why)
-        self._trouble = why
-
-
-def parse_address(address: str) -> tuple[str, int]:
-    """`host:port`, the host in brackets if it is an IPv6 address."""
-    host, _, port = address.rpartition(":")
-    return host.removeprefix("[").removesuffix("]"), int(port)

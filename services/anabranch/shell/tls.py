@@ -47,15 +47,18 @@ def trusting(settings: TlsSettings, log: Log | None = None) -> Renewed[ssl.SSLCo
     return Renewed(settings.files, partial(_for_dialing, settings), log)
 
 
-def listening(settings: TlsSettings, log: Log | None = None) -> ssl.SSLContext | None:
-    """For a listener; with an authority, only those with a certificate of its are let in.
+def listening(
+    settings: TlsSettings, log: Log | None = None, *, strangers: bool = False
+) -> ssl.SSLContext | None:
+    """For a listener; with an authority, only those with a certificate of its are let in, or also
+    strangers, who show none: then whoever listens has to look.
 
     A listener keeps the context it was given: this one hands each handshake to the newest.
     """
     if not settings:
         return None
-    renewed = Renewed(settings.files, partial(_for_listening, settings), log)
-    outer = _for_listening(settings)
+    renewed = Renewed(settings.files, partial(_for_listening, settings, strangers), log)
+    outer = _for_listening(settings, strangers)
 
     def hand_on(tls: ssl.SSLObject | ssl.SSLSocket, name: str | None, _: ssl.SSLContext) -> None:
         tls.context = renewed.current()
@@ -71,12 +74,12 @@ def check_mutual(settings: TlsSettings, name: str) -> None:
         raise BadRequest(name, reason)
 
 
-def _for_listening(settings: TlsSettings) -> ssl.SSLContext:
+def _for_listening(settings: TlsSettings, strangers: bool) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     _load(context, settings)
     if settings.ca:
-        context.verify_mode = ssl.CERT_REQUIRED
+        context.verify_mode = ssl.CERT_OPTIONAL if strangers else ssl.CERT_REQUIRED
         # A session that is resumed isn't checked by the authority of today.
         context.minimum_version = ssl.TLSVersion.TLSv1_3
         context.num_tickets = 0

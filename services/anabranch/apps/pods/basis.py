@@ -8,7 +8,7 @@ from anabranch.apps import settings
 from anabranch.core.errors import BadRequest
 from anabranch.core.limits import Limits
 from anabranch.shell.log import LogFormat
-from anabranch.shell.peers import parse_address
+from anabranch.shell.peerlink import parse_address
 
 
 class ProcessSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -8,6 +8,8 @@ travel raw, behind a header.
 
 import msgspec
 
+from anabranch.core.belfast.consensus_letters import ConsensusLetter
+from anabranch.core.belfast.copyletters import CopyLetter
 from anabranch.core.belfast.letters import FromReplica, FromSequencer
 from anabranch.core.belfast.messages import (
     Append,
@@ -43,7 +45,7 @@ from anabranch.core.wire.peers import (
 
 REQUEST, APPEND, REPLY, DELIVERED = range(PULSE + 1, PULSE + 5)
 
-Letter = FromReplica | FromSequencer
+Letter = FromReplica | FromSequencer | ConsensusLetter | CopyLetter
 First = Greeting | Hello
 
 

@@ -17,7 +17,7 @@ from anabranch.core.wire.belfast import encode_request, replies
 from anabranch.core.wire.frames import CONNECTION
 from anabranch.shell.belfast.delay import Delay
 from anabranch.shell.peerline import HANDSHAKE_S, set_up, write_all
-from anabranch.shell.peers import CONNECT_S, parse_address
+from anabranch.shell.peerlink import CONNECT_S, parse_address
 
 Heard = Callable[[int, ToClient], None]
 Lost = Callable[[str], None]
