@@ -55,7 +55,7 @@ from anabranch.core.machine import (
 from anabranch.core.records.objects import ObjectName
 from anabranch.core.types import MS, Nanoseconds, ObjectId
 from anabranch.core.wire.messages import Cancel, Credit
-from anabranch.ports import Journal
+from anabranch.ports import Journal, RecordJournal
 from anabranch_sim.clocks import SlewedClock
 from anabranch_sim.coordinator import SimCoordinator
 from anabranch_sim.disk import PowerCut
@@ -81,12 +81,6 @@ class Caller(Protocol):
     def answer(self, request: int, message: Any) -> None: ...
 
     def broken(self, reason: str) -> None: ...
-
-
-class ReadsBack(Journal, Protocol):
-    """A journal whose entries can be read again while it is in use."""
-
-    def read(self, first: int, upto: int) -> list[bytes]: ...
 
 
 class Surroundings:
@@ -344,7 +338,7 @@ class Node:
     def _read(self, life: int, asked: ReadEntries) -> None:
         if life != self.life:
             return
-        journal = cast("ReadsBack", self.journal)
+        journal = cast("RecordJournal", self.journal)
         try:
             entries = journal.read(asked.first, asked.upto)
         except PowerCut:
