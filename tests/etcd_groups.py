@@ -11,12 +11,12 @@ from typing import Generic, TypeVar
 from anabranch.core.errors import AnabranchError
 from anabranch.ports import Recovered
 from anabranch.shell.clock import Clock
-from anabranch.shell.etcd.calls import EtcdSettings
 from anabranch.shell.etcd.client import EtcdClient, delete_op, prefix_end, put_op
 from anabranch.shell.etcd.follower import Follower
 from anabranch.shell.etcd.journal import KEPT_ENTRIES, EtcdJournal, Fence
 from anabranch.shell.etcd.reading import JournalReader
 from anabranch.shell.etcd.relief import HEADROOM
+from anabranch.shell.etcd.settings import EtcdSettings
 from anabranch.shell.etcd.snapshots import BridgedBlobs
 from anabranch.shell.folder import FolderStore
 from anabranch.shell.log import Log

@@ -15,8 +15,8 @@ from anabranch.apps.processes.cluster import LocalCluster, Pod
 from anabranch.apps.processes.layout import Shape, settle
 from anabranch.apps.processes.ports import HOST, free_ports
 from anabranch.core.bolt.commands import Description
-from anabranch.shell.etcd.calls import EtcdSettings
 from anabranch.shell.etcd.client import EtcdClient
+from anabranch.shell.etcd.settings import EtcdSettings
 from anabranch.shell.s3.settings import S3Settings
 from benchmarks.cluster import slow_store
 from benchmarks.cluster.cores import prefer

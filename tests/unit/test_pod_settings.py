@@ -15,7 +15,7 @@ from anabranch.apps.pods.settings import (
 from anabranch.apps.settings import Option, options
 from anabranch.core.errors import BadRequest
 from anabranch.core.limits import Limits
-from anabranch.shell.etcd.calls import EtcdSettings
+from anabranch.shell.etcd.settings import EtcdSettings
 
 LEAST = {"cluster": "c", "s3_bucket": "b"}
 FILE = """

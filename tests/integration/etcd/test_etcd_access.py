@@ -16,8 +16,8 @@ from anabranch.apps.processes.binaries import ETCD
 from anabranch.apps.processes.ports import HOST, free_ports
 from anabranch.apps.processes.servers import EtcdGroup
 from anabranch.core.errors import AccessDenied, BadRequest, Unavailable
-from anabranch.shell.etcd.calls import EtcdSettings
 from anabranch.shell.etcd.client import EtcdClient
+from anabranch.shell.etcd.settings import EtcdSettings
 from anabranch.shell.etcd.snapshots import BridgedBlobs
 from anabranch.shell.etcd.watching import Changed, WatchEvent
 

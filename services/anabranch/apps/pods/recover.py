@@ -13,9 +13,9 @@ from anabranch.core.records.objects import ObjectName
 from anabranch.core.types import ObjectId
 from anabranch.ports import ObjectStore, Recovered
 from anabranch.shell.clock import Clock
-from anabranch.shell.etcd.calls import EtcdSettings
 from anabranch.shell.etcd.client import EtcdClient
 from anabranch.shell.etcd.recovery import restore
+from anabranch.shell.etcd.settings import EtcdSettings
 from anabranch.shell.etcd.snapshots import BridgedBlobs
 from anabranch.shell.log import Log, LogFormat
 from anabranch.shell.s3.admin import open_bucket

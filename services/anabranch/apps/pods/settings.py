@@ -16,7 +16,7 @@ from anabranch.client.endpoint import endpoint
 from anabranch.core.errors import BadRequest
 from anabranch.core.limits import MIB, Limits
 from anabranch.shell.authority.settings import AuthMode, AuthSettings
-from anabranch.shell.etcd.calls import EtcdSettings
+from anabranch.shell.etcd.settings import EtcdSettings
 from anabranch.shell.log import LogFormat
 from anabranch.shell.s3.settings import S3Settings
 from anabranch.shell.tls import TlsSettings, check_mutual

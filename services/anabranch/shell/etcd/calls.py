@@ -9,7 +9,6 @@ from threading import Lock
 from typing import Any, Generic, TypeVar
 
 import grpc
-import msgspec
 from google.protobuf.message import Message
 
 from anabranch.core.errors import (
@@ -21,6 +20,7 @@ from anabranch.core.errors import (
     Unavailable,
 )
 from anabranch.shell.etcd.etcd_pb2 import AuthenticateRequest, AuthenticateResponse
+from anabranch.shell.etcd.settings import EtcdSettings
 from anabranch.shell.renewal import Renewed
 from anabranch.shell.tls import TlsSettings, check_files
 
@@ -48,31 +48,6 @@ _STALE_TOKEN = ("invalid auth token", "revision of auth store is old", "user nam
 _UNSENT = "failed to connect to all addresses"
 """Of the one member, says gRPC; in other words of a later version it would count as sent."""
 _DENIED = ("authentication failed", "user name is empty", "permission")
-
-
-class EtcdSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Where etcd is, and what it takes to be let in."""
-
-    endpoints: tuple[str, ...] = ("127.0.0.1:2379",)
-    """Every member's client address, as `host:port` or with `http://` or `https://` before it."""
-
-    user: str = ""
-    """The etcd user, if etcd asks for one."""
-
-    password: str = ""
-    """That user's password."""
-
-    ca: str = ""
-    """File with the certificates that etcd's is checked against; with it, TLS is spoken."""
-
-    cert: str = ""
-    """File with our own certificate, if etcd asks for one."""
-
-    key: str = ""
-    """File with the private key of our own certificate."""
-
-    deadline_ms: int = 3_000
-    """How long one call to one member may take."""
 
 
 @dataclass(frozen=True, slots=True)

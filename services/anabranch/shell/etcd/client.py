@@ -8,7 +8,8 @@ import grpc
 
 from anabranch.core.errors import BadRequest, DeadlineExceeded, Unavailable
 from anabranch.shell.etcd import etcd_pb2 as pb
-from anabranch.shell.etcd.calls import Calls, Compacted, EtcdSettings, LeaseGone, Method
+from anabranch.shell.etcd.calls import Calls, Compacted, LeaseGone, Method
+from anabranch.shell.etcd.settings import EtcdSettings
 from anabranch.shell.etcd.watching import Watch, WatchEvent
 
 _RANGE: Method[pb.RangeRequest, pb.RangeResponse] = Method(

@@ -33,6 +33,10 @@ class Keys:
         self.groups = self.base + b"journal/"
         self.chunks = self.base + b"chunks/"
         self.candidates = self.base + b"election/"
+        self.reigns = self.base + b"belfast/"
+
+    def reign(self, term: int) -> bytes:
+        return self.reigns + b"%020d" % term
 
     def group(self, first: int) -> bytes:
         return self.groups + b"%020d" % first
