@@ -174,19 +174,19 @@ class Copies:
 
     def seal(self, sender: str, letter: Seal) -> None:
         """Answered with `Sealed` once the seal is journaled; its `last_epoch` is a reign's number,
-        to be compared as it is.
+        to be compared as it is. `letter.epoch` is the ledger's and one.
 
-        Who hasn't come to where the primary of the epoch before began doesn't answer, and isn't
-        sealed: it may lack what was durable by then, and nobody would ask for that any more.
+        A backup that hasn't yet come to where its primary began doesn't answer, and isn't sealed:
+        it may lack what was durable by then, and nobody would ask others for that any more.
+        Nor is a primary sealed: if it is there, and too few of the others answer, it goes on.
         """
-        if letter.epoch <= self.epoch or self._log.epoch < letter.epoch - 1:
-            return
-        if letter.epoch > self._log.sealed:
+        backs = self.role is Role.BACKUP and self.epoch == self._log.epoch
+        if backs and letter.epoch == self.epoch + 1:
             self._log.seal(letter.epoch)
             self._end()
             self.role = Role.SEALED
             self.on_role()
-        if letter.epoch == self._log.sealed:
+        if self.role is Role.SEALED and letter.epoch == self._log.sealed:
             self._sealers[sender] = letter
             self._log.journal.when_stored(self._say_sealed)
 

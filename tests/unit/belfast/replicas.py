@@ -1,0 +1,238 @@
+"""A shard's replicas under faults, and somebody who arranges them as the sequencers' leader would.
+
+What was durable once is written down: whoever may be primary has it from then on, unchanged.
+"""
+
+from random import Random
+
+from tests.unit.belfast.replica import Replica
+
+from anabranch.core.belfast.letters import Learn, Seal, Sealed
+from anabranch.core.machine import Send
+from anabranch.core.types import MS
+
+Arrangement = tuple[int, str, tuple[str, ...]]
+
+
+class Arranger:
+    """The ledger of one shard, and what its leader does about replicas.
+
+    A silent primary's epoch is sealed; of those sealed the one with most is the next primary, with
+    the others. The primary's word decides who is left out, and who is taken in.
+    """
+
+    def __init__(self, nodes: tuple[str, ...]) -> None:
+        self.nodes = nodes
+        self.decided: list[Arrangement] = [(1, nodes[0], nodes)]
+        self.sealed: dict[str, Sealed] = {}
+
+    @property
+    def now(self) -> Arrangement:
+        return self.decided[-1]
+
+    def arrange(self, primary: str, replicas: tuple[str, ...]) -> None:
+        self.decided.append((self.now[0] + 1, primary, replicas))
+        self.sealed = {}
+
+    def seals(self) -> list[Send]:
+        epoch, _, replicas = self.now
+        return [Send(node, Seal(0, epoch + 1)) for node in replicas]
+
+    def take(self, sender: str, letter: Sealed) -> None:
+        epoch, _, replicas = self.now
+        if letter.epoch != epoch + 1 or sender not in replicas:
+            return
+        self.sealed[sender] = letter
+        majority = len(replicas) // 2 + 1
+        if len(self.sealed) < len(replicas) - majority + 1:
+            return
+        best = max(self.sealed, key=lambda node: (*self._rank(node), node))
+        self.arrange(best, tuple(node for node in replicas if node in self.sealed))
+
+    def hear(self, primary: Replica) -> None:
+        """A report."""
+        epoch, node, replicas = self.now
+        copies = primary.copies
+        if (copies.epoch, primary.node) != (epoch, node):
+            return
+        stay = tuple(each for each in replicas if each not in copies.silent)
+        wanted = (*stay, *(each for each in copies.caught_up if each not in stay))
+        if wanted != replicas:
+            self.arrange(node, wanted)
+
+    def lessons(self) -> list[Send]:
+        epoch, primary, replicas = self.now
+        learn = Learn(0, epoch, primary)
+        return [Send(node, learn) for node in self.nodes if node not in replicas]
+
+    def _rank(self, node: str) -> tuple[int, int]:
+        return self.sealed[node].last_epoch, self.sealed[node].last
+
+
+class World:
+    def __init__(self, seed: int, count: int, *, faults: bool = True) -> None:
+        self.random = Random(seed)
+        self.nodes = tuple("abc"[:count])
+        self.now = 0
+        self.faults = faults
+        self.letters: list[tuple[str, Send]] = []
+        self.replicas = {
+            node: Replica(
+                node, self.nodes, self._post, copy_bytes_max=self.random.choice((90, 1 << 20))
+            )
+            for node in self.nodes
+        }
+        self.arranger = Arranger(self.nodes)
+        self.known = dict.fromkeys(self.nodes, 0)
+        self.durable: list[bytes] = []
+        self.trimmed = 0
+        self.written = 0
+        for node in self.nodes:
+            self._start(node)
+
+    def run(self, steps: int) -> None:
+        for _ in range(steps):
+            self._one()
+            self._look()
+
+    def heal(self) -> None:
+        """From here on nothing fails: all come together, and have the same."""
+        self.faults = False
+        for node in self.nodes:
+            if not self.replicas[node].up:
+                self._start(node)
+        for _ in range(4_000):
+            self._one(calm=True)
+            self._look()
+            if self._calm():
+                return
+        raise AssertionError("they never came together")
+
+    def _calm(self) -> bool:
+        epoch, primary, replicas = self.arranger.now
+        lead = self.replicas[primary]
+        return (
+            set(replicas) == set(self.nodes)
+            and lead.leads
+            and all(self.replicas[node].copies.epoch == epoch for node in self.nodes)
+            and all(self.replicas[node].copies.last == lead.copies.last for node in self.nodes)
+            and lead.copies.durable == lead.copies.last
+            and not self.letters
+        )
+
+    def _one(self, *, calm: bool = False) -> None:
+        """Something that may happen."""
+        self.now += self.random.randrange(2 * MS)
+        node = self.random.choice(self.nodes)
+        replica = self.replicas[node]
+        if not replica.up:
+            if self.random.random() < 0.1:
+                self._start(node)
+            return
+        replica.pass_time(self.now)
+        chance = self.random.random()
+        if self.letters and chance < 0.55:
+            self._deliver()
+        elif replica.group is not None and chance < 0.75:
+            fails = self.faults and self.random.random() < 0.1
+            (replica.fail_to_write if fails else replica.write)()
+        elif replica.reads and chance < 0.8:
+            replica.read(fails=self.faults and self.random.random() < 0.2)
+        elif chance < 0.88:
+            self._rule(replica, calm=calm)
+        elif not calm:
+            self._disturb(replica)
+
+    def _rule(self, replica: Replica, *, calm: bool) -> None:
+        arranger, node = self.arranger, replica.node
+        chance = self.random.random()
+        if chance < 0.5:
+            self._tell(replica)
+        elif chance < 0.7:
+            if replica.leads:
+                arranger.hear(replica)
+        elif chance < 0.8:
+            self.letters += [("s", lesson) for lesson in arranger.lessons()]
+        elif node == arranger.now[1] and (not calm or not self._reigns(replica)):
+            if not calm or self.random.random() < 0.3:
+                self.letters += [("s", seal) for seal in arranger.seals()]
+
+    def _reigns(self, replica: Replica) -> bool:
+        return replica.leads and replica.copies.epoch == self.arranger.now[0]
+
+    def _disturb(self, replica: Replica) -> None:
+        chance = self.random.random()
+        if chance < 0.08 and self.faults:
+            replica.fall(kept=self.random.random() < 0.5)
+        elif chance < 0.13:
+            self.trimmed = max(self.trimmed, self.random.randint(0, len(self.durable)))
+            if replica.copies.last >= self.trimmed:
+                replica.trim(self.trimmed)
+        elif chance < 0.2:
+            replica.do(lambda: replica.copies.note(b"note"))
+        elif replica.leads:
+            self.written += 1
+            count = self.random.randint(1, 4)
+            batch = f"{replica.node}{self.written}".encode() * self.random.choice((1, 1, 9))
+            if self.random.random() < 0.2:
+                replica.do(lambda: replica.copies.fill(count))
+            else:
+                replica.do(lambda: replica.copies.append(batch, count))
+
+    def _deliver(self) -> None:
+        nth = 0 if self.random.random() < 0.7 else self.random.randrange(len(self.letters))
+        sender, send = self.letters[nth]
+        chance = self.random.random() if self.faults else 1
+        if chance > 0.05:
+            del self.letters[nth]
+        if 0.05 < chance < 0.12:
+            return
+        if send.to == "s":
+            assert isinstance(send.message, Sealed)
+            self.arranger.take(sender, send.message)
+            return
+        replica = self.replicas[send.to]
+        if not replica.up:
+            return
+        replica.now = self.now
+        copies, letter = replica.copies, send.message
+        match letter:
+            case Seal():
+                replica.do(lambda: copies.seal(sender, letter))
+            case Learn():
+                replica.do(lambda: copies.learn(letter))
+            case _:
+                replica.do(lambda: copies.received(sender, letter))
+
+    def _tell(self, replica: Replica) -> None:
+        """The next decision that it doesn't know."""
+        known = self.known[replica.node]
+        if known < len(self.arranger.decided):
+            self.known[replica.node] += 1
+            epoch, primary, replicas = self.arranger.decided[known]
+            node = replica.node
+            replica.do(lambda: replica.copies.arrange(epoch, primary, replicas, node))
+
+    def _start(self, node: str) -> None:
+        """It is told again of the last decision that it still knows, if not of earlier ones."""
+        self.replicas[node].start(self.now)
+        self.known[node] = max(0, self.random.randint(0, self.known[node]) - 1)
+
+    def _look(self) -> None:
+        for replica in self.replicas.values():
+            if replica.leads and replica.copies.epoch == self.arranger.now[0]:
+                self._look_at(replica)
+
+    def _look_at(self, primary: Replica) -> None:
+        durable = len(self.durable)
+        assert primary.copies.last >= durable
+        low = max(primary.begins, self.trimmed)
+        for place, batch in primary.content(low, primary.copies.durable):
+            if place < durable:
+                assert batch == self.durable[place], place
+            else:
+                assert place == len(self.durable)
+                self.durable.append(batch)
+
+    def _post(self, sender: str, send: Send) -> None:
+        self.letters.append((sender, send))
