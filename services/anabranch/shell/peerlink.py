@@ -83,7 +83,6 @@ class PeerLink(Generic[M]):
             greeted = self._line is not None and bool(self._line.peer)
             self._line = None
             if greeted:
-                self._links.gauges.connected -= 1
                 back_off_s = BACK_OFF_MIN_S
             self._say(self._refusal.message if self._refusal else why)
             await asyncio.sleep(back_off_s * (0.5 + 0.5 * randbits(_CHANCE_BITS) / (1 << 16)))
@@ -123,6 +122,8 @@ class PeerLink(Generic[M]):
             line.end("it wrote letters before it greeted")
 
     def lost(self, line: Line[M], why: str) -> None:
+        if line.peer:
+            self._links.gauges.connected -= 1
         if not self._over.done():
             self._over.set_result(why)
 
@@ -172,6 +173,11 @@ def objection(
         reason = "it doesn't show the token that peers ask of each other (peer_token)"
         return AccessDenied(here, theirs.node, reason)
     return None
+
+
+def is_address(text: str) -> bool:
+    host, _, port = text.rpartition(":")
+    return bool(host) and port.isdecimal() and 0 < int(port) < 1 << 16
 
 
 def parse_address(address: str) -> tuple[str, int]:

@@ -8,7 +8,7 @@ from anabranch.apps import settings
 from anabranch.core.errors import BadRequest
 from anabranch.core.limits import Limits
 from anabranch.shell.log import LogFormat
-from anabranch.shell.peerlink import parse_address
+from anabranch.shell.peerlink import is_address
 
 
 class ProcessSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -51,9 +51,5 @@ class ProcessSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 def check_address(text: str) -> None:
-    try:
-        host, port = parse_address(text)
-    except ValueError:
-        host, port = "", 0
-    if not host or not 0 < port <= 65_535:
+    if not is_address(text):
         raise BadRequest(f"address {text!r}", "write it as host:port")
