@@ -1,0 +1,169 @@
+"""Replicas that are silent are done without; a shard that isn't there as a whole fails (4.8)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from anabranch.core.belfast.decisions import Arrange, ChangeView
+from anabranch.core.belfast.lag import Lag
+from anabranch.core.belfast.ledger import Member, Standing
+from anabranch.core.belfast.letters import Alive, Learn, Report, Seal, Sealed
+from anabranch.core.belfast.membership import Membership
+from anabranch.core.belfast.plan import Plan
+from anabranch.core.belfast.windows import ShardId
+from anabranch.core.types import Nanoseconds
+
+
+@dataclass(slots=True)
+class _Takeover:
+    epoch: int
+    sealed: dict[str, Sealed] = field(default_factory=dict[str, Sealed])
+
+
+class Failures:
+    def __init__(
+        self,
+        plan: Plan,
+        membership: Membership,
+        lag: Lag,
+        send: Callable[[str, Seal | Learn], None],
+        on_failed: Callable[[tuple[ShardId, ...]], None],
+        on_arranged: Callable[[ShardId], None],
+    ) -> None:
+        self.views_changed = 0
+        self.takeovers = 0
+        """Another replica is primary."""
+        self.rearranged = 0
+        """The same primary goes on, with other backups."""
+        self._plan = plan
+        self._rules = plan.rules
+        self._membership = membership
+        self._lag = lag
+        self._send = send
+        self._on_failed = on_failed
+        self._on_arranged = on_arranged
+        self._takeovers: dict[ShardId, _Takeover] = {}
+
+    def alive(self, node: str, letter: Alive) -> None:
+        """A replica without which its shard goes on may come back: it is to learn first."""
+        member = self._plan.ledger.member(letter.shard)
+        if member is None or node in member.replicas:
+            return
+        if node in self._membership.configured(member):
+            self._send(node, Learn(member.id, member.epoch, member.primary))
+
+    def reported(self, member: Member, report: Report, now: Nanoseconds) -> None:
+        """Of the shard's epoch: what its primary says of the other replicas."""
+        if member.id in self._takeovers or not (report.silent or report.caught_up):
+            return
+        name = member.name
+        back = [
+            node
+            for node in self._membership.configured(member)
+            if node in report.caught_up
+            and node not in member.replicas
+            and self._membership.present(name, node, now)
+        ]
+        gone = [
+            node for node in member.replicas if node in report.silent and node != member.primary
+        ]
+        self._rearrange(member, gone, back)
+
+    def sealed(self, node: str, letter: Sealed) -> None:
+        takeover = self._takeovers.get(letter.shard)
+        member = self._plan.ledger.members.get(letter.shard)
+        if (
+            takeover is None
+            or member is None
+            or letter.epoch != takeover.epoch
+            or node not in member.replicas
+        ):
+            return
+        takeover.sealed[node] = letter
+        replicas = member.replicas
+        majority = len(replicas) // 2 + 1
+        enough = max(len(replicas) - majority + 1, self._rules.copies_min)
+        if len(takeover.sealed) < enough:
+            return
+        left = tuple(each for each in replicas if each in takeover.sealed)
+        primary = max(left, key=lambda each: _log_of(takeover.sealed[each]))
+        self.takeovers += 1
+        self._arrange(member, takeover.epoch, primary, left)
+
+    def watch(self, now: Nanoseconds) -> None:
+        """Each few intervals."""
+        for member in self._plan.members(
+            Standing.WAITING, Standing.SEATED, Standing.LEAVING, Standing.FAILED
+        ):
+            self._watch(member, now)
+        seated = self._plan.members(Standing.SEATED, Standing.LEAVING)
+        failed = [each for each in seated if self._has_failed(each, now)]
+        if failed:
+            self._change_view(failed, now)
+
+    def _watch(self, member: Member, now: Nanoseconds) -> None:
+        silent = [
+            node for node in member.replicas if self._membership.silent(member.name, node, now)
+        ]
+        if member.primary in silent or member.id in self._takeovers:
+            self._take_over(member, silent)
+        elif silent:
+            self._rearrange(member, silent, [])
+
+    def _take_over(self, member: Member, silent: list[str]) -> None:
+        """Once it is begun it is ended: who is sealed serves the old epoch no more. If the old
+        primary is back meanwhile, it is sealed like the others, and holds at least as much.
+        """
+        takeover = self._takeovers.get(member.id)
+        if takeover is None:
+            if len(silent) == len(member.replicas):
+                return
+            takeover = self._takeovers[member.id] = _Takeover(member.epoch + 1)
+        for node in member.replicas:
+            if node not in takeover.sealed:
+                self._send(node, Seal(member.id, takeover.epoch))
+
+    def _rearrange(self, member: Member, gone: list[str], back: list[str]) -> None:
+        """The same primary goes on: it holds all that was durable."""
+        spare = len(member.replicas) + len(back) - self._rules.copies_min
+        gone = gone[: max(0, spare)]
+        if not gone and not back:
+            return
+        kept = {*member.replicas, *back}.difference(gone)
+        ordered = dict.fromkeys((*self._membership.configured(member), *member.replicas))
+        self.rearranged += 1
+        self._arrange(
+            member, member.epoch + 1, member.primary, tuple(n for n in ordered if n in kept)
+        )
+
+    def _arrange(self, member: Member, epoch: int, primary: str, replicas: tuple[str, ...]) -> None:
+        self._takeovers.pop(member.id, None)
+        self._plan.decide(Arrange(member.id, epoch, primary, replicas))
+        self._on_arranged(member.id)
+
+    def _has_failed(self, member: Member, now: Nanoseconds) -> bool:
+        """Only who has a seat can: nobody waits for another."""
+        patience = self._rules.intervals(self._rules.fail_intervals)
+        signal = self._lag.signals.get(member.id)
+        return self._plan.counts_on(member.id) and (
+            (signal is not None and now - signal.since >= patience)
+            or self._membership.silence(member.name, member.primary, now) >= patience
+        )
+
+    def _change_view(self, failed: list[Member], now: Nanoseconds) -> None:
+        """Without anybody to stand in there is nobody whose cuts waited for them: they wait."""
+        out = tuple(member.id for member in failed)
+        left = [
+            each
+            for each in self._plan.members(Standing.SEATED, Standing.LEAVING)
+            if each.id not in out and not self._membership.silent(each.name, each.primary, now)
+        ]
+        if not left:
+            return
+        stand_in = min(left, key=lambda each: (each.standing is not Standing.SEATED, each.id))
+        self._plan.decide(ChangeView(self._plan.ledger.view + 1, out, stand_in.id))
+        self.views_changed += 1
+        self._on_failed(out)
+
+
+def _log_of(sealed: Sealed) -> tuple[int, int]:
+    return (sealed.last_epoch, sealed.last)

@@ -1,0 +1,114 @@
+"""Who is there, who gets a seat, and who leaves (Belfast, 4.5)."""
+
+from dataclasses import dataclass, field
+
+from anabranch.core.belfast.decisions import Admit, Release
+from anabranch.core.belfast.ledger import Member, Standing
+from anabranch.core.belfast.letters import Alive
+from anabranch.core.belfast.plan import Plan
+from anabranch.core.errors import AnabranchError, ShardFailed, UnknownShard
+from anabranch.core.types import Nanoseconds
+
+
+@dataclass(slots=True)
+class _Contact:
+    """What was heard of a replica."""
+
+    at: Nanoseconds
+    alive: Alive | None = None
+
+
+@dataclass(slots=True)
+class _Shard:
+    contacts: dict[str, _Contact] = field(default_factory=dict[str, _Contact])
+
+
+class Membership:
+    def __init__(self, plan: Plan, now: Nanoseconds) -> None:
+        self._plan = plan
+        self._rules = plan.rules
+        self._shards: dict[str, _Shard] = {}
+        self._since = now
+        """Nobody was silent before: this leader wasn't there to hear."""
+
+    def heard(self, shard: str, node: str, now: Nanoseconds) -> None:
+        contacts = self._shards.setdefault(shard, _Shard()).contacts
+        contact = contacts.get(node)
+        if contact is None:
+            contacts[node] = _Contact(now)
+        else:
+            contact.at = now
+
+    def alive(self, node: str, letter: Alive, now: Nanoseconds) -> None:
+        if node not in letter.replicas:
+            return
+        self.heard(letter.shard, node, now)
+        self._shards[letter.shard].contacts[node].alive = letter
+        member = self._plan.ledger.member(letter.shard)
+        if letter.quota < 0:
+            return
+        if member is None:
+            if all(self._agrees(letter, each, now) for each in letter.replicas):
+                self._plan.decide(Admit(letter.shard, letter.replicas, letter.quota))
+        elif self._asks_back(member, node, letter, now):
+            self._plan.decide(Admit(member.name, member.replicas, letter.quota))
+
+    def leave(self, name: str) -> AnabranchError | None:
+        """Decides it, or says what stands in the way."""
+        member = self._plan.ledger.member(name)
+        if member is None:
+            return UnknownShard(name)
+        if member.standing is Standing.FAILED:
+            return ShardFailed(name)
+        if member.standing in {Standing.WAITING, Standing.SEATED}:
+            self._plan.decide(Release(member.id))
+        return None
+
+    def silence(self, shard: str, node: str, now: Nanoseconds) -> Nanoseconds:
+        """For how long nothing was heard of it."""
+        known = self._shards.get(shard)
+        contact = known.contacts.get(node) if known is not None else None
+        return now - max(self._since, contact.at if contact is not None else 0)
+
+    def silent(self, shard: str, node: str, now: Nanoseconds) -> bool:
+        patience = self._rules.intervals(self._rules.silent_intervals)
+        return self.silence(shard, node, now) >= patience
+
+    def present(self, shard: str, node: str, now: Nanoseconds) -> bool:
+        """It was heard, by this leader, and just now."""
+        known = self._shards.get(shard)
+        return known is not None and node in known.contacts and not self.silent(shard, node, now)
+
+    def configured(self, member: Member) -> tuple[str, ...]:
+        """All replicas that the shard should have, as its primary says."""
+        known = self._shards.get(member.name)
+        contact = known.contacts.get(member.primary) if known is not None else None
+        if contact is None or contact.alive is None:
+            return member.replicas
+        return contact.alive.replicas
+
+    def forgive(self, now: Nanoseconds) -> None:
+        """The leader itself was away: nobody else was silent."""
+        self._since = now
+
+    def _agrees(self, letter: Alive, node: str, now: Nanoseconds) -> bool:
+        contact = self._shards[letter.shard].contacts.get(node)
+        return (
+            contact is not None
+            and contact.alive is not None
+            and contact.alive.replicas == letter.replicas
+            and not self.silent(letter.shard, node, now)
+        )
+
+    def _asks_back(self, member: Member, node: str, letter: Alive, now: Nanoseconds) -> bool:
+        """Its primary knows what has happened to it, and has cut its local log back.
+
+        Every failure has a view of its own: a letter from before this one doesn't count.
+        """
+        return (
+            member.standing in {Standing.LEFT, Standing.FAILED}
+            and node == member.primary
+            and letter.standing == member.standing
+            and letter.view >= member.void_view
+            and all(self.present(member.name, each, now) for each in member.replicas)
+        )

@@ -1,0 +1,171 @@
+"""What the leader of the sequencing group does beside leading it: the order's policy (4.1 - 4.8).
+
+It begins with the ledger and nothing else. Reports are cumulative, so that a new leader knows what
+it needs as soon as each shard has repeated its last (spec, D7).
+"""
+
+from collections.abc import Callable
+
+from anabranch.core.belfast.decisions import AnyDecision, TrimTo
+from anabranch.core.belfast.failures import Failures
+from anabranch.core.belfast.lag import Lag
+from anabranch.core.belfast.ledger import Ledger
+from anabranch.core.belfast.letters import Alive, FixLag, FromReplica, FromSequencer, Report, Sealed
+from anabranch.core.belfast.membership import Membership
+from anabranch.core.belfast.modes import Modes
+from anabranch.core.belfast.plan import Plan
+from anabranch.core.belfast.progress import Progress
+from anabranch.core.belfast.publishing import Publishing
+from anabranch.core.belfast.quotas import Quotas
+from anabranch.core.belfast.rules import Rules
+from anabranch.core.belfast.stragglers import Stragglers
+from anabranch.core.belfast.windows import ShardId
+from anabranch.core.errors import AnabranchError
+from anabranch.core.types import NEVER, Nanoseconds, Position
+
+
+class Office:
+    """Whoever holds it tells it the time with each letter, asks it at the end of each step what it
+    has decided, and wakes it at `wake_at`.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        rules: Rules,
+        term: int,
+        now: Nanoseconds,
+        send: Callable[[str, FromSequencer], None],
+    ) -> None:
+        self.plan = Plan(ledger, rules)
+        self.progress = Progress(self.plan)
+        self.quotas = Quotas(self.plan)
+        self.lag = Lag(self.plan, self.progress, term)
+        self.stragglers = Stragglers(self.plan)
+        self.membership = Membership(self.plan, now)
+        self.modes = Modes(self.plan, self.quotas, self.lag, self.progress)
+        self.publishing = Publishing(
+            self.plan,
+            self.progress,
+            self.membership,
+            self.quotas,
+            self.stragglers,
+            self.modes,
+        )
+        self.failures = Failures(
+            self.plan, self.membership, self.lag, send, self._failed, self._arranged
+        )
+        self.reports: dict[ShardId, Report] = {}
+        """The last of each shard."""
+        self._rules = rules
+        self._send = send
+        self._now = now
+        self._watch_every = rules.intervals(max(1, rules.silent_intervals // 4))
+        self._watch_at = now + self._watch_every
+        self._free_cut_at: Nanoseconds = 0
+        """When the last cut of free will was made."""
+        self._free_due: Nanoseconds = NEVER
+        self.lag.cut(now)
+
+    @property
+    def wake_at(self) -> Nanoseconds:
+        return min(self._watch_at, self._free_due)
+
+    def received(self, now: Nanoseconds, sender: str, letter: FromReplica) -> None:
+        self._at(now)
+        match letter:
+            case Report():
+                self._reported(sender, letter)
+            case Alive():
+                self.membership.alive(sender, letter, now)
+                self.failures.alive(sender, letter)
+            case Sealed(shard):
+                member = self.plan.ledger.members.get(shard)
+                if member is not None:
+                    self.membership.heard(member.name, sender, now)
+                self.failures.sealed(sender, letter)
+
+    def leave(self, shard: str) -> AnabranchError | None:
+        return self.membership.leave(shard)
+
+    def trim(self, position: Position) -> None:
+        self.plan.decide(TrimTo(position))
+
+    def settle(self, now: Nanoseconds, room: bool) -> list[AnyDecision]:
+        """The end of a step: what is to be proposed. Cuts wait while there is no `room` for them,
+        and become one.
+        """
+        self._at(now)
+        if now >= self._watch_at:
+            self._watch_at = now + self._watch_every
+            self._watch()
+        if room and (self.progress.cut() or self._cut_freely()):
+            self.lag.cut(now)
+        self.publishing.publish(now)
+        self._signal(self.lag.look(now))
+        return self.plan.take()
+
+    def _at(self, now: Nanoseconds) -> None:
+        """If this leader was away itself, it has missed what others said, and blames nobody."""
+        if now - self._now >= self._rules.intervals(self._rules.silent_intervals) // 2:
+            self.membership.forgive(now)
+            self.lag.forgive(now)
+            self.stragglers.forgive()
+        self._now = now
+
+    def _reported(self, sender: str, report: Report) -> None:
+        now, ledger = self._now, self.plan.ledger
+        member = ledger.members.get(report.shard)
+        if member is None or sender not in member.replicas:
+            return
+        self.membership.heard(member.name, sender, now)
+        if report.epoch != member.epoch or sender != member.primary:
+            return
+        self.failures.reported(member, report, now)
+        if report.view != ledger.view:
+            return
+        self.reports[report.shard] = report
+        advanced = self.progress.take(report)
+        self.quotas.heard(report, now)
+        signalled = self.lag.heard(report, advanced, now)
+        if advanced:
+            self.stragglers.heard(report.shard, now, signalled)
+
+    def _watch(self) -> None:
+        now = self._now
+        self.failures.watch(now)
+        self.modes.review(now)
+        self._signal(self.lag.watch(now))
+
+    def _cut_freely(self) -> bool:
+        """Once per interval: whoever comes meanwhile comes with the next."""
+        window = self.plan.cutting
+        if window is None or window.foreseen:
+            self._free_due = NEVER
+            return False
+        due = self._free_cut_at + self._rules.t_ord
+        if self._now < due:
+            self._free_due = due if self.progress.free_counts() is not None else NEVER
+            return False
+        self._free_due = NEVER
+        if not self.progress.cut_freely():
+            return False
+        self._free_cut_at = self._now
+        return True
+
+    def _signal(self, letters: list[FixLag]) -> None:
+        for letter in letters:
+            self._send(self.plan.ledger.members[letter.shard].primary, letter)
+
+    def _failed(self, shards: tuple[ShardId, ...]) -> None:
+        self.progress.forget(shards)
+        self.quotas.forget(shards)
+        for shard in shards:
+            self.lag.forget(shard)
+            self.stragglers.forget(shard)
+            self.reports.pop(shard, None)
+
+    def _arranged(self, shard: ShardId) -> None:
+        """Another primary may answer, and is measured from now on."""
+        self.lag.forget(shard)
+        self.stragglers.forget(shard)
