@@ -49,7 +49,9 @@ Letter = FromReplica | FromSequencer | ConsensusLetter | CopyLetter
 First = Greeting | Hello
 
 
-class _DeliveredHead(msgspec.Struct, frozen=True, array_like=True):
+class DeliveredHead(msgspec.Struct, frozen=True, array_like=True):
+    """What stands before the batches of a Delivered."""
+
     view: int
     upto: Position
     speculative: bool
@@ -64,7 +66,7 @@ _request: "msgspec.msgpack.Decoder[ToServer]" = msgspec.msgpack.Decoder(ToServer
 _reply: "msgspec.msgpack.Decoder[ToClient]" = msgspec.msgpack.Decoder(ToClient)
 _letter: "msgspec.msgpack.Decoder[Letter]" = msgspec.msgpack.Decoder(Letter)
 _hello: "msgspec.msgpack.Decoder[Hello]" = msgspec.msgpack.Decoder(Hello)
-_delivered_head = msgspec.msgpack.Decoder(_DeliveredHead)
+_delivered_head = msgspec.msgpack.Decoder(DeliveredHead)
 
 
 def encode_request(request: int, message: ToServer) -> list[Buffer]:
@@ -89,10 +91,14 @@ def encode_reply(request: int, message: ToClient) -> list[Buffer]:
             batches.append(batch)
             sizes.append(len(batch))
         before = batch
-    head = _DeliveredHead(
+    head = DeliveredHead(
         message.view, message.upto, message.speculative, message.runs, message.parts, sizes
     )
-    return with_batches(DELIVERED, request, _pack(head), batches, sizes)
+    return delivered_frame(request, head, batches)
+
+
+def delivered_frame(request: int, head: DeliveredHead, batches: list[Buffer]) -> list[Buffer]:
+    return with_batches(DELIVERED, request, _pack(head), batches, list(map(len, batches)))
 
 
 def first_frames() -> "FrameReader[First]":
