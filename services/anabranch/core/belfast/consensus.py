@@ -1,44 +1,43 @@
-"""The consensus of the sequencing group: one log of entries that a majority has on disk."""
+"""The consensus of the sequencing group: one log of entries that a majority has on disk
+(docs/decisions/0027-consensus.md).
+
+Terms, votes and the log are Raft's (Ongaro and Ousterhout, 2014), with votes asked for before a
+term is begun, and leaders that step down when they hear from no majority.
+"""
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
-import msgspec
-
-from anabranch.core.belfast.consensus_letters import ConsensusLetter
+from anabranch.core.belfast.accepting import Accepting
+from anabranch.core.belfast.ballots import Ballots, Poll
+from anabranch.core.belfast.consensus_disk import Recovered
+from anabranch.core.belfast.consensus_group import ConsensusTiming, Group
+from anabranch.core.belfast.consensus_letters import (
+    Accepted,
+    AskVote,
+    ConsensusLetter,
+    Install,
+    Missed,
+    Offer,
+    TakeOver,
+    Vote,
+)
+from anabranch.core.belfast.replication import Replication
 from anabranch.core.bolt.alarms import Alarms
 from anabranch.core.errors import AnabranchError
 from anabranch.core.machine import Effect
-from anabranch.core.types import Milliseconds
 
+__all__ = ["Consensus", "ConsensusLetter", "ConsensusTiming", "Recovered"]
 
-class ConsensusTiming(msgspec.Struct, frozen=True):
-    heartbeat_ms: Milliseconds = 50
-    election_ms: Milliseconds = 500
-    """Without a word from the leader, before another stands; without a majority, before it steps
-    down.
-    """
+KEPT_ENTRIES = 20_000
+"""For members and shards that were away for a while; who was longer gets the owner's image."""
 
-
-class Saved(Protocol):
-    @property
-    def content(self) -> bytes: ...
-
-
-class Recovered(Protocol):
-    """What the journal held; ports.Recovered is one."""
-
-    @property
-    def snapshot(self) -> Saved | None: ...
-    @property
-    def entries(self) -> Sequence[bytes]: ...
-    @property
-    def last(self) -> int: ...
+SNAPSHOT_ENTRIES = 10_000
 
 
 class Consensus:
     """A part of the sequencer's machine. The owner sets its `on_...` before `begin`, and calls
-    `settle` at the end of each step.
+    `settle` at the end of each step. `on_commit` is told every entry, also of terms that begin
+    (an empty list of decisions).
     """
 
     def __init__(
@@ -48,6 +47,9 @@ class Consensus:
         timing: ConsensusTiming,
         effects: list[Effect],
         alarms: Alarms,
+        *,
+        kept_entries: int = KEPT_ENTRIES,
+        snapshot_entries: int = SNAPSHOT_ENTRIES,
     ) -> None:
         self.on_commit: Callable[[int, bytes], None]
         self.on_restore: Callable[[int, bytes], None]
@@ -55,55 +57,228 @@ class Consensus:
         self.on_deposed: Callable[[], None]
         self.take_image: Callable[[], bytes]
         self.node = node
-        self.term = 0
-        self.leader: str | None = None
         self.leads = False
-        self.committed = 0
+        """It was elected, and the owner was told of all that leaders before it had committed."""
+        self._kept = kept_entries
+        self._group = Group(node, members, timing, effects, alarms, snapshot_entries)
+        self._disk = self._group.disk
+        self._log = self._group.log
+        self._ballots = Ballots(self._group)
+        self._accepting = Accepting(self._group)
+        self._replication: Replication | None = None
+        self._image = b""
+        self._resigning = False
+        self._bids = False
+        """A follower is to be asked to take over."""
+
+    @property
+    def term(self) -> int:
+        return self._disk.term
+
+    @property
+    def leader(self) -> str | None:
+        """As far as this member knows."""
+        return self._group.leader
+
+    @property
+    def committed(self) -> int:
+        return self._group.committed
 
     @property
     def last(self) -> int:
         """The end of this member's log, committed or not."""
-        raise NotImplementedError
+        return self._log.last
+
+    @property
+    def first(self) -> int:
+        """The oldest entry that `entries` can give."""
+        return self._log.base + 1
 
     @property
     def reachable(self) -> tuple[str, ...]:
         """Members that were heard of within an election's time, this one among them."""
-        raise NotImplementedError
+        return self._group.reachable
 
     def recover(self, recovered: Recovered) -> None:
         """Before `begin`, what the disk held."""
-        raise NotImplementedError
+        self._image = self._disk.recover(recovered)
 
     def begin(self) -> None:
-        raise NotImplementedError
+        self._group.on_commit = self.on_commit
+        self._group.take_image = self.take_image
+        self._accepting.on_restore = self.on_restore
+        self._ballots.on_won = self._won
+        self._group.committed = self._log.base
+        if self._log.base:
+            self.on_restore(self._log.base, self._image)
+        self._image = b""
+        self._ballots.begin()
 
     def propose(self, entry: bytes) -> int:
         """Only while it leads. Says the entry's index."""
-        raise NotImplementedError
+        assert self.leads
+        assert self._replication is not None
+        return self._replication.propose(entry)
 
     def entries(self, after: int, count_max: int) -> tuple[int, list[bytes]] | None:
         """Committed ones behind this, and the first's index; None: forgotten, use the image."""
-        raise NotImplementedError
+        if after < self._log.base:
+            return None
+        upto = min(self.committed, after + count_max)
+        return after + 1, [entry.content for entry in self._log.after(after, upto)]
 
     def received(self, sender: str, letter: ConsensusLetter) -> None:
-        raise NotImplementedError
+        if sender not in self._group.others or self._disk.faulty:
+            # A member that can't keep promises makes none.
+            return
+        self._group.heard(sender)
+        if isinstance(letter, AskVote) and self._group.is_led and not letter.bidden:
+            return
+        if letter.term < self.term:
+            self._outdated(sender, letter)
+            return
+        if letter.term > self.term and not _is_probe(letter):
+            self._enter(letter.term)
+        self._read(sender, letter)
 
     def persisted(self, last: int) -> None:
-        raise NotImplementedError
+        self._disk.persisted(last)
+        self._accepting.persisted()
+        self._advance()
 
     def persist_failed(self, error: AnabranchError) -> None:
-        raise NotImplementedError
+        self._disk.persist_failed()
+        self._ballots.poll = None
+        self._step_down()
 
     def snapshot_saved(self, index: int) -> None:
-        raise NotImplementedError
+        self._disk.snapshot_saved()
 
     def linked(self, node: str) -> None:
-        raise NotImplementedError
+        """Letters under way on an earlier connection may be lost."""
+        if node not in self._group.others:
+            return
+        self._ballots.linked(node)
+        if self._replication is not None:
+            self._replication.linked(node)
 
     def resign(self) -> None:
-        """Hand over to the follower that has most, and never lead again."""
-        raise NotImplementedError
+        """Hand over to the follower that has most, and stand for election no more: for a process
+        that is to end. `on_deposed` says that it is done, if this member leads.
+        """
+        self._resigning = self._bids = self._ballots.abstains = True
+        if not self._group.others:
+            self._step_down()
 
     def settle(self) -> None:
-        """End of a step: what was gathered goes to the disk and to the others."""
-        raise NotImplementedError
+        """End of a step: what was gathered goes to the others and to the disk."""
+        if self._replication is not None:
+            self._replication.supply()
+            self._hand_over(self._replication)
+        self._accepting.settle()
+        self._disk.settle()
+        if self.committed - self._log.base > self._kept + self._kept // 4:
+            self._log.forget(self.committed - self._kept)
+
+    def _read(self, sender: str, letter: ConsensusLetter) -> None:
+        match letter:
+            case AskVote():
+                self._ballots.asked(sender, letter)
+            case Vote():
+                self._ballots.voted(sender, letter)
+            case Offer():
+                self._follow(sender)
+                self._accepting.offered(sender, letter)
+            case Install():
+                self._follow(sender)
+                self._accepting.installed(letter)
+            case TakeOver():
+                self._follow(sender)
+                self._ballots.stand_bidden()
+            case Accepted():
+                if self._replication is not None:
+                    self._replication.accepted(sender, letter)
+                    self._tell_elected()
+            case Missed():
+                if self._replication is not None:
+                    self._replication.missed(sender, letter)
+
+    def _outdated(self, sender: str, letter: ConsensusLetter) -> None:
+        """Who still asks or leads in an earlier term has to hear of this one."""
+        fresh = not self._disk.joined
+        match letter:
+            case AskVote():
+                self._group.pledge(sender, Vote(self.term, False, letter.probing, fresh))
+            case Offer():
+                self._group.pledge(sender, Missed(self.term, letter.previous, 0, fresh))
+            case Install():
+                self._group.pledge(sender, Missed(self.term, letter.index, 0, fresh))
+            case _:
+                pass
+
+    def _enter(self, term: int) -> None:
+        self._step_down()
+        self._ballots.poll = None
+        self._disk.cast(term, "")
+
+    def _follow(self, leader: str) -> None:
+        assert self._replication is None, "one leader in a term"
+        self._group.leader = leader
+        self._group.led_at = self._group.alarms.now
+        self._ballots.poll = None
+        self._ballots.calm()
+
+    def _won(self, poll: Poll) -> None:
+        self._group.leader = self.node
+        for member in self._group.others:
+            self._group.heard(member)
+        self._replication = Replication(self._group, founding=not poll.is_plain)
+        self._beat_later(self._replication)
+
+    def _beat(self, replication: Replication) -> None:
+        if self._replication is not replication:
+            return
+        if len(self._group.reachable) < self._group.majority:
+            self._step_down()
+            return
+        replication.beat()
+        self._bids = self._resigning
+        self._beat_later(replication)
+
+    def _beat_later(self, replication: Replication) -> None:
+        self._group.alarms.after(self._group.timing.heartbeat_ms, lambda: self._beat(replication))
+
+    def _advance(self) -> None:
+        if self._replication is not None:
+            self._replication.advance()
+            self._tell_elected()
+
+    def _tell_elected(self) -> None:
+        replication = self._replication
+        if replication is not None and not self.leads and self.committed >= replication.first:
+            self.leads = True
+            self.on_elected()
+
+    def _hand_over(self, replication: Replication) -> None:
+        heir = replication.heir() if self._bids else None
+        if heir is not None:
+            self._bids = False
+            self._group.send(heir, TakeOver(self.term))
+
+    def _step_down(self) -> None:
+        self._replication = None
+        self._group.leader = None
+        if self.leads:
+            self.leads = False
+            self.on_deposed()
+
+
+def _is_probe(letter: ConsensusLetter) -> bool:
+    """A term that is asked for or agreed to, and not begun."""
+    match letter:
+        case AskVote(probing=probing):
+            return probing
+        case Vote(granted=granted, probing=probing):
+            return granted and probing
+        case _:
+            return False
