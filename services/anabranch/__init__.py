@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from anabranch.client import aio
+    from anabranch.client import aio, belfast
     from anabranch.client.records import (
         Appended,
         Batch,
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 # Whoever imports a part of this package passes here: it must cost next to nothing.
 _HOMES = {
     "aio": "anabranch.client",
+    "belfast": "anabranch.client",
     "errors": "anabranch.core",
     "Appended": "anabranch.client.records",
     "Batch": "anabranch.client.records",
@@ -78,6 +79,7 @@ __all__ = [
     "Service",
     "Settings",
     "aio",
+    "belfast",
     "connect",
     "errors",
 ]
@@ -87,6 +89,6 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"anabranch has no {name}")
-    if name in {"aio", "errors"}:
+    if name in {"aio", "belfast", "errors"}:
         return import_module(f"{home}.{name}")
     return getattr(import_module(home), name)

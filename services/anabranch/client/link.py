@@ -38,6 +38,7 @@ from anabranch.client.producer import Pledge
 from anabranch.client.settings import Settings
 from anabranch.client.strangers import guess, untrusted
 from anabranch.client.subscription import News, Subscription
+from anabranch.client.waiting import Waiter, wake, wake_all
 from anabranch.core.bolt.alarms import Alarms
 from anabranch.core.errors import AnabranchError, BadFrame, BadRequest
 from anabranch.core.machine import Buffer, SetTimer, TimerFired
@@ -60,7 +61,6 @@ _BEGIN_BYTES = 8
 """By so many first bytes what isn't ours is known."""
 
 A = TypeVar("A")
-Waiter = asyncio.Future[None]
 
 
 class Wire(asyncio.Protocol):
@@ -259,9 +259,9 @@ class Link:
                 case Settled(pledge):
                     self._settle(pledge)
                 case Answered(each) | Arrived(each):
-                    _wake(each.waiter)
+                    wake(each.waiter)
                 case Roomy():
-                    _wake_all(self._rooms)
+                    wake_all(self._rooms)
                 case SetTimer(_, at):
                     self._set_timer(at)
                 case Dial(line, where):
@@ -275,10 +275,10 @@ class Link:
         if isinstance(pledge.outcome, AnabranchError) and not pledge.waiters:
             self.unheeded(pledge.outcome)
         for waiter in pledge.waiters:
-            _wake(waiter)
+            wake(waiter)
         pledge.waiters.clear()
         if not self.session.pending_bytes:
-            _wake_all(self._quiets)
+            wake_all(self._quiets)
 
     def _send(self) -> None:
         out, self._out = self._out, {}
@@ -345,17 +345,3 @@ class Link:
         wire = self._wires.pop(line, None)
         if wire is not None:
             wire.transport.abort()
-
-
-def _wake(waiter: object) -> None:
-    """A part of the session keeps its waiter without knowing what it is."""
-    if waiter is not None:
-        future = cast("Waiter", waiter)
-        if not future.done():
-            future.set_result(None)
-
-
-def _wake_all(waiters: list[Waiter]) -> None:
-    for waiter in waiters:
-        _wake(waiter)
-    waiters.clear()

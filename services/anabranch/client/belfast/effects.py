@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from anabranch.core.belfast.messages import ToClient, ToServer
+from anabranch.core.belfast.messages import ToClient, ToServer, Welcome
 from anabranch.core.errors import AnabranchError
 from anabranch.core.machine import SetTimer, TimerFired, Value
 
@@ -59,9 +59,10 @@ Effect = Dial | HangUp | Transmit | Answered | Settled | Roomy | Arrived | SetTi
 
 
 class Connected(Value, frozen=True):
+    """The node let us in."""
+
     node: str
-    token: str | None = None
-    """To be shown on this connection, in place of the settings'."""
+    welcome: Welcome
 
 
 class Disconnected(Value, frozen=True):
@@ -69,13 +70,15 @@ class Disconnected(Value, frozen=True):
 
     node: str
     reason: str
+    refusal: AnabranchError | None = None
+    """What the node said, if it won't have us."""
 
 
 class Heard(Value, frozen=True):
     """Replies, in the order in which they came from this node."""
 
     node: str
-    replies: Sequence[tuple[int, ToClient | AnabranchError]]
+    replies: Sequence[tuple[int, ToClient]]
 
 
 class Asked(Value, frozen=True):

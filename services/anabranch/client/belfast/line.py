@@ -10,17 +10,14 @@ from typing import Protocol
 from anabranch.client.belfast.effects import Dial, Effect, HangUp, Roomy, Transmit
 from anabranch.client.belfast.settings import Settings
 from anabranch.core.belfast.messages import (
-    BELFAST_VERSION,
     Cancel,
-    Hello,
     Locate,
     ToClient,
     ToServer,
     Welcome,
 )
 from anabranch.core.bolt.alarms import Alarm, Alarms
-from anabranch.core.bolt.commands import Refused
-from anabranch.core.errors import AnabranchError, BadFrame, Retry, Unavailable
+from anabranch.core.errors import AnabranchError, Retry, Unavailable
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Effect as Timing
 from anabranch.core.types import Milliseconds, Nanoseconds
@@ -28,7 +25,7 @@ from anabranch.core.types import Milliseconds, Nanoseconds
 RandomBits = Callable[[int], int]
 """So many random bits as a number: `secrets.randbits`, or a simulation's seeded source."""
 
-Replies = Iterable[tuple[int, ToClient | AnabranchError]]
+Replies = Iterable[tuple[int, ToClient]]
 
 _REQUESTS = (1 << 32) - 1
 _DOUBLINGS_MAX = 20
@@ -38,10 +35,10 @@ _JITTER_BITS = 10
 class Listener(Protocol):
     """Whoever asked something."""
 
-    def heard(self, message: ToClient | AnabranchError) -> None: ...
+    def heard(self, message: ToClient) -> None: ...
 
-    def lost(self, reason: str) -> None:
-        """The line broke: there will be no answer, and what was asked may have been done."""
+    def lost(self, *, sent: bool) -> None:
+        """The line broke: there will be no answer. What was sent may have been done."""
         ...
 
 
@@ -117,7 +114,7 @@ class Line:
         self.refusal: AnabranchError | None = None
         """Why it won't let us in at all."""
         self._commons = commons
-        self._dialed = self._connected = False
+        self._dialed = False
         self._waiting: dict[int, ToServer] = {}
         self._listening: dict[int, Listener] = {}
         self._request = 0
@@ -150,48 +147,46 @@ class Line:
         if self._waiting.pop(request, None) is None and known is not None:
             self.tell(Cancel(request))
 
-    def connected(self, token: str | None) -> None:
+    def connected(self, welcome: Welcome) -> None:
         commons = self._commons
-        self._connected = self._heard = True
-        self._probed = False
-        commons.troubles[self.node] = f"{self.node} took the connection and says nothing"
-        settings = commons.settings
-        shown = token or settings.token
-        hello = Hello(BELFAST_VERSION, commons.cluster, settings.client, shown)
-        commons.effects.append(Transmit(self.node, self._next(), hello))
+        if welcome.cluster != commons.cluster:
+            self.hang_up(f"it belongs to {welcome.cluster}, not to {commons.cluster}")
+            return
+        self.up = self._heard = True
+        self._probed, self.refusal = False, None
+        commons.troubles.pop(self.node, None)
+        commons.opened(welcome)
         self._watch()
+        waiting, self._waiting = self._waiting, {}
+        for request, message in waiting.items():
+            commons.effects.append(Transmit(self.node, request, message))
 
     def hear(self, replies: Replies) -> None:
         self._heard = True
         for request, message in replies:
-            if not self._connected:
-                return
             listener = self._listening.get(request) if self.up else None
             if listener is not None:
                 listener.heard(message)
-            elif isinstance(message, Welcome) and not self.up:
-                self._welcomed(message)
-            elif not self.up:
-                self._rejected(message)
 
-    def heard(self, message: ToClient | AnabranchError) -> None:
+    def heard(self, message: ToClient) -> None:
         """The sign of life that was asked for: that it came is all that it says."""
         self.unheard(self._probe)
 
-    def lost(self, reason: str) -> None:
+    def lost(self, *, sent: bool) -> None:
         """Of the sign of life: the line knows."""
 
-    def broken(self, reason: str) -> None:
-        self._dialed = self._connected = self.up = False
+    def broken(self, reason: str, refusal: AnabranchError | None = None) -> None:
+        self._dialed = self.up = False
+        if refusal is not None and not isinstance(refusal, Retry):
+            self.refusal = refusal
         shown = reason if self.node in reason else f"{self.node}: {reason}"
         self._commons.troubles[self.node] = shown
         if self._alarm is not None:
             self._alarm.cancel()
-        listening = list(self._listening.values())
-        self._listening.clear()
-        self._waiting.clear()
-        for listener in listening:
-            listener.lost(shown)
+        listening, self._listening = self._listening, {}
+        waiting, self._waiting = self._waiting, {}
+        for request, listener in listening.items():
+            listener.lost(sent=request not in waiting)
 
     def hang_up(self, reason: str) -> None:
         if self._dialed:
@@ -211,39 +206,17 @@ class Line:
 
     def _look(self) -> None:
         """Is it still there? Only one that owes an answer is expected to speak."""
-        if self._heard or (self.up and not self._listening):
+        if self._heard or not self._listening:
             self._probed = False
         elif not self._probed:
             self._probed = True
-            if self.up:
-                self._probe = self.ask(self, Locate())
+            self._probe = self.ask(self, Locate())
         else:
             silence_ms = 2 * self._commons.settings.silence_ms
             self.hang_up(f"it was silent for {silence_ms} ms")
             return
         self._heard = False
         self._watch()
-
-    def _welcomed(self, welcome: Welcome) -> None:
-        if welcome.cluster != self._commons.cluster:
-            told = f"it belongs to {welcome.cluster}, not to {self._commons.cluster}"
-            self.hang_up(told)
-            return
-        self.up, self.refusal = True, None
-        self._commons.troubles.pop(self.node, None)
-        self._commons.opened(welcome)
-        waiting, self._waiting = self._waiting, {}
-        for request, message in waiting.items():
-            self._commons.effects.append(Transmit(self.node, request, message))
-
-    def _rejected(self, message: ToClient | AnabranchError) -> None:
-        """What the node says instead of a welcome."""
-        error = message.error() if isinstance(message, Refused) else message
-        if not isinstance(error, AnabranchError):
-            error = BadFrame(f"{type(message).__name__} came where a welcome was expected")
-        if not isinstance(error, Retry | BadFrame):
-            self.refusal = error
-        self.hang_up(error.message)
 
     def _next(self) -> int:
         self._request = self._request % _REQUESTS + 1

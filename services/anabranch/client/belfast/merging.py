@@ -103,6 +103,11 @@ class Merge:
             if not self.tracks[shard].pieces and self._shards is None:
                 del self.tracks[shard]
 
+    def follow(self, shard: str, start: Position) -> None:
+        """The shard is asked from here on: it has nothing between this and what came of it."""
+        track = self.tracks.setdefault(shard, Track(start))
+        track.upto = max(track.upto, start)
+
     def spans(self) -> Iterator[tuple[Position, Position, tuple[str, ...]]]:
         """Every era with its end; the last has none that is known."""
         for index, (start, shards) in enumerate(self.eras):

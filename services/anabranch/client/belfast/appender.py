@@ -1,0 +1,158 @@
+"""Over which shards appends are spread: the one that is named, or one that has least to do."""
+
+from anabranch.client.belfast.appending import Pledge, Producer, expiring
+from anabranch.client.belfast.directory import Whereabouts
+from anabranch.client.belfast.effects import Settled
+from anabranch.client.belfast.line import Commons
+from anabranch.client.producer import RECORD_FRAMING_BYTES
+from anabranch.core.belfast.messages import Appended
+from anabranch.core.errors import AnabranchError, Overloaded, RecordTooLarge
+from anabranch.core.records.record import Record
+from anabranch.core.types import Milliseconds
+
+_HEADER_FRAMING_BYTES = 12
+
+_UNPLACED = ""
+"""Of appends for which no shard is known yet."""
+
+
+class Appender:
+    """All appends of one client."""
+
+    def __init__(self, commons: Commons, whereabouts: Whereabouts) -> None:
+        self.ended: AnabranchError | None = None
+        self._commons, self._whereabouts = commons, whereabouts
+        self._producers: dict[str, Producer] = {}
+        self._fresh: list[Pledge] = []
+        """Without a deadline yet."""
+        self._current = _UNPLACED
+
+    @property
+    def idle(self) -> bool:
+        return all(producer.idle for producer in self._producers.values())
+
+    def add(
+        self,
+        record: Record,
+        timeout_ms: Milliseconds,
+        shard: str | None = None,
+        beside: str | None = None,
+        *,
+        retry_unknown: bool = False,
+    ) -> Pledge:
+        """Take one more record: it is the last of the pledge that is returned."""
+        if self.ended is not None:
+            raise self.ended
+        commons = self._commons
+        size = record.size
+        if size > commons.record_bytes_max:
+            raise RecordTooLarge(size, commons.record_bytes_max)
+        size += RECORD_FRAMING_BYTES + _HEADER_FRAMING_BYTES * len(record.headers)
+        self._make_sure_of_room(size)
+        producer = self._producer(shard or self._choose(beside))
+        pledge = producer.open
+        if (
+            pledge is None
+            or pledge.size + size > commons.batch_bytes
+            or pledge.count == commons.batch_records_max
+            or pledge.timeout_ms != timeout_ms
+            or (pledge.named, pledge.retry_unknown) != (shard is not None, retry_unknown)
+        ):
+            pledge = Pledge(
+                producer.shard, timeout_ms, named=shard is not None, retry_unknown=retry_unknown
+            )
+            producer.add(pledge)
+            producer.open = pledge
+            self._fresh.append(pledge)
+        pledge.records.append(record)
+        pledge.count += 1
+        pledge.size += size
+        producer.pending_bytes += size
+        commons.pending_bytes += size
+        return pledge
+
+    def pump(self) -> None:
+        """Send what there is room for; at the end of each step of the session."""
+        alarms = self._commons.alarms
+        for pledge in self._fresh:
+            pledge.alarm = alarms.after(pledge.timeout_ms, expiring(pledge))
+        self._fresh.clear()
+        self._place()
+        for producer in self._producers.values():
+            producer.pump()
+
+    def located(self) -> None:
+        """Somebody has told anew where the shards are."""
+        for producer in list(self._producers.values()):
+            if producer.shard != _UNPLACED and not producer.idle:
+                producer.located()
+
+    def settle(self, pledge: Pledge, outcome: Appended | AnabranchError) -> None:
+        if pledge.outcome is not None:
+            return
+        pledge.outcome = outcome
+        if pledge.alarm is not None:
+            pledge.alarm.cancel()
+        self._commons.effects.append(Settled(pledge))
+        self._commons.released(pledge.size)
+
+    def reroute(self, pledge: Pledge) -> None:
+        pledge.doubts = 0
+        producer = self._producer(self._choose(None, avoid=pledge.shard))
+        producer.add(pledge)
+        producer.open = None
+
+    def close(self, error: AnabranchError) -> None:
+        self.ended = error
+        self._fresh.clear()
+        for producer in self._producers.values():
+            producer.close(error)
+
+    def _make_sure_of_room(self, size: int) -> None:
+        commons = self._commons
+        limit = commons.settings.pending_bytes_max
+        if commons.pending_bytes and commons.pending_bytes + size > limit:
+            commons.wants_room = True
+            raise Overloaded("appends that are not acknowledged", limit, "pending_bytes_max")
+
+    def _choose(self, beside: str | None, avoid: str = "") -> str:
+        """A batch stays where it was begun; the next goes where least is on its way."""
+        taking = self._whereabouts.taking()
+        if beside and beside in taking:
+            return beside
+        current = self._producers.get(self._current)
+        if self._current in taking and current is not None and current.open is not None:
+            return self._current
+        others = [shard for shard in taking if shard != avoid] or taking
+        if not others:
+            return _UNPLACED
+        # By turns among those that have as little: those after the current one come first.
+        after = [shard for shard in others if shard > self._current]
+        turned = after + others[: len(others) - len(after)]
+        self._current = min(turned, key=self._load)
+        return self._current
+
+    def _load(self, shard: str) -> int:
+        producer = self._producers.get(shard)
+        return 0 if producer is None else producer.pending_bytes
+
+    def _place(self) -> None:
+        """What no shard was known for gets one now."""
+        unplaced = self._producers.get(_UNPLACED)
+        if unplaced is None or not unplaced.queue:
+            return
+        if not self._whereabouts.taking():
+            self._whereabouts.ask()
+            return
+        pledges = list(unplaced.queue)
+        unplaced.queue.clear()
+        unplaced.open, unplaced.pending_bytes = None, 0
+        for pledge in pledges:
+            self._producer(self._choose(None)).add(pledge)
+
+    def _producer(self, shard: str) -> Producer:
+        producer = self._producers.get(shard)
+        if producer is None:
+            producer = Producer(self._commons, self._whereabouts, self, shard)
+            self._producers[shard] = producer
+        return producer

@@ -1,0 +1,397 @@
+"""Appends on their way: gathered into batches, each numbered at its shard, sent until it is known
+what became of them.
+
+A batch carries its producer's id and a sequence, and a shard takes them in that order, each once.
+So whatever wasn't answered is sent again to whoever is the shard's primary then. Where a shard
+failed as a whole (Belfast, 4.8), what is certainly not in the log may go to another.
+"""
+
+from collections import deque
+from functools import partial
+from typing import Protocol
+
+from anabranch.client.belfast.directory import Whereabouts
+from anabranch.client.belfast.line import Commons, Line, unavailable
+from anabranch.client.producer import stamp
+from anabranch.core.belfast.messages import Append, Appended, Elsewhere, ToClient
+from anabranch.core.bolt.alarms import Alarm
+from anabranch.core.bolt.commands import Refused
+from anabranch.core.bolt.producers import SEQUENCE_SPACE
+from anabranch.core.errors import (
+    AnabranchError,
+    BadFrame,
+    DeadlineExceeded,
+    Mistake,
+    NotPrimary,
+    OutcomeUnknown,
+    Overloaded,
+    QuotaExceeded,
+    RecordVoided,
+    SequenceGap,
+    ShardAway,
+    ShardElsewhere,
+    ShardFailed,
+    ShardLeft,
+    UnknownShard,
+)
+from anabranch.core.records.record import Record, encode
+from anabranch.core.types import MS, Milliseconds, Position
+
+_PRODUCER_BITS = 63
+
+_ELSEWHERE = (NotPrimary, ShardElsewhere)
+"""Another replica takes it."""
+
+_CLOSED = (ShardAway, ShardFailed, ShardLeft)
+"""The shard doesn't take it; another may."""
+
+_NOTHING_DONE = (*_ELSEWHERE, *_CLOSED, Overloaded, QuotaExceeded, Mistake, SequenceGap)
+"""After these it is certain that this try appended nothing; after others it isn't."""
+
+
+class Pledge:
+    """The records of one batch, and what became of them: settled once it has an outcome."""
+
+    __slots__ = (
+        "alarm",
+        "batch",
+        "count",
+        "doubts",
+        "named",
+        "outcome",
+        "records",
+        "refusal",
+        "request",
+        "retry_unknown",
+        "sequence",
+        "shard",
+        "size",
+        "timeout_ms",
+        "waiters",
+        "where",
+    )
+
+    def __init__(
+        self, shard: str, timeout_ms: Milliseconds, *, named: bool, retry_unknown: bool
+    ) -> None:
+        self.shard, self.named = shard, named
+        self.timeout_ms, self.retry_unknown = timeout_ms, retry_unknown
+        self.where: Producer | None = None
+        self.records: list[Record] = []
+        self.count = self.size = 0
+        self.batch = b""
+        """What is sent; empty until it is."""
+        self.sequence = -1
+        self.request = 0
+        self.doubts = 0
+        """How many times it was sent without learning what became of that try."""
+        self.refusal: AnabranchError | None = None
+        self.outcome: Appended | AnabranchError | None = None
+        self.alarm: Alarm | None = None
+        self.waiters: list[object] = []
+        """The driver's own."""
+
+    def position(self, index: int) -> Position:
+        """Of the record that is the `index`th of it."""
+        assert isinstance(self.outcome, Appended)
+        for run in self.outcome.runs:
+            if index < run.count:
+                return run.first + index
+            index -= run.count
+        raise BadFrame(f"positions of {self.count} records don't tell that of one of them")
+
+    def heard(self, message: ToClient) -> None:
+        assert self.where is not None
+        self.where.answered(self, message)
+
+    def lost(self, *, sent: bool) -> None:
+        assert self.where is not None
+        self.where.lost(self, sent=sent)
+
+
+class Owner(Protocol):
+    """Who spreads appends over shards."""
+
+    def settle(self, pledge: Pledge, outcome: Appended | AnabranchError) -> None: ...
+
+    def reroute(self, pledge: Pledge) -> None:
+        """It is certainly not in the log: append it elsewhere, if its caller didn't say where."""
+        ...
+
+
+class Producer:
+    """One shard's appends by one client, in order."""
+
+    def __init__(
+        self, commons: Commons, whereabouts: Whereabouts, owner: Owner, shard: str
+    ) -> None:
+        self.shard = shard
+        self.queue: deque[Pledge] = deque()
+        """Not sent under these numbers yet; the last may still be open."""
+        self.open: Pledge | None = None
+        self.pending_bytes = 0
+        self.unseen = 0
+        """How many directories in a row don't know the shard."""
+        self._commons, self._whereabouts, self._owner = commons, whereabouts, owner
+        self._window: deque[Pledge] = deque()
+        self._line: Line | None = None
+        self._unanswered = 0
+        self._halted = False
+        """Since a refusal: nothing is sent until all is answered and a pause is over."""
+        self._broken_off = False
+        """A number was given that the shard will never see: those behind it need others."""
+        self._alarm: Alarm | None = None
+        self._tries = 0
+        self._id = commons.randbits(_PRODUCER_BITS)
+        self._next = 0
+
+    @property
+    def idle(self) -> bool:
+        return not self.queue and not self._window
+
+    def add(self, pledge: Pledge) -> None:
+        pledge.where, pledge.shard = self, self.shard
+        self.queue.append(pledge)
+        self.pending_bytes += pledge.size
+
+    def pump(self) -> None:
+        """Send what there is room for; at the end of each step of the session."""
+        if self._halted or not self.queue:
+            return
+        known = self._whereabouts.shard(self.shard)
+        if known is None or not known.primary or self._whereabouts.failed(self.shard):
+            self._whereabouts.ask()
+            return
+        while self.queue and len(self._window) < self._commons.settings.batches_in_flight_max:
+            self._launch(self.queue.popleft())
+
+    def located(self) -> None:
+        """Somebody has told anew where the shards are."""
+        shard = self._whereabouts.shard(self.shard)
+        self.unseen = self.unseen + 1 if shard is None else 0
+        if self.unseen > 1 or self._whereabouts.failed(self.shard):
+            self._give_up()
+        elif shard is not None and self._line is not None and shard.primary != self._line.node:
+            self._leave_line()
+
+    def answered(self, pledge: Pledge, message: ToClient) -> None:
+        assert self._line is not None
+        self._line.unheard(pledge.request)
+        pledge.request = 0
+        self._unanswered -= 1
+        match message:
+            case Appended():
+                self._tries = 0
+                self._done(pledge, message)
+            case Refused():
+                self._refused(pledge, message.error())
+            case Elsewhere():
+                self._halt()
+            case _:
+                pledge.doubts += 1
+                name = type(message).__name__
+                self._done(pledge, BadFrame(f"an append was answered with {name}"))
+        self._rest()
+
+    def lost(self, pledge: Pledge, *, sent: bool) -> None:
+        pledge.request = 0
+        pledge.doubts += sent
+        self._unanswered -= 1
+        self._halt()
+        self._rest()
+
+    def expire(self, pledge: Pledge) -> None:
+        """Its caller waits no longer."""
+        if pledge in self.queue:
+            self._drop(pledge)
+            error = pledge.refusal or unavailable(self._commons, f"shard {self.shard}")
+            if pledge.doubts:
+                error = OutcomeUnknown(self.shard)
+            self._owner.settle(pledge, error)
+            return
+        error = DeadlineExceeded(f"an append to shard {self.shard}", pledge.timeout_ms)
+        error.__cause__ = pledge.refusal
+        # Those behind it have their numbers after it: it stays until the shard has answered.
+        self._owner.settle(pledge, error)
+        if all(each.outcome for each in self._window) and not self._unanswered:
+            self._window.clear()
+            self._renumber()
+
+    def close(self, error: AnabranchError) -> None:
+        for pledge in (*self._window, *self.queue):
+            self._owner.settle(pledge, error)
+        self._window.clear()
+        self.queue.clear()
+
+    def _launch(self, pledge: Pledge) -> None:
+        if pledge is self.open:
+            self.open = None
+        pledge.sequence = self._next
+        self._next = (self._next + pledge.count) % SEQUENCE_SPACE
+        if pledge.batch:
+            pledge.batch = stamp(pledge.batch, self._id, 0, pledge.sequence)
+        else:
+            pledge.batch = encode(
+                pledge.records,
+                self._commons.settings.codec,
+                producer_id=self._id,
+                producer_epoch=0,
+                base_sequence=pledge.sequence,
+                now=self._commons.now // MS,
+            )
+            pledge.records = []
+        self._window.append(pledge)
+        self._send(pledge)
+
+    def _send(self, pledge: Pledge) -> None:
+        shard = self._whereabouts.shard(self.shard)
+        assert shard is not None
+        self._line = self._commons.line(shard.primary)
+        self._unanswered += 1
+        pledge.request = self._line.ask(pledge, Append(pledge.batch))
+
+    def _refused(self, pledge: Pledge, error: AnabranchError) -> None:
+        pledge.refusal = error
+        if isinstance(error, RecordVoided):
+            pledge.doubts = 0
+            self._window.remove(pledge)
+            self._broken_off = True
+            self._elsewhere(pledge)
+        elif isinstance(error, _CLOSED) and not pledge.doubts and self._may_leave(pledge, error):
+            self._window.remove(pledge)
+            self._broken_off = True
+            self._elsewhere(pledge)
+        elif isinstance(error, SequenceGap):
+            self._broken_off = True
+            self._halt()
+        elif isinstance(error, Mistake):
+            self._broken_off = True
+            self._done(pledge, error)
+        else:
+            pledge.doubts += not isinstance(error, _NOTHING_DONE)
+            self._halt()
+            if isinstance(error, _ELSEWHERE):
+                self._whereabouts.ask()
+
+    def _may_leave(self, pledge: Pledge, error: AnabranchError) -> bool:
+        """Whoever named the shard waits while it is away, and is told that it left."""
+        return not pledge.named or isinstance(error, ShardLeft)
+
+    def _elsewhere(self, pledge: Pledge) -> None:
+        self.pending_bytes -= pledge.size
+        if pledge.outcome is not None:
+            return
+        if pledge.named and pledge.refusal is not None:
+            self._owner.settle(pledge, pledge.refusal)
+        else:
+            self._owner.reroute(pledge)
+
+    def _done(self, pledge: Pledge, outcome: Appended | AnabranchError) -> None:
+        self._window.remove(pledge)
+        self.pending_bytes -= pledge.size
+        self._owner.settle(pledge, outcome)
+
+    def _drop(self, pledge: Pledge) -> None:
+        self.queue.remove(pledge)
+        self.pending_bytes -= pledge.size
+        if pledge is self.open:
+            self.open = None
+
+    def _halt(self) -> None:
+        self._halted = True
+
+    def _rest(self) -> None:
+        """Once everything on its way is answered, what must be sent again is, after a pause."""
+        if (self._halted or self._broken_off) and not self._unanswered:
+            self._halted = True
+            if self._alarm is not None:
+                self._alarm.cancel()
+            self._tries += 1
+            self._alarm = self._commons.alarms.after(self._commons.pause(self._tries), self._resume)
+            self._whereabouts.ask()
+
+    def _resume(self) -> None:
+        if self._unanswered:
+            return
+        if self._whereabouts.failed(self.shard):
+            self._give_up()
+            return
+        self._halted = False
+        if self._broken_off:
+            self._part(self._window)
+            return
+        shard = self._whereabouts.shard(self.shard)
+        if shard is None or not shard.primary:
+            self._rest_again()
+            return
+        for pledge in self._window:
+            self._send(pledge)
+
+    def _rest_again(self) -> None:
+        self._halted = True
+        self._rest()
+
+    def _give_up(self) -> None:
+        """The shard failed as a whole, or there is none: whatever is known not to be in the log
+        may go elsewhere.
+        """
+        for pledge in self._window:
+            if pledge.request and self._line is not None:
+                pledge.doubts += 1
+                self._line.unheard(pledge.request)
+                pledge.request = 0
+        self._unanswered = 0
+        self._halted = False
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._part(self._window)
+        for pledge in [each for each in self.queue if not each.named or self.unseen > 1]:
+            self._drop(pledge)
+            if pledge.named:
+                self._owner.settle(pledge, UnknownShard(self.shard))
+            else:
+                self._owner.reroute(pledge)
+
+    def _part(self, window: deque[Pledge]) -> None:
+        """From those that may be in the log; the others get new numbers, here or elsewhere."""
+        waiting: list[Pledge] = []
+        for pledge in window:
+            known = pledge.doubts == 0 or pledge.retry_unknown
+            if pledge.outcome is None and known and pledge.named:
+                waiting.append(pledge)
+                continue
+            self.pending_bytes -= pledge.size
+            if pledge.outcome is None and known:
+                self._owner.reroute(pledge)
+            else:
+                self._owner.settle(pledge, OutcomeUnknown(self.shard))
+        window.clear()
+        self.queue.extendleft(reversed(waiting))
+        self._renumber()
+
+    def _renumber(self) -> None:
+        self._id, self._next = self._commons.randbits(_PRODUCER_BITS), 0
+        self._broken_off = False
+
+    def _leave_line(self) -> None:
+        """Another replica is the primary now: what isn't answered is sent to it."""
+        assert self._line is not None
+        for pledge in self._window:
+            if pledge.request:
+                self._line.unheard(pledge.request)
+                pledge.request = 0
+                pledge.doubts += 1
+        self._unanswered = 0
+        if self._window:
+            self._rest_again()
+        self._line = None
+
+
+def expiring(pledge: Pledge) -> partial[None]:
+    """To be called when its time is over, wherever it is by then."""
+    return partial(_expire, pledge)
+
+
+def _expire(pledge: Pledge) -> None:
+    assert pledge.where is not None
+    pledge.where.expire(pledge)

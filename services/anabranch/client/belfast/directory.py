@@ -1,0 +1,120 @@
+"""Who serves which shard, as far as the nodes have told: the latest that any of them knew.
+
+A node that is cut off from the others doesn't know what became of it. So each time another one is
+asked, by turns.
+"""
+
+from collections.abc import Callable, Sequence
+
+from anabranch.client.belfast.line import Commons, Line
+from anabranch.core.belfast.ledger import Standing
+from anabranch.core.belfast.messages import Directory, Locate, Shard, ToClient
+
+SERVING = (Standing.SEATED, Standing.LEAVING, Standing.WAITING)
+"""Of shards whose primary answers."""
+
+
+class Whereabouts:
+    """Of the shards and the leader."""
+
+    def __init__(self, commons: Commons, seeds: Sequence[str], told: Callable[[], None]) -> None:
+        """`told`: somebody has said what it knows."""
+        self.directory: Directory | None = None
+        self.leader = ""
+        self._commons = commons
+        self._seeds = list(seeds)
+        self._told = told
+        self._shards: dict[str, Shard] = {}
+        self._turn = 0
+        self._inquiry: Inquiry | None = None
+
+    @property
+    def nodes(self) -> list[str]:
+        """All that are known, those first that the program was told."""
+        nodes = list(self._seeds)
+        if self.directory is not None:
+            nodes += [self.directory.leader]
+            nodes += [node for shard in self.directory.shards for node in shard.replicas]
+        return [node for node in dict.fromkeys(nodes) if node]
+
+    def shard(self, name: str) -> Shard | None:
+        return self._shards.get(name)
+
+    def serving(self) -> list[str]:
+        """Shards that have a primary which answers, in their order."""
+        return [each.name for each in self._shards.values() if each.standing in SERVING]
+
+    def taking(self) -> list[str]:
+        """Shards that take appends now, in their order."""
+        return [
+            each.name
+            for each in self._shards.values()
+            if each.standing is Standing.SEATED and each.primary
+        ]
+
+    def failed(self, name: str) -> bool:
+        shard = self._shards.get(name)
+        return shard is not None and shard.standing is Standing.FAILED
+
+    def serves(self, name: str) -> str:
+        """The node that serves this shard's subscribers; empty if none is known."""
+        shard = self._shards.get(name)
+        if shard is None:
+            return ""
+        if shard.standing is not Standing.FAILED:
+            return shard.primary
+        stand_in = self._shards.get(shard.stand_in)
+        return shard.stand_in if stand_in is None else stand_in.primary
+
+    def any(self) -> str:
+        """The next node, by turns."""
+        nodes = self.nodes
+        self._turn += 1
+        return nodes[(self._turn - 1) % len(nodes)]
+
+    def ask_another(self) -> None:
+        """Whoever hasn't answered by now isn't waited for."""
+        self._inquiry = None
+        self.ask()
+
+    def ask(self) -> None:
+        """Another node, unless one is being asked."""
+        if self._inquiry is None:
+            self._inquiry = Inquiry(self)
+            self._inquiry.begin(self._commons.line(self.any()))
+
+    def learn(self, told: Directory) -> None:
+        known = self.directory
+        if known is None or told.index >= known.index:
+            self.directory = told
+            self.leader = told.leader or self.leader
+            self._shards = {shard.name: shard for shard in told.shards}
+        self._told()
+
+    def over(self, inquiry: "Inquiry") -> None:
+        """It is unknown whether it was answered."""
+        if inquiry is self._inquiry:
+            self._inquiry = None
+
+
+class Inquiry:
+    """One question for the directory."""
+
+    def __init__(self, whereabouts: Whereabouts) -> None:
+        self._whereabouts = whereabouts
+        self._line: Line | None = None
+        self._request = 0
+
+    def begin(self, line: Line) -> None:
+        self._line = line
+        self._request = line.ask(self, Locate())
+
+    def heard(self, message: ToClient) -> None:
+        assert self._line is not None
+        self._line.unheard(self._request)
+        self._whereabouts.over(self)
+        if isinstance(message, Directory):
+            self._whereabouts.learn(message)
+
+    def lost(self, *, sent: bool) -> None:
+        self._whereabouts.over(self)

@@ -1,0 +1,274 @@
+"""A subscription: one stream per shard, merged, rolled back, and taken by the application."""
+
+from collections.abc import Callable, Iterator
+
+from anabranch.client.belfast.directory import Whereabouts
+from anabranch.client.belfast.effects import Arrived
+from anabranch.client.belfast.line import Commons
+from anabranch.client.belfast.merging import Merge, Piece
+from anabranch.client.belfast.rollback import Predicate, Rollback, Standing
+from anabranch.client.belfast.stream import Stream
+from anabranch.client.records import Event, LogRecord
+from anabranch.core.belfast.ledger import Standing as ShardStanding
+from anabranch.core.belfast.messages import (
+    Confirmed,
+    Delivered,
+    Eras,
+    Failed,
+    ToClient,
+    Where,
+)
+from anabranch.core.errors import AnabranchError, BadFrame
+from anabranch.core.machine import Buffer
+from anabranch.core.records.record import Record, decode
+from anabranch.core.types import LogId, Position
+
+NOTHING = Where(key_modulus=1, key_remainder=1)
+"""Of a shard whose records aren't wanted, and that tells of eras and confirmations: no record
+fulfils it.
+"""
+
+_ORIGIN = LogId(0)
+"""There is one log in a deployment, and no fork of it."""
+
+
+class Subscriber:
+    """Made by a driver, given with Opened. It takes what is there, and says so with Taken."""
+
+    def __init__(
+        self,
+        start: Position,
+        where: Where | None = None,
+        only: Predicate | None = None,
+        shards: frozenset[str] | None = None,
+        *,
+        speculative: bool = True,
+    ) -> None:
+        self.error: AnabranchError | None = None
+        """Why there will be nothing more, once what is there has been taken."""
+        self.waiter: object = None
+        """The driver's own."""
+        self._where, self._shards, self._start = where, shards, start
+        self._merge = Merge(start, shards)
+        self._rollback = Rollback(self._merge, self._released, only, speculative=speculative)
+        self._streams: dict[str, Stream] = {}
+        self._retired: dict[str, Stream] = {}
+        self._commons: Commons | None = None
+        self._whereabouts: Whereabouts | None = None
+        self._forget: Callable[[], None] = lambda: None
+
+    @property
+    def final(self) -> Position:
+        """Everything below was delivered, and stays as it is."""
+        return self._rollback.final
+
+    def ready(self, *, records: bool = True) -> bool:
+        return self._rollback.ready(records=records)
+
+    def take(self, records_max: int) -> list[Event]:
+        return self._rollback.take(records_max)
+
+    def begin(self, commons: Commons, whereabouts: Whereabouts, forget: Callable[[], None]) -> None:
+        self._commons, self._whereabouts, self._forget = commons, whereabouts, forget
+        self._tend()
+
+    def taken(self) -> None:
+        """The application has taken something: other shards may be needed, and some no more."""
+        if self.error is None:
+            self._tend()
+
+    def located(self) -> None:
+        """Somebody has told anew where the shards are: go to whoever serves them now."""
+        for stream in list(self._streams.values()):
+            if stream.node and not self._serves(stream):
+                stream.stop()
+                stream.open()
+        self._tend()
+
+    def close(self, error: AnabranchError) -> None:
+        if self.error is None:
+            self.error = error
+            for stream in self._streams.values():
+                stream.retire()
+            self._streams.clear()
+            self._forget()
+            self._begun[0].effects.append(Arrived(self))
+
+    def node_for(self, shard: str) -> str:
+        commons, whereabouts = self._begun
+        known = whereabouts.shard(shard)
+        if known is not None and whereabouts.failed(shard) and self._rollback.lacks(shard):
+            # Confirmed records that nobody else has: they come once one of its replicas is back.
+            return known.replicas[commons.randbits(8) % len(known.replicas)]
+        return whereabouts.serves(shard)
+
+    def start_of(self, shard: str) -> Position:
+        track = self._merge.tracks.get(shard)
+        return self._merge.next if track is None else track.upto
+
+    def told(self, stream: Stream, message: ToClient) -> None:
+        commons, _ = self._begun
+        match message:
+            case Eras(eras, known):
+                self._merge.tell(eras, known)
+                self._tend()
+            case Delivered():
+                self._delivered(stream, message)
+            case Confirmed(view, upto):
+                if self._good(stream, view):
+                    self._rollback.confirm(view, upto)
+            case Failed():
+                self._failed(message)
+            case _:
+                name = type(message).__name__
+                self.close(BadFrame(f"a subscription was answered with {name}"))
+        if self.error is None and self.ready():
+            commons.effects.append(Arrived(self))
+
+    def refused(self, stream: Stream, error: AnabranchError) -> None:
+        self.close(error)
+
+    @property
+    def _begun(self) -> tuple[Commons, Whereabouts]:
+        assert self._commons is not None, "a subscription begins before it is heard of"
+        assert self._whereabouts is not None, "a subscription begins before it is heard of"
+        return self._commons, self._whereabouts
+
+    def _serves(self, stream: Stream) -> bool:
+        """Is the one who is asked, the one to be asked?"""
+        _, whereabouts = self._begun
+        known = whereabouts.shard(stream.shard)
+        if known is None or not whereabouts.serves(stream.shard):
+            return True
+        if self._rollback.lacks(stream.shard) and whereabouts.failed(stream.shard):
+            return stream.node in known.replicas
+        return stream.node == whereabouts.serves(stream.shard)
+
+    def _delivered(self, stream: Stream, news: Delivered) -> None:
+        size = _size(news)
+        stream.held_bytes += size
+        if not self._good(stream, news.view):
+            self._released(stream.shard, size)
+            return
+        try:
+            pieces = list(_pieces(stream.shard, news, size))
+        except AnabranchError as error:
+            self.close(error)
+            return
+        if not pieces:
+            self._released(stream.shard, size)
+        self._rollback.deliver(stream.shard, news.upto, pieces)
+
+    def _good(self, stream: Stream, view: int) -> bool:
+        """Else what came with it says nothing, and whoever said it is asked again."""
+        match self._rollback.judge(view):
+            case Standing.GOOD:
+                return True
+            case Standing.STALE:
+                stream.retry()
+            case Standing.AHEAD:
+                self._rollback.restart(view)
+                self._again()
+        return False
+
+    def _failed(self, failed: Failed) -> None:
+        commons, whereabouts = self._begun
+        if self._rollback.fail(failed) is Standing.AHEAD:
+            self._again()
+        for stream in list(self._streams.values()):
+            if stream.shard in failed.shards and not self._serves(stream):
+                stream.retry()
+        whereabouts.ask()
+        self._tend()
+        commons.effects.append(Arrived(self))
+
+    def _again(self) -> None:
+        """Every shard is asked anew, from where nothing is confirmed on."""
+        for stream in self._streams.values():
+            stream.stop()
+        self._tend()
+        for stream in self._streams.values():
+            stream.open()
+
+    def _tend(self) -> None:
+        """Ask the shards that may have something that hasn't come, and no others."""
+        commons, _ = self._begun
+        needed = self._needed()
+        for shard, start in needed.items():
+            self._merge.follow(shard, start)
+            if shard not in self._streams:
+                wanted = self._where if self._merge.wants(shard) else NOTHING
+                stream = self._retired.pop(shard, None) or Stream(commons, self, shard, wanted)
+                self._streams[shard] = stream
+                stream.resume()
+        for shard in [each for each in self._streams if each not in needed]:
+            stream = self._retired[shard] = self._streams.pop(shard)
+            stream.retire()
+
+    def _needed(self) -> dict[str, Position]:
+        _, whereabouts = self._begun
+        if not self._merge.eras:
+            wanted = self._shards or whereabouts.serving()
+            return dict.fromkeys(sorted(wanted), self._start)
+        if self._shards is None:
+            return self._merge.missing()
+        needed: dict[str, Position] = {}
+        for shard in sorted(self._shards):
+            known = whereabouts.shard(shard)
+            if known is not None and known.standing is not ShardStanding.LEFT:
+                needed[shard] = self.start_of(shard)
+        needed |= self._merge.missing()
+        if not needed:
+            # Somebody must tell of eras and confirmations.
+            seated = self._merge.eras[-1][1]
+            needed = dict.fromkeys(seated[:1], self._merge.next)
+        return needed
+
+    def _released(self, shard: str, size: int) -> None:
+        stream = self._streams.get(shard) or self._retired.get(shard)
+        if stream is not None and size:
+            stream.released(size)
+
+
+def _size(news: Delivered) -> int:
+    """The credit that it took: a batch of several parts counts once."""
+    batches = news.batches
+    return sum(len(each) for nth, each in enumerate(batches) if not nth or each != batches[nth - 1])
+
+
+def _pieces(shard: str, news: Delivered, size: int) -> Iterator[Piece]:
+    """Run by run; the credit of all is with the last."""
+    records = _records(news)
+    last = len(news.runs) - 1
+    for index, run in enumerate(news.runs):
+        placed: list[LogRecord] = []
+        for position in range(run.first, run.end):
+            record = next(records, None)
+            if record is None:
+                raise BadFrame(f"fewer records came of shard {shard} than their positions tell")
+            placed.append(
+                LogRecord(
+                    position,
+                    record.value,
+                    record.key,
+                    record.headers,
+                    record.timestamp,
+                    _ORIGIN,
+                    position,
+                    shard,
+                )
+            )
+        if placed:
+            yield Piece(shard, placed, size if index == last else 0)
+
+
+def _records(news: Delivered) -> Iterator[Record]:
+    before: Buffer | None = None
+    decoded: list[Record] = []
+    for batch, (skip, count) in zip(news.batches, news.parts, strict=True):
+        if batch != before:
+            decoded = decode(batch)
+            before = batch
+        if len(decoded) < skip + count:
+            raise BadFrame(f"{skip + count} records were named and {len(decoded)} came")
+        yield from decoded[skip : skip + count]
