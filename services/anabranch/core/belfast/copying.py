@@ -201,6 +201,10 @@ class Copies:
             self._log.cut(to, self._log.reigns.at(to))
             self._lead()
 
+    def boundary(self, sequence: LocalSequence) -> LocalSequence:
+        """Where a log that is cut back to here ends."""
+        return self._log.boundary(sequence)
+
     def trim(self, below: LocalSequence, image: bytes) -> None:
         """Forget the items that end at or below; the owner's image is of now."""
         self._log.trim(below, image)

@@ -7,6 +7,7 @@ themselves are in consensus.py, those of a shard's replicas in copying.py.
 import msgspec
 
 from anabranch.core.belfast.ledger import Image
+from anabranch.core.belfast.placements import Row
 from anabranch.core.belfast.rules import Rules
 from anabranch.core.belfast.windows import LocalSequence, ShardId
 
@@ -125,5 +126,23 @@ class Learn(Letter, frozen=True, tag="learn"):
     primary: str
 
 
+class WherePlaced(Letter, frozen=True, tag="where"):
+    """A replica to the others of its shard: it wasn't there when these records were placed."""
+
+    shard: str
+    low: LocalSequence
+    high: LocalSequence
+
+
+class Places(Letter, frozen=True, tag="places"):
+    """What the other knows of that; below `low` all is trimmed, unless that was asked for."""
+
+    shard: str
+    low: LocalSequence
+    upto: LocalSequence
+    rows: list[Row]
+
+
 FromReplica = Alive | Report | Sealed
+BetweenReplicas = WherePlaced | Places
 FromSequencer = Leading | Decided | Restored | FixLag | Seal | Learn

@@ -10,7 +10,7 @@ import msgspec
 
 from anabranch.core.belfast.consensus_letters import ConsensusLetter
 from anabranch.core.belfast.copyletters import CopyLetter
-from anabranch.core.belfast.letters import FromReplica, FromSequencer
+from anabranch.core.belfast.letters import BetweenReplicas, FromReplica, FromSequencer
 from anabranch.core.belfast.messages import (
     Append,
     Delivered,
@@ -45,7 +45,7 @@ from anabranch.core.wire.peers import (
 
 REQUEST, APPEND, REPLY, DELIVERED = range(PULSE + 1, PULSE + 5)
 
-Letter = FromReplica | FromSequencer | ConsensusLetter | CopyLetter
+Letter = FromReplica | FromSequencer | BetweenReplicas | ConsensusLetter | CopyLetter
 First = Greeting | Hello
 
 

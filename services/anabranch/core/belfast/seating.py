@@ -1,0 +1,292 @@
+"""What decisions mean for the records of one replica's shard: where they are placed, which are
+void, which may be forgotten.
+"""
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from anabranch.core.belfast import notes
+from anabranch.core.belfast.config import ShardConfig
+from anabranch.core.belfast.copying import Copies, Role
+from anabranch.core.belfast.decisions import (
+    AnyDecision,
+    ChangeView,
+    CutFreely,
+    CutTo,
+    OpenWindow,
+    TrimTo,
+)
+from anabranch.core.belfast.following import Following
+from anabranch.core.belfast.items import Item
+from anabranch.core.belfast.ledger import Ledger, Member, Placement, Standing
+from anabranch.core.belfast.letters import Places, WherePlaced
+from anabranch.core.belfast.notes import Note, ShardImage, Taught
+from anabranch.core.belfast.placements import Placements, Row, row_of, row_of_run
+from anabranch.core.belfast.retries import Retries
+from anabranch.core.belfast.shard_counters import ShardCounters
+from anabranch.core.belfast.tally import Tally
+from anabranch.core.belfast.windows import LocalSequence
+from anabranch.core.machine import Effect, Send
+
+_ROWS_MAX = 4_096
+"""In one letter."""
+_NO_CUT = -1
+
+
+class Seating:
+    """Of every replica, whatever its role: each may be the primary next."""
+
+    def __init__(
+        self,
+        config: ShardConfig,
+        following: Following,
+        copies: Copies,
+        retries: Retries,
+        effects: list[Effect],
+        counters: ShardCounters,
+    ) -> None:
+        self._config = config
+        self._following = following
+        self._copies = copies
+        self._retries = retries
+        self._effects = effects
+        self._counters = counters
+        self.placements = Placements()
+        self.tally = Tally()
+        self.noted = 0
+        """What entries up to this one meant is journaled here."""
+        self.view = 0
+        """The last whose failures are taken account of."""
+        self.confirmed: LocalSequence = 0
+        """Own records that the cuts have come to."""
+        self._cut: LocalSequence = _NO_CUT
+        self._rows: list[Row] = []
+        self._trimming = False
+
+    @property
+    def current(self) -> bool:
+        """Is the ledger past everything that the journal holds the consequences of?"""
+        return self._following.applied >= self.noted
+
+    @property
+    def _ledger(self) -> Ledger:
+        return self._following.ledger
+
+    def logged(self, item: Item) -> None:
+        self.tally.logged(item)
+        self._retries.logged(item)
+        if item.batch:
+            self._counters.records += item.count
+        else:
+            self._counters.noops += item.count
+
+    def cut_back(self, to: LocalSequence) -> None:
+        self.tally.cut_back(to)
+        self._retries.cut_back(to)
+
+    def skipped(self, to: LocalSequence) -> None:
+        self.placements.forget(to)
+        self.tally.begin_at(to, self.tally.records)
+        self._retries.partial = True
+
+    def replayed(self, content: bytes) -> None:
+        note = notes.decode_note.decode(content)
+        if isinstance(note, Taught):
+            self._learn(note)
+        elif note.index > self.noted:
+            self.noted, self.view = note.index, note.view
+            if note.cut != _NO_CUT:
+                self.placements.cut_back(note.cut)
+            for row in note.rows:
+                self.placements.add(row)
+            self.tally.forget(note.settled)
+
+    def restore(self, image: bytes) -> None:
+        known = notes.decode_image.decode(image)
+        self.noted, self.view = known.index, known.view
+        self.placements.floor, self.placements.rows = known.floor, list(known.rows)
+        self.tally.restore(known.counted)
+        self._retries.restore(known.producers)
+        self._retries.partial = known.partial
+
+    def decided(self, decision: AnyDecision) -> None:
+        """In the ledger it is applied already."""
+        me = self._following.me
+        if me is None or self._following.applied <= self.noted:
+            return
+        match decision:
+            case OpenWindow():
+                self._opened(me)
+            case CutFreely():
+                for row in self._placed_freely(me, self._ledger.placements):
+                    self._add(row)
+            case CutTo():
+                self._check(me)
+            case ChangeView():
+                self.view = decision.view
+                if me.id in decision.failed:
+                    self._void(me.placed)
+            case TrimTo():
+                self._trimming = True
+            case _:
+                pass
+
+    def entry_done(self) -> None:
+        if not self.current:
+            return
+        if self._rows or self._cut != _NO_CUT:
+            self._note()
+        before, self.confirmed = self.confirmed, self._confirmed()
+        self._counters.confirmed += max(0, self.confirmed - before)
+        if self._trimming:
+            self._trim()
+
+    def restored(self) -> None:
+        """Entries were left out: what they meant follows from the ledger, as far as it matters."""
+        ledger, me = self._ledger, self._following.me
+        if me is None or not self.current:
+            return
+        if me.void_view > self.view:
+            self._void(min(me.placed, self.placements.below(me.void_from)))
+        self.view = ledger.view
+        for row in self._rows_of(me):
+            if row.base < self.placements.end < row.end:
+                self._void(row.base)
+            if row.base >= self.placements.end:
+                self._add(row)
+        self._trimming = True
+        self._note()
+        self.confirmed = self._confirmed()
+        self._trim()
+
+    def obey(self) -> bool:
+        """A primary whose shard has failed, or left, cuts its log back to what the cuts have come
+        to: that was never acknowledged, and positions are counted on from there.
+        """
+        me = self._following.me
+        if me is None or me.standing not in {Standing.FAILED, Standing.LEFT} or not self.current:
+            return False
+        if self._copies.role is not Role.PRIMARY or self._copies.last <= self._copies.boundary(
+            me.placed
+        ):
+            return False
+        self._copies.cut_back(me.placed)
+        return True
+
+    def ask(self) -> None:
+        """Other replicas, for what this one wasn't there to hear."""
+        me, replicas = self._following.me, self._config.replicas
+        hole = self.placements.missing(me.placed) if me is not None and self.current else None
+        if hole is None:
+            return
+        self._counters.holes += 1
+        for node in replicas:
+            if node != self._config.node:
+                self._effects.append(Send(node, WherePlaced(self._config.shard, *hole)))
+
+    def asked(self, sender: str, letter: WherePlaced) -> None:
+        low = max(letter.low, self.placements.floor)
+        rows = self.placements.part(low, letter.high, _ROWS_MAX)
+        if letter.shard == self._config.shard and rows:
+            upto = min(letter.high, rows[-1].end)
+            self._effects.append(Send(sender, Places(letter.shard, low, upto, rows)))
+
+    def told(self, letter: Places) -> None:
+        me = self._following.me
+        hole = self.placements.missing(me.placed) if me is not None and self.current else None
+        if letter.shard != self._config.shard or hole is None:
+            return
+        # Whoever begins later than was asked has nothing older: that is trimmed.
+        floor = letter.low if letter.low > hole[0] else 0
+        taught = Taught(floor, min(letter.upto, hole[1]), letter.rows)
+        self._copies.note(notes.encode(taught))
+        self._learn(taught)
+
+    def _learn(self, taught: Taught) -> None:
+        self.placements.forget(taught.floor)
+        self.placements.learn(taught.rows, taught.upto)
+
+    def _opened(self, me: Member) -> None:
+        window = self._ledger.windows[-1]
+        seat = window.by_shard.get(me.id)
+        if seat is not None and window.foreseen:
+            self._add(row_of(window, seat, window.rounds))
+
+    def _rows_of(self, me: Member) -> Iterator[Row]:
+        """What the ledger knows of our places."""
+        ledger = self._ledger
+        stranded = ledger.stranded.get(me.id, [])
+        if not ledger.windows or ledger.windows[0].foreseen:
+            yield from (row_of_run(local, run) for _, local, run in stranded)
+        for window in ledger.windows:
+            seat = window.by_shard.get(me.id)
+            if seat is None:
+                continue
+            if window.foreseen:
+                gap = ledger.gap(window, seat)
+                yield row_of(window, seat, window.rounds if gap is None else gap)
+            else:
+                mine = [place for place in ledger.placements if place[0] == me.id]
+                yield from (row_of_run(local, run) for _, local, run in mine)
+
+    def _placed_freely(self, me: Member, placed: list[Placement]) -> list[Row]:
+        """Of the last cut alone: what came before is known."""
+        seats = len(self._ledger.windows[0].seats)
+        end = self.placements.end
+        return [
+            row_of_run(local, run)
+            for shard, local, run in placed[-seats:]
+            if shard == me.id and local >= end
+        ]
+
+    def _add(self, row: Row) -> None:
+        if row.count:
+            self.placements.add(row)
+            self._rows.append(row)
+
+    def _void(self, to: LocalSequence) -> None:
+        self._counters.voided += self.placements.cut_back(to)
+        self._rows = [replace(row, count=min(row.end, to) - row.base) for row in self._rows]
+        self._rows = [row for row in self._rows if row.count > 0]
+        self._cut = to
+
+    def _check(self, me: Member) -> None:
+        """The actual cut is the one that was predicted (F5)."""
+        ledger = self._ledger
+        window = ledger.windows[0]
+        seat = window.by_shard.get(me.id)
+        if seat is None or ledger.gap(window, seat) is not None:
+            return
+        covered = seat.base + window.rounds_in(seat, ledger.cut) * seat.quota
+        assert self.placements.below(ledger.confirmed) == covered, "F5"
+
+    def _confirmed(self) -> LocalSequence:
+        return self.placements.below(self._ledger.confirmed)
+
+    def _note(self) -> None:
+        self.noted = self._following.applied
+        note = Note(self.noted, self.view, self.confirmed, self._cut, list(self._rows))
+        self._copies.note(notes.encode(note))
+        self.tally.forget(self.confirmed)
+        self._rows.clear()
+        self._cut = _NO_CUT
+
+    def _trim(self) -> None:
+        """What lies below the log's beginning is forgotten, once this replica holds more."""
+        below = self.placements.below(self._ledger.trimmed)
+        if below <= self.placements.floor or below > self._copies.last:
+            return
+        self._trimming = False
+        self.placements.forget(below)
+        image = ShardImage(
+            self._following.applied,
+            self.view,
+            self.placements.floor,
+            list(self.placements.rows),
+            self.tally.image(),
+            self._retries.image(),
+            self._retries.partial,
+        )
+        self.noted = self._following.applied
+        self._copies.trim(below, notes.encode(image))

@@ -1,0 +1,429 @@
+"""A replica of a shard: takes appends, keeps to quotas, delivers what these foretell (Belfast, 4).
+
+Everything is decided from two things: the local log and what is durable of it (`Copies`), and the
+ledger of what the sequencing group has decided (`Following`). The parts look at both at the end of
+each step, once for all that came in it.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from anabranch.core.belfast import copyletters, letters, messages
+from anabranch.core.belfast.acknowledging import Acknowledging
+from anabranch.core.belfast.config import ShardConfig
+from anabranch.core.belfast.copying import Copies, Role
+from anabranch.core.belfast.decisions import Admit, AnyDecision, ChangeView
+from anabranch.core.belfast.delivering import Delivering
+from anabranch.core.belfast.following import Following
+from anabranch.core.belfast.ledger import Member, Standing
+from anabranch.core.belfast.messages import Directory, Elsewhere, Failed
+from anabranch.core.belfast.reporting import Reporting
+from anabranch.core.belfast.retries import Retries
+from anabranch.core.belfast.seating import Seating
+from anabranch.core.belfast.shard_counters import ShardCounters
+from anabranch.core.belfast.standing_in import check_start, failure_of, server_of, stands_in
+from anabranch.core.belfast.streams import Stream, names_of
+from anabranch.core.bolt.alarms import Alarms
+from anabranch.core.bolt.commands import Refused
+from anabranch.core.errors import (
+    AnabranchError,
+    BadRequest,
+    RecordVoided,
+    ShardAway,
+    ShardLeft,
+    UnknownShard,
+)
+from anabranch.core.limits import Limits
+from anabranch.core.machine import (
+    Drain,
+    Effect,
+    Effects,
+    EntriesRead,
+    Event,
+    Gone,
+    Linked,
+    Persisted,
+    PersistFailed,
+    ReadFailed,
+    Received,
+    Reply,
+    Request,
+    Requests,
+    Rest,
+    TimerFired,
+    Token,
+)
+from anabranch.core.records import batch as batches
+from anabranch.core.types import MS, NEVER, Nanoseconds, Position
+
+_PATIENCE_INTERVALS = 20
+"""How long a replica may owe an answer to its primary: as long as a primary to its leader."""
+
+
+class Shard:
+    """Machine: one replica of one shard."""
+
+    def __init__(self, config: ShardConfig, limits: Limits) -> None:
+        self.config = config
+        self.counters = ShardCounters()
+        self._limits = limits
+        effects = self._effects = list[Effect]()
+        self._alarms = alarms = Alarms(effects)
+        self.copies = copies = Copies(config, limits, effects, alarms)
+        self.following = following = Following(config, effects, alarms, self)
+        self._retries = retries = Retries(config.shard, limits.producers_per_log_max)
+        counters = self.counters
+        self._seating = seating = Seating(config, following, copies, retries, effects, counters)
+        self._reporting = Reporting(following, copies, seating.tally, effects, alarms, counters)
+        self._acknowledging = Acknowledging(
+            limits, config.shard, copies, seating.placements, retries, effects, counters
+        )
+        self._delivering = Delivering(
+            limits, following, copies, seating.placements, effects, counters
+        )
+        self._arranged: tuple[int, str, tuple[str, ...]] | None = None
+        self._view = 0
+        """The last that subscribers were told of."""
+        self._ends_at: Nanoseconds = NEVER
+        """When this process ends, whatever is still waiting."""
+        self._rested = False
+        copies.on_logged = seating.logged
+        copies.on_note = seating.replayed
+        copies.on_cut_back = self._on_cut_back
+        copies.on_skipped = seating.skipped
+        copies.on_role = self._on_role
+        self._letters = self._letter_table()
+        self._requests = self._request_table()
+
+    # What it knows, for whoever shows it.
+
+    @property
+    def may_go(self) -> bool:
+        """It has left, and nobody may ask for anything of its any more."""
+        me = self.following.me
+        if me is None or me.standing is not Standing.LEFT:
+            return False
+        places = self._seating.placements
+        return places.below(self.following.ledger.trimmed) >= places.end
+
+    @property
+    def last_position(self) -> Position:
+        """Where its records end."""
+        places = self._seating.placements
+        if not places.rows:
+            return self.following.ledger.trimmed
+        return places.rows[-1].position(places.end - 1) + 1
+
+    @property
+    def subscriptions(self) -> int:
+        return len(self._delivering)
+
+    @property
+    def held_bytes(self) -> int:
+        return self._acknowledging.held_bytes
+
+    # A machine.
+
+    def recover(self, snapshot: bytes | None) -> None:
+        image = self.copies.recover(snapshot)
+        if image is not None:
+            self._seating.restore(image)
+
+    def replayed(self, index: int, entry: bytes) -> None:
+        self.copies.replayed(index, entry)
+
+    def start(self, now: Nanoseconds) -> Effects:
+        self._alarms.now = now
+        self.copies.begin()
+        self.following.begin()
+        return self._settled()
+
+    def step(self, now: Nanoseconds, event: Event) -> Effects:
+        self._alarms.now = now
+        match event:
+            case Request(token, message):
+                self._request(token, message)
+            case Requests(tokens, several):
+                for token, message in zip(tokens, several, strict=True):
+                    self._request(token, message)
+            case Received(sender, letter):
+                self._letters[type(letter)](sender, letter)
+            case Persisted(last):
+                self.copies.persisted(last)
+            case TimerFired():
+                self._alarms.ring()
+            case EntriesRead() | ReadFailed():
+                self.copies.entries_read(event)
+            case PersistFailed(error):
+                self.copies.persist_failed(error)
+            case Gone(tokens):
+                for token in tokens:
+                    self._drop(token)
+            case Linked(node):
+                self.copies.linked(node)
+                self.following.linked(node)
+            case Drain():
+                self._drain()
+            case _:
+                pass
+        return self._settled()
+
+    def _settled(self) -> Effects:
+        """Every part looks once at what the step has led to."""
+        self._reporting.advance()
+        if self.copies.role is Role.PRIMARY:
+            self._serve()
+        if self._ends_at != NEVER:
+            self._may_rest()
+        self.copies.settle()
+        if not self._effects:
+            return ()
+        effects = tuple(self._effects)
+        self._effects.clear()
+        return effects
+
+    def _serve(self) -> None:
+        me = self.following.me
+        if me is None:
+            return
+        confirmed = self._seating.confirmed
+        self._acknowledging.settle(confirmed)
+        # What the cuts have come to was durable, even if this primary has yet to hear it again.
+        durable = max(self.copies.durable, confirmed)
+        upto = min(durable, self._seating.placements.end, self.copies.last)
+        self._delivering.pump(me.id, upto, min(confirmed, upto))
+
+    # What was decided (following.Follower).
+
+    def decided(self, decision: AnyDecision) -> None:
+        self._seating.decided(decision)
+        if isinstance(decision, ChangeView):
+            self._change_view(decision)
+        if isinstance(decision, ChangeView | Admit):
+            self._end_standing_in()
+
+    def entry_done(self) -> None:
+        self._seating.entry_done()
+        self._take_place()
+
+    def restored(self) -> None:
+        self._seating.restored()
+        ledger = self.following.ledger
+        missed = [each for each in ledger.members.values() if each.void_view > self._view]
+        for member in sorted(missed, key=lambda each: each.void_view):
+            self._delivering.failed(failure_of(member))
+        self._view = ledger.view
+        self._reporting.reset()
+        self._end_standing_in()
+        self._take_place()
+
+    def on_leader(self) -> None:
+        self.copies.patience = self.following.rules.intervals(_PATIENCE_INTERVALS)
+        self._reporting.repeat()
+
+    def on_tick(self) -> None:
+        self._seating.ask()
+        self._reporting.tick()
+
+    def claim(self) -> tuple[int, Standing | None]:
+        me = self.following.me
+        if me is None or not self._seating.current:
+            return self.copies.epoch, None
+        gone = me.standing in {Standing.FAILED, Standing.LEFT}
+        done = not gone or self.copies.last <= self.copies.boundary(me.placed)
+        return self.copies.epoch, me.standing if done else None
+
+    def _take_place(self) -> None:
+        """As the ledger says, once it isn't behind what this replica knew in an earlier life."""
+        me = self.following.me
+        if me is None or not self._seating.current:
+            return
+        arranged = (me.epoch, me.primary, me.replicas)
+        if self._arranged != arranged:
+            self._arranged = arranged
+            self.copies.arrange(*arranged, self.config.node)
+        if self._seating.obey():
+            self._reporting.reset()
+        if me.standing is Standing.LEFT:
+            self._acknowledging.void(me.placed, RecordVoided(me.name))
+        if me.standing is Standing.FAILED:
+            self._delivering.end(self._elsewhere(me), lambda stream: stream.shard == me.id)
+
+    def _on_role(self) -> None:
+        self._reporting.reset()
+        me = self.following.me
+        if me is not None and self.copies.role is not Role.PRIMARY:
+            elsewhere = self._elsewhere(me)
+            self._acknowledging.abandon(elsewhere)
+            self._delivering.end(elsewhere, lambda _: True)
+
+    def _on_cut_back(self, to: int) -> None:
+        self._seating.cut_back(to)
+        self._acknowledging.void(to, RecordVoided(self.config.shard))
+
+    def _change_view(self, change: ChangeView) -> None:
+        """Subscribers hear of it before anything that comes of the new view (4.8)."""
+        ledger = self.following.ledger
+        failed = names_of(ledger, change.failed)
+        self._delivering.failed(Failed(change.view, ledger.confirmed, failed, ledger.horizon))
+        self._view = change.view
+        self._reporting.reset()
+
+    def _end_standing_in(self) -> None:
+        """For those that are back, or whom somebody else stands in for."""
+        ledger, me = self.following.ledger, self.following.me
+        if me is None:
+            return
+
+        def over(stream: Stream) -> bool:
+            return stream.shard != me.id and not stands_in(ledger, stream.shard, me.id)
+
+        for shard in ledger.members.values():
+            if shard.id != me.id:
+                self._delivering.end(
+                    self._elsewhere(shard),
+                    lambda stream, id=shard.id: stream.shard == id and over(stream),
+                )
+
+    def _elsewhere(self, shard: Member) -> Elsewhere:
+        """Whom to ask; this node itself only if it serves already."""
+        primary = server_of(self.following.ledger, shard).primary
+        return Elsewhere("" if primary == self.config.node else primary)
+
+    # What clients ask for.
+
+    def _request(self, token: Token, message: object) -> None:
+        try:
+            asked = self._requests.get(type(message))
+            if asked is None:
+                raise BadRequest(type(message).__name__, "no shard answers that")
+            asked(token, message)
+        except AnabranchError as error:
+            self.counters.refused += 1
+            self._effects.append(Reply(token, Refused.of(error)))
+
+    def _append(self, token: Token, message: messages.Append) -> None:
+        name = self.config.shard
+        me = self.following.me
+        if self._rested or self._ends_at != NEVER:
+            raise ShardAway(name, "this replica is about to end")
+        if me is None:
+            raise ShardAway(name, "it isn't admitted yet")
+        if self.copies.role is not Role.PRIMARY or self.copies.epoch != me.epoch:
+            self._effects.append(Reply(token, self._elsewhere_of_own(me)))
+            return
+        if me.standing is Standing.FAILED:
+            raise ShardAway(name, "it has failed, and is to be admitted again")
+        header = batches.check(message.batch, self._limits, f"an append to shard {name}")
+        if me.standing is Standing.LEFT or self._leaves_before(me, header.count):
+            raise ShardLeft(name)
+        if self.copies.obstacle is not None:
+            raise ShardAway(name, self.copies.obstacle)
+        confirmed = self._seating.confirmed
+        self._acknowledging.append(token, message.batch, header, confirmed)
+
+    def _leaves_before(self, me: Member, count: int) -> bool:
+        """Is it leaving, and without a place for so many more records?"""
+        return me.standing is Standing.LEAVING and self.copies.last + count > me.placed
+
+    def _elsewhere_of_own(self, me: Member) -> Elsewhere:
+        return Elsewhere("" if me.primary == self.config.node else me.primary)
+
+    def _subscribe(self, token: Token, message: messages.Subscribe) -> None:
+        ledger, me = self.following.ledger, self.following.me
+        shard = ledger.member(message.shard)
+        if shard is None or me is None:
+            if shard is None and self.following.leader and message.shard != self.config.shard:
+                raise UnknownShard(message.shard)
+            raise ShardAway(message.shard, "it isn't admitted yet")
+        server = server_of(ledger, shard)
+        if server.id != me.id or server.primary != self.config.node:
+            self._effects.append(Reply(token, Elsewhere(server.primary)))
+            return
+        if self.copies.role is not Role.PRIMARY or self.copies.epoch != me.epoch:
+            self._effects.append(Reply(token, Elsewhere("")))
+            return
+        if shard.id != me.id:
+            check_start(shard, message.start)
+            self._delivering.open(token, shard.id, message)
+            self._effects.append(Reply(token, failure_of(shard)))
+        else:
+            self._delivering.open(token, shard.id, message)
+
+    def _locate(self, token: Token, message: messages.Locate) -> None:
+        following = self.following
+        ledger = following.ledger
+        shards = tuple(
+            messages.Shard(
+                each.name,
+                each.standing,
+                each.epoch,
+                each.primary,
+                each.replicas,
+                ledger.members[each.stand_in].name if each.stand_in in ledger.members else "",
+            )
+            for each in ledger.members.values()
+        )
+        directory = Directory(
+            following.applied,
+            ledger.view,
+            following.leader,
+            shards,
+            ledger.confirmed,
+            ledger.trimmed,
+        )
+        self._effects.append(Reply(token, directory))
+
+    def _ask_leader(self, token: Token, message: object) -> None:
+        self._effects.append(Reply(token, Elsewhere(self.following.leader)))
+
+    def _drop(self, token: Token) -> None:
+        self._acknowledging.drop(token)
+        self._delivering.drop(token)
+
+    # The end.
+
+    def _drain(self) -> None:
+        """Take no more, and wait a little for what was taken."""
+        if self._ends_at == NEVER:
+            self._ends_at = self._alarms.now + self._limits.drain_ms * MS
+            self._alarms.at(self._ends_at, lambda: None)
+
+    def _may_rest(self) -> None:
+        waits = not self._acknowledging.idle and self._alarms.now < self._ends_at
+        if not waits and not self._rested:
+            self._rested = True
+            self._effects.append(Rest())
+
+    def _letter_table(self) -> dict[type, Callable[[str, Any], None]]:
+        following, copies, seating = self.following, self.copies, self._seating
+
+        def copied(sender: str, letter: copyletters.CopyLetter) -> None:
+            copies.received(sender, letter)
+
+        return {
+            letters.Leading: following.leading,
+            letters.Decided: following.decided,
+            letters.Restored: lambda _, letter: following.restored(letter),
+            letters.FixLag: lambda _, letter: self._reporting.fix_lag(letter),
+            letters.Seal: copies.seal,
+            letters.Learn: lambda _, letter: copies.learn(letter),
+            letters.WherePlaced: seating.asked,
+            letters.Places: lambda _, letter: seating.told(letter),
+            copyletters.Joining: copied,
+            copyletters.Match: copied,
+            copyletters.Copy: copied,
+            copyletters.Stored: copied,
+        }
+
+    def _request_table(self) -> dict[type, Callable[[Token, Any], None]]:
+        return {
+            messages.Append: self._append,
+            messages.Subscribe: self._subscribe,
+            messages.Credit: lambda _, message: self._delivering.credit(message),
+            messages.Cancel: lambda _, message: self._drop(message.request),
+            messages.Locate: self._locate,
+            messages.Trim: self._ask_leader,
+            messages.Leave: self._ask_leader,
+            messages.Inspect: self._ask_leader,
+        }
