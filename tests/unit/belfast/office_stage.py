@@ -1,4 +1,4 @@
-"""A leader's office by itself: letters are handed to it, and what it decides is committed at once."""
+"""A leader's office by itself: it is handed letters, and what it decides is committed at once."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -57,6 +57,10 @@ class Feed:
         if reader.sent < self.applied - len(self._fresh):
             self._catch_up(node, reader)
 
+    def linked(self, node: str) -> None:
+        """What was sent to it may be lost: it is believed when it next says what it holds."""
+        self._readers.pop(node, None)
+
     def flush(self) -> None:
         """End of a step: what it has committed goes to all primaries."""
         if not self._fresh:

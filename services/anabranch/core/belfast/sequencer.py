@@ -131,6 +131,8 @@ class Sequencer:
                     self._asked(token, message)
             case Linked(node):
                 self.consensus.linked(node)
+                if self._feed is not None:
+                    self._feed.linked(node)
             case Gone(tokens):
                 gone = frozenset(tokens)
                 self._waiting = deque(each for each in self._waiting if each[1] not in gone)
