@@ -70,6 +70,10 @@ class Consensus:
         self._resigning = False
         self._bids = False
         """A follower is to be asked to take over."""
+        self._heir_needs: int | None = None
+        """Asked to take over, it does so when it has this entry."""
+        self._unwritten = 0
+        """Proposed while it hands over: nobody will ever have those."""
 
     @property
     def term(self) -> int:
@@ -115,9 +119,15 @@ class Consensus:
         self._ballots.begin()
 
     def propose(self, entry: bytes) -> int:
-        """Only while it leads. Says the entry's index."""
+        """Only while it leads. Says the entry's index, which it has if no other leads before it is
+        committed.
+        """
         assert self.leads
         assert self._replication is not None
+        if self._resigning:
+            # Or the follower that takes over would never have all.
+            self._unwritten += 1
+            return self.last + self._unwritten
         return self._replication.propose(entry)
 
     def entries(self, after: int, count_max: int) -> tuple[int, list[bytes]] | None:
@@ -164,11 +174,17 @@ class Consensus:
 
     def resign(self) -> None:
         """Hand over to the follower that has most, and stand for election no more: for a process
-        that is to end. `on_deposed` says that it is done, if this member leads.
+        that is to end. `on_deposed` says that it is done, if this member leads; that takes no
+        longer than an election's time.
         """
         self._resigning = self._bids = self._ballots.abstains = True
+        self._ballots.poll = None
         if not self._group.others:
             self._step_down()
+        replication = self._replication
+        if replication is not None:
+            election_ms = self._group.timing.election_ms
+            self._group.alarms.after(election_ms, lambda: self._give_up(replication))
 
     def settle(self) -> None:
         """End of a step: what was gathered goes to the others and to the disk."""
@@ -189,12 +205,14 @@ class Consensus:
             case Offer():
                 self._follow(sender)
                 self._accepting.offered(sender, letter)
+                self._take_over()
             case Install():
                 self._follow(sender)
                 self._accepting.installed(letter)
-            case TakeOver():
+            case TakeOver(last=last):
                 self._follow(sender)
-                self._ballots.stand_bidden()
+                self._heir_needs = last
+                self._take_over()
             case Accepted():
                 if self._replication is not None:
                     self._replication.accepted(sender, letter)
@@ -219,6 +237,7 @@ class Consensus:
     def _enter(self, term: int) -> None:
         self._step_down()
         self._ballots.poll = None
+        self._heir_needs = None
         self._disk.cast(term, "")
 
     def _follow(self, leader: str) -> None:
@@ -259,11 +278,21 @@ class Consensus:
             self.leads = True
             self.on_elected()
 
+    def _take_over(self) -> None:
+        if self._heir_needs is not None and self.last >= self._heir_needs:
+            self._heir_needs = None
+            self._ballots.stand_bidden()
+
+    def _give_up(self, replication: Replication) -> None:
+        """Nobody has taken over: they elect one."""
+        if self._replication is replication:
+            self._step_down()
+
     def _hand_over(self, replication: Replication) -> None:
         heir = replication.heir() if self._bids else None
         if heir is not None:
             self._bids = False
-            self._group.send(heir, TakeOver(self.term))
+            self._group.send(heir, TakeOver(self.term, self.last))
 
     def _step_down(self) -> None:
         self._replication = None

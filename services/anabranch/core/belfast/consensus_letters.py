@@ -77,7 +77,10 @@ class Install(Letter, frozen=True, tag="install-image"):
 
 
 class TakeOver(Letter, frozen=True, tag="take-over"):
-    """The leader wants this follower to lead in its place."""
+    """The leader wants this follower to lead in its place, and appends nothing any more."""
+
+    last: int
+    """The follower has to have this entry."""
 
 
 ConsensusLetter = AskVote | Vote | Offer | Accepted | Missed | Install | TakeOver

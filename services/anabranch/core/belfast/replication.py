@@ -135,7 +135,10 @@ class Replication:
         """A sign of life for each, which also shows what was lost."""
         now = self._group.alarms.now
         for follower in self._followers.values():
-            if follower.installing is not None and now >= follower.install_again:
+            if follower.installing is None and follower.next <= self._log.base:
+                # Forgotten while its answer was awaited.
+                follower.waits = False
+            elif follower.installing is not None and now >= follower.install_again:
                 self._install(follower)
             self._offer(follower, max(follower.next, self._log.base + 1), [])
 
