@@ -5,13 +5,14 @@
 
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import msgspec
 
 from anabranch.apps.http import refusals
+from anabranch.apps.pods import belfast
 from anabranch.apps.pods import settings as pods
 from anabranch.apps.settings import LIMITS, Option, Settings, options
 from anabranch.core import errors
@@ -176,11 +177,20 @@ def _settings() -> Iterator[str]:
 
 
 def _pods() -> Iterator[str]:
-    shared = [each for each in options(pods.PodSettings) if each.path[0] != LIMITS]
-    yield f"\n## Metadata members and brokers\n{_TABLE}"
-    yield from map(_pod_row, shared)
-    for kind in pods.KINDS:
-        above = {each.name for each in shared} if issubclass(kind, pods.PodSettings) else set[str]()
+    yield from _processes("Metadata members and brokers", pods.PodSettings, pods.KINDS)
+    shared, kinds = belfast.NodeSettings, belfast.KINDS
+    yield from _processes("Sequencers and shards of a Belfast log", shared, kinds)
+
+
+def _processes(
+    what: str, shared: type[msgspec.Struct], kinds: Sequence[type[msgspec.Struct]]
+) -> Iterator[str]:
+    """What several kinds have in common, and then each kind's own."""
+    common = [each for each in options(shared) if each.path[0] != LIMITS]
+    yield f"\n## {what}\n{_TABLE}"
+    yield from map(_pod_row, common)
+    for kind in kinds:
+        above = {each.name for each in common} if issubclass(kind, shared) else set[str]()
         own = [each for each in options(kind) if each.path[0] != LIMITS and each.name not in above]
         yield f"\n## `anabranch {kind.__name__.removesuffix('Settings').lower()}`\n{_TABLE}"
         yield from map(_pod_row, own)

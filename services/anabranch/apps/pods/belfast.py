@@ -9,6 +9,7 @@ from anabranch.apps.pods.basis import ProcessSettings, check_address
 from anabranch.core.belfast.consensus import ConsensusTiming
 from anabranch.core.belfast.rules import Rules
 from anabranch.core.errors import BadRequest
+from anabranch.shell.etcd.settings import EtcdSettings
 from anabranch.shell.tls import TlsSettings
 
 
@@ -84,6 +85,14 @@ class SequencerSettings(NodeSettings, frozen=True, kw_only=True, forbid_unknown_
 
     consensus: ConsensusTiming = ConsensusTiming()
     """When a leader is thought dead."""
+
+    epochs: bool = False
+    """Keep each leader's term in etcd: a group that has lost its disks, and begins anew under the
+    same name, then doesn't lead.
+    """
+
+    etcd: EtcdSettings = EtcdSettings()
+    """Where that etcd is."""
 
     def __post_init__(self) -> None:
         self.check(self.port, self.probe_port)

@@ -14,6 +14,8 @@ from anabranch.core.types import MS, Milliseconds, Nanoseconds
 
 class ConsensusTiming(msgspec.Struct, frozen=True):
     heartbeat_ms: Milliseconds = 50
+    """A leader says so often that it leads."""
+
     election_ms: Milliseconds = 500
     """Without a word from the leader, before another stands; without a majority, before the leader
     steps down.

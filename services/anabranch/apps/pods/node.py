@@ -1,0 +1,130 @@
+"""What sequencers and shard replicas do alike: a data directory, one port, one machine under the
+address by which the others know it.
+"""
+
+import asyncio
+import socket
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+from anabranch.apps import process
+from anabranch.apps.pods.belfast import Durability, NodeSettings
+from anabranch.apps.pods.common import RELEASE, Endpoint, Pod
+from anabranch.core.errors import AnabranchError, WrongCluster
+from anabranch.core.machine import Machine
+from anabranch.ports import Disk
+from anabranch.shell import tls
+from anabranch.shell.belfast.clients import Clients
+from anabranch.shell.belfast.door import Door
+from anabranch.shell.belfast.mesh import Mesh
+from anabranch.shell.datadir import DataDir
+from anabranch.shell.disk import RealDisk
+from anabranch.shell.driver import Host
+from anabranch.shell.unsynced import UnsyncedDisk
+from anabranch.shell.wal import FileJournal
+
+Ready = Callable[[Endpoint], None] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A process that listens, and whose machine isn't made yet."""
+
+    pod: Pod[Any]
+    settings: NodeSettings
+    listener: socket.socket
+    bound: str
+    address: str
+    """At which the others dial it."""
+    journal: FileJournal
+
+
+@dataclass(frozen=True, slots=True)
+class Occupant:
+    """A machine as it was recovered, and what the probes tell of it."""
+
+    machine: Machine
+    role: Callable[[], str]
+    obstacle: Callable[[], str | None]
+    counters: Mapping[str, Any]
+    gauges: Mapping[str, Callable[[], Any]]
+    ends: list[asyncio.Future[AnabranchError]] = field(
+        default_factory=list[asyncio.Future[AnabranchError]]
+    )
+    """Done when something beside the machine says that the process must end."""
+
+
+async def serve_node(
+    settings: NodeSettings,
+    kind: str,
+    ports: tuple[int, int],
+    occupy: Callable[[Node], Occupant],
+    ready: Ready = None,
+    *,
+    stop: asyncio.Event | None = None,
+) -> None:
+    """Run until `stop` is set or, if none is given, until a signal says so; then drain."""
+    async with AsyncExitStack() as stack:
+        pod = Pod(settings, kind, stack, stop or process.signalled())
+        node = await _opened(pod, settings, *ports)
+        occupant = occupy(node)
+        await _inhabit(node, occupant, ready)
+
+
+async def _opened(pod: Pod[Any], settings: NodeSettings, port: int, probe_port: int) -> Node:
+    await pod.serve_probes(probe_port)
+    listener = await process.listener(settings.host, port)
+    pod.stack.callback(listener.close)
+    bound = process.address(*listener.getsockname()[:2])
+    directory = DataDir(settings.data, settings.cluster)
+    pod.stack.callback(directory.close)
+    if directory.cluster != settings.cluster:
+        raise WrongCluster(settings.data, directory.cluster, settings.cluster)
+    disk: Disk = RealDisk(directory.journal)
+    if settings.durability is Durability.MEMORY:
+        disk = UnsyncedDisk(disk)
+    journal = FileJournal(disk, settings.cluster)
+    pod.stack.callback(journal.close)
+    return Node(pod, settings, listener, bound, settings.address or bound, journal)
+
+
+async def _inhabit(node: Node, occupant: Occupant, ready: Ready) -> None:
+    pod, settings, address = node.pod, node.settings, node.address
+    mesh = Mesh(
+        address,
+        settings.cluster,
+        settings.limits,
+        pod.log,
+        release=RELEASE,
+        token=settings.peer_token,
+        delay_us=settings.delay_us,
+    )
+    host = Host(settings.cluster, node.journal, None, now=pod.clock.now, log=pod.log, network=mesh)
+    clients = Clients(
+        host,
+        address,
+        settings.cluster,
+        settings.limits,
+        pod.log,
+        release=RELEASE,
+        token=settings.token,
+    )
+    door = Door(mesh, clients)
+    pod.run_host(host, occupant.role)
+    vitals = pod.vitals
+    vitals.counters |= {"peers": mesh.counters, "server": clients.counters, **occupant.counters}
+    vitals.gauges |= {"peers": lambda: mesh.gauges, "server": lambda: clients.gauges}
+    vitals.gauges |= occupant.gauges
+    vitals.obstacles.append(occupant.obstacle)
+    mesh.start(host.post, tls.dialing(settings.tls, pod.log) if settings.tls.ca else None)
+    pod.stack.push_async_callback(mesh.stop)
+    host.start({address: occupant.machine})
+    pod.stack.push_async_callback(host.stop)
+    await door.start(node.listener, tls.listening(settings.tls, pod.log, strangers=True))
+    pod.stack.push_async_callback(door.stop)
+    endpoint = pod.announce(node.bound, address)
+    if ready is not None:
+        ready(endpoint)
+    await pod.until_over(host, occupant.ends)

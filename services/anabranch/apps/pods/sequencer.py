@@ -1,0 +1,118 @@
+"""`anabranch sequencer`: one member of a Belfast log's sequencing group."""
+
+import asyncio
+
+from anabranch.apps.pods.belfast import SequencerSettings
+from anabranch.apps.pods.common import run
+from anabranch.apps.pods.node import Node, Occupant, Ready, serve_node
+from anabranch.core.belfast.sequencer import Sequencer
+from anabranch.core.errors import AnabranchError, Fenced, Retry
+
+KIND = "sequencer"
+_EPOCHS_S = 1.0
+"""Between two looks at etcd, while this member leads."""
+
+
+class SequencerGauges:
+    """Of one member of the group."""
+
+    __slots__ = (
+        "confirmed",
+        "horizon",
+        "index",
+        "leading",
+        "mode",
+        "reachable",
+        "shards",
+        "term",
+        "view",
+        "window",
+    )
+
+    def __init__(self, member: Sequencer) -> None:
+        ledger, consensus = member.ledger, member.consensus
+        current = ledger.current
+        self.confirmed = ledger.confirmed
+        self.horizon = ledger.horizon
+        self.index = member.applied
+        self.leading = int(member.office is not None)
+        self.mode = int(current.mode) if current else 0
+        self.reachable = len(consensus.reachable)
+        self.shards = len(current.seats) if current else 0
+        self.term = consensus.term
+        self.view = ledger.view
+        self.window = current.number if current else 0
+
+
+async def serve(
+    settings: SequencerSettings, ready: Ready = None, *, stop: asyncio.Event | None = None
+) -> None:
+    """Run until `stop` is set or, if none is given, until a signal says so; then hand over."""
+    ports = settings.port, settings.probe_port
+    await serve_node(settings, KIND, ports, lambda node: _occupy(node, settings), ready, stop=stop)
+
+
+def _occupy(node: Node, settings: SequencerSettings) -> Occupant:
+    pod = node.pod
+    recovered = node.journal.recover()
+    for repair in recovered.repairs:
+        pod.log.warning("repaired the journal", repair=repair)
+    members = settings.members or (node.address,)
+    member = Sequencer(node.address, members, settings.rules, settings.limits, settings.consensus)
+    member.recover(recovered)
+    pod.log.info("recovered", entries=len(recovered.entries), last=recovered.last)
+    ends: list[asyncio.Future[AnabranchError]] = []
+    if settings.epochs:
+        ends.append(_kept_in_etcd(node, settings, member))
+    return Occupant(
+        member,
+        lambda: "leader" if member.office else "follower",
+        lambda: None if member.consensus.leader else "no sequencer leads",
+        {},
+        {"sequencer": lambda: SequencerGauges(member)},
+        ends,
+    )
+
+
+def _kept_in_etcd(
+    node: Node, settings: SequencerSettings, member: Sequencer
+) -> "asyncio.Future[AnabranchError]":
+    """While it leads, its term is kept; done when another's later one is found."""
+    from anabranch.shell.etcd.client import EtcdClient
+    from anabranch.shell.etcd.epochs import Epochs, keep
+
+    fenced: asyncio.Future[AnabranchError] = asyncio.get_running_loop().create_future()
+    client = EtcdClient(settings.etcd)
+    node.pod.stack.callback(client.close)
+
+    async def watch() -> None:
+        trouble = ""
+        while not fenced.done():
+            if member.office is not None:
+                gauges = SequencerGauges(member)
+                epochs = Epochs(
+                    term=gauges.term,
+                    leader=node.address,
+                    view=gauges.view,
+                    window=gauges.window,
+                    index=gauges.index,
+                )
+                try:
+                    await asyncio.to_thread(keep, client, settings.cluster, epochs)
+                    trouble = ""
+                except Retry as error:
+                    if trouble != error.message:
+                        node.pod.log.warning("etcd doesn't keep epochs", reason=error.message)
+                    trouble = error.message
+                except Fenced as error:
+                    # A leader that was deposed meanwhile steps down in the usual way.
+                    if SequencerGauges(member).leading and member.consensus.term == epochs.term:
+                        fenced.set_result(error)
+            await asyncio.sleep(_EPOCHS_S)
+
+    node.pod.spawn(watch())
+    return fenced
+
+
+def main(settings: SequencerSettings) -> None:
+    run(settings, lambda: serve(settings))
