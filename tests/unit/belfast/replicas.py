@@ -144,7 +144,7 @@ class World:
             self._disturb(replica)
 
     def _rule(self, replica: Replica, *, calm: bool) -> None:
-        arranger, node = self.arranger, replica.node
+        arranger = self.arranger
         chance = self.random.random()
         if chance < 0.5:
             self._tell(replica)
@@ -153,9 +153,8 @@ class World:
                 arranger.hear(replica)
         elif chance < 0.8:
             self.letters += [("s", lesson) for lesson in arranger.lessons()]
-        elif node == arranger.now[1] and (not calm or not self._reigns(replica)):
-            if not calm or self.random.random() < 0.3:
-                self.letters += [("s", seal) for seal in arranger.seals()]
+        elif not calm or not self._reigns(replica):
+            self.letters += [("s", seal) for seal in arranger.seals()]
 
     def _reigns(self, replica: Replica) -> bool:
         return replica.leads and replica.copies.epoch == self.arranger.now[0]

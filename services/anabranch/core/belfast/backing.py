@@ -55,6 +55,7 @@ class Backing:
             log.skip(max(letter.shared, letter.first))
         elif letter.shared < log.last or letter.common < log.reigns.last:
             log.cut(letter.shared, letter.common)
+        self.durable = min(self.durable, log.last)
         self._adopt()
         self._owes = True
 

@@ -150,7 +150,7 @@ class Copies:
     def arrange(self, epoch: int, primary: str, replicas: Sequence[str], node: str) -> None:
         """The ledger says so; what is known already, and what is over, changes nothing."""
         assert node == self._config.node
-        if epoch < max(self.epoch, self._log.sealed, self._log.epoch):
+        if epoch < max(self.epoch, self._log.floor):
             return
         if epoch == self.epoch and (self.replicas or node not in replicas):
             self.replicas = tuple(replicas)
@@ -164,7 +164,7 @@ class Copies:
             self._enter(epoch, primary, Role.IDLE)
 
     def learn(self, letter: Learn) -> None:
-        if letter.epoch < max(self.epoch, self._log.sealed, self._log.epoch):
+        if letter.epoch < max(self.epoch, self._log.floor):
             return
         if letter.epoch == self.epoch and self.role is not Role.IDLE:
             return

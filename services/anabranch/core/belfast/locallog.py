@@ -70,6 +70,11 @@ class LocalLog:
         """The last whose primary's log this is, at least to where that one began."""
         return epoch_of(self.reigns.last)
 
+    @property
+    def floor(self) -> int:
+        """Epochs below are over, as far as this replica knows; also one whose reigns are void."""
+        return max(self.sealed, epoch_of(self._highest))
+
     def recover(self, snapshot: bytes | None) -> bytes | None:
         """Says the owner's image."""
         if snapshot is None:
@@ -129,7 +134,8 @@ class LocalLog:
 
     def reign(self, epoch: int) -> Reign:
         """Begin one here, with a number never used before."""
-        reign = Reign(reign_after(max(self._highest, self.reigns.last), epoch), self.last)
+        assert epoch >= self.floor
+        reign = Reign(reign_after(self._highest, epoch), self.last)
         self.adopt(reign)
         return reign
 
