@@ -1,0 +1,1 @@
+"""Belfast in simulation: a whole deployment, its clients, and what may befall them."""

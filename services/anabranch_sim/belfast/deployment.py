@@ -1,0 +1,132 @@
+"""A whole deployment of Belfast: sequencers and replicas of shards, each in its own process."""
+
+from functools import partial
+from itertools import product
+
+import msgspec
+
+from anabranch.core.belfast.config import ShardConfig
+from anabranch.core.belfast.consensus import ConsensusLetter
+from anabranch.core.belfast.copying import CopyLetter
+from anabranch.core.belfast.letters import FromReplica, FromSequencer
+from anabranch.core.belfast.sequencer import Sequencer
+from anabranch.core.belfast.shard import Shard
+from anabranch.core.limits import Limits
+from anabranch.core.machine import Linked, Machine
+from anabranch.core.types import MS
+from anabranch.shell.wal import FileJournal
+from anabranch_sim.belfast.options import Options
+from anabranch_sim.cluster import Process
+from anabranch_sim.disk import SimDisk
+from anabranch_sim.network import Network, Weather
+from anabranch_sim.node import Node, Surroundings
+from anabranch_sim.store import SimStore
+from anabranch_sim.world import World
+
+CLUSTER = "sim"
+
+_decode = msgspec.msgpack.Decoder(FromReplica | FromSequencer | ConsensusLetter | CopyLetter).decode
+
+
+class Deployment:
+    """`anabranch_sim.cluster.Housing` of sequencers and replicas."""
+
+    def __init__(self, world: World, options: Options) -> None:
+        self.world = world
+        self.options = options
+        self.limits = Limits()
+        self.network = Network(world, Weather())
+        self.around = Surroundings(world, CLUSTER, self.network, SimStore(world), _decode)
+        self.nodes: list[Node] = []
+        self.processes: dict[str, Process] = {}
+        self.members = tuple(f"seq-{number}" for number in range(options.sequencers))
+        self.shards: dict[str, tuple[str, ...]] = {}
+        """Those that were ever started, and where their replicas are."""
+        for name in self.members:
+            self._house(name, partial(self._sequencer, name))
+
+    def start(self) -> None:
+        for name in self.members:
+            self.processes[name].live()
+
+    def add_shard(self, name: str, quota: int) -> None:
+        """Its replicas begin their first life, each in its own time."""
+        replicas = tuple(f"{name}-{number}" for number in range(self.options.copies))
+        self.shards[name] = replicas
+        for replica in replicas:
+            self._house(replica, partial(self._shard, name, replica, replicas, quota))
+            self.world.after(self.world.between(0, 5 * MS), self.processes[replica].live)
+
+    def node(self, name: str) -> Node:
+        return self.around.nodes[name]
+
+    def machine(self, name: str) -> Machine | None:
+        return self.around.nodes[name].machine
+
+    def sequencers(self) -> list[Sequencer]:
+        """Those that are alive."""
+        machines = [self.machine(name) for name in self.members]
+        return [each for each in machines if isinstance(each, Sequencer)]
+
+    def leader(self) -> str | None:
+        """Who leads; of those who believe that they do, the one of the last term."""
+        leading = [
+            (machine.consensus.term, name)
+            for name in self.members
+            if isinstance(machine := self.machine(name), Sequencer) and machine.consensus.leads
+        ]
+        return max(leading)[1] if leading else None
+
+    def replicas(self) -> list[str]:
+        return [name for replicas in self.shards.values() for name in replicas]
+
+    def link(self, node: Node, others: list[Node]) -> None:
+        """Connections come back."""
+        for one, other in ((node, each) for each in others if each is not node):
+            for told, about in ((one, other), (other, one)):
+                linked = partial(told.deliver, told.life, Linked(about.name))
+                self.world.after(self.world.between(0, 5 * MS), linked)
+
+    def mend(self) -> None:
+        """No link is cut any more."""
+        cut = self.network.mend()
+        for one, other in product(self.nodes, self.nodes):
+            if one.name < other.name and {(one.name, other.name), (other.name, one.name)} & cut:
+                self.link(one, [other])
+
+    def _house(self, name: str, begin: partial[Machine]) -> None:
+        process = Process(self, name)
+        process.disk = SimDisk(self.world, f"/{name}")
+        node = Node(self.around, name, begin)
+        node.sync_delay = MS
+        self.nodes.append(node)
+        process.join(node)
+        self.processes[name] = process
+
+    def _journal(self, name: str) -> FileJournal:
+        disk = self.processes[name].disk
+        assert disk is not None
+        segment = self.options.segment_bytes
+        return FileJournal(disk, CLUSTER, segment_bytes=segment, ahead_bytes=1 << 10)
+
+    def _sequencer(self, name: str, node: Node) -> Machine:
+        node.journal = journal = self._journal(name)
+        sequencer = Sequencer(name, self.members, self.options.rules, self.limits)
+        sequencer.recover(journal.recover())
+        return sequencer
+
+    def _shard(
+        self, shard: str, name: str, replicas: tuple[str, ...], quota: int, node: Node
+    ) -> Machine:
+        config = ShardConfig(
+            shard=shard,
+            node=name,
+            replicas=replicas,
+            sequencers=self.members,
+            quota=quota,
+            cache_bytes=self.options.cache_bytes,
+        )
+        machine = Shard(config, self.limits)
+        node.journal = journal = self._journal(name)
+        journal.recover_into(machine.recover, machine.replayed)
+        return machine

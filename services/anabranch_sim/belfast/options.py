@@ -1,0 +1,116 @@
+"""What a seed decides before anything happens in a simulation of Belfast."""
+
+from random import Random
+
+from msgspec import Struct
+
+from anabranch.core.belfast.rules import Rules
+from anabranch.core.limits import KIB, MIB
+
+FAULTS = (
+    "backups",
+    "clocks",
+    "cuts",
+    "disk",
+    "full",
+    "leaders",
+    "network",
+    "outages",
+    "pauses",
+    "power",
+    "primaries",
+    "resets",
+    "sequencers",
+    "shards",
+)
+_SALT = 0xBE1FA57
+_QUIET = 0.2
+"""Of all runs have no fault: nothing may be misspeculated then."""
+_TRAITS = (
+    "bursts",
+    "filters",
+    "joins",
+    "leaves",
+    "lulls",
+    "stragglers",
+    "trims",
+)
+"""What happens in good days, too."""
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """Printed when a seed fails; nothing else but the seed is needed to run it again."""
+
+    seed: int
+    sequencers: int
+    shards: int
+    copies: int
+    """Replicas of each shard."""
+    appenders: int
+    batches: int
+    """Of each appender."""
+    observers: int
+    chaos_ms: int
+    """How long faults come."""
+    faults: tuple[str, ...]
+    traits: tuple[str, ...]
+    rules: Rules
+    segment_bytes: int
+    cache_bytes: int
+
+    @staticmethod
+    def of(seed: int) -> "Options":
+        rng = Random(seed ^ _SALT)
+        quiet = rng.random() < _QUIET
+        faults = () if quiet else tuple(each for each in FAULTS if rng.random() < 0.25)
+        shards = rng.choice((1, 2, 2, 2, 3, 3, 4, 8))
+        return Options(
+            seed=seed,
+            sequencers=rng.choice((1, 3, 3)),
+            shards=shards,
+            copies=rng.choice((1, 2, 2, 3)) if shards < 8 else 1,
+            appenders=rng.choice((1, 2, 3)),
+            batches=rng.choice((3, 8, 20)),
+            observers=rng.choice((1, 2, 3)),
+            chaos_ms=rng.choice((300, 600, 1_200)),
+            faults=faults,
+            traits=tuple(each for each in _TRAITS if rng.random() < 0.3),
+            rules=_rules(rng),
+            segment_bytes=rng.choice((2 * KIB, 16 * KIB, MIB)),
+            cache_bytes=rng.choice((1, KIB, MIB)),
+        )
+
+    def __str__(self) -> str:
+        usual = Rules()
+        rules = ", ".join(
+            f"{name}={value}"
+            for name in Rules.__struct_fields__
+            if (value := getattr(self.rules, name)) != getattr(usual, name)
+        )
+        return (
+            f"{self.sequencers} sequencers, {self.shards} shards of {self.copies}, "
+            f"{self.appenders} appenders x {self.batches}, {self.observers} observers, "
+            f"{self.chaos_ms} ms of {'+'.join(self.faults) or 'no faults'} with "
+            f"{'+'.join(self.traits) or 'nothing more'}; {rules}; segments of "
+            f"{self.segment_bytes}, caches of {self.cache_bytes}"
+        )
+
+
+def _rules(rng: Random) -> Rules:
+    return Rules(
+        t_ord_us=rng.choice((10_000, 20_000, 20_000)),
+        window=rng.choice((2, 4, 8, 20)),
+        first_quota=rng.choice((1, 2, 5)),
+        ahead_rounds=rng.choice((1, 3, 10)),
+        lag_fix=rng.random() < 0.8,
+        quota_change=rng.random() < 0.7,
+        stagger=rng.random() < 0.5,
+        stagger_from=rng.choice((2, 3, 7)),
+        stagger_groups=2,
+        slow_intervals=4,
+        rest_windows=rng.choice((1, 3)),
+        silent_intervals=rng.choice((8, 12)),
+        fail_intervals=rng.choice((20, 40)),
+        free_will=rng.random() < 0.12,
+        adaptive=rng.random() < 0.4,
+    )

@@ -1,0 +1,292 @@
+"""One seed: faults while clients append and follow, then healing, after which all must come right.
+
+Safety is judged from every word that was said (witness) and from what clients saw
+(core/history/foretold); liveness by the clock.
+"""
+
+import traceback
+from collections.abc import Callable
+from functools import partial
+
+import msgspec
+
+from anabranch.core.belfast.ledger import Standing
+from anabranch.core.belfast.messages import Leave, Trim, Where
+from anabranch.core.history.foretold import judge
+from anabranch.core.types import MS, Nanoseconds, Position
+from anabranch_sim.belfast.deployment import Deployment
+from anabranch_sim.belfast.errands import Errand
+from anabranch_sim.belfast.nemesis import Nemesis
+from anabranch_sim.belfast.options import Options
+from anabranch_sim.belfast.patrons import Appender, Archive, Observer, Petition
+from anabranch_sim.belfast.witness import Witness
+from anabranch_sim.seeds import BUGS
+from anabranch_sim.world import SECOND, World
+
+CONVERGENCE: Nanoseconds = 30 * SECOND
+"""How long a healed deployment may take to finish everything."""
+
+_LOOK: Nanoseconds = 10 * MS
+
+
+class Report(msgspec.Struct):
+    """What became of a seed; empty `violations` is what we want."""
+
+    options: Options
+    violations: list[str] = msgspec.field(default_factory=list[str])
+    records: int = 0
+    events: int = 0
+    cuts: int = 0
+    views: int = 0
+    strikes: int = 0
+    crash: str = ""
+    """The trace of an exception that stopped the run."""
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.violations)
+
+
+class Simulation:
+    """A deployment, its clients and its enemy."""
+
+    def __init__(self, options: Options, tell: Callable[[str], None] | None = None) -> None:
+        self.options = options
+        self.world = World(options.seed, tell=tell)
+        self.report = Report(options)
+        self.witness = Witness()
+        self.deployment = Deployment(self.world, options)
+        self.deployment.around.overhear = self.witness.overhear
+        self.archive = Archive()
+        self.appenders: list[Appender] = []
+        self.observers: list[Observer] = []
+        self.petitions: list[Petition] = []
+        self.errands: list[Errand] = []
+        self.nemesis = Nemesis(self.deployment, self.witness, self.errands)
+        self.leaving: str | None = None
+
+    def run(self) -> Report:
+        report = self.report
+        try:
+            self._play()
+        except BUGS as error:
+            report.violations.append(f"failed: {type(error).__name__}: {error}")
+            report.crash = traceback.format_exc()
+        for faults in (self.witness.faults, self.archive.faults):
+            report.violations.extend(dict.fromkeys(faults))
+        report.records = len(self.archive.account.shard_of)
+        report.cuts, report.views = self.witness.cuts, self.witness.ledger.view
+        report.events, report.strikes = self.world.events, self.nemesis.strikes
+        return report
+
+    def _play(self) -> None:
+        world, chaos = self.world, self.options.chaos_ms * MS
+        self.deployment.start()
+        self._begin_shards()
+        self._begin_observers()
+        self._begin_appenders()
+        self._begin_traits()
+        self.nemesis.start()
+        world.run(chaos, lambda: bool(self.witness.faults))
+        self.nemesis.heal()
+        if not self._come(self._all_settled):
+            self._fail(f"liveness: {self._unfinished()}")
+            return
+        goal = self.witness.ledger.confirmed
+        if not self._come(lambda: all(self._followed(each, goal) for each in self.observers)):
+            late = next(each for each in self.observers if not self._followed(each, goal))
+            says = f"{late.name} knows {late.settled} of {self._goal(late, goal)}"
+            self._fail(f"liveness: {says}")
+            return
+        self._read_all()
+
+    def _begin_shards(self) -> None:
+        names = [chr(ord("a") + number) for number in range(self.options.shards)]
+        late = set(names[1:]) if "joins" in self.options.traits else set[str]()
+        for name in names:
+            if name in late and self.world.chance(0.5):
+                then = self.world.between(0, self.options.chaos_ms * MS)
+                self.world.at(then, partial(self._join, name))
+            else:
+                self._join(name)
+
+    def _join(self, name: str) -> None:
+        quota = self.world.rng.choice((0, 0, 1, 3))
+        self.deployment.add_shard(name, quota)
+        for replica in self.deployment.shards[name]:
+            self.witness.belongs(replica, name)
+
+    def _names(self) -> list[str]:
+        return [chr(ord("a") + number) for number in range(self.options.shards)]
+
+    def _begin_appenders(self) -> None:
+        rng = self.world.rng
+        for number in range(1, self.options.appenders + 1):
+            shard = rng.choice(self._names())
+            in_flight = rng.choice((1, 2, 5))
+            appender = Appender(self.deployment, self.archive, number, shard, in_flight)
+            self.appenders.append(appender)
+            self._begin(appender)
+            self._append(appender, self.options.batches)
+
+    def _append(self, appender: Appender, left: int) -> None:
+        """The next batch, or a burst of them, and then what follows after a while."""
+        rng, chaos = self.world.rng, self.options.chaos_ms * MS
+        count = 1
+        if "bursts" in self.options.traits and self.world.chance(0.2):
+            count = min(left, 10)
+        for _ in range(count):
+            appender.append(rng.choice((1, 1, 2, 7)))
+        left -= count
+        if left > 0:
+            pause = self.world.between(0, 2 * chaos // self.options.batches)
+            if "lulls" in self.options.traits and self.world.chance(0.1):
+                pause += chaos // 3
+            self.world.after(pause, partial(self._append, appender, left))
+        else:
+            appender.finished = True
+
+    def _begin_observers(self) -> None:
+        rng = self.world.rng
+        for number in range(1, self.options.observers + 1):
+            names = self._names() if self.world.chance(0.5) else [rng.choice(self._names())]
+            where = None
+            if "filters" in self.options.traits and self.world.chance(0.5):
+                where = Where(key_prefix=b"k%d" % rng.randrange(4))
+            for name in names:
+                self._observe(f"observer-{number}-{name}", name, 0, where)
+
+    def _observe(self, name: str, shard: str, start: Position, where: Where | None) -> Observer:
+        observer = Observer(self.deployment, self.archive, name, shard, start, where)
+        self.observers.append(observer)
+        self._begin(observer)
+        return observer
+
+    def _begin(self, errand: Errand) -> None:
+        self.errands.append(errand)
+        self.world.after(self.world.between(0, 5 * MS), errand.begin)
+
+    def _begin_traits(self) -> None:
+        traits, chaos = self.options.traits, self.options.chaos_ms * MS
+        if "leaves" in traits and self.options.shards > 1:
+            self.leaving = self._names()[-1]
+            self.world.at(self.world.between(chaos // 4, chaos), self._leave)
+        if "trims" in traits:
+            for _ in range(2):
+                self.world.at(self.world.between(chaos // 4, chaos), self._trim)
+        if "stragglers" in traits:
+            self.world.after(self.world.between(0, chaos // 2), self._straggle)
+
+    def _petition(self, name: str, message: Trim | Leave) -> None:
+        petition = Petition(self.deployment, f"{name}-{len(self.petitions)}", message)
+        self.petitions.append(petition)
+        self._begin(petition)
+
+    def _leave(self) -> None:
+        assert self.leaving is not None
+        self._petition("leaver", Leave(self.leaving))
+
+    def _trim(self) -> None:
+        """Nothing that anybody still follows."""
+        behind = min((each.settled for each in self.observers), default=0)
+        if behind:
+            self._petition("trimmer", Trim(self.world.between(1, behind)))
+
+    def _straggle(self) -> None:
+        """A primary is slow again and again, and never so slow that it counts as dead."""
+        t_ord = self.options.rules.t_ord
+        members = list(self.witness.ledger.members.values())
+        if members:
+            primary = members[-1].primary
+            self.deployment.node(primary).pause(self.world.between(t_ord, 4 * t_ord))
+        if not self.nemesis.over:
+            self.world.after(self.world.between(5 * t_ord, 12 * t_ord), self._straggle)
+
+    def _come(self, done: Callable[[], bool]) -> bool:
+        """Let time pass until it is so, or much too late; looked at now and then."""
+        world, latest = self.world, self.world.now + CONVERGENCE
+        while not done():
+            if world.now >= latest or self.witness.faults:
+                return False
+            world.run(world.now + _LOOK)
+        return True
+
+    def _all_settled(self) -> bool:
+        alive = all(process.alive for process in self.deployment.processes.values())
+        settled = all(each.finished and each.idle for each in self.appenders)
+        asked = all(each.over for each in self.petitions)
+        return alive and settled and asked and self._all_seated()
+
+    def _all_seated(self) -> bool:
+        """Every shard that was begun is known, and in, unless it was let go."""
+        ledger = self.witness.ledger
+        for name in self.deployment.shards:
+            member = ledger.member(name)
+            if member is None or member.standing in {Standing.WAITING, Standing.FAILED}:
+                return False
+        return len(self.deployment.shards) == self.options.shards
+
+    def _unfinished(self) -> str:
+        ledger = self.witness.ledger
+        members = [(each.name, each.standing.name) for each in ledger.members.values()]
+        open_ = [each.name for each in self.appenders if not (each.finished and each.idle)]
+        asked = [each.name for each in self.petitions if not each.over]
+        down = [name for name, each in self.deployment.processes.items() if not each.alive]
+        return f"shards {members}, appending {open_}, asking {asked}, down {down}"
+
+    def _goal(self, observer: Observer, goal: Position) -> Position:
+        """So far it must come: a shard that has left has nothing behind its last window."""
+        member = self.witness.ledger.member(observer.shard)
+        if member is None or member.standing is not Standing.LEFT:
+            return goal
+        windows = self.witness.windows
+        last = max((n for n, each in enumerate(windows) if member.id in each.by_shard), default=-1)
+        if last + 1 == len(windows):
+            return goal
+        return min(goal, windows[last + 1].start)
+
+    def _followed(self, observer: Observer, goal: Position) -> bool:
+        return observer.settled >= self._goal(observer, goal)
+
+    def _read_all(self) -> None:
+        """All that the log holds, by readers that begin when all is well; then the judgement."""
+        start, goal = self.witness.ledger.trimmed, self.witness.ledger.confirmed
+        readers = [
+            self._observe(f"reader-{name}", name, start, None) for name in self.deployment.shards
+        ]
+        if not self._come(lambda: all(self._followed(each, goal) for each in readers)):
+            late = next(each for each in readers if not self._followed(each, goal))
+            says = f"{late.name} knows {late.settled} of {self._goal(late, goal)}"
+            self._fail(f"liveness: {says}")
+            return
+        account = self.archive.account
+        account.start, account.end = start, goal
+        for reader in readers:
+            for position, record in reader.held().items():
+                if position in account.final:
+                    self._fail(f"F1: {position} holds two records")
+                if position < goal:
+                    account.final[position] = record
+        for each in account.placings:
+            if each.positions and min(each.positions) < start:
+                account.final.update(zip(each.positions, each.records, strict=True))
+        self.report.violations.extend(map(str, judge(account)))
+        if not self.options.faults:
+            self._check_calm()
+
+    def _check_calm(self) -> None:
+        """Without a fault nothing is misspeculated, whatever joins, leaves or bursts."""
+        if self.witness.ledger.view:
+            self._fail(f"F5: {self.witness.ledger.view} view changes without a fault")
+        failed = [each.name for each in self.observers if each.fails]
+        if failed:
+            self._fail(f"F5: {failed} were failed without a fault")
+
+    def _fail(self, says: str) -> None:
+        """Unless something was wrong before: a run that was stopped for it comes to nothing."""
+        if not self.witness.faults:
+            self.report.violations.append(says)
+
+
+def simulate(seed: int, tell: Callable[[str], None] | None = None) -> Report:
+    return Simulation(Options.of(seed), tell).run()

@@ -1,0 +1,205 @@
+"""Overhears all that is said, and objects at once: rules that hold of every word (spec, F1-F12).
+
+It applies what the sequencing group tells shards it has decided to a ledger of its own, before any
+shard can have heard of it, so that it always knows at least as much as whoever speaks.
+"""
+
+from bisect import bisect_right
+from typing import Any
+
+import msgspec
+
+from anabranch.core.belfast.decisions import (
+    AnyDecision,
+    ChangeView,
+    CutFreely,
+    CutTo,
+    OpenWindow,
+    decode_entry,
+)
+from anabranch.core.belfast.ledger import Ledger
+from anabranch.core.belfast.letters import Decided, Report, Restored
+from anabranch.core.belfast.messages import Appended, Confirmed, Delivered, Failed
+from anabranch.core.belfast.windows import Run, ShardId, Window
+from anabranch.core.machine import Effect, Replies, Reply, Send
+from anabranch.core.types import Position
+
+_pack = msgspec.msgpack.Encoder().encode
+
+
+class Witness:
+    def __init__(self) -> None:
+        self.ledger = Ledger()
+        self.index = 0
+        """The last entry that the group is known to have decided."""
+        self.faults: list[str] = []
+        self.views: dict[int, Position] = {0: 0}
+        """What was confirmed when each view began."""
+        self.cuts = 0
+        self.windows: list[Window] = []
+        """Every one that was ever published."""
+        self._entries: dict[int, bytes] = {}
+        self._images: dict[int, bytes] = {}
+        self._reported: dict[ShardId, tuple[int, int]] = {}
+        """The window, and its rounds, that each shard has said to be done with."""
+        self._starts: list[Position] = []
+        self._by_node: dict[str, str] = {}
+
+    def overhear(self, node: str, effect: Effect) -> None:
+        match effect:
+            case Send(_, message):
+                self._letter(node, message)
+            case Reply(_, message):
+                self._answer(node, message)
+            case Replies(_, answers):
+                for each in answers:
+                    self._answer(node, each)
+            case _:
+                pass
+
+    def object(self, rule: str, says: str) -> None:
+        self.faults.append(f"{rule}: {says}")
+
+    def belongs(self, node: str, shard: str) -> None:
+        """Whose replica this is."""
+        self._by_node[node] = shard
+
+    def _letter(self, node: str, letter: Any) -> None:
+        match letter:
+            case Decided(_, first, entries):
+                for index, entry in enumerate(entries, first):
+                    self._decided(node, index, entry)
+            case Restored(_, index, image):
+                self._restored(node, index, _pack(image))
+            case Report():
+                self._report(node, letter)
+            case _:
+                pass
+
+    def _decided(self, node: str, index: int, entry: bytes) -> None:
+        """The group has one log, whoever tells of it."""
+        known = self._entries.setdefault(index, entry)
+        if known != entry:
+            self.object("C1 one log", f"{node} told another entry {index} than was told before")
+        while self.index + 1 in self._entries:
+            self.index += 1
+            self._apply(decode_entry(self._entries[self.index]))
+            self._images[self.index] = _pack(self.ledger.image())
+
+    def _restored(self, node: str, index: int, image: bytes) -> None:
+        if self._images.get(index, image) != image:
+            self.object("C1 one log", f"{node} told another state after entry {index}")
+
+    def _apply(self, decisions: list[AnyDecision]) -> None:
+        for decision in decisions:
+            ledger, before = self.ledger, self.ledger.confirmed
+            match decision:
+                case OpenWindow():
+                    expected = ledger.horizon
+                    ledger.apply((decision,))
+                    window = ledger.windows[-1]
+                    if window.start != expected:
+                        self.object("F12", f"window {window.number} starts at {window.start}")
+                    self.windows.append(window)
+                    self._starts.append(window.start)
+                case CutTo(number, cut):
+                    self._check_cut(number, cut)
+                    ledger.apply((decision,))
+                    self.cuts += 1
+                case CutFreely():
+                    ledger.apply((decision,))
+                    self.cuts += 1
+                case ChangeView(view):
+                    self.views[view] = ledger.confirmed
+                    ledger.apply((decision,))
+                case _:
+                    ledger.apply((decision,))
+            if ledger.confirmed < before:
+                self.object("F6", f"confirmed was {before}, and is {ledger.confirmed}")
+
+    def _check_cut(self, number: int, cut: int) -> None:
+        """Every seat has reported its part, or has failed (F4)."""
+        window = self.ledger.window(number)
+        assert window is not None, f"a cut of window {number}, which isn't published"
+        for seat in window.seats:
+            needed = window.rounds_in(seat, cut)
+            gap = self.ledger.gap(window, seat)
+            needed = needed if gap is None else min(needed, gap)
+            reported = self._reported.get(seat.shard, (-1, 0))
+            if needed and reported < (number, needed):
+                says = f"cut {cut} of window {number} needs {needed} rounds of shard {seat.shard}"
+                self.object("F4", f"{says}, which reported {reported}")
+
+    def _report(self, node: str, report: Report) -> None:
+        window = next((each for each in self.windows if each.number == report.window), None)
+        if window is None:
+            if report.rounds:
+                self.object("F1", f"{node} reports of window {report.window}, not published yet")
+            return
+        known = self._reported.get(report.shard, (-1, 0))
+        # Each holds all of those before, to the end of the windows before.
+        self._reported[report.shard] = max(known, (report.window, report.rounds))
+        seat = window.by_shard.get(report.shard)
+        if seat is None or not window.foreseen:
+            return
+        if report.rounds > window.rounds:
+            self.object("F3", f"{node} reports {report.rounds} rounds of window {window.number}")
+        if report.rounds and report.durable < seat.base + report.rounds * seat.quota:
+            self.object("F3", f"{node} reports {report.rounds} rounds with {report.durable} held")
+
+    def _answer(self, node: str, answer: Any) -> None:
+        match answer:
+            case Appended(runs):
+                self._acknowledged(node, runs)
+            case Delivered():
+                self._delivered(node, answer)
+            case Confirmed(view, upto):
+                self._stamped(node, view)
+                if upto > self.ledger.confirmed:
+                    self.object("F6", f"{node} confirms up to {upto}, beyond the cuts")
+            case Failed(view, since):
+                self._stamped(node, view)
+                if self.views.get(view, since) != since:
+                    says = f"{node} fails {since} in view {view}, confirmed is {self.views[view]}"
+                    self.object("F9", says)
+            case _:
+                pass
+
+    def _stamped(self, node: str, view: int) -> None:
+        if view > self.ledger.view:
+            self.object("F11", f"{node} speaks of view {view}, decided is {self.ledger.view}")
+
+    def _acknowledged(self, node: str, runs: tuple[Run, ...]) -> None:
+        if any(run.end > self.ledger.confirmed for run in runs):
+            self.object("F7", f"{node} acknowledges {runs}; cuts are at {self.ledger.confirmed}")
+        self._owned(node, runs)
+
+    def _delivered(self, node: str, told: Delivered) -> None:
+        self._stamped(node, told.view)
+        if told.speculative:
+            if told.upto > self.ledger.horizon:
+                says = f"{node} speculates up to {told.upto}, published is {self.ledger.horizon}"
+                self.object("F8", says)
+        elif any(run.end > self.ledger.confirmed for run in told.runs):
+            self.object("F6", f"{node} delivers {told.runs} as final, beyond the cuts")
+        self._owned(node, told.runs)
+
+    def _owned(self, node: str, runs: tuple[Run, ...]) -> None:
+        """Positions of a window whose order is known belong to one shard each."""
+        member = self.ledger.member(self._by_node.get(node, ""))
+        for run in runs if member is not None else ():
+            assert member is not None
+            window = self._window_of(run.first)
+            if window is None or not window.foreseen:
+                continue
+            seat, end = window.by_shard.get(member.id), min(run.end, window.end)
+            owned = 0
+            if seat is not None:
+                owned = window.records_below(seat, end) - window.records_below(seat, run.first)
+            if owned != end - run.first:
+                self.object("F1", f"{node} claims {run}, which isn't its own")
+
+    def _window_of(self, position: Position) -> Window | None:
+        """The last to start there or before: one of free will may have been empty."""
+        found = bisect_right(self._starts, position) - 1
+        return self.windows[found] if found >= 0 else None
