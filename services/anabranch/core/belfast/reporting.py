@@ -53,12 +53,15 @@ class Reporting:
         self._alarm: Alarm | None = None
         self._alarm_for = (_NOWHERE, 0)
         self._pause: Alarm | None = None
-        self._stalled_at: Nanoseconds | None = None
+        self._stalled_in = _NOWHERE
+        """The window at whose end there was none to go on with."""
+        self._stalled_at: Nanoseconds = 0
 
     def reset(self) -> None:
         """Another epoch, view or log: everything is looked at anew, and said again."""
         self.window, self.rounds, self._covered, self._durable = _NOWHERE, 0, 0, 0
         self._pending = None
+        self._met_at = self._alarms.now
         self._disarm()
         self.repeat()
 
@@ -85,7 +88,7 @@ class Reporting:
         me = self._serving()
         if me is None:
             self._disarm()
-            self._stalled_at = None
+            self._stalled_in = _NOWHERE
             return
         met = self._meet(me)
         self._fill_lag()
@@ -247,9 +250,11 @@ class Reporting:
         """At the end of all that is published nobody goes on (F8)."""
         seat = None if window is None else self._seat(me, window)
         stalled = window is not None and seat is not None and self.rounds == window.rounds
-        if stalled and self._stalled_at is None:
-            self._stalled_at = self._alarms.now
-            self._counters.stalls += 1
-        elif not stalled and self._stalled_at is not None:
+        at = self.window if stalled else _NOWHERE
+        if at == self._stalled_in:
+            return
+        if self._stalled_in != _NOWHERE:
             self._counters.stalled += self._alarms.now - self._stalled_at
-            self._stalled_at = None
+        if stalled:
+            self._counters.stalls += 1
+        self._stalled_in, self._stalled_at = at, self._alarms.now

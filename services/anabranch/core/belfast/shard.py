@@ -230,7 +230,10 @@ class Shard:
         if me is None or not self._seating.current:
             return self.copies.epoch, None
         gone = me.standing in {Standing.FAILED, Standing.LEFT}
-        done = not gone or self.copies.last <= self.copies.boundary(me.placed)
+        copies = self.copies
+        # It is asked back at its word: a fall mustn't bring back what was cut.
+        cut = copies.last <= copies.boundary(me.placed) and not copies.unstored_bytes
+        done = not gone or cut
         return self.copies.epoch, me.standing if done else None
 
     def _take_place(self) -> None:
