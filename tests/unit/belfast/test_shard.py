@@ -2,6 +2,7 @@
 
 import pytest
 from msgspec.structs import replace
+from tests.unit.belfast.shard_stage import LEADER, RULES, Stage, batch
 
 from anabranch.core.belfast.decisions import CutFreely, Release, TrimTo
 from anabranch.core.belfast.letters import Alive, FixLag
@@ -19,7 +20,6 @@ from anabranch.core.belfast.messages import (
 from anabranch.core.belfast.windows import Mode
 from anabranch.core.bolt.commands import Refused
 from anabranch.core.limits import Limits
-from tests.unit.belfast.shard_stage import LEADER, RULES, Stage, batch
 
 
 def values(count: int, prefix: str = "v") -> list[str]:
