@@ -45,6 +45,7 @@ from anabranch.core.wire.messages import (
     Subscribe,
 )
 from anabranch.shell.authority.gate import Gate
+from anabranch.shell.peerline import write_all
 
 if TYPE_CHECKING:
     from anabranch.shell.driver import Seat
@@ -57,8 +58,6 @@ ANSWERS = 4
 
 _WRITE_BYTES_HIGH = 256 * KIB
 """Past so much unsent the socket isn't read either."""
-_JOINED_BYTES_MAX = 64 * KIB
-"""Replies of a turn are joined up to this; past it copying costs more than it saves."""
 _REQUEST_BYTES = 64
 """What a request is counted as, beside its batch."""
 _LISTING_BYTES = 256 * KIB
@@ -165,14 +164,7 @@ class Connection(asyncio.Protocol):
         """Write what the turn has answered, and take up what that makes room for."""
         out, self._out = self._out, []
         if out and not self._transport.is_closing():
-            size = sum(map(len, out))
-            self._server.counters.bytes_out += size
-            if len(out) == 1:
-                self._transport.write(out[0])
-            elif size <= _JOINED_BYTES_MAX:
-                self._transport.write(b"".join(out))
-            else:
-                self._transport.writelines(out)
+            self._server.counters.bytes_out += write_all(self._transport, out)
         if self._transport.get_write_buffer_size() > 2 * self._answer_bytes_max:
             self._server.counters.left_unread += 1
             self._transport.abort()
