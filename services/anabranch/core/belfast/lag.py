@@ -24,9 +24,11 @@ _NUMBERS = 1 << 32
 @dataclass(slots=True)
 class Signal:
     letter: FixLag
+    begun: Nanoseconds
     since: Nanoseconds
     """When the shard last gave reason to believe in it."""
     sent: Nanoseconds
+    """The last time."""
 
 
 class Lag:
@@ -56,7 +58,7 @@ class Lag:
             return None
         del self.signals[report.shard]
         self._looked = 0
-        return signal.sent
+        return signal.begun
 
     def cut(self, now: Nanoseconds) -> None:
         """There was one."""
@@ -105,5 +107,5 @@ class Lag:
         self.count += 1
         self.counts[shard] = self.counts.get(shard, 0) + 1
         letter = FixLag(shard, self._number, *target)
-        self.signals[shard] = Signal(letter, now, now)
+        self.signals[shard] = Signal(letter, now, now, now)
         return [letter]

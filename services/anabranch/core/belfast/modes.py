@@ -2,13 +2,12 @@
 
 from anabranch.core.belfast.lag import Lag
 from anabranch.core.belfast.plan import Plan
-from anabranch.core.belfast.progress import Progress
 from anabranch.core.belfast.quotas import SPAN_MIN_INTERVALS, Quotas
 from anabranch.core.belfast.windows import Mode
 from anabranch.core.types import Nanoseconds
 
-SIGNALS_PERCENT = 10
-"""Signals of lag to a hundred rounds: more of them, and bursts come too often."""
+SIGNALS_PERCENT = 5
+"""Signals of lag in a hundred intervals: with so many, bursts come too often."""
 BURSTY_PERCENT = 200
 """The peaks of the shards against their rates: below, there are no bursts to speak of."""
 EXTREME_PERCENT = 2_000
@@ -17,17 +16,16 @@ ENTER_REVIEWS = 3
 LEAVE_REVIEWS = 5
 """So often in a row: a mode is cheap to keep and dear to change."""
 STEADY_PERCENT = 25
-"""Of the intervals of a review have a cut of free will: records flow steadily."""
+"""Of a review's intervals had records: they flow steadily."""
 
 
 class Modes:
     """Reviewed each window's length. What it wants counts from the next window on."""
 
-    def __init__(self, plan: Plan, quotas: Quotas, lag: Lag, progress: Progress) -> None:
+    def __init__(self, plan: Plan, quotas: Quotas, lag: Lag) -> None:
         self._rules = plan.rules
         self._quotas = quotas
         self._lag = lag
-        self._progress = progress
         last = plan.ledger.windows[-1].mode if plan.ledger.windows else Mode.STEADY
         self.wanted = Mode.FREE_WILL if self._rules.free_will else last
         if last is Mode.FREE_WILL and not self._rules.free_will and not self._rules.adaptive:
@@ -35,8 +33,7 @@ class Modes:
         self._span = self._rules.intervals(max(self._rules.window, SPAN_MIN_INTERVALS))
         self._reviewed: Nanoseconds = 0
         self._signals = 0
-        self._rounds = 0
-        self._cuts = 0
+        self._busy = 0
         self._toward = self.wanted
         self._row = 0
 
@@ -48,12 +45,11 @@ class Modes:
         took = now - self._reviewed
         if took < self._span:
             return
-        signals, rounds = self._lag.count - self._signals, self._progress.furthest - self._rounds
-        cuts = self._progress.cuts_made - self._cuts
-        self._signals, self._rounds = self._lag.count, self._progress.furthest
-        self._cuts, self._reviewed = self._progress.cuts_made, now
-        frequent = signals * 100 >= SIGNALS_PERCENT * max(1, rounds)
-        flowing = cuts * 100 * self._rules.t_ord >= STEADY_PERCENT * took
+        signals, busy = self._lag.count - self._signals, self._quotas.busy - self._busy
+        self._signals, self._busy = self._lag.count, self._quotas.busy
+        self._reviewed = now
+        frequent = signals * 100 * self._rules.t_ord >= SIGNALS_PERCENT * took
+        flowing = busy * 100 * self._rules.t_ord >= STEADY_PERCENT * took
         if self.wanted is Mode.FREE_WILL:
             calm = self._quotas.burstiness < EXTREME_PERCENT // 2
             self._after(1, flowing and calm, Mode.STEADY)

@@ -43,7 +43,7 @@ class Office:
         self.lag = Lag(self.plan, self.progress, term)
         self.stragglers = Stragglers(self.plan)
         self.membership = Membership(self.plan, now)
-        self.modes = Modes(self.plan, self.quotas, self.lag, self.progress)
+        self.modes = Modes(self.plan, self.quotas, self.lag)
         self.publishing = Publishing(
             self.plan,
             self.progress,
@@ -130,6 +130,8 @@ class Office:
         signalled = self.lag.heard(report, advanced, now)
         if advanced:
             self.stragglers.heard(report.shard, now, signalled)
+        if self.progress.is_at_end(report.shard):
+            self.stragglers.idle(report.shard)
 
     def _watch(self) -> None:
         now = self._now

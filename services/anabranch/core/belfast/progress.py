@@ -92,6 +92,14 @@ class Progress:
         self._reached(report.shard)
         return sat.done > before
 
+    def is_at_end(self, shard: ShardId) -> bool:
+        """Has it reported all that is published?"""
+        windows, mark = self._plan.ledger.windows, self.marks.get(shard)
+        if not windows or mark is None or mark.window < windows[-1].number:
+            return False
+        last = windows[-1]
+        return mark.rounds == last.rounds or not self._has_seat(last, shard)
+
     def cut(self) -> bool:
         """Decide all cuts that are met; was there one?"""
         moved = False

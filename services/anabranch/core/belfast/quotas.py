@@ -57,6 +57,9 @@ class Quotas:
         self._given: dict[ShardId, _Given] = {}
         self.records_at: Nanoseconds = 0
         """When records were last heard of."""
+        self.busy = 0
+        """Intervals in which there were any."""
+        self._busy_at: Nanoseconds = 0
         for window in plan.ledger.windows:
             for seat in window.seats:
                 self._given[seat.shard] = _Given(seat.quota)
@@ -71,6 +74,9 @@ class Quotas:
             return
         if report.records > arrivals.records:
             self.records_at = now
+            if now - self._busy_at >= self._rules.t_ord:
+                self.busy += 1
+                self._busy_at = now
         arrivals.records, arrivals.queued = report.records, report.queued
         if now - arrivals.bucket_at >= self._rules.t_ord:
             rate = self._rate(report.records - arrivals.bucket_records, now - arrivals.bucket_at)

@@ -52,7 +52,9 @@ class Stragglers:
             pace.straggles = pace.straggles or pace.late > self._rules.slow_reports
             return
         if signalled is None:
-            pace.usual += (now - since - pace.usual) // 8 if pace.usual else now - since
+            # A shard waits where another one keeps windows from being published: that isn't usual.
+            took = min(now - since, 2 * pace.usual) if pace.usual else now - since
+            pace.usual += (took - pace.usual) // 8 if pace.usual else took
         pace.late = 0
         pace.on_time += 1
         if pace.on_time > self._rules.slow_reports:
@@ -76,8 +78,8 @@ class Stragglers:
         if window >= pace.until:
             self._paces[shard] = _Pace(until=window + self._rules.rest_windows, proving=True)
 
-    def seated(self, shard: ShardId) -> None:
-        """It isn't measured by the time in which it had nothing to report."""
+    def idle(self, shard: ShardId) -> None:
+        """It has reported all that is published: from here on it is others who are late."""
         pace = self._paces.get(shard)
         if pace is not None:
             pace.reported_at = None
