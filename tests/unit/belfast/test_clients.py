@@ -20,6 +20,7 @@ from anabranch.core.belfast.messages import (
     Locate,
     Subscribe,
     Trim,
+    Welcome,
 )
 from anabranch.core.belfast.windows import Run
 from anabranch.core.bolt.commands import Refused
@@ -314,6 +315,29 @@ def test_a_delay_keeps_the_order_of_requests_and_replies(ours: int) -> None:
             await until(lambda: len(client.told) == 200)
             assert client.told == [(n, Appended((Run(n, 1),))) for n in range(1, 201)]
             client.line.close()
+
+    run(scene())
+
+
+def test_a_connection_that_ends_behind_its_welcome_is_told_once_one_way_or_the_other() -> None:
+    async def scene() -> None:
+        node = Node()
+
+        async def welcome(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readexactly(HEADER.size)
+            writer.writelines(frames.encode_reply(0, Welcome(1, "c", "n", "", 1, 1)))
+            writer.transport.close()
+
+        server = await asyncio.start_server(welcome, "127.0.0.1", 0)
+        node.address = "{}:{}".format(*server.sockets[0].getsockname())
+        for _ in range(50):
+            try:
+                client = await Client.of(node)
+            except Unavailable:
+                continue
+            await until(lambda client=client: len(client.over) == 1)
+        server.close()
+        await server.wait_closed()
 
     run(scene())
 

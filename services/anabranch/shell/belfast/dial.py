@@ -6,6 +6,7 @@ It decides nothing: what is lost with it is repeated by whoever knows what it wa
 import asyncio
 import ssl
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from functools import partial
 from typing import cast
 
@@ -38,6 +39,7 @@ class ClientLine(asyncio.Protocol):
         self._transport: asyncio.Transport
         self._welcomed: asyncio.Future[Welcome] = self._loop.create_future()
         self._out: list[Buffer] = []
+        self._greeted = False
         self._closed = False
         self._why = ""
         self.welcome: Welcome
@@ -106,15 +108,18 @@ class ClientLine(asyncio.Protocol):
 
     async def _greet(self, hello: Hello) -> None:
         self._write(encode_request(CONNECTION, hello))
-        try:
-            async with asyncio.timeout(HANDSHAKE_S):
-                self.welcome = await self._welcomed
-        except TimeoutError:
-            reason = f"it doesn't answer within {HANDSHAKE_S:g} s"
-            raise Unavailable(self._address, reason) from None
-        finally:
-            if not self._welcomed.done() or self._welcomed.cancelled():
-                self.close()
+        with ExitStack() as failing:
+            failing.callback(self.close)
+            try:
+                async with asyncio.timeout(HANDSHAKE_S):
+                    self.welcome = await self._welcomed
+            except TimeoutError:
+                reason = f"it doesn't answer within {HANDSHAKE_S:g} s"
+                raise Unavailable(self._address, reason) from None
+            if self._closed:  # between its welcome and this step
+                raise Unavailable(self._address, self._why)
+            self._greeted = True
+            failing.pop_all()
 
     def _take(self, found: "Sequence[tuple[int, ToClient | BadFrame]]") -> None:
         for request, message in found:
@@ -146,9 +151,10 @@ class ClientLine(asyncio.Protocol):
         if self._closed:
             return
         self._closed = True
-        if self._welcomed.done():
+        self._why = why
+        if self._greeted:
             self._lost(why)
-        else:
+        elif not self._welcomed.done():
             self._welcomed.set_exception(Unavailable(self._address, why))
 
     def _end(self, why: str) -> None:
