@@ -26,6 +26,8 @@ class Backing:
         """Those that the log has yet to come to."""
         self._asked: Nanoseconds = 0
         """Not again before."""
+        self._asked_in = 0
+        """The reign; 0: it wasn't known. One that is news is asked at once."""
         self._heard: Nanoseconds = post.alarms.now
         self._owes = False
         self._over = False
@@ -65,7 +67,11 @@ class Backing:
         if letter.reign != self._matched and letter.reign == log.reigns.last:
             self._matched = letter.reign
         if letter.reign != self._matched or letter.first > log.last:
-            self._ask_again()
+            if letter.reign > self._asked_in:
+                self._asked_in = letter.reign
+                self.ask()
+            else:
+                self._ask_again()
             return
         before = log.last
         for item in letter.items:
