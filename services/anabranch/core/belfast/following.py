@@ -60,12 +60,17 @@ class Following:
         self.term = -1
         self.leader = ""
         self.rules = Rules()
+        self._id = -1
+        """The shard's, once it is known."""
         self._asked = -1
         """The entry after which more was asked for, out of turn."""
 
     @property
     def me(self) -> Member | None:
-        return self.ledger.member(self._config.shard)
+        if self._id < 0:
+            member = self.ledger.member(self._config.shard)
+            self._id = member.id if member is not None else -1
+        return self.ledger.members.get(self._id)
 
     def begin(self) -> None:
         self._greet_all()

@@ -1,0 +1,169 @@
+"""Where a shard's records are, against a merge done by hand; and how many of them are records."""
+
+import random
+from itertools import pairwise
+
+import pytest
+
+from anabranch.core.belfast.decisions import Admit, ChangeView, CutFreely, CutTo, OpenWindow
+from anabranch.core.belfast.items import Item
+from anabranch.core.belfast.ledger import Ledger
+from anabranch.core.belfast.messages import Where
+from anabranch.core.belfast.placements import Placements, row_of, row_of_run
+from anabranch.core.belfast.predicates import wanted
+from anabranch.core.belfast.tally import Tally
+from anabranch.core.belfast.windows import Mode
+from anabranch.core.records.checksum import crc32c
+from anabranch.core.records.record import Record, encode
+
+
+def by_hand(ledger: Ledger, shard: int, merged: dict[int, int], position: int) -> int:
+    """One slot after the other through the last window; says where it ends."""
+    window = ledger.windows[-1]
+    nth = {seat.shard: seat.base for seat in window.seats}
+    for _ in range(window.rounds):
+        for seat in sorted(window.seats, key=lambda each: (each.group, each.shard)):
+            for _ in range(seat.quota):
+                if seat.shard == shard:
+                    merged[nth[shard]] = position
+                nth[seat.shard] += 1
+                position += 1
+    return position
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_positions_are_those_of_a_merge(seed: int) -> None:
+    """Spec 12, 1: random quotas, zero quotas, windows that continue each other."""
+    chance = random.Random(seed)
+    ledger, places = Ledger(), Placements()
+    ledger.apply([Admit(name, (name,), 0) for name in "abc"])
+    merged: dict[int, int] = {}
+    position, quotas = 0, (2, 1, 3)
+    for number in range(12):
+        if chance.random() < 0.6:
+            quotas = (chance.choice([0, 1, 2, 5]), chance.choice([0, 2]), chance.choice([0, 3]))
+        taken = tuple((shard, quota) for shard, quota in enumerate(quotas) if quota)
+        groups = chance.choice([1, 2])
+        ledger.apply([OpenWindow(number, Mode.STEADY, chance.choice([1, 3]), groups, taken)])
+        position = by_hand(ledger, 0, merged, position)
+        window = ledger.windows[-1]
+        assert position == window.end
+        if 0 in window.by_shard:
+            places.add(row_of(window, window.by_shard[0], window.rounds))
+    assert places.end == len(merged)
+    for local, place in merged.items():
+        assert places.position(local) == place
+        assert places.below(place) == local
+        assert places.below(place + 1) == local + 1
+    for _ in range(50):
+        low = chance.randint(0, len(merged))
+        high = chance.randint(low, len(merged))
+        runs = places.runs(low, high)
+        found = [run.first + nth for run in runs for nth in range(run.count)]
+        assert found == [merged[local] for local in range(low, high)]
+        assert all(run.end < after.first for run, after in pairwise(runs))
+    cut = chance.randint(0, len(merged))
+    assert places.cut_back(cut) == len(merged) - cut
+    assert places.end == cut
+    assert places.position(cut) is None
+
+
+def test_windows_that_continue_each_other_are_one_row() -> None:
+    ledger, places = Ledger(), Placements()
+    ledger.apply([Admit(name, (name,), 0) for name in "ab"])
+    for number in range(100):
+        ledger.apply([OpenWindow(number, Mode.STEADY, 10, 1, ((0, 2), (1, 3)))])
+        window = ledger.windows[-1]
+        places.add(row_of(window, window.by_shard[1], window.rounds))
+    assert len(places.rows) == 1
+    places.forget(10)
+    assert places.position(11) == 5 * 3 + 2 + 2
+
+
+def test_cuts_of_free_will_are_rows_too() -> None:
+    ledger, places = Ledger(), Placements()
+    ledger.apply([Admit(name, (name,), 0) for name in "ab"])
+    ledger.apply([OpenWindow(0, Mode.FREE_WILL, 10, 1, ((0, 1), (1, 1)))])
+    ledger.apply([CutFreely(0, (2, 3)), CutFreely(0, (2, 7))])
+    for shard, local, run in ledger.placements:
+        if shard == 1:
+            places.add(row_of_run(local, run))
+    assert [places.position(local) for local in range(7)] == [2, 3, 4, 5, 6, 7, 8]
+    assert len(places.rows) == 1
+
+
+def test_what_isnt_known_is_learned_of_others() -> None:
+    ledger, all_of_it, places = Ledger(), Placements(), Placements()
+    ledger.apply([Admit(name, (name,), 0) for name in "ab"])
+    for number in range(9):
+        quota = 1 + number // 3
+        ledger.apply([OpenWindow(number, Mode.STEADY, 2, 1, ((0, quota), (1, 1)))])
+        window = ledger.windows[-1]
+        row = row_of(window, window.by_shard[0], window.rounds)
+        all_of_it.add(row)
+        if number < 2 or number > 6:
+            places.add(row)
+    hole = places.missing(places.end)
+    assert hole is not None
+    assert hole == (4, 24)
+    part = all_of_it.part(*hole, count_max=2)
+    assert [(row.base, row.end) for row in part] == [(0, 6), (6, 18)]
+    places.learn(part, min(hole[1], part[-1].end))
+    assert places.missing(places.end) == (18, 24)
+    places.learn(all_of_it.part(18, 24, 100), 24)
+    assert places.missing(places.end) is None
+    assert places.rows == all_of_it.rows
+    assert places.missing(99) == (places.end, 99)
+
+
+def test_of_a_shard_that_failed_only_what_was_cut_keeps_its_place() -> None:
+    ledger, places = Ledger(), Placements()
+    ledger.apply([Admit(name, (name,), 0) for name in "ab"])
+    ledger.apply([OpenWindow(0, Mode.STEADY, 5, 1, ((0, 2), (1, 1))), CutTo(0, 2)])
+    window = ledger.windows[-1]
+    places.add(row_of(window, window.by_shard[0], window.rounds))
+    ledger.apply([ChangeView(1, (0,), 1)])
+    member = ledger.members[0]
+    assert (member.placed, member.void_view, member.void_from, member.void_upto) == (4, 1, 6, 15)
+    assert places.cut_back(member.placed) == 6
+    assert places.below(ledger.horizon) == member.placed
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_tally_counts_records_and_not_noops(seed: int) -> None:
+    chance = random.Random(seed)
+    tally, real = Tally(), list[bool]()
+    for _ in range(200):
+        if real and chance.random() < 0.1:
+            to = chance.randint(max(0, len(real) - 9), len(real))
+            tally.cut_back(to)
+            del real[to:]
+        count, batch = chance.randint(1, 4), chance.choice([b"", b"x"])
+        tally.logged(Item(len(real), count, batch))
+        real += [bool(batch)] * count
+        if chance.random() < 0.1:
+            kept = Tally()
+            kept.restore(tally.image())
+            tally = kept
+        place = chance.randint(0, len(real))
+        assert tally.below(place) == sum(real[:place])
+    assert (tally.last, tally.records) == (len(real), sum(real))
+
+
+def test_a_filter_looks_at_keys_and_headers() -> None:
+    records = [
+        Record(b"0", b"apple"),
+        Record(b"1", b"apricot", (("kind", b"x"),)),
+        Record(b"2", None, (("kind", b"y"),)),
+        Record(b"3", b"banana"),
+    ]
+    batch = encode(records, now=0)
+    assert wanted(batch, 1, 2, None) == [(1, 2)]
+    assert wanted(batch, 0, 4, Where(key_prefix=b"ap")) == [(0, 2)]
+    assert wanted(batch, 1, 3, Where(key_prefix=b"ap")) == [(1, 1)]
+    assert wanted(batch, 0, 4, Where(header="kind")) == [(1, 2)]
+    assert wanted(batch, 0, 4, Where(header="kind", header_value=b"y")) == [(2, 1)]
+    assert wanted(batch, 0, 4, Where(key_prefix=b"a", header="none")) == []
+    remainder = crc32c(b"banana") % 1009
+    found = wanted(batch, 0, 4, Where(key_modulus=1009, key_remainder=remainder))
+    assert (3, 1) in found
