@@ -29,11 +29,6 @@ class Failures:
         on_failed: Callable[[tuple[ShardId, ...]], None],
         on_arranged: Callable[[ShardId], None],
     ) -> None:
-        self.views_changed = 0
-        self.takeovers = 0
-        """Another replica is primary."""
-        self.rearranged = 0
-        """The same primary goes on, with other backups."""
         self._plan = plan
         self._rules = plan.rules
         self._membership = membership
@@ -86,7 +81,7 @@ class Failures:
             return
         left = tuple(each for each in replicas if each in takeover.sealed)
         primary = max(left, key=lambda each: _log_of(takeover.sealed[each]))
-        self.takeovers += 1
+        self._plan.counters.takeovers += 1
         self._arrange(member, takeover.epoch, primary, left)
 
     def watch(self, now: Nanoseconds) -> None:
@@ -130,7 +125,7 @@ class Failures:
             return
         kept = {*member.replicas, *back}.difference(gone)
         ordered = dict.fromkeys((*self._membership.configured(member), *member.replicas))
-        self.rearranged += 1
+        self._plan.counters.rearranged += 1
         self._arrange(
             member, member.epoch + 1, member.primary, tuple(n for n in ordered if n in kept)
         )
@@ -161,7 +156,7 @@ class Failures:
             return
         stand_in = min(left, key=lambda each: (each.standing is not Standing.SEATED, each.id))
         self._plan.decide(ChangeView(self._plan.ledger.view + 1, out, stand_in.id))
-        self.views_changed += 1
+        self._plan.counters.views += 1
         self._on_failed(out)
 
 

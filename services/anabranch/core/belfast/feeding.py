@@ -5,6 +5,7 @@ from typing import Protocol
 
 from anabranch.core.belfast.ledger import Ledger, Standing
 from anabranch.core.belfast.letters import Decided, Restored
+from anabranch.core.belfast.sequencer_counters import SequencerCounters
 from anabranch.core.machine import Effect, Send
 
 ENTRIES_MAX = 1_000
@@ -33,12 +34,20 @@ class _Reader:
 class Feed:
     """Of a leader. Primaries are told without asking; who is behind says so (`Alive.applied`)."""
 
-    def __init__(self, log: Entries, ledger: Ledger, applied: int, effects: list[Effect]) -> None:
+    def __init__(
+        self,
+        log: Entries,
+        ledger: Ledger,
+        applied: int,
+        effects: list[Effect],
+        counters: SequencerCounters,
+    ) -> None:
         self.applied = applied
         """The last entry that the ledger holds."""
         self._log = log
         self._ledger = ledger
         self._effects = effects
+        self._counters = counters
         self._readers: dict[str, _Reader] = {}
         self._fresh: list[bytes] = []
 
@@ -83,6 +92,7 @@ class Feed:
             letter = Restored(self._log.term, self.applied, self._ledger.image())
             self._effects.append(Send(node, letter))
             reader.sent = self.applied
+            self._counters.restored += 1
             return
         first, entries = found
         if entries:

@@ -53,8 +53,8 @@ def status(
         trimmed=ledger.trimmed,
         t_ord_us=office.plan.rules.t_ord_us,
         shards=tuple(_shard(ledger, office, member, now) for member in _members(ledger)),
-        views_changed=office.failures.views_changed,
-        cuts_made=office.progress.cuts_made,
+        views_changed=office.plan.counters.views,
+        cuts_made=office.plan.counters.cuts,
     )
 
 

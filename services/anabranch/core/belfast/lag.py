@@ -37,7 +37,7 @@ class Lag:
     def __init__(self, plan: Plan, progress: Progress, term: int) -> None:
         self.signals: dict[ShardId, Signal] = {}
         self.counts: dict[ShardId, int] = {}
-        self.count = 0
+        self._counters = plan.counters
         self._rules = plan.rules
         self._progress = progress
         self._number = term * _NUMBERS
@@ -104,7 +104,7 @@ class Lag:
         if target is None:
             return []
         self._number += 1
-        self.count += 1
+        self._counters.signals += 1
         self.counts[shard] = self.counts.get(shard, 0) + 1
         letter = FixLag(shard, self._number, *target)
         self.signals[shard] = Signal(letter, now, now, now)

@@ -49,9 +49,9 @@ class Membership:
             return
         if member is None:
             if all(self._agrees(letter, each, now) for each in letter.replicas):
-                self._plan.decide(Admit(letter.shard, letter.replicas, letter.quota))
+                self._admit(Admit(letter.shard, letter.replicas, letter.quota))
         elif self._asks_back(member, node, letter, now):
-            self._plan.decide(Admit(member.name, member.replicas, letter.quota))
+            self._admit(Admit(member.name, member.replicas, letter.quota))
 
     def leave(self, name: str) -> AnabranchError | None:
         """Decides it, or says what stands in the way."""
@@ -90,6 +90,10 @@ class Membership:
     def forgive(self, now: Nanoseconds) -> None:
         """The leader itself was away: nobody else was silent."""
         self._since = now
+
+    def _admit(self, admitted: Admit) -> None:
+        self._plan.counters.admitted += 1
+        self._plan.decide(admitted)
 
     def _agrees(self, letter: Alive, node: str, now: Nanoseconds) -> bool:
         contact = self._shards[letter.shard].contacts.get(node)

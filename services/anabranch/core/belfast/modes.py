@@ -1,6 +1,5 @@
 """Which mode the next window is of: what the paper leaves to future work (6.4)."""
 
-from anabranch.core.belfast.lag import Lag
 from anabranch.core.belfast.plan import Plan
 from anabranch.core.belfast.quotas import SPAN_MIN_INTERVALS, Quotas
 from anabranch.core.belfast.windows import Mode
@@ -22,17 +21,17 @@ STEADY_PERCENT = 25
 class Modes:
     """Reviewed each window's length. What it wants counts from the next window on."""
 
-    def __init__(self, plan: Plan, quotas: Quotas, lag: Lag) -> None:
+    def __init__(self, plan: Plan, quotas: Quotas) -> None:
         self._rules = plan.rules
         self._quotas = quotas
-        self._lag = lag
+        self._counters = plan.counters
         last = plan.ledger.windows[-1].mode if plan.ledger.windows else Mode.STEADY
         self.wanted = Mode.FREE_WILL if self._rules.free_will else last
         if last is Mode.FREE_WILL and not self._rules.free_will and not self._rules.adaptive:
             self.wanted = Mode.STEADY
         self._span = self._rules.intervals(max(self._rules.window, SPAN_MIN_INTERVALS))
         self._reviewed: Nanoseconds = 0
-        self._signals = 0
+        self._signals = plan.counters.signals
         self._busy = 0
         self._toward = self.wanted
         self._row = 0
@@ -45,8 +44,8 @@ class Modes:
         took = now - self._reviewed
         if took < self._span:
             return
-        signals, busy = self._lag.count - self._signals, self._quotas.busy - self._busy
-        self._signals, self._busy = self._lag.count, self._quotas.busy
+        signals, busy = self._counters.signals - self._signals, self._quotas.busy - self._busy
+        self._signals, self._busy = self._counters.signals, self._quotas.busy
         self._reviewed = now
         frequent = signals * 100 * self._rules.t_ord >= SIGNALS_PERCENT * took
         flowing = busy * 100 * self._rules.t_ord >= STEADY_PERCENT * took

@@ -18,6 +18,7 @@ from anabranch.core.belfast.progress import Progress
 from anabranch.core.belfast.publishing import Publishing
 from anabranch.core.belfast.quotas import Quotas
 from anabranch.core.belfast.rules import Rules
+from anabranch.core.belfast.sequencer_counters import SequencerCounters
 from anabranch.core.belfast.stragglers import Stragglers
 from anabranch.core.belfast.windows import ShardId
 from anabranch.core.errors import AnabranchError
@@ -36,14 +37,15 @@ class Office:
         term: int,
         now: Nanoseconds,
         send: Callable[[str, FromSequencer], None],
+        counters: SequencerCounters | None = None,
     ) -> None:
-        self.plan = Plan(ledger, rules)
+        self.plan = Plan(ledger, rules, counters)
         self.progress = Progress(self.plan)
         self.quotas = Quotas(self.plan)
         self.lag = Lag(self.plan, self.progress, term)
         self.stragglers = Stragglers(self.plan)
         self.membership = Membership(self.plan, now)
-        self.modes = Modes(self.plan, self.quotas, self.lag)
+        self.modes = Modes(self.plan, self.quotas)
         self.publishing = Publishing(
             self.plan,
             self.progress,
@@ -60,10 +62,13 @@ class Office:
         self._rules = rules
         self._send = send
         self._now = now
+        self._away = rules.intervals(rules.silent_intervals) // 2
         self._watch_every = rules.intervals(max(1, rules.silent_intervals // 4))
         self._watch_at = now + self._watch_every
         self._free_cut_at: Nanoseconds = 0
         """When the last cut of free will was made."""
+        self._window_due = True
+        """A window may be due: a report alone makes none so."""
         self._free_due: Nanoseconds = NEVER
         self.lag.cut(now)
 
@@ -77,6 +82,7 @@ class Office:
             case Report():
                 self._reported(sender, letter)
             case Alive():
+                self._window_due = True
                 self.membership.alive(sender, letter, now)
                 self.failures.alive(sender, letter)
             case Sealed(shard):
@@ -86,6 +92,7 @@ class Office:
                 self.failures.sealed(sender, letter)
 
     def leave(self, shard: str) -> AnabranchError | None:
+        self._window_due = True
         return self.membership.leave(shard)
 
     def trim(self, position: Position) -> None:
@@ -101,13 +108,17 @@ class Office:
             self._watch()
         if room and (self.progress.cut() or self._cut_freely()):
             self.lag.cut(now)
-        self.publishing.publish(now)
-        self._signal(self.lag.look(now))
+            self._window_due = True
+        if self._window_due:
+            self._window_due = False
+            self.publishing.publish(now)
+        for letter in self.lag.look(now):
+            self._signal(letter)
         return self.plan.take()
 
     def _at(self, now: Nanoseconds) -> None:
         """If this leader was away itself, it has missed what others said, and blames nobody."""
-        if now - self._now >= self._rules.intervals(self._rules.silent_intervals) // 2:
+        if now - self._now >= self._away:
             self.membership.forgive(now)
             self.lag.forgive(now)
             self.stragglers.forgive()
@@ -115,6 +126,7 @@ class Office:
 
     def _reported(self, sender: str, report: Report) -> None:
         now, ledger = self._now, self.plan.ledger
+        self.plan.counters.reports += 1
         member = ledger.members.get(report.shard)
         if member is None or sender not in member.replicas:
             return
@@ -137,7 +149,9 @@ class Office:
         now = self._now
         self.failures.watch(now)
         self.modes.review(now)
-        self._signal(self.lag.watch(now))
+        for letter in self.lag.watch(now):
+            self._signal(letter)
+        self._window_due = True
 
     def _cut_freely(self) -> bool:
         """Once per interval: whoever comes meanwhile comes with the next."""
@@ -155,11 +169,11 @@ class Office:
         self._free_cut_at = self._now
         return True
 
-    def _signal(self, letters: list[FixLag]) -> None:
-        for letter in letters:
-            self._send(self.plan.ledger.members[letter.shard].primary, letter)
+    def _signal(self, letter: FixLag) -> None:
+        self._send(self.plan.ledger.members[letter.shard].primary, letter)
 
     def _failed(self, shards: tuple[ShardId, ...]) -> None:
+        self._window_due = True
         self.progress.forget(shards)
         self.quotas.forget(shards)
         for shard in shards:

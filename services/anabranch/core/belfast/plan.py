@@ -3,6 +3,7 @@
 from anabranch.core.belfast.decisions import AnyDecision, CutTo
 from anabranch.core.belfast.ledger import Ledger, Member, Standing
 from anabranch.core.belfast.rules import Rules
+from anabranch.core.belfast.sequencer_counters import SequencerCounters
 from anabranch.core.belfast.windows import ShardId, Window
 
 
@@ -13,9 +14,12 @@ class Plan:
     its plan goes with it. So whoever decides needs to look at the plan alone.
     """
 
-    def __init__(self, ledger: Ledger, rules: Rules) -> None:
+    def __init__(
+        self, ledger: Ledger, rules: Rules, counters: SequencerCounters | None = None
+    ) -> None:
         self.ledger = Ledger(ledger.image())
         self.rules = rules
+        self.counters = counters or SequencerCounters()
         self._decided: list[AnyDecision] = []
 
     def decide(self, decision: AnyDecision) -> None:

@@ -39,9 +39,6 @@ class Progress:
     def __init__(self, plan: Plan) -> None:
         self.marks: dict[ShardId, Mark] = {}
         self.furthest = 0
-        self.cuts_made = 0
-        self.nonsense = 0
-        """Reports that say what can't be."""
         self._plan = plan
         self._origins: dict[int, int] = {}
         """Rounds before each published window."""
@@ -80,7 +77,7 @@ class Progress:
             return False
         sat = self._sat(window, report.shard, report.rounds)
         if sat is None or report.durable < sat.durable:
-            self.nonsense += 1
+            self._plan.counters.nonsense += 1
             return False
         mark.durable = max(mark.durable, report.durable)
         if (report.window, report.rounds) <= (mark.window, mark.rounds):
@@ -105,7 +102,7 @@ class Progress:
         moved = False
         while (window := self._window) is not None and self._lowest > self._cut:
             self._plan.decide(CutTo(window.number, self._lowest))
-            self.cuts_made += self._lowest - self._cut
+            self._plan.counters.cuts += self._lowest - self._cut
             self._cut = self._lowest
             moved = True
             if self._cut == window.cuts:
@@ -139,7 +136,7 @@ class Progress:
         window = self._plan.cutting
         assert window is not None
         self._plan.decide(CutFreely(window.number, counts))
-        self.cuts_made += 1
+        self._plan.counters.cuts += 1
 
     @property
     def lag(self) -> int:

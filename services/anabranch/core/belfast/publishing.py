@@ -22,7 +22,6 @@ class Publishing:
         stragglers: Stragglers,
         modes: Modes,
     ) -> None:
-        self.opened = 0
         self._plan = plan
         self._rules = plan.rules
         self._progress = progress
@@ -33,7 +32,7 @@ class Publishing:
 
     def publish(self, now: Nanoseconds) -> bool:
         """Decide all windows that are due; was there one?"""
-        before = self.opened
+        before = self._plan.counters.windows
         ahead = max(-(-self._rules.window // 2), self._rules.ahead_rounds)
         while True:
             windows = self._plan.ledger.windows
@@ -43,7 +42,7 @@ class Publishing:
                     break
             elif self._plan.rounds_left >= ahead or not self._open(now):
                 break
-        return self.opened > before
+        return self._plan.counters.windows > before
 
     def _open(self, now: Nanoseconds) -> bool:
         plan = self._plan
@@ -61,7 +60,7 @@ class Publishing:
         staggered = self._rules.stagger and len(quotas) >= self._rules.stagger_from
         groups = self._rules.stagger_groups if staggered and mode is not Mode.FREE_WILL else 1
         plan.decide(OpenWindow(number, mode, self._rules.window, groups, quotas))
-        self.opened += 1
+        plan.counters.windows += 1
         self._progress.opened(plan.ledger.windows[-1])
         return True
 

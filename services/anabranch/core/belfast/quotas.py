@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from anabranch.core.belfast.ledger import Member
 from anabranch.core.belfast.letters import Report
 from anabranch.core.belfast.plan import Plan
-from anabranch.core.belfast.rules import Rules
 from anabranch.core.belfast.windows import Mode, ShardId
 from anabranch.core.types import Nanoseconds
 
@@ -51,7 +50,8 @@ class _Given:
 
 class Quotas:
     def __init__(self, plan: Plan) -> None:
-        self._rules: Rules = plan.rules
+        self._rules = plan.rules
+        self._t_ord = plan.rules.t_ord
         self._span = plan.rules.intervals(max(plan.rules.window, SPAN_MIN_INTERVALS))
         self._arrivals: dict[ShardId, _Arrivals] = {}
         self._given: dict[ShardId, _Given] = {}
@@ -74,11 +74,11 @@ class Quotas:
             return
         if report.records > arrivals.records:
             self.records_at = now
-            if now - self._busy_at >= self._rules.t_ord:
+            if now - self._busy_at >= self._t_ord:
                 self.busy += 1
                 self._busy_at = now
         arrivals.records, arrivals.queued = report.records, report.queued
-        if now - arrivals.bucket_at >= self._rules.t_ord:
+        if now - arrivals.bucket_at >= self._t_ord:
             rate = self._rate(report.records - arrivals.bucket_records, now - arrivals.bucket_at)
             arrivals.peak = max(arrivals.peak, rate)
             arrivals.bucket_at, arrivals.bucket_records = now, report.records
@@ -142,7 +142,7 @@ class Quotas:
         return rate + (backlog if backlog > rate // 10 else 0)
 
     def _rate(self, records: int, within: Nanoseconds) -> int:
-        return records * 1000 * self._rules.t_ord // max(1, within)
+        return records * 1000 * self._t_ord // max(1, within)
 
     def _bounded(self, quota: int) -> int:
         return max(1, min(quota, self._rules.quota_max))

@@ -25,6 +25,7 @@ from anabranch.core.belfast.letters import Alive, FromReplica, FromSequencer, Le
 from anabranch.core.belfast.messages import Done, Elsewhere, Inspect, Leave, Locate, Trim
 from anabranch.core.belfast.office import Office
 from anabranch.core.belfast.rules import Rules
+from anabranch.core.belfast.sequencer_counters import SequencerCounters
 from anabranch.core.bolt.alarms import Alarm, Alarms
 from anabranch.core.bolt.commands import Refused
 from anabranch.core.errors import AnabranchError, BadRequest, TrimTooFar
@@ -77,6 +78,7 @@ class Sequencer:
         self.ledger = Ledger()
         self.applied = 0
         """The last entry that the ledger holds."""
+        self.counters = SequencerCounters()
         self.office: Office | None = None
         """While this member leads."""
         self._limits = limits
@@ -149,6 +151,8 @@ class Sequencer:
             decisions = office.settle(self._alarms.now, room)
             if decisions:
                 self._proposed = self.consensus.propose(encode_entry(decisions))
+                self.counters.proposals += 1
+                self.counters.decisions += len(decisions)
             for token in self._asking:
                 self._waiting.append((self._proposed, token))
             self._asking.clear()
@@ -260,10 +264,16 @@ class Sequencer:
         return _pack(self.ledger.image())
 
     def _lead(self) -> None:
+        self.counters.leads += 1
         self._proposed = self.consensus.committed
-        self._feed = Feed(self.consensus, self.ledger, self.applied, self._effects)
+        self._feed = Feed(self.consensus, self.ledger, self.applied, self._effects, self.counters)
         self.office = Office(
-            self.ledger, self.rules, self.consensus.term, self._alarms.now, self._send
+            self.ledger,
+            self.rules,
+            self.consensus.term,
+            self._alarms.now,
+            self._send,
+            self.counters,
         )
 
     def _step_down(self) -> None:

@@ -37,6 +37,8 @@ class _Pace:
 class Stragglers:
     def __init__(self, plan: Plan) -> None:
         self._rules = plan.rules
+        self._counters = plan.counters
+        self._slow = plan.rules.intervals(plan.rules.slow_intervals)
         self._paces: dict[ShardId, _Pace] = {}
 
     def heard(self, shard: ShardId, now: Nanoseconds, signalled: Nanoseconds | None) -> None:
@@ -76,6 +78,7 @@ class Stragglers:
         """From this window on, unless it does so already."""
         pace = self._paces[shard]
         if window >= pace.until:
+            self._counters.rests += 1
             self._paces[shard] = _Pace(until=window + self._rules.rest_windows, proving=True)
 
     def idle(self, shard: ShardId) -> None:
@@ -98,7 +101,7 @@ class Stragglers:
             pace.late = 0
 
     def _is_late(self, shard: ShardId, took: Nanoseconds) -> bool:
-        if took <= self._rules.intervals(self._rules.slow_intervals):
+        if took <= self._slow:
             return False
         others = sorted(p.usual for each, p in self._paces.items() if each != shard and p.usual)
         usual = others[len(others) // 2] if others else 0
