@@ -68,7 +68,7 @@ def _occupy(node: Node, settings: SequencerSettings) -> Occupant:
         member,
         lambda: "leader" if member.office else "follower",
         lambda: None if member.consensus.leader else "no sequencer leads",
-        {},
+        {"sequencer": member.counters},
         {"sequencer": lambda: SequencerGauges(member)},
         ends,
     )
