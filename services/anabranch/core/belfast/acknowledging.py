@@ -59,13 +59,16 @@ class Acknowledging:
     def idle(self) -> bool:
         return not self._waiting
 
-    def append(self, token: Token, batch: bytes, header: Header, confirmed: LocalSequence) -> None:
-        """A batch that was checked; it may be one that is there already."""
+    def repeats(self, token: Token, header: Header, confirmed: LocalSequence) -> bool:
+        """Is this batch there already? Then it is answered as the first time."""
         place = self._retries.find(header)
         if place is not None:
             self._counters.repeated += 1
             self._again(token, *place, confirmed)
-            return
+        return place is not None
+
+    def append(self, token: Token, batch: bytes, header: Header) -> None:
+        """A batch that was checked, and is new."""
         limit = self._limits.queue_bytes_max
         if self.held_bytes + len(batch) > limit:
             raise Overloaded(f"appends to shard {self._shard}", limit, "queue_bytes_max")

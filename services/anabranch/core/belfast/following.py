@@ -51,7 +51,7 @@ class Following:
     def __init__(
         self, config: ShardConfig, effects: list[Effect], alarms: Alarms, follower: Follower
     ) -> None:
-        self._config = config
+        self.config = config
         self._effects = effects
         self._alarms = alarms
         self._follower = follower
@@ -68,7 +68,7 @@ class Following:
     @property
     def me(self) -> Member | None:
         if self._id < 0:
-            member = self.ledger.member(self._config.shard)
+            member = self.ledger.member(self.config.shard)
             self._id = member.id if member is not None else -1
         return self.ledger.members.get(self._id)
 
@@ -77,7 +77,7 @@ class Following:
         self._sleep()
 
     def linked(self, node: str) -> None:
-        if node not in self._config.sequencers:
+        if node not in self.config.sequencers:
             return
         self._greet(node)
         if node == self.leader:
@@ -126,11 +126,11 @@ class Following:
         self._sleep()
 
     def _greet_all(self) -> None:
-        for node in self._config.sequencers:
+        for node in self.config.sequencers:
             self._greet(node)
 
     def _greet(self, node: str) -> None:
-        config = self._config
+        config = self.config
         epoch, standing = self._follower.claim()
         letter = Alive(
             config.shard,

@@ -8,30 +8,25 @@ each step, once for all that came in it.
 from collections.abc import Callable
 from typing import Any
 
-from anabranch.core.belfast import copyletters, letters, messages
+from anabranch.core.belfast import copyletters, letters
 from anabranch.core.belfast.acknowledging import Acknowledging
 from anabranch.core.belfast.config import ShardConfig
 from anabranch.core.belfast.copying import Copies, Role
 from anabranch.core.belfast.decisions import Admit, AnyDecision, ChangeView
 from anabranch.core.belfast.delivering import Delivering
 from anabranch.core.belfast.following import Following
-from anabranch.core.belfast.ledger import Member, Standing
-from anabranch.core.belfast.messages import Directory, Elsewhere, Failed
+from anabranch.core.belfast.ledger import Standing
+from anabranch.core.belfast.messages import Failed
 from anabranch.core.belfast.reporting import Reporting
 from anabranch.core.belfast.retries import Retries
 from anabranch.core.belfast.seating import Seating
+from anabranch.core.belfast.serving import Serving
 from anabranch.core.belfast.shard_counters import ShardCounters
-from anabranch.core.belfast.standing_in import check_start, failure_of, server_of, stands_in
+from anabranch.core.belfast.standing_in import failure_of, stands_in
 from anabranch.core.belfast.streams import Stream, names_of
 from anabranch.core.bolt.alarms import Alarms
-from anabranch.core.bolt.commands import Refused
 from anabranch.core.errors import (
-    AnabranchError,
-    BadRequest,
     RecordVoided,
-    ShardAway,
-    ShardLeft,
-    UnknownShard,
 )
 from anabranch.core.limits import Limits
 from anabranch.core.machine import (
@@ -46,14 +41,11 @@ from anabranch.core.machine import (
     PersistFailed,
     ReadFailed,
     Received,
-    Reply,
     Request,
     Requests,
     Rest,
     TimerFired,
-    Token,
 )
-from anabranch.core.records import batch as batches
 from anabranch.core.types import MS, NEVER, Nanoseconds, Position
 
 _PATIENCE_INTERVALS = 20
@@ -81,6 +73,16 @@ class Shard:
         self._delivering = Delivering(
             limits, following, copies, seating.placements, effects, counters
         )
+        self._serving = Serving(
+            limits,
+            following,
+            copies,
+            seating,
+            self._acknowledging,
+            self._delivering,
+            effects,
+            counters,
+        )
         self._arranged: tuple[int, str, tuple[str, ...]] | None = None
         self._view = 0
         """The last that subscribers were told of."""
@@ -93,7 +95,6 @@ class Shard:
         copies.on_skipped = seating.skipped
         copies.on_role = self._on_role
         self._letters = self._letter_table()
-        self._requests = self._request_table()
 
     # What it knows, for whoever shows it.
 
@@ -142,10 +143,10 @@ class Shard:
         self._alarms.now = now
         match event:
             case Request(token, message):
-                self._request(token, message)
+                self._serving.asked(token, message)
             case Requests(tokens, several):
                 for token, message in zip(tokens, several, strict=True):
-                    self._request(token, message)
+                    self._serving.asked(token, message)
             case Received(sender, letter):
                 self._letters[type(letter)](sender, letter)
             case Persisted(last):
@@ -158,7 +159,7 @@ class Shard:
                 self.copies.persist_failed(error)
             case Gone(tokens):
                 for token in tokens:
-                    self._drop(token)
+                    self._serving.drop(token)
             case Linked(node):
                 self.copies.linked(node)
                 self.following.linked(node)
@@ -250,13 +251,13 @@ class Shard:
         if me.standing is Standing.LEFT:
             self._acknowledging.void(me.placed, RecordVoided(me.name))
         if me.standing is Standing.FAILED:
-            self._delivering.end(self._elsewhere(me), lambda stream: stream.shard == me.id)
+            self._delivering.end(self._serving.elsewhere(me), lambda stream: stream.shard == me.id)
 
     def _on_role(self) -> None:
         self._reporting.reset()
         me = self.following.me
         if me is not None and self.copies.role is not Role.PRIMARY:
-            elsewhere = self._elsewhere(me)
+            elsewhere = self._serving.elsewhere(me)
             self._acknowledging.abandon(elsewhere)
             self._delivering.end(elsewhere, lambda _: True)
 
@@ -284,111 +285,16 @@ class Shard:
         for shard in ledger.members.values():
             if shard.id != me.id:
                 self._delivering.end(
-                    self._elsewhere(shard),
+                    self._serving.elsewhere(shard),
                     lambda stream, id=shard.id: stream.shard == id and over(stream),
                 )
-
-    def _elsewhere(self, shard: Member) -> Elsewhere:
-        """Whom to ask; this node itself only if it serves already."""
-        primary = server_of(self.following.ledger, shard).primary
-        return Elsewhere("" if primary == self.config.node else primary)
-
-    # What clients ask for.
-
-    def _request(self, token: Token, message: object) -> None:
-        try:
-            asked = self._requests.get(type(message))
-            if asked is None:
-                raise BadRequest(type(message).__name__, "no shard answers that")
-            asked(token, message)
-        except AnabranchError as error:
-            self.counters.refused += 1
-            self._effects.append(Reply(token, Refused.of(error)))
-
-    def _append(self, token: Token, message: messages.Append) -> None:
-        name = self.config.shard
-        me = self.following.me
-        if self._rested or self._ends_at != NEVER:
-            raise ShardAway(name, "this replica is about to end")
-        if me is None:
-            raise ShardAway(name, "it isn't admitted yet")
-        if self.copies.role is not Role.PRIMARY or self.copies.epoch != me.epoch:
-            self._effects.append(Reply(token, self._elsewhere_of_own(me)))
-            return
-        if me.standing is Standing.FAILED:
-            raise ShardAway(name, "it has failed, and is to be admitted again")
-        header = batches.check(message.batch, self._limits, f"an append to shard {name}")
-        if me.standing is Standing.LEFT or self._leaves_before(me, header.count):
-            raise ShardLeft(name)
-        if self.copies.obstacle is not None:
-            raise ShardAway(name, self.copies.obstacle)
-        confirmed = self._seating.confirmed
-        self._acknowledging.append(token, message.batch, header, confirmed)
-
-    def _leaves_before(self, me: Member, count: int) -> bool:
-        """Is it leaving, and without a place for so many more records?"""
-        return me.standing is Standing.LEAVING and self.copies.last + count > me.placed
-
-    def _elsewhere_of_own(self, me: Member) -> Elsewhere:
-        return Elsewhere("" if me.primary == self.config.node else me.primary)
-
-    def _subscribe(self, token: Token, message: messages.Subscribe) -> None:
-        ledger, me = self.following.ledger, self.following.me
-        shard = ledger.member(message.shard)
-        if shard is None or me is None:
-            if shard is None and self.following.leader and message.shard != self.config.shard:
-                raise UnknownShard(message.shard)
-            raise ShardAway(message.shard, "it isn't admitted yet")
-        server = server_of(ledger, shard)
-        if server.id != me.id or server.primary != self.config.node:
-            self._effects.append(Reply(token, Elsewhere(server.primary)))
-            return
-        if self.copies.role is not Role.PRIMARY or self.copies.epoch != me.epoch:
-            self._effects.append(Reply(token, Elsewhere("")))
-            return
-        if shard.id != me.id:
-            check_start(shard, message.start)
-            self._delivering.open(token, shard.id, message)
-            self._effects.append(Reply(token, failure_of(shard)))
-        else:
-            self._delivering.open(token, shard.id, message)
-
-    def _locate(self, token: Token, message: messages.Locate) -> None:
-        following = self.following
-        ledger = following.ledger
-        shards = tuple(
-            messages.Shard(
-                each.name,
-                each.standing,
-                each.epoch,
-                each.primary,
-                each.replicas,
-                ledger.members[each.stand_in].name if each.stand_in in ledger.members else "",
-            )
-            for each in ledger.members.values()
-        )
-        directory = Directory(
-            following.applied,
-            ledger.view,
-            following.leader,
-            shards,
-            ledger.confirmed,
-            ledger.trimmed,
-        )
-        self._effects.append(Reply(token, directory))
-
-    def _ask_leader(self, token: Token, message: object) -> None:
-        self._effects.append(Reply(token, Elsewhere(self.following.leader)))
-
-    def _drop(self, token: Token) -> None:
-        self._acknowledging.drop(token)
-        self._delivering.drop(token)
 
     # The end.
 
     def _drain(self) -> None:
         """Take no more, and wait a little for what was taken."""
         if self._ends_at == NEVER:
+            self._serving.closing = True
             self._ends_at = self._alarms.now + self._limits.drain_ms * MS
             self._alarms.at(self._ends_at, lambda: None)
 
@@ -417,16 +323,4 @@ class Shard:
             copyletters.Match: copied,
             copyletters.Copy: copied,
             copyletters.Stored: copied,
-        }
-
-    def _request_table(self) -> dict[type, Callable[[Token, Any], None]]:
-        return {
-            messages.Append: self._append,
-            messages.Subscribe: self._subscribe,
-            messages.Credit: lambda _, message: self._delivering.credit(message),
-            messages.Cancel: lambda _, message: self._drop(message.request),
-            messages.Locate: self._locate,
-            messages.Trim: self._ask_leader,
-            messages.Leave: self._ask_leader,
-            messages.Inspect: self._ask_leader,
         }
