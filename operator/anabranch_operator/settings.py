@@ -38,6 +38,12 @@ class OperatorSettings(
     service: str = "anabranch://127.0.0.1:7420"
     """The log service, as a client reaches it."""
 
+    belfast_token_file: str = ""
+    """The token of Belfast logs, if they ask for one."""
+
+    belfast_ca: str = ""
+    """The authority of those that are met over TLS, as PEM; empty: those of this machine."""
+
     metadata: str = ""
     """The StatefulSet of the metadata members; empty: the release's name with -metadata."""
 

@@ -27,6 +27,8 @@ from anabranch_operator.plan.events import (
     Refusal,
     Unseen,
     Viewed,
+    Visit,
+    Visited,
 )
 from anabranch_operator.plan.objects import Ref
 from anabranch_operator.plan.reconciler import Operator
@@ -57,6 +59,7 @@ class Driver:
         *,
         perform: Callable[[Action], Awaitable[Outcome]],
         look: Callable[[], Awaitable[Viewed | Unseen]],
+        visit: Callable[[Visit], Awaitable[Visited]],
         evict: Callable[[str], None],
     ) -> None:
         self.machine = machine
@@ -66,6 +69,7 @@ class Driver:
         self._metrics = metrics
         self._perform = perform
         self._look = look
+        self._visit = visit
         self._evict = evict
         self._loop = asyncio.get_running_loop()
         self._timers = Timers()
@@ -109,6 +113,8 @@ class Driver:
                 self._spawn(self._do(effect))
             case Look():
                 self._spawn(self._view())
+            case Visit():
+                self._spawn(self._ask(effect))
             case Evict(uid):
                 self._evict(uid)
             case Note():
@@ -129,6 +135,9 @@ class Driver:
 
     async def _view(self) -> None:
         self.give(await self._look())
+
+    async def _ask(self, visit: Visit) -> None:
+        self.give(await self._visit(visit))
 
     def _open_for(self, do: Do) -> _Open:
         kept = self._open.get(do.reconcile)

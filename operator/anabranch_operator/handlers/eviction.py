@@ -1,4 +1,4 @@
-"""Evictions of brokers and members: put off with 429 until the machine says that the pod may go.
+"""Evictions of pods that serve: put off with 429 until the machine says that the pod may go.
 
 A drain asks again every few seconds, so nothing is kept waiting here. What isn't ours, and what
 can't be understood, may go at once; and when nobody answers here, the API server lets it go.
@@ -17,7 +17,7 @@ from anabranch_operator.plan.evictions import may_go
 from anabranch_operator.plan.objects import Ref
 from anabranch_operator.plan.reconciler import Operator
 
-_HELD = (names.BROKER, names.METADATA)
+_HELD = (names.BROKER, names.METADATA, names.SEQUENCER, names.SHARD)
 
 
 class _Request(msgspec.Struct, frozen=True, rename="camel"):

@@ -10,12 +10,13 @@ from anabranch_operator.kube.refusals import ApiError
 from anabranch_operator.kube.writing import Writer
 from anabranch_operator.metrics import Metrics
 from anabranch_operator.pki.notary import Notary
-from anabranch_operator.plan.actions import Action, Ask, Write
+from anabranch_operator.plan.actions import Action, Ask, LeaveShard, Write
 from anabranch_operator.plan.certificates import Arrange, CertificateAction, Inspect, Issue, Publish
 from anabranch_operator.plan.certificates import ends as certificate_ends
 from anabranch_operator.plan.events import Outcome
 from anabranch_operator.plan.world import Surroundings
 from anabranch_operator.service.asker import Asker
+from anabranch_operator.service.visitor import Visitor
 
 _WRITES: tuple[type[Write], ...] = get_args(Write)
 _ASKS: tuple[type[Ask], ...] = get_args(Ask)
@@ -28,6 +29,7 @@ class Performer:
         self,
         client: Client,
         asker: Asker,
+        visitor: Visitor,
         surroundings: Surroundings,
         name: str,
         now: Callable[[], Nanoseconds],
@@ -35,6 +37,7 @@ class Performer:
     ) -> None:
         self._writer = Writer(client, name)
         self._asker = asker
+        self._visitor = visitor
         self._wanted = surroundings.certificates
         self._notary = Notary(Objects(client), self._wanted, surroundings.namespace, now)
         self._metrics = metrics
@@ -42,6 +45,8 @@ class Performer:
     async def perform(self, action: Action) -> Outcome:
         if isinstance(action, _ASKS):
             return await self._asker.perform(action)
+        if isinstance(action, LeaveShard):
+            return await self._visitor.leave(action)
         if isinstance(action, _WRITES):
             return await self._writer.perform(action)
         assert isinstance(action, Inspect | Arrange | Issue | Publish)

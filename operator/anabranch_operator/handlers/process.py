@@ -38,6 +38,7 @@ from anabranch_operator.plan.events import Deposed, Elected, Event, Gone, Outcom
 from anabranch_operator.plan.objects import Observed, Ref
 from anabranch_operator.plan.reconciler import Operator
 from anabranch_operator.service.asker import Asker
+from anabranch_operator.service.visitor import Visitor
 from anabranch_operator.service.vitals import Scraper
 from anabranch_operator.settings import OperatorSettings, Scope
 
@@ -88,8 +89,17 @@ class Process:
         pace = Pace(clock, settings.requests_per_s, settings.requests_burst)
         self._client = Client(access, pace, self._standing, self._asked)
         self._asker = Asker(settings.service, self._name, self._told)
+        self._visitor = Visitor(
+            self._name, settings.belfast_token_file, settings.belfast_ca, self._told
+        )
         self._performer = Performer(
-            self._client, self._asker, surroundings, self._name, clock.now, self.metrics
+            self._client,
+            self._asker,
+            self._visitor,
+            surroundings,
+            self._name,
+            clock.now,
+            self.metrics,
         )
         self.driver = Driver(
             self.machine,
@@ -98,6 +108,7 @@ class Process:
             self.metrics,
             perform=self._perform,
             look=self._asker.look,
+            visit=self._visitor.visit,
             evict=self._evict,
         )
         self._evictions = Evictions(self.machine, self.driver.give, clock.now)
@@ -136,6 +147,7 @@ class Process:
         stack.push_async_callback(self._client.close)
         stack.push_async_callback(self._lease_client.close)
         stack.callback(self._asker.close)
+        stack.callback(self._visitor.close)
         stack.callback(self.driver.stop)
         stack.callback(self.sight.close)
         await self._serve()

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from anabranch_operator.api.names import API_VERSION, FORK, LOG, POOL
+from anabranch_operator.api.names import API_VERSION, PLURALS
 from anabranch_operator.plan.objects import Ref
 
 
@@ -25,12 +25,11 @@ class Resource(NamedTuple):
 
 
 RESOURCES: dict[str, Resource] = {
-    LOG: Resource(API_VERSION, "logs"),
-    FORK: Resource(API_VERSION, "forks"),
-    POOL: Resource(API_VERSION, "brokerpools"),
+    **{kind: Resource(API_VERSION, plural) for kind, plural in PLURALS.items()},
     "Pod": Resource("v1", "pods"),
     "Service": Resource("v1", "services"),
     "Secret": Resource("v1", "secrets"),
+    "PersistentVolumeClaim": Resource("v1", "persistentvolumeclaims"),
     "ConfigMap": Resource("v1", "configmaps"),
     "Node": Resource("v1", "nodes", namespaced=False),
     "Namespace": Resource("v1", "namespaces", namespaced=False),

@@ -25,6 +25,9 @@ def watched(
     found = [
         Watched("Lease", namespace, fields=f"metadata.name={lease}"),
         Watched(names.POOL, namespace),
+        Watched(names.SEQUENCERS, namespace),
+        Watched(names.SHARDS, namespace),
+        Watched("PersistentVolumeClaim", namespace, labels=_OURS),
         Watched(names.LOG, wide),
         Watched(names.FORK, wide),
         Watched("Pod", wide, labels=names.ROLE),

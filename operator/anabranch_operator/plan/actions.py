@@ -166,11 +166,20 @@ Ask = (
 """Done by the log service."""
 
 
+class LeaveShard(Act, frozen=True, kw_only=True):
+    """Ask a Belfast log to let a shard go at a window's end."""
+
+    log: Ref
+    """Its SequencerSet."""
+    url: str
+    shard: str
+
+
 class Make(Act, frozen=True, kw_only=True):
     """Base of what must be made with randomness before it can be applied, such as keys."""
 
 
-Action = Write | Ask | Make
+Action = Write | Ask | LeaveShard | Make
 
 
 class Plan(Struct, frozen=True):

@@ -18,12 +18,16 @@ class Target(Struct, frozen=True):
 
 
 def targets(world: World) -> tuple[Target, ...]:
-    """Brokers of pools that grow with what is appended; members while one is to be replaced."""
+    """Brokers of pools that grow with what is appended; shards, for what their speculation is
+    worth; members while one is to be replaced.
+    """
     found: list[Target] = []
     for pod in world.of_kind("Pod"):
         role = pod.labels.get(names.ROLE)
         if role == names.BROKER and _scales(world, pod):
             found += _target(pod, names.PROBE_PORT)
+        if role == names.SHARD:
+            found += _target(pod, names.SHARD_PROBE_PORT)
         if role == names.METADATA and _rolls(world, pod.ref.namespace):
             found += _target(pod, names.METADATA_PROBE_PORT)
     return tuple(found)

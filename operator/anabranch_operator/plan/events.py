@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from anabranch.core.belfast.messages import Status
 from anabranch.core.bolt.commands import Description, Done, Promotion, Refused
 from anabranch.core.bolt.queries import BrokerSeat
 from anabranch.core.machine import CancelTimer, SetTimer, TimerFired
@@ -52,6 +53,16 @@ class Unseen(Struct, frozen=True):
     why: str
 
 
+class Visited(Struct, frozen=True):
+    """How the leader of a Belfast log says it is; or why nobody says so."""
+
+    ref: Ref
+    """The SequencerSet."""
+    uid: str
+    status: Status | None = None
+    why: str = ""
+
+
 class Vitals(Struct, frozen=True):
     """What a pod says of itself."""
 
@@ -60,6 +71,10 @@ class Vitals(Struct, frozen=True):
     behind: int = 0
     """A metadata member's: entries of the journal that it hasn't applied."""
     append_bytes_per_s: float = 0.0
+    confirmed: int = 0
+    """A shard's: its records and no-ops whose places turned out as they were foretold."""
+    voided: int = 0
+    """And those whose places were void, because it had failed."""
 
 
 class Measured(Struct, frozen=True):
@@ -114,6 +129,7 @@ Event = (
     | Deposed
     | Viewed
     | Unseen
+    | Visited
     | Measured
     | Evicting
     | Answered
@@ -136,6 +152,14 @@ class Look(Struct, frozen=True):
     """Look at the log service, and tell `Viewed` or `Unseen`."""
 
 
+class Visit(Struct, frozen=True):
+    """Ask the sequencers of a Belfast log how it is, and tell `Visited`."""
+
+    ref: Ref
+    uid: str
+    url: str
+
+
 class Evict(Struct, frozen=True):
     """The pod may go now."""
 
@@ -152,4 +176,4 @@ class Note(Struct, frozen=True):
     message: str = ""
 
 
-Effect = Do | Look | Evict | Note | SetTimer | CancelTimer
+Effect = Do | Look | Visit | Evict | Note | SetTimer | CancelTimer

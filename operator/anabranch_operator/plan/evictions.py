@@ -1,10 +1,13 @@
-"""Evictions: brokers hand over what they serve first, and members go one at a time (ADR 0024)."""
+"""Evictions: brokers hand over what they serve first; members, sequencers and the replicas of a
+shard go one at a time (ADR 0024, 0033).
+"""
 
 from collections.abc import Iterator
 
 from anabranch.core.bolt.placement import READY
 from anabranch.core.types import MS, Nanoseconds
 from anabranch_operator.api import names
+from anabranch_operator.plan import seats, sequencers
 from anabranch_operator.plan.faces import is_ready
 from anabranch_operator.plan.interest import broker_name
 from anabranch_operator.plan.objects import Observed, Ref
@@ -60,6 +63,10 @@ def may_go(world: World, uid: str, now: Nanoseconds) -> bool:
             return _has_handed_over(world, pod)
         case names.METADATA:
             return _is_spared(world, pod)
+        case names.SEQUENCER:
+            return _sequencers_spare(world, pod, now)
+        case names.SHARD:
+            return _shard_spares(world, pod, now)
         case _:
             return True
 
@@ -72,6 +79,26 @@ def _has_handed_over(world: World, pod: Observed) -> bool:
     if seat is None:
         return world.service.trouble is None
     return seat.state != READY and not (seat.roots or seat.trees or seat.exclusive)
+
+
+def _sequencers_spare(world: World, pod: Observed, now: Nanoseconds) -> bool:
+    name = pod.labels.get(names.SEQUENCERS_LABEL, "")
+    group = world.sequencers.get(Ref(names.SEQUENCERS, pod.ref.namespace, name))
+    if group is None or group.object.deleting or is_paused(group.object):
+        return True
+    sight = sequencers.look(world, group, now)
+    return all(sequencers.spares(sight, each) for each in sight.posts if each.pod == pod)
+
+
+def _shard_spares(world: World, pod: Observed, now: Nanoseconds) -> bool:
+    """All other replicas of its shard are there, and count."""
+    name = pod.labels.get(names.SHARDS_LABEL, "")
+    group = world.shards.get(Ref(names.SHARDS, pod.ref.namespace, name))
+    if group is None or group.object.deleting or is_paused(group.object):
+        return True
+    found = seats.look(world, group, now)
+    here = [each for each in found.shards if any(post.pod == pod for post in each.posts)]
+    return all(each.over or (found.status is not None and each.whole) for each in here)
 
 
 def _is_spared(world: World, pod: Observed) -> bool:

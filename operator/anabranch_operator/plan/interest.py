@@ -33,8 +33,17 @@ def interested(world: World, object: Observed) -> Iterator[Ref]:
         case names.POOL:
             yield ref
             yield installation(world, CERTIFICATES)
+        case names.SEQUENCERS:
+            yield ref
+            yield from (each.ref for each in world.shards_of(ref))
+            yield installation(world, CERTIFICATES)
+        case names.SHARDS:
+            yield ref
+            yield installation(world, CERTIFICATES)
         case "Pod":
             yield from _of_pod(world, object)
+        case "PersistentVolumeClaim":
+            yield from _of_belfast(object)
         case "Namespace":
             for kind in RESOURCES:
                 yield from (each.ref for each in world.of_kind(kind) if _lies_in(each, ref))
@@ -92,11 +101,24 @@ def _of_pod(world: World, pod: Observed) -> Iterator[Ref]:
             yield from served_by(world, pod)
         case names.METADATA:
             yield installation(world, MEMBERS)
+        case names.SEQUENCER | names.SHARD:
+            yield from _of_belfast(pod)
         case names.GATE:
             fork = pod.labels.get(names.FORK_LABEL, "")
             yield Ref(names.FORK, pod.ref.namespace, fork)
         case _:
             pass
+
+
+def _of_belfast(object: Observed) -> Iterator[Ref]:
+    """Volumes may outlive their owners, so labels tell whose they are."""
+    for label, kind in (
+        (names.SEQUENCERS_LABEL, names.SEQUENCERS),
+        (names.SHARDS_LABEL, names.SHARDS),
+    ):
+        name = object.labels.get(label)
+        if name is not None:
+            yield Ref(kind, object.ref.namespace, name)
 
 
 def _owners(world: World, object: Observed) -> Iterator[Ref]:

@@ -18,6 +18,7 @@ from anabranch_operator.plan.actions import (
     Describe,
     DrainBroker,
     ForgetBroker,
+    LeaveShard,
     MakeFork,
     Promote,
     Squash,
@@ -26,6 +27,7 @@ from anabranch_operator.plan.actions import (
 )
 from anabranch_operator.plan.certificates import Holdings, merged
 from anabranch_operator.plan.events import Outcome, Refusal, Text
+from anabranch_operator.plan.visits import let_go
 from anabranch_operator.plan.world import World
 
 AWAY_CODES = (Unavailable.code, DeadlineExceeded.code)
@@ -62,6 +64,8 @@ def is_fact(action: Action, refused: Refused) -> bool:
 def learn(world: World, action: Action, outcome: Outcome) -> None:
     service = world.service
     match action, outcome:
+        case LeaveShard(), _:
+            let_go(world, action.log, action.shard)
         case _, Description():
             service.learn(outcome)
         case _, Holdings():

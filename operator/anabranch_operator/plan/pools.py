@@ -19,6 +19,7 @@ from anabranch_operator.plan.departures import departures, wakes
 from anabranch_operator.plan.events import CONFLICT
 from anabranch_operator.plan.faces import missing
 from anabranch_operator.plan.objects import Ref
+from anabranch_operator.plan.parts import selector
 from anabranch_operator.plan.pods import budget, headless, labels, pod
 from anabranch_operator.plan.status import Said, conditions, write
 from anabranch_operator.plan.trouble import Troubles
@@ -94,7 +95,7 @@ def _status(pool: Pool, found: Crew, wanted: Demand) -> PoolStatus:
         updated=sum(not each.outdated for each in found.staying),
         desired=wanted.desired,
         waiting=wanted.waiting,
-        selector=",".join(f"{key}={value}" for key, value in sorted(labels(pool.ref.name).items())),
+        selector=selector(labels(pool.ref.name)),
         brokers=[_shown(each) for each in found.everybody],
     )
 

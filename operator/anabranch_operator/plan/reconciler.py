@@ -49,17 +49,19 @@ from anabranch_operator.plan.events import (
     Seen,
     Unseen,
     Viewed,
+    Visited,
 )
 from anabranch_operator.plan.evictions import ask, let_go
 from anabranch_operator.plan.interest import installation, interested, ref_of
 from anabranch_operator.plan.learning import AWAY_CODES, heard, is_fact, learn
 from anabranch_operator.plan.objects import Observed, Ref
 from anabranch_operator.plan.trouble import BACKOFF_MS_MAX, Troubles, key_of
+from anabranch_operator.plan.visits import Visits
 from anabranch_operator.plan.world import RESOURCES, Surroundings, World, moved
 
 Planner = Callable[[World, Ref, Nanoseconds, Troubles], Plan]
 
-WAKE, LOOK = "wake", "look"
+WAKE, LOOK, VISIT = "wake", "look", "visit"
 
 
 class Counters(Struct):
@@ -100,6 +102,7 @@ class Operator:
         self._wakes: list[tuple[Nanoseconds, Ref]] = []
         self._wake_set: Nanoseconds | None = None
         self._looking = False
+        self._visits = Visits(self.world)
         self._cosmetic_at: Nanoseconds = 0
         self._effects: list[Effect] = []
 
@@ -129,9 +132,12 @@ class Operator:
                 self._view(event, now)
             case Unseen(why):
                 self._unseen(why, now)
+            case Visited():
+                self._wake(self._visits.take(event), now)
             case Measured(vitals):
                 self.world.vitals = vitals
-                self._wake_all_of(now, "BrokerPool")
+                self._wake_all_of(now, names.POOL)
+                self._wake_all_of(now, names.SHARDS)
                 self._wake_whole(now)
             case Evicting(uid):
                 self._evicting(uid, now)
@@ -170,6 +176,7 @@ class Operator:
         self.world.certificates = None  # another may have changed them
         self.world.service.guarded = False
         self.world.service.doubts.clear()
+        self._visits.forget()
         self._desks.clear()
         self._on_their_way.clear()
         self._begin(now)
@@ -181,6 +188,7 @@ class Operator:
         self._on_their_way.clear()
         self._ready.clear()
         self._wakes.clear()
+        self._visits.forget()
         self._looking = False
 
     def _begin(self, now: Nanoseconds) -> None:
@@ -189,12 +197,17 @@ class Operator:
             self.world.service.looked = False
             self._wake_whole(now)
             self._look()
+            self._visit(now)
 
     def _look(self) -> None:
         if not self._looking:
             self._looking = True
             self.world.service.looking()
             self._effects.append(Look())
+
+    def _visit(self, now: Nanoseconds) -> None:
+        self._effects += self._visits.due()
+        self._effects.append(SetTimer(VISIT, now + self.world.surroundings.look_ms * MS))
 
     def _view(self, event: Viewed, now: Nanoseconds) -> None:
         service = self.world.service
@@ -207,7 +220,7 @@ class Operator:
         for id, before in changed.items():
             self._changed(before, service.logs.get(id), now)
         if brokers:
-            self._wake_all_of(now, "BrokerPool")
+            self._wake_all_of(now, names.POOL)
 
     def _changed(self, before: Description, after: Description | None, now: Nanoseconds) -> None:
         """A thousand forks of a log move with each of its appends: those whose numbers wait to be
@@ -255,6 +268,9 @@ class Operator:
             case "look":
                 if self.leads and self.synced:
                     self._look()
+            case "visit":
+                if self.leads and self.synced:
+                    self._visit(now)
             case _:
                 self._wake_set = None
                 while self._wakes and self._wakes[0][0] <= now:
@@ -432,4 +448,4 @@ class Operator:
             case _:
                 learn(self.world, action, outcome)
         if isinstance(outcome, Holdings):
-            self._wake_all_of(now, "BrokerPool")
+            self._wake_all_of(now, names.POOL)

@@ -14,8 +14,11 @@ from anabranch_operator.api.conditions import Condition, Reason, Type
 from anabranch_operator.plan.actions import ApplyStatus
 from anabranch_operator.plan.objects import Document, Observed
 
-COSMETIC = ("tail", "settled", "start", "ownRecords", "lag", "forks", "brokers", "spare")
-"""Fields that move with every append, and every fork."""
+COSMETIC = (
+    *("tail", "settled", "start", "ownRecords", "lag", "forks", "brokers", "spare"),
+    *("confirmed", "window", "speculation", "seats"),
+)
+"""Fields that move with every append, every fork, every window."""
 
 _TYPES = dict.fromkeys(each.value for each in Type)
 

@@ -13,7 +13,7 @@ NO_EFFECT = "no-effect"
 """It was done, and is wanted again though nothing has moved."""
 
 Key = tuple[str, ...]
-_TARGETS = ("ref", "owner", "log", "broker", "reason")
+_TARGETS = ("ref", "owner", "log", "shard", "broker", "reason")
 
 
 def key_of(action: Act) -> Key:

@@ -3,6 +3,7 @@
 from msgspec.structs import replace
 
 from anabranch.core.types import Nanoseconds
+from anabranch_operator.plan import pods, sequencing, sharding
 from anabranch_operator.plan.actions import Plan
 from anabranch_operator.plan.certificates import (
     SECOND,
@@ -17,7 +18,6 @@ from anabranch_operator.plan.certificates import (
 )
 from anabranch_operator.plan.inspection import inspect
 from anabranch_operator.plan.objects import Ref
-from anabranch_operator.plan.pods import subdomain
 from anabranch_operator.plan.rotation import rotate
 from anabranch_operator.plan.trouble import Troubles
 from anabranch_operator.plan.world import World
@@ -56,14 +56,19 @@ def _course(world: World, known: Holdings, now: Nanoseconds) -> Course:
 
 def _everywhere(world: World) -> CertificateSettings:
     """Whoever shows a certificate to Services of the installation's namespace shows it to those of
-    logs and forks in others as well, and as a broker of any pool.
+    logs and forks in others as well, and as a broker, sequencer or shard of any resource.
     """
     surroundings = world.surroundings
     wanted = surroundings.certificates
     all_of = f"*.{surroundings.namespace}.svc"
     others = [each for each in _namespaces(world) if each != surroundings.namespace]
-    pools = sorted(f"*.{subdomain(ref.name)}.{ref.namespace}.svc" for ref in world.pools)
-    more = (*(f"*.{each}.svc" for each in others), *pools)
+    homes = [
+        *((pods.subdomain(ref.name), ref.namespace) for ref in world.pools),
+        *((sequencing.subdomain(ref.name), ref.namespace) for ref in world.sequencers),
+        *((sharding.subdomain(ref.name), ref.namespace) for ref in world.shards),
+    ]
+    housed = sorted(f"*.{home}.{namespace}.svc" for home, namespace in homes)
+    more = (*(f"*.{each}.svc" for each in others), *housed)
     leaves = tuple(
         replace(leaf, names=tuple(dict.fromkeys((*leaf.names, *more))))
         if all_of in leaf.names

@@ -14,9 +14,11 @@ from anabranch_operator.api import names
 from anabranch_operator.api.fork import ForkSpec, ForkStatus
 from anabranch_operator.api.log import LogSpec, LogStatus
 from anabranch_operator.api.pool import PoolSpec, PoolStatus
+from anabranch_operator.api.sequencers import SequencerSetSpec, SequencerSetStatus
+from anabranch_operator.api.shards import ShardGroupSpec, ShardGroupStatus
 from anabranch_operator.plan.actions import CreateRoot, MakeFork
 from anabranch_operator.plan.certificates import CertificateSettings, Holdings
-from anabranch_operator.plan.events import Vitals
+from anabranch_operator.plan.events import Visited, Vitals
 from anabranch_operator.plan.objects import Observed, Ref
 
 S = TypeVar("S")
@@ -71,8 +73,10 @@ class Resource(Struct, Generic[S, T], frozen=True):
 Log = Resource[LogSpec, LogStatus]
 Fork = Resource[ForkSpec, ForkStatus]
 Pool = Resource[PoolSpec, PoolStatus]
+Sequencers = Resource[SequencerSetSpec, SequencerSetStatus]
+Shards = Resource[ShardGroupSpec, ShardGroupStatus]
 
-RESOURCES = (names.LOG, names.FORK, names.POOL)
+RESOURCES = (names.LOG, names.FORK, names.POOL, names.SEQUENCERS, names.SHARDS)
 
 ENDED_MAX = 10_000
 
@@ -194,8 +198,12 @@ class World:
         self.logs: dict[Ref, Log] = {}
         self.forks: dict[Ref, Fork] = {}
         self.pools: dict[Ref, Pool] = {}
+        self.sequencers: dict[Ref, Sequencers] = {}
+        self.shards: dict[Ref, Shards] = {}
         self.malformed: dict[Ref, str] = {}
         """Resources of ours that can't be understood, and why."""
+        self.visits: dict[Ref, Visited] = {}
+        """What Belfast logs said of themselves last, by their SequencerSets."""
         self.vitals: dict[str, Vitals] = {}
         self.evicting: dict[str, Eviction] = {}
         """Pods that somebody wants off their nodes, by UID."""
@@ -246,6 +254,7 @@ class World:
             self.trimmed.pop(LogId(id or 0), None)
         self._drop(known)
         del self.objects[ref]
+        self.visits.pop(ref, None)
         self.evicting.pop(uid, None)
         self.vitals.pop(uid, None)
         self.texts.pop(ref, None)
@@ -265,6 +274,14 @@ class World:
         """Forks that name this resource as their parent."""
         return (self.forks[ref] for ref in self._heirs.get(parent, ()))
 
+    def shards_of(self, sequencers: Ref) -> Iterator[Shards]:
+        """The groups of one log."""
+        return (
+            each
+            for each in self.shards.values()
+            if (each.ref.namespace, each.spec.sequencers) == sequencers[1:]
+        )
+
     def terminating(self, namespace: str) -> bool:
         """Is everything in this namespace on its way out?"""
         found = self.objects.get(Ref("Namespace", "", namespace))
@@ -282,9 +299,17 @@ class World:
                     fork = Resource(object, convert(spec, ForkSpec), convert(status, ForkStatus))
                     self.forks[ref] = fork
                     self._heirs.setdefault(parent_of(fork), {})[ref] = None
-                case _:
+                case names.POOL:
                     self.pools[ref] = Resource(
                         object, convert(spec, PoolSpec), convert(status, PoolStatus)
+                    )
+                case names.SEQUENCERS:
+                    self.sequencers[ref] = Resource(
+                        object, convert(spec, SequencerSetSpec), convert(status, SequencerSetStatus)
+                    )
+                case _:
+                    self.shards[ref] = Resource(
+                        object, convert(spec, ShardGroupSpec), convert(status, ShardGroupStatus)
                     )
         except ValidationError as error:
             self.malformed[ref] = str(error)
@@ -300,7 +325,8 @@ class World:
                 del self._children[owner]
         self.malformed.pop(ref, None)
         self.logs.pop(ref, None)
-        self.pools.pop(ref, None)
+        for kind in (self.pools, self.sequencers, self.shards):
+            kind.pop(ref, None)
         fork = self.forks.pop(ref, None)
         if fork is not None:
             heirs = self._heirs[parent_of(fork)]

@@ -1,4 +1,4 @@
-"""What brokers and members say of themselves, read from their metrics."""
+"""What brokers, members and shards say of themselves, read from their metrics."""
 
 import asyncio
 import time
@@ -16,6 +16,9 @@ _BYTES_MAX = 1 << 20
 _LEADING = "anabranch_member_leading"
 _JOURNALED, _INDEX = "anabranch_member_journaled", "anabranch_member_index"
 _APPENDED = "anabranch_broker_appends_bytes_total"
+_CONFIRMED = "anabranch_belfast_shard_confirmed_total"
+_VOIDED = "anabranch_belfast_shard_voided_total"
+_READ = frozenset({_LEADING, _JOURNALED, _INDEX, _APPENDED, _CONFIRMED, _VOIDED})
 
 
 class Scraper:
@@ -63,6 +66,8 @@ class Scraper:
             leading=bool(told.get(_LEADING, 0.0)),
             behind=max(0, round(behind)),
             append_bytes_per_s=rate,
+            confirmed=round(told.get(_CONFIRMED, 0.0)),
+            voided=round(told.get(_VOIDED, 0.0)),
         )
 
 
@@ -71,6 +76,6 @@ def figures(text: str) -> dict[str, float]:
     found: dict[str, float] = {}
     for line in text.splitlines():
         name, _, value = line.partition(" ")
-        if name in {_LEADING, _JOURNALED, _INDEX, _APPENDED}:
+        if name in _READ:
             found[name] = float(value)
     return found

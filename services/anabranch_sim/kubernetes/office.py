@@ -26,9 +26,13 @@ from anabranch_operator.plan.events import (
     Text,
     Unseen,
     Viewed,
+    Visit,
+    Visited,
 )
+from anabranch_operator.plan.objects import Ref
 from anabranch_operator.plan.reconciler import Operator, Planner
 from anabranch_operator.plan.world import RESOURCES, Surroundings
+from anabranch_sim.kubernetes.belfast import BelfastLog
 from anabranch_sim.kubernetes.kube import Kube
 from anabranch_sim.kubernetes.service import LogService
 
@@ -37,7 +41,7 @@ STEPS_MAX = 100_000
 
 
 class Office:
-    """One operator, its API server, its log service, and a clock that jumps to what is next."""
+    """One operator, its API server, its log services, and a clock that jumps to what is next."""
 
     def __init__(
         self,
@@ -49,6 +53,7 @@ class Office:
         self.kube = kube or Kube()
         self.service = LogService()
         self.service_away: str | None = None
+        self.belfast = BelfastLog()
         self.now = BEGIN
         self.done: list[Action] = []
         self.notes: list[Note] = []
@@ -126,6 +131,8 @@ class Office:
                 away = self.service_away
                 seen = Viewed(self.service.owned(), self.service.brokers())
                 self._inbox.append(seen if away is None else Unseen(away))
+            case Visit(ref, uid):
+                self._inbox.append(self._visited(ref, uid))
             case SetTimer(key, at):
                 self._timers[key] = at
             case CancelTimer(key):
@@ -151,10 +158,18 @@ class Office:
                 return None
             case actions.TailLog(ref=ref):
                 return Text(self.texts.get(ref.name, ""))
+            case actions.LeaveShard(shard=shard):
+                return self.belfast.leave(shard)
             case actions.Make():
                 raise AssertionError(action)
             case _:
                 return self._asked(action)
+
+    def _visited(self, ref: Ref, uid: str) -> Visited:
+        told = self.belfast.status()
+        if isinstance(told, Refused):
+            return Visited(ref, uid, why=told.message)
+        return Visited(ref, uid, told)
 
     def _asked(self, ask: Ask) -> Any:
         if self.service_away is not None:

@@ -27,6 +27,7 @@ from anabranch_operator.plan.events import (
     Measured,
     Note,
     Outcome,
+    Visit,
 )
 from anabranch_operator.plan.leadership import Candidate, Terms
 from anabranch_operator.plan.objects import Observed, Ref
@@ -228,8 +229,8 @@ class SimOperator:
                 self._set_timer(key, at)
             case CancelTimer(key):
                 self._timers.pop(key, None)
-            case Note():
-                pass
+            case Note() | Visit():
+                pass  # nobody declares a Belfast log here
 
     def _perform(self, number: int, action: Action) -> None:
         if isinstance(action, _WRITES):

@@ -17,6 +17,8 @@ from anabranch_operator.plan.events import (
     Refusal,
     Seen,
     Unseen,
+    Visit,
+    Visited,
 )
 from anabranch_operator.plan.objects import Observed, Ref
 from anabranch_operator.plan.reconciler import Operator, Planner
@@ -35,6 +37,10 @@ async def look() -> Unseen:
     return Unseen("nobody answers")
 
 
+async def visit(asked: Visit) -> Visited:
+    return Visited(asked.ref, asked.uid, why="nobody answers")
+
+
 def told(planner: Planner) -> tuple[list[dict[str, object]], str]:
     """The lines and the figures of one reconciliation."""
     lines = io.StringIO()
@@ -45,7 +51,14 @@ def told(planner: Planner) -> tuple[list[dict[str, object]], str]:
         metrics = Metrics(machine, lambda: AT, lambda: 0.0)
         log = Log(lambda: AT, LogFormat.JSON, lines)
         driver = Driver(
-            machine, lambda: AT, log, metrics, perform=refuse, look=look, evict=lambda uid: None
+            machine,
+            lambda: AT,
+            log,
+            metrics,
+            perform=refuse,
+            look=look,
+            visit=visit,
+            evict=lambda uid: None,
         )
         driver.give(Listed("Log"))
         driver.give(Seen(Observed(ref=ORDERS, uid="u", version=7, generation=3)))

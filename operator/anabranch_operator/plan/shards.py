@@ -1,0 +1,171 @@
+"""ShardGroups: shards join with their pods, and leave before them.
+
+A shard that is added has its pods first; the log gives it a seat in a window to come. One that is
+taken away leaves first: no window counts on it any more when its pods go, and by default nobody
+can ask for what it holds. A group that is deleted takes its pods along at once, so an admission
+policy refuses that while shards have seats.
+"""
+
+from collections.abc import Iterator
+
+from anabranch.core.belfast.ledger import Standing
+from anabranch.core.types import MS, Nanoseconds
+from anabranch_operator.api import names
+from anabranch_operator.api.common import instant
+from anabranch_operator.api.conditions import Reason
+from anabranch_operator.api.pods import RolloutPolicy
+from anabranch_operator.plan import joining, telling
+from anabranch_operator.plan.actions import Action, Apply, Create, Delete, LeaveShard, Plan
+from anabranch_operator.plan.berths import Obstacle, announce
+from anabranch_operator.plan.faces import missing
+from anabranch_operator.plan.objects import Observed, Ref
+from anabranch_operator.plan.posts import Post, claims, man, relieve, wakes
+from anabranch_operator.plan.seats import Group, Seen, look
+from anabranch_operator.plan.sequencing import url
+from anabranch_operator.plan.sharding import budget, headless, labels, pod
+from anabranch_operator.plan.trouble import Troubles
+from anabranch_operator.plan.world import World
+
+AGAIN_MS = 60_000
+"""A replica that began so long ago, and whose shard has no seat, won't ask for one any more."""
+
+
+def plan_shards(world: World, ref: Ref, now: Nanoseconds, troubles: Troubles) -> Plan:
+    group = world.shards.get(ref)
+    if group is None:
+        return telling.plan_malformed(world, ref, now)
+    if group.object.deleting or world.terminating(ref.namespace):
+        return Plan()
+    if telling.is_paused(group.object):
+        said = telling.paused(group.object, group.status.conditions)
+        return Plan(joining.told(group, group.status, said, now))
+    found = look(world, group, now)
+    useless = tuple(relieve(found.posts, now))
+    rolled, obstacle = _roll(found, useless)
+    rolled = rolled or _returning(found, now)
+    said = joining.said(world, found, obstacle, troubles)
+    pods = sum(len(each.posts) for each in found.shards if not each.over)
+    actions: tuple[Action, ...] = (
+        *missing(world, headless(group)),
+        *missing(world, budget(group, pods)),
+        *_coming(world, found),
+        *_leaving(found),
+        *_going(found),
+        *useless,
+        *rolled,
+        *joining.told(group, joining.status(world, found), said, now),
+        *announce(group.object, group.status.conditions, said),
+    )
+    return Plan(actions, min(_wakes(found, now), default=None))
+
+
+def _coming(world: World, found: Group) -> Iterator[Apply | Create]:
+    """Pods for all shards that anybody counts on; also for one that leaves, as long as it must."""
+    log, group = found.log, found.group
+    if log is None:
+        return
+    for shard in found.shards:
+        if shard.over or (not shard.wanted and shard.standing is Standing.FAILED):
+            continue
+        number = shard.number
+        labelled = {**labels(group.ref.name), names.SHARD_LABEL: shard.name}
+        yield from claims(world, group.object, group.spec.storage, labelled, shard.posts)
+        yield from man(
+            world,
+            group.ref.namespace,
+            shard.posts,
+            lambda name, number=number: pod(group, log, number, name),
+        )
+
+
+def _leaving(found: Group) -> Iterator[LeaveShard]:
+    """The log says at which window's end."""
+    if found.log is None:
+        return
+    for shard in found.surplus:
+        if shard.standing in {Standing.WAITING, Standing.SEATED}:
+            yield LeaveShard(log=found.log.ref, url=url(found.log), shard=shard.name)
+
+
+def _going(found: Group) -> Iterator[Delete]:
+    """Pods first, and when they are gone their volumes."""
+    for shard in found.surplus:
+        if not shard.over:
+            continue
+        manned = [each for each in shard.posts if each.pod is not None]
+        for each in manned:
+            if each.manned:
+                yield each.leave
+        if not manned and shard.told is not None:
+            for volume in shard.volumes:
+                yield Delete(ref=volume.ref, uid=volume.uid)
+
+
+def _roll(found: Group, useless: tuple[Delete, ...]) -> tuple[tuple[Delete, ...], Obstacle | None]:
+    """One in the whole group at a time: backups first, then the primary, then the next shard."""
+    if found.group.spec.rollout.policy is not RolloutPolicy.AUTO or useless:
+        return (), None
+    shard = next((each for each in found.shards if _candidates(each)), None)
+    if shard is None:
+        return (), None
+    chosen = min(_candidates(shard), key=lambda each: (found.leads(shard, each), each.name))
+    failing = [each.name for each in found.posts if each.failing]
+    if failing:
+        return (), Obstacle(chosen.name, Reason.PODS_FAILING, f"{', '.join(failing)} can't serve")
+    if not _settled(found):
+        return (), None
+    if found.status is None:
+        return (), Obstacle(chosen.name, Reason.SEQUENCERS_AWAY, found.why)
+    broken = [each.name for each in found.shards if not each.over and not each.whole]
+    if broken:
+        message = f"not all replicas of {', '.join(broken)} count"
+        return (), Obstacle(chosen.name, Reason.WAITING_FOR_COPIES, message)
+    return (chosen.leave,), None
+
+
+def _candidates(shard: Seen) -> list[Post]:
+    """A shard that has left and is kept for its records would ask for a seat if it began anew."""
+    kept = not shard.wanted and shard.standing is Standing.LEFT
+    return (
+        [] if shard.over or kept else [each for each in shard.posts if each.ready and each.outdated]
+    )
+
+
+def _settled(found: Group) -> bool:
+    """Nobody comes or goes."""
+    return all(
+        each.ready and not each.evicted
+        for shard in found.shards
+        if not shard.over
+        for each in shard.posts
+    )
+
+
+def _returning(found: Group, now: Nanoseconds) -> tuple[Delete, ...]:
+    """A shard that has left and is wanted again asks for a seat when its primary begins anew."""
+    if not _settled(found):
+        return ()
+    for shard in found.wanted:
+        if shard.standing is Standing.LEFT and shard.whole:
+            for post in shard.posts:
+                if post.pod is not None and found.leads(shard, post):
+                    return (post.leave,) if _again_at(post.pod) <= now else ()
+    return ()
+
+
+def _again_at(pod: Observed) -> Nanoseconds:
+    conditions = pod.status.get("conditions") or ()
+    since = [
+        instant(each["lastTransitionTime"])
+        for each in conditions
+        if each["type"] == "Ready" and "lastTransitionTime" in each
+    ]
+    return (max([pod.created_at, *since]) + AGAIN_MS) * MS
+
+
+def _wakes(found: Group, now: Nanoseconds) -> Iterator[Nanoseconds]:
+    yield from wakes(found.posts)
+    for shard in found.wanted:
+        if shard.standing is Standing.LEFT:
+            times = (_again_at(each.pod) for each in shard.posts if each.pod is not None)
+            yield from (each for each in times if each > now)

@@ -1,0 +1,217 @@
+"""A Belfast log as the operator meets it: a real ledger, and processes that are there or aren't.
+
+Nobody appends to it. Windows are opened and cut, shards get seats, leave, fail and come back.
+"""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from anabranch.core.belfast.decisions import (
+    Admit,
+    AnyDecision,
+    Arrange,
+    ChangeView,
+    CutTo,
+    OpenWindow,
+    Release,
+    TrimTo,
+)
+from anabranch.core.belfast.ledger import Ledger, Member, Standing
+from anabranch.core.belfast.messages import ShardStatus, Status
+from anabranch.core.belfast.windows import Mode, Window
+from anabranch.core.bolt.commands import Refused
+from anabranch.core.errors import ShardFailed, Unavailable, UnknownShard
+from anabranch.core.types import Position
+
+QUOTA, ROUNDS = 10, 10
+_GONE = (Standing.LEFT, Standing.FAILED)
+
+
+class Replica(Struct, frozen=True):
+    """A process that runs."""
+
+    life: str
+    shard: str
+    replicas: tuple[str, ...]
+
+
+class BelfastLog:
+    """`step` is a little while; processes go by their addresses."""
+
+    def __init__(self) -> None:
+        self.ledger = Ledger()
+        self.members: tuple[str, ...] = ()
+        self.sequencers: dict[str, None] = {}
+        """Those of them that run."""
+        self.replicas: dict[str, Replica] = {}
+        self.leader = ""
+        self.term = 0
+        self._left: dict[str, str] = {}
+        """Of shards that have left, the life of the primary that did."""
+
+    def step(self, sequencers: Mapping[str, None], replicas: Mapping[str, Replica]) -> None:
+        self.sequencers, self.replicas = dict(sequencers), dict(replicas)
+        self._elect()
+        if not self.leader:
+            return
+        self._admit()
+        self._arrange()
+        self._fail()
+        self._order()
+        for member in self.ledger.members.values():
+            if member.standing is Standing.LEFT and member.name not in self._left:
+                here = self.replicas.get(member.primary)
+                self._left[member.name] = here.life if here is not None else ""
+
+    def status(self) -> Status | Refused:
+        if not self.leader:
+            return Refused.of(Unavailable("the log", "no sequencer leads"))
+        ledger, window = self.ledger, self.ledger.current
+        return Status(
+            term=self.term,
+            leader=self.leader,
+            members=self.members,
+            reachable=tuple(self.sequencers),
+            index=0,
+            view=ledger.view,
+            mode=window.mode if window is not None else Mode.STEADY,
+            window=window.number if window is not None else -1,
+            cut=ledger.cut,
+            cuts=window.cuts if window is not None else 0,
+            published=ledger.windows[-1].number if window is not None else -1,
+            confirmed=ledger.confirmed,
+            horizon=ledger.horizon,
+            trimmed=ledger.trimmed,
+            t_ord_us=1_000,
+            shards=tuple(map(self._shard, ledger.members.values())),
+            views_changed=ledger.view,
+            cuts_made=0,
+        )
+
+    def leave(self, shard: str) -> Refused | None:
+        if not self.leader:
+            return Refused.of(Unavailable("the log", "no sequencer leads"))
+        member = self.ledger.member(shard)
+        if member is None:
+            return Refused.of(UnknownShard(shard))
+        if member.standing is Standing.FAILED:
+            return Refused.of(ShardFailed(shard))
+        if member.standing not in {Standing.LEAVING, Standing.LEFT}:
+            self._decide(Release(member.id))
+        return None
+
+    def trim(self, position: Position | None = None) -> None:
+        """All that is confirmed, if nothing is said."""
+        upto = self.ledger.confirmed if position is None else position
+        self._decide(TrimTo(upto))
+
+    def counts_on(self, shard: str) -> bool:
+        """Is it to fill a window that is open?"""
+        ledger, member = self.ledger, self.ledger.member(shard)
+        seats = [
+            (window, window.by_shard[member.id])
+            for window in self._uncut
+            if member is not None and member.id in window.by_shard
+        ]
+        return any(ledger.gap(window, seat) is None for window, seat in seats)
+
+    @property
+    def _uncut(self) -> list[Window]:
+        windows = self.ledger.windows
+        return windows[1:] if windows and self.ledger.cut == windows[0].cuts else windows
+
+    def _decide(self, decision: AnyDecision) -> None:
+        self.ledger.apply([decision])
+
+    def _elect(self) -> None:
+        if 2 * len(self.sequencers) <= len(self.members):
+            self.leader = ""
+        elif self.leader not in self.sequencers:
+            self.leader = min(self.sequencers)
+            self.term += 1
+
+    def _admit(self) -> None:
+        for replica in list(self.replicas.values()):
+            if not all(each in self.replicas for each in replica.replicas):
+                continue
+            member = self.ledger.member(replica.shard)
+            if member is None or self._asks_back(member):
+                self._left.pop(replica.shard, None)
+                self._decide(Admit(replica.shard, replica.replicas, QUOTA))
+
+    def _asks_back(self, member: Member) -> bool:
+        if member.standing is Standing.LEFT:
+            return self.replicas[member.primary].life != self._left.get(member.name)
+        return member.standing is Standing.FAILED
+
+    def _alive(self, member: Member) -> tuple[str, ...]:
+        return tuple(
+            sorted(each for each, one in self.replicas.items() if one.shard == member.name)
+        )
+
+    def _arrange(self) -> None:
+        for member in list(self.ledger.members.values()):
+            alive = self._alive(member)
+            if member.standing is Standing.FAILED or not alive or alive == member.replicas:
+                continue
+            primary = member.primary if member.primary in alive else alive[0]
+            self._decide(Arrange(member.id, member.epoch + 1, primary, alive))
+
+    def _fail(self) -> None:
+        standing = self.ledger.members.values()
+        seated = [each for each in standing if each.standing not in _GONE]
+        failed = [each for each in seated if not self._alive(each)]
+        others = [each.id for each in seated if self._alive(each)]
+        if failed and others:
+            names = tuple(each.id for each in failed)
+            self._decide(ChangeView(self.ledger.view + 1, names, min(others)))
+
+    def _order(self) -> None:
+        """A window is cut as soon as another is published behind it."""
+        ledger = self.ledger
+        quotas = tuple(
+            (each.id, QUOTA)
+            for each in sorted(ledger.members.values(), key=lambda each: each.id)
+            if each.standing in {Standing.WAITING, Standing.SEATED}
+        )
+        if len(self._uncut) < 2:
+            number = ledger.windows[-1].number + 1 if ledger.windows else 0
+            self._decide(OpenWindow(number, Mode.STEADY, ROUNDS, 1, quotas))
+            return
+        window = self._uncut[0]
+        members = [ledger.members[seat.shard] for seat in window.seats]
+        if all(each.standing in _GONE or self._alive(each) for each in members):
+            self._decide(CutTo(window.number, window.cuts))
+
+    def _shard(self, member: Member) -> ShardStatus:
+        current = self.ledger.current
+        seat = current.by_shard.get(member.id) if current is not None else None
+        return ShardStatus(
+            name=member.name,
+            standing=member.standing,
+            epoch=member.epoch,
+            primary=member.primary,
+            replicas=member.replicas,
+            stand_in="",
+            quota=seat.quota if seat is not None else 0,
+            next_quota=QUOTA,
+            window=-1,
+            rounds=0,
+            lag=0,
+            records=0,
+            noops=0,
+            queued=0,
+            signals=0,
+            resting=False,
+            silent=tuple(each for each in member.replicas if each not in self.replicas),
+            last=self._end_of(member),
+        )
+
+    def _end_of(self, member: Member) -> Position:
+        end = self.ledger.horizon
+        for era in reversed(self.ledger.eras):
+            if member.id in era.shards:
+                return end
+            end = era.start
+        return self.ledger.trimmed

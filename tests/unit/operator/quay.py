@@ -1,0 +1,241 @@
+"""A Belfast log whose pods are started, broken and ended by hand, and an operator that tends it:
+every pod that it ends is held against what the log counts on at that moment.
+"""
+
+from typing import Any, TypeVar
+
+from anabranch.core.belfast.ledger import Standing
+from anabranch.core.types import MS
+from anabranch_operator.api import names
+from anabranch_operator.api.conditions import Condition
+from anabranch_operator.plan.actions import Act, Action, Delete
+from anabranch_operator.plan.desks import PLANNERS
+from anabranch_operator.plan.events import Evicting, Measured, Vitals
+from anabranch_operator.plan.evictions import deadline
+from anabranch_operator.plan.faces import is_ready
+from anabranch_operator.plan.objects import Observed, Ref
+from anabranch_operator.plan.status import stamp
+from anabranch_operator.plan.world import Sequencers, Shards, Surroundings
+from anabranch_sim.kubernetes.belfast import BelfastLog, Replica
+from anabranch_sim.kubernetes.office import Office
+
+NAMESPACE = "demo"
+LOG = Ref(names.SEQUENCERS, NAMESPACE, "orders")
+GROUP = Ref(names.SHARDS, NAMESPACE, "orders")
+VOLUME = {"volumeClaim": {"size": "1Gi"}}
+BAD = "bad"
+LOOK_S = 10
+
+A = TypeVar("A", bound=Act)
+
+
+class Quay:
+    def __init__(self, *, shards: dict[str, Any] | None = None, **sequencers: Any) -> None:
+        around = Surroundings(
+            namespace=NAMESPACE, release="demo", look_ms=LOOK_S * 1_000, resync_ms=3_600_000
+        )
+        planners = {kind: PLANNERS[kind] for kind in (names.SEQUENCERS, names.SHARDS)}
+        self.office = Office(planners, around)
+        self.office.crash = self._judge
+        self.kube = self.office.kube
+        self.frozen: dict[str, None] = {}
+        """Pods by UID whose kubelet does nothing."""
+        self._apply(LOG, {"image": "good", "storage": VOLUME} | sequencers)
+        spec = {"image": "good", "sequencers": "orders", "storage": VOLUME, "shards": 2}
+        self._apply(GROUP, spec | (shards or {}))
+        self.office.settle()
+
+    @property
+    def belfast(self) -> BelfastLog:
+        return self.office.belfast
+
+    @property
+    def log(self) -> Sequencers:
+        return self.office.operator.world.sequencers[LOG]
+
+    @property
+    def group(self) -> Shards:
+        return self.office.operator.world.shards[GROUP]
+
+    def condition(self, name: str, of: Ref = GROUP) -> tuple[str, str, str]:
+        world = self.office.operator.world
+        every: list[Condition] = (
+            world.shards[of] if of.kind == names.SHARDS else world.sequencers[of]
+        ).status.conditions
+        found = next(each for each in every if each.type == name)
+        return found.status, found.reason, found.message
+
+    def pods(self, role: str = "") -> list[Observed]:
+        found = [
+            each
+            for each in self.kube.of_kind("Pod")
+            if not role or each.labels.get(names.ROLE) == role
+        ]
+        return sorted(found, key=lambda pod: pod.ref.name)
+
+    def names(self, role: str = names.SHARD) -> list[str]:
+        return [pod.ref.name for pod in self.pods(role)]
+
+    def volumes(self) -> list[str]:
+        return sorted(each.ref.name for each in self.kube.of_kind("PersistentVolumeClaim"))
+
+    def pod(self, name: str) -> Observed:
+        found = self.kube.get(Ref("Pod", NAMESPACE, name))
+        assert found is not None, self.names("")
+        return found
+
+    def standing(self, shard: str) -> Standing | None:
+        member = self.belfast.ledger.member(shard)
+        return None if member is None else member.standing
+
+    def done(self, *kinds: type[A]) -> list[A]:
+        """What was done since the last question, of these kinds."""
+        found = [each for each in self.office.done if isinstance(each, kinds)]
+        self.office.done.clear()
+        return found
+
+    def ended(self) -> list[str]:
+        """Pods that were deleted since the last question, in their order."""
+        return [each.ref.name for each in self.done(Delete) if each.ref.kind == "Pod"]
+
+    # What kubelets, processes and people do.
+
+    def step(self) -> None:
+        """Every kubelet and process goes one step on, and the log a little while."""
+        for pod in self.pods():
+            if pod.uid not in self.frozen:
+                self._tend(pod)
+        self.office.settle()
+        self.run()
+        self.office.wait(LOOK_S + 1)
+
+    def run(self) -> None:
+        """The log alone."""
+        ready = [each for each in self.pods() if is_ready(each)]
+        sequencers = {
+            setting(each, "ADDRESS"): None
+            for each in ready
+            if each.labels[names.ROLE] == names.SEQUENCER
+        }
+        replicas = {
+            setting(each, "ADDRESS"): Replica(
+                each.uid, setting(each, "SHARD"), tuple(setting(each, "REPLICAS").split(","))
+            )
+            for each in ready
+            if each.labels[names.ROLE] == names.SHARD
+        }
+        self.belfast.members = tuple(setting(each, "ADDRESS") for each in self._sequencers())
+        self.belfast.step(sequencers, replicas)
+
+    def settle(self, rounds: int = 80) -> None:
+        """Until pods neither come nor go, and nothing is told but numbers that move with time."""
+        quiet = 0
+        for _ in range(rounds):
+            before = self._written()
+            self.step()
+            quiet = quiet + 1 if before == self._written() else 0
+            if quiet == 10:
+                return
+        raise AssertionError(f"it never comes to rest: {self.office.done[-12:]}")
+
+    def edit(self, ref: Ref, **spec: Any) -> None:
+        self.kube.edit(ref, **spec)
+        self.office.settle()
+
+    def vanish(self, name: str) -> None:
+        """With its node, and at once."""
+        self.kube.end(self.pod(name).ref)
+        self.office.settle()
+
+    def evict(self, name: str) -> bool:
+        """Somebody asks once; is it let go?"""
+        uid = self.pod(name).uid
+        self.office.evicted.clear()
+        self.office.tell(Evicting(uid))
+        return uid in self.office.evicted
+
+    def crash(self, name: str) -> None:
+        waiting = {"name": "shard", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
+        self._report(self.pod(name), ready=False, containerStatuses=[waiting])
+        self.office.settle()
+
+    def measure(self, **vitals: Vitals) -> None:
+        """By the pods' names."""
+        told = {self.pod(name.replace("_", "-")).uid: each for name, each in vitals.items()}
+        self.office.tell(Measured(told))
+
+    def _sequencers(self) -> list[Observed]:
+        return self.pods(names.SEQUENCER)
+
+    def _written(self) -> list[tuple[object, ...]]:
+        return [
+            (each.ref, each.uid, each.generation, each.deleting, _steady(each))
+            for each in self.kube.list()
+        ]
+
+    def _tend(self, pod: Observed) -> None:
+        if pod.deleting:
+            self.kube.end(pod.ref)
+        elif not pod.spec.get("nodeName"):
+            self.kube.edit(pod.ref, nodeName="node-0")
+        elif not is_ready(pod) and pod.spec["containers"][0]["image"] != BAD:
+            self._report(pod, ready=True)
+        elif not is_ready(pod) and not pod.status.get("containerStatuses"):
+            self.crash(pod.ref.name)
+
+    def _report(self, pod: Observed, *, ready: bool, **more: Any) -> None:
+        condition = {
+            "type": "Ready",
+            "status": "True" if ready else "False",
+            "lastTransitionTime": stamp(self.office.now // MS),
+        }
+        self.kube.report(pod.ref, {"phase": "Running", "conditions": [condition], **more})
+
+    def _apply(self, ref: Ref, spec: dict[str, Any]) -> None:
+        meta = {"name": ref.name, "namespace": ref.namespace}
+        self.kube.apply(ref, {"kind": ref.kind, "metadata": meta, "spec": spec})
+
+    # What the operator mustn't do.
+
+    def _judge(self, action: Action) -> bool:
+        """Never ends the operator: it only looks at what is about to be done."""
+        if isinstance(action, Delete) and action.ref.kind == "Pod":
+            pod = self.kube.get(action.ref)
+            if pod is not None and pod.uid == action.uid and is_ready(pod):
+                self._judge_end(pod)
+        if isinstance(action, Delete) and action.ref.kind == "PersistentVolumeClaim":
+            self._judge_loss(action.ref.name)
+        return False
+
+    def _judge_end(self, pod: Observed) -> None:
+        world = self.office.operator.world
+        eviction = world.evicting.get(pod.uid)
+        assert eviction is None or deadline(world, eviction) > self.office.now
+        if pod.labels[names.ROLE] == names.SEQUENCER:
+            others = [each for each in self._sequencers() if each.uid != pod.uid]
+            assert all(map(is_ready, others)), "two sequencers at once"
+            return
+        shard = pod.labels[names.SHARD_LABEL]
+        here = [each for each in self.pods(names.SHARD) if each.labels[names.SHARD_LABEL] == shard]
+        missing = [each for each in here if not is_ready(each) or each.deleting]
+        if self.belfast.counts_on(shard):
+            assert not missing, "two copies of a shard at once"
+            assert len(here) == self.group.spec.copies, "two copies of a shard at once"
+
+    def _judge_loss(self, name: str) -> None:
+        shard = name.removeprefix("data-").rpartition("-")[0]
+        assert not self.belfast.counts_on(shard), "a window counts on it"
+        gone = {Standing.LEFT, Standing.FAILED}
+        assert self.standing(shard) in gone, "its records are lost"
+
+
+def _steady(object: Observed) -> object:
+    """Without what moves with every window."""
+    moving = ("window", "confirmed", "seats", "speculation")
+    return {key: each for key, each in object.status.items() if key not in moving}
+
+
+def setting(pod: Observed, name: str) -> str:
+    """What its process is told."""
+    told = {each["name"]: each.get("value") for each in pod.spec["containers"][0]["env"]}
+    return str(told[f"ANABRANCH_{name}"])

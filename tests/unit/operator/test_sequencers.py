@@ -1,0 +1,154 @@
+"""SequencerSets: their pods, how they are rolled, what is told of them."""
+
+from typing import Any
+
+import pytest
+from tests.unit.operator.quay import BAD, LOG, NAMESPACE, Quay, setting
+
+from anabranch_operator.api import names
+from anabranch_operator.plan.actions import Create
+from anabranch_operator.plan.objects import Ref
+
+
+@pytest.fixture
+def quay() -> Quay:
+    """Three sequencers and two shards, at rest."""
+    made = Quay()
+    made.settle()
+    made.office.done.clear()
+    return made
+
+
+def pod(quay: Quay, name: str) -> dict[str, Any]:
+    return quay.kube.documents[Ref("Pod", NAMESPACE, name)]
+
+
+def test_a_group_is_there_leads_and_comes_to_rest(quay: Quay) -> None:
+    found = [f"orders-sequencer-{each}" for each in range(3)]
+    assert quay.names(names.SEQUENCER) == found
+    status = quay.log.status
+    assert (status.members, status.ready, status.updated, status.term) == (3, 3, 3, 1)
+    assert status.leader == "orders-sequencer-0"
+    assert (status.mode, status.view, status.seated) == ("Steady", 0, 2)
+    assert [each.state for each in status.sequencers] == ["leading", "following", "following"]
+    assert quay.condition("Ready", LOG)[:2] == ("True", "Leading")
+    assert quay.condition("Progressing", LOG)[:2] == ("False", "UpToDate")
+    quay.office.wait(60)  # numbers are shown now and then
+    version = quay.kube.version
+    quay.office.wait(7_200)
+    assert quay.kube.version == version, "nothing moves, and nothing is written"
+
+
+def test_each_knows_all_and_is_met_by_its_name(quay: Quay) -> None:
+    seen = quay.pod("orders-sequencer-1")
+    home = "orders-sequencers.demo.svc:7440"
+    assert setting(seen, "ADDRESS") == f"orders-sequencer-1.{home}"
+    assert setting(seen, "MEMBERS").split(",") == [
+        f"orders-sequencer-{each}.{home}" for each in range(3)
+    ]
+    assert setting(seen, "CLUSTER") == "orders"
+    spec = pod(quay, "orders-sequencer-1")["spec"]
+    assert (spec["hostname"], spec["subdomain"]) == ("orders-sequencer-1", "orders-sequencers")
+    assert spec["containers"][0]["command"] == ["anabranch", "sequencer"]
+    (data,) = (each for each in spec["volumes"] if each["name"] == "data")
+    assert data["persistentVolumeClaim"] == {"claimName": "data-orders-sequencer-1"}
+    url = quay.log.status.endpoint or ""
+    assert url.startswith("belfast://orders-sequencer-0.")
+    assert url.endswith("/orders")
+
+
+def test_rules_that_differ_are_told_and_certificates_shown() -> None:
+    quay = Quay(rules={"tOrdMicroseconds": 5_000, "freeWill": True}, tlsSecret="demo-broker-tls")
+    quay.settle()
+    container = pod(quay, "orders-sequencer-0")["spec"]["containers"][0]
+    told = {each["name"]: each["value"] for each in container["env"]}
+    rules = {name: each for name, each in told.items() if name.startswith("ANABRANCH_RULES_")}
+    assert rules == {"ANABRANCH_RULES_T_ORD_US": "5000", "ANABRANCH_RULES_FREE_WILL": "true"}
+    assert told["ANABRANCH_TLS_CA"] == "/var/run/anabranch/tls/ca.crt"
+    assert (quay.log.status.endpoint or "").startswith("belfasts://")
+
+
+def test_followers_are_rolled_first_and_the_leader_last(quay: Quay) -> None:
+    quay.vanish("orders-sequencer-0")
+    quay.settle()
+    assert quay.log.status.leader == "orders-sequencer-1"
+    quay.ended()
+    quay.edit(LOG, image="newer")
+    quay.settle()
+    assert quay.ended() == ["orders-sequencer-0", "orders-sequencer-2", "orders-sequencer-1"]
+    assert quay.log.status.updated == 3
+    assert quay.log.status.term == 3
+
+
+def test_what_says_nothing_about_pods_rolls_none(quay: Quay) -> None:
+    quay.edit(LOG, rollout={"policy": "OnDelete"})
+    quay.settle()
+    assert quay.ended() == []
+    quay.edit(LOG, image="newer")
+    quay.settle()
+    assert quay.ended() == []
+    assert "stay so by policy OnDelete" in quay.condition("RolloutBlocked", LOG)[2]
+
+
+def test_a_bad_spec_breaks_one_and_is_corrected(quay: Quay) -> None:
+    quay.edit(LOG, image=BAD)
+    quay.settle()
+    assert quay.ended() == ["orders-sequencer-1"]
+    assert quay.condition("RolloutBlocked", LOG)[:2] == ("True", "PodsFailing")
+    assert quay.condition("Degraded", LOG)[:2] == ("True", "PodsFailing")
+    assert quay.condition("Ready", LOG)[0] == "True", "two of three go on"
+    quay.edit(LOG, image="newer")
+    quay.settle()
+    assert quay.log.status.updated == 3
+    assert quay.condition("Degraded", LOG)[0] == "False"
+
+
+def test_nothing_is_rolled_while_nobody_leads(quay: Quay) -> None:
+    for each in (1, 2):
+        quay.frozen[quay.pod(f"orders-sequencer-{each}").uid] = None
+        quay.crash(f"orders-sequencer-{each}")
+    quay.step()
+    assert quay.condition("Ready", LOG)[:2] == ("False", "SequencersAway")
+    quay.edit(LOG, rules={"window": 50})
+    quay.step()
+    assert "orders-sequencer-0" not in quay.ended()
+
+
+def test_a_pod_that_vanished_is_made_anew_with_its_volume(quay: Quay) -> None:
+    before = quay.volumes()
+    quay.vanish("orders-sequencer-2")
+    made = [each.ref.name for each in quay.done(Create)]
+    assert made == ["orders-sequencer-2"]
+    quay.settle()
+    assert quay.volumes() == before
+    assert quay.log.status.members == 3
+
+
+def test_one_may_be_evicted_when_all_others_are_there(quay: Quay) -> None:
+    assert quay.evict("orders-sequencer-1")
+    assert not quay.evict("orders-sequencer-2"), "another is about to go"
+    quay.vanish("orders-sequencer-1")
+    assert not quay.evict("orders-sequencer-2"), "another is missing"
+    quay.settle()
+    assert quay.evict("orders-sequencer-2")
+
+
+def test_volumes_outlive_the_resource_unless_it_says_not(quay: Quay) -> None:
+    claim = quay.kube.get(Ref("PersistentVolumeClaim", NAMESPACE, "data-orders-sequencer-0"))
+    assert claim is not None
+    assert claim.owners == ()
+    storage = {"volumeClaim": {"size": "2Gi"}, "onDelete": "Delete"}
+    quay.edit(LOG, storage=storage, rollout={"policy": "Paused"})
+    claim = quay.kube.get(claim.ref)
+    assert claim is not None
+    assert claim.owners == (quay.log.object.uid,)
+    assert claim.spec["resources"] == {"requests": {"storage": "2Gi"}}
+
+
+def test_a_set_that_is_paused_is_left_alone(quay: Quay) -> None:
+    quay.kube.annotate(LOG, paused="true")
+    quay.edit(LOG, image="newer")
+    quay.vanish("orders-sequencer-0")
+    quay.step()
+    assert quay.names(names.SEQUENCER) == ["orders-sequencer-1", "orders-sequencer-2"]
+    assert quay.condition("Paused", LOG)[0] == "True"
