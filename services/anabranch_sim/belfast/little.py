@@ -130,7 +130,8 @@ class Little:
             self._live(place)
 
     def _errand(self, number: int, shard: str) -> Errand:
-        batch, placing = self._archive.batch(shard, number, 0, 1)
+        placing = self._archive.placing(number, shard, 1)
+        batch = self._archive.batch(placing, number, 0)
         watching = Watching(shard, 0, (shard,))
         self._archive.account.watchings.append(watching)
         return Errand(shard, number, batch, placing, watching, Follower(0, 0))

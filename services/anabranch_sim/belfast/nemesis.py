@@ -1,10 +1,10 @@
 """Faults of a deployment of Belfast: what a run's options allow, until the healing begins."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from anabranch.core.types import MS, Nanoseconds
 from anabranch_sim.belfast.deployment import Deployment
-from anabranch_sim.belfast.errands import Errand
 from anabranch_sim.belfast.witness import Witness
 from anabranch_sim.disk import Troubles
 from anabranch_sim.network import Weather
@@ -13,14 +13,22 @@ from anabranch_sim.world import SECOND
 CLOCK_ERROR_MAX: Nanoseconds = 5 * SECOND
 
 
+class Resettable(Protocol):
+    """A client, whose connections may be broken."""
+
+    def reset(self) -> None: ...
+
+
 class Nemesis:
     """Strikes every now and then. After `heal` everything works, and what was down comes back."""
 
-    def __init__(self, deployment: Deployment, witness: Witness, errands: list[Errand]) -> None:
+    def __init__(
+        self, deployment: Deployment, witness: Witness, clients: Sequence[Resettable]
+    ) -> None:
         self.deployment = deployment
         self.world = deployment.world
         self.witness = witness
-        self.errands = errands
+        self.clients = clients
         self.over = False
         self.strikes = 0
         ways: dict[str, Callable[[], None]] = {
@@ -151,8 +159,8 @@ class Nemesis:
             self._kill(name)
 
     def _reset(self) -> None:
-        if self.errands:
-            self.world.rng.choice(self.errands).reset()
+        if self.clients:
+            self.world.rng.choice(self.clients).reset()
 
     def _cut(self) -> None:
         """One way, both ways, or everything of one node."""

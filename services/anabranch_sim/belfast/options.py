@@ -50,6 +50,8 @@ class Options(Struct, frozen=True, kw_only=True):
     batches: int
     """Of each appender."""
     observers: int
+    customers: int
+    """Clients that are the real one."""
     chaos_ms: int
     """How long faults come."""
     faults: tuple[str, ...]
@@ -72,6 +74,7 @@ class Options(Struct, frozen=True, kw_only=True):
             appenders=rng.choice((1, 2, 3)),
             batches=rng.choice((3, 8, 20)),
             observers=rng.choice((1, 2, 3)),
+            customers=rng.choice((0, 1, 1, 2)),
             chaos_ms=rng.choice((300, 600, 1_200)),
             faults=faults,
             traits=tuple(each for each in _TRAITS if rng.random() < 0.3),
@@ -89,7 +92,8 @@ class Options(Struct, frozen=True, kw_only=True):
         )
         return (
             f"{self.sequencers} sequencers, {self.shards} shards of {self.copies}, "
-            f"{self.appenders} appenders x {self.batches}, {self.observers} observers, "
+            f"{self.appenders} appenders and {self.customers} customers x {self.batches}, "
+            f"{self.observers} observers, "
             f"{self.chaos_ms} ms of {'+'.join(self.faults) or 'no faults'} with "
             f"{'+'.join(self.traits) or 'nothing more'}; {rules}; segments of "
             f"{self.segment_bytes}, caches of {self.cache_bytes}"

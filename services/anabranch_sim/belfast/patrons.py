@@ -19,7 +19,7 @@ from anabranch.core.belfast.messages import (
     Trim,
     Where,
 )
-from anabranch.core.errors import AnabranchError
+from anabranch.core.errors import AnabranchError, RecordVoided, ShardLeft
 from anabranch.core.history.calls import RecordId, Verdict
 from anabranch.core.history.foretold import (
     Account,
@@ -39,6 +39,12 @@ from anabranch_sim.belfast.deployment import Deployment
 from anabranch_sim.belfast.errands import Errand, server_of
 
 KEYS = 4
+PRODUCERS = 1_000
+"""More clients than there are."""
+
+
+def record_of(number: RecordId) -> Record:
+    return Record(b"%d" % number, b"k%d" % (number % KEYS))
 
 
 class Archive:
@@ -49,17 +55,21 @@ class Archive:
         self.faults: list[str] = []
         self._decoded: dict[bytes, list[RecordId]] = {}
 
-    def batch(self, shard: str, producer: int, sequence: int, count: int) -> tuple[bytes, Placing]:
-        numbers = list(range(len(self.account.shard_of), len(self.account.shard_of) + count))
-        for number in numbers:
-            self.account.shard_of[number] = shard
-        records = [Record(b"%d" % number, b"k%d" % (number % KEYS)) for number in numbers]
-        batch = encode(
+    def placing(self, client: int, shard: str, count: int) -> Placing:
+        """So many new records, to be appended together."""
+        known = self.account.shard_of
+        numbers = list(range(len(known), len(known) + count))
+        known.update((number, shard) for number in numbers)
+        placing = Placing(client, shard, 0, numbers)
+        self.account.placings.append(placing)
+        return placing
+
+    @staticmethod
+    def batch(placing: Placing, producer: int, sequence: int) -> bytes:
+        records = [record_of(number) for number in placing.records]
+        return encode(
             records, producer_id=producer, producer_epoch=0, base_sequence=sequence, now=1
         )
-        placing = Placing(producer, shard, 0, numbers)
-        self.account.placings.append(placing)
-        return batch, placing
 
     def numbers(self, batch: bytes) -> list[RecordId]:
         content = bytes(batch)
@@ -97,23 +107,25 @@ class Appender(Errand):
         self.finished = False
         """Nothing more will be appended."""
         self._in_flight = in_flight
+        self._producer = number
         self._sequence = 0
         self._requests = 0
-        self._waiting: deque[tuple[bytes, Placing]] = deque()
+        self._waiting: deque[Placing] = deque()
+        self._sent: deque[tuple[bytes, Placing]] = deque()
+        """On a connection that is no more."""
         self._open: dict[int, tuple[bytes, Placing]] = {}
         """By the request that asked for it on this connection."""
 
     @property
     def idle(self) -> bool:
-        return self.over or not (self._waiting or self._open)
+        return self.over or not (self._waiting or self._sent or self._open)
 
     def append(self, count: int) -> None:
         if self.over:
             return
-        batch, placing = self.archive.batch(self.shard, self.number, self._sequence, count)
-        self._sequence += count
+        placing = self.archive.placing(self.number, self.shard, count)
         placing.invoked = self.world.stamp()
-        self._waiting.append((batch, placing))
+        self._waiting.append(placing)
         self._push()
 
     def target(self, directory: Directory) -> str:
@@ -127,7 +139,7 @@ class Appender(Errand):
 
     def lost(self) -> None:
         """What was asked is asked again, in its order."""
-        self._waiting.extendleft(reversed(self._open.values()))
+        self._sent.extendleft(reversed(self._open.values()))
         self._open.clear()
 
     def hear(self, request: int, message: Any) -> None:
@@ -143,20 +155,33 @@ class Appender(Errand):
         self._push()
 
     def refused(self, request: int, error: AnabranchError) -> None:
-        """Its shard has left; what was on its way may have been placed before."""
+        """Its shard has left, or has lost what was never placed: what follows needs new numbers."""
         self.world.note(self.name, "is refused:", error)
-        self.end()
-        self._waiting.clear()
+        _, placing = self._open.pop(request)
+        if isinstance(error, RecordVoided):
+            placing.verdict = Verdict.REFUSED
+        if isinstance(error, ShardLeft):
+            self.end()
+            return
+        self._producer += PRODUCERS
+        self._sequence = 0
+        self._push()
 
     def _push(self) -> None:
         connection = self.at
         if connection is None or not connection.open or not self._spoken:
             return
-        while self._waiting and len(self._open) < self._in_flight:
-            batch, placing = self._waiting.popleft()
+        while len(self._open) < self._in_flight and (self._sent or self._waiting):
+            batch, placing = self._sent.popleft() if self._sent else self._launch()
             self._requests += 1
             self._open[self._requests] = batch, placing
             connection.transmit(self._requests, Append(batch))
+
+    def _launch(self) -> tuple[bytes, Placing]:
+        placing = self._waiting.popleft()
+        batch = self.archive.batch(placing, self._producer, self._sequence)
+        self._sequence += len(placing.records)
+        return batch, placing
 
 
 class Observer(Errand):
@@ -183,7 +208,7 @@ class Observer(Errand):
         """All that are named by eras."""
         self.watching = Watching(name, start, (shard,))
         if where is not None:
-            self.watching.wanted = partial(_is_wanted, where)
+            self.watching.wanted = partial(is_wanted, where)
         archive.account.watchings.append(self.watching)
         self._request = 0
 
@@ -249,7 +274,7 @@ class Observer(Errand):
             self.at.transmit(self._request + (1 << 21), Credit(self._request, size))
 
 
-def _is_wanted(where: Where, record: RecordId) -> bool:
+def is_wanted(where: Where, record: RecordId) -> bool:
     return where.key_prefix is None or (b"k%d" % (record % KEYS)).startswith(where.key_prefix)
 
 

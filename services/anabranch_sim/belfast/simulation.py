@@ -14,11 +14,12 @@ from anabranch.core.belfast.ledger import Standing
 from anabranch.core.belfast.messages import Leave, Trim, Where
 from anabranch.core.history.foretold import judge
 from anabranch.core.types import MS, Nanoseconds, Position
+from anabranch_sim.belfast.customers import Customer
 from anabranch_sim.belfast.deployment import Deployment
 from anabranch_sim.belfast.errands import Errand
 from anabranch_sim.belfast.nemesis import Nemesis
 from anabranch_sim.belfast.options import Options
-from anabranch_sim.belfast.patrons import Appender, Archive, Observer, Petition
+from anabranch_sim.belfast.patrons import KEYS, Appender, Archive, Observer, Petition
 from anabranch_sim.belfast.witness import Witness
 from anabranch_sim.seeds import BUGS
 from anabranch_sim.world import SECOND, World
@@ -61,7 +62,8 @@ class Simulation:
         self.appenders: list[Appender] = []
         self.observers: list[Observer] = []
         self.petitions: list[Petition] = []
-        self.errands: list[Errand] = []
+        self.customers: list[Customer] = []
+        self.errands: list[Errand | Customer] = []
         self.nemesis = Nemesis(self.deployment, self.witness, self.errands)
         self.leaving: str | None = None
 
@@ -85,6 +87,7 @@ class Simulation:
         self._begin_shards()
         self._begin_observers()
         self._begin_appenders()
+        self._begin_customers()
         self._begin_traits()
         self.nemesis.start()
         world.run(chaos, lambda: bool(self.witness.faults))
@@ -93,12 +96,16 @@ class Simulation:
             self._fail(f"liveness: {self._unfinished()}")
             return
         goal = self.witness.ledger.confirmed
-        if not self._come(lambda: all(self._followed(each, goal) for each in self.observers)):
-            late = next(each for each in self.observers if not self._followed(each, goal))
+        if not self._come(lambda: all(self._followed(each, goal) for each in self._all)):
+            late = next(each for each in self._all if not self._followed(each, goal))
             says = f"{late.name} knows {late.settled} of {self._goal(late, goal)}"
             self._fail(f"liveness: {says}")
             return
         self._read_all()
+
+    @property
+    def _all(self) -> list[Observer | Customer]:
+        return [*self.observers, *self.customers]
 
     def _begin_shards(self) -> None:
         names = [chr(ord("a") + number) for number in range(self.options.shards)]
@@ -129,7 +136,20 @@ class Simulation:
             self._begin(appender)
             self._append(appender, self.options.batches)
 
-    def _append(self, appender: Appender, left: int) -> None:
+    def _begin_customers(self) -> None:
+        """Each with a subscription to the log, or to what it wants of it."""
+        rng = self.world.rng
+        for number in range(1, self.options.customers + 1):
+            customer = Customer(self.deployment, self.archive, 100 + number)
+            self.customers.append(customer)
+            self.errands.append(customer)
+            shards = (rng.choice(self._names()),) if self.world.chance(0.2) else ()
+            self.world.after(
+                self.world.between(0, 50 * MS), partial(customer.follow, 0, self._where(), shards)
+            )
+            self._append(customer, self.options.batches)
+
+    def _append(self, appender: Appender | Customer, left: int) -> None:
         """The next batch, or a burst of them, and then what follows after a while."""
         rng, chaos = self.world.rng, self.options.chaos_ms * MS
         count = 1
@@ -150,11 +170,14 @@ class Simulation:
         rng = self.world.rng
         for number in range(1, self.options.observers + 1):
             names = self._names() if self.world.chance(0.5) else [rng.choice(self._names())]
-            where = None
-            if "filters" in self.options.traits and self.world.chance(0.5):
-                where = Where(key_prefix=b"k%d" % rng.randrange(4))
+            where = self._where()
             for name in names:
                 self._observe(f"observer-{number}-{name}", name, 0, where)
+
+    def _where(self) -> Where | None:
+        if "filters" in self.options.traits and self.world.chance(0.5):
+            return Where(key_prefix=b"k%d" % self.world.rng.randrange(KEYS))
+        return None
 
     def _observe(self, name: str, shard: str, start: Position, where: Where | None) -> Observer:
         observer = Observer(self.deployment, self.archive, name, shard, start, where)
@@ -188,7 +211,7 @@ class Simulation:
 
     def _trim(self) -> None:
         """Nothing that anybody still follows."""
-        behind = min((each.settled for each in self.observers), default=0)
+        behind = min(each.settled for each in self._all)
         if behind:
             self._petition("trimmer", Trim(self.world.between(1, behind)))
 
@@ -213,7 +236,7 @@ class Simulation:
 
     def _all_settled(self) -> bool:
         alive = all(process.alive for process in self.deployment.processes.values())
-        settled = all(each.finished and each.idle for each in self.appenders)
+        settled = all(each.finished and each.idle for each in (*self.appenders, *self.customers))
         asked = all(each.over for each in self.petitions)
         return alive and settled and asked and self._all_seated()
 
@@ -229,13 +252,16 @@ class Simulation:
     def _unfinished(self) -> str:
         ledger = self.witness.ledger
         members = [(each.name, each.standing.name) for each in ledger.members.values()]
-        open_ = [each.name for each in self.appenders if not (each.finished and each.idle)]
+        appending = [*self.appenders, *self.customers]
+        open_ = [each.name for each in appending if not (each.finished and each.idle)]
         asked = [each.name for each in self.petitions if not each.over]
         down = [name for name, each in self.deployment.processes.items() if not each.alive]
         return f"shards {members}, appending {open_}, asking {asked}, down {down}"
 
-    def _goal(self, observer: Observer, goal: Position) -> Position:
+    def _goal(self, observer: Observer | Customer, goal: Position) -> Position:
         """So far it must come: a shard that has left has nothing behind its last window."""
+        if isinstance(observer, Customer):
+            return goal
         member = self.witness.ledger.member(observer.shard)
         if member is None or member.standing is not Standing.LEFT:
             return goal
@@ -245,7 +271,7 @@ class Simulation:
             return goal
         return min(goal, windows[last + 1].start)
 
-    def _followed(self, observer: Observer, goal: Position) -> bool:
+    def _followed(self, observer: Observer | Customer, goal: Position) -> bool:
         return observer.settled >= self._goal(observer, goal)
 
     def _read_all(self) -> None:
@@ -267,6 +293,7 @@ class Simulation:
                     self._fail(f"F1: {position} holds two records")
                 if position < goal:
                     account.final[position] = record
+                    account.shard_of[record] = reader.shard
         for each in account.placings:
             if each.positions and min(each.positions) < start:
                 account.final.update(zip(each.positions, each.records, strict=True))
@@ -278,7 +305,7 @@ class Simulation:
         """Without a fault nothing is misspeculated, whatever joins, leaves or bursts."""
         if self.witness.ledger.view:
             self._fail(f"F5: {self.witness.ledger.view} view changes without a fault")
-        failed = [each.name for each in self.observers if each.fails]
+        failed = [each.name for each in self._all if each.fails]
         if failed:
             self._fail(f"F5: {failed} were failed without a fault")
 

@@ -28,7 +28,7 @@ class Placing:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Delivered: these records, and no others below `upto`."""
+    """Delivered: these records, and no others below `upto`. What isn't speculative is final."""
 
     upto: Position
     positions: list[Position]
@@ -197,8 +197,6 @@ class Follower:
         if shown.upto < due:
             self.broken = f"{due - 1} was delivered with others up to {shown.upto}"
         self.upto = shown.upto
-        if not shown.speculative:
-            self._settle(shown.upto)
 
     def _settle(self, upto: Position) -> None:
         # What it confirms and hasn't shown yet may still come: as final as if it had been there.
