@@ -49,7 +49,7 @@ class Appender:
             raise RecordTooLarge(size, commons.record_bytes_max)
         size += RECORD_FRAMING_BYTES + _HEADER_FRAMING_BYTES * len(record.headers)
         self._make_sure_of_room(size)
-        producer = self._producer(shard or self._choose(beside))
+        producer = self._producer(shard or self._choose(beside, size))
         pledge = producer.open
         if (
             pledge is None
@@ -98,7 +98,7 @@ class Appender:
 
     def reroute(self, pledge: Pledge) -> None:
         pledge.doubts = 0
-        producer = self._producer(self._choose(None, avoid=pledge.shard))
+        producer = self._producer(self._choose(None, pledge.size, avoid=pledge.shard))
         producer.add(pledge)
         producer.open = None
 
@@ -115,13 +115,14 @@ class Appender:
             commons.wants_room = True
             raise Overloaded("appends that are not acknowledged", limit, "pending_bytes_max")
 
-    def _choose(self, beside: str | None, avoid: str = "") -> str:
+    def _choose(self, beside: str | None, size: int, avoid: str = "") -> str:
         """A batch stays where it was begun; the next goes where least is on its way."""
         taking = self._whereabouts.taking()
         if beside and beside in taking:
             return beside
         current = self._producers.get(self._current)
-        if self._current in taking and current is not None and current.open is not None:
+        begun = current.open if current is not None and self._current in taking else None
+        if begun is not None and begun.size + size <= self._commons.batch_bytes:
             return self._current
         others = [shard for shard in taking if shard != avoid] or taking
         if not others:
@@ -139,16 +140,13 @@ class Appender:
     def _place(self) -> None:
         """What no shard was known for gets one now."""
         unplaced = self._producers.get(_UNPLACED)
-        if unplaced is None or not unplaced.queue:
-            return
-        if not self._whereabouts.taking():
-            self._whereabouts.ask()
+        if unplaced is None or not unplaced.queue or not self._whereabouts.taking():
             return
         pledges = list(unplaced.queue)
         unplaced.queue.clear()
         unplaced.open, unplaced.pending_bytes = None, 0
         for pledge in pledges:
-            self._producer(self._choose(None)).add(pledge)
+            self._producer(self._choose(None, pledge.size)).add(pledge)
 
     def _producer(self, shard: str) -> Producer:
         producer = self._producers.get(shard)

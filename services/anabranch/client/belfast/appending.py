@@ -39,6 +39,9 @@ from anabranch.core.types import MS, Milliseconds, Position
 
 _PRODUCER_BITS = 63
 
+_UNSEEN_MAX = 2
+"""So many nodes in a row don't know a shard: there is none."""
+
 _ELSEWHERE = (NotPrimary, ShardElsewhere)
 """Another replica takes it."""
 
@@ -55,6 +58,7 @@ class Pledge:
     __slots__ = (
         "alarm",
         "batch",
+        "behind",
         "count",
         "doubts",
         "named",
@@ -82,6 +86,8 @@ class Pledge:
         self.batch = b""
         """What is sent; empty until it is."""
         self.sequence = -1
+        self.behind = False
+        """One before it isn't in the log, so this one isn't either: it needs another number."""
         self.request = 0
         self.doubts = 0
         """How many times it was sent without learning what became of that try."""
@@ -138,8 +144,10 @@ class Producer:
         self._unanswered = 0
         self._halted = False
         """Since a refusal: nothing is sent until all is answered and a pause is over."""
-        self._broken_off = False
-        """A number was given that the shard will never see: those behind it need others."""
+        self._rewind: int | None = None
+        """The first number that the shard will never see: those behind it get others."""
+        self._forgotten = False
+        """The shard doesn't know the numbers before these."""
         self._alarm: Alarm | None = None
         self._tries = 0
         self._id = commons.randbits(_PRODUCER_BITS)
@@ -160,7 +168,6 @@ class Producer:
             return
         known = self._whereabouts.shard(self.shard)
         if known is None or not known.primary or self._whereabouts.failed(self.shard):
-            self._whereabouts.ask()
             return
         while self.queue and len(self._window) < self._commons.settings.batches_in_flight_max:
             self._launch(self.queue.popleft())
@@ -169,7 +176,7 @@ class Producer:
         """Somebody has told anew where the shards are."""
         shard = self._whereabouts.shard(self.shard)
         self.unseen = self.unseen + 1 if shard is None else 0
-        if self.unseen > 1 or self._whereabouts.failed(self.shard):
+        if self.unseen >= _UNSEEN_MAX or self._whereabouts.failed(self.shard):
             self._give_up()
         elif shard is not None and self._line is not None and shard.primary != self._line.node:
             self._leave_line()
@@ -186,7 +193,7 @@ class Producer:
             case Refused():
                 self._refused(pledge, message.error())
             case Elsewhere():
-                self._halt()
+                self._halted = True
             case _:
                 pledge.doubts += 1
                 name = type(message).__name__
@@ -197,7 +204,7 @@ class Producer:
         pledge.request = 0
         pledge.doubts += sent
         self._unanswered -= 1
-        self._halt()
+        self._halted = True
         self._rest()
 
     def expire(self, pledge: Pledge) -> None:
@@ -213,9 +220,8 @@ class Producer:
         error.__cause__ = pledge.refusal
         # Those behind it have their numbers after it: it stays until the shard has answered.
         self._owner.settle(pledge, error)
-        if all(each.outcome for each in self._window) and not self._unanswered:
-            self._window.clear()
-            self._renumber()
+        if not self._unanswered and all(each.outcome for each in self._window):
+            self._give_up()
 
     def close(self, error: AnabranchError) -> None:
         for pledge in (*self._window, *self.queue):
@@ -252,26 +258,30 @@ class Producer:
 
     def _refused(self, pledge: Pledge, error: AnabranchError) -> None:
         pledge.refusal = error
-        if isinstance(error, RecordVoided):
-            pledge.doubts = 0
-            self._window.remove(pledge)
-            self._broken_off = True
-            self._elsewhere(pledge)
-        elif isinstance(error, _CLOSED) and not pledge.doubts and self._may_leave(pledge, error):
-            self._window.remove(pledge)
-            self._broken_off = True
+        closed = isinstance(error, _CLOSED) and not pledge.doubts
+        if isinstance(error, RecordVoided) or (closed and self._may_leave(pledge, error)):
+            self._skip(pledge)
             self._elsewhere(pledge)
         elif isinstance(error, SequenceGap):
-            self._broken_off = True
-            self._halt()
+            self._forgotten = not pledge.behind
+            self._halted = True
         elif isinstance(error, Mistake):
-            self._broken_off = True
-            self._done(pledge, error)
+            self._skip(pledge)
+            self.pending_bytes -= pledge.size
+            self._owner.settle(pledge, error)
         else:
             pledge.doubts += not isinstance(error, _NOTHING_DONE)
-            self._halt()
-            if isinstance(error, _ELSEWHERE):
-                self._whereabouts.ask()
+            self._halted = True
+
+    def _skip(self, pledge: Pledge) -> None:
+        """It isn't in this shard's log, nor are those behind it, which a shard takes in order."""
+        index = self._window.index(pledge)
+        if not pledge.behind:
+            self._rewind = pledge.sequence
+        for each in list(self._window)[index:]:
+            each.behind, each.doubts = True, 0
+        self._window.remove(pledge)
+        self._halted = True
 
     def _may_leave(self, pledge: Pledge, error: AnabranchError) -> bool:
         """Whoever named the shard waits while it is away, and is told that it left."""
@@ -297,94 +307,89 @@ class Producer:
         if pledge is self.open:
             self.open = None
 
-    def _halt(self) -> None:
-        self._halted = True
-
     def _rest(self) -> None:
         """Once everything on its way is answered, what must be sent again is, after a pause."""
-        if (self._halted or self._broken_off) and not self._unanswered:
-            self._halted = True
+        if self._halted and not self._unanswered:
             if self._alarm is not None:
                 self._alarm.cancel()
             self._tries += 1
-            self._alarm = self._commons.alarms.after(self._commons.pause(self._tries), self._resume)
+            pause = self._commons.pause(self._tries)
+            self._alarm = self._commons.alarms.after(pause, self._resume)
             self._whereabouts.ask()
 
     def _resume(self) -> None:
         if self._unanswered:
             return
-        if self._whereabouts.failed(self.shard):
+        if self._whereabouts.failed(self.shard) or self._forgotten:
             self._give_up()
-            return
-        self._halted = False
-        if self._broken_off:
-            self._part(self._window)
             return
         shard = self._whereabouts.shard(self.shard)
         if shard is None or not shard.primary:
-            self._rest_again()
+            self._rest()
             return
+        self._halted = False
+        if self._rewind is not None:
+            behind = [each for each in self._window if each.behind]
+            self._window = deque(each for each in self._window if not each.behind)
+            self._next, self._rewind = self._rewind, None
+            self._queue_again(behind)
         for pledge in self._window:
             self._send(pledge)
 
-    def _rest_again(self) -> None:
-        self._halted = True
-        self._rest()
-
     def _give_up(self) -> None:
-        """The shard failed as a whole, or there is none: whatever is known not to be in the log
-        may go elsewhere.
+        """The shard failed as a whole, or doesn't know these numbers: whatever is known not to be
+        in its log may go elsewhere.
         """
+        self._unheard()
+        window, self._window = self._window, deque()
+        self._halted = self._forgotten = False
+        self._rewind = None
+        self._id, self._next = self._commons.randbits(_PRODUCER_BITS), 0
+        again: list[Pledge] = []
+        for pledge in window:
+            if pledge.outcome is None and (pledge.doubts == 0 or pledge.retry_unknown):
+                again.append(pledge)
+            else:
+                self.pending_bytes -= pledge.size
+                self._owner.settle(pledge, OutcomeUnknown(self.shard))
+        self._queue_again(again)
+        if not self._whereabouts.failed(self.shard) and self.unseen < _UNSEEN_MAX:
+            return
+        for pledge in list(self.queue):
+            if not pledge.named:
+                self._drop(pledge)
+                self._owner.reroute(pledge)
+            elif self.unseen >= _UNSEEN_MAX:
+                self._drop(pledge)
+                self._owner.settle(pledge, UnknownShard(self.shard))
+
+    def _queue_again(self, pledges: list[Pledge]) -> None:
+        """Before all others, with other numbers; those whose callers have gone are forgotten."""
+        for pledge in reversed(pledges):
+            pledge.behind, pledge.doubts = False, 0
+            if pledge.outcome is None:
+                self.queue.appendleft(pledge)
+            else:
+                self.pending_bytes -= pledge.size
+
+    def _unheard(self) -> None:
+        """Whatever is on its way: nobody will know what became of it."""
+        if self._alarm is not None:
+            self._alarm.cancel()
         for pledge in self._window:
             if pledge.request and self._line is not None:
                 pledge.doubts += 1
                 self._line.unheard(pledge.request)
                 pledge.request = 0
         self._unanswered = 0
-        self._halted = False
-        if self._alarm is not None:
-            self._alarm.cancel()
-        self._part(self._window)
-        for pledge in [each for each in self.queue if not each.named or self.unseen > 1]:
-            self._drop(pledge)
-            if pledge.named:
-                self._owner.settle(pledge, UnknownShard(self.shard))
-            else:
-                self._owner.reroute(pledge)
-
-    def _part(self, window: deque[Pledge]) -> None:
-        """From those that may be in the log; the others get new numbers, here or elsewhere."""
-        waiting: list[Pledge] = []
-        for pledge in window:
-            known = pledge.doubts == 0 or pledge.retry_unknown
-            if pledge.outcome is None and known and pledge.named:
-                waiting.append(pledge)
-                continue
-            self.pending_bytes -= pledge.size
-            if pledge.outcome is None and known:
-                self._owner.reroute(pledge)
-            else:
-                self._owner.settle(pledge, OutcomeUnknown(self.shard))
-        window.clear()
-        self.queue.extendleft(reversed(waiting))
-        self._renumber()
-
-    def _renumber(self) -> None:
-        self._id, self._next = self._commons.randbits(_PRODUCER_BITS), 0
-        self._broken_off = False
 
     def _leave_line(self) -> None:
         """Another replica is the primary now: what isn't answered is sent to it."""
-        assert self._line is not None
-        for pledge in self._window:
-            if pledge.request:
-                self._line.unheard(pledge.request)
-                pledge.request = 0
-                pledge.doubts += 1
-        self._unanswered = 0
-        if self._window:
-            self._rest_again()
+        self._unheard()
         self._line = None
+        if self._window:
+            self._halted = True
+            self._rest()
 
 
 def expiring(pledge: Pledge) -> partial[None]:

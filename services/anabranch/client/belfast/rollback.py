@@ -83,13 +83,6 @@ class Rollback:
             return Standing.AHEAD
         return Standing.STALE if view < self._told_from else Standing.GOOD
 
-    def lacks(self, shard: str) -> bool:
-        """Did it fail with confirmed records that haven't come? Then only it has them."""
-        track = self.merge.tracks.get(shard)
-        return track is not None and any(
-            void.shard == shard and track.upto < void.since for void in self._voids
-        )
-
     def deliver(self, shard: str, upto: Position, pieces: Sequence[Piece]) -> None:
         """What a shard has up to here, in a view that is good."""
         track = self.merge.tracks.get(shard)

@@ -80,7 +80,8 @@ class Subscriber:
     def located(self) -> None:
         """Somebody has told anew where the shards are: go to whoever serves them now."""
         for stream in list(self._streams.values()):
-            if stream.node and not self._serves(stream):
+            node = self.node_for(stream.shard)
+            if stream.node and node and stream.node != node:
                 stream.stop()
                 stream.open()
         self._tend()
@@ -95,16 +96,14 @@ class Subscriber:
             self._begun[0].effects.append(Arrived(self))
 
     def node_for(self, shard: str) -> str:
-        commons, whereabouts = self._begun
-        known = whereabouts.shard(shard)
-        if known is not None and whereabouts.failed(shard) and self._rollback.lacks(shard):
-            # Confirmed records that nobody else has: they come once one of its replicas is back.
-            return known.replicas[commons.randbits(8) % len(known.replicas)]
-        return whereabouts.serves(shard)
+        return self._begun[1].serves(shard)
 
     def start_of(self, shard: str) -> Position:
-        track = self._merge.tracks.get(shard)
-        return self._merge.next if track is None else track.upto
+        """No later than where eras are known to: the first that is told is the one at the start."""
+        merge = self._merge
+        track = merge.tracks.get(shard)
+        upto = merge.next if track is None else track.upto
+        return min(upto, max(merge.known, merge.next))
 
     def told(self, stream: Stream, message: ToClient) -> None:
         commons, _ = self._begun
@@ -133,16 +132,6 @@ class Subscriber:
         assert self._commons is not None, "a subscription begins before it is heard of"
         assert self._whereabouts is not None, "a subscription begins before it is heard of"
         return self._commons, self._whereabouts
-
-    def _serves(self, stream: Stream) -> bool:
-        """Is the one who is asked, the one to be asked?"""
-        _, whereabouts = self._begun
-        known = whereabouts.shard(stream.shard)
-        if known is None or not whereabouts.serves(stream.shard):
-            return True
-        if self._rollback.lacks(stream.shard) and whereabouts.failed(stream.shard):
-            return stream.node in known.replicas
-        return stream.node == whereabouts.serves(stream.shard)
 
     def _delivered(self, stream: Stream, news: Delivered) -> None:
         size = _size(news)
@@ -175,9 +164,6 @@ class Subscriber:
         commons, whereabouts = self._begun
         if self._rollback.fail(failed) is Standing.AHEAD:
             self._again()
-        for stream in list(self._streams.values()):
-            if stream.shard in failed.shards and not self._serves(stream):
-                stream.retry()
         whereabouts.ask()
         self._tend()
         commons.effects.append(Arrived(self))

@@ -1,0 +1,154 @@
+"""Subscriptions against a log that is known: whatever fails, and in whatever order it is told."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.belfast_client.world import World, settle
+
+from anabranch.client.belfast.effects import Opened, Taken
+from anabranch.client.belfast.subscriber import Subscriber
+from anabranch.client.records import Confirm, Deliver, Event, Fail
+
+SHARDS = ("a", "b", "c", "d")
+
+Action = tuple[str, int, int]
+
+
+class Application:
+    """Takes what it is told, and holds the subscription to its promises."""
+
+    def __init__(self, world: World, subscriber: Subscriber) -> None:
+        self.world, self.subscriber = world, subscriber
+        self.seen: list[tuple[int, bytes | None]] = []
+        self.final = 0
+        """So many of `seen` are final."""
+        self.confirmed = 0
+        self.fails: list[int] = []
+        self.events: list[Event] = []
+        world.give(Opened(subscriber))
+
+    def take(self, records_max: int) -> None:
+        events = self.subscriber.take(records_max)
+        for event in events:
+            self._told(event)
+        self.world.give(Taken(self.subscriber))
+
+    def _told(self, event: Event) -> None:
+        self.events.append(event)
+        match event:
+            case Deliver(record, speculative):
+                assert not self.seen or self.seen[-1][0] < record.position, "G2"
+                assert record.position >= self.confirmed
+                self.seen.append((record.position, record.value))
+                if not speculative:
+                    self.final = len(self.seen)
+                    self.confirmed = record.position + 1
+            case Confirm(up_to):
+                assert up_to >= self.confirmed
+                self.confirmed = up_to
+                self.final = sum(position < up_to for position, _ in self.seen)
+            case Fail(since):
+                assert since >= self.confirmed, "G4"
+                assert self.seen[-1][0] >= since, "nothing is failed in vain"
+                self.fails.append(since)
+                self.seen = [each for each in self.seen if each[0] < since]
+        expected = self.world.expected()
+        final = self.seen[: self.final]
+        assert final == [each for each in expected if each[0] < self.confirmed][: len(final)], "G5"
+
+
+ACTIONS = (
+    "publish",
+    "fill",
+    "cut",
+    "fail",
+    "restore",
+    "apply",
+    "push",
+    "hear",
+    "snap",
+    "take",
+    "ring",
+)
+LIKELY = ("fill", "apply", "push", "hear", "take", "fill", "all", "all", "take", "fail", "cut")
+
+actions = st.lists(
+    st.tuples(st.sampled_from((*ACTIONS, *LIKELY)), st.integers(0, 1_000), st.integers(0, 1_000)),
+    max_size=150,
+)
+
+
+def act(world: World, app: Application, action: Action) -> None:
+    what, which, much = action
+    shard = SHARDS[which % len(SHARDS)]
+    match what:
+        case "publish":
+            alive = world.alive()
+            seated = [s for nth, s in enumerate(alive) if (which >> nth) & 1] or alive
+            world.publish([(s, 1 + (much >> nth) % 3) for nth, s in enumerate(seated)], 2)
+        case "fill":
+            values = [
+                None if (much >> nth) & 1 else b"%s%d.%d" % (shard.encode(), which, nth)
+                for nth in range(1 + much % 4)
+            ]
+            world.fill(shard, values)
+        case "cut":
+            world.cut(world.confirmed + 1 + much % 6)
+        case "fail":
+            if much % 4 == 0:
+                world.fail(shard)
+        case "restore":
+            if much % 2:
+                world.restore(shard)
+        case "apply":
+            for _ in range(1 + much % 5):
+                world.apply(shard)
+        case "push":
+            world.push(shard)
+        case "hear":
+            world.hear(shard, 1 + much % 5)
+        case "all":
+            for each in SHARDS:
+                for _ in world.decisions:
+                    world.apply(each)
+                world.push(each)
+                world.hear(each, 1_000)
+        case "snap":
+            world.snap(shard)
+        case "take":
+            app.take(much % 6)
+        case _:
+            world.ring()
+
+
+def conclude(world: World, app: Application) -> None:
+    """Everything that is published is filled, cut, told and taken."""
+    for shard in SHARDS:
+        world.restore(shard)
+    for _ in range(3):
+        for shard in world.alive():
+            for _ in world.decisions:
+                world.apply(shard)
+            world.fill(shard, [b"%s end" % shard.encode()] * len(world.owner))
+        world.cut(world.covered())
+    settle(world)
+    app.take(1 << 20)
+    settle(world)
+    app.take(1 << 20)
+
+
+@pytest.mark.parametrize("speculative", [True, False])
+@settings(max_examples=300, deadline=None)
+@given(program=actions)
+def test_a_subscription_is_the_confirmed_log(program: list[Action], speculative: bool) -> None:
+    world = World(SHARDS)
+    world.publish([(shard, 2) for shard in SHARDS[:2]], 2)
+    app = Application(world, Subscriber(0, speculative=speculative))
+    for action in program:
+        act(world, app, action)
+    conclude(world, app)
+    assert app.seen == world.expected()
+    assert app.final == len(app.seen)
+    assert len(app.fails) <= len(world.views), "a view fails once"
+    assert speculative or not app.fails
+    assert not app.world.session.pending_bytes
