@@ -112,6 +112,17 @@ def test_who_was_cut_off_disturbs_nobody_when_it_is_back() -> None:
     assert leader.consensus.term == term
 
 
+def test_who_cannot_hear_the_leader_finds_no_votes_against_it() -> None:
+    council = Council().start()
+    leader = council.elect()
+    council.run(1_000)
+    other = next(name for name in council.names if name != leader.name)
+    council.conditions.cut.add((leader.name, other))
+    council.run(10_000)
+    assert leader.leads
+    assert leader.consensus.term == 1
+
+
 def test_a_leader_that_hears_no_majority_steps_down() -> None:
     council = Council().start()
     leader = council.elect()
