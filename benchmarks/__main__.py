@@ -44,7 +44,10 @@ CLUSTER = (
 OPERATOR = ("api-client", "declared", "succession")
 """Of `benchmarks.operator`: each starts an API server."""
 
-ALL = (*NAMES, *CLUSTER, *OPERATOR)
+BELFAST = ("delivery", "compute", "append-latency")
+"""Of `benchmarks.belfast`: figures of its paper, each on processes of a log."""
+
+ALL = (*NAMES, *CLUSTER, *OPERATOR, *BELFAST)
 
 
 def main(words: list[str]) -> int:
@@ -87,9 +90,10 @@ def measure(name: str, size: Size, out: Path) -> Result:
 
 
 def _package(name: str) -> str:
-    if name in CLUSTER:
-        return "benchmarks.cluster"
-    return "benchmarks.operator" if name in OPERATOR else "benchmarks"
+    for package, names in (("cluster", CLUSTER), ("operator", OPERATOR), ("belfast", BELFAST)):
+        if name in names:
+            return f"benchmarks.{package}"
+    return "benchmarks"
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     sequencers: int = 3
     shards: int = 2
     copies: int = 2
-    t_ord_ms: int = 10
-    delay_us: int = 500
+    t_ord_ms: int = 20
+    delay_us: int = 1_000
     """One way, of every message, in our own transport: loopback has none, and no netem."""
     durability: str = "fsync"
     free_will: bool = False

@@ -8,14 +8,16 @@ the two cores from both systems.
 import asyncio
 import struct
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from statistics import fmean
 
 import msgspec
 
-from anabranch.client.belfast import aio
-from anabranch.client.belfast.aio import Log
+from anabranch.client.belfast.endpoint import endpoint
+from anabranch.client.belfast.link import Link
+from anabranch.client.belfast.log import Log
 from anabranch.client.belfast.settings import Settings
 from anabranch.client.records import Confirm, Deliver
 from anabranch.core.errors import AnabranchError
@@ -23,17 +25,18 @@ from benchmarks.timing import now, percentile
 
 _STAMP = struct.Struct("<q")
 MS = 1_000_000
+_CONNECT_S = 60.0
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True):
     appenders: int = 2
     """Of each shard."""
-    rate: float = 100.0
+    rate: float = 200.0
     """Records a second of each appender."""
-    in_flight: int = 5
+    in_flight: int = 16
     """Unacknowledged, of each appender."""
     record_bytes: int = 4_096
-    compute_ms: float = 15.0
+    compute_ms: float = 30.0
     """Of a consumer, for whatever is queued."""
     warm_s: float = 3.0
     """Left out: until quotas have settled."""
@@ -88,7 +91,8 @@ class Run:
         self._began = 0
         self.latencies = Latencies()
 
-    async def measured(self) -> Latencies:
+    async def measured(self, warm: Callable[[], None]) -> Latencies:
+        """`warm` is called, in a thread, when what is measured begins."""
         load = self._load
         start = (await self._log.directory()).confirmed
         consumers = [asyncio.create_task(self._consume(shard, start)) for shard in self._shards]
@@ -99,6 +103,8 @@ class Run:
             for shard in self._shards
             for _ in range(load.appenders)
         ]
+        await asyncio.sleep(load.warm_s)
+        await asyncio.to_thread(warm)
         await asyncio.gather(*appenders)
         for consumer in consumers:
             consumer.cancel()
@@ -145,12 +151,14 @@ class Run:
         try:
             async for event in events:
                 match event:
-                    case Deliver(record):
+                    case Deliver(record, speculative):
                         (begun,) = _STAMP.unpack_from(record.value or b"")
-                        sample = Sample(begun, now())
+                        at = now()
+                        sample = Sample(begun, at, confirmed=0 if speculative else at)
                         self._note(self.latencies.delivery, begun, sample.delivered - begun)
                         queue.append((record.position, sample))
-                        unconfirmed.append((record.position, sample))
+                        if speculative:
+                            unconfirmed.append((record.position, sample))
                         ready.set()
                     case Confirm(up_to):
                         while unconfirmed and unconfirmed[0][0] < up_to:
@@ -195,7 +203,22 @@ class Run:
             of.append((since, took / MS))
 
 
-async def measure(url: str, shards: Sequence[str], load: Load, delay_us: int) -> Latencies:
+@asynccontextmanager
+async def connected(url: str, delay_us: int) -> AsyncGenerator[Log]:
+    """With the delay that the log's own processes have between them."""
+    link = Link(endpoint(url), Settings(client="benchmark"), delay_us)
+    link.start()
+    log = Log(link)
+    try:
+        await log.directory(timeout=_CONNECT_S)
+        yield log
+    finally:
+        link.close()
+
+
+async def measure(
+    url: str, shards: Sequence[str], load: Load, delay_us: int, warm: Callable[[], None]
+) -> Latencies:
     """One run on a log that is there."""
-    async with aio.connect(url, settings=Settings(delay_us=delay_us)) as log:
-        return await Run(log, shards, load).measured()
+    async with connected(url, delay_us) as log:
+        return await Run(log, shards, load).measured(warm)

@@ -7,12 +7,13 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
 import anabranch
 from anabranch.apps.processes.cluster import LocalCluster, Pod
-from anabranch.apps.processes.layout import Shape, settle
+from anabranch.apps.processes.layout import Pair, Shape, settle
 from anabranch.apps.processes.ports import HOST, free_ports
 from anabranch.core.bolt.commands import Description
 from anabranch.shell.etcd.client import EtcdClient
@@ -32,6 +33,11 @@ class Far(msgspec.Struct, frozen=True):
 
     put: Latency
     get: Latency
+
+
+class Probed(Protocol):
+    @property
+    def pair(self) -> Pair: ...
 
 
 class _Readiness(msgspec.Struct):
@@ -87,7 +93,7 @@ class Cluster:
         )
 
 
-def counted(pod: Pod) -> dict[str, float]:
+def counted(pod: Probed) -> dict[str, float]:
     """A pod's metrics that have no labels, by name without the prefix."""
     return {
         name.removeprefix("anabranch_").removesuffix("_total"): value

@@ -1,0 +1,56 @@
+"""What a log's processes used, and what they say they did."""
+
+from dataclasses import dataclass
+from os import sysconf
+from pathlib import Path
+
+from anabranch.apps.processes.belfast import LocalBelfast, Node
+from benchmarks.cluster.local import counted
+from benchmarks.timing import now
+
+_TICKS_S = sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    at: int
+    cpu_s: float
+    sequencer_cpu_s: float
+    """Of the leader, or of a group of one."""
+    records: float
+    noops: float
+    cuts: float
+
+    def __sub__(self, before: "Usage") -> "Usage":
+        return Usage(
+            self.at - before.at,
+            self.cpu_s - before.cpu_s,
+            self.sequencer_cpu_s - before.sequencer_cpu_s,
+            self.records - before.records,
+            self.noops - before.noops,
+            self.cuts - before.cuts,
+        )
+
+    @property
+    def cores(self) -> float:
+        return self.cpu_s / (self.at / 1e9)
+
+
+def used(local: LocalBelfast) -> Usage:
+    """Since the processes began."""
+    shards = [counted(node) for replicas in local.shards.values() for node in replicas[:1]]
+    sequencers = [counted(node) for node in local.sequencers]
+    return Usage(
+        now(),
+        sum(_cpu_s(node) for node in local.processes),
+        max(_cpu_s(node) for node in local.sequencers),
+        sum(shard["shard_records"] for shard in shards),
+        sum(shard["shard_noops"] for shard in shards),
+        max(sequencer["sequencer_cuts"] for sequencer in sequencers),
+    )
+
+
+def _cpu_s(node: Node) -> float:
+    """In user and system mode, by the kernel's account."""
+    fields = Path(f"/proc/{node.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS_S
