@@ -7,7 +7,7 @@ from random import Random
 
 import msgspec
 
-from anabranch.core.belfast.consensus import Consensus, ConsensusTiming
+from anabranch.core.belfast.consensus import Consensus, ConsensusLetter, ConsensusTiming
 from anabranch.core.belfast.consensus_letters import Offer
 from anabranch.core.bolt.alarms import Alarms
 from anabranch.core.errors import StorageFailed
@@ -176,7 +176,7 @@ class Council:
         self.chance = Random(seed)
         self.committed: list[bytes] = []
         self.leaders: dict[int, str] = {}
-        self.letters: list[tuple[str, str, object]] = []
+        self.letters: list[tuple[str, str, ConsensusLetter]] = []
         self.members = {name: Councillor(self, name) for name in self.names}
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._serial = 0
@@ -227,7 +227,7 @@ class Council:
             self.committed.append(entry)
         assert self.committed[index - 1] == entry
 
-    def send(self, sender: str, to: str, letter: object) -> None:
+    def send(self, sender: str, to: str, letter: ConsensusLetter) -> None:
         self.letters.append((sender, to, letter))
         if isinstance(letter, Offer):
             assert self.leaders.setdefault(letter.term, sender) == sender, "one leader in a term"
@@ -237,10 +237,10 @@ class Council:
                 delay = self.chance.uniform(*conditions.letter_ms)
                 self.at(self.now + delay * MS, lambda: self._arrive(sender, to, life, letter))
 
-    def _arrive(self, sender: str, to: str, life: int, letter: object) -> None:
+    def _arrive(self, sender: str, to: str, life: int, letter: ConsensusLetter) -> None:
         reader = self.members[to]
         if reader.up and reader.life == life and (sender, to) not in self.conditions.cut:
-            reader.step(lambda: reader.consensus.received(sender, letter))  # pyright: ignore[reportArgumentType]
+            reader.step(lambda: reader.consensus.received(sender, letter))
 
     def persist(self, member: Councillor, entries: list[bytes]) -> None:
         delay = self.chance.uniform(*self.conditions.disk_ms) * MS

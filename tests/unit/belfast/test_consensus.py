@@ -5,6 +5,7 @@ from random import Random
 import pytest
 from tests.unit.belfast.council import Conditions, Council
 
+from anabranch.core.belfast.consensus import ConsensusLetter
 from anabranch.core.belfast.consensus_letters import Accepted, AskVote, Install, Offer
 from anabranch.core.belfast.replication import NOTHING
 from anabranch.core.types import MS
@@ -247,7 +248,7 @@ def test_nothing_is_promised_before_it_is_durable() -> None:
     assert len(council.committed) == last
 
 
-def _asks(council: Council) -> list[tuple[str, str, object]]:
+def _asks(council: Council) -> list[tuple[str, str, ConsensusLetter]]:
     return [each for each in council.letters if isinstance(each[2], AskVote)]
 
 
