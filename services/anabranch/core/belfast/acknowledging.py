@@ -18,6 +18,7 @@ from anabranch.core.errors import AnabranchError, OutcomeUnknown, Overloaded, Re
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Effect, Reply, Token
 from anabranch.core.records.batch import Header
+from anabranch.core.types import NEVER
 
 
 @dataclass(slots=True)
@@ -58,6 +59,11 @@ class Acknowledging:
     @property
     def idle(self) -> bool:
         return not self._waiting
+
+    @property
+    def oldest(self) -> LocalSequence:
+        """Of those that wait."""
+        return self._order[0][1] if self._order else NEVER
 
     def repeats(self, token: Token, header: Header, confirmed: LocalSequence) -> bool:
         """Is this batch there already? Then it is answered as the first time."""

@@ -139,8 +139,6 @@ class Seating:
             self._note()
         before, self.confirmed = self.confirmed, self._confirmed()
         self._counters.confirmed += max(0, self.confirmed - before)
-        if self._trimming:
-            self._trim()
 
     def restored(self) -> None:
         """Entries were left out: what they meant follows from the ledger, as far as it matters."""
@@ -158,7 +156,6 @@ class Seating:
         self._trimming = True
         self._note()
         self.confirmed = self._confirmed()
-        self._trim()
 
     def obey(self) -> bool:
         """A primary whose shard has failed, or left, cuts its log back to what the cuts have come
@@ -272,12 +269,16 @@ class Seating:
         self._rows.clear()
         self._cut = _NO_CUT
 
-    def _trim(self) -> None:
-        """What lies below the log's beginning is forgotten, once this replica holds more."""
-        below = self.placements.below(self._ledger.trimmed)
+    def trim(self, keep: LocalSequence) -> None:
+        """What lies below the log's beginning is forgotten, once this replica holds more, but
+        nothing that somebody has yet to be told of.
+        """
+        if not self._trimming or not self.current:
+            return
+        below = min(keep, self.placements.below(self._ledger.trimmed))
         if below <= self.placements.floor or below > self._copies.last:
             return
-        self._trimming = False
+        self._trimming = below == keep
         self.placements.forget(below)
         image = ShardImage(
             self._following.applied,

@@ -206,6 +206,7 @@ class Shard:
     def entry_done(self) -> None:
         self._seating.entry_done()
         self._take_place()
+        self._trim()
 
     def restored(self) -> None:
         self._seating.restored()
@@ -217,6 +218,12 @@ class Shard:
         self._reporting.reset()
         self._end_standing_in()
         self._take_place()
+        self._trim()
+
+    def _trim(self) -> None:
+        """After those have been told who wait for what is confirmed by now."""
+        self._acknowledging.settle(self._seating.confirmed)
+        self._seating.trim(self._acknowledging.oldest)
 
     def on_leader(self) -> None:
         self.copies.patience = self.following.rules.intervals(_PATIENCE_INTERVALS)
