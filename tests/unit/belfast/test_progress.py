@@ -2,7 +2,8 @@
 
 from tests.unit.belfast.office_stage import Stage, quotas
 
-from anabranch.core.belfast.decisions import Admit, CutTo, OpenWindow
+from anabranch.core.belfast.decisions import Admit, CutFreely, CutTo, OpenWindow
+from anabranch.core.belfast.ledger import Standing
 
 
 def test_a_shard_is_admitted_when_all_its_replicas_are_there_and_gets_a_window() -> None:
@@ -31,3 +32,18 @@ def test_windows_are_ahead_of_the_cut() -> None:
             assert left >= 5
     numbers = [each.number for each in stage.of(OpenWindow)]
     assert numbers == list(range(len(numbers)))
+
+
+def test_a_cut_of_free_will_goes_by_what_was_said_in_its_own_window() -> None:
+    stage = Stage.seated("a", "b", free_will=True)
+    stage.report("a", 0, 0, durable=4)
+    stage.pass_time(1)
+    assert stage.of(CutFreely)[-1].counts == (4, 0)
+    stage.office.leave("a")
+    stage.settle()
+    back = stage.windows[-1].number
+    stage.alive("a", standing=int(Standing.LEFT))
+    assert stage.windows[-1].number > back
+    stage.report("a", back, 0, durable=9)
+    stage.pass_time(1)
+    assert sum(stage.ledger.counts) == 0

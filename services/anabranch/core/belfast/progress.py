@@ -24,6 +24,16 @@ class Mark:
     done: int = 0
     """Rounds, counted over all windows since this lead began."""
     durable: LocalSequence = 0
+    durable_in: int = -1
+    """Said in this window. A shard that has left or failed cuts its log back, and may be back in a
+    later window: what it said in an earlier one holds no more.
+    """
+
+    def hold(self, report: Report) -> None:
+        if report.window > self.durable_in:
+            self.durable, self.durable_in = report.durable, report.window
+        elif report.window == self.durable_in:
+            self.durable = max(self.durable, report.durable)
 
 
 class _Sat(NamedTuple):
@@ -73,13 +83,12 @@ class Progress:
             mark = self.marks[report.shard] = Mark()
         window = self._plan.ledger.window(report.window)
         if window is None:
-            mark.durable = max(mark.durable, report.durable)
             return False
         sat = self._sat(window, report.shard, report.rounds)
         if sat is None or report.durable < sat.durable:
             self._plan.counters.nonsense += 1
             return False
-        mark.durable = max(mark.durable, report.durable)
+        mark.hold(report)
         if (report.window, report.rounds) <= (mark.window, mark.rounds):
             return False
         before = mark.done
@@ -124,13 +133,18 @@ class Progress:
             return None
         counts = ledger.counts if window is ledger.windows[0] else (0,) * len(window.seats)
         now = tuple(
-            max(before, self.marks[seat.shard].durable - seat.base)
-            if seat.shard in self.marks
-            and ledger.members[seat.shard].standing is not Standing.FAILED
-            else before
+            max(before, self._held(seat.shard, window) - seat.base)
             for seat, before in zip(window.seats, counts, strict=True)
         )
         return now if now != counts else None
+
+    def _held(self, shard: ShardId, window: Window) -> LocalSequence:
+        """What a shard has said in this window to be durable."""
+        mark = self.marks.get(shard)
+        if mark is None or mark.durable_in != window.number:
+            return 0
+        failed = self._plan.ledger.members[shard].standing is Standing.FAILED
+        return 0 if failed else mark.durable
 
     def close_freely(self, counts: tuple[int, ...]) -> None:
         window = self._plan.cutting

@@ -90,11 +90,13 @@ class Reporting:
             self._disarm()
             self._stalled_in = _NOWHERE
             return
-        met = self._meet(me)
+        before, met = self.window, self._meet(me)
         self._fill_lag()
         window = self._following.ledger.window(self.window)
         self._watch_stall(me, window)
         free = window is not None and not window.foreseen
+        if free and self.window != before:
+            self.repeat()  # what was said in another window says nothing in this one
         if met or self._repeat or (free and self._may_pace()):
             self._report(me)
         if met:
