@@ -34,7 +34,7 @@ from anabranch.core.bolt.alarms import Alarms
 from anabranch.core.bolt.commands import Refused
 from anabranch.core.errors import RecordVoided, SequenceGap, ShardAway
 from anabranch.core.machine import SetTimer, TimerFired
-from anabranch.core.records.batch import peek
+from anabranch.core.records.batch import Header, peek
 from anabranch.core.records.record import decode
 
 SEQUENCER = "q:1"
@@ -45,6 +45,7 @@ STRIDE = 1_000_000
 @dataclass
 class Logged:
     producer: int
+    epoch: int
     sequence: int
     values: list[bytes | None]
     first: int
@@ -69,19 +70,21 @@ class Counter:
     def node(self) -> str:
         return f"{self.name}:{self.primary}"
 
-    def find(self, producer: int, sequence: int) -> Logged | None:
-        return next(
-            (
-                each
-                for each in self.logged
-                if (each.producer, each.sequence) == (producer, sequence)
-            ),
-            None,
-        )
+    def find(self, header: Header) -> Logged | None:
+        wanted = (header.producer_id, header.producer_epoch, header.base_sequence)
+        for each in self.logged:
+            if (each.producer, each.epoch, each.sequence) == wanted:
+                return each
+        return None
 
-    def next_of(self, producer: int) -> int:
-        mine = [each for each in self.logged if each.producer == producer]
-        return mine[-1].sequence + len(mine[-1].values) if mine else 0
+    def next_of(self, header: Header) -> int:
+        """-1: it is of an epoch that is over."""
+        mine = [each for each in self.logged if each.producer == header.producer_id]
+        if not mine or mine[-1].epoch < header.producer_epoch:
+            return 0
+        if mine[-1].epoch > header.producer_epoch:
+            return -1
+        return mine[-1].sequence + len(mine[-1].values)
 
     @property
     def end(self) -> int:
@@ -154,18 +157,23 @@ class Counters:
 
     def _append(self, shard: Counter, request: int, batch: bytes) -> None:
         header = peek(batch)
-        known = shard.find(header.producer_id, header.base_sequence)
+        known = shard.find(header)
         if shard.failed or shard.away:
             self._answer(shard, request, Refused.of(ShardAway(shard.name, "it is away")))
             return
         if known is None:
-            expected = shard.next_of(header.producer_id)
+            expected = shard.next_of(header)
             if header.base_sequence != expected:
                 gap = SequenceGap(shard.name, header.producer_id, expected, header.base_sequence)
                 self._answer(shard, request, Refused.of(gap))
                 return
-            values = [record.value for record in decode(batch)]
-            known = Logged(header.producer_id, header.base_sequence, values, shard.end)
+            known = Logged(
+                header.producer_id,
+                header.producer_epoch,
+                header.base_sequence,
+                [record.value for record in decode(batch)],
+                shard.end,
+            )
             shard.logged.append(known)
         shard.waiting.append((request, known))
         self._acknowledge(shard)

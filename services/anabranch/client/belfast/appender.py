@@ -97,7 +97,7 @@ class Appender:
         self._commons.released(pledge.size)
 
     def reroute(self, pledge: Pledge) -> None:
-        pledge.doubts = 0
+        pledge.doubts, pledge.behind = 0, False
         producer = self._producer(self._choose(None, pledge.size, avoid=pledge.shard))
         producer.add(pledge)
         producer.open = None

@@ -38,6 +38,7 @@ from anabranch.core.records.record import Record, encode
 from anabranch.core.types import MS, Milliseconds, Position
 
 _PRODUCER_BITS = 63
+_EPOCH_MAX = (1 << 15) - 1
 
 _UNSEEN_MAX = 2
 """So many nodes in a row don't know a shard: there is none."""
@@ -87,7 +88,7 @@ class Pledge:
         """What is sent; empty until it is."""
         self.sequence = -1
         self.behind = False
-        """One before it isn't in the log, so this one isn't either: it needs another number."""
+        """One before it isn't in the log, so this one isn't either."""
         self.request = 0
         self.doubts = 0
         """How many times it was sent without learning what became of that try."""
@@ -144,13 +145,13 @@ class Producer:
         self._unanswered = 0
         self._halted = False
         """Since a refusal: nothing is sent until all is answered and a pause is over."""
-        self._rewind: int | None = None
-        """The first number that the shard will never see: those behind it get others."""
+        self._broken_off = False
+        """There is a number that the shard will never see: what follows is of another epoch."""
         self._forgotten = False
         """The shard doesn't know the numbers before these."""
         self._alarm: Alarm | None = None
         self._tries = 0
-        self._id = commons.randbits(_PRODUCER_BITS)
+        self._id, self._epoch = commons.randbits(_PRODUCER_BITS), 0
         self._next = 0
 
     @property
@@ -169,6 +170,10 @@ class Producer:
         known = self._whereabouts.shard(self.shard)
         if known is None or not known.primary or self._whereabouts.failed(self.shard):
             return
+        if self._broken_off:
+            if self._window:
+                return
+            self._begin_epoch()
         while self.queue and len(self._window) < self._commons.settings.batches_in_flight_max:
             self._launch(self.queue.popleft())
 
@@ -235,13 +240,13 @@ class Producer:
         pledge.sequence = self._next
         self._next = (self._next + pledge.count) % SEQUENCE_SPACE
         if pledge.batch:
-            pledge.batch = stamp(pledge.batch, self._id, 0, pledge.sequence)
+            pledge.batch = stamp(pledge.batch, self._id, self._epoch, pledge.sequence)
         else:
             pledge.batch = encode(
                 pledge.records,
                 self._commons.settings.codec,
                 producer_id=self._id,
-                producer_epoch=0,
+                producer_epoch=self._epoch,
                 base_sequence=pledge.sequence,
                 now=self._commons.now // MS,
             )
@@ -276,9 +281,8 @@ class Producer:
     def _skip(self, pledge: Pledge) -> None:
         """It isn't in this shard's log, nor are those behind it, which a shard takes in order."""
         index = self._window.index(pledge)
-        if not pledge.behind:
-            self._rewind = pledge.sequence
-        for each in list(self._window)[index:]:
+        self._broken_off = True
+        for each in list(self._window)[index + 1 :]:
             each.behind, each.doubts = True, 0
         self._window.remove(pledge)
         self._halted = True
@@ -328,11 +332,9 @@ class Producer:
             self._rest()
             return
         self._halted = False
-        if self._rewind is not None:
-            behind = [each for each in self._window if each.behind]
-            self._window = deque(each for each in self._window if not each.behind)
-            self._next, self._rewind = self._rewind, None
-            self._queue_again(behind)
+        behind = [each for each in self._window if each.behind]
+        self._window = deque(each for each in self._window if not each.behind)
+        self._queue_again(behind)
         for pledge in self._window:
             self._send(pledge)
 
@@ -343,8 +345,8 @@ class Producer:
         self._unheard()
         window, self._window = self._window, deque()
         self._halted = self._forgotten = False
-        self._rewind = None
-        self._id, self._next = self._commons.randbits(_PRODUCER_BITS), 0
+        self._epoch = _EPOCH_MAX
+        self._begin_epoch()
         again: list[Pledge] = []
         for pledge in window:
             if pledge.outcome is None and (pledge.doubts == 0 or pledge.retry_unknown):
@@ -362,6 +364,13 @@ class Producer:
             elif self.unseen >= _UNSEEN_MAX:
                 self._drop(pledge)
                 self._owner.settle(pledge, UnknownShard(self.shard))
+
+    def _begin_epoch(self) -> None:
+        """From now on the shard refuses copies of older batches that may still be on their way."""
+        self._broken_off, self._next = False, 0
+        self._epoch += 1
+        if self._epoch > _EPOCH_MAX:
+            self._id, self._epoch = self._commons.randbits(_PRODUCER_BITS), 0
 
     def _queue_again(self, pledges: list[Pledge]) -> None:
         """Before all others, with other numbers; those whose callers have gone are forgotten."""
