@@ -199,3 +199,14 @@ def test_a_leader_that_was_paused_blames_nobody() -> None:
     stage.pass_time(10, "a", "b")
     assert not stage.of(ChangeView)
     assert not stage.letters(Seal)
+
+
+def test_a_takeover_is_over_when_the_failed_shard_is_back_with_its_old_primary() -> None:
+    stage = Stage.seated("a", "b", copies=3)
+    stage.pass_time(70, "a", "b1")
+    seal(stage, "b", "b1", 1, 40)
+    assert stage.member("b").standing is Standing.FAILED
+    stage.alive("b", standing=int(Standing.FAILED))
+    assert stage.of(Arrange) == [Arrange(1, 2, "b0", ("b0", "b1", "b2"))]
+    seal(stage, "b", "b2", 1, 40)
+    assert len(stage.of(Arrange)) == 1

@@ -2,9 +2,9 @@
 
 from tests.unit.belfast.office_stage import Stage
 
-from anabranch.core.belfast.decisions import Admit, ChangeView, OpenWindow, Release
+from anabranch.core.belfast.decisions import Admit, ChangeView, CutFreely, OpenWindow, Release
 from anabranch.core.belfast.ledger import Standing
-from anabranch.core.belfast.letters import Alive
+from anabranch.core.belfast.letters import Alive, Report
 from anabranch.core.belfast.windows import Mode
 
 
@@ -108,3 +108,18 @@ def test_in_a_window_of_free_will_nobody_waits_for_its_end_to_join_or_leave() ->
     stage.settle()
     assert seats(stage) == [[0], [0, 1], [1]]
     assert all(each.mode is Mode.FREE_WILL for each in stage.of(OpenWindow))
+
+
+def test_what_a_shard_reported_before_it_left_is_void_when_it_is_back() -> None:
+    """Its local log was cut back: a record that was never placed isn't there any more."""
+    stage = Stage.seated("a", "b", free_will=True)
+    stage.office.leave("b")
+    stage.settle()
+    stage.report("b", 0, 0, durable=14)
+    stage.alive("b", standing=int(Standing.LEFT))
+    assert stage.member("b").epoch == 2
+    stage.after(1)
+    assert stage.settle() == []
+    stage.office.received(stage.now, "b0", Report(1, 1, 0, 2, 0, 14, 14, 0, 0, 0))
+    assert stage.settle() == []
+    assert stage.report("b", 2, 0, durable=3) == [CutFreely(2, (0, 3))]

@@ -84,6 +84,10 @@ class Failures:
         self._plan.counters.takeovers += 1
         self._arrange(member, takeover.epoch, primary, left)
 
+    def returned(self, shard: ShardId) -> None:
+        """It has a new epoch: a takeover that had begun is over, and who was sealed serves again."""
+        self._takeovers.pop(shard, None)
+
     def watch(self, now: Nanoseconds) -> None:
         """Each few intervals."""
         for member in self._plan.members(

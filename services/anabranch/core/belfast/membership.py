@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from anabranch.core.belfast.decisions import Admit, Release
+from anabranch.core.belfast.decisions import Admit, Arrange, Release
 from anabranch.core.belfast.ledger import Member, Standing
 from anabranch.core.belfast.letters import Alive
 from anabranch.core.belfast.plan import Plan
@@ -39,19 +39,25 @@ class Membership:
         else:
             contact.at = now
 
-    def alive(self, node: str, letter: Alive, now: Nanoseconds) -> None:
+    def alive(self, node: str, letter: Alive, now: Nanoseconds) -> Member | None:
+        """Says who is back by this letter."""
         if node not in letter.replicas:
-            return
+            return None
         self.heard(letter.shard, node, now)
         self._shards[letter.shard].contacts[node].alive = letter
         member = self._plan.ledger.member(letter.shard)
         if letter.quota < 0:
-            return
+            return None
         if member is None:
             if all(self._agrees(letter, each, now) for each in letter.replicas):
                 self._admit(Admit(letter.shard, letter.replicas, letter.quota))
         elif self._asks_back(member, node, letter, now):
             self._admit(Admit(member.name, member.replicas, letter.quota))
+            # What it was told to forget it may have reported before: in another epoch.
+            epoch = member.epoch + 1
+            self._plan.decide(Arrange(member.id, epoch, member.primary, member.replicas))
+            return member
+        return None
 
     def leave(self, name: str) -> AnabranchError | None:
         """Decides it, or says what stands in the way."""

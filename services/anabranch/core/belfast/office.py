@@ -55,7 +55,7 @@ class Office:
             self.modes,
         )
         self.failures = Failures(
-            self.plan, self.membership, self.lag, send, self._failed, self._arranged
+            self.plan, self.membership, self.lag, send, self._forget, self._arranged
         )
         self.reports: dict[ShardId, Report] = {}
         """The last of each shard."""
@@ -83,7 +83,10 @@ class Office:
                 self._reported(sender, letter)
             case Alive():
                 self._window_due = True
-                self.membership.alive(sender, letter, now)
+                back = self.membership.alive(sender, letter, now)
+                if back is not None:
+                    self.failures.returned(back.id)
+                    self._forget((back.id,))
                 self.failures.alive(sender, letter)
             case Sealed(shard):
                 member = self.plan.ledger.members.get(shard)
@@ -172,7 +175,7 @@ class Office:
     def _signal(self, letter: FixLag) -> None:
         self._send(self.plan.ledger.members[letter.shard].primary, letter)
 
-    def _failed(self, shards: tuple[ShardId, ...]) -> None:
+    def _forget(self, shards: tuple[ShardId, ...]) -> None:
         self._window_due = True
         self.progress.forget(shards)
         self.quotas.forget(shards)
