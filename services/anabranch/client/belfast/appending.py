@@ -396,7 +396,7 @@ class Producer:
         """Another replica is the primary now: what isn't answered is sent to it."""
         self._unheard()
         self._line = None
-        if self._window:
+        if self._window or self._halted:
             self._halted = True
             self._rest()
 
