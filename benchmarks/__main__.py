@@ -44,7 +44,7 @@ CLUSTER = (
 OPERATOR = ("api-client", "declared", "succession")
 """Of `benchmarks.operator`: each starts an API server."""
 
-BELFAST = ("delivery", "compute", "append-latency")
+BELFAST = ("delivery", "compute", "append-latency", "burst", "rate-change")
 """Of `benchmarks.belfast`: figures of its paper, each on processes of a log."""
 
 ALL = (*NAMES, *CLUSTER, *OPERATOR, *BELFAST)

@@ -89,6 +89,7 @@ class Run:
         self._load = load
         self._value = bytes(load.record_bytes - _STAMP.size)
         self._began = 0
+        self._ends_s = 0.0
         self.latencies = Latencies()
 
     async def measured(self, warm: Callable[[], None]) -> Latencies:
@@ -97,9 +98,9 @@ class Run:
         start = (await self._log.directory()).confirmed
         consumers = [asyncio.create_task(self._consume(shard, start)) for shard in self._shards]
         self._began = now()
-        ends_s = asyncio.get_running_loop().time() + load.warm_s + load.run_s
+        self._ends_s = asyncio.get_running_loop().time() + load.warm_s + load.run_s
         appenders = [
-            asyncio.create_task(self.append(shard, ends_s, load.rate))
+            asyncio.create_task(self._append(shard, self._ends_s, load.rate))
             for shard in self._shards
             for _ in range(load.appenders)
         ]
@@ -114,7 +115,18 @@ class Run:
                 await consumer
         return self.latencies
 
-    async def append(self, shard: str, ends_s: float, rate: float) -> None:
+    async def burst(self, shard: str, records: int) -> None:
+        """So many at once, beside the appenders; they are measured as well."""
+        room = asyncio.Semaphore(records)
+        for _ in range(records):
+            await room.acquire()
+        await asyncio.gather(*(self._append_one(shard, room) for _ in range(records)))
+
+    async def join(self, shard: str, appenders: int, rate: float) -> None:
+        """More appenders, for the rest of the run."""
+        await asyncio.gather(*(self._append(shard, self._ends_s, rate) for _ in range(appenders)))
+
+    async def _append(self, shard: str, ends_s: float, rate: float) -> None:
         """At this rate, as far as so many unacknowledged allow."""
         loop = asyncio.get_running_loop()
         room = asyncio.Semaphore(self._load.in_flight)
