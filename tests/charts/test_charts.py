@@ -291,6 +291,8 @@ def test_prometheus_finds_every_part(helm: Helm) -> None:
         "demo-gateway",
         "demo-metadata",
         "demo-operator",
+        "demo-sequencer",
+        "demo-shard",
     }
     assert all(each["metadata"]["labels"]["release"] == "prometheus" for each in monitors)
 

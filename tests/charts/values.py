@@ -243,6 +243,13 @@ class Gateway(Placement, frozen=True, kw_only=True):
     """How it is reached."""
 
 
+class Belfast(Shape, frozen=True, kw_only=True):
+    existing_secret: Name = ""
+    """A Secret with `ANABRANCH_TOKEN` and `ANABRANCH_PEER_TOKEN` for SequencerSets and ShardGroups;
+    empty: `<release>-belfast` is made.
+    """
+
+
 class Operator(Placement, frozen=True, kw_only=True):
     replicas: Annotated[int, Meta(ge=1, le=5)] = 2
     """One acts, the others stand by."""
@@ -324,6 +331,8 @@ class Values(Shape, frozen=True, kw_only=True):
     """The pool of brokers."""
     gateway: Gateway = Gateway()
     """HTTP before the brokers."""
+    belfast: Belfast = Belfast()
+    """What SequencerSets and ShardGroups beside the release have in common."""
     operator: Operator = Operator()
     """The operator."""
     eviction: Eviction = Eviction()

@@ -16,6 +16,7 @@ from tests.kubernetes.control_plane import TIED
 from tests.operator.installed import until
 
 from anabranch.apps.processes.servers import ServerProcess
+from anabranch_operator.api.names import PLURALS
 from anabranch_operator.handlers.process import Found
 
 LEASE = "demo-operator"
@@ -23,11 +24,11 @@ OURS = "anabranch.dev"
 _VERBS = ("get", "list", "watch", "create", "patch", "delete")
 
 RULES = (
-    Rule(("get", "list", "watch", "patch"), (OURS,), ("logs", "forks", "brokerpools")),
+    Rule(("get", "list", "watch", "patch"), (OURS,), (*PLURALS.values(),)),
     Rule(("delete",), (OURS,), ("forks",)),
-    Rule(("patch",), (OURS,), ("logs/status", "forks/status", "brokerpools/status")),
-    Rule(("update",), (OURS,), ("logs/finalizers", "forks/finalizers", "brokerpools/finalizers")),
-    Rule(_VERBS, ("",), ("services", "pods", "configmaps")),
+    Rule(("patch",), (OURS,), tuple(f"{plural}/status" for plural in PLURALS.values())),
+    Rule(("update",), (OURS,), tuple(f"{plural}/finalizers" for plural in PLURALS.values())),
+    Rule(_VERBS, ("",), ("services", "pods", "configmaps", "persistentvolumeclaims")),
     Rule(_VERBS, ("discovery.k8s.io",), ("endpointslices",)),
     Rule(("create",), ("discovery.k8s.io",), ("endpointslices/restricted",)),
     Rule(_VERBS, ("batch",), ("jobs",)),

@@ -13,6 +13,17 @@ operator:
     {{- include "anabranch.to.api" . | nindent 4 }}
     {{- include "anabranch.to" (dict "root" . "part" "broker" "ports" (list 7420 7422)) | nindent 4 }}
     {{- include "anabranch.to" (dict "root" . "part" "metadata" "ports" (list 7431)) | nindent 4 }}
+    # Sequencers and shards are of resources, not of the release.
+    - to:
+        - podSelector:
+            matchExpressions:
+              - key: anabranch.dev/role
+                operator: In
+                values: [sequencer, shard]
+      ports:
+        - port: 7440
+        - port: 7450
+        - port: 7451
 metadata:
   ingress:
     {{- include "anabranch.from" (dict "root" . "parts" (list "broker") "ports" (list 7430)) | nindent 4 }}

@@ -51,6 +51,10 @@ imagePullSecrets:
 {{ if ne .Values.tls.mode "off" }}true{{ end }}
 {{- end }}
 
+{{- define "anabranch.belfast.secret" -}}
+{{ .Values.belfast.existingSecret | default (printf "%s-belfast" .Release.Name) }}
+{{- end }}
+
 {{- define "anabranch.members" -}}
 {{- $root := . -}}
 {{- $found := list -}}

@@ -32,5 +32,7 @@ class Storage(Shape, frozen=True, kw_only=True):
     """On the node's disk, gone with the pod: for trials."""
     volume_claim: VolumeClaim | None = None
     """In a volume of each pod's own."""
+    group: Annotated[int, Meta(ge=0, le=(1 << 31) - 1)] = 65_532
+    """The group that the files belong to; 0: the platform chooses."""
     on_delete: OnDelete = OnDelete.RETAIN
     """What becomes of the volumes when the resource is deleted."""

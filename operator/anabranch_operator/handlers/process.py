@@ -125,7 +125,14 @@ class Process:
         self._lease_client = Client(
             access, Pace(clock, _LEASE_PER_S, _LEASE_PER_S), lambda: True, self._asked
         )
-        self.election = Election(
+        self.election = self._candidate()
+        self._watches = Watches(
+            access, self._watched, self.sight.told, self._heed_signals, settings.inactivity_s
+        )
+
+    def _candidate(self) -> Election:
+        settings = self._settings
+        return Election(
             self._lease_client,
             Ref(LEASE, self._home, settings.lease),
             self._name,
@@ -134,9 +141,6 @@ class Process:
             deposed=self._deposed,
             learned=self.sight.learned,
             failed=self._unanswered,
-        )
-        self._watches = Watches(
-            access, self._watched, self.sight.told, self._heed_signals, settings.inactivity_s
         )
 
     async def run(self) -> None:

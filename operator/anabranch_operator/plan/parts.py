@@ -45,6 +45,8 @@ class Body(msgspec.Struct, frozen=True, kw_only=True):
     """What these are made of."""
     volumes: list[Mounted] = []
     account: str | None = None
+    group: int = 0
+    """Whose the files on its volumes are; 0: it has none, or the platform chooses."""
 
 
 def template(spec: PodsSpec, aside: Container[str]) -> str:
@@ -104,7 +106,7 @@ def pod(spec: PodsSpec, body: Body) -> Document:
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": spec.drain_seconds + GRACE_S,
-        "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+        "securityContext": _security(body),
         "containers": [_container(spec, body)],
         "volumes": [volume for volume, _ in _volumes(spec, body)],
         **_placement(spec, body.apart),
@@ -114,6 +116,13 @@ def pod(spec: PodsSpec, body: Body) -> Document:
     if spec.image_pull_secrets:
         made["imagePullSecrets"] = [{"name": each} for each in spec.image_pull_secrets]
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": made}
+
+
+def _security(body: Body) -> Document:
+    made: dict[str, Any] = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    if body.group:
+        made |= {"fsGroup": body.group, "fsGroupChangePolicy": "OnRootMismatch"}
+    return made
 
 
 def secret(name: str, secret: str, path: str) -> Mounted:

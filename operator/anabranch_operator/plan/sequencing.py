@@ -80,6 +80,7 @@ def pod(group: Sequencers, name: str) -> Document:
         ports=(names.SEQUENCER_PORT, names.SEQUENCER_PROBE_PORT),
         settings=settings,
         volumes=[data(spec.storage, name)],
+        group=spec.storage.group,
     )
     return parts.pod(spec, body)
 

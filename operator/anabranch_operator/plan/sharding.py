@@ -76,5 +76,6 @@ def pod(group: Shards, log: Sequencers, number: int, name: str) -> Document:
         ports=(names.SHARD_PORT, names.SHARD_PROBE_PORT),
         settings=settings,
         volumes=[data(spec.storage, name)],
+        group=spec.storage.group,
     )
     return parts.pod(spec, body)

@@ -16,8 +16,8 @@ _BYTES_MAX = 1 << 20
 _LEADING = "anabranch_member_leading"
 _JOURNALED, _INDEX = "anabranch_member_journaled", "anabranch_member_index"
 _APPENDED = "anabranch_broker_appends_bytes_total"
-_CONFIRMED = "anabranch_belfast_shard_confirmed_total"
-_VOIDED = "anabranch_belfast_shard_voided_total"
+_CONFIRMED = "anabranch_shard_confirmed_total"
+_VOIDED = "anabranch_shard_voided_total"
 _READ = frozenset({_LEADING, _JOURNALED, _INDEX, _APPENDED, _CONFIRMED, _VOIDED})
 
 

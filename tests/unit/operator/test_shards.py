@@ -48,6 +48,7 @@ def test_a_replica_knows_its_shard_the_others_and_the_sequencers(quay: Quay) -> 
     assert setting(seen, "REPLICAS") == f"orders-1-0.{home},orders-1-1.{home}"
     assert setting(seen, "SEQUENCERS").startswith("orders-sequencer-0.orders-sequencers.demo.svc")
     assert setting(seen, "DURABILITY") == "fsync"
+    assert seen.spec["securityContext"]["fsGroup"] == 65_532
     affinity = seen.spec["affinity"]["podAntiAffinity"]
     (term,) = affinity["preferredDuringSchedulingIgnoredDuringExecution"]
     apart = term["podAffinityTerm"]["labelSelector"]["matchLabels"]

@@ -63,27 +63,31 @@
 {{- end }}
 
 {{- define "anabranch.operator.rules.release" -}}
-# The pools and what became of them.
+# The pools, sequencers and shards, and what became of them.
 - apiGroups: [anabranch.dev]
-  resources: [brokerpools]
+  resources: [brokerpools, sequencersets, shardgroups]
   verbs: [list, watch]
 - apiGroups: [anabranch.dev]
-  resources: [brokerpools/status]
+  resources: [brokerpools/status, sequencersets/status, shardgroups/status]
   verbs: [patch]
 - apiGroups: [anabranch.dev]
-  resources: [brokerpools/finalizers]
+  resources: [brokerpools/finalizers, sequencersets/finalizers, shardgroups/finalizers]
   verbs: [update]
+# The volumes of sequencers and shards; those of a shard go when it has left and is trimmed.
+- apiGroups: [""]
+  resources: [persistentvolumeclaims]
+  verbs: [list, watch, create, patch, delete]
 {{- if eq .Values.auth.mode "kubernetes" }}
 # It asks the log service about its brokers, and to drain and forget them.
 - apiGroups: [anabranch.dev]
   resources: [brokerpools]
   verbs: [update]
 {{- end }}
-# Brokers, made and ended one by one; members, ended one by one when they are to be rolled.
+# Brokers, sequencers and shards, made and ended one by one; members, ended one by one when they are to be rolled.
 - apiGroups: [""]
   resources: [pods]
   verbs: [create, delete]
-# A pool's budget, so that drains take one broker at a time.
+# Budgets, so that drains take one pod at a time.
 - apiGroups: [policy]
   resources: [poddisruptionbudgets]
   verbs: [list, watch, create, patch]

@@ -4,6 +4,10 @@ release = {{ .Release.Name | quote }}
 namespace = {{ .Release.Namespace | quote }}
 watch = {{ .Values.operator.watch | quote }}
 service = {{ include "anabranch.service" . | quote }}
+belfast_token_file = "/var/run/anabranch/belfast/token"
+{{- if include "anabranch.tls" . }}
+belfast_ca = "/var/run/anabranch/service/ca.crt"
+{{- end }}
 watch_nodes = {{ eq .Values.operator.watch "cluster" }}
 {{- if .Values.eviction.enabled }}
 eviction_s = {{ int .Values.eviction.deadlineSeconds }}
