@@ -206,6 +206,7 @@ def test_a_takeover_is_over_when_the_failed_shard_is_back_with_its_old_primary()
     stage.pass_time(70, "a", "b1")
     seal(stage, "b", "b1", 1, 40)
     assert stage.member("b").standing is Standing.FAILED
+    stage.alive("b")
     stage.alive("b", standing=int(Standing.FAILED))
     assert stage.of(Arrange) == [Arrange(1, 2, "b0", ("b0", "b1", "b2"))]
     seal(stage, "b", "b2", 1, 40)

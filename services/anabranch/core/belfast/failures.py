@@ -85,7 +85,7 @@ class Failures:
         self._arrange(member, takeover.epoch, primary, left)
 
     def returned(self, shard: ShardId) -> None:
-        """It has a new epoch: a takeover that had begun is over, and who was sealed serves again."""
+        """It has a new epoch: a takeover that had begun is over, who was sealed serves again."""
         self._takeovers.pop(shard, None)
 
     def watch(self, now: Nanoseconds) -> None:
@@ -153,15 +153,19 @@ class Failures:
         out = tuple(member.id for member in failed)
         left = [
             each
-            for each in self._plan.members(Standing.SEATED, Standing.LEAVING)
+            for each in self._plan.members(Standing.SEATED, Standing.LEAVING, Standing.WAITING)
             if each.id not in out and not self._membership.silent(each.name, each.primary, now)
         ]
         if not left:
             return
-        stand_in = min(left, key=lambda each: (each.standing is not Standing.SEATED, each.id))
+        stand_in = min(left, key=lambda each: (_RELUCTANCE[each.standing], each.id))
         self._plan.decide(ChangeView(self._plan.ledger.view + 1, out, stand_in.id))
         self._plan.counters.views += 1
         self._on_failed(out)
+
+
+_RELUCTANCE = {Standing.SEATED: 0, Standing.LEAVING: 1, Standing.WAITING: 2}
+"""Whoever is there can stand in; best, who stays and has a seat already."""
 
 
 def _log_of(sealed: Sealed) -> tuple[int, int]:
