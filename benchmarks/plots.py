@@ -8,7 +8,9 @@ from benchmarks.report import Chart
 
 
 def draw(charts: Sequence[Chart], path: Path) -> None:
-    """All charts of one benchmark in one picture."""
+    """All charts of one benchmark in one picture, if it has any."""
+    if not charts:
+        return
     import matplotlib as mpl
 
     mpl.use("agg")
