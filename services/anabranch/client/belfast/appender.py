@@ -6,7 +6,13 @@ from anabranch.client.belfast.effects import Settled
 from anabranch.client.belfast.line import Commons
 from anabranch.client.producer import RECORD_FRAMING_BYTES
 from anabranch.core.belfast.messages import Appended
-from anabranch.core.errors import AnabranchError, Overloaded, RecordTooLarge
+from anabranch.core.errors import (
+    AnabranchError,
+    DeadlineExceeded,
+    OutcomeUnknown,
+    Overloaded,
+    RecordTooLarge,
+)
 from anabranch.core.records.record import Record
 from anabranch.core.types import Milliseconds
 
@@ -90,7 +96,8 @@ class Appender:
     def settle(self, pledge: Pledge, outcome: Appended | AnabranchError) -> None:
         if pledge.outcome is not None:
             return
-        pledge.outcome = outcome
+        certain = isinstance(outcome, Appended | DeadlineExceeded)
+        pledge.outcome = OutcomeUnknown(pledge.shard) if pledge.unsure and not certain else outcome
         if pledge.alarm is not None:
             pledge.alarm.cancel()
         self._commons.effects.append(Settled(pledge))

@@ -72,6 +72,7 @@ class Pledge:
         "shard",
         "size",
         "timeout_ms",
+        "unsure",
         "waiters",
         "where",
     )
@@ -92,6 +93,8 @@ class Pledge:
         self.request = 0
         self.doubts = 0
         """How many times it was sent without learning what became of that try."""
+        self.unsure = False
+        """It was given up with its outcome unknown, and is appended once more."""
         self.refusal: AnabranchError | None = None
         self.outcome: Appended | AnabranchError | None = None
         self.alarm: Alarm | None = None
@@ -350,6 +353,7 @@ class Producer:
         again: list[Pledge] = []
         for pledge in window:
             if pledge.outcome is None and (pledge.doubts == 0 or pledge.retry_unknown):
+                pledge.unsure = pledge.unsure or pledge.doubts > 0
                 again.append(pledge)
             else:
                 self.pending_bytes -= pledge.size
