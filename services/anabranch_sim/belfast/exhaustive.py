@@ -107,7 +107,7 @@ def _others(little: Little, schedule: Schedule) -> Iterator[Move]:
         yield "deliver", sender, receiver
     if links:
         yield "fire", "", ""
-        if "disk" not in links[0][0]:
+        if links[0][0] in (SEQUENCER, *SHARDS):
             yield "lose", *links[0]
     if not any(move[0] in {"crash", "kill"} for _, move in schedule):
         for name in (SEQUENCER, *SHARDS):

@@ -211,3 +211,14 @@ def test_a_takeover_is_over_when_the_failed_shard_is_back_with_its_old_primary()
     assert stage.of(Arrange) == [Arrange(1, 2, "b0", ("b0", "b1", "b2"))]
     seal(stage, "b", "b2", 1, 40)
     assert len(stage.of(Arrange)) == 1
+
+
+def test_who_waits_for_a_seat_can_stand_in_where_nobody_else_is_left() -> None:
+    stage = Stage()
+    stage.join("a")
+    stage.join("b")
+    assert stage.member("b").standing is Standing.WAITING
+    stage.pass_time(70, "b")
+    change = stage.of(ChangeView)[0]
+    assert (change.failed, change.stand_in) == ((0,), 1)
+    assert list(stage.windows[-1].by_shard) == [1]
