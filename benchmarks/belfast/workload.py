@@ -38,7 +38,7 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     record_bytes: int = 4_096
     compute_ms: float = 30.0
     """Of a consumer, for whatever is queued."""
-    warm_s: float = 3.0
+    warm_s: float = 6.0
     """Left out: until quotas have settled."""
     run_s: float = 8.0
 
