@@ -94,6 +94,7 @@ class _Knows(Collector):
         if machine.leads:  # so that no two tell of the same
             yield from self._resources()
             yield from self._pools()
+            yield from self._shards()
 
     def _resources(self) -> Iterator[Metric]:
         world = self._machine.world
@@ -132,6 +133,24 @@ class _Knows(Collector):
             for pool in self._machine.world.pools.values():
                 family.add_metric([pool.ref.name], getattr(pool.status, name))
             yield family
+
+    def _shards(self) -> Iterator[Metric]:
+        groups = list(self._machine.world.shards.values())
+        desired = _of_groups("shard_group_desired", "Shards that there should be, by group")
+        resting = _of_groups("shard_group_resting", "Shards without a quota, by group")
+        standing = _of_groups("shards", "Shards by group and standing", "standing")
+        for group in groups:
+            name, seats = group.ref.name, group.status.seats
+            desired.add_metric([name], group.spec.shards)
+            resting.add_metric([name], sum(each.resting for each in seats))
+            for word in sorted({each.standing for each in seats}):
+                count = sum(each.standing == word for each in seats)
+                standing.add_metric([name, word], count)
+        yield from (desired, resting, standing)
+
+
+def _of_groups(name: str, words: str, *labels: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"{PREFIX}_{name}", words, labels=["group", *labels])
 
 
 def _gauge(name: str, words: str, value: Any) -> GaugeMetricFamily:

@@ -14,6 +14,10 @@ from tests.charts.helm import CHART
 from tests.charts.values import free_settings
 from tests.charts.written import written
 
+from anabranch.apps.pods.sequencer import SequencerGauges
+from anabranch.apps.pods.shard import ShardGauges
+from anabranch.core.belfast.sequencer_counters import SequencerCounters
+from anabranch.core.belfast.shard_counters import ShardCounters
 from anabranch_operator.metrics import Metrics
 from anabranch_operator.plan.events import Elected
 from anabranch_operator.plan.reconciler import Operator
@@ -53,7 +57,21 @@ def test_the_charts_icon_is_the_logo(root: Path) -> None:
 def known_metrics(root: Path) -> set[str]:
     """As the page of the services' metrics and the operator's source name them."""
     page = (root / "docs/reference/metrics.md").read_text()
-    return set(OURS.findall(page)) | operators_metrics()
+    return set(OURS.findall(page)) | operators_metrics() | belfasts_metrics()
+
+
+def belfasts_metrics() -> set[str]:
+    """As the processes name what their machines count."""
+    counters = {"sequencer": SequencerCounters, "shard": ShardCounters}
+    gauges = {"sequencer": SequencerGauges, "shard": ShardGauges}
+    counted = {
+        f"anabranch_{subject}_{name}_total"
+        for subject, kind in counters.items()
+        for name in kind.__slots__
+    }
+    return counted | {
+        f"anabranch_{subject}_{name}" for subject, kind in gauges.items() for name in kind.__slots__
+    }
 
 
 def operators_metrics() -> set[str]:
