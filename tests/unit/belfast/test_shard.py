@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 from tests.unit.belfast.shard_stage import LEADER, RULES, Stage, batch
 
-from anabranch.core.belfast.decisions import CutFreely, Release, TrimTo
+from anabranch.core.belfast.decisions import CutFreely, CutTo, Release, TrimTo
 from anabranch.core.belfast.letters import Alive, FixLag
 from anabranch.core.belfast.messages import (
     Confirmed,
@@ -403,6 +403,18 @@ def test_below_the_logs_beginning_there_is_nothing_to_read() -> None:
     again = stage.subscribe("a1", "a", start=4)
     assert [value for _, value, _ in stage.delivered(again)] == values(4, "w")
     assert stage.report("a1").records == 8
+
+
+def test_who_waits_is_told_before_its_places_are_forgotten() -> None:
+    stage = Stage({"a": ("a1",)})
+    stage.admit(2)
+    token = stage.append("a1", "v0", "v1")
+    longer = stage.append("a1", *values(4, "w"))
+    stage.decide(CutTo(0, 2), TrimTo(4))
+    assert stage.positions(token) == [0, 1]
+    stage.cut(0, 3)
+    assert stage.positions(longer) == [2, 3, 4, 5]
+    assert code(stage, stage.subscribe("a1", "a")) == "position-trimmed"
 
 
 def test_who_leaves_serves_what_it_has_until_that_is_trimmed() -> None:
