@@ -125,6 +125,39 @@ def test_a_namespace_that_is_deleted_takes_protected_forks_along(resources: ApiS
     assert "not found" in house.refusal("GET", "first")
 
 
+GROUPS: dict[str, Document] = {
+    names.SEQUENCERS: {},
+    names.SHARDS: {"sequencers": "orders"},
+}
+
+
+@pytest.mark.parametrize("kind", GROUPS)
+def test_what_has_seats_is_not_deleted_and_it_is_told_how(house: House, kind: str) -> None:
+    plural = names.PLURALS[kind]
+    where = f"/apis/{names.API_VERSION}/namespaces/{house.namespace}/{plural}"
+    meta = {"apiVersion": names.API_VERSION, "kind": kind, "metadata": {"name": "orders"}}
+    spec = {"image": "anabranch", "storage": {"volumeClaim": {"size": "1Gi"}}, **GROUPS[kind]}
+    server = house.server
+
+    def seated(count: int) -> None:
+        status = {"status": {"seated": count}}
+        server.ask("PATCH", f"{where}/orders/status", status, content=MERGE)
+
+    server.ask("POST", where, {**meta, "spec": spec})
+    seated(2)
+    with pytest.raises(Refused) as refused:
+        server.ask("DELETE", f"{where}/orders")
+    assert refused.value.code == 403
+    assert "2 shards have seats: scale the ShardGroups to 0 first" in str(refused.value)
+    way = f"kubectl -n {house.namespace} annotate {plural} orders {names.FORGET}=true"
+    assert way in str(refused.value)
+    server.kubectl(*way.split()[1:])
+    server.ask("DELETE", f"{where}/orders")
+    server.ask("POST", where, {**meta, "spec": spec})
+    seated(0)
+    server.ask("DELETE", f"{where}/orders")
+
+
 def test_promoting_takes_the_verb_on_this_very_fork(house: House) -> None:
     house.make("theirs", promotable=True)
     house.make("others", promotable=True)

@@ -1,0 +1,113 @@
+"""How the operator asks a Belfast log: with nobody there, and with a sequencer of one."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from anabranch.apps.pods.belfast import SequencerSettings
+from anabranch.apps.pods.common import Endpoint
+from anabranch.apps.pods.sequencer import serve
+from anabranch.apps.processes.ports import free_ports
+from anabranch.core.bolt.commands import Refused
+from anabranch.core.errors import Unavailable, UnknownShard
+from anabranch_operator.api import names
+from anabranch_operator.plan.actions import LeaveShard
+from anabranch_operator.plan.events import Visit, Visited
+from anabranch_operator.plan.objects import Ref
+from anabranch_operator.service import visitor
+from anabranch_operator.service.visitor import Visitor
+
+LOG = Ref(names.SEQUENCERS, "demo", "orders")
+PATIENCE_S = 60.0
+
+
+@asynccontextmanager
+async def visiting(token: Path | None = None) -> AsyncIterator[tuple[Visitor, list[str]]]:
+    told: list[str] = []
+    made = Visitor(
+        "operator", str(token or ""), "", lambda what, code: told.append(f"{what} {code}")
+    )
+    try:
+        yield made, told
+    finally:
+        made.close()
+
+
+@asynccontextmanager
+async def sequencer(folder: Path, token: str) -> AsyncIterator[str]:
+    """Its address."""
+    stop, found = asyncio.Event(), asyncio.get_running_loop().create_future()
+    settings = SequencerSettings(
+        cluster="orders",
+        data=str(folder / "data"),
+        port=0,
+        probe_port=-1,
+        token=token,
+    )
+
+    def ready(endpoint: Endpoint) -> None:
+        found.set_result(endpoint)
+
+    running = asyncio.create_task(serve(settings, ready, stop=stop))
+    try:
+        await asyncio.wait((running, found), return_when=asyncio.FIRST_COMPLETED)
+        yield found.result().address
+    finally:
+        stop.set()
+        await running
+
+
+def test_a_log_that_does_not_answer_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(visitor, "VISIT_S", 0.2)
+
+    async def run() -> Visited:
+        async with visiting() as (asker, told):
+            url = f"belfast://127.0.0.1:{free_ports(1)[0]}/orders"
+            found = await asker.visit(Visit(LOG, "u", url))
+            assert told[0].startswith("Visit ")
+            return found
+
+    found = asyncio.run(run())
+    assert (found.ref, found.uid, found.status) == (LOG, "u", None)
+    assert "127.0.0.1" in found.why
+
+
+def test_a_log_tells_how_it_is_and_does_not_let_go_of_strangers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(visitor, "VISIT_S", PATIENCE_S)
+    token = tmp_path / "token"
+    token.write_text("secret\n")
+
+    async def run() -> None:
+        async with sequencer(tmp_path, "secret") as address, visiting(token) as (asker, told):
+            url = f"belfast://{address}/orders"
+            found = await asker.visit(Visit(LOG, "u", url))
+            assert found.status is not None, found.why
+            assert found.status.leader == address
+            assert found.status.shards == ()
+            outcome = await asker.leave(LeaveShard(log=LOG, url=url, shard="orders-7"))
+            assert isinstance(outcome, Refused)
+            assert outcome.code == UnknownShard.code
+            assert told == ["Visit done", f"LeaveShard {UnknownShard.code}"]
+
+    asyncio.run(run())
+
+
+def test_who_shows_another_token_is_not_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(visitor, "VISIT_S", 5.0)
+    token = tmp_path / "token"
+    token.write_text("another")
+
+    async def run() -> Visited:
+        async with sequencer(tmp_path, "secret") as address, visiting(token) as (asker, told):
+            found = await asker.visit(Visit(LOG, "u", f"belfast://{address}/orders"))
+            assert told != [f"Visit {Unavailable.code}"]
+            return found
+
+    assert asyncio.run(run()).status is None
