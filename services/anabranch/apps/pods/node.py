@@ -27,6 +27,9 @@ from anabranch.shell.wal import FileJournal
 
 Ready = Callable[[Endpoint], None] | None
 
+SEGMENT_BYTES = 16 << 20
+"""Of the journal: what is trimmed leaves the disk segment by segment."""
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
@@ -39,6 +42,7 @@ class Node:
     address: str
     """At which the others dial it."""
     journal: FileJournal
+    """Whoever recovers it closes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +89,7 @@ async def _opened(pod: Pod[Any], settings: NodeSettings, port: int, probe_port: 
     disk: Disk = RealDisk(directory.journal)
     if settings.durability is Durability.MEMORY:
         disk = UnsyncedDisk(disk)
-    journal = FileJournal(disk, settings.cluster)
-    pod.stack.callback(journal.close)
+    journal = FileJournal(disk, settings.cluster, segment_bytes=SEGMENT_BYTES)
     return Node(pod, settings, listener, bound, settings.address or bound, journal)
 
 

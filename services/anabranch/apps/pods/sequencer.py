@@ -55,6 +55,7 @@ async def serve(
 def _occupy(node: Node, settings: SequencerSettings) -> Occupant:
     pod = node.pod
     recovered = node.journal.recover()
+    pod.stack.callback(node.journal.close)
     for repair in recovered.repairs:
         pod.log.warning("repaired the journal", repair=repair)
     members = settings.members or (node.address,)

@@ -32,6 +32,7 @@ def _occupy(node: Node, settings: ShardSettings) -> Occupant:
     )
     shard = Shard(config, settings.limits)
     replayed = node.journal.recover_into(shard.recover, shard.replayed)
+    node.pod.stack.callback(node.journal.close)
     for repair in replayed.repairs:
         node.pod.log.warning("repaired the journal", repair=repair)
     node.pod.log.info("recovered", last=replayed.last)
