@@ -18,13 +18,15 @@ class Arranger:
     """The ledger of one shard, and what its leader does about replicas.
 
     A silent primary's epoch is sealed; of those sealed the one with most is the next primary, with
-    the others. The primary's word decides who is left out, and who is taken in.
+    the others. It takes so many that one of them is of each majority, or the old primary itself.
+    The primary's word decides who is left out, and who is taken in.
     """
 
     def __init__(self, nodes: tuple[str, ...]) -> None:
         self.nodes = nodes
         self.decided: list[Arrangement] = [(1, nodes[0], nodes)]
         self.sealed: dict[str, Sealed] = {}
+        self.taking_over = False
 
     @property
     def now(self) -> Arrangement:
@@ -33,18 +35,21 @@ class Arranger:
     def arrange(self, primary: str, replicas: tuple[str, ...]) -> None:
         self.decided.append((self.now[0] + 1, primary, replicas))
         self.sealed = {}
+        self.taking_over = False
 
     def seals(self) -> list[Send]:
+        """Once this is begun it is ended: nobody hears the old primary any more."""
+        self.taking_over = True
         epoch, _, replicas = self.now
         return [Send(node, Seal(0, epoch + 1)) for node in replicas]
 
     def take(self, sender: str, letter: Sealed) -> None:
-        epoch, _, replicas = self.now
+        epoch, primary, replicas = self.now
         if letter.epoch != epoch + 1 or sender not in replicas:
             return
         self.sealed[sender] = letter
         majority = len(replicas) // 2 + 1
-        if len(self.sealed) < len(replicas) - majority + 1:
+        if primary not in self.sealed and len(self.sealed) < len(replicas) - majority + 1:
             return
         best = max(self.sealed, key=lambda node: (*self._rank(node), node))
         self.arrange(best, tuple(node for node in replicas if node in self.sealed))
@@ -53,7 +58,7 @@ class Arranger:
         """A report."""
         epoch, node, replicas = self.now
         copies = primary.copies
-        if (copies.epoch, primary.node) != (epoch, node):
+        if self.taking_over or (copies.epoch, primary.node) != (epoch, node):
             return
         stay = tuple(each for each in replicas if each not in copies.silent)
         wanted = (*stay, *(each for each in copies.caught_up if each not in stay))
@@ -153,7 +158,7 @@ class World:
                 arranger.hear(replica)
         elif chance < 0.8:
             self.letters += [("s", lesson) for lesson in arranger.lessons()]
-        elif not calm or not self._reigns(replica):
+        elif not calm or arranger.taking_over or not self._reigns(self.replicas[arranger.now[1]]):
             self.letters += [("s", seal) for seal in arranger.seals()]
 
     def _reigns(self, replica: Replica) -> bool:

@@ -1,13 +1,14 @@
 """The replicas of a shard keep one log, whatever falls (ADR 0028)."""
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from tests.unit.belfast.replica import PATIENCE, Replica
 from tests.unit.belfast.replicas import World
 
 from anabranch.core.belfast.copying import Role
-from anabranch.core.belfast.copyletters import Copy, Stored
+from anabranch.core.belfast.copyletters import Copy, Match, Stored
 from anabranch.core.belfast.items import Item
 from anabranch.core.belfast.letters import Learn, Seal, Sealed
 from anabranch.core.machine import Send
@@ -33,8 +34,7 @@ class Stage:
     def arrange(self, epoch: int, primary: str, *replicas: str) -> None:
         for node, replica in self.replicas.items():
             if replica.up:
-                copies = replica.copies
-                replica.do(lambda: copies.arrange(epoch, primary, replicas, node))  # noqa: B023
+                replica.do(partial(replica.copies.arrange, epoch, primary, replicas, node))
 
     def deliver(self) -> None:
         while self.letters:
@@ -43,7 +43,8 @@ class Stage:
             if replica is None:
                 self.said.append(send.message)
             elif replica.up:
-                replica.do(lambda: replica.copies.received(sender, send.message))  # noqa: B023
+                take = partial(replica.copies.received, sender, send.message)
+                replica.do(take)
 
     def rest(self, *nodes: str) -> None:
         """Disks write, and letters arrive, until there is nothing to do."""
@@ -229,6 +230,22 @@ def test_a_backup_that_lacks_what_the_primary_began_with_is_not_sealed() -> None
     stage["b"].do(lambda: stage["b"].copies.seal("s", Seal(7, 3)))
     assert stage["b"].copies.role is Role.BACKUP
     assert stage["b"].group is None
+
+
+def test_an_epoch_whose_reigns_are_void_is_not_gone_back_behind() -> None:
+    """Or its numbers would be given twice, by one that thinks it is an older epoch's primary."""
+    stage = led("a", "b")
+    stage.arrange(2, "b", "b", "a")
+    stage.rest()
+    assert stage["a"].copies.epoch == 2
+    void = Match("a", 2, 3 << 32, 0, 2 << 32, 0, 0, 50, ())
+    stage["a"].do(lambda: stage["a"].copies.received("b", void))
+    stage.rest("a")
+    assert stage["a"].copies.first == 50
+    stage["a"].fall(kept=False)
+    stage["a"].start(0)
+    stage.arrange(1, "a", "a", "b")
+    assert stage["a"].copies.role is Role.IDLE
 
 
 def test_cutting_back_keeps_whole_items_and_the_others_follow() -> None:

@@ -174,14 +174,13 @@ class Copies:
 
     def seal(self, sender: str, letter: Seal) -> None:
         """Answered with `Sealed` once the seal is journaled; its `last_epoch` is a reign's number,
-        to be compared as it is. `letter.epoch` is the ledger's and one.
+        to be compared as it is. `letter.epoch` is the ledger's and one. It is to be asked again:
 
-        A backup that hasn't yet come to where its primary began doesn't answer, and isn't sealed:
-        it may lack what was durable by then, and nobody would ask others for that any more.
-        Nor is a primary sealed: if it is there, and too few of the others answer, it goes on.
+        a backup that hasn't yet come to where its primary began isn't sealed, for it may lack what
+        was durable by then, and nobody would ask others for that any more; and a primary that is
+        there isn't, before it has brought that to those who are there as well.
         """
-        backs = self.role is Role.BACKUP and self.epoch == self._log.epoch
-        if backs and letter.epoch == self.epoch + 1:
+        if letter.epoch == self.epoch + 1 and self._can_be_sealed():
             self._log.seal(letter.epoch)
             self._end()
             self.role = Role.SEALED
@@ -308,6 +307,11 @@ class Copies:
     def _now_durable(self, durable: LocalSequence) -> None:
         self._durable = durable
         self.on_durable()
+
+    def _can_be_sealed(self) -> bool:
+        if self._leading:
+            return self._leading.followed
+        return self.role is Role.BACKUP and self.epoch == self._log.epoch
 
     def _say_sealed(self) -> None:
         """The seal is journaled, and so is all that was logged before."""

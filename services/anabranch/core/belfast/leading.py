@@ -81,6 +81,8 @@ class Leading:
         self._on_durable = on_durable
         self._reign: Reign = log.reign(epoch)
         self._begun = False
+        self._begun_by = NEVER
+        """Whoever is there has answered by then."""
         self._beating = False
         self._over = False
         self._backups = tuple(node for node in replicas if node != post.config.node)
@@ -98,6 +100,14 @@ class Leading:
             peer.node
             for peer in self._peers.values()
             if peer.node not in self._backups and peer.adopted and peer.stored >= peer.goal
+        )
+
+    @property
+    def followed(self) -> bool:
+        """Whoever of the epoch is there, and not sealed, has had the time to adopt the reign."""
+        return self._begun_by <= self._post.alarms.now and not any(
+            peer.matched and not peer.adopted and not self._is_silent(peer)
+            for peer in map(self._peers.__getitem__, self._backups)
         )
 
     def end(self) -> None:
@@ -170,6 +180,7 @@ class Leading:
         if self._over:
             return
         self._begun = True
+        self._begun_by = self._post.alarms.now + self._post.patience
         for peer in self._peers.values():
             self._probe(peer)
         self._start_beating()
