@@ -129,3 +129,19 @@ def _panel(number: int, panel: Panel, place: dict[str, int]) -> dict[str, Any]:
             for at, (legend, expression) in enumerate(panel.queries.items())
         ],
     }
+
+
+def per_s(metric: str, by: str = "") -> str:
+    grouping = f" by ({by})" if by else ""
+    return f'sum{grouping} (rate({metric}{{namespace=~"$namespace"}}[$__rate_interval]))'
+
+
+def now(metric: str, by: str = "", how: str = "sum") -> str:
+    grouping = f" by ({by})" if by else ""
+    return f'{how}{grouping} ({metric}{{namespace=~"$namespace"}})'
+
+
+def each(metric: str, by: str) -> str:
+    """Of what every operator tells alike, whether it leads or not."""
+    told = f'max by (namespace, {by}) ({metric}{{namespace=~"$namespace"}})'
+    return f"sum by ({by}) ({told})"
