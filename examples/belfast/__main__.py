@@ -29,6 +29,10 @@ APPLICATIONS: dict[str, type[Application]] = {
 }
 
 
+_LOOK_S = 0.5
+"""Where a filter lets nothing pass, nothing is told: a reader looks how far the log is."""
+
+
 async def play(log: Log, application: Application, records: int, readers: int, seed: int) -> bool:
     """True if computing ahead changed nothing about what came out."""
     directory = await log.directory()
@@ -101,7 +105,7 @@ class Task:
 
     async def reached(self, position: Position) -> None:
         """Everything below is confirmed, and told of."""
-        while self.speculator.confirmed < position:
+        while self._events.final < position or self.speculator.unconfirmed:
             self._moved.clear()
             moved = asyncio.ensure_future(self._moved.wait())
             await asyncio.wait((moved, self._work), return_when=asyncio.FIRST_COMPLETED)
@@ -116,7 +120,7 @@ class Task:
     async def _follow(self) -> None:
         async with self._events as events:
             while True:
-                taken = await events.take()
+                taken = await events.take(timeout=_LOOK_S)
                 self.early += sum(isinstance(each, Deliver) and each.speculative for each in taken)
                 self.speculator.take(*taken)
                 self._moved.set()
