@@ -135,6 +135,30 @@ def test_a_failed_shard_cuts_back_and_is_asked_back() -> None:
     assert stage.nodes["a1"].machine.counters.voided == 18
 
 
+def test_what_was_foretold_and_what_came_of_it_is_reported_also_after_a_restart() -> None:
+    stage = Stage(THREE)
+    stage.admit(2, 3, 2)
+    stage.append("a1", "u", "v", "w", "x", "y", "z")
+    stage.cut(0, 2)
+    stage.open(2, 3, 2)
+    assert (stage.report("a1").records, stage.report("a1").foretold) == (6, 4)
+    fail(stage, 0, stand_in=1)
+    stage.nodes["a1"].fall()
+    stage.nodes["a1"].start()
+    stage.lead(2)
+    stage.tell("a1", 1)
+    stage.decide(Admit("a", ("a1",), 0))
+    stage.open(2, 3, 2)
+    stage.append("a1", "q", "r", "s")
+    for window in (0, 1):
+        stage.cut(window, 10)
+    stage.cut(2, 1)
+    stage.sleep(6)
+    last = stage.report("a1")
+    # Four came true before it failed, two were void, and two more have come true since.
+    assert (last.foretold, last.voided) == (6, 2)
+
+
 def test_nothing_is_cut_back_twice() -> None:
     """Whoever starts anew hears of its old failures once more."""
     stage = Stage(THREE)
@@ -323,3 +347,14 @@ def test_a_restart_keeps_what_is_trimmed_away_and_what_it_left() -> None:
     assert stage.delivered(reader) == [(4, "v2", False), (5, "v3", False)]
     late = stage.append("a1", "v2", "v3", producer=1, sequence=2)
     assert stage.positions(late) == [4, 5]
+
+
+def test_who_has_come_past_a_failure_isnt_told_of_it_again() -> None:
+    stage = Stage(THREE)
+    stage.admit(2, 3, 2)
+    fail(stage, 0, stand_in=1)
+    stage.open(0, 3, 2)
+    assert stage.of(stage.subscribe("b1", "a", start=70), Failed) != []
+    later = stage.subscribe("b1", "a", start=71)
+    assert stage.of(later, Failed) == []
+    assert stage.upto(later) == 120

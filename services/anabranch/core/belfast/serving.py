@@ -135,7 +135,8 @@ class Serving:
         if shard.id != me.id:
             check_start(shard, message.start)
         self._delivering.open(token, shard.id, message)
-        if shard.id != me.id:
+        if shard.id != me.id and message.start <= shard.void_upto:
+            # Who has come further was told: it goes beyond what was published then.
             self._effects.append(Reply(token, failure_of(shard)))
 
     def _locate(self, token: Token, message: Locate) -> None:
