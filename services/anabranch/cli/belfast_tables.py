@@ -14,6 +14,8 @@ OVERVIEW = (
     ">CUT",
     ">CONFIRMED",
     ">AHEAD",
+    ">SPEC%",
+    ">VOIDED",
     "DURABLE",
 )
 SHARDS = (
@@ -26,6 +28,8 @@ SHARDS = (
     ">RECORDS",
     ">NO-OPS",
     ">QUEUED",
+    ">SPEC%",
+    ">VOIDED",
 )
 WINDOWS = ("SHARD", ">QUOTA", ">ROUNDS", ">NEXT QUOTA", ">LAG", ">LAST POSITION")
 
@@ -40,6 +44,8 @@ def overview(found: Status) -> Iterator[tuple[str, ...]]:
         f"{found.cut}/{found.cuts}",
         number(found.confirmed),
         number(found.horizon - found.confirmed),
+        _percent(found.foretold, sum(shard.records for shard in found.shards)),
+        number(found.voided),
         "on disks" if found.fsync else "in memories",
     )
 
@@ -56,6 +62,8 @@ def shards(found: Status) -> Iterator[tuple[str, ...]]:
             number(shard.records),
             _share(shard.noops, shard.records),
             number(shard.queued),
+            _percent(shard.foretold, shard.records),
+            number(shard.voided),
         )
 
 
@@ -83,6 +91,11 @@ def _share(part: int, whole: int) -> str:
     return f"{number(part)} ({part / whole:.1%})" if whole else number(part)
 
 
+def _percent(part: int, whole: int) -> str:
+    """Of the records, how many had their positions before their cuts."""
+    return f"{part / whole:.1%}" if whole else "-"
+
+
 class Rates:
     """What each shard did between two looks."""
 
@@ -95,6 +108,8 @@ class Rates:
         ">LAG",
         ">QUEUED",
         ">SIGNALS",
+        ">SPEC%",
+        ">VOIDED",
     )
 
     def __init__(self) -> None:
@@ -107,15 +122,19 @@ class Rates:
         self._at_s = now_s
         for shard in found.shards:
             last = before.get(shard.name)
+            records = shard.records - last.records if last else 0
+            foretold = shard.foretold - last.foretold if last else 0
             yield (
                 shard.name,
                 standing(shard),
-                _rate(shard.records - last.records, took_s) if last else "-",
+                _rate(records, took_s) if last else "-",
                 _rate(shard.noops - last.noops, took_s) if last else "-",
                 number(shard.quota),
                 number(shard.lag),
                 number(shard.queued),
                 number(shard.signals),
+                _percent(foretold, records) if last else "-",
+                number(shard.voided),
             )
 
 

@@ -245,6 +245,8 @@ def test_free_will_reports_once_an_interval_and_delivers_what_is_cut() -> None:
     assert stage.delivered(reader) == [(nth + 1, f"v{nth}", False) for nth in range(5)]
     assert [stage.positions(token) for token in tokens] == [[1], [2], [3], [4], [5]]
     assert stage.nodes["b1"].machine.counters.noops == 0
+    stage.sleep(6)
+    assert (stage.report("b1").records, stage.report("b1").foretold) == (5, 0)
 
 
 def test_a_steady_window_goes_on_where_free_will_ended() -> None:

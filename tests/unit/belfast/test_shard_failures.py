@@ -141,6 +141,7 @@ def test_what_was_foretold_and_what_came_of_it_is_reported_also_after_a_restart(
     stage.append("a1", "u", "v", "w", "x", "y", "z")
     stage.cut(0, 2)
     stage.open(2, 3, 2)
+    stage.sleep(6)
     assert (stage.report("a1").records, stage.report("a1").foretold) == (6, 4)
     fail(stage, 0, stand_in=1)
     stage.nodes["a1"].fall()

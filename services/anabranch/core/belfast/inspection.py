@@ -36,6 +36,7 @@ def status(
 ) -> Status:
     """What the leader sees: the ledger as it is committed, and what shards have reported."""
     window = ledger.current
+    shards = tuple(_shard(ledger, office, member, now) for member in _members(ledger))
     return Status(
         term=term,
         leader=leader,
@@ -52,9 +53,11 @@ def status(
         horizon=ledger.horizon,
         trimmed=ledger.trimmed,
         t_ord_us=office.plan.rules.t_ord_us,
-        shards=tuple(_shard(ledger, office, member, now) for member in _members(ledger)),
+        shards=shards,
         views_changed=office.plan.counters.views,
         cuts_made=office.plan.counters.cuts,
+        foretold=sum(shard.foretold for shard in shards),
+        voided=sum(shard.voided for shard in shards),
     )
 
 
@@ -82,6 +85,8 @@ def _shard(ledger: Ledger, office: Office, member: Member, now: Nanoseconds) -> 
             node for node in member.replicas if office.membership.silent(member.name, node, now)
         ),
         last=_end_of(ledger, member.id),
+        foretold=report.foretold if report is not None else 0,
+        voided=report.voided if report is not None else 0,
     )
 
 

@@ -88,6 +88,10 @@ class Report(Letter, frozen=True, tag="report", gc=False):
     """Replicas of its epoch that don't answer it."""
     caught_up: tuple[str, ...] = ()
     """Replicas that aren't of its epoch, and hold all that is durable."""
+    foretold: int = 0
+    """Real records that had their positions before the cuts that came to them."""
+    voided: int = 0
+    """Real records that had a position, and lost it when the shard failed."""
 
 
 class FixLag(Letter, frozen=True, tag="lag"):

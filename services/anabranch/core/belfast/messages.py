@@ -192,6 +192,10 @@ class ShardStatus(Message, frozen=True):
     silent: tuple[str, ...] = ()
     last: Position = 0
     """Where its positions end that are published: it may go when all of them are trimmed."""
+    foretold: int = 0
+    """Of `records`, how many had their positions before the cuts that came to them."""
+    voided: int = 0
+    """Records that had a position, and lost it when the shard failed."""
 
 
 class Status(Message, frozen=True, tag="status"):
@@ -217,6 +221,9 @@ class Status(Message, frozen=True, tag="status"):
     views_changed: int
     cuts_made: int
     fsync: bool = True
+    foretold: int = 0
+    voided: int = 0
+    """Of all shards."""
 
 
 class Done(Message, frozen=True, tag="done"):

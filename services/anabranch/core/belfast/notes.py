@@ -23,6 +23,8 @@ class Note(msgspec.Struct, frozen=True, array_like=True, tag="note"):
     cut: LocalSequence
     """Positions from here on are void; -1: none are. The rows come after that."""
     rows: list[Row]
+    foretold: int = 0
+    voided: int = 0
 
 
 class Taught(msgspec.Struct, frozen=True, array_like=True, tag="taught"):
@@ -43,6 +45,9 @@ class ShardImage(msgspec.Struct, frozen=True, array_like=True):
     counted: Counted
     producers: list[Known]
     partial: bool
+    settled: LocalSequence = 0
+    foretold: int = 0
+    voided: int = 0
 
 
 encode = msgspec.msgpack.Encoder().encode

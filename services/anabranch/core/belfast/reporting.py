@@ -4,6 +4,7 @@ of lag (Belfast, 4.1, 4.3, 4.9; spec 4).
 
 from anabranch.core.belfast.copying import Copies, Role
 from anabranch.core.belfast.following import Following
+from anabranch.core.belfast.forecast import Forecast
 from anabranch.core.belfast.ledger import Member, Standing
 from anabranch.core.belfast.letters import FixLag, Report
 from anabranch.core.belfast.shard_counters import ShardCounters
@@ -26,6 +27,7 @@ class Reporting:
         following: Following,
         copies: Copies,
         tally: Tally,
+        forecast: Forecast,
         effects: list[Effect],
         alarms: Alarms,
         counters: ShardCounters,
@@ -33,6 +35,7 @@ class Reporting:
         self._following = following
         self._copies = copies
         self._tally = tally
+        self._forecast = forecast
         self._effects = effects
         self._alarms = alarms
         self._counters = counters
@@ -169,6 +172,8 @@ class Reporting:
             following.applied,
             copies.silent,
             copies.caught_up,
+            self._forecast.foretold,
+            self._forecast.voided,
         )
         self._effects.append(Send(following.leader, letter))
         self._durable = durable

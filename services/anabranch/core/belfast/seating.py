@@ -18,6 +18,7 @@ from anabranch.core.belfast.decisions import (
     TrimTo,
 )
 from anabranch.core.belfast.following import Following
+from anabranch.core.belfast.forecast import Forecast
 from anabranch.core.belfast.items import Item
 from anabranch.core.belfast.ledger import Ledger, Member, Placement, Standing
 from anabranch.core.belfast.letters import Places, WherePlaced
@@ -54,6 +55,7 @@ class Seating:
         self._counters = counters
         self.placements = Placements()
         self.tally = Tally()
+        self.forecast = Forecast(self.tally)
         self.noted = 0
         """What entries up to this one meant is journaled here."""
         self.view = 0
@@ -100,6 +102,7 @@ class Seating:
                 self.placements.cut_back(note.cut)
             for row in note.rows:
                 self.placements.add(row)
+            self.forecast.begin(note.settled, note.foretold, note.voided)
             self.tally.forget(note.settled)
 
     def restore(self, image: bytes) -> None:
@@ -107,6 +110,7 @@ class Seating:
         self.noted, self.view = known.index, known.view
         self.placements.floor, self.placements.rows = known.floor, list(known.rows)
         self.tally.restore(known.counted)
+        self.forecast.begin(known.settled, known.foretold, known.voided)
         self._retries.restore(known.producers)
         self._retries.partial = known.partial
 
@@ -121,8 +125,10 @@ class Seating:
             case CutFreely():
                 for row in self._placed_freely(me, self._ledger.placements):
                     self._add(row)
+                self.forecast.cut(self._confirmed(), foreseen=False)
             case CutTo():
                 self._check(me)
+                self.forecast.cut(self._confirmed(), foreseen=True)
             case ChangeView():
                 self.view = decision.view
                 if me.id in decision.failed:
@@ -154,8 +160,10 @@ class Seating:
             if row.base >= self.placements.end:
                 self._add(row)
         self._trimming = True
-        self._note()
         self.confirmed = self._confirmed()
+        current = ledger.current
+        self.forecast.cut(self.confirmed, foreseen=current is not None and current.foreseen)
+        self._note()
 
     def obey(self) -> bool:
         """A primary whose shard has failed, or left, cuts its log back to what the cuts have come
@@ -243,6 +251,7 @@ class Seating:
             self._rows.append(row)
 
     def _void(self, to: LocalSequence) -> None:
+        self.forecast.void(to, self.placements.end)
         self._counters.voided += self.placements.cut_back(to)
         self._rows = [replace(row, count=min(row.end, to) - row.base) for row in self._rows]
         self._rows = [row for row in self._rows if row.count > 0]
@@ -263,9 +272,18 @@ class Seating:
 
     def _note(self) -> None:
         self.noted = self._following.applied
-        note = Note(self.noted, self.view, self.confirmed, self._cut, list(self._rows))
+        forecast = self.forecast
+        note = Note(
+            self.noted,
+            self.view,
+            forecast.settled,
+            self._cut,
+            list(self._rows),
+            forecast.foretold,
+            forecast.voided,
+        )
         self._copies.note(notes.encode(note))
-        self.tally.forget(self.confirmed)
+        self.tally.forget(forecast.settled)
         self._rows.clear()
         self._cut = _NO_CUT
 
@@ -288,6 +306,9 @@ class Seating:
             self.tally.image(),
             self._retries.image(),
             self._retries.partial,
+            self.forecast.settled,
+            self.forecast.foretold,
+            self.forecast.voided,
         )
         self.noted = self._following.applied
         self._copies.trim(below, notes.encode(image))

@@ -1,0 +1,89 @@
+"""A log's status as tables."""
+
+from anabranch.cli.belfast_tables import OVERVIEW, SHARDS, WINDOWS, Rates, overview, shards, windows
+from anabranch.core.belfast.ledger import Standing
+from anabranch.core.belfast.messages import ShardStatus, Status
+from anabranch.core.belfast.windows import Mode
+
+
+def shard(name: str, *, records: int = 0, foretold: int = 0, voided: int = 0) -> ShardStatus:
+    return ShardStatus(
+        name=name,
+        standing=Standing.SEATED,
+        epoch=1,
+        primary=f"{name}:1",
+        replicas=(f"{name}:1", f"{name}:2"),
+        stand_in="",
+        quota=10,
+        next_quota=12,
+        window=3,
+        rounds=7,
+        lag=0,
+        records=records,
+        noops=records // 4,
+        queued=1,
+        signals=2,
+        resting=False,
+        silent=(f"{name}:2",),
+        last=600,
+        foretold=foretold,
+        voided=voided,
+    )
+
+
+def status(*found: ShardStatus) -> Status:
+    return Status(
+        term=2,
+        leader="s:1",
+        members=("s:1",),
+        reachable=("s:1",),
+        index=9,
+        view=1,
+        mode=Mode.FREE_WILL,
+        window=3,
+        cut=7,
+        cuts=100,
+        published=4,
+        confirmed=300,
+        horizon=4_000,
+        trimmed=0,
+        t_ord_us=1_000,
+        shards=found,
+        views_changed=1,
+        cuts_made=70,
+        foretold=sum(each.foretold for each in found),
+        voided=sum(each.voided for each in found),
+    )
+
+
+def cells(columns: tuple[str, ...], row: tuple[str, ...]) -> dict[str, str]:
+    return dict(zip((name.lstrip(">") for name in columns), row, strict=True))
+
+
+def test_a_log_and_its_shards_say_what_was_foretold_and_what_was_void() -> None:
+    found = status(shard("a", records=400, foretold=300, voided=5), shard("b"))
+    (log,) = overview(found)
+    told = cells(OVERVIEW, log)
+    assert (told["SPEC%"], told["VOIDED"], told["MODE"]) == ("75.0%", "5", "free will")
+    assert told["AHEAD"] == "3,700"
+    first, second = (cells(SHARDS, row) for row in shards(found))
+    assert (first["SPEC%"], first["VOIDED"], first["NO-OPS"]) == ("75.0%", "5", "100 (25.0%)")
+    assert first["STANDING"] == "seated, 1 silent"
+    assert (second["SPEC%"], second["VOIDED"], second["NO-OPS"]) == ("-", "0", "0")
+
+
+def test_rates_are_of_what_came_between_two_looks() -> None:
+    rates = Rates()
+    (first,) = rates.rows(status(shard("a", records=400, foretold=100)), 10.0)
+    (second,) = rates.rows(status(shard("a", records=600, foretold=290)), 12.0)
+    told = cells(Rates.columns, first)
+    assert (told["RECORDS/s"], told["SPEC%"]) == ("-", "-")
+    told = cells(Rates.columns, second)
+    assert (told["RECORDS/s"], told["NO-OPS/s"], told["SPEC%"]) == ("100", "25", "95.0%")
+
+
+def test_windows_show_the_quota_of_the_one_that_is_cut_and_of_the_last_published() -> None:
+    (row,) = windows(status(shard("a")))
+    told = cells(WINDOWS, row)
+    assert (told["QUOTA"], told["NEXT QUOTA"]) == ("10", "12 of window 4")
+    assert told["ROUNDS"] == "7 of window 3"
