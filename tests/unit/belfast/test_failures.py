@@ -49,6 +49,14 @@ def test_a_takeover_that_has_begun_is_ended_with_the_old_primary_if_it_is_back()
     assert stage.of(Arrange) == [Arrange(0, 2, "a0", ("a0", "a1"))]
 
 
+def test_the_old_primary_holds_all_that_was_durable_whoever_else_answers() -> None:
+    stage = Stage.seated("a", "b", copies=3)
+    stage.pass_time(30, "a1", "b")
+    stage.pass_time(10, "a", "b")
+    seal(stage, "a", "a0", 1, 45)
+    assert stage.of(Arrange) == [Arrange(0, 2, "a0", ("a0",))]
+
+
 def test_an_answer_to_another_seal_doesnt_count() -> None:
     stage = Stage.seated("a", "b")
     stage.pass_time(30, "a1", "b")

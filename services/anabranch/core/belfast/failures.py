@@ -76,7 +76,10 @@ class Failures:
         takeover.sealed[node] = letter
         replicas = member.replicas
         majority = len(replicas) // 2 + 1
-        enough = max(len(replicas) - majority + 1, self._rules.copies_min)
+        # The primary before holds all that was durable; without it, whoever shares one with every
+        # majority does.
+        needed = 1 if member.primary in takeover.sealed else len(replicas) - majority + 1
+        enough = max(needed, self._rules.copies_min)
         if len(takeover.sealed) < enough:
             return
         left = tuple(each for each in replicas if each in takeover.sealed)
