@@ -37,7 +37,8 @@ async def play(log: Log, application: Application, records: int, readers: int, s
     """True if computing ahead changed nothing about what came out."""
     directory = await log.directory()
     shards = [shard.name for shard in directory.shards if shard.standing is Standing.SEATED]
-    start = directory.confirmed
+    # As the leader knows it: another node may be behind, and records before are of other kinds.
+    start = (await log.status()).confirmed
     interests = application.interests(shards, readers)
     with TemporaryDirectory(prefix="anabranch-") as name:
         folder = Path(name)

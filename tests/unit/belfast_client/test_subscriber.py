@@ -152,3 +152,32 @@ def test_a_subscription_is_the_confirmed_log(program: list[Action], speculative:
     assert len(app.fails) <= len(world.views), "a view fails once"
     assert speculative or not app.fails
     assert not app.world.session.pending_bytes
+
+
+@pytest.mark.parametrize("speculative", [True, False])
+def test_a_subscription_says_how_far_it_is_also_where_there_is_nothing_for_it(
+    speculative: bool,
+) -> None:
+    world = World(SHARDS)
+    world.publish([("a", 2), ("b", 2)], 2)
+    wanted = Subscriber(0, shards=frozenset({"a"}), speculative=speculative)
+    app = Application(world, wanted)
+    settle(world)
+    world.fill("a", [b"first", b"second", None, None])
+    world.fill("b", [b"other"] * 4)
+    world.cut(world.covered())
+    assert wanted.final == 0
+    settle(world)
+    assert wanted.final == 0, "what has come isn't taken"
+    app.take(10)
+    assert [position for position, _ in app.seen] == [0, 1]
+    settle(world)
+    assert wanted.final == 8
+    assert not wanted.ready()
+    world.publish([("b", 3)], 1)
+    settle(world)
+    world.fill("b", [b"other"] * 3)
+    world.cut(world.covered())
+    settle(world)
+    assert wanted.final == 11
+    assert not wanted.ready()

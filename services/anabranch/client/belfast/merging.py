@@ -144,6 +144,11 @@ class Merge:
                 break
         return edge
 
+    def empty_to(self) -> Position:
+        """Below this, everything has come, and nothing of it is left to take."""
+        firsts = (track.pieces[0].first for track in self.tracks.values() if track.pieces)
+        return min((self.edge(), *firsts))
+
     def take(self, edge: Position, count_max: int) -> Piece | None:
         """The next records below the edge, as they lie together."""
         head = None

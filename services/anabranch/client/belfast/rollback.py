@@ -65,6 +65,13 @@ class Rollback:
         """Everything below was delivered, and stays as it is."""
         return min(self.confirmed, self.merge.next)
 
+    @property
+    def passed(self) -> Position:
+        """Everything below is final, and whatever is wanted there was delivered: also where there
+        was nothing to take.
+        """
+        return min(self.confirmed, self.merge.empty_to())
+
     def ready(self, *, records: bool = True) -> bool:
         """Has the application anything to take?"""
         if self._due or (self._kept and self._kept[0].first < self.final):

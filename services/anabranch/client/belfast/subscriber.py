@@ -60,7 +60,7 @@ class Subscriber:
     @property
     def final(self) -> Position:
         """Everything below was delivered, and stays as it is."""
-        return self._rollback.final
+        return self._rollback.passed
 
     def ready(self, *, records: bool = True) -> bool:
         return self._rollback.ready(records=records)
