@@ -14,12 +14,14 @@ from anabranch.core.belfast.messages import (
     Elsewhere,
     Eras,
     Locate,
+    Subscribe,
     Trim,
     Where,
 )
 from anabranch.core.belfast.windows import Mode
 from anabranch.core.bolt.commands import Refused
 from anabranch.core.limits import Limits
+from anabranch.core.machine import Request
 
 
 def values(count: int, prefix: str = "v") -> list[str]:
@@ -300,6 +302,25 @@ def test_old_records_are_read_back_from_the_journal() -> None:
     assert [place for place, _, _ in found] == list(range(3, 40))
     assert found[0][1] == "w1"
     assert [each for each in found if each[2]] == found[27:]
+
+
+def test_what_is_read_back_ends_where_its_certainty_does() -> None:
+    """Cuts go on meanwhile: what they have come to is told apart from what is foretold."""
+    stage = Stage({"a": ("a1",)}, cache_bytes=1)
+    stage.admit(2, rounds=100)
+    for nth in range(10):
+        stage.append("a1", f"v{nth}", f"w{nth}")
+    stage.nodes["a1"].give(Request(999, Subscribe("a", 0)))
+    read = stage.later.popleft()
+    stage.cut(0, 3)
+    stage.later.append(read)
+    stage.settle()
+    found = stage.delivered(999)
+    assert [place for place, _, _ in found] == list(range(20))
+    assert [value for _, value, _ in found] == [
+        f"{kind}{nth}" for nth in range(10) for kind in "vw"
+    ]
+    assert [foretold for _, _, foretold in found] == [False] * 6 + [True] * 14
 
 
 def test_subscribers_in_step_share_what_they_get() -> None:

@@ -192,6 +192,8 @@ class Delivering:
     ) -> Passage:
         passage = Passage(low)
         for item in items:
+            if item.first >= high:
+                break
             if passage.size >= room:
                 passage.complete = False
                 break
