@@ -41,6 +41,8 @@ _HOMES = {
     "logs": _ANABRANCH,
     "forks": _ANABRANCH,
     "brokerpools": _ANABRANCH,
+    "sequencersets": _ANABRANCH,
+    "shardgroups": _ANABRANCH,
 }
 _ON_ONE_NODE = (
     # Pods that take the places of those that a drain puts off: there is no other node for them.

@@ -235,6 +235,12 @@ def _steady(object: Observed) -> object:
     return {key: each for key, each in object.status.items() if key not in moving}
 
 
+def environment(pod: Observed) -> dict[str, str]:
+    """Of its process, with what the Secret of the chart adds."""
+    told = {each["name"]: str(each["value"]) for each in pod.spec["containers"][0]["env"]}
+    return {**told, "ANABRANCH_TOKEN": "a", "ANABRANCH_PEER_TOKEN": "b"}
+
+
 def setting(pod: Observed, name: str) -> str:
     """What its process is told."""
     told = {each["name"]: each.get("value") for each in pod.spec["containers"][0]["env"]}

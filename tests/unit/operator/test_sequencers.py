@@ -3,8 +3,10 @@
 from typing import Any
 
 import pytest
-from tests.unit.operator.quay import BAD, LOG, NAMESPACE, Quay, setting
+from tests.unit.operator.quay import BAD, LOG, NAMESPACE, Quay, environment, setting
 
+from anabranch.apps.pods.belfast import SequencerSettings, load
+from anabranch.core.belfast.rules import Rules
 from anabranch_operator.api import names
 from anabranch_operator.plan.actions import Create
 from anabranch_operator.plan.objects import Ref
@@ -55,6 +57,17 @@ def test_each_knows_all_and_is_met_by_its_name(quay: Quay) -> None:
     url = quay.log.status.endpoint or ""
     assert url.startswith("belfast://orders-sequencer-0.")
     assert url.endswith("/orders")
+
+
+def test_a_sequencer_understands_what_it_is_told() -> None:
+    rules = {"tOrdMicroseconds": 5_000, "lagFix": False, "copiesMin": 2}
+    quay = Quay(rules=rules, tlsSecret="demo-broker-tls")
+    found = load(SequencerSettings, {}, environment(quay.pod("orders-sequencer-2")))
+    assert found.address in found.members
+    assert (found.node, found.cluster, len(found.members)) == ("orders-sequencer-2", "orders", 3)
+    assert found.rules == Rules(t_ord_us=5_000, lag_fix=False, copies_min=2)
+    assert found.tls.ca
+    assert found.data.startswith("/var/lib/anabranch")
 
 
 def test_rules_that_differ_are_told_and_certificates_shown() -> None:

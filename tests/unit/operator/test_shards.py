@@ -3,8 +3,9 @@
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.unit.operator.quay import BAD, GROUP, LOG, VOLUME, Quay, setting
+from tests.unit.operator.quay import BAD, GROUP, LOG, VOLUME, Quay, environment, setting
 
+from anabranch.apps.pods.belfast import Durability, ShardSettings, load
 from anabranch.core.belfast.ledger import Standing
 from anabranch_operator.plan.actions import Delete, LeaveShard
 from anabranch_operator.plan.events import Vitals
@@ -53,6 +54,15 @@ def test_a_replica_knows_its_shard_the_others_and_the_sequencers(quay: Quay) -> 
     (term,) = affinity["preferredDuringSchedulingIgnoredDuringExecution"]
     apart = term["podAffinityTerm"]["labelSelector"]["matchLabels"]
     assert apart == {"anabranch.dev/shard": "orders-1"}, "copies of one shard, not all shards"
+
+
+def test_a_replica_understands_what_it_is_told() -> None:
+    quay = Quay(shards={"quota": 7, "durability": "memory", "copies": 3})
+    quay.settle()
+    found = load(ShardSettings, {}, environment(quay.pod("orders-1-2")))
+    assert found.address == found.replicas[2]
+    assert (found.shard, found.quota, found.durability) == ("orders-1", 7, Durability.MEMORY)
+    assert len(found.sequencers) == 3
 
 
 def test_without_sequencers_there_is_nothing_to_join() -> None:
