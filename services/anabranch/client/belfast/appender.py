@@ -124,7 +124,7 @@ class Appender:
 
     def _choose(self, beside: str | None, size: int, avoid: str = "") -> str:
         """A batch stays where it was begun; the next goes where least is on its way."""
-        taking = self._whereabouts.taking()
+        taking = sorted(self._whereabouts.taking())
         if beside and beside in taking:
             return beside
         current = self._producers.get(self._current)
