@@ -230,3 +230,14 @@ def test_who_waits_for_a_seat_can_stand_in_where_nobody_else_is_left() -> None:
     change = stage.of(ChangeView)[0]
     assert (change.failed, change.stand_in) == ((0,), 1)
     assert list(stage.windows[-1].by_shard) == [1]
+
+
+def test_a_takeover_that_another_leader_began_is_ended_by_the_next() -> None:
+    stage = Stage.seated("a", "b", copies=3)
+    stage.pass_time(30, "b1", "b2", "a")
+    assert stage.letters(Seal)
+    stage.elect()
+    stage.pass_time(1, "a", "b")
+    seal(stage, "b", "b1", 1, 40)
+    seal(stage, "b", "b2", 1, 50)
+    assert stage.of(Arrange) == [Arrange(1, 2, "b2", ("b1", "b2"))]

@@ -6,10 +6,11 @@ from tests.unit.belfast.shard_stage import Stage
 
 from anabranch.core.belfast.decisions import Admit, Arrange, ChangeView, CutFreely, Release, TrimTo
 from anabranch.core.belfast.ledger import Standing
-from anabranch.core.belfast.letters import Alive
+from anabranch.core.belfast.letters import Alive, Seal, Sealed
 from anabranch.core.belfast.messages import Confirmed, Delivered, Elsewhere, Eras, Failed
 from anabranch.core.belfast.windows import Mode
 from anabranch.core.bolt.commands import Refused
+from anabranch.core.machine import Received
 
 PAIR = {"a": ("a1", "a2")}
 THREE = {"a": ("a1",), "b": ("b1",), "c": ("c1",)}
@@ -359,3 +360,15 @@ def test_who_has_come_past_a_failure_isnt_told_of_it_again() -> None:
     later = stage.subscribe("b1", "a", start=71)
     assert stage.of(later, Failed) == []
     assert stage.upto(later) == 120
+
+
+def test_who_is_sealed_says_so_to_whoever_leads_by_then() -> None:
+    stage = Stage(PAIR)
+    stage.admit(2)
+    stage.nodes["a2"].give(Received("leader", Seal(0, 2)))
+    stage.settle()
+    stage.letters.clear()
+    stage.sleep(10)
+    sealed = [letter for sender, letter in stage.letters if isinstance(letter, Sealed)]
+    assert sealed
+    assert {each.epoch for each in sealed} == {2}

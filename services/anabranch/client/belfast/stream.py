@@ -52,10 +52,11 @@ class Stream:
             return
         self._hush()
         node = self._owner.node_for(self.shard)
-        credit = self._commons.settings.window_bytes - self.held_bytes
+        # A little even if there is no room: without a stream nothing that is held is confirmed.
+        credit = max(1, self._commons.settings.window_bytes - self.held_bytes)
         if not node:
             self.retry()
-        elif credit > 0:
+        else:
             self._owed_bytes = 0
             self._line = self._commons.line(node)
             start = self._owner.start_of(self.shard)

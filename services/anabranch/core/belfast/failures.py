@@ -64,15 +64,11 @@ class Failures:
         self._rearrange(member, gone, back)
 
     def sealed(self, node: str, letter: Sealed) -> None:
-        takeover = self._takeovers.get(letter.shard)
         member = self._plan.ledger.members.get(letter.shard)
-        if (
-            takeover is None
-            or member is None
-            or letter.epoch != takeover.epoch
-            or node not in member.replicas
-        ):
+        if member is None or node not in member.replicas or letter.epoch != member.epoch + 1:
             return
+        # Perhaps a leader before this one had begun it: who is sealed goes on saying so.
+        takeover = self._takeovers.setdefault(letter.shard, _Takeover(letter.epoch))
         takeover.sealed[node] = letter
         replicas = member.replicas
         majority = len(replicas) // 2 + 1

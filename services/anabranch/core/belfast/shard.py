@@ -232,6 +232,10 @@ class Shard:
         self._reporting.repeat()
 
     def on_tick(self) -> None:
+        me = self.following.me
+        if me is not None and self.copies.role is Role.SEALED:
+            # As if asked once more: whoever sealed it may not lead any more.
+            self.copies.seal(self.following.leader, letters.Seal(me.id, me.epoch + 1))
         self._seating.ask()
         self._reporting.tick()
 
