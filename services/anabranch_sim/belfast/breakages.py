@@ -1,0 +1,251 @@
+"""Ways to get Belfast wrong: each breaks one rule, where one function holds it."""
+
+# Breaking what others keep to themselves is the purpose here.
+# pyright: reportPrivateUsage=false
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from anabranch.client.belfast.merging import Merge
+from anabranch.client.belfast.rollback import Rollback
+from anabranch.core.belfast import consensus_letters, failures, serving
+from anabranch.core.belfast.accepting import Accepting
+from anabranch.core.belfast.acknowledging import Acknowledging
+from anabranch.core.belfast.ballots import Ballots
+from anabranch.core.belfast.consensus_group import Group
+from anabranch.core.belfast.copying import Copies
+from anabranch.core.belfast.delivering import Delivering
+from anabranch.core.belfast.failures import Failures
+from anabranch.core.belfast.leading import Leading
+from anabranch.core.belfast.ledger import Standing
+from anabranch.core.belfast.letters import Sealed
+from anabranch.core.belfast.locallog import LocalLog
+from anabranch.core.belfast.messages import Confirmed
+from anabranch.core.belfast.office import Office
+from anabranch.core.belfast.progress import Mark, Progress
+from anabranch.core.belfast.replication import Replication
+from anabranch.core.belfast.reporting import Reporting
+from anabranch.core.belfast.retries import Retries
+from anabranch.core.belfast.seating import Seating
+from anabranch.core.belfast.streams import Stream
+from anabranch.core.types import NEVER
+from anabranch_sim.breakages import Breakage, Function, _doing_nothing
+
+
+def _less_after_the_first(original: Function) -> Function:
+    """The quota changes in the midst of a window."""
+
+    def seat(self: Reporting, *asked: Any) -> Any:
+        found = original(self, *asked)
+        if found is None or not self.rounds or found.quota == 1:
+            return found
+        return replace(found, quota=found.quota - 1)
+
+    return seat
+
+
+def _its_own_alone(_: Function) -> Function:
+    def count(self: Leading) -> None:
+        if self._log.stored > self.durable and not self._over:
+            self.durable = self._log.stored
+            self._on_durable(self.durable)
+
+    return count
+
+
+def _up_to_the_end_of_its_log(original: Function) -> Function:
+    def settle(self: Acknowledging, confirmed: int) -> None:
+        original(self, max(confirmed, min(self._copies.last, self._placements.end)))
+
+    return settle
+
+
+def _what_is_logged(original: Function) -> Function:
+    def pump(self: Delivering, me: int, upto: int, confirmed: int) -> None:
+        original(self, me, min(self._placements.end, self._copies.last), confirmed)
+
+    return pump
+
+
+def _a_little_further(original: Function) -> Function:
+    def slot(self: Delivering, local: int) -> int:
+        return original(self, local) + (self._placements.position(local) is None)
+
+    return slot
+
+
+def _whatever_its_view(original: Function) -> Function:
+    def reported(self: Office, sender: str, report: Any) -> None:
+        original(self, sender, replace(report, view=self.plan.ledger.view))
+
+    return reported
+
+
+def _of_any_window(_: Function) -> Function:
+    def held(self: Progress, shard: int, window: Any) -> int:
+        mark = self.marks.get(shard)
+        return mark.durable if mark is not None else 0
+
+    return held
+
+
+def _the_most(_: Function) -> Function:
+    def hold(self: Mark, report: Any) -> None:
+        self.durable = max(self.durable, report.durable)
+
+    return hold
+
+
+def _the_furthest(_: Function) -> Function:
+    def find_lowest(self: Progress) -> None:
+        reaches = self._reaches.values()
+        self._lowest = max(reaches)
+        self._holders = sum(reach == self._lowest for reach in reaches)
+
+    return find_lowest
+
+
+def _only_in_words(original: Function) -> Function:
+    """It says that it is sealed, and goes on."""
+
+    def seal(self: Copies, sender: str, letter: Any) -> None:
+        sealed = Sealed(letter.shard, letter.epoch, self._log.adopted, self._log.stored)
+        self._post.send(sender, sealed)  # pyright: ignore[reportArgumentType]
+
+    return seal
+
+
+def _twice(original: Function) -> Function:
+    def asked(self: Ballots, sender: str, ask: Any) -> None:
+        self._disk.vote = ""
+        original(self, sender, ask)
+
+    return asked
+
+
+def _of_any_term(_: Function) -> Function:
+    def advance(self: Replication) -> None:
+        held = [self._disk.durable]
+        held += [each.match if each.counts else 0 for each in self._followers.values()]
+        self._group.commit(sorted(held, reverse=True)[self._group.majority - 1])
+
+    return advance
+
+
+def _before_it_is_written(original: Function) -> Function:
+    def settle(self: Accepting) -> None:
+        leader, log = self._group.leader, self._log
+        if self._owes or leader in {None, self._group.node} or self._matched <= self._disk.durable:
+            original(self)
+            return
+        assert leader is not None
+        matched = min(log.last, self._matched)
+        letter = consensus_letters.Accepted(self._disk.term, matched, matched, False)
+        self._group.send(leader, letter)
+
+    return settle
+
+
+def _at_once(_: Function) -> Function:
+    return Group.send
+
+
+def _with_less(_: Function) -> Function:
+    return lambda *_args: True
+
+
+def _nobody(_: Function) -> Function:
+    def server_of(_: Any, shard: Any) -> Any:
+        return shard
+
+    return server_of
+
+
+def _who_holds_least(original: Function) -> Function:
+    def log_of(sealed: Sealed) -> tuple[int, int]:
+        epoch, last = original(sealed)
+        return -epoch, -last
+
+    return log_of
+
+
+def _only_who_has_a_seat(original: Function) -> Function:
+    """Who waits for one could stand in as well."""
+
+    def change_view(self: Failures, failed: Any, now: int) -> None:
+        if self._plan.members(Standing.SEATED, Standing.LEAVING) != failed:
+            original(self, failed, now)
+
+    return change_view
+
+
+def _without_a_watermark(_: Function) -> Function:
+    def edge(_: Merge) -> int:
+        return NEVER
+
+    return edge
+
+
+def _again_and_again(_: Function) -> Function:
+    return lambda *_args: None
+
+
+def _up_to_the_horizon(original: Function) -> Function:
+    def pump(self: Delivering, *asked: Any) -> None:
+        original(self, *asked)
+        early = Confirmed(self._ledger.view, self._ledger.horizon)
+        for stream in self._open.values():
+            stream.tell_confirmed(early, self._effects)
+
+    return pump
+
+
+def _untold(original: Function) -> Function:
+    def roll_back(self: Rollback, since: int) -> Any:
+        kept = original(self, since)
+        self._due = [each for each in self._due if type(each).__name__ != "Fail"]
+        return kept
+
+    return roll_back
+
+
+def _never(_: Function) -> Function:
+    return lambda *_args: False
+
+
+SPECULATIONS = [
+    Breakage("a quota changes within its window", Reporting, "_seat", _less_after_the_first),
+    Breakage("durable is what its primary has", Leading, "count", _its_own_alone),
+    Breakage("acknowledged before its cut", Acknowledging, "settle", _up_to_the_end_of_its_log),
+    Breakage("what isn't durable is delivered", Delivering, "pump", _what_is_logged),
+    Breakage("speculates beyond what is published", Delivering, "_slot", _a_little_further),
+    Breakage("confirmed without a cut", Delivering, "pump", _up_to_the_horizon),
+    Breakage("reports of any view count", Office, "_reported", _whatever_its_view),
+    Breakage("what the failed had reported counts", Progress, "forget", _doing_nothing),
+    Breakage(
+        "a cut of free will by an older window",
+        Progress,
+        "_held",
+        _of_any_window,
+        Breakage("the most that was ever said", Mark, "hold", _the_most),
+    ),
+    Breakage("a cut waits for the first alone", Progress, "_find_lowest", _the_furthest),
+    Breakage("sealed in words alone", Copies, "seal", _only_in_words),
+    Breakage("the one with least leads the shard", failures, "_log_of", _who_holds_least),
+    Breakage("nobody stands in", serving, "server_of", _nobody),
+    Breakage("nobody stands in who waits", Failures, "_change_view", _only_who_has_a_seat),
+    Breakage("a failure is kept from subscribers", Delivering, "failed", _doing_nothing),
+    Breakage("who failed keeps what was void", Seating, "obey", _never),
+    Breakage("logs that differ stay so", LocalLog, "cut", _doing_nothing),
+    Breakage("a batch sent again is logged again", Retries, "find", _again_and_again),
+    Breakage("what was cut back counts as there", Retries, "cut_back", _doing_nothing),
+    Breakage("eras are kept from subscribers", Stream, "tell_eras", _doing_nothing),
+    Breakage("votes twice", Ballots, "asked", _twice),
+    Breakage("votes for who has less", Ballots, "_is_up_to_date", _with_less),
+    Breakage("an old term's entry is committed", Replication, "advance", _of_any_term),
+    Breakage("accepted before it is on disk", Accepting, "settle", _before_it_is_written),
+    Breakage("promises before they are on disk", Group, "pledge", _at_once),
+    Breakage("merged without a watermark", Merge, "edge", _without_a_watermark),
+    Breakage("comes again without a failure", Rollback, "_roll_back", _untold),
+]
