@@ -102,6 +102,33 @@ def test_nothing_is_reported_before_it_is_durable() -> None:
     assert stage.report("a1").rounds == 2
 
 
+def test_nothing_is_reported_before_it_is_journaled_where_it_is_placed() -> None:
+    """Records may be durable before their window is published: who reports them must still know
+    their places when everybody else has forgotten that window.
+    """
+    stage = Stage({"a": ("a1",), "b": ("b1",)})
+    stage.admit()
+    token = stage.append("a1", *values(2))
+    node = stage.nodes["a1"]
+    node.held = True
+    stage.open(2, 1, rounds=1)
+    assert stage.report("a1").rounds == 0
+    stage.crash("a1")
+    node.held = False
+    stage.restart("a1")
+    assert stage.report("a1").rounds == 0
+    stage.tell("a1", 1)
+    assert stage.report("a1").rounds == 1
+    stage.crash("a1")
+    stage.cut(0, 1)
+    stage.open(2, 1)
+    stage.restart("a1")
+    stage.restore("a1")
+    assert stage.waits(token)
+    reader = stage.subscribe("a1", "a")
+    assert [place for place, _, foretold in stage.delivered(reader) if not foretold] == [0, 1]
+
+
 def test_noops_fill_a_round_as_one_item_after_a_while() -> None:
     """4.9: 1.5 T_ord after the last report."""
     stage = Stage()

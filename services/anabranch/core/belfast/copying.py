@@ -147,6 +147,10 @@ class Copies:
         """Journaled in order with the items, given to no other replica."""
         self._log.note(note)
 
+    def when_stored(self, action: Callable[[], None]) -> None:
+        """Once all that was logged and noted so far is in the own journal."""
+        self._log.journal.when_stored(action)
+
     def arrange(self, epoch: int, primary: str, replicas: Sequence[str], node: str) -> None:
         """The ledger says so; what is known already, and what is over, changes nothing."""
         assert node == self._config.node

@@ -87,6 +87,8 @@ class Placements:
         self.rows: list[Row] = []
         self.floor: LocalSequence = 0
         """Nobody asks for what lies below."""
+        self._joined = True
+        """No row is missing between others."""
 
     @property
     def end(self) -> LocalSequence:
@@ -98,6 +100,7 @@ class Placements:
             return
         assert not self.rows or row.base >= self.end, "a record has one position"
         assert not self.rows or row.first > self.rows[-1].position(self.rows[-1].end - 1)
+        self._joined = self._joined and (not self.rows or self.rows[-1].end == row.base)
         joined = self.rows[-1].joins(row) if self.rows else None
         if joined is None:
             self.rows.append(row)
@@ -121,19 +124,23 @@ class Placements:
 
     def learn(self, rows: Iterable[Row], upto: LocalSequence) -> None:
         """Another replica says where records below `upto` are; what was known already stays."""
-        mine, self.rows = self.rows, []
+        mine, self.rows, self._joined = self.rows, [], True
         clipped = [replace(row, count=min(row.end, upto) - row.base) for row in rows]
         for row in sorted([*mine, *_around(mine, clipped)], key=_base):
             self.add(row)
 
     def missing(self, upto: LocalSequence) -> tuple[LocalSequence, LocalSequence] | None:
         """The first records below `upto` whose positions aren't known."""
-        low = self.floor
-        for row in self.rows:
-            if row.base > low:
-                return low, row.base
-            low = max(low, row.end)
-        return (low, upto) if low < upto else None
+        low, high = self.floor, upto
+        if self._joined and self.rows and self.rows[0].base <= low:
+            low = max(low, self.end)
+        else:
+            for row in self.rows:
+                if row.base > low:
+                    high = min(row.base, upto)
+                    break
+                low = max(low, row.end)
+        return (low, high) if low < high else None
 
     def part(self, low: LocalSequence, high: LocalSequence, count_max: int) -> list[Row]:
         """The rows that hold what lies between, up to the first that isn't known."""

@@ -4,11 +4,10 @@ of lag (Belfast, 4.1, 4.3, 4.9; spec 4).
 
 from anabranch.core.belfast.copying import Copies, Role
 from anabranch.core.belfast.following import Following
-from anabranch.core.belfast.forecast import Forecast
 from anabranch.core.belfast.ledger import Member, Standing
 from anabranch.core.belfast.letters import FixLag, Report
+from anabranch.core.belfast.seating import Seating
 from anabranch.core.belfast.shard_counters import ShardCounters
-from anabranch.core.belfast.tally import Tally
 from anabranch.core.belfast.windows import LocalSequence, Mode, Seat, Window
 from anabranch.core.bolt.alarms import Alarm, Alarms
 from anabranch.core.machine import Effect, Send
@@ -26,16 +25,16 @@ class Reporting:
         self,
         following: Following,
         copies: Copies,
-        tally: Tally,
-        forecast: Forecast,
+        seating: Seating,
         effects: list[Effect],
         alarms: Alarms,
         counters: ShardCounters,
     ) -> None:
         self._following = following
         self._copies = copies
-        self._tally = tally
-        self._forecast = forecast
+        self._seating = seating
+        self._tally = seating.tally
+        self._forecast = seating.forecast
         self._effects = effects
         self._alarms = alarms
         self._counters = counters
@@ -123,11 +122,12 @@ class Reporting:
         first = ledger.windows[0].number
         if self.window < first:
             self.window, self.rounds = first, 0
+        durable = min(self._copies.durable, self._seating.journaled)
         total = 0
         while (window := ledger.window(self.window)) is not None:
             seat = self._seat(me, window)
             if seat is not None:
-                met = (self._copies.durable - seat.base) // seat.quota
+                met = (durable - seat.base) // seat.quota
                 met = max(0, min(window.rounds, met) - self.rounds)
                 self.rounds += met
                 total += met
@@ -154,7 +154,7 @@ class Reporting:
         if not following.leader:
             return
         durable = copies.durable
-        if self._pending is not None and durable >= self._pending[1]:
+        if self._pending is not None and self._covered >= self._pending[1]:
             self._answered, self._pending = self._pending[0], None
             self._counters.signals += 1
         window = following.ledger.window(self.window)
@@ -196,7 +196,7 @@ class Reporting:
         if self._pending is None:
             return
         self._fill(self._pending[1])
-        if self._copies.durable >= self._pending[1]:
+        if self._covered >= self._pending[1]:
             self.repeat()
 
     def _fill(self, upto: LocalSequence) -> None:

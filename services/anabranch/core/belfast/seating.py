@@ -3,6 +3,7 @@ void, which may be forgotten.
 """
 
 from collections.abc import Iterator
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -62,6 +63,11 @@ class Seating:
         """The last whose failures are taken account of."""
         self.confirmed: LocalSequence = 0
         """Own records that the cuts have come to."""
+        self.journaled: LocalSequence = 0
+        """Up to here it is in the journal where records are. No report goes further: when all
+        others have forgotten what was published then, this replica must still know.
+        """
+        self._voids = 0
         self._cut: LocalSequence = _NO_CUT
         self._rows: list[Row] = []
         self._trimming = False
@@ -102,13 +108,17 @@ class Seating:
                 self.placements.cut_back(note.cut)
             for row in note.rows:
                 self.placements.add(row)
+            self.journaled = self.placements.end
             self.forecast.begin(note.settled, note.foretold, note.voided)
             self.tally.forget(note.settled)
 
     def restore(self, image: bytes) -> None:
         known = notes.decode_image.decode(image)
         self.noted, self.view = known.index, known.view
-        self.placements.floor, self.placements.rows = known.floor, list(known.rows)
+        self.placements.floor = known.floor
+        for row in known.rows:
+            self.placements.add(row)
+        self.journaled = self.placements.end
         self.tally.restore(known.counted)
         self.forecast.begin(known.settled, known.foretold, known.voided)
         self._retries.restore(known.producers)
@@ -207,6 +217,7 @@ class Seating:
         taught = Taught(floor, min(letter.upto, hole[1]), letter.rows)
         self._copies.note(notes.encode(taught))
         self._learn(taught)
+        self.confirmed = self._confirmed()
 
     def _learn(self, taught: Taught) -> None:
         self.placements.forget(taught.floor)
@@ -256,6 +267,8 @@ class Seating:
         self._rows = [replace(row, count=min(row.end, to) - row.base) for row in self._rows]
         self._rows = [row for row in self._rows if row.count > 0]
         self._cut = to
+        self._voids += 1
+        self.journaled = min(self.journaled, to)
 
     def _check(self, me: Member) -> None:
         """The actual cut is the one that was predicted (F5)."""
@@ -265,10 +278,19 @@ class Seating:
         if seat is None or ledger.gap(window, seat) is not None:
             return
         covered = seat.base + window.rounds_in(seat, ledger.cut) * seat.quota
-        assert self.placements.below(ledger.confirmed) == covered, "F5"
+        known, floor = self.placements.below(ledger.confirmed), self.placements.floor
+        # A replica that took over what is left of a trimmed log may be ahead of its own ledger.
+        assert max(known, floor) == max(covered, floor), "F5"
+
+    def _stored(self, voids: int, end: LocalSequence) -> None:
+        if voids == self._voids:
+            self.journaled = max(self.journaled, end)
 
     def _confirmed(self) -> LocalSequence:
-        return self.placements.below(self._ledger.confirmed)
+        """Where others are still asked for older records' places, nothing beyond is told."""
+        confirmed = self.placements.below(self._ledger.confirmed)
+        hole = self.placements.missing(confirmed)
+        return confirmed if hole is None else hole[0]
 
     def _note(self) -> None:
         self.noted = self._following.applied
@@ -283,6 +305,7 @@ class Seating:
             forecast.voided,
         )
         self._copies.note(notes.encode(note))
+        self._copies.when_stored(partial(self._stored, self._voids, self.placements.end))
         self.tally.forget(forecast.settled)
         self._rows.clear()
         self._cut = _NO_CUT

@@ -66,9 +66,7 @@ class Shard:
         self._retries = retries = Retries(config.shard, limits.producers_per_log_max)
         counters = self.counters
         self._seating = seating = Seating(config, following, copies, retries, effects, counters)
-        self._reporting = Reporting(
-            following, copies, seating.tally, seating.forecast, effects, alarms, counters
-        )
+        self._reporting = Reporting(following, copies, seating, effects, alarms, counters)
         self._acknowledging = Acknowledging(
             limits, config.shard, copies, seating.placements, retries, effects, counters
         )
