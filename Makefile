@@ -17,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 SERVERS := $(BIN)/python -m anabranch.apps.processes.binaries
 KUBERNETES := $(BIN)/python -m tests.kubernetes.binaries
 
-.PHONY: help setup servers demo up cluster-local test test-cluster lint format simulate simulate-operator mutants bench lock protos clean
+.PHONY: help setup servers demo up cluster-local test test-cluster lint format simulate simulate-operator simulate-belfast mutants bench lock protos clean
 
 help:  ## list the verbs
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +62,9 @@ simulate: $(VENV)/dev.stamp  ## run the simulator: SEED=7 replays one, SEEDS=100
 
 simulate-operator: $(VENV)/dev.stamp  ## run the operator's simulator: SEED=7 replays one, SEEDS=10000 is for the night
 	@$(BIN)/python -m anabranch_sim.kubernetes $(if $(SEED),$(SEED),--seeds $(or $(SEEDS),1000))
+
+simulate-belfast: $(VENV)/dev.stamp  ## run Belfast's simulator: SEED=7 replays one, SEEDS=100000 is for the night
+	@$(BIN)/python -m anabranch_sim.belfast $(if $(SEED),$(SEED),--seeds $(or $(SEEDS),2000))
 
 mutants: $(VENV)/dev.stamp  ## break the protocol by hand, and see the simulator find every break
 	@$(BIN)/python -m anabranch_sim.mutants

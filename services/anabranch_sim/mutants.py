@@ -13,6 +13,9 @@ from typing import Any, cast
 
 import msgspec
 
+from anabranch_sim.belfast.breakages import SPECULATIONS
+from anabranch_sim.belfast.simulation import Report as Foretold
+from anabranch_sim.belfast.simulation import simulate as foretell
 from anabranch_sim.breakages import BREAKAGES, Breakage
 from anabranch_sim.kubernetes.breakages import MISRULES
 from anabranch_sim.kubernetes.simulation import Report as Tended
@@ -22,7 +25,7 @@ from anabranch_sim.simulation import Report, simulate
 
 SEEDS_MAX = 2000
 
-Simulate = Callable[[int], Report | Tended]
+Simulate = Callable[[int], Report | Tended | Foretold]
 
 
 class Hunt(msgspec.Struct):
@@ -71,7 +74,7 @@ def hunt(breakage: Breakage, seeds_max: int = SEEDS_MAX, simulate: Simulate = si
     return Hunt(breakage.name, seeds_max, seconds=time.monotonic() - began)
 
 
-def _found_by(report: Report | Tended) -> str:
+def _found_by(report: Report | Tended | Foretold) -> str:
     first = report.violations[0]
     return first if len(first) <= 90 else f"{first[:87]}..."
 
@@ -82,6 +85,7 @@ def main() -> int:
     print(f"{'mutant':42} {'seeds':>5} {'s':>6}  found by")
     hunts: list[tuple[Breakage, Simulate]] = [(each, simulate) for each in (*BREAKAGES, *MUTINIES)]
     hunts += [(each, tend) for each in MISRULES]
+    hunts += [(each, foretell) for each in SPECULATIONS]
     for breakage, simulated in hunts:
         if wanted and breakage.name not in wanted:
             continue

@@ -6,14 +6,12 @@ from itertools import product
 import msgspec
 
 from anabranch.core.belfast.config import ShardConfig
-from anabranch.core.belfast.consensus import ConsensusLetter
-from anabranch.core.belfast.copying import CopyLetter
-from anabranch.core.belfast.letters import FromReplica, FromSequencer
 from anabranch.core.belfast.sequencer import Sequencer
 from anabranch.core.belfast.shard import Shard
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Linked, Machine
 from anabranch.core.types import MS
+from anabranch.core.wire.belfast import Letter
 from anabranch.shell.wal import FileJournal
 from anabranch_sim.belfast.options import Options
 from anabranch_sim.cluster import Process
@@ -25,7 +23,7 @@ from anabranch_sim.world import World
 
 CLUSTER = "sim"
 
-_decode = msgspec.msgpack.Decoder(FromReplica | FromSequencer | ConsensusLetter | CopyLetter).decode
+_decode = msgspec.msgpack.Decoder(Letter).decode
 
 
 class Deployment:
