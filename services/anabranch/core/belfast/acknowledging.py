@@ -90,7 +90,9 @@ class Acknowledging:
             self.held_bytes -= waiting.bytes
             self._counters.appended += 1
             self._counters.appended_records += end - first
-            if waiting.tokens:
+            if waiting.tokens and self._is_forgotten(first):
+                self._answer(waiting.tokens, Refused.of(self._forgotten()))
+            elif waiting.tokens:
                 appended = Appended(tuple(self._placements.runs(first, end)))
                 for token in waiting.tokens:
                     del self._askers[token]
@@ -136,11 +138,18 @@ class Acknowledging:
     ) -> None:
         if first + count > confirmed:
             self._wait(token, first, count, 0)
-        elif self._placements.position(first) is None:
-            raise RequestForgotten(f"this append to shard {self._shard}, which was trimmed,")
+        elif self._is_forgotten(first):
+            raise self._forgotten()
         else:
             runs = tuple(self._placements.runs(first, first + count))
             self._effects.append(Reply(token, Appended(runs)))
+
+    def _is_forgotten(self, first: LocalSequence) -> bool:
+        """Some of a batch may have been trimmed before the rest of it was confirmed."""
+        return self._placements.position(first) is None
+
+    def _forgotten(self) -> RequestForgotten:
+        return RequestForgotten(f"this append to shard {self._shard}, which was trimmed,")
 
     def _wait(self, token: Token, first: LocalSequence, count: int, size: int) -> None:
         waiting = self._waiting.get(first)
