@@ -112,6 +112,12 @@ def alternating(count: int, chosen: Mapping[str, Setting]) -> Iterator[tuple[str
 
 def once(local: LocalBelfast, setting: Setting, load: Load) -> Figures:
     """One run on a log that is there."""
+    found, usage = observed(local, setting, load)
+    return Figures.of(found, load, usage)
+
+
+def observed(local: LocalBelfast, setting: Setting, load: Load) -> tuple[Latencies, Usage]:
+    """One run, and what it used after its warm-up."""
     before: list[Usage] = []
     found = asyncio.run(
         measure(
@@ -122,7 +128,7 @@ def once(local: LocalBelfast, setting: Setting, load: Load) -> Figures:
             lambda: before.append(used(local)),
         )
     )
-    return Figures.of(found, load, used(local) - before[0])
+    return found, used(local) - before[0]
 
 
 def notes(setting: Setting, load: Load, count: int) -> list[str]:

@@ -20,6 +20,8 @@ class Usage:
     records: float
     noops: float
     cuts: float
+    stalled_ns: float
+    """That primaries had nothing published to go on with, all together."""
 
     def __sub__(self, before: "Usage") -> "Usage":
         return Usage(
@@ -29,6 +31,7 @@ class Usage:
             self.records - before.records,
             self.noops - before.noops,
             self.cuts - before.cuts,
+            self.stalled_ns - before.stalled_ns,
         )
 
     @property
@@ -47,6 +50,7 @@ def used(local: LocalBelfast) -> Usage:
         sum(shard["shard_records"] for shard in shards),
         sum(shard["shard_noops"] for shard in shards),
         max(sequencer["sequencer_cuts"] for sequencer in sequencers),
+        sum(shard["shard_stalled"] for shard in shards),
     )
 
 
