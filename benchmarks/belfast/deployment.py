@@ -6,7 +6,10 @@ from contextlib import ExitStack, contextmanager
 import msgspec
 
 from anabranch.apps.processes.belfast import BelfastShape, LocalBelfast, settle
+from anabranch.core.errors import Unavailable
 from benchmarks.cluster.local import scratch
+
+_ATTEMPTS = 3
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,9 +48,20 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 @contextmanager
 def running(setting: Setting) -> Generator[LocalBelfast]:
     """All of its processes, ready, and gone afterwards."""
-    with scratch() as folder, ExitStack() as stack:
-        layout = settle(folder, BelfastShape(setting.sequencers, setting.shards, setting.copies))
-        local = LocalBelfast(folder, layout, settings=setting.environment)
-        stack.callback(local.kill)
+    with ExitStack() as stack:
+        yield _started(stack, setting, _ATTEMPTS)
+
+
+def _started(stack: ExitStack, setting: Setting, attempts: int) -> LocalBelfast:
+    folder = stack.enter_context(scratch())
+    shape = BelfastShape(setting.sequencers, setting.shards, setting.copies)
+    local = LocalBelfast(folder, settle(folder, shape), settings=setting.environment)
+    stack.callback(local.kill)
+    try:
         local.start(lambda _: None)
-        yield local
+    except Unavailable:
+        # Somebody may have taken a port between our look and the process's.
+        if attempts == 1 or not any(node.lost_its_port for node in local.processes):
+            raise
+        return _started(stack, setting, attempts - 1)
+    return local

@@ -79,12 +79,12 @@ def run(size: Size) -> Found:
 
 _BESIDE = [
     (
-        f"the new shards' processes have started before they may join, after {JOIN_S:g} s; they leave "
-        f"{STAY_S:g} s later, when nobody appends to them any more; a window is {WINDOW_MS} ms"
+        f"the new shards' processes have started before they may join, after {JOIN_S:g} s; they "
+        f"leave {STAY_S:g} s later, when nobody appends to them any more; a window is {WINDOW_MS} ms"
     ),
     (
-        "joined: until both have acknowledged an append; to append is begun when a window is published "
-        "in which they have seats"
+        "joined: until both have acknowledged an append; appending begins when a window is "
+        "published in which they have seats"
     ),
     "the paper: no drop, and less than 100 ms later than Scalog's, at a window of 100 ms",
 ]

@@ -24,7 +24,11 @@ class Newcomers:
         assert setting.copies > 1, "nobody could be held back"
         taken = len(local.shards)
         self.names = [f"shard-{taken + number}" for number in range(count)]
-        added = [local.add_shard(ShardPlace(name, pairs(setting.copies))) for name in self.names]
+        places = pairs(count * setting.copies)
+        added = [
+            local.add_shard(ShardPlace(name, [places.pop() for _ in range(setting.copies)]))
+            for name in self.names
+        ]
         self._held = [replicas[-1] for replicas in added]
         _linked(self._held, setting.sequencers)
         for node in self._held:

@@ -60,8 +60,10 @@ def settle(folder: Path, shape: BelfastShape) -> BelfastLayout:
     path = folder / FILE
     if not path.exists():
         cluster = f"local-{secrets.token_hex(4)}"
-        members, shards = pairs(shape.sequencers), _shards(0, shape.shards, shape.copies)
-        return kept(path, BelfastLayout(cluster, members, shards))
+        # All at once: nobody listens at any of them yet, and another call might give one again.
+        there = pairs(shape.sequencers + shape.shards * shape.copies)
+        members, replicas = there[: shape.sequencers], there[shape.sequencers :]
+        return kept(path, BelfastLayout(cluster, members, _places(0, replicas, shape.copies)))
     found = msgspec.json.decode(path.read_bytes(), type=BelfastLayout)
     if len(found.sequencers) != shape.sequencers:
         reason = f"it has {len(found.sequencers)} sequencers, which stay"
@@ -74,12 +76,17 @@ def settle(folder: Path, shape: BelfastShape) -> BelfastLayout:
         raise BadRequest(f"the log in {folder}", reason)
     if len(found.shards) == shape.shards:
         return found
-    more = _shards(len(found.shards), shape.shards, shape.copies)
+    first = len(found.shards)
+    more = _places(first, pairs((shape.shards - first) * shape.copies), shape.copies)
     return kept(path, msgspec.structs.replace(found, shards=[*found.shards, *more]))
 
 
-def _shards(first: int, upto: int, copies: int) -> list[ShardPlace]:
-    return [ShardPlace(f"shard-{number}", pairs(copies)) for number in range(first, upto)]
+def _places(first: int, replicas: list[Pair], copies: int) -> list[ShardPlace]:
+    """Of shards numbered from `first` on, so many replicas each."""
+    return [
+        ShardPlace(f"shard-{first + number}", replicas[number * copies : (number + 1) * copies])
+        for number in range(len(replicas) // copies)
+    ]
 
 
 class Node(ServerProcess):

@@ -60,7 +60,7 @@ class ServerProcess:
     @property
     def lost_its_port(self) -> bool:
         """It ended because somebody else listens there by now."""
-        return not self.running and any(_TAKEN in line for line in self._said())
+        return not self.running and any(_TAKEN in line.lower() for line in self._said())
 
     def start(self) -> None:
         """Return when it serves."""
