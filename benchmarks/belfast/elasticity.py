@@ -80,7 +80,7 @@ def run(size: Size) -> Found:
 _BESIDE = [
     (
         f"the new shards' processes have started before they may join, after {JOIN_S:g} s; they "
-        f"leave {STAY_S:g} s later, when nobody appends to them any more; a window is {WINDOW_MS} ms"
+        f"leave {STAY_S:g} s later, with no appends any more; a window is {WINDOW_MS} ms"
     ),
     (
         "joined: until both have acknowledged an append; appending begins when a window is "

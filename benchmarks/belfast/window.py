@@ -62,8 +62,8 @@ _BESIDE = [
     ),
     (
         "the paper's artifact waits one T_ord at the end of each window of 5, and 0.07% of it at "
-        "one of 100, for the next window's quotas: here these are published half a window ahead, or "
-        "10 rounds where that is more"
+        "one of 100, for the next window's quotas: here these are published half a window ahead, "
+        "or 10 rounds where that is more"
     ),
 ]
 
