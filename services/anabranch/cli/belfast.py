@@ -253,6 +253,22 @@ def leave(target: Target, out: Output, shard: str) -> None:
 
 
 @belfast.command()
+@click.argument("shard")
+@asks
+def join(target: Target, out: Output, shard: str) -> None:
+    """Take back a shard that has left.
+
+    All of its replicas must be there. A shard that is new needs no asking, and one that has failed
+    comes back by itself.
+    """
+    target.run(lambda log: log.join(shard))
+    if out.json:
+        out.document({"joining": shard})
+    else:
+        out.say(f"{shard} gets a seat in a window to come")
+
+
+@belfast.command()
 @click.argument("position", type=click.IntRange(0))
 @asks
 def trim(target: Target, out: Output, position: int) -> None:

@@ -79,8 +79,8 @@ class Stage:
             letter = Alive(
                 name,
                 shard.replicas,
-                fields.get("quota", shard.demand),
-                0,
+                shard.demand,
+                fields.get("epoch", 0),
                 0,
                 fields.get("view", self.ledger.view),
                 fields.get("standing", -1),

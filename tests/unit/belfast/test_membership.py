@@ -1,11 +1,20 @@
 """Shards join and leave at a window's boundary (Belfast, 4.5)."""
 
+import pytest
 from tests.unit.belfast.office_stage import Stage
 
-from anabranch.core.belfast.decisions import Admit, ChangeView, CutFreely, OpenWindow, Release
+from anabranch.core.belfast.decisions import (
+    Admit,
+    Arrange,
+    ChangeView,
+    CutFreely,
+    OpenWindow,
+    Release,
+)
 from anabranch.core.belfast.ledger import Standing
 from anabranch.core.belfast.letters import Alive, Report
 from anabranch.core.belfast.windows import Mode
+from anabranch.core.errors import CantJoin
 
 
 def seats(stage: Stage) -> list[list[int]]:
@@ -40,12 +49,6 @@ def test_a_stranger_cant_speak_for_a_shard() -> None:
     assert not stage.settle()
 
 
-def test_a_shard_that_wants_no_seat_gets_none() -> None:
-    stage = Stage()
-    stage.join("a", demand=-1)
-    assert not stage.decided
-
-
 def test_a_shard_joins_with_the_next_window_that_is_published() -> None:
     stage = Stage.seated("a")
     stage.join("b")
@@ -76,17 +79,65 @@ def test_a_shard_that_leaves_keeps_its_seats_and_gets_no_more() -> None:
     assert stage.member("b").standing is Standing.LEFT
 
 
-def test_a_shard_that_left_doesnt_come_back_unless_it_asks() -> None:
+def left() -> Stage:
+    """Of two shards the second has left."""
     stage = Stage.seated("a", "b")
     stage.office.leave("b")
     for rounds in range(1, 11):
         stage.report("a", 0, rounds)
         stage.report("b", 0, rounds)
-    stage.alive("b")
-    stage.alive("b", standing=int(Standing.LEFT), quota=-1)
     assert stage.member("b").standing is Standing.LEFT
-    stage.alive("b", standing=int(Standing.LEFT))
-    assert stage.member("b").standing is Standing.WAITING
+    return stage
+
+
+def why_not(stage: Stage) -> str:
+    error = stage.office.join("b", stage.now)
+    assert isinstance(error, CantJoin), error
+    assert stage.settle() == []
+    return error.message
+
+
+def test_a_shard_that_left_comes_back_when_it_is_asked_for_and_not_by_itself() -> None:
+    stage = left()
+    stage.alive("b", standing=int(Standing.LEFT), epoch=1)
+    assert stage.member("b").standing is Standing.LEFT
+    assert stage.office.join("b", stage.now) is None
+    assert stage.settle()[:2] == [Admit("b", ("b0", "b1"), 0), Arrange(1, 2, "b0", ("b0", "b1"))]
+    assert stage.office.join("b", stage.now) is None
+    assert stage.settle() == [], "it is back"
+
+
+def test_it_isnt_taken_back_without_all_of_its_replicas() -> None:
+    stage = left()
+    stage.pass_time(25, "a")
+    assert "b0, b1" in why_not(stage)
+    stage.alive("b", "b0", standing=int(Standing.LEFT), epoch=1)
+    assert "heard of b1;" in why_not(stage)
+
+
+@pytest.mark.parametrize("said", [(Standing.SEATED, 1), (Standing.LEFT, 0)])
+def test_it_isnt_taken_back_before_its_primary_has_cut_its_log_back(
+    said: tuple[Standing, int],
+) -> None:
+    """Or a fall may bring back records that were said to be void."""
+    stage = left()
+    stage.alive("b", standing=int(said[0]), epoch=said[1])
+    assert "b0 has yet to learn" in why_not(stage)
+
+
+def test_what_leaves_is_only_taken_back_when_it_has_left() -> None:
+    stage = Stage.seated("a", "b")
+    assert stage.office.join("b", stage.now) is None
+    stage.office.leave("b")
+    stage.settle()
+    assert "it is leaving" in why_not(stage)
+
+
+def test_what_cant_be_taken_back_is_told_why() -> None:
+    stage = Stage.seated("a", "b")
+    stage.pass_time(60, "a")
+    codes = [error.code for name in "xb" if (error := stage.office.join(name, stage.now))]
+    assert codes == ["unknown-shard", "shard-failed"]
 
 
 def test_what_cant_leave_is_told_why() -> None:
@@ -116,7 +167,9 @@ def test_what_a_shard_reported_before_it_left_is_void_when_it_is_back() -> None:
     stage.office.leave("b")
     stage.settle()
     stage.report("b", 0, 0, durable=14)
-    stage.alive("b", standing=int(Standing.LEFT))
+    stage.alive("b", standing=int(Standing.LEFT), epoch=1)
+    assert stage.office.join("b", stage.now) is None
+    stage.settle()
     assert stage.member("b").epoch == 2
     stage.after(1)
     assert stage.settle() == []

@@ -42,7 +42,9 @@ def test_a_cut_of_free_will_goes_by_what_was_said_in_its_own_window() -> None:
     stage.office.leave("a")
     stage.settle()
     back = stage.windows[-1].number
-    stage.alive("a", standing=int(Standing.LEFT))
+    stage.alive("a", standing=int(Standing.LEFT), epoch=1)
+    assert stage.office.join("a", stage.now) is None
+    stage.settle()
     assert stage.windows[-1].number > back
     stage.report("a", back, 0, durable=9)
     stage.pass_time(1)

@@ -13,6 +13,7 @@ from anabranch.core.belfast.messages import (
     Done,
     Elsewhere,
     Inspect,
+    Join,
     Leave,
     Locate,
     Status,
@@ -248,8 +249,9 @@ def test_only_what_is_confirmed_can_be_trimmed() -> None:
 
 def test_what_isnt_there_cant_leave_and_what_is_for_shards_is_refused() -> None:
     group = Group()
-    codes = [group.ask(1, Leave("x"))[0].code, group.ask(2, Append(b""))[0].code]
-    assert codes == ["unknown-shard", "bad-request"]
+    asked = (Leave("x"), Join("x"), Append(b""))
+    codes = [group.ask(token, each)[0].code for token, each in enumerate(asked)]
+    assert codes == ["unknown-shard", "unknown-shard", "bad-request"]
 
 
 def test_any_member_says_where_shards_are_and_only_the_leader_how_they_do() -> None:

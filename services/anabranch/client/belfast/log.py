@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 from anabranch.client.belfast.events import Events
 from anabranch.client.belfast.rollback import Predicate
 from anabranch.client.records import Confirm, Deliver, Headers, LogRecord, Time, record
-from anabranch.core.belfast.messages import Directory, Done, Leave, Locate, Status, Trim, Where
+from anabranch.core.belfast.messages import Directory, Done, Join, Leave, Locate, Status, Trim, Where
 from anabranch.core.belfast.messages import Inspect as Inspecting
 from anabranch.core.errors import AnabranchError, Overloaded
 from anabranch.core.records.record import Record
@@ -204,6 +204,10 @@ class Log:
     async def leave(self, shard: str, *, timeout: float | None = None) -> None:
         """Let a shard go: it keeps its seat to the end of the windows that are published."""
         await self._link.ask(Leave(shard), Done, f"let shard {shard} go", timeout)
+
+    async def join(self, shard: str, *, timeout: float | None = None) -> None:
+        """Take back a shard that has left, once all of its replicas are there."""
+        await self._link.ask(Join(shard), Done, f"take shard {shard} back", timeout)
 
     async def status(self, *, timeout: float | None = None) -> Status:
         """What the leader of the sequencing group sees."""

@@ -194,6 +194,10 @@ class Log:
         """Let a shard go: it keeps its seat to the end of the windows that are published."""
         self._thread.run(self.wrapped.leave(shard, timeout=timeout))
 
+    def join(self, shard: str, *, timeout: float | None = None) -> None:
+        """Take back a shard that has left, once all of its replicas are there."""
+        self._thread.run(self.wrapped.join(shard, timeout=timeout))
+
     def status(self, *, timeout: float | None = None) -> Status:
         """What the leader of the sequencing group sees."""
         return self._thread.run(self.wrapped.status(timeout=timeout))

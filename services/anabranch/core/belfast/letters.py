@@ -26,7 +26,7 @@ class Alive(Letter, frozen=True, tag="alive"):
     replicas: tuple[str, ...]
     """As it is configured: all of them, the same order everywhere."""
     quota: int
-    """What the shard demands when it joins; 0: as the rules say; -1: it wants no seat."""
+    """What the shard demands when it joins; 0: as the rules say."""
     epoch: int
     """The last that it knows of; 0: none."""
     applied: int
@@ -34,8 +34,8 @@ class Alive(Letter, frozen=True, tag="alive"):
     view: int = 0
     """Of the ledger that it has."""
     standing: int = -1
-    """Its shard's, by that ledger; -1: not known there. One that has failed says so when its local
-    log is cut back, and one that has left when it wants a seat: only then is it admitted again.
+    """Its shard's, by that ledger; -1: not known there. One that has failed, or left, says so when
+    its local log is cut back: only then can it be admitted again.
     """
 
 

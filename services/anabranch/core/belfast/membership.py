@@ -6,7 +6,7 @@ from anabranch.core.belfast.decisions import Admit, Arrange, Release
 from anabranch.core.belfast.ledger import Member, Standing
 from anabranch.core.belfast.letters import Alive
 from anabranch.core.belfast.plan import Plan
-from anabranch.core.errors import AnabranchError, ShardFailed, UnknownShard
+from anabranch.core.errors import AnabranchError, CantJoin, ShardFailed, UnknownShard
 from anabranch.core.types import Nanoseconds
 
 
@@ -46,17 +46,11 @@ class Membership:
         self.heard(letter.shard, node, now)
         self._shards[letter.shard].contacts[node].alive = letter
         member = self._plan.ledger.member(letter.shard)
-        if letter.quota < 0:
-            return None
         if member is None:
             if all(self._agrees(letter, each, now) for each in letter.replicas):
                 self._admit(Admit(letter.shard, letter.replicas, letter.quota))
         elif self._asks_back(member, node, letter, now):
-            self._admit(Admit(member.name, member.replicas, letter.quota))
-            # What it was told to forget it may have reported before: in another epoch.
-            epoch = member.epoch + 1
-            self._plan.decide(Arrange(member.id, epoch, member.primary, member.replicas))
-            return member
+            return self._take_back(member, letter)
         return None
 
     def leave(self, name: str) -> AnabranchError | None:
@@ -69,6 +63,27 @@ class Membership:
         if member.standing in {Standing.WAITING, Standing.SEATED}:
             self._plan.decide(Release(member.id))
         return None
+
+    def join(self, name: str, now: Nanoseconds) -> Member | AnabranchError | None:
+        """Takes it back if it has left, or says what stands in the way. Nothing is remembered of
+        what can't be done now.
+        """
+        member = self._plan.ledger.member(name)
+        if member is None:
+            return UnknownShard(name)
+        if member.standing is Standing.FAILED:
+            return ShardFailed(name)
+        if member.standing is Standing.LEAVING:
+            return CantJoin(name, "it is leaving, and has yet to fill the windows that count on it")
+        if member.standing is not Standing.LEFT:
+            return None
+        away = [each for each in member.replicas if not self.present(name, each, now)]
+        if away:
+            return CantJoin(name, f"nothing is heard of {', '.join(away)}")
+        claim = self._shards[name].contacts[member.primary].alive
+        if claim is None or claim.standing != Standing.LEFT or claim.epoch != member.epoch:
+            return CantJoin(name, f"{member.primary} has yet to learn that it has left")
+        return self._take_back(member, claim)
 
     def silence(self, shard: str, node: str, now: Nanoseconds) -> Nanoseconds:
         """For how long nothing was heard of it."""
@@ -101,6 +116,13 @@ class Membership:
         self._plan.counters.admitted += 1
         self._plan.decide(admitted)
 
+    def _take_back(self, member: Member, letter: Alive) -> Member:
+        self._admit(Admit(member.name, member.replicas, letter.quota))
+        # What it was told to forget it may have reported before: in another epoch.
+        epoch = member.epoch + 1
+        self._plan.decide(Arrange(member.id, epoch, member.primary, member.replicas))
+        return member
+
     def _agrees(self, letter: Alive, node: str, now: Nanoseconds) -> bool:
         contact = self._shards[letter.shard].contacts.get(node)
         return (
@@ -116,7 +138,7 @@ class Membership:
         Every failure has a view of its own: a letter from before this one doesn't count.
         """
         return (
-            member.standing in {Standing.LEFT, Standing.FAILED}
+            member.standing is Standing.FAILED
             and node == member.primary
             and letter.standing == member.standing
             and letter.view >= member.void_view

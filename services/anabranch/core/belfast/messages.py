@@ -81,6 +81,12 @@ class Leave(Message, frozen=True, tag="leave"):
     shard: str
 
 
+class Join(Message, frozen=True, tag="join"):
+    """To the leader: take back a shard that has left. Answered when that is decided."""
+
+    shard: str
+
+
 class Inspect(Message, frozen=True, tag="inspect"):
     """To the leader: how do you do? Answered with a Status."""
 
@@ -236,7 +242,7 @@ class Elsewhere(Message, frozen=True, tag="elsewhere"):
     node: str
 
 
-ToServer = Hello | Append | Subscribe | Credit | Cancel | Trim | Locate | Leave | Inspect
+ToServer = Hello | Append | Subscribe | Credit | Cancel | Trim | Locate | Leave | Join | Inspect
 ToClient = (
     Welcome
     | Appended

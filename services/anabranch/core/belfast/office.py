@@ -9,7 +9,7 @@ from collections.abc import Callable
 from anabranch.core.belfast.decisions import AnyDecision, TrimTo
 from anabranch.core.belfast.failures import Failures
 from anabranch.core.belfast.lag import Lag
-from anabranch.core.belfast.ledger import Ledger
+from anabranch.core.belfast.ledger import Ledger, Member
 from anabranch.core.belfast.letters import Alive, FixLag, FromReplica, FromSequencer, Report, Sealed
 from anabranch.core.belfast.membership import Membership
 from anabranch.core.belfast.modes import Modes
@@ -85,8 +85,7 @@ class Office:
                 self._window_due = True
                 back = self.membership.alive(sender, letter, now)
                 if back is not None:
-                    self.failures.returned(back.id)
-                    self._forget((back.id,))
+                    self._returned(back)
                 self.failures.alive(sender, letter)
             case Sealed(shard):
                 member = self.plan.ledger.members.get(shard)
@@ -97,6 +96,15 @@ class Office:
     def leave(self, shard: str) -> AnabranchError | None:
         self._window_due = True
         return self.membership.leave(shard)
+
+    def join(self, shard: str, now: Nanoseconds) -> AnabranchError | None:
+        self._at(now)
+        self._window_due = True
+        found = self.membership.join(shard, now)
+        if isinstance(found, Member):
+            self._returned(found)
+            return None
+        return found
 
     def trim(self, position: Position) -> None:
         self.plan.decide(TrimTo(position))
@@ -174,6 +182,10 @@ class Office:
 
     def _signal(self, letter: FixLag) -> None:
         self._send(self.plan.ledger.members[letter.shard].primary, letter)
+
+    def _returned(self, member: Member) -> None:
+        self.failures.returned(member.id)
+        self._forget((member.id,))
 
     def _forget(self, shards: tuple[ShardId, ...]) -> None:
         self._window_due = True

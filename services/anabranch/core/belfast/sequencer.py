@@ -22,7 +22,7 @@ from anabranch.core.belfast.decisions import decode_entry, encode_entry
 from anabranch.core.belfast.feeding import Feed
 from anabranch.core.belfast.ledger import Image, Ledger
 from anabranch.core.belfast.letters import Alive, FromReplica, FromSequencer, Leading
-from anabranch.core.belfast.messages import Done, Elsewhere, Inspect, Leave, Locate, Trim
+from anabranch.core.belfast.messages import Done, Elsewhere, Inspect, Join, Leave, Locate, Trim
 from anabranch.core.belfast.office import Office
 from anabranch.core.belfast.rules import Rules
 from anabranch.core.belfast.sequencer_counters import SequencerCounters
@@ -194,7 +194,7 @@ class Sequencer:
             case Locate():
                 found = inspection.directory(self.ledger, self.applied, self.consensus.leader)
                 self._effects.append(Reply(token, found))
-            case Inspect() | Leave() | Trim():
+            case Inspect() | Join() | Leave() | Trim():
                 if self.office is None:
                     self._effects.append(Reply(token, Elsewhere(self._other_leader)))
                 else:
@@ -208,13 +208,16 @@ class Sequencer:
                     ),
                 )
 
-    def _asked_leader(self, office: Office, token: Token, message: Inspect | Leave | Trim) -> None:
+    def _asked_leader(
+        self, office: Office, token: Token, message: Inspect | Join | Leave | Trim
+    ) -> None:
         match message:
             case Inspect():
                 self._effects.append(Reply(token, self._status(office)))
             case Leave(shard):
-                error = office.leave(shard)
-                self._promise(token, error)
+                self._promise(token, office.leave(shard))
+            case Join(shard):
+                self._promise(token, office.join(shard, self._alarms.now))
             case Trim(position):
                 confirmed = self.ledger.confirmed
                 if position > confirmed:

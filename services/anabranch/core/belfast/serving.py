@@ -15,6 +15,7 @@ from anabranch.core.belfast.messages import (
     Directory,
     Elsewhere,
     Inspect,
+    Join,
     Leave,
     Locate,
     Shard,
@@ -70,6 +71,7 @@ class Serving:
             Locate: self._locate,
             Trim: self._ask_leader,
             Leave: self._ask_leader,
+            Join: self._ask_leader,
             Inspect: self._ask_leader,
         }
 

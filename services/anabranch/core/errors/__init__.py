@@ -18,6 +18,7 @@ from anabranch.core.errors.base import (
     Retry,
 )
 from anabranch.core.errors.belfast import (
+    CantJoin,
     NotPrimary,
     OutcomeUnknown,
     PositionTrimmed,
@@ -104,6 +105,7 @@ __all__ = [
     "BrokerDraining",
     "BrokerFenced",
     "BrokerInUse",
+    "CantJoin",
     "ClockSkewed",
     "CorruptBatch",
     "CorruptObject",

@@ -82,6 +82,17 @@ class ShardLeft(Refresh):
         super().__init__(shard=shard)
 
 
+class CantJoin(Retry):
+    """A shard that has left, and is asked for again."""
+
+    code = "cant-join"
+    status = 503
+    says = "shard {shard} can't join the log now: {reason}; try again"
+
+    def __init__(self, shard: str, reason: str) -> None:
+        super().__init__(shard=shard, reason=reason)
+
+
 class ShardElsewhere(Refresh):
     """Neither a replica of the shard that counts, nor one that stands in for it."""
 
