@@ -10,7 +10,7 @@ from anabranch_operator.kube.refusals import ApiError
 from anabranch_operator.kube.writing import Writer
 from anabranch_operator.metrics import Metrics
 from anabranch_operator.pki.notary import Notary
-from anabranch_operator.plan.actions import Action, Ask, LeaveShard, Write
+from anabranch_operator.plan.actions import Action, Ask, JoinShard, LeaveShard, Write
 from anabranch_operator.plan.certificates import Arrange, CertificateAction, Inspect, Issue, Publish
 from anabranch_operator.plan.certificates import ends as certificate_ends
 from anabranch_operator.plan.events import Outcome
@@ -45,8 +45,8 @@ class Performer:
     async def perform(self, action: Action) -> Outcome:
         if isinstance(action, _ASKS):
             return await self._asker.perform(action)
-        if isinstance(action, LeaveShard):
-            return await self._visitor.leave(action)
+        if isinstance(action, JoinShard | LeaveShard):
+            return await self._visitor.move(action)
         if isinstance(action, _WRITES):
             return await self._writer.perform(action)
         assert isinstance(action, Inspect | Arrange | Issue | Publish)

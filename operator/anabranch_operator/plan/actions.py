@@ -166,8 +166,8 @@ Ask = (
 """Done by the log service."""
 
 
-class LeaveShard(Act, frozen=True, kw_only=True):
-    """Ask a Belfast log to let a shard go at a window's end."""
+class MoveShard(Act, frozen=True, kw_only=True):
+    """Base of what a Belfast log is asked to do with a shard."""
 
     log: Ref
     """Its SequencerSet."""
@@ -175,11 +175,19 @@ class LeaveShard(Act, frozen=True, kw_only=True):
     shard: str
 
 
+class JoinShard(MoveShard, frozen=True, kw_only=True):
+    """Take it back: it had left."""
+
+
+class LeaveShard(MoveShard, frozen=True, kw_only=True):
+    """Let it go at a window's end."""
+
+
 class Make(Act, frozen=True, kw_only=True):
     """Base of what must be made with randomness before it can be applied, such as keys."""
 
 
-Action = Write | Ask | LeaveShard | Make
+Action = Write | Ask | JoinShard | LeaveShard | Make
 
 
 class Plan(Struct, frozen=True):

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from anabranch_operator.api.conditions import Condition, Reason, Type
 from anabranch_operator.api.pods import RolloutPolicy
-from anabranch_operator.plan.actions import Announce, Apply, Create, Delete, LeaveShard
+from anabranch_operator.plan.actions import Announce, Apply, Create, Delete, JoinShard, LeaveShard
 from anabranch_operator.plan.objects import Observed
 from anabranch_operator.plan.status import Said
 from anabranch_operator.plan.trouble import Troubles
@@ -33,10 +33,11 @@ def unwritten(troubles: Troubles) -> Said | None:
         if held is not None and isinstance(held.action, kind):
             message = f"{held.action.ref}: {held.refusal.message}"
             return Said(Type.READY, False, Reason.WRITE_FAILED, message)
-    held = troubles.with_action(LeaveShard)
-    if held is not None and isinstance(held.action, LeaveShard):
-        message = f"{held.action.shard} can't leave: {held.refusal.message}"
-        return Said(Type.READY, False, Reason.REFUSED, message)
+    for kind, what in ((JoinShard, "join"), (LeaveShard, "leave")):
+        held = troubles.with_action(kind)
+        if held is not None and isinstance(held.action, kind):
+            message = f"{held.action.shard} can't {what}: {held.refusal.message}"
+            return Said(Type.READY, False, Reason.REFUSED, message)
     return None
 
 

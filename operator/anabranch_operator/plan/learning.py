@@ -1,5 +1,6 @@
 """What the world is known to be after an action was done, before anybody looks again."""
 
+from anabranch.core.belfast.ledger import Standing
 from anabranch.core.bolt.commands import Description, Refused
 from anabranch.core.errors import (
     DeadlineExceeded,
@@ -18,6 +19,7 @@ from anabranch_operator.plan.actions import (
     Describe,
     DrainBroker,
     ForgetBroker,
+    JoinShard,
     LeaveShard,
     MakeFork,
     Promote,
@@ -27,7 +29,7 @@ from anabranch_operator.plan.actions import (
 )
 from anabranch_operator.plan.certificates import Holdings, merged
 from anabranch_operator.plan.events import Outcome, Refusal, Text
-from anabranch_operator.plan.visits import let_go
+from anabranch_operator.plan.visits import moved
 from anabranch_operator.plan.world import World
 
 AWAY_CODES = (Unavailable.code, DeadlineExceeded.code)
@@ -64,8 +66,11 @@ def is_fact(action: Action, refused: Refused) -> bool:
 def learn(world: World, action: Action, outcome: Outcome) -> None:
     service = world.service
     match action, outcome:
+        case JoinShard(), None:
+            moved(world, action.log, action.shard, (Standing.LEFT,), Standing.WAITING)
         case LeaveShard(), _:
-            let_go(world, action.log, action.shard)
+            stayed = (Standing.WAITING, Standing.SEATED)
+            moved(world, action.log, action.shard, stayed, Standing.LEAVING)
         case _, Description():
             service.learn(outcome)
         case _, Holdings():

@@ -9,25 +9,29 @@ policy refuses that while shards have seats.
 from collections.abc import Iterator
 
 from anabranch.core.belfast.ledger import Standing
-from anabranch.core.types import MS, Nanoseconds
+from anabranch.core.types import Nanoseconds
 from anabranch_operator.api import names
-from anabranch_operator.api.common import instant
 from anabranch_operator.api.conditions import Reason
 from anabranch_operator.api.pods import RolloutPolicy
 from anabranch_operator.plan import joining, telling
-from anabranch_operator.plan.actions import Action, Apply, Create, Delete, LeaveShard, Plan
+from anabranch_operator.plan.actions import (
+    Action,
+    Apply,
+    Create,
+    Delete,
+    JoinShard,
+    LeaveShard,
+    Plan,
+)
 from anabranch_operator.plan.berths import Obstacle, announce
 from anabranch_operator.plan.faces import missing
-from anabranch_operator.plan.objects import Observed, Ref
+from anabranch_operator.plan.objects import Ref
 from anabranch_operator.plan.posts import Post, claims, man, relieve, wakes
 from anabranch_operator.plan.seats import Group, Seen, look
 from anabranch_operator.plan.sequencing import url
 from anabranch_operator.plan.sharding import budget, headless, labels, pod
 from anabranch_operator.plan.trouble import Troubles
 from anabranch_operator.plan.world import World
-
-AGAIN_MS = 60_000
-"""A replica that began so long ago, and whose shard has no seat, won't ask for one any more."""
 
 
 def plan_shards(world: World, ref: Ref, now: Nanoseconds, troubles: Troubles) -> Plan:
@@ -42,13 +46,13 @@ def plan_shards(world: World, ref: Ref, now: Nanoseconds, troubles: Troubles) ->
     found = look(world, group, now)
     useless = tuple(relieve(found.posts, now))
     rolled, obstacle = _roll(found, useless)
-    rolled = rolled or _returning(found, now)
     said = joining.said(world, found, obstacle, troubles)
     pods = sum(len(each.posts) for each in found.shards if not each.over)
     actions: tuple[Action, ...] = (
         *missing(world, headless(group)),
         *missing(world, budget(group, pods)),
         *_coming(world, found),
+        *_returning(found),
         *_leaving(found),
         *_going(found),
         *useless,
@@ -56,7 +60,7 @@ def plan_shards(world: World, ref: Ref, now: Nanoseconds, troubles: Troubles) ->
         *joining.told(group, joining.status(world, found), said, now),
         *announce(group.object, group.status.conditions, said),
     )
-    return Plan(actions, min(_wakes(found, now), default=None))
+    return Plan(actions, min(wakes(found.posts), default=None))
 
 
 def _coming(world: World, found: Group) -> Iterator[Apply | Create]:
@@ -76,6 +80,18 @@ def _coming(world: World, found: Group) -> Iterator[Apply | Create]:
             shard.posts,
             lambda name, number=number: pod(group, log, number, name),
         )
+
+
+def _returning(found: Group) -> Iterator[JoinShard]:
+    """Those that have left and are wanted again, once all of their replicas are there."""
+    if found.log is None:
+        return
+    for shard in found.wanted:
+        told = shard.told
+        if told is None or told.standing is not Standing.LEFT or told.silent:
+            continue
+        if all(each.ready for each in shard.posts):
+            yield JoinShard(log=found.log.ref, url=url(found.log), shard=shard.name)
 
 
 def _leaving(found: Group) -> Iterator[LeaveShard]:
@@ -124,11 +140,7 @@ def _roll(found: Group, useless: tuple[Delete, ...]) -> tuple[tuple[Delete, ...]
 
 
 def _candidates(shard: Seen) -> list[Post]:
-    """A shard that has left and is kept for its records would ask for a seat if it began anew."""
-    kept = not shard.wanted and shard.standing is Standing.LEFT
-    return (
-        [] if shard.over or kept else [each for each in shard.posts if each.ready and each.outdated]
-    )
+    return [] if shard.over else [each for each in shard.posts if each.ready and each.outdated]
 
 
 def _settled(found: Group) -> bool:
@@ -139,33 +151,3 @@ def _settled(found: Group) -> bool:
         if not shard.over
         for each in shard.posts
     )
-
-
-def _returning(found: Group, now: Nanoseconds) -> tuple[Delete, ...]:
-    """A shard that has left and is wanted again asks for a seat when its primary begins anew."""
-    if not _settled(found):
-        return ()
-    for shard in found.wanted:
-        if shard.standing is Standing.LEFT and shard.whole:
-            for post in shard.posts:
-                if post.pod is not None and found.leads(shard, post):
-                    return (post.leave,) if _again_at(post.pod) <= now else ()
-    return ()
-
-
-def _again_at(pod: Observed) -> Nanoseconds:
-    conditions = pod.status.get("conditions") or ()
-    since = [
-        instant(each["lastTransitionTime"])
-        for each in conditions
-        if each["type"] == "Ready" and "lastTransitionTime" in each
-    ]
-    return (max([pod.created_at, *since]) + AGAIN_MS) * MS
-
-
-def _wakes(found: Group, now: Nanoseconds) -> Iterator[Nanoseconds]:
-    yield from wakes(found.posts)
-    for shard in found.wanted:
-        if shard.standing is Standing.LEFT:
-            times = (_again_at(each.pod) for each in shard.posts if each.pod is not None)
-            yield from (each for each in times if each > now)

@@ -1,11 +1,11 @@
 """The Belfast logs of an installation, as their leaders tell of them every few seconds."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from msgspec.structs import replace
 
 from anabranch.core.belfast.ledger import Standing
-from anabranch.core.belfast.messages import ShardStatus, Status
+from anabranch.core.belfast.messages import Status
 from anabranch_operator.plan.events import Visit, Visited
 from anabranch_operator.plan.objects import Ref
 from anabranch_operator.plan.sequencing import url
@@ -56,14 +56,16 @@ def trouble(world: World, ref: Ref) -> str:
     return "it wasn't asked yet" if found is None else found.why
 
 
-def let_go(world: World, ref: Ref, shard: str) -> None:
-    """A shard was told to leave: so it is leaving, whatever was seen before."""
+def moved(
+    world: World, ref: Ref, shard: str, before: Collection[Standing], standing: Standing
+) -> None:
+    """A shard that stood like one of these was asked to move: so it stands like this."""
     found = world.visits.get(ref)
     if found is not None and found.status is not None:
-        shards = tuple(map(_leaving, found.status.shards, (shard,) * len(found.status.shards)))
+        shards = tuple(
+            replace(each, standing=standing)
+            if each.name == shard and each.standing in before
+            else each
+            for each in found.status.shards
+        )
         world.visits[ref] = replace(found, status=replace(found.status, shards=shards))
-
-
-def _leaving(status: ShardStatus, shard: str) -> ShardStatus:
-    here = status.name == shard and status.standing is not Standing.LEFT
-    return replace(status, standing=Standing.LEAVING) if here else status

@@ -7,15 +7,15 @@ from urllib.parse import quote, urlencode
 from anabranch.client.belfast.endpoint import endpoint
 from anabranch.client.belfast.link import Link
 from anabranch.client.belfast.settings import Settings
-from anabranch.core.belfast.messages import Done, Inspect, Leave, Status, ToServer
+from anabranch.core.belfast.messages import Done, Inspect, Join, Leave, Status, ToServer
 from anabranch.core.bolt.commands import Refused
 from anabranch.core.errors import AnabranchError
-from anabranch_operator.plan.actions import LeaveShard
+from anabranch_operator.plan.actions import JoinShard, LeaveShard
 from anabranch_operator.plan.events import Outcome, Visit, Visited
 
 VISIT_S = 5.0
 """Longer than an election of the group's."""
-LEAVE_S = 10.0
+MOVE_S = 10.0
 
 A = TypeVar("A")
 
@@ -44,9 +44,11 @@ class Visitor:
             return Visited(visit.ref, visit.uid, why=error.message)
         return Visited(visit.ref, visit.uid, status)
 
-    async def leave(self, action: LeaveShard) -> Outcome:
+    async def move(self, action: JoinShard | LeaveShard) -> Outcome:
+        shard, joins = action.shard, isinstance(action, JoinShard)
+        message = Join(shard) if joins else Leave(shard)
         try:
-            await self._ask(action.url, Leave(action.shard), Done, "LeaveShard", LEAVE_S)
+            await self._ask(action.url, message, Done, type(action).__name__, MOVE_S)
         except AnabranchError as error:
             return Refused.of(error)
         return None

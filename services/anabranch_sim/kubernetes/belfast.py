@@ -21,7 +21,7 @@ from anabranch.core.belfast.ledger import Ledger, Member, Standing
 from anabranch.core.belfast.messages import ShardStatus, Status
 from anabranch.core.belfast.windows import Mode, Window
 from anabranch.core.bolt.commands import Refused
-from anabranch.core.errors import ShardFailed, Unavailable, UnknownShard
+from anabranch.core.errors import CantJoin, ShardFailed, Unavailable, UnknownShard
 from anabranch.core.types import Position
 
 QUOTA, ROUNDS = 10, 10
@@ -47,8 +47,6 @@ class BelfastLog:
         self.replicas: dict[str, Replica] = {}
         self.leader = ""
         self.term = 0
-        self._left: dict[str, str] = {}
-        """Of shards that have left, the life of the primary that did."""
 
     def step(self, sequencers: Mapping[str, None], replicas: Mapping[str, Replica]) -> None:
         self.sequencers, self.replicas = dict(sequencers), dict(replicas)
@@ -59,10 +57,6 @@ class BelfastLog:
         self._arrange()
         self._fail()
         self._order()
-        for member in self.ledger.members.values():
-            if member.standing is Standing.LEFT and member.name not in self._left:
-                here = self.replicas.get(member.primary)
-                self._left[member.name] = here.life if here is not None else ""
 
     def status(self) -> Status | Refused:
         if not self.leader:
@@ -101,6 +95,23 @@ class BelfastLog:
             self._decide(Release(member.id))
         return None
 
+    def join(self, shard: str) -> Refused | None:
+        if not self.leader:
+            return Refused.of(Unavailable("the log", "no sequencer leads"))
+        member = self.ledger.member(shard)
+        if member is None:
+            return Refused.of(UnknownShard(shard))
+        if member.standing is Standing.FAILED:
+            return Refused.of(ShardFailed(shard))
+        if member.standing is Standing.LEAVING:
+            return Refused.of(CantJoin(shard, "it is leaving"))
+        away = [each for each in member.replicas if each not in self.replicas]
+        if member.standing is Standing.LEFT and away:
+            return Refused.of(CantJoin(shard, f"nothing is heard of {', '.join(away)}"))
+        if member.standing is Standing.LEFT:
+            self._decide(Admit(shard, member.replicas, QUOTA))
+        return None
+
     def trim(self, position: Position | None = None) -> None:
         """All that is confirmed, if nothing is said."""
         upto = self.ledger.confirmed if position is None else position
@@ -136,14 +147,8 @@ class BelfastLog:
             if not all(each in self.replicas for each in replica.replicas):
                 continue
             member = self.ledger.member(replica.shard)
-            if member is None or self._asks_back(member):
-                self._left.pop(replica.shard, None)
+            if member is None or member.standing is Standing.FAILED:
                 self._decide(Admit(replica.shard, replica.replicas, QUOTA))
-
-    def _asks_back(self, member: Member) -> bool:
-        if member.standing is Standing.LEFT:
-            return self.replicas[member.primary].life != self._left.get(member.name)
-        return member.standing is Standing.FAILED
 
     def _alive(self, member: Member) -> tuple[str, ...]:
         return tuple(

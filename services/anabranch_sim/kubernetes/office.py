@@ -158,6 +158,8 @@ class Office:
                 return None
             case actions.TailLog(ref=ref):
                 return Text(self.texts.get(ref.name, ""))
+            case actions.JoinShard(shard=shard):
+                return self.belfast.join(shard)
             case actions.LeaveShard(shard=shard):
                 return self.belfast.leave(shard)
             case actions.Make():

@@ -14,7 +14,7 @@ from anabranch.apps.processes.ports import free_ports
 from anabranch.core.bolt.commands import Refused
 from anabranch.core.errors import Unavailable, UnknownShard
 from anabranch_operator.api import names
-from anabranch_operator.plan.actions import LeaveShard
+from anabranch_operator.plan.actions import JoinShard, LeaveShard
 from anabranch_operator.plan.events import Visit, Visited
 from anabranch_operator.plan.objects import Ref
 from anabranch_operator.service import visitor
@@ -89,10 +89,12 @@ def test_a_log_tells_how_it_is_and_does_not_let_go_of_strangers(
             assert found.status is not None, found.why
             assert found.status.leader == address
             assert found.status.shards == ()
-            outcome = await asker.leave(LeaveShard(log=LOG, url=url, shard="orders-7"))
-            assert isinstance(outcome, Refused)
-            assert outcome.code == UnknownShard.code
-            assert told == ["Visit done", f"LeaveShard {UnknownShard.code}"]
+            for kind in (LeaveShard, JoinShard):
+                outcome = await asker.move(kind(log=LOG, url=url, shard="orders-7"))
+                assert isinstance(outcome, Refused)
+                assert outcome.code == UnknownShard.code
+            refused = [f"{each} {UnknownShard.code}" for each in ("LeaveShard", "JoinShard")]
+            assert told == ["Visit done", *refused]
 
     asyncio.run(run())
 

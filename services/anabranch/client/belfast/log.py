@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Self
 from anabranch.client.belfast.events import Events
 from anabranch.client.belfast.rollback import Predicate
 from anabranch.client.records import Confirm, Deliver, Headers, LogRecord, Time, record
-from anabranch.core.belfast.messages import Directory, Done, Join, Leave, Locate, Status, Trim, Where
+from anabranch.core.belfast.messages import (
+    Directory,
+    Done,
+    Join,
+    Leave,
+    Locate,
+    Status,
+    Trim,
+    Where,
+)
 from anabranch.core.belfast.messages import Inspect as Inspecting
 from anabranch.core.errors import AnabranchError, Overloaded
 from anabranch.core.records.record import Record
