@@ -164,19 +164,28 @@ def scan(content: bytes, path: str, header: Header, durable: int) -> Scan:
     return Scan(header, groups, offset, sealed, torn=bool(content[behind:].strip(b"\0")))
 
 
-def read_groups(content: bytes, path: str, header: Header, offset: int) -> Iterator[Group]:
+def read_groups(
+    content: bytes, path: str, header: Header, offset: int, wanted: int = 0
+) -> Iterator[Group]:
     """Groups that are known to stand there, each by itself: `content` is cut out of the segment
-    at `offset`, from the beginning of a group to the end of one. Raises JournalCorrupt if they
-    don't check.
+    at `offset`, from the beginning of a group to the end of one. Those that end before entry
+    `wanted` are passed over by their headers. Raises JournalCorrupt if they don't check.
     """
     at = 0
     while at < len(content):
         head = _read_group_header(content, at, header)
-        found = _read_group(content, at, header, continues=head[3]) if head else None
-        if found is None:
-            raise JournalCorrupt(path, offset + at, "a group that was durable doesn't check")
-        yield found
-        at += GROUP_HEADER_BYTES + body_bytes(found.entries)
+        if head is None:
+            raise _unsound(path, offset + at)
+        if head[1] + head[2] > wanted:
+            found = _read_body(content, at, head)
+            if found is None:
+                raise _unsound(path, offset + at)
+            yield found
+        at += GROUP_HEADER_BYTES + head[0]
+
+
+def _unsound(path: str, offset: int) -> JournalCorrupt:
+    return JournalCorrupt(path, offset, "a group that was durable doesn't check")
 
 
 def salvage(content: bytes, offset: int, header: Header) -> Iterator[Group]:
@@ -216,12 +225,18 @@ def _read_header(magic: bytes, content: bytes, path: str, cluster: str) -> Heade
 
 def _read_group(content: bytes, offset: int, header: Header, continues: int) -> Group | None:
     head = _read_group_header(content, offset, header)
-    if head is None:
+    if head is None or head[3] != continues:
         return None
-    length, first, count, before, check, mark = head
+    return _read_body(content, offset, head)
+
+
+def _read_body(
+    content: bytes, offset: int, head: tuple[int, int, int, int, int, int]
+) -> Group | None:
+    length, first, count, _, check, mark = head
     start = offset + GROUP_HEADER_BYTES
     body = content[start : start + length]
-    if before != continues or len(body) != length or zlib.crc32(body) != check:
+    if len(body) != length or zlib.crc32(body) != check:
         return None
     table = Struct(f"<{count}I")
     ends = accumulate(table.unpack_from(body), initial=table.size)

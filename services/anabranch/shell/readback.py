@@ -79,7 +79,9 @@ class Places:
         path = f"{self._disk.where}/{kept.name}"
         content = self._disk.read(kept.name, end - start, start)
         found: list[bytes] = []
-        for group in journal.read_groups(content, path, kept.header, start):
+        for group in journal.read_groups(content, path, kept.header, start, first):
+            if group.first >= upto:
+                break
             low = max(0, first + len(found) - group.first)
             found += group.entries[low : max(0, upto - group.first)]
         if not found:
