@@ -1,0 +1,16 @@
+"""One small log that many tests share; those that harm theirs have their own."""
+
+from collections.abc import Iterator
+
+import pytest
+from tests.integration.belfast.deployment import deployed
+
+from anabranch.apps.processes.belfast import BelfastShape, LocalBelfast
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBelfast]:
+    folder = tmp_path_factory.mktemp("belfast") / "log"
+    shape = BelfastShape(sequencers=1, shards=2, copies=1)
+    with deployed(folder, shape, {"window": 20}) as local:
+        yield local

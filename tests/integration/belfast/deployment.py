@@ -1,0 +1,127 @@
+"""A Belfast log of real processes, for tests: on free ports, and ended by their numbers."""
+
+import asyncio
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+
+import msgspec
+
+from anabranch.apps.processes.belfast import BelfastLayout, BelfastShape, LocalBelfast, Node, settle
+from anabranch.apps.processes.ports import HOST
+from anabranch.client.belfast.aio import Log
+from anabranch.core.belfast.ledger import Standing
+from anabranch.core.belfast.messages import Status
+from anabranch.core.errors import Unavailable
+
+PATIENCE_S = 120.0
+"""Whoever waits longer than this waits for nothing."""
+
+_LOOK_S = 0.05
+_ATTEMPTS = 3
+
+
+@contextmanager
+def deployed(
+    folder: Path, shape: BelfastShape, rules: Mapping[str, int], *, copies: tuple[int, ...] = ()
+) -> Iterator[LocalBelfast]:
+    """All of it, ready. `copies`: of each shard, where they aren't alike."""
+    told = {"t_ord_us": 20_000, "shards_min": shape.shards, **rules}
+    settings = {f"ANABRANCH_RULES_{name.upper()}": str(value) for name, value in told.items()}
+    for attempt in range(1, _ATTEMPTS + 1):
+        local = LocalBelfast(folder, _layout(folder, shape, copies), settings=settings)
+        try:
+            local.start(print)
+        except Unavailable:
+            # Somebody may have taken a port between our look and the process's.
+            if attempt == _ATTEMPTS or not any(_lost_its_port(each) for each in local.processes):
+                raise
+            shutil.rmtree(folder)
+            continue
+        try:
+            yield local
+        finally:
+            local.kill()
+        return
+
+
+def _lost_its_port(node: Node) -> bool:
+    return node.output.exists() and node.lost_its_port
+
+
+def _layout(folder: Path, shape: BelfastShape, copies: tuple[int, ...]) -> BelfastLayout:
+    layout = settle(folder, shape)
+    if not copies:
+        return layout
+    shards = [
+        msgspec.structs.replace(place, replicas=place.replicas[:count])
+        for place, count in zip(layout.shards, copies, strict=True)
+    ]
+    return msgspec.structs.replace(layout, shards=shards)
+
+
+def node_at(local: LocalBelfast, address: str) -> Node:
+    (found,) = (node for node in local.processes if node.pair.address == address)
+    return found
+
+
+async def until(log: Log, what: str, holds: Callable[[Status], bool]) -> Status:
+    """Look until the leader's status is so."""
+    found = None
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                found = await log.status(timeout=PATIENCE_S)
+                if holds(found):
+                    return found
+                await asyncio.sleep(_LOOK_S)
+    except TimeoutError:
+        raise AssertionError(f"waited in vain until {what}: {found}") from None
+
+
+def metric(node: Node, name: str) -> float:
+    """What its probe says of it now; -1 if it says nothing."""
+    with closing(HTTPConnection(HOST, node.pair.probes, timeout=PATIENCE_S)) as connection:
+        try:
+            connection.request("GET", "/metrics")
+            text = connection.getresponse().read().decode()
+        except (OSError, HTTPException):
+            return -1
+    found = re.search(rf"^anabranch_{name} (\S+)$", text, re.MULTILINE)
+    return float(found.group(1)) if found else -1
+
+
+async def recovered(log: Log, local: LocalBelfast) -> Status:
+    """Every shard has all of its replicas, and each of them has copied what is newer than that.
+
+    A backup that has yet to come to where its primary began can't take its place.
+    """
+    status = await until(log, "all are back", lambda found: is_whole(local, found))
+    for shard in status.shards:
+        primary = node_at(local, shard.primary)
+        await _comes_to(primary, "shard_epoch", shard.epoch)
+        last = await asyncio.to_thread(metric, primary, "shard_last")
+        for node in local.shards[shard.name]:
+            await _comes_to(node, "shard_last", last + 1)
+    return status
+
+
+async def _comes_to(node: Node, name: str, number: float) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            if await asyncio.to_thread(metric, node, name) >= number:
+                return
+            await asyncio.sleep(_LOOK_S)
+
+
+def is_whole(local: LocalBelfast, status: Status) -> bool:
+    """Every shard has a seat and all of its replicas."""
+    return all(
+        shard.standing is Standing.SEATED
+        and len(shard.replicas) == len(local.shards[shard.name])
+        and not shard.silent
+        for shard in status.shards
+    )

@@ -1,0 +1,126 @@
+"""A log of real processes as programs and people use it."""
+
+import asyncio
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.integration.belfast.deployment import PATIENCE_S, until
+from tests.integration.cli_server import ANABRANCH, bare
+
+import anabranch
+from anabranch.apps.pods.belfast import ShardSettings
+from anabranch.apps.pods.shard import serve
+from anabranch.apps.processes.belfast import LocalBelfast
+from anabranch.client.belfast import aio
+from anabranch.client.records import Confirm, Deliver
+from anabranch.core.belfast.messages import Where
+from anabranch.core.errors import JournalCorrupt, PositionTrimmed, TrimTooFar
+from anabranch.core.journal import snapshot_name
+
+
+def test_an_asyncio_program_appends_reads_ahead_and_trims(shared: LocalBelfast) -> None:
+    async def scenario() -> None:
+        async with aio.connect(shared.layout.url, timeout=PATIENCE_S) as log:
+            start = (await log.status(timeout=PATIENCE_S)).confirmed
+            async with asyncio.timeout(PATIENCE_S), log.subscribe(start) as events:
+                first = await log.append(b"a", key=b"k", shard="shard-0")
+                second = await log.append(b"b", key=b"l", shard="shard-1")
+                assert start <= first < second
+                seen: list[tuple[int, bytes | None, str]] = []
+                async for event in events:
+                    match event:
+                        case Deliver(record, _):
+                            seen.append((record.position, record.value, record.shard))
+                        case Confirm(up_to) if up_to > second:
+                            break
+                        case _:
+                            pass
+                assert seen == [(first, b"a", "shard-0"), (second, b"b", "shard-1")]
+            only = log.subscribe(start, where=Where(key_prefix=b"l"), speculative=False)
+            async with asyncio.timeout(PATIENCE_S), only as events:
+                (event,) = await events.take()
+                assert isinstance(event, Deliver)
+                assert event.record.position == second
+            with pytest.raises(TrimTooFar):
+                await log.trim(1 << 40, timeout=PATIENCE_S)
+            await log.trim(second, timeout=PATIENCE_S)
+            await until(log, "it is trimmed", lambda status: status.trimmed == second)
+            async with asyncio.timeout(PATIENCE_S), log.subscribe(first) as events:
+                with pytest.raises(PositionTrimmed):
+                    await events.take()
+
+    asyncio.run(scenario())
+
+
+def test_a_program_without_an_event_loop_does_the_same(shared: LocalBelfast) -> None:
+    with anabranch.belfast.connect(shared.layout.url, timeout=PATIENCE_S) as log:
+        start = log.status(timeout=PATIENCE_S).confirmed
+        positions = log.append_many([b"%d" % number for number in range(20)], timeout=PATIENCE_S)
+        assert positions == sorted(positions)
+        found: list[tuple[int, bytes | None]] = []
+        with log.subscribe(start, speculative=False) as events:
+            while events.final <= positions[-1]:
+                found += [
+                    (event.record.position, event.record.value)
+                    for event in events.take(timeout=1)
+                    if isinstance(event, Deliver)
+                ]
+        assert found == [(position, b"%d" % nth) for nth, position in enumerate(positions)]
+
+
+def test_people_look_at_it_append_and_read_by_commands(shared: LocalBelfast) -> None:
+    said = command(shared, "append", "hello", "world", "--shard", "shard-1")
+    first, last = (int(word.replace(",", "")) for word in said.split())
+    assert first < last
+    tail = command(shared, "tail", "--from", str(first), "--records", "2")
+    assert f"{first} shard-1 - hello" in tail
+    assert f"{last} shard-1 - world" in tail
+    status = command(shared, "status")
+    assert status.split()[:2] == ["LEADER", "TERM"]
+    assert "shard-0" in status
+    assert "seated" in status
+    found = json.loads(command(shared, "status", "--output", "json"))
+    assert found["confirmed"] > last
+    assert [shard["name"] for shard in found["shards"]] == sorted(shared.shards)
+    assert "NEXT QUOTA" in command(shared, "windows")
+    top = command(shared, "top", "--count", "2", "--interval", "10ms")
+    assert top.count("RECORDS/s") == 2
+    assert "nothing before" in command(shared, "trim", str(first))
+
+
+def command(local: LocalBelfast, *words: str) -> str:
+    done = subprocess.run(
+        [*ANABRANCH, "belfast", *words],
+        env={**bare(), "ANABRANCH_URL": local.layout.url},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_journal_that_is_damaged_is_what_a_start_fails_of(tmp_path: Path) -> None:
+    """And nothing else hides it."""
+    settings = ShardSettings(
+        cluster="c",
+        host="127.0.0.1",
+        port=0,
+        probe_port=-1,
+        data=str(tmp_path / "data"),
+        shard="a",
+        sequencers=("127.0.0.1:1",),
+    )
+
+    async def lived() -> None:
+        stop = asyncio.Event()
+        await serve(settings, lambda _: stop.set(), stop=stop)
+
+    asyncio.run(lived())
+    (tmp_path / "data" / "journal" / snapshot_name(1)).write_bytes(os.urandom(4_096))
+    with pytest.raises(JournalCorrupt):
+        asyncio.run(lived())
