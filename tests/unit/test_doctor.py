@@ -11,6 +11,7 @@ from anabranch.core.errors import Unavailable
 
 NOW_S = 1_800_000_000.0
 CANARY = "canary-5f1d"
+PLURALS = ("logs", "forks", "brokerpools", "sequencersets", "shardgroups")
 LABELS = {
     "app.kubernetes.io/name": "anabranch",
     "app.kubernetes.io/instance": "demo",
@@ -19,7 +20,7 @@ LABELS = {
 
 
 def collected(**objects: list[dict[str, Any]]) -> Collected:
-    definitions = [{"name": f"{each}.anabranch.dev"} for each in ("logs", "forks", "brokerpools")]
+    definitions = [{"name": f"{each}.anabranch.dev"} for each in PLURALS]
     pods = {"pods": [pod({"ready": True})]}
     return Collected(
         namespace="logs", versions={"definitions": definitions}, objects=pods | objects
@@ -152,6 +153,43 @@ def test_conditions_that_are_not_good() -> None:
         "fork f: DeletionBlocked is True, Because: of this",
         "fork new: no operator has looked at it",
     ]
+
+
+def test_what_is_wrong_with_a_belfast_log() -> None:
+    def resource(kind: str, status: str, message: str) -> dict[str, Any]:
+        said = {"type": kind, "status": status, "reason": "Because", "message": message}
+        return {"metadata": {"name": "ticks"}, "status": {"conditions": [said]}}
+
+    bad = [resource("Ready", "False", "no sequencer leads")]
+    degraded = [resource("Degraded", "True", "ticks-0 goes on without ticks-0-1")]
+    joins = [resource("Joining", "True", "ticks-2 without a seat")]
+    said = words(collected(sequencersets=bad, shardgroups=[*degraded, *joins]))
+    assert said.splitlines() == [
+        "sequencer set ticks: Ready is False, Because: no sequencer leads",
+        "shard group ticks: Degraded is True, Because: ticks-0 goes on without ticks-0-1",
+    ]
+
+
+def test_pods_of_sequencers_and_shards_are_asked_and_judged() -> None:
+    labels = {"anabranch.dev/role": "shard", "app.kubernetes.io/managed-by": "anabranch-operator"}
+    crashing = pod({"state": {"waiting": {"reason": "CrashLoopBackOff"}}})
+    crashing["metadata"] = {"name": "ticks-0-1", "labels": labels}
+    asked: list[str] = []
+
+    class Telling:
+        def get(self, path: str) -> Any:
+            asked.append(path)
+            return {"items": [crashing] if path.endswith("/pods") else []}
+
+        def text(self, path: str) -> str:
+            return path
+
+    found = collect(Telling(), "logs", "demo")
+    assert "ticks-0-1: CrashLoopBackOff" in words(found)
+    assert "/ticks-0-1:7451/proxy/readyz" in found.pages["ticks-0-1.readyz"]
+    assert "ticks-0-1.log" in found.logs
+    home = "/apis/anabranch.dev/v1alpha1/namespaces/logs"
+    assert {f"{home}/sequencersets", f"{home}/shardgroups"} <= set(asked)
 
 
 def test_environments_and_annotations_are_left_out() -> None:

@@ -22,6 +22,8 @@ _KINDS = {
     "logs": _ANABRANCH,
     "forks": _ANABRANCH,
     "brokerpools": _ANABRANCH,
+    "sequencersets": _ANABRANCH,
+    "shardgroups": _ANABRANCH,
     "deployments": "/apis/apps/v1",
     "statefulsets": "/apis/apps/v1",
     "pods": "/api/v1",
@@ -33,8 +35,17 @@ _KINDS = {
     "leases": "/apis/coordination.k8s.io/v1",
     "events": "/api/v1",
 }
-_PROBES = {"operator": 8080, "broker": 7422, "metadata": 7431, "gateway": 7422}
+_PROBES = {
+    "operator": 8080,
+    "broker": 7422,
+    "metadata": 7431,
+    "gateway": 7422,
+    "sequencer": 7441,
+    "shard": 7451,
+}
 """Where each part tells how it fares."""
+_BELFAST = ("sequencer", "shard")
+_ROLE = f"{GROUP}/role"
 _SECRETIVE = ("TOKEN", "SECRET", "PASSWORD", "KEY", "CREDENTIAL")
 _DROPPED = ("managedFields", "annotations")
 
@@ -79,11 +90,15 @@ def collect(api: Api, namespace: str, release: str) -> Collected:
 
 
 def part(pod: Document) -> str:
-    return pod["metadata"].get("labels", {}).get("app.kubernetes.io/component", "")
+    labels = pod["metadata"].get("labels", {})
+    return labels.get("app.kubernetes.io/component", "") or labels.get(_ROLE, "")
 
 
 def _is_of(pod: Document, release: str) -> bool:
+    """Sequencers and shards are of resources, which any release of the namespace may look after."""
     labels = pod["metadata"].get("labels", {})
+    if labels.get(_ROLE) in _BELFAST:
+        return True
     ours = labels.get("app.kubernetes.io/name") == "anabranch"
     return ours and release in ("", labels.get("app.kubernetes.io/instance"))
 

@@ -16,6 +16,13 @@ SOON_S = 14 * 24 * 3_600
 BEHIND_S = 60.0
 """How long a watch may be behind what is known to be there."""
 
+_KINDS = {
+    "brokerpools": "broker pool",
+    "logs": "log",
+    "forks": "fork",
+    "sequencersets": "sequencer set",
+    "shardgroups": "shard group",
+}
 _GOOD = ("Ready", "ServiceReachable")
 _BAD = ("Degraded", "DeletionBlocked", "PoolExhausted", "RolloutBlocked")
 _OVER = ("Promoted", "Squashed", "Expired")
@@ -53,7 +60,7 @@ def findings(found: Collected, now_s: float) -> list[Finding]:
 
 def _definitions(found: Collected) -> Iterator[Finding]:
     known = {each["name"] for each in found.versions.get("definitions", ())}
-    for plural in ("logs", "forks", "brokerpools"):
+    for plural in _KINDS:
         if "definitions" in found.versions and f"{plural}.anabranch.dev" not in known:
             yield Finding("definitions", f"{plural} isn't known: install the chart anabranch-crds")
 
@@ -148,7 +155,7 @@ def _counted(
 
 
 def _conditions(found: Collected) -> Iterator[Finding]:
-    for kind, what in (("brokerpools", "broker pool"), ("logs", "log"), ("forks", "fork")):
+    for kind, what in _KINDS.items():
         for each in found.of(kind):
             status = each.get("status", {})
             about = f"{what} {each['metadata']['name']}"
