@@ -30,6 +30,7 @@ def test_shards_that_come_later_leave_the_others_where_they_are(tmp_path: Path) 
 def test_a_process_whose_port_was_taken_says_so(tmp_path: Path) -> None:
     said = "error: 127.0.0.1:1 is not available now: Address already in use"
     process = ServerProcess("late", ["sh", "-c", f"echo '{said}'"], tmp_path, lambda: False)
+    assert not process.lost_its_port
     process.launch()
     process.wait_ended()
     assert process.lost_its_port

@@ -60,7 +60,8 @@ class ServerProcess:
     @property
     def lost_its_port(self) -> bool:
         """It ended because somebody else listens there by now."""
-        return not self.running and any(_TAKEN in line.lower() for line in self._said())
+        ended = self._process is not None and not self.running
+        return ended and any(_TAKEN in line.lower() for line in self._said())
 
     def start(self) -> None:
         """Return when it serves."""
