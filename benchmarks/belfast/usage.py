@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from os import sysconf
 from pathlib import Path
 
-from anabranch.apps.processes.belfast import LocalBelfast, Node
+from anabranch.apps.processes.belfast import LocalBelfast
 from benchmarks.cluster.local import counted
 from benchmarks.timing import now
 
@@ -45,8 +45,8 @@ def used(local: LocalBelfast) -> Usage:
     sequencers = [counted(node) for node in local.sequencers]
     return Usage(
         now(),
-        sum(_cpu_s(node) for node in local.processes),
-        max(_cpu_s(node) for node in local.sequencers),
+        sum(cpu_s(node.pid) for node in local.processes),
+        max(cpu_s(node.pid) for node in local.sequencers),
         sum(shard["shard_records"] for shard in shards),
         sum(shard["shard_noops"] for shard in shards),
         max(sequencer["sequencer_cuts"] for sequencer in sequencers),
@@ -54,7 +54,7 @@ def used(local: LocalBelfast) -> Usage:
     )
 
 
-def _cpu_s(node: Node) -> float:
+def cpu_s(pid: int) -> float:
     """In user and system mode, by the kernel's account."""
-    fields = Path(f"/proc/{node.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS_S
