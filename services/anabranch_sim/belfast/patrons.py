@@ -211,6 +211,8 @@ class Observer(Errand):
             self.watching.wanted = partial(is_wanted, where)
         archive.account.watchings.append(self.watching)
         self._request = 0
+        self._failures: set[int] = set()
+        """Views whose beginning it was told of."""
 
     @property
     def settled(self) -> Position:
@@ -248,8 +250,11 @@ class Observer(Errand):
                 self._see(view)
                 sights.append(Settled(upto))
                 self.confirmed = max(self.confirmed, upto)
+            case Failed(view) if view in self._failures:
+                pass  # said again by who stands in (spec, D8)
             case Failed(view, since, shards):
                 self._see(view)
+                self._failures.add(view)
                 self.fails += 1
                 kept = self.shard not in shards
                 sights.append(Voided(since, kept))
