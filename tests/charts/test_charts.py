@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.charts.helm import CHART, CRDS, MATRIX, Document, Helm, Refused, pod_specs, values_of
 
+from anabranch.apps.pods import belfast
 from anabranch.apps.pods.settings import BrokerSettings, GatewaySettings, MetadataSettings, load
 from anabranch_operator import settings as operator_settings
 from anabranch_operator.kube.resources import RESOURCES
@@ -257,6 +258,32 @@ def test_values_that_do_not_go_together_are_refused(helm: Helm, told: str, says:
         helm.template("--set", told)
 
 
+@pytest.mark.parametrize("values", MATRIX)
+def test_sequencers_find_etcd_as_members_do_where_epochs_are_wanted(
+    helm: Helm, values: str
+) -> None:
+    assert ("ConfigMap", "demo-belfast") not in _objects(helm.rendered(values))
+    found = helm.template(*values_of(values), "--set", "belfast.epochs=true")
+    told = _named(found, "ConfigMap", "demo-belfast")["data"]
+    shared = _named(found, "ConfigMap", "demo-settings")["data"]
+    members = shared | SECRETS | _environment(_pod(found, "StatefulSet/demo-metadata"))
+    if shared["ANABRANCH_AUTH_MODE"] == "kubernetes":
+        del members["ANABRANCH_PEER_TOKEN"]
+    wanted = load(MetadataSettings, {}, members).etcd
+    own = {"ANABRANCH_DATA": "data", "ANABRANCH_CLUSTER": "ticks", "ANABRANCH_NAME": "ticks-0"}
+    sequencer = belfast.load(belfast.SequencerSettings, {}, told | own)
+    assert sequencer.epochs
+    assert sequencer.etcd.endpoints == wanted.endpoints
+    for name in ("ca", "cert", "key"):
+        theirs, ours = getattr(wanted, name), getattr(sequencer.etcd, name)
+        assert Path(ours).name == Path(theirs).name
+        assert not ours or ours.startswith("/var/run/anabranch/etcd/")
+    shards = belfast.load(
+        belfast.ShardSettings, {"shard": "ticks-0", "sequencers": "127.0.0.1:7440"}, told | own
+    )
+    assert shards.cluster == "ticks"
+
+
 def test_a_change_of_settings_rolls_what_reads_them(helm: Helm) -> None:
     told = ("--values", str(CHART / "ci" / "kind.yaml"))
     before = helm.template(*told)
@@ -295,6 +322,10 @@ def test_prometheus_finds_every_part(helm: Helm) -> None:
         "demo-shard",
     }
     assert all(each["metadata"]["labels"]["release"] == "prometheus" for each in monitors)
+
+
+def _objects(found: list[Document]) -> list[tuple[str, str]]:
+    return [(each["kind"], each["metadata"]["name"]) for each in found]
 
 
 def _named(found: list[Document], kind: str, name: str) -> Document:

@@ -85,6 +85,14 @@ gateway:
 etcd:
   ingress:
     {{- include "anabranch.from" (dict "root" . "parts" (list "metadata") "ports" (list 2379)) | nindent 4 }}
+    {{- if .Values.belfast.epochs }}
+    - from:
+        - podSelector:
+            matchLabels:
+              anabranch.dev/role: sequencer
+      ports:
+        - port: 2379
+    {{- end }}
 s3:
   ingress:
     {{- include "anabranch.from" (dict "root" . "parts" (list "metadata" "broker") "ports" (list 9000)) | nindent 4 }}

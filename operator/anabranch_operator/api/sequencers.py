@@ -7,7 +7,7 @@ from msgspec import Meta, field
 from anabranch.core.belfast.rules import Rules
 from anabranch_operator.api.common import Shape, keyed_by
 from anabranch_operator.api.conditions import Condition, Conditions
-from anabranch_operator.api.pods import PodsSpec
+from anabranch_operator.api.pods import Name, PodsSpec
 from anabranch_operator.api.storage import Storage
 
 MEMBERS_MAX = 5
@@ -78,6 +78,10 @@ class SequencerSetSpec(PodsSpec, frozen=True, kw_only=True):
     """What the log has agreed on about time and quotas."""
     storage: Storage
     """Where sequencers keep what they have agreed on."""
+    etcd_tls_secret: Name | None = None
+    """Whom they trust as etcd, and who they are to it, where terms are kept there: ca.crt, tls.crt,
+    tls.key.
+    """
 
 
 class Sequencer(Shape, frozen=True, kw_only=True):

@@ -1,5 +1,7 @@
 """What a sequencer's pod is made of, where it is met, and what stands around a group's pods."""
 
+from collections.abc import Iterator
+
 from anabranch.core.belfast.rules import Rules
 from anabranch_operator.api import names
 from anabranch_operator.api.pods import PodsSpec
@@ -10,6 +12,7 @@ from anabranch_operator.plan.posts import DATA_DIR, data
 from anabranch_operator.plan.world import Sequencers
 
 _OF_THE_GROUP = ("rollout",)
+_ETCD_DIR = f"{names.RUN_DIR}/etcd"
 
 
 def subdomain(group: str) -> str:
@@ -79,10 +82,16 @@ def pod(group: Sequencers, name: str) -> Document:
         template=template(spec),
         ports=(names.SEQUENCER_PORT, names.SEQUENCER_PROBE_PORT),
         settings=settings,
-        volumes=[data(spec.storage, name)],
+        volumes=list(_volumes(spec, name)),
         group=spec.storage.group,
     )
     return parts.pod(spec, body)
+
+
+def _volumes(spec: SequencerSetSpec, name: str) -> Iterator[parts.Mounted]:
+    yield data(spec.storage, name)
+    if spec.etcd_tls_secret:
+        yield parts.secret("etcd", spec.etcd_tls_secret, _ETCD_DIR)
 
 
 def belfast(spec: PodsSpec, pod: str, cluster: str, address: str) -> dict[str, str]:

@@ -81,6 +81,18 @@ def test_rules_that_differ_are_told_and_certificates_shown() -> None:
     assert (quay.log.status.endpoint or "").startswith("belfasts://")
 
 
+def test_what_etcd_wants_is_mounted_where_settings_look_for_it() -> None:
+    quay = Quay(etcdTlsSecret="demo-peer-tls")
+    quay.settle()
+    spec = pod(quay, "orders-sequencer-0")["spec"]
+    (volume,) = (each for each in spec["volumes"] if each["name"] == "etcd")
+    assert volume["secret"] == {"secretName": "demo-peer-tls"}
+    (mount,) = (
+        each for each in spec["containers"][0]["volumeMounts"] if each["name"] == volume["name"]
+    )
+    assert (mount["mountPath"], mount["readOnly"]) == ("/var/run/anabranch/etcd", True)
+
+
 def test_followers_are_rolled_first_and_the_leader_last(quay: Quay) -> None:
     quay.vanish("orders-sequencer-0")
     quay.settle()
