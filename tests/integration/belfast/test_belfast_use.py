@@ -15,7 +15,7 @@ from anabranch.apps.pods.belfast import ShardSettings
 from anabranch.apps.pods.shard import serve
 from anabranch.apps.processes.belfast import LocalBelfast
 from anabranch.client.belfast import aio
-from anabranch.client.records import Confirm, Deliver
+from anabranch.client.records import Deliver, Fail
 from anabranch.core.belfast.messages import Where
 from anabranch.core.errors import JournalCorrupt, PositionTrimmed, TrimTooFar
 from anabranch.core.journal import snapshot_name
@@ -30,14 +30,12 @@ def test_an_asyncio_program_appends_reads_ahead_and_trims(shared: LocalBelfast) 
                 second = await log.append(b"b", key=b"l", shard="shard-1")
                 assert start <= first < second
                 seen: list[tuple[int, bytes | None, str]] = []
-                async for event in events:
-                    match event:
-                        case Deliver(record, _):
+                while events.final <= second:
+                    for event in await events.take(timeout=1):
+                        assert not isinstance(event, Fail)
+                        if isinstance(event, Deliver):
+                            record = event.record
                             seen.append((record.position, record.value, record.shard))
-                        case Confirm(up_to) if up_to > second:
-                            break
-                        case _:
-                            pass
                 assert seen == [(first, b"a", "shard-0"), (second, b"b", "shard-1")]
             only = log.subscribe(start, where=Where(key_prefix=b"l"), speculative=False)
             async with asyncio.timeout(PATIENCE_S), only as events:
