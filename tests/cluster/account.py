@@ -45,9 +45,12 @@ class Account:
         self._spans.append((began, _now_ms()))
 
     def heed(self, acknowledged: Sequence[int]) -> None:
-        """When the appending client was answered, in milliseconds."""
+        """When an appending client was answered, in milliseconds. Of several the first that tells
+        counts: each has its own log.
+        """
         for step, (began, ended) in zip(self.steps, self._spans, strict=True):
-            step.longest_pause_ms = longest_pause(acknowledged, began, ended)
+            if step.longest_pause_ms is None:
+                step.longest_pause_ms = longest_pause(acknowledged, began, ended)
 
 
 def longest_pause(acknowledged: Sequence[int], began: int, ended: int) -> int | None:

@@ -38,6 +38,7 @@ _HOMES = {
     "statefulsets": "/apis/apps/v1",
     "leases": "/apis/coordination.k8s.io/v1",
     "jobs": "/apis/batch/v1",
+    "poddisruptionbudgets": "/apis/policy/v1",
     "logs": _ANABRANCH,
     "forks": _ANABRANCH,
     "brokerpools": _ANABRANCH,
@@ -49,6 +50,7 @@ _ON_ONE_NODE = (
     *("--set", "brokers.tolerations[0].key=node.kubernetes.io/unschedulable"),
     *("--set", "brokers.tolerations[0].operator=Exists"),
 )
+_BELFAST = ("--set", "belfast.epochs=true")
 
 Document = dict[str, Any]
 
@@ -76,7 +78,7 @@ class Site:
         self.api = api
         self.namespace = api.namespace("logs", RESTRICTED)
         self._helm = Helm()
-        self._values: list[str] = [*values_of("kind"), *_ON_ONE_NODE]
+        self._values: list[str] = [*values_of("kind"), *_ON_ONE_NODE, *_BELFAST]
 
     def install(self) -> None:
         where = ("--namespace", "kube-system", "--kubeconfig", str(self.api.kubeconfig))

@@ -1,5 +1,5 @@
 """A Belfast log beside the release: shards come and go, replicas and sequencers are replaced and
-killed, while somebody appends; what was acknowledged is read back, each at its position.
+killed, while somebody appends; what was acknowledged is read, once and in order.
 """
 
 import json
@@ -8,213 +8,211 @@ from pathlib import Path
 
 import pytest
 from tests.cluster.account import Account
-from tests.cluster.site import RELEASE, Document, Site, kill, until
-from tests.kubernetes.image import images
+from tests.cluster.site import Document, Site, kill, until
+from tests.cluster.ticks import LOG, WITHIN_S, Crew, Ticks, declared
+from tests.kubernetes.api_server import Refused
 
 from anabranch_operator.api import names
 
-PROGRAM = Path(__file__).with_name("foretelling.py")
-POD, LOG = "ticking", "ticks"
-SERVICES = next(each.reference for each in images())
-TOKENS = f"{RELEASE}-belfast"
-_FOLDER, _SECRETS = "/programs", "/secrets"
 
-
-class Ticks:
-    """The client that appends all the time, and the shards it appends to."""
-
-    def __init__(self, site: Site) -> None:
-        self._site = site
-        text = PROGRAM.read_text(encoding="utf-8")
-        files = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": POD}}
-        site.apply({**files, "data": {PROGRAM.name: text}}, self._program(POD, ["python3", _RUN]))
-        until(lambda: self.acknowledged() or None, "the first append is acknowledged")
-
-    def acknowledged(self) -> dict[int, int]:
-        """Each record's number, and its position."""
-        pod = self._site.get("pods", POD)
-        if pod["status"]["phase"] == "Pending":
-            return {}
-        said = self._site.kubectl("logs", POD)
-        assert pod["status"]["phase"] == "Running", said[-2_000:]
-        return {int(number): int(place) for number, place in map(str.split, said.splitlines())}
-
-    def go_on(self) -> None:
-        before = len(self.acknowledged())
-        until(lambda: len(self.acknowledged()) > before, "appends go on")
-
-    def ask(self, *command: str) -> str:
-        """The command line's answer, from a pod of its own."""
-        name = f"ask-{len(command)}-{command[0]}"
-        self._site.apply(self._program(name, ["anabranch", "belfast", *command]))
-
-        def ended() -> str | None:
-            phase = self._site.get("pods", name)["status"].get("phase")
-            if phase not in ("Succeeded", "Failed"):
-                return None
-            said = self._site.kubectl("logs", name)
-            assert phase == "Succeeded", said[-2_000:]
-            return said + "\n"
-
-        said = until(ended, f"{name} ends")
-        self._site.delete("pods", name)
-        self._site.until_gone("pods", name)
-        return said
-
-    def end(self) -> dict[int, int]:
-        found = self.acknowledged()
-        self._site.kubectl("delete", "pod", POD, "--wait=true")
-        return found
-
-    def _program(self, name: str, command: list[str]) -> Document:
-        site = self._site
-        endpoint = site.get("sequencersets", LOG)["status"]["endpoint"]
-        query = f"token_file={_SECRETS}/ANABRANCH_TOKEN&ca={names.RUN_DIR}/ca.crt"
-        pod = site.program(name, command, RELEASE, "default")
-        (container,) = pod["spec"]["containers"]
-        container["env"] = [{"name": "ANABRANCH_URL", "value": f"{endpoint}?{query}"}]
-        volumes = [
-            ({"name": "programs", "configMap": {"name": POD}}, _FOLDER),
-            ({"name": "secrets", "secret": {"secretName": TOKENS}}, _SECRETS),
-        ]
-        for volume, path in volumes:
-            pod["spec"]["volumes"].append(volume)
-            container["volumeMounts"].append({"name": volume["name"], "mountPath": path})
-        return pod
-
-
-_RUN = f"{_FOLDER}/{PROGRAM.name}"
+@pytest.fixture(scope="module")
+def crew(site: Site, account: Account, root: Path) -> Crew:
+    """Three sequencers, two shards of two replicas."""
+    with account.step("a SequencerSet and a ShardGroup are applied, until all have seats"):
+        site.apply(*declared(site, root))
+        site.until_is("sequencersets", LOG, "Ready")
+        site.until_is("shardgroups", LOG, "Ready")
+    crew = Crew(site)
+    crew.until_whole()
+    return crew
 
 
 @pytest.fixture(scope="module")
-def ticks(site: Site, account: Account) -> Iterator[Ticks]:
-    """Three sequencers, two shards of two replicas, and somebody who appends."""
-    spec = {
-        "image": SERVICES,
-        "imagePullPolicy": "Never",
-        "config": {"secrets": [TOKENS]},
-        "tlsSecret": f"{RELEASE}-broker-tls",
-        "storage": {"volumeClaim": {"size": "1Gi"}, "onDelete": "Delete"},
-    }
-    # One node with two cores holds them all.
-    rules = {"tOrdMicroseconds": 20_000, "silentIntervals": 100, "failIntervals": 1_000}
-    with account.step("a SequencerSet and a ShardGroup are applied, until all have seats"):
-        site.apply(
-            _declared(names.SEQUENCERS, {**spec, "rules": rules}),
-            _declared(names.SHARDS, {**spec, "sequencers": LOG}),
-        )
-        site.until_is("sequencersets", LOG, "Ready")
-        site.until_is("shardgroups", LOG, "Ready")
-    yield Ticks(site)
-    site.patch("shardgroups", LOG, shards=0, leaving={"waitFor": "Nothing"})
-    until(lambda: not _pods(site, names.SHARD), "all shards have left")
-    until(lambda: not _status(site).get("seated"), "nobody has a seat")
-    for plural in ("shardgroups", "sequencersets"):
-        site.delete(plural, LOG)
+def ticks(site: Site, crew: Crew) -> Iterator[Ticks]:
+    ticks = Ticks(site)
+    yield ticks
+    ticks.end()
 
 
-def test_shards_are_added_and_have_their_seats(site: Site, account: Account, ticks: Ticks) -> None:
+def test_who_asks_is_told_how_the_log_is(site: Site, crew: Crew, ticks: Ticks) -> None:
+    until(lambda: (crew.group.get("window") or 0) > 0, "a window is over")
+    (found,) = site.kubectl("get", "seq", "--no-headers").splitlines()
+    name, leader, epoch, members, ready, _ = found.split()
+    assert (name, members, ready) == (LOG, "3", "True")
+    assert leader in crew.pods(names.SEQUENCER)
+    assert int(epoch) > 0
+    (found,) = site.kubectl("get", "sg", "--no-headers").splitlines()
+    name, shards, desired, window, speculation, ready, _ = found.split()
+    assert (name, shards, desired, ready) == (LOG, "2", "2", "True")
+    assert int(window) > 0
+    assert 0 <= int(speculation) <= 100
+    assert crew.members["endpoint"].startswith("belfasts://")
+    ticks.go_on()
+
+
+def test_shards_are_added_and_have_their_seats(
+    site: Site, account: Account, crew: Crew, ticks: Ticks
+) -> None:
     with account.step("kubectl scale of two shards to three, until it has a seat"):
         site.kubectl("scale", f"shardgroup/{LOG}", "--replicas=3")
         site.until_is("shardgroups", LOG, "Joining", status="False")
-    assert _status(site)["seated"] == 3
+    assert crew.group["seated"] == 3
+    crew.until_whole()
     ticks.go_on()
 
 
-def test_replicas_are_rolled_and_nobody_fails(site: Site, account: Account, ticks: Ticks) -> None:
-    view = site.get("sequencersets", LOG)["status"]["view"]
-    before = _pods(site, names.SHARD)
+def test_replicas_are_rolled_and_nobody_fails(
+    site: Site, account: Account, crew: Crew, ticks: Ticks
+) -> None:
+    view, before = crew.members["view"], crew.uids(names.SHARD)
     with account.step("roll-out of six replicas"):
         site.patch("shardgroups", LOG, podAnnotations={"rolled": "once"})
-        site.until_is("shardgroups", LOG, "Progressing", status="False")
-    assert not before.items() & _pods(site, names.SHARD).items()
+        crew.until_whole()
+    after = crew.uids(names.SHARD)
+    assert len(after) == 6
+    assert not before & after
     ticks.go_on()
-    assert site.get("sequencersets", LOG)["status"]["view"] == view
+    assert crew.members["view"] == view
 
 
-def test_sequencers_are_rolled_the_leader_last(site: Site, account: Account, ticks: Ticks) -> None:
-    leader, before = (
-        site.get("sequencersets", LOG)["status"]["leader"],
-        _pods(site, names.SEQUENCER),
-    )
+def test_sequencers_are_rolled_the_leader_last(
+    site: Site, account: Account, crew: Crew, ticks: Ticks
+) -> None:
+    members = crew.members
+    view, before = members["view"], crew.uids(names.SEQUENCER)
     with account.step("roll-out of three sequencers"):
         site.patch("sequencersets", LOG, podAnnotations={"rolled": "once"})
-        site.until_is("sequencersets", LOG, "Progressing", status="False")
-    made = {
-        pod["metadata"]["name"]: pod["metadata"]["creationTimestamp"]
-        for pod in _all(site, names.SEQUENCER)
-    }
-    assert not before.items() & _pods(site, names.SEQUENCER).items()
-    assert made[leader] == max(made.values())
+        until(lambda: crew.members.get("observedGeneration") == 2, "the operator has seen it")
+        crew.until_whole()
+    assert not before & crew.uids(names.SEQUENCER)
+    made = {name: each["creationTimestamp"] for name, each in crew.pods(names.SEQUENCER).items()}
+    if crew.members["term"] == members["term"] + 1:
+        # It led until it was told to go: nobody was elected in between.
+        assert made[members["leader"]] == max(made.values())
     ticks.go_on()
+    assert crew.members["view"] == view
 
 
-def test_a_primary_that_is_killed_is_succeeded(site: Site, account: Account, ticks: Ticks) -> None:
-    (seat, *_) = _status(site)["seats"]
-    with account.step("kill -9 of a shard's primary"):
+def test_sequencers_that_are_killed_are_succeeded(
+    site: Site, account: Account, crew: Crew, ticks: Ticks
+) -> None:
+    members = crew.members
+    with account.step("kill -9 of the sequencer that leads, until somebody leads"):
+        kill(site.get("pods", members["leader"]))
+        until(lambda: (crew.members.get("term") or 0) > members["term"], "somebody leads")
+        ticks.go_on()
+    crew.until_whole()
+    until(lambda: ticks.term() > members["term"], "etcd is told of it")
+
+
+def test_a_primary_that_is_killed_comes_back(
+    site: Site, account: Account, crew: Crew, ticks: Ticks
+) -> None:
+    (seat, *_) = crew.group["seats"]
+    with account.step("kill -9 of a shard's primary, until both replicas count"):
         kill(site.get("pods", seat["primary"]))
         ticks.go_on()
-    until(lambda: _seat(site, seat["name"])["epoch"] > seat["epoch"], "it was arranged anew")
-    until(lambda: _seat(site, seat["name"])["copies"] == 2, "both replicas count again")
+        crew.until_whole()
 
 
-def test_a_shard_that_is_killed_as_a_whole_comes_back(
-    site: Site, account: Account, ticks: Ticks
+def test_a_primary_that_stays_away_is_succeeded(account: Account, crew: Crew, ticks: Ticks) -> None:
+    (seat, *_) = crew.group["seats"]
+    view, primary = crew.members["view"], seat["primary"]
+    what = "deletion of a shard's primary, until its backup takes appends"
+    with crew.away(primary), account.step(what):
+        until(lambda: not _primary(ticks, seat["name"]).startswith(f"{primary}."), "it has one")
+        ticks.ask("append", "--shard", seat["name"], "asked")
+    crew.until_whole()
+    ticks.go_on()
+    assert crew.members["view"] == view
+
+
+def test_a_shard_that_stays_away_fails_once_and_comes_back(
+    account: Account, crew: Crew, ticks: Ticks
 ) -> None:
-    with account.step("kill -9 of both replicas of a shard"):
-        for copy in range(2):
-            kill(site.get("pods", f"{LOG}-1-{copy}"))
+    view, failures = crew.members["view"], ticks.failures()
+    what = "deletion of both replicas of a shard, until appends go on without it"
+    with crew.away(f"{LOG}-1-0", f"{LOG}-1-1"), account.step(what):
+        until(lambda: crew.members["view"] == view + 1, "it has failed")
         ticks.go_on()
-    site.until_is("shardgroups", LOG, "Ready")
-    assert _seat(site, f"{LOG}-1")["standing"] == "Seated"
+    with account.step("the same shard's way back to its seat"):
+        crew.until_whole()
+    ticks.go_on()
+    assert crew.members["view"] == view + 1
+    until(lambda: ticks.failures() == failures + 1, "who read ahead is told")
 
 
 def test_a_shard_leaves_and_goes_when_it_is_trimmed(
-    site: Site, account: Account, ticks: Ticks
+    site: Site, account: Account, crew: Crew, ticks: Ticks
 ) -> None:
     with account.step("kubectl scale of three shards to two, until the third has left"):
         site.kubectl("scale", f"shardgroup/{LOG}", "--replicas=2")
-        until(lambda: _seat(site, f"{LOG}-2")["standing"] == "Left", "it has left")
+        until(lambda: crew.seat(f"{LOG}-2")["standing"] == "Left", "it has left", WITHIN_S)
     ticks.go_on()
-    assert f"{LOG}-2-0" in _pods(site, names.SHARD), "its records are kept"
-    found = ticks.end()
-    numbers = list(found)
-    assert numbers == list(range(len(numbers)))
-    places = list(found.values())
-    assert len(set(places)) == len(places)
-    told = ticks.ask(
-        "tail", "--from", "0", "--confirmed", "--records", str(len(found)), "-o", "json"
-    )
-    read = [json.loads(line) for line in told.splitlines() if line]
-    at = {each["position"]: each["value"] for each in read if "position" in each}
-    # A number that was asked twice may be there twice; those are among the last ones read.
-    kept = {place: number for number, place in found.items() if place in at}
-    assert len(kept) >= len(found) * 9 // 10
-    assert all(at[place] == f"tick {number}" for place, number in kept.items())
+    assert f"{LOG}-2-0" in crew.pods(names.SHARD), "its records are kept"
+    site.until_is("shardgroups", LOG, "Leaving")
+    confirmed = crew.members["confirmed"]
+    until(lambda: max(ticks.read()) >= confirmed, "what is trimmed was read")
     with account.step("trim of the log, until the third shard's pods and volumes are gone"):
-        confirmed = site.get("sequencersets", LOG)["status"]["confirmed"]
         ticks.ask("trim", str(confirmed))
         for copy in range(2):
             site.until_gone("pods", f"{LOG}-2-{copy}")
             site.until_gone("persistentvolumeclaims", f"data-{LOG}-2-{copy}")
+    crew.until_whole()
 
 
-def _declared(kind: str, spec: Document) -> Document:
-    meta = {"apiVersion": names.API_VERSION, "kind": kind, "metadata": {"name": LOG}}
-    return {**meta, "spec": spec}
+def test_a_shard_that_leaves_may_come_back(
+    site: Site, account: Account, crew: Crew, ticks: Ticks
+) -> None:
+    site.kubectl("scale", f"shardgroup/{LOG}", "--replicas=1")
+    until(lambda: crew.seat(f"{LOG}-1")["standing"] == "Left", "it has left", WITHIN_S)
+    pods = crew.uids(names.SHARD)
+    with account.step("kubectl scale back to a shard that had left, until it has a seat"):
+        site.kubectl("scale", f"shardgroup/{LOG}", "--replicas=2")
+        crew.until_whole()
+    assert crew.uids(names.SHARD) == pods, "it comes back without a restart"
+    ticks.ask("append", "--shard", f"{LOG}-1", "asked")
+    ticks.go_on()
 
 
-def _status(site: Site) -> Document:
-    return site.get("shardgroups", LOG).get("status", {})
+def test_every_acknowledged_tick_is_read_once_and_in_order(account: Account, ticks: Ticks) -> None:
+    found = ticks.end_appends()
+    assert list(found) == list(range(len(found)))
+    places = {position: number for number, (position, _) in found.items()}
+    assert list(places) == sorted(places), "a later one is further ahead"
+    assert len(places) == len(found)
+    last = max(places)
+    until(lambda: max(ticks.read()) >= last, "the last one is read")
+    read = {place: value for place, value in ticks.read().items() if value.startswith("tick ")}
+    assert {place: read.get(place) for place in places} == {
+        place: f"tick {number}" for place, number in places.items()
+    }
+    # What a failed shard couldn't answer for was appended again; the last one wasn't answered.
+    assert len(read.keys() - places.keys()) <= ticks.failures() + 1
+    account.heed([at for _, at in found.values()])
 
 
-def _seat(site: Site, shard: str) -> Document:
-    return next(each for each in _status(site)["seats"] if each["name"] == shard)
+def test_what_is_deleted_leaves_nothing(
+    site: Site, account: Account, crew: Crew, ticks: Ticks
+) -> None:
+    with pytest.raises(Refused, match="have seats"):
+        site.delete("shardgroups", LOG)
+    with account.step("kubectl scale to no shard, and deletion, until nothing is left"):
+        site.patch("shardgroups", LOG, shards=0, leaving={"waitFor": "Nothing"})
+        until(lambda: not crew.pods(names.SHARD), "all shards have left", WITHIN_S)
+        until(lambda: not crew.group.get("seated"), "nobody has a seat")
+        for plural in ("shardgroups", "sequencersets"):
+            site.delete(plural, LOG)
+        until(lambda: not _left(site), "all that was made for it is gone")
 
 
-def _all(site: Site, role: str) -> list[Document]:
-    return site.all("pods", **{names.ROLE: role})
+def _primary(ticks: Ticks, shard: str) -> str:
+    found = json.loads(ticks.ask("status", "-o", "json"))
+    return next(each["primary"] for each in found["shards"] if each["name"] == shard)
 
 
-def _pods(site: Site, role: str) -> dict[str, str]:
-    return {each["metadata"]["name"]: each["metadata"]["uid"] for each in _all(site, role)}
+def _left(site: Site) -> list[Document]:
+    """What bears the log's labels."""
+    kinds = ("pods", "services", "persistentvolumeclaims", "poddisruptionbudgets")
+    labels = {names.SEQUENCERS_LABEL: LOG}, {names.SHARDS_LABEL: LOG}
+    return [each for kind in kinds for label in labels for each in site.all(kind, **label)]
