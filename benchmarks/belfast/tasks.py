@@ -20,10 +20,11 @@ from anabranch.client.belfast.events import Events
 from anabranch.client.belfast.log import Log
 from anabranch.client.belfast.speculator import BatchSpeculator
 from anabranch.client.records import Confirm, Deliver, Event, Fail
-from anabranch.core.errors import AnabranchError
 from anabranch.core.types import Position
 from benchmarks.belfast.workload import MS
 from benchmarks.timing import now
+
+_PATIENCE_S = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +39,10 @@ class Work:
     """Of a batch, the real computation included."""
     warm_s: float = 3.0
     run_s: float = 5.0
+    anywhere: bool = False
+    """Appended to whichever shard takes it, and so to another where one fails; else each source
+    has its shard, and waits for it.
+    """
 
 
 @dataclass(slots=True)
@@ -113,8 +118,6 @@ class Course:
     ingested: dict[Position, int]
     """When the append of each was begun."""
     tasks: list[Task]
-    again: int
-    """Appends that failed, and were done again at another shard."""
 
     def end_to_end(self) -> list[tuple[int, float]]:
         """Of each record: when it was begun, in ns from the run's beginning, and ms from there."""
@@ -134,7 +137,6 @@ class Play:
         self._application = application
         self._shards = list(shards)
         self._ingested: dict[Position, int] = {}
-        self._again = 0
 
     async def run(self, work: Work, folder: Path, seed: int) -> Course:
         log, application = self._log, self._application
@@ -157,7 +159,7 @@ class Play:
             for ended in await asyncio.gather(*running, return_exceptions=True):
                 if not isinstance(ended, asyncio.CancelledError):
                     raise AssertionError("a reader ended before its time") from ended
-        return Course(began, self._ingested, tasks, self._again)
+        return Course(began, self._ingested, tasks)
 
     async def _ingest(self, work: Work, records: Iterator[Ingested]) -> None:
         loop = asyncio.get_running_loop()
@@ -169,23 +171,20 @@ class Play:
             if due_s > at_s:
                 await asyncio.sleep(due_s - at_s)
             await room.acquire()
-            task = asyncio.create_task(self._append(next(records), room))
+            task = asyncio.create_task(self._append(next(records), room, work.anywhere))
             pending.add(task)
             task.add_done_callback(pending.discard)
             due_s = max(due_s + 1 / work.rate, loop.time() - 1 / work.rate)
         await asyncio.gather(*pending)
 
-    async def _append(self, each: Ingested, room: asyncio.Semaphore) -> None:
-        """At its source's shard; where that has failed, at any other."""
+    async def _append(self, each: Ingested, room: asyncio.Semaphore, anywhere: bool) -> None:
         source, key, value = each
         begun = now()
-        shard = self._shards[source % len(self._shards)]
+        shard = None if anywhere else self._shards[source % len(self._shards)]
         try:
-            try:
-                position = await self._log.append(value, key=key, shard=shard)
-            except AnabranchError:
-                self._again += 1
-                position = await self._log.append(value, key=key, retry_unknown=True)
+            position = await self._log.append(
+                value, key=key, shard=shard, retry_unknown=anywhere, timeout=_PATIENCE_S
+            )
             self._ingested[position] = begun
         finally:
             room.release()
