@@ -113,10 +113,12 @@ def _run_cluster(flags: dict[str, Any], counts: dict[str, int], *, with_gateway:
 
 
 def _run_belfast(flags: dict[str, Any], counts: dict[str, int]) -> None:
-    from anabranch.apps.processes.belfast import BelfastShape, run, settle
+    from anabranch.apps.processes.belfast import T_ORD, T_ORD_US, BelfastShape, run, settle
 
     config = flags.pop("config")
-    settings = {"ANABRANCH_CONFIG": str(config)} if config else {}
+    settings = {T_ORD: os.environ.get(T_ORD, T_ORD_US)}
+    if config:
+        settings = {"ANABRANCH_CONFIG": str(config)}
     folder, log = _supervised(flags, "anabranch-belfast")
     run(folder, settle(folder, BelfastShape(**counts)), log, settings)
 

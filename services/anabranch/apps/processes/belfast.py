@@ -18,6 +18,8 @@ from anabranch.shell.log import Log
 
 FILE = "belfast.json"
 SEQUENCER, SHARD = "sequencer", "shard"
+T_ORD, T_ORD_US = "ANABRANCH_RULES_T_ORD_US", "10000"
+"""Where nobody says otherwise: all processes share this machine's cores and its disk."""
 _COMMAND = (sys.executable, "-m", "anabranch.cli.main")
 
 
