@@ -60,6 +60,12 @@ class Delivering:
         self._open: dict[Token, Stream] = {}
         self._shared: dict[tuple[LocalSequence, Position, Where | None], Delivered] = {}
         self._passages: dict[tuple[LocalSequence, LocalSequence, Where | None], Passage] = {}
+        self._pumped = (-1, -1, -1)
+        """The entry applied, and how far records were delivered and confirmed, when it was last
+        looked whether there is anything to push.
+        """
+        self._room = False
+        """Since then somebody came, or has room again."""
 
     def __len__(self) -> int:
         return len(self._open)
@@ -76,12 +82,14 @@ class Delivering:
             raise Overloaded("subscriptions", limit, "subscriptions_max")
         credit = max(1, min(message.window_bytes, self._limits.subscription_bytes))
         stream = self._open[token] = Stream(token, shard, message, credit)
+        self._room = True
         return stream
 
     def credit(self, message: Credit) -> None:
         stream = self._open.get(message.subscription)
         if stream is not None and message.bytes > 0:
             stream.credit = min(stream.credit + message.bytes, self._limits.subscription_bytes)
+            self._room = True
 
     def drop(self, token: Token) -> None:
         stream = self._open.pop(token, None)
@@ -105,8 +113,10 @@ class Delivering:
         """Push what there is to whoever has room: own records up to `upto`, of which those below
         `confirmed` are final.
         """
-        if not self._open:
+        at = (self._following.applied, upto, confirmed)
+        if not self._open or (at == self._pumped and not self._room):
             return
+        self._pumped, self._room = at, False
         self._shared.clear()
         self._passages.clear()
         news = Confirmed(self._ledger.view, self._ledger.confirmed)
@@ -128,8 +138,10 @@ class Delivering:
             edge = confirmed if stream.next < confirmed else upto
             before = stream.next
             self._push_next(stream, min(edge, upto), confirmed)
-            if stream.over or stream.next == before:
+            if stream.over:
                 return
+            if stream.next == before:
+                break
         self._advance(stream, self._slot(stream.next))
 
     def _push_next(self, stream: Stream, edge: LocalSequence, confirmed: LocalSequence) -> None:
@@ -170,7 +182,7 @@ class Delivering:
         room = min(stream.credit, self._limits.read_bytes_max)
 
         def fetched(items: list[Item] | None) -> None:
-            stream.fetching = False
+            stream.fetching, self._room = False, True
             if stream.over or not items:
                 return
             # What was confirmed then still is, and what wasn't is looked at by the next pump.
