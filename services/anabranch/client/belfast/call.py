@@ -92,14 +92,14 @@ class Call:
         assert self._commons is not None
         self._line = self._commons.line(node)
         self._request = self._line.ask(self, self._message)
-        if not self._line.up:
+        if not self._line.up or isinstance(self._message, Locate):
             patience = self._commons.settings.directory_ms
             self._again = self._commons.alarms.after(patience, self._hedge)
 
     def _hedge(self) -> None:
         """Whoever doesn't even take the connection isn't waited for: another may know as well."""
         assert self._line is not None
-        if self._request and not self._line.up:
+        if self._request and (not self._line.up or isinstance(self._message, Locate)):
             self._line.cancel(self._request)
             self._request = 0
             self._retry()

@@ -1,0 +1,161 @@
+"""Belfast's client against real processes: the how-to as it stands, and a shard that fails."""
+
+import asyncio
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from anabranch import belfast
+from anabranch.apps.processes.belfast import BelfastShape, LocalBelfast, settle
+from anabranch.client.belfast.aio import Events, Log
+from anabranch.client.records import Confirm, Deliver, Event, Fail
+from anabranch.core.belfast.ledger import Standing
+from anabranch.core.errors import OutcomeUnknown, RecordVoided
+
+PATIENCE_S = 90.0
+STEADY = {"ANABRANCH_RULES_T_ORD_US": "20000", "ANABRANCH_RULES_ADAPTIVE": "false"}
+PATIENT = {**STEADY, "ANABRANCH_RULES_FAIL_INTERVALS": "5000"}
+"""Nobody is thought to have failed because this machine is busy."""
+
+
+@contextmanager
+def running(
+    folder: Path, shards: int, settings: Mapping[str, str] = PATIENT
+) -> Iterator[LocalBelfast]:
+    layout = settle(folder, BelfastShape(sequencers=1, shards=shards, copies=1))
+    processes = LocalBelfast(folder, layout, settings=settings)
+    processes.start(lambda _: None)
+    try:
+        yield processes
+    finally:
+        processes.kill()
+
+
+class Account:
+    """What a subscriber was told, held against what it was promised."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[int, bytes | None]] = []
+        self.confirmed = 0
+        self.fails = 0
+
+    def told(self, event: Event) -> None:
+        match event:
+            case Deliver(record, speculative):
+                assert not self.seen or self.seen[-1][0] < record.position
+                self.seen.append((record.position, record.value))
+                self.confirmed = self.confirmed if speculative else record.position + 1
+            case Confirm(up_to):
+                assert up_to >= self.confirmed
+                self.confirmed = up_to
+            case Fail(since):
+                assert since >= self.confirmed
+                self.fails += 1
+                self.seen = [each for each in self.seen if each[0] < since]
+
+
+async def follow(account: Account, events: Events) -> None:
+    async for event in events:
+        account.told(event)
+
+
+async def until_standing(log: Log, shard: str, standing: Standing) -> None:
+    while True:
+        told = await log.directory()
+        if any(each.name == shard and each.standing is standing for each in told.shards):
+            return
+
+
+async def keep_appending(
+    log: Log, writer: int, acked: dict[bytes, int], stop: asyncio.Event
+) -> None:
+    number = 0
+    while not stop.is_set():
+        value = b"%d.%d" % (writer, number)
+        number += 1
+        try:
+            acked[value] = await log.append(value, timeout=PATIENCE_S)
+        except (OutcomeUnknown, RecordVoided):
+            continue
+
+
+async def get_on(log: Log, name: bytes, acked: dict[bytes, int]) -> None:
+    """So many appends later the others have got on as well."""
+    for number in range(25):
+        with suppress(OutcomeUnknown, RecordVoided):
+            value = b"%s.%d" % (name, number)
+            acked[value] = await log.append(value, timeout=PATIENCE_S)
+
+
+async def lose_a_shard(processes: LocalBelfast) -> None:
+    """A shard is stopped until the others go on without it, then it comes back."""
+    url, place = processes.layout.url, processes.layout.shards[0].name
+    account, acked, stop = Account(), dict[bytes, int](), asyncio.Event()
+    async with belfast.aio.connect(url) as log, log.subscribe(0) as events:
+        # One that has no seat yet has nothing that could fail.
+        await until_standing(log, place, Standing.SEATED)
+        following = asyncio.create_task(follow(account, events))
+        writers = [asyncio.create_task(keep_appending(log, n, acked, stop)) for n in range(4)]
+        await get_on(log, b"before", acked)
+        for process in processes.shards[place]:
+            process.pause()
+        await until_standing(log, place, Standing.FAILED)
+        await get_on(log, b"without", acked)
+        for process in processes.shards[place]:
+            process.resume()
+        await until_standing(log, place, Standing.SEATED)
+        stop.set()
+        await asyncio.gather(*writers)
+        while account.confirmed <= max(acked.values()) and not following.done():
+            await log.directory()
+        views = (await log.directory()).view
+        following.cancel()
+        with suppress(asyncio.CancelledError):
+            await following
+    found = {value: position for position, value in account.seen}
+    assert len(found) == len(account.seen), "no record is there twice"
+    assert {value: found.get(value) for value in acked} == acked
+    assert account.fails <= views
+
+
+def test_a_shard_that_fails_costs_a_rollback_at_most_and_no_acknowledged_record(
+    tmp_path: Path,
+) -> None:
+    with running(tmp_path, 3, STEADY) as processes:
+        asyncio.run(asyncio.wait_for(lose_a_shard(processes), PATIENCE_S))
+
+
+def test_the_howto_is_a_program_that_runs(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (root / "docs" / "howto" / "speculate.md").read_text()
+    (program,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    with running(tmp_path, shards=2) as processes:
+        exec(program.replace("belfast://127.0.0.1:7440/belfast", processes.layout.url), {})
+    told = capsys.readouterr().out.splitlines()
+    assert told[0].startswith("card-1 is at 120, by the record at ")
+    assert told[1] == "{b'card-1': 120, b'card-2': 7}"
+
+
+def test_a_program_without_an_event_loop(tmp_path: Path) -> None:
+    with running(tmp_path, shards=2) as processes, belfast.connect(processes.layout.url) as log:
+        first = log.append(b"first", shard="shard-0")
+        many = log.append_many([b"%d" % number for number in range(1_000)], shard="shard-1")
+        soon = log.append_soon(b"soon")
+        assert first < many[0]
+        assert many == sorted(many)
+        account = Account()
+        with log.subscribe(0) as events:
+            while account.confirmed <= max(soon.result(), many[-1]):
+                for event in events.take():
+                    account.told(event)
+        assert len(account.seen) == 1_002
+        assert {shard.name for shard in log.directory().shards} == {"shard-0", "shard-1"}
+        only = [b"1"]
+        with log.subscribe(0, where=lambda record: record.value in only) as events:
+            told = next(event for event in events if isinstance(event, Deliver))
+        assert told.record.shard == "shard-1"
+        assert log.status().confirmed > many[-1]
