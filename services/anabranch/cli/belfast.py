@@ -6,9 +6,17 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from msgspec.structs import asdict
 
-from anabranch.cli.belfast_tables import OVERVIEW, SHARDS, WINDOWS, Rates, overview, shards, windows
+from anabranch.cli.belfast_tables import (
+    OVERVIEW,
+    SHARDS,
+    WINDOWS,
+    Rates,
+    document,
+    overview,
+    shards,
+    windows,
+)
 from anabranch.cli.options import DURATION, prints
 from anabranch.cli.output import Output, number, printable, shown
 from anabranch.client.records import Confirm, Deliver, Event
@@ -82,7 +90,7 @@ def status(target: Target, out: Output) -> None:
     """Show who leads, how far the log is, and how each shard does."""
     found = target.run(lambda log: log.status())
     if out.json:
-        out.document(asdict(found))
+        out.document(document(found))
         return
     out.table(OVERVIEW, overview(found))
     out.say("")
@@ -95,7 +103,7 @@ def show_windows(target: Target, out: Output) -> None:
     """Show the window that is being cut, and each shard's quota in it and in the last published."""
     found = target.run(lambda log: log.status())
     if out.json:
-        out.document(asdict(found))
+        out.document(document(found))
         return
     out.table(WINDOWS, windows(found))
 
@@ -117,7 +125,7 @@ def top(target: Target, out: Output, interval: float, count: int | None) -> None
             found = await log.status()
             looked += 1
             if out.json:
-                out.line(asdict(found))
+                out.line(document(found))
                 continue
             if sys.stdout.isatty():
                 click.clear()

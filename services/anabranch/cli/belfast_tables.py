@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+from msgspec.structs import asdict
+
 from anabranch.cli.output import number
 from anabranch.core.belfast.messages import ShardStatus, Status
 
@@ -32,6 +34,12 @@ SHARDS = (
     ">VOIDED",
 )
 WINDOWS = ("SHARD", ">QUOTA", ">ROUNDS", ">NEXT QUOTA", ">LAG", ">LAST POSITION")
+
+
+def document(found: Status) -> dict[str, object]:
+    """The same for programs: every field by its name."""
+    shards = [{**asdict(each), "standing": each.standing.name.lower()} for each in found.shards]
+    return {**asdict(found), "mode": found.mode.name.lower(), "shards": shards}
 
 
 def overview(found: Status) -> Iterator[tuple[str, ...]]:
