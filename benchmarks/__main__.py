@@ -44,7 +44,20 @@ CLUSTER = (
 OPERATOR = ("api-client", "declared", "succession")
 """Of `benchmarks.operator`: each starts an API server."""
 
-BELFAST = ("delivery", "compute", "append-latency", "burst", "rate-change")
+BELFAST = (
+    "delivery",
+    "compute",
+    "append-latency",
+    "burst",
+    "rate-change",
+    "window",
+    "elasticity",
+    "scaling",
+    "sequencer",
+    "straggler",
+    "applications",
+    "failures",
+)
 """Of `benchmarks.belfast`: figures of its paper, each on processes of a log."""
 
 ALL = (*NAMES, *CLUSTER, *OPERATOR, *BELFAST)
@@ -79,12 +92,15 @@ def measure(name: str, size: Size, out: Path) -> Result:
     speed = f"fdatasync {machine.fdatasync_us_p50:g} us, loop {machine.loop_ns:g} ns"
     print(f"{name}  (load {machine.load}, {speed})", flush=True)
     found: Found = import_module(f"{_package(name)}.{name.replace('-', '_')}").run(size)
-    result = Result(name=name, machine=machine, commit=commit(), rows=found.rows, notes=found.notes)
+    rows = [row for row in found.rows if row.known]
+    unknown = [f"nothing was there to measure: {row.what}" for row in found.rows if not row.known]
+    notes = [*found.notes, *unknown]
+    result = Result(name=name, machine=machine, commit=commit(), rows=rows, notes=notes)
     save(result, out)
     draw(found.charts, out / name)
-    for row in found.rows:
+    for row in rows:
         print(said(row), flush=True)
-    for note in found.notes:
+    for note in notes:
         print(f"  ({note})", flush=True)
     return result
 

@@ -1,6 +1,7 @@
 """What a benchmark found: rows with their bars, one JSON file each."""
 
 from collections.abc import Sequence
+from math import isfinite, nan
 from pathlib import Path
 from statistics import median
 
@@ -27,6 +28,12 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     holds: bool | None = None
     spread: tuple[float, float] | None = None
     """Lowest and highest round of the value, or of the ratio if the bar is the ratio's."""
+
+    @property
+    def known(self) -> bool:
+        """There was something to measure in every round."""
+        numbers = (self.value, self.ratio or 0.0, *(self.spread or ()))
+        return all(map(isfinite, numbers))
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,7 +95,7 @@ def versus(
 ) -> Row:
     """A figure over another of the same rounds; the ratio is the median of each round's."""
     values, bases = _all(rounds), _all(others)
-    ratios = [value / base for value, base in zip(values, bases, strict=True)]
+    ratios = [value / base if base else nan for value, base in zip(values, bases, strict=True)]
     ratio = median(ratios)
     bar, holds = _judged(ratio, at_most, at_least, "x")
     spread = (_round(min(ratios)), _round(max(ratios))) if len(ratios) > 1 else None

@@ -1,6 +1,7 @@
 """Figure 13: two shards more under load, and two less again."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -46,22 +47,24 @@ class _Run:
 
     def lowest(self, load: Load) -> tuple[float, float]:
         """The first two shards' acknowledgements in the worst second, and in the mean one."""
-        seconds = acknowledged(self.old.append)[int(load.warm_s) : int(load.warm_s + load.run_s)]
+        counts = _acknowledged(self.old.append)
+        seconds = [counts[second] for second in _measured(load)]
         return float(min(seconds)), fmean(seconds)
 
 
-def acknowledged(appends: Sampled) -> list[int]:
+def _acknowledged(appends: Sampled) -> Counter[int]:
     """In each second of a run."""
-    ends = [int((begun / MS + took) / 1_000) for begun, took in appends]
-    counts = [0] * (max(ends) + 1)
-    for end in ends:
-        counts[end] += 1
-    return counts
+    return Counter(int((begun / MS + took) / 1_000) for begun, took in appends)
+
+
+def _measured(load: Load) -> range:
+    """The seconds that are."""
+    return range(int(load.warm_s), int(load.warm_s + load.run_s))
 
 
 def run(size: Size) -> Found:
     count = size.of(ROUNDS, 1)
-    load = size.of(LOAD, replace(LOAD, warm_s=1.0, run_s=14.0))
+    load = size.of(LOAD, replace(LOAD, warm_s=1.0, run_s=5.0))
     found: dict[str, list[_Run]] = {name: [] for name in systems(SETTING)}
     for name, setting in alternating(count, systems(SETTING)):
         with running(setting) as local:
@@ -166,9 +169,8 @@ def _whole(each: _Run, load: Load) -> float:
 
 def _seconds(each: _Run, load: Load) -> list[tuple[float, float]]:
     """Of all shards."""
-    counts = acknowledged(each.old.append)
+    counts = _acknowledged(each.old.append)
     for end in (end for ends in each.new for end in ends):
         since_s = load.warm_s + JOIN_S + (end - each.let_in / MS) / 1_000
         counts[int(since_s)] += 1
-    chosen = range(int(load.warm_s), int(load.warm_s + load.run_s))
-    return [(second, counts[second]) for second in chosen]
+    return [(second, counts[second]) for second in _measured(load)]

@@ -38,7 +38,7 @@ _CREDIT_BYTES = 4 << 20
 _SUBSCRIPTION, _CREDIT = (1 << 31), (1 << 31) + 1
 """Numbers of requests beside those of appends."""
 _LOOK_S = 0.05
-_REST_S = 0.5
+_PATIENCE_S = 60.0
 """For what is under way at the end."""
 
 
@@ -94,6 +94,12 @@ class _Patron:
         self._pending[self._requests] = noted
         self._undelivered.append(noted)
         self._seat.ask(self._requests, Append(batch))
+
+    async def settled(self, until_s: float) -> None:
+        """Everything was delivered and confirmed."""
+        while self._pending or self._undelivered:
+            assert asyncio.get_running_loop().time() < until_s, "appends wait for confirmation"
+            await asyncio.sleep(_LOOK_S)
 
     def answer(self, request: int, message: Any) -> None:
         at = now()
@@ -203,10 +209,10 @@ async def _emulate(plan: Plan, turn: Turn, tell: Tell) -> None:
         await asyncio.sleep(plan.warm_s)
         begun = now()
         await asyncio.gather(*appending)
-        await asyncio.sleep(_REST_S)
+        for each in shards:
+            await each.patron.settled(loop.time() + _PATIENCE_S)
         batches = [
-            [batch for batch in each.patron.batches if batch.begun >= begun and batch.delivered]
-            for each in shards
+            [batch for batch in each.patron.batches if batch.begun >= begun] for each in shards
         ]
         tell(Emulation(batches, sum(each.patron.refused for each in shards)))
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -22,11 +22,7 @@ from benchmarks.timing import now
 RULES = Rules()
 REPLICA = Setting(copies=3, rules={"first_quota": 4})
 SHARD = Setting(copies=2, rules={"first_quota": 4})
-_COMPUTE_MS = 2.2 * REPLICA.t_ord_ms
-REPLICA_WORK = Work(rate=400.0, compute_ms=_COMPUTE_MS, warm_s=4.0, run_s=12.0)
-SHARD_WORK = Work(rate=400.0, compute_ms=_COMPUTE_MS, warm_s=4.0, run_s=9.0, anywhere=True)
-BACKUP_S, PRIMARY_S, WHOLE_S = 4.0, 8.0, 4.0
-"""When they are killed, after the warm-up."""
+WORK = Work(rate=400.0, compute_ms=2.2 * REPLICA.t_ord_ms, warm_s=4.0)
 SETTLED_S = 1.0
 """After which a kill is over."""
 DETECTION_MS = (RULES.fail_intervals + RULES.silent_intervals // 4) * SHARD.t_ord_ms
@@ -36,10 +32,17 @@ ROUNDS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class _Kill:
-    at_s: float
+class _Case:
+    setting: Setting
+    work: Work
+    kills_s: tuple[float, ...]
     """From the beginning."""
-    nodes: Sequence[Node]
+    whom: Callable[[LocalBelfast], list[Sequence[Node]]]
+    """Of each of these kills."""
+
+    @property
+    def ends_s(self) -> float:
+        return self.work.warm_s + self.work.run_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,7 @@ class _Run:
         return (max(map(self._resumed, self.course.tasks)) - self.killed[0]) / MS
 
     def _resumed(self, task: Task) -> int:
-        before = max(at for _, at in task.marks if at <= self.killed[0])
+        before = max((at for _, at in task.marks if at <= self.killed[0]), default=self.killed[0])
         after = [at for _, at in task.marks if at > self.killed[0]]
         gaps = [(at - last, at) for last, at in pairwise([before, *after])]
         return max(gaps)[1]
@@ -84,9 +87,10 @@ class _Run:
 
 def run(size: Size) -> Found:
     count = size.of(ROUNDS, 1)
-    replicas = [_ran(REPLICA, REPLICA_WORK, _replicas, seed) for seed in range(count)]
-    shards = [_ran(SHARD, SHARD_WORK, _whole, seed) for seed in range(count)]
-    rows = [*_replica_rows(replicas), *_shard_rows(shards)]
+    replica, shard = _cases(size)
+    replicas = [_ran(replica, seed) for seed in range(count)]
+    shards = [_ran(shard, seed) for seed in range(count)]
+    rows = [*_replica_rows(replicas, replica), *_shard_rows(shards, shard)]
     lines = [
         Line("a backup, then a primary", curve(replicas[-1].end_to_end, 0.25)),
         Line("a whole shard", curve(shards[-1].end_to_end, 0.25)),
@@ -100,56 +104,51 @@ def run(size: Size) -> Found:
     return Found(rows, [chart], _notes(count))
 
 
-def _replicas(local: LocalBelfast) -> list[_Kill]:
-    """One of each of two shards."""
+def _cases(size: Size) -> tuple[_Case, _Case]:
+    """A backup, and the other shard's primary; all of one shard."""
+    warm_s, step_s = size.of((WORK.warm_s, 4.0), (1.0, 1.5))
+    longer = replace(WORK, warm_s=warm_s, run_s=3 * step_s)
+    anywhere = replace(WORK, warm_s=warm_s, run_s=step_s + 5.0, anywhere=True)
+    once, twice = warm_s + step_s, warm_s + 2 * step_s
+    return (
+        _Case(REPLICA, longer, (once, twice), _two_replicas),
+        _Case(SHARD, anywhere, (once,), _whole_shard),
+    )
+
+
+def _two_replicas(local: LocalBelfast) -> list[Sequence[Node]]:
     first, second = local.shards.values()
-    warm_s = REPLICA_WORK.warm_s
-    return [_Kill(warm_s + BACKUP_S, first[-1:]), _Kill(warm_s + PRIMARY_S, second[:1])]
+    return [first[-1:], second[:1]]
 
 
-def _whole(local: LocalBelfast) -> list[_Kill]:
+def _whole_shard(local: LocalBelfast) -> list[Sequence[Node]]:
     *_, last = local.shards.values()
-    return [_Kill(SHARD_WORK.warm_s + WHOLE_S, last)]
+    return [last]
 
 
-def _ran(
-    setting: Setting, work: Work, kills: Callable[[LocalBelfast], list[_Kill]], seed: int
-) -> _Run:
-    with running(setting) as local, scratch() as folder:
-        return asyncio.run(_struck(local, setting, work, kills(local), folder, seed))
+def _ran(case: _Case, seed: int) -> _Run:
+    with running(case.setting) as local, scratch() as folder:
+        return asyncio.run(_struck(local, case, folder, seed))
 
 
-async def _struck(
-    local: LocalBelfast,
-    setting: Setting,
-    work: Work,
-    kills: list[_Kill],
-    folder: Path,
-    seed: int,
-) -> _Run:
-    async with connected(local.layout.url, setting.delay_us) as log:
-        play = asyncio.create_task(Play(log, Fraud(), list(local.shards)).run(work, folder, seed))
-        killed = [await _strike(kill) for kill in _in_turn(kills)]
-        course = await play
+async def _struck(local: LocalBelfast, case: _Case, folder: Path, seed: int) -> _Run:
+    async with connected(local.layout.url, case.setting.delay_us) as log:
+        play = Play(log, Fraud(), list(local.shards)).run(case.work, folder, seed)
+        strikes = map(_strike, case.kills_s, case.whom(local))
+        course, killed = await asyncio.gather(play, asyncio.gather(*strikes))
     return _Run(course, course.end_to_end(), killed)
 
 
-def _in_turn(kills: list[_Kill]) -> list[_Kill]:
-    """Each with what is to be waited from the one before."""
-    before = [0.0, *(kill.at_s for kill in kills)]
-    return [_Kill(kill.at_s - at, kill.nodes) for kill, at in zip(kills, before, strict=False)]
-
-
-async def _strike(kill: _Kill) -> int:
-    await asyncio.sleep(kill.at_s)
+async def _strike(at_s: float, nodes: Sequence[Node]) -> int:
+    await asyncio.sleep(at_s)
     at = now()
-    await asyncio.gather(*(asyncio.to_thread(node.kill) for node in kill.nodes))
+    await asyncio.gather(*(asyncio.to_thread(node.kill) for node in nodes))
     return at
 
 
-def _replica_rows(runs: list[_Run]) -> list[Row]:
-    warm_s = REPLICA_WORK.warm_s
-    backup_s, primary_s, end_s = warm_s + BACKUP_S, warm_s + PRIMARY_S, warm_s + REPLICA_WORK.run_s
+def _replica_rows(runs: list[_Run], case: _Case) -> list[Row]:
+    warm_s, end_s = case.work.warm_s, case.ends_s
+    backup_s, primary_s = case.kills_s
     before = [each.mean(warm_s, backup_s) for each in runs]
     flow = [each.records_s(warm_s, backup_s) for each in runs]
     spans = (
@@ -175,9 +174,9 @@ def _replica_rows(runs: list[_Run]) -> list[Row]:
     return [*rows, row("replicas killed: fails", [e.fails for e in runs], "fails", at_most=0)]
 
 
-def _shard_rows(runs: list[_Run]) -> list[Row]:
-    warm_s = SHARD_WORK.warm_s
-    killed_s, end_s = warm_s + WHOLE_S, warm_s + SHARD_WORK.run_s
+def _shard_rows(runs: list[_Run], case: _Case) -> list[Row]:
+    warm_s, end_s = case.work.warm_s, case.ends_s
+    (killed_s,) = case.kills_s
     again_s = killed_s + BAR_MS / 1_000 + SETTLED_S
     recovered = [each.recovered_ms for each in runs]
     told = [each.failed_ms for each in runs if each.failed_ms is not None]
@@ -212,12 +211,11 @@ def _notes(count: int) -> list[str]:
     time = (
         f"T_ord {SHARD.t_ord_ms} ms; {SHARD.delay_us} us one way for every message; 2 shards, "
         f"{SHARD.sequencers} sequencers, durability {SHARD.durability}; fraud monitoring, "
-        f"{SHARD_WORK.rate:g} records/s, computing 2.2 T_ord a batch; {count} runs"
+        f"{WORK.rate:g} records/s, computing 2.2 T_ord a batch; {count} runs"
     )
     replicas = (
-        f"with three replicas a shard: a backup killed after {BACKUP_S:g} s, the other shard's "
-        f"primary after {PRIMARY_S:g} s; a primary is missed after "
-        f"{RULES.silent_intervals * SHARD.t_ord_ms} ms, and a takeover follows"
+        "with three replicas a shard: a backup is killed, 4 s later the other shard's primary, which "
+        f"is missed after {RULES.silent_intervals * SHARD.t_ord_ms} ms; a takeover follows"
     )
     shards = (
         f"with two: both of one shard killed. Detection is {RULES.fail_intervals} T_ord of silence "

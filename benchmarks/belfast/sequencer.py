@@ -69,7 +69,7 @@ _FIGURES: tuple[tuple[str, Callable[[Emulated], float], str], ...] = (
     ("cuts", lambda each: each.cuts_s, "/s"),
     ("CPU of the leader for a cut", lambda each: each.leader_us, "us"),
     ("CPU of all three for a cut", lambda each: each.group_us, "us"),
-    ("cuts that a leader's core would bear", lambda each: 1e6 / each.leader_us, "/s"),
+    ("the leader's share of a core", lambda each: each.leader_us * each.cuts_s / 1e4, "%"),
     ("records", lambda each: each.records_s, "/s"),
     ("cores that the emulation took", lambda each: each.shards_cores, "cores"),
     ("appends refused", lambda each: each.refused, "appends"),

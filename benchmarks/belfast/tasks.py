@@ -25,6 +25,7 @@ from benchmarks.belfast.workload import MS
 from benchmarks.timing import now
 
 _PATIENCE_S = 120.0
+_LOOK_S = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,14 +153,23 @@ class Play:
             running = [asyncio.create_task(each.run()) for each in tasks]
             began = now()
             await self._ingest(work, application.records(Random(seed)))
-            # What the last records wait for: their cut, and a batch before theirs.
-            await asyncio.sleep(4 * work.compute_ms / 1_000)
+            await self._read(tasks)
             for each in running:
                 each.cancel()
             for ended in await asyncio.gather(*running, return_exceptions=True):
                 if not isinstance(ended, asyncio.CancelledError):
                     raise AssertionError("a reader ended before its time") from ended
         return Course(began, self._ingested, tasks)
+
+    async def _read(self, tasks: Sequence[Task]) -> None:
+        """Until somebody has computed each record, and knows that it is confirmed."""
+        loop = asyncio.get_running_loop()
+        end_s = loop.time() + _PATIENCE_S
+        left = list(self._ingested)
+        while left:
+            assert loop.time() < end_s, f"{len(left)} records were never read"
+            await asyncio.sleep(_LOOK_S)
+            left = [each for each in left if all(task.ended(each) is None for task in tasks)]
 
     async def _ingest(self, work: Work, records: Iterator[Ingested]) -> None:
         loop = asyncio.get_running_loop()
