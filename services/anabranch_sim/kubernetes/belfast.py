@@ -210,13 +210,5 @@ class BelfastLog:
             signals=0,
             resting=False,
             silent=tuple(each for each in member.replicas if each not in self.replicas),
-            last=self._end_of(member),
+            last=self.ledger.end_of(member.id),
         )
-
-    def _end_of(self, member: Member) -> Position:
-        end = self.ledger.horizon
-        for era in reversed(self.ledger.eras):
-            if member.id in era.shards:
-                return end
-            end = era.start
-        return self.ledger.trimmed

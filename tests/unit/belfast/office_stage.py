@@ -30,6 +30,8 @@ class Faked:
     queued: int = 0
     signal: int = 0
     durable: int | None = None
+    disks: dict[str, int] = field(default_factory=dict[str, int])
+    """Of those replicas that have another than the one they had first."""
 
 
 @dataclass
@@ -84,6 +86,7 @@ class Stage:
                 0,
                 fields.get("view", self.ledger.view),
                 fields.get("standing", -1),
+                shard.disks.get(node, 0),
             )
             self.office.received(self.now, node, letter)
         return self.settle()

@@ -103,6 +103,17 @@ class Replica:
             self.disk.append(self.group)
         self.up = False
 
+    def settle(self) -> None:
+        """A fresh disk is there before anything else is done."""
+        self.do(lambda: None)
+        if self.group is not None:
+            self.write()
+
+    def wipe(self) -> None:
+        """Its disk is lost while it is down."""
+        assert not self.up
+        self.disk = Disk()
+
     def do(self, action: Callable[[], object]) -> None:
         """One step of the machine that it is a part of."""
         self.alarms.now = self.now

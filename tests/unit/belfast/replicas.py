@@ -7,11 +7,12 @@ from random import Random
 
 from tests.unit.belfast.replica import Replica
 
+from anabranch.core.belfast.copying import Role
 from anabranch.core.belfast.letters import Learn, Seal, Sealed
 from anabranch.core.machine import Send
 from anabranch.core.types import MS
 
-Arrangement = tuple[int, str, tuple[str, ...]]
+Arrangement = tuple[int, str, tuple[str, ...], tuple[int, ...]]
 
 
 class Arranger:
@@ -24,7 +25,9 @@ class Arranger:
 
     def __init__(self, nodes: tuple[str, ...]) -> None:
         self.nodes = nodes
-        self.decided: list[Arrangement] = [(1, nodes[0], nodes)]
+        self.disks = dict.fromkeys(nodes, 0)
+        """As they say themselves."""
+        self.decided: list[Arrangement] = []
         self.sealed: dict[str, Sealed] = {}
         self.taking_over = False
 
@@ -32,41 +35,60 @@ class Arranger:
     def now(self) -> Arrangement:
         return self.decided[-1]
 
+    def begin(self) -> None:
+        self.decided.append((1, self.nodes[0], self.nodes, tuple(self.disks.values())))
+
+    def lost(self, node: str) -> bool:
+        """It has another disk than the one that is counted on."""
+        _, _, replicas, disks = self.now
+        return node in replicas and disks[replicas.index(node)] != self.disks[node]
+
     def arrange(self, primary: str, replicas: tuple[str, ...]) -> None:
-        self.decided.append((self.now[0] + 1, primary, replicas))
+        epoch, _, before, counted = self.now
+        known = dict(zip(before, counted, strict=True))
+        disks = tuple(
+            known[node]
+            if node in known and (node == primary or not self.lost(node))
+            else self.disks[node]
+            for node in replicas
+        )
+        self.decided.append((epoch + 1, primary, replicas, disks))
         self.sealed = {}
         self.taking_over = False
 
     def seals(self) -> list[Send]:
         """Once this is begun it is ended: nobody hears the old primary any more."""
         self.taking_over = True
-        epoch, _, replicas = self.now
+        epoch, _, replicas, _ = self.now
         return [Send(node, Seal(0, epoch + 1)) for node in replicas]
 
     def take(self, sender: str, letter: Sealed) -> None:
-        epoch, primary, replicas = self.now
+        epoch, primary, replicas, _ = self.now
         if letter.epoch != epoch + 1 or sender not in replicas:
             return
         self.sealed[sender] = letter
+        self.sealed = {node: it for node, it in self.sealed.items() if not self.lost(node)}
         majority = len(replicas) // 2 + 1
-        if primary not in self.sealed and len(self.sealed) < len(replicas) - majority + 1:
+        needed = 1 if primary in self.sealed else len(replicas) - majority + 1
+        if len(self.sealed) < needed:
             return
         best = max(self.sealed, key=lambda node: (*self._rank(node), node))
         self.arrange(best, tuple(node for node in replicas if node in self.sealed))
 
     def hear(self, primary: Replica) -> None:
         """A report."""
-        epoch, node, replicas = self.now
+        epoch, node, replicas, _ = self.now
         copies = primary.copies
         if self.taking_over or (copies.epoch, primary.node) != (epoch, node):
             return
-        stay = tuple(each for each in replicas if each not in copies.silent)
+        gone = (*copies.silent, *(each for each in replicas if self.lost(each) and each != node))
+        stay = tuple(each for each in replicas if each not in gone)
         wanted = (*stay, *(each for each in copies.caught_up if each not in stay))
         if wanted != replicas:
             self.arrange(node, wanted)
 
     def lessons(self) -> list[Send]:
-        epoch, primary, replicas = self.now
+        epoch, primary, replicas, _ = self.now
         learn = Learn(0, epoch, primary)
         return [Send(node, learn) for node in self.nodes if node not in replicas]
 
@@ -90,10 +112,14 @@ class World:
         self.arranger = Arranger(self.nodes)
         self.known = dict.fromkeys(self.nodes, 0)
         self.durable: list[bytes] = []
+        self.wiped = 0
         self.trimmed = 0
         self.written = 0
         for node in self.nodes:
             self._start(node)
+            self.replicas[node].settle()
+            self._say(self.replicas[node])
+        self.arranger.begin()
 
     def run(self, steps: int) -> None:
         for _ in range(steps):
@@ -114,7 +140,7 @@ class World:
         raise AssertionError("they never came together")
 
     def _calm(self) -> bool:
-        epoch, primary, replicas = self.arranger.now
+        epoch, primary, replicas, _ = self.arranger.now
         lead = self.replicas[primary]
         return (
             set(replicas) == set(self.nodes)
@@ -168,6 +194,10 @@ class World:
         chance = self.random.random()
         if chance < 0.08 and self.faults:
             replica.fall(kept=self.random.random() < 0.5)
+            if self.random.random() < 0.7 and self._is_spare(replica.node):
+                replica.wipe()
+                self.known[replica.node] = 0
+                self.wiped += 1
         elif chance < 0.13:
             self.trimmed = max(self.trimmed, self.random.randint(0, len(self.durable)))
             if replica.copies.last >= self.trimmed:
@@ -182,6 +212,19 @@ class World:
                 replica.do(lambda: replica.copies.fill(count))
             else:
                 replica.do(lambda: replica.copies.append(batch, count))
+
+    def _is_spare(self, node: str) -> bool:
+        """Do others hold all that it does? The primary holds everything, and without it, those do
+        who have adopted its reign. Who is sealed may be the next.
+        """
+        epoch, primary, replicas, _ = self.arranger.now
+        if self.arranger.lost(primary) or self.replicas[node].copies.role is Role.SEALED:
+            return False
+        others = [self.replicas[each] for each in replicas if each != node]
+        complete = all(
+            each.up and each.copies.epoch == epoch and each.copies.complete for each in others
+        )
+        return node != primary or (bool(others) and complete)
 
     def _deliver(self) -> None:
         nth = 0 if self.random.random() < 0.7 else self.random.randrange(len(self.letters))
@@ -209,13 +252,18 @@ class World:
                 replica.do(lambda: copies.received(sender, letter))
 
     def _tell(self, replica: Replica) -> None:
-        """The next decision that it doesn't know."""
+        """The next decision that it doesn't know; and it tells which disk it has."""
+        self._say(replica)
         known = self.known[replica.node]
         if known < len(self.arranger.decided):
             self.known[replica.node] += 1
-            epoch, primary, replicas = self.arranger.decided[known]
+            epoch, primary, replicas, disks = self.arranger.decided[known]
             node = replica.node
-            replica.do(lambda: replica.copies.arrange(epoch, primary, replicas, node))
+            replica.do(lambda: replica.copies.arrange(epoch, primary, replicas, node, disks))
+
+    def _say(self, replica: Replica) -> None:
+        if replica.disk.last:
+            self.arranger.disks[replica.node] = replica.copies.disk
 
     def _start(self, node: str) -> None:
         """It is told again of the last decision that it still knows, if not of earlier ones."""

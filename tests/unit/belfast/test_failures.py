@@ -18,7 +18,7 @@ def test_a_silent_primary_is_followed_by_a_replica_that_was_sealed() -> None:
     stage.pass_time(30, "a1", "b")
     assert ("a1", Seal(0, 2)) in stage.letters(Seal)
     seal(stage, "a", "a1", 1, 40)
-    assert stage.of(Arrange) == [Arrange(0, 2, "a1", ("a1",))]
+    assert stage.of(Arrange) == [Arrange(0, 2, "a1", ("a1",), (0,))]
     assert not stage.of(ChangeView)
 
 
@@ -28,7 +28,7 @@ def test_of_three_replicas_two_are_sealed_and_the_one_that_has_most_is_primary()
     seal(stage, "a", "a1", 1, 40)
     assert not stage.of(Arrange)
     seal(stage, "a", "a2", 1, 50)
-    assert stage.of(Arrange) == [Arrange(0, 2, "a2", ("a1", "a2"))]
+    assert stage.of(Arrange) == [Arrange(0, 2, "a2", ("a1", "a2"), (0, 0))]
 
 
 def test_a_later_epoch_counts_more_than_a_longer_log() -> None:
@@ -46,7 +46,7 @@ def test_a_takeover_that_has_begun_is_ended_with_the_old_primary_if_it_is_back()
     stage.pass_time(10, "a", "b")
     assert ("a0", Seal(0, 2)) in stage.letters(Seal)
     seal(stage, "a", "a0", 1, 45)
-    assert stage.of(Arrange) == [Arrange(0, 2, "a0", ("a0", "a1"))]
+    assert stage.of(Arrange) == [Arrange(0, 2, "a0", ("a0", "a1"), (0, 0))]
 
 
 def test_the_old_primary_holds_all_that_was_durable_whoever_else_answers() -> None:
@@ -54,7 +54,7 @@ def test_the_old_primary_holds_all_that_was_durable_whoever_else_answers() -> No
     stage.pass_time(30, "a1", "b")
     stage.pass_time(10, "a", "b")
     seal(stage, "a", "a0", 1, 45)
-    assert stage.of(Arrange) == [Arrange(0, 2, "a0", ("a0",))]
+    assert stage.of(Arrange) == [Arrange(0, 2, "a0", ("a0",), (0,))]
 
 
 def test_an_answer_to_another_seal_doesnt_count() -> None:
@@ -69,17 +69,17 @@ def test_a_silent_backup_is_done_without_and_taken_in_again_when_it_has_caught_u
     stage = Stage.seated("a", "b")
     stage.pass_time(2, "a", "b")
     stage.report("a", 0, 1, silent=("a1",))
-    assert stage.of(Arrange) == [Arrange(0, 2, "a0", ("a0",))]
+    assert stage.of(Arrange) == [Arrange(0, 2, "a0", ("a0",), (0,))]
     stage.alive("a", "a1")
     assert ("a1", Learn(0, 2, "a0")) in stage.letters(Learn)
     stage.report("a", 0, 2, caught_up=("a1",))
-    assert stage.of(Arrange)[-1] == Arrange(0, 3, "a0", ("a0", "a1"))
+    assert stage.of(Arrange)[-1] == Arrange(0, 3, "a0", ("a0", "a1"), (0, 0))
 
 
 def test_a_backup_that_the_leader_doesnt_hear_is_done_without() -> None:
     stage = Stage.seated("a", "b")
     stage.pass_time(30, "a0", "b")
-    assert stage.of(Arrange) == [Arrange(0, 2, "a0", ("a0",))]
+    assert stage.of(Arrange) == [Arrange(0, 2, "a0", ("a0",), (0,))]
 
 
 def test_there_are_never_fewer_copies_than_the_rules_say() -> None:
@@ -216,7 +216,7 @@ def test_a_takeover_is_over_when_the_failed_shard_is_back_with_its_old_primary()
     assert stage.member("b").standing is Standing.FAILED
     stage.alive("b")
     stage.alive("b", standing=int(Standing.FAILED))
-    assert stage.of(Arrange) == [Arrange(1, 2, "b0", ("b0", "b1", "b2"))]
+    assert stage.of(Arrange) == [Arrange(1, 2, "b0", ("b0", "b1", "b2"), (0, 0, 0))]
     seal(stage, "b", "b2", 1, 40)
     assert len(stage.of(Arrange)) == 1
 
@@ -240,4 +240,4 @@ def test_a_takeover_that_another_leader_began_is_ended_by_the_next() -> None:
     stage.pass_time(1, "a", "b")
     seal(stage, "b", "b1", 1, 40)
     seal(stage, "b", "b2", 1, 50)
-    assert stage.of(Arrange) == [Arrange(1, 2, "b2", ("b1", "b2"))]
+    assert stage.of(Arrange) == [Arrange(1, 2, "b2", ("b1", "b2"), (0, 0))]

@@ -40,7 +40,7 @@ def test_a_shard_isnt_admitted_before_all_its_replicas_agree_on_who_they_are() -
     stage.office.received(stage.now, "a1", Alive("a", ("a0", "a1", "a2"), 0, 0, 0))
     assert not stage.settle()
     stage.office.received(stage.now, "a1", Alive("a", ("a0", "a1"), 0, 0, 0))
-    assert stage.settle()[0] == Admit("a", ("a0", "a1"), 0)
+    assert stage.settle()[0] == Admit("a", ("a0", "a1"), 0, (0, 0))
 
 
 def test_a_stranger_cant_speak_for_a_shard() -> None:
@@ -102,7 +102,10 @@ def test_a_shard_that_left_comes_back_when_it_is_asked_for_and_not_by_itself() -
     stage.alive("b", standing=int(Standing.LEFT), epoch=1)
     assert stage.member("b").standing is Standing.LEFT
     assert stage.office.join("b", stage.now) is None
-    assert stage.settle()[:2] == [Admit("b", ("b0", "b1"), 0), Arrange(1, 2, "b0", ("b0", "b1"))]
+    assert stage.settle()[:2] == [
+        Admit("b", ("b0", "b1"), 0, (0, 0)),
+        Arrange(1, 2, "b0", ("b0", "b1"), (0, 0)),
+    ]
     assert stage.office.join("b", stage.now) is None
     assert stage.settle() == [], "it is back"
 

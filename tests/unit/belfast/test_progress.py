@@ -9,7 +9,7 @@ from anabranch.core.belfast.ledger import Standing
 def test_a_shard_is_admitted_when_all_its_replicas_are_there_and_gets_a_window() -> None:
     stage = Stage()
     stage.join("a")
-    assert stage.of(Admit) == [Admit("a", ("a0", "a1"), 0)]
+    assert stage.of(Admit) == [Admit("a", ("a0", "a1"), 0, (0, 0))]
     assert quotas(stage.windows[0]) == [(0, 10)]
 
 

@@ -322,7 +322,9 @@ def test_who_isnt_admitted_takes_nothing_and_says_that_it_is_alive() -> None:
     stage.sleep(11)
     alive = [letter for _, letter in stage.letters if isinstance(letter, Alive)]
     assert len(alive) >= len(before) + 2
-    assert alive[-1] == Alive("a", ("a1",), 0, 0, 0)
+    disk = stage.nodes["a1"].machine.copies.disk
+    assert disk
+    assert alive[-1] == Alive("a", ("a1",), 0, 0, 0, disk=disk)
 
 
 def test_what_was_missed_is_asked_for() -> None:

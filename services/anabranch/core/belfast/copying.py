@@ -11,6 +11,7 @@ from anabranch.core.belfast.leading import LETTER_BYTES_MAX, Leading
 from anabranch.core.belfast.letters import Learn, Seal, Sealed
 from anabranch.core.belfast.locallog import LocalLog
 from anabranch.core.belfast.post import Post
+from anabranch.core.belfast.reigns import epoch_of
 from anabranch.core.belfast.windows import LocalSequence
 from anabranch.core.bolt.alarms import Alarms
 from anabranch.core.errors import AnabranchError
@@ -89,6 +90,16 @@ class Copies:
         return self._log.last
 
     @property
+    def disk(self) -> int:
+        """Which journal this is: an epoch counts on those that it names."""
+        return self._log.disk
+
+    @property
+    def complete(self) -> bool:
+        """A backup that has all from before its primary's reign in its journal."""
+        return self.role is Role.BACKUP and self.epoch == epoch_of(self._log.adopted)
+
+    @property
     def durable(self) -> LocalSequence:
         """At the primary, the end of what a majority is known to hold; elsewhere, of what the
         primary said so. It is known in one life: after a fall it begins at `first`.
@@ -151,18 +162,33 @@ class Copies:
         """Once all that was logged and noted so far is in the own journal."""
         self._log.journal.when_stored(action)
 
-    def arrange(self, epoch: int, primary: str, replicas: Sequence[str], node: str) -> None:
-        """The ledger says so; what is known already, and what is over, changes nothing."""
+    def arrange(
+        self,
+        epoch: int,
+        primary: str,
+        replicas: Sequence[str],
+        node: str,
+        disks: Sequence[int] = (),
+        begins: LocalSequence = 0,
+    ) -> None:
+        """The ledger says so; what is known already, and what is over, changes nothing.
+
+        Who has another disk than the epoch counts on has lost what it promised: it is none of
+        these replicas. Where all have new ones the log `begins` behind what was there.
+        """
         assert node == self._config.node
         if epoch < max(self.epoch, self._log.floor):
             return
-        if epoch == self.epoch and (self.replicas or node not in replicas):
+        listed = node in replicas and (not disks or disks[replicas.index(node)] == self.disk)
+        if epoch == self.epoch and (self.replicas or not listed):
             self.replicas = tuple(replicas)
             return
         self.replicas = tuple(replicas)
-        if node == primary:
+        if listed and node == primary:
+            if self.last < begins:
+                self._log.skip(begins)
             self._enter(epoch, primary, Role.PRIMARY)
-        elif node in replicas:
+        elif listed:
             self._enter(epoch, primary, Role.BACKUP)
         else:
             self._enter(epoch, primary, Role.IDLE)
@@ -315,7 +341,7 @@ class Copies:
     def _can_be_sealed(self) -> bool:
         if self._leading:
             return self._leading.followed
-        return self.role is Role.BACKUP and self.epoch == self._log.epoch
+        return self.complete
 
     def _say_sealed(self) -> None:
         """The seal is journaled, and so is all that was logged before."""

@@ -24,6 +24,8 @@ class Admit(Decision, frozen=True, tag="admit"):
     """Their addresses; the first is its primary."""
     quota: int
     """What it demands; 0: as the rules say."""
+    disks: tuple[int, ...] = ()
+    """Of its replicas, in their order: what they have journaled is there, or another is said."""
 
 
 class Release(Decision, frozen=True, tag="release"):
@@ -39,6 +41,8 @@ class Arrange(Decision, frozen=True, tag="arrange"):
     epoch: int
     primary: str
     replicas: tuple[str, ...]
+    disks: tuple[int, ...] = ()
+    """Of these replicas: one that has lost its own isn't of this epoch."""
 
 
 class OpenWindow(Decision, frozen=True, tag="window"):

@@ -71,15 +71,17 @@ class Failures:
         takeover = self._takeovers.setdefault(letter.shard, _Takeover(letter.epoch))
         takeover.sealed[node] = letter
         replicas = member.replicas
+        lost = [each for each in replicas if self._membership.lost(member, each)]
+        sealed = {each: it for each, it in takeover.sealed.items() if each not in lost}
         majority = len(replicas) // 2 + 1
         # The primary before holds all that was durable; without it, whoever shares one with every
         # majority does.
-        needed = 1 if member.primary in takeover.sealed else len(replicas) - majority + 1
-        enough = max(needed, self._rules.copies_min)
-        if len(takeover.sealed) < enough:
+        needed = 1 if member.primary in sealed else len(replicas) - majority + 1
+        others = lost[: max(0, self._rules.copies_min - len(sealed))]
+        if len(sealed) < needed or len(sealed) + len(others) < self._rules.copies_min:
             return
-        left = tuple(each for each in replicas if each in takeover.sealed)
-        primary = max(left, key=lambda each: _log_of(takeover.sealed[each]))
+        left = tuple(each for each in replicas if each in sealed or each in others)
+        primary = max(sealed, key=lambda each: _log_of(sealed[each]))
         self._plan.counters.takeovers += 1
         self._arrange(member, takeover.epoch, primary, left)
 
@@ -93,27 +95,29 @@ class Failures:
             Standing.WAITING, Standing.SEATED, Standing.LEAVING, Standing.FAILED
         ):
             self._watch(member, now)
+        for member in self._plan.members(Standing.LEFT):
+            # Nobody waits for its replicas; but who has lost its disk won't be what it was.
+            if any(self._membership.lost(member, node) for node in member.replicas):
+                self._watch(member, now)
         seated = self._plan.members(Standing.SEATED, Standing.LEAVING)
         failed = [each for each in seated if self._has_failed(each, now)]
         if failed:
             self._change_view(failed, now)
 
     def _watch(self, member: Member, now: Nanoseconds) -> None:
-        silent = [
-            node for node in member.replicas if self._membership.silent(member.name, node, now)
-        ]
-        if member.primary in silent or member.id in self._takeovers:
-            self._take_over(member, silent)
-        elif silent:
-            self._rearrange(member, silent, [])
+        gone = [node for node in member.replicas if self._membership.gone(member, node, now)]
+        if member.primary in gone or member.id in self._takeovers:
+            self._take_over(member, gone)
+        elif gone:
+            self._rearrange(member, gone, [])
 
-    def _take_over(self, member: Member, silent: list[str]) -> None:
+    def _take_over(self, member: Member, gone: list[str]) -> None:
         """Once it is begun it is ended: who is sealed serves the old epoch no more. If the old
         primary is back meanwhile, it is sealed like the others, and holds at least as much.
         """
         takeover = self._takeovers.get(member.id)
         if takeover is None:
-            if len(silent) == len(member.replicas):
+            if len(gone) == len(member.replicas):
                 return
             takeover = self._takeovers[member.id] = _Takeover(member.epoch + 1)
         for node in member.replicas:
@@ -121,21 +125,25 @@ class Failures:
                 self._send(node, Seal(member.id, takeover.epoch))
 
     def _rearrange(self, member: Member, gone: list[str], back: list[str]) -> None:
-        """The same primary goes on: it holds all that was durable."""
-        spare = len(member.replicas) + len(back) - self._rules.copies_min
-        gone = gone[: max(0, spare)]
-        if not gone and not back:
+        """The same primary goes on: it holds all that was durable. A replica that has lost its disk
+        and can't be spared begins with another.
+        """
+        lost = [node for node in gone if self._membership.lost(member, node)]
+        spare = max(0, len(member.replicas) + len(back) - self._rules.copies_min)
+        gone = [*(node for node in gone if node not in lost), *lost][:spare]
+        if not gone and not back and not lost:
             return
-        kept = {*member.replicas, *back}.difference(gone)
+        stay = {*member.replicas, *back}.difference(gone)
         ordered = dict.fromkeys((*self._membership.configured(member), *member.replicas))
         self._plan.counters.rearranged += 1
         self._arrange(
-            member, member.epoch + 1, member.primary, tuple(n for n in ordered if n in kept)
+            member, member.epoch + 1, member.primary, tuple(n for n in ordered if n in stay)
         )
 
     def _arrange(self, member: Member, epoch: int, primary: str, replicas: tuple[str, ...]) -> None:
         self._takeovers.pop(member.id, None)
-        self._plan.decide(Arrange(member.id, epoch, primary, replicas))
+        disks = self._membership.disks(member, primary, replicas)
+        self._plan.decide(Arrange(member.id, epoch, primary, replicas, disks))
         self._on_arranged(member.id)
 
     def _has_failed(self, member: Member, now: Nanoseconds) -> bool:
@@ -153,7 +161,7 @@ class Failures:
         left = [
             each
             for each in self._plan.members(Standing.SEATED, Standing.LEAVING, Standing.WAITING)
-            if each.id not in out and not self._membership.silent(each.name, each.primary, now)
+            if each.id not in out and not self._membership.gone(each, each.primary, now)
         ]
         if not left:
             return

@@ -40,8 +40,10 @@ class Follower(Protocol):
         """Some T_ord have passed."""
         ...
 
-    def claim(self) -> tuple[int, Standing | None]:
-        """The shard's epoch; how it stands, if this replica is done with what follows from it."""
+    def claim(self) -> tuple[int, Standing | None, int]:
+        """The shard's epoch; how it stands, if this replica is done with what follows from it; and
+        this replica's disk.
+        """
         ...
 
 
@@ -62,6 +64,7 @@ class Following:
         self.rules = Rules()
         self._id = -1
         """The shard's, once it is known."""
+        self._begun = False
         self._asked = -1
         """The entry after which more was asked for, out of turn."""
 
@@ -73,6 +76,8 @@ class Following:
         return self.ledger.members.get(self._id)
 
     def begin(self) -> None:
+        """The journal says which it is: before, nobody is to know of this replica."""
+        self._begun = True
         self._greet_all()
         self._sleep()
 
@@ -130,8 +135,10 @@ class Following:
             self._greet(node)
 
     def _greet(self, node: str) -> None:
+        if not self._begun:
+            return
         config = self.config
-        epoch, standing = self._follower.claim()
+        epoch, standing, disk = self._follower.claim()
         letter = Alive(
             config.shard,
             config.replicas,
@@ -140,5 +147,6 @@ class Following:
             self.applied,
             self.ledger.view,
             -1 if standing is None else int(standing),
+            disk,
         )
         self._effects.append(Send(node, letter))

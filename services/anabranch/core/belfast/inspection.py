@@ -4,7 +4,7 @@ from anabranch.core.belfast.ledger import Ledger, Member, Standing
 from anabranch.core.belfast.messages import Directory, Shard, ShardStatus, Status
 from anabranch.core.belfast.office import Office
 from anabranch.core.belfast.windows import Mode, ShardId, Window
-from anabranch.core.types import Nanoseconds, Position
+from anabranch.core.types import Nanoseconds
 
 
 def directory(ledger: Ledger, index: int, leader: str | None) -> Directory:
@@ -81,10 +81,8 @@ def _shard(ledger: Ledger, office: Office, member: Member, now: Nanoseconds) -> 
         queued=report.queued if report is not None else 0,
         signals=office.lag.counts.get(member.id, 0),
         resting=last is not None and office.stragglers.resting(member.id, last.number),
-        silent=tuple(
-            node for node in member.replicas if office.membership.silent(member.name, node, now)
-        ),
-        last=_end_of(ledger, member.id),
+        silent=tuple(node for node in member.replicas if office.membership.gone(member, node, now)),
+        last=ledger.end_of(member.id),
         foretold=report.foretold if report is not None else 0,
         voided=report.voided if report is not None else 0,
     )
@@ -103,13 +101,3 @@ def _stand_in(ledger: Ledger, member: Member) -> str:
 def _quota(window: Window | None, shard: ShardId) -> int:
     seat = window.by_shard.get(shard) if window is not None else None
     return seat.quota if seat is not None else 0
-
-
-def _end_of(ledger: Ledger, shard: ShardId) -> Position:
-    """Where the last era ends that the shard is of."""
-    end = ledger.horizon
-    for era in reversed(ledger.eras):
-        if shard in era.shards:
-            return end
-        end = era.start
-    return ledger.trimmed

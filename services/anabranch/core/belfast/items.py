@@ -38,6 +38,12 @@ class SealedBelow(msgspec.Struct, frozen=True, array_like=True, tag="seal", gc=F
     epoch: int
 
 
+class Born(msgspec.Struct, frozen=True, array_like=True, tag="born", gc=False):
+    """The first entry: what tells this journal from one that was here before, and was lost."""
+
+    disk: int
+
+
 class Note(msgspec.Struct, frozen=True, array_like=True, tag="note", gc=False):
     """The owner's; it means nothing here."""
 
@@ -55,10 +61,11 @@ class LogImage(msgspec.Struct, frozen=True, array_like=True):
     reigns: tuple[Reign, ...]
     highest: int
     sealed: int
+    disk: int
     owner: bytes
 
 
-Entry = Item | Reign | CutBack | Skipped | SealedBelow | Note
+Entry = Item | Reign | CutBack | Skipped | SealedBelow | Born | Note
 
 encode = msgspec.msgpack.Encoder().encode
 _entries: "msgspec.msgpack.Decoder[Entry]" = msgspec.msgpack.Decoder(Entry)

@@ -51,6 +51,14 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
     """Where the cuts had come to then: from here on its positions were no-ops."""
     void_upto: Position = 0
     """Where the windows ended that were published then."""
+    disks: tuple[int, ...] = ()
+    """Of its replicas, in their order; none if that isn't known."""
+    begins: LocalSequence = 0
+    """Nothing is left of its local log below: it came back with other disks."""
+
+    def disk(self, node: str) -> int | None:
+        """The one that is counted on; None: any."""
+        return self.disks[self.replicas.index(node)] if self.disks else None
 
 
 class Era(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -134,6 +142,15 @@ class Ledger:
         """From which of the seat's rounds on there are no-ops by decree, if so."""
         return self.gaps.get((window.number, seat.shard))
 
+    def end_of(self, shard: ShardId) -> Position:
+        """Where its positions end that are published; what is trimmed, if all of them are."""
+        end = self.horizon
+        for era in reversed(self.eras):
+            if shard in era.shards:
+                return end
+            end = era.start
+        return self.trimmed
+
     def apply(self, decisions: Sequence[AnyDecision]) -> None:
         for decision in decisions:
             self._apply(decision)
@@ -179,9 +196,9 @@ class Ledger:
             case Release(shard):
                 self._change(shard, standing=Standing.LEAVING)
                 self._let_go()
-            case Arrange(shard, epoch, primary, replicas):
+            case Arrange(shard, epoch, primary, replicas, disks):
                 assert epoch > self.members[shard].epoch
-                self._change(shard, epoch=epoch, primary=primary, replicas=replicas)
+                self._change(shard, epoch=epoch, primary=primary, replicas=replicas, disks=disks)
             case ChangeView():
                 self._change_view(decision)
             case TrimTo(position):
@@ -202,11 +219,21 @@ class Ledger:
                 wanted.replicas[0],
                 wanted.replicas,
                 wanted.quota,
+                disks=wanted.disks,
             )
         else:
             assert known.standing in {Standing.LEFT, Standing.FAILED}
             self.stranded.pop(known.id, None)
-            self._change(known.id, standing=Standing.WAITING, demand=wanted.quota, stand_in=-1)
+            pairs = list(zip(known.disks, wanted.disks, strict=False))
+            renewed = bool(pairs) and all(old != new for old, new in pairs)
+            begins = known.placed if renewed else known.begins
+            self._change(
+                known.id,
+                standing=Standing.WAITING,
+                demand=wanted.quota,
+                stand_in=-1,
+                begins=begins,
+            )
 
     def _open(self, opened: OpenWindow) -> None:
         last = self.windows[-1] if self.windows else None

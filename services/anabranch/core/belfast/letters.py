@@ -37,6 +37,8 @@ class Alive(Letter, frozen=True, tag="alive"):
     """Its shard's, by that ledger; -1: not known there. One that has failed, or left, says so when
     its local log is cut back: only then can it be admitted again.
     """
+    disk: int = 0
+    """Of its journal. After that was lost it is another."""
 
 
 class Leading(Letter, frozen=True, tag="leading"):

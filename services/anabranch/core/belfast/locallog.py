@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from anabranch.core.belfast.holdings import Holdings
 from anabranch.core.belfast.items import (
+    Born,
     CutBack,
     Entry,
     Item,
@@ -36,6 +37,8 @@ class LocalLog:
         self.reigns = Reigns()
         self.adopted = 0
         """The last reign that is in the journal, and not void."""
+        self.disk = 0
+        """Which journal this is."""
         self.sealed = 0
         """Nothing is taken of an epoch below."""
         self.on_logged: Callable[[Item], None] = lambda item: None
@@ -83,6 +86,7 @@ class LocalLog:
         self._holdings = Holdings(self._cache_bytes, image.first)
         self.reigns = Reigns(image.reigns)
         self.sealed = image.sealed
+        self.disk = image.disk
         self._highest = image.highest
         self._held = self._saved = self.journal.last = image.held
         return image.owner
@@ -108,6 +112,8 @@ class LocalLog:
                     self._void_all(to)
             case Reign() if told:
                 self._adopt(entry)
+            case Born(disk):
+                self.disk = disk
             case SealedBelow(epoch) if told:
                 self.sealed = epoch
             case Note(note) if told:
@@ -118,6 +124,9 @@ class LocalLog:
 
     def begin(self) -> None:
         self.adopted = self.reigns.last
+        if not self.disk:
+            self.disk = max(1, self._alarms.now)
+            self.journal.put(Born(self.disk))
 
     def add(self, item: Item) -> None:
         self._holdings.add(item)
@@ -160,9 +169,8 @@ class LocalLog:
         """The image is saved when the journal has all that it tells of."""
         self._holdings.trim(below)
         self.reigns.forget(self.first)
-        kept = LogImage(
-            0, self.first, self.last, self.reigns.all, self._highest, self.sealed, image
-        )
+        reigns, highest = self.reigns.all, self._highest
+        kept = LogImage(0, self.first, self.last, reigns, highest, self.sealed, self.disk, image)
         self.journal.when_stored(partial(self._save, kept, self._holdings))
 
     def boundary(self, sequence: LocalSequence) -> LocalSequence:

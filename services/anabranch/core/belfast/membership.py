@@ -48,7 +48,8 @@ class Membership:
         member = self._plan.ledger.member(letter.shard)
         if member is None:
             if all(self._agrees(letter, each, now) for each in letter.replicas):
-                self._admit(Admit(letter.shard, letter.replicas, letter.quota))
+                disks = tuple(self._said(letter.shard, each) for each in letter.replicas)
+                self._admit(Admit(letter.shard, letter.replicas, letter.quota, disks))
         elif self._asks_back(member, node, letter, now):
             return self._take_back(member, letter)
         return None
@@ -81,7 +82,16 @@ class Membership:
         if away:
             return CantJoin(name, f"nothing is heard of {', '.join(away)}")
         claim = self._shards[name].contacts[member.primary].alive
-        if claim is None or claim.standing != Standing.LEFT or claim.epoch != member.epoch:
+        assert claim is not None
+        if self.lost(member, member.primary):
+            if not all(self.lost(member, each) for each in member.replicas):
+                reason = f"{member.primary} has lost its disk, and another replica has to take over"
+                return CantJoin(name, reason)
+            if not self._is_empty(member):
+                upto = self._plan.ledger.end_of(member.id)
+                reason = f"its disks are lost, and the log isn't trimmed to {upto}, where it ended"
+                return CantJoin(name, reason)
+        elif claim.standing != Standing.LEFT or claim.epoch != member.epoch:
             return CantJoin(name, f"{member.primary} has yet to learn that it has left")
         return self._take_back(member, claim)
 
@@ -96,17 +106,38 @@ class Membership:
         return self.silence(shard, node, now) >= patience
 
     def present(self, shard: str, node: str, now: Nanoseconds) -> bool:
-        """It was heard, by this leader, and just now."""
-        known = self._shards.get(shard)
-        return known is not None and node in known.contacts and not self.silent(shard, node, now)
+        """It said, to this leader and just now, who it is."""
+        return self._letter(shard, node) is not None and not self.silent(shard, node, now)
+
+    def lost(self, member: Member, node: str) -> bool:
+        """It is there with another disk than the one that the epoch counts on: what that one had
+        promised it knows nothing of.
+        """
+        letter, disk = self._letter(member.name, node), member.disk(node)
+        return letter is not None and disk is not None and letter.disk != disk
+
+    def gone(self, member: Member, node: str, now: Nanoseconds) -> bool:
+        """Nothing can be had of it that the epoch counts on."""
+        return self.silent(member.name, node, now) or self.lost(member, node)
+
+    def disks(self, member: Member, primary: str, replicas: tuple[str, ...]) -> tuple[int, ...]:
+        """Of an epoch to come. Its primary is chosen for what its disk holds, and counts with that
+        one alone; the others copy from it, whichever they have.
+        """
+        if not member.disks:
+            return ()
+        known = dict(zip(member.replicas, member.disks, strict=True))
+
+        def disk(node: str) -> int:
+            fresh = node not in known or (node != primary and self.lost(member, node))
+            return self._said(member.name, node) if fresh else known[node]
+
+        return tuple(map(disk, replicas))
 
     def configured(self, member: Member) -> tuple[str, ...]:
         """All replicas that the shard should have, as its primary says."""
-        known = self._shards.get(member.name)
-        contact = known.contacts.get(member.primary) if known is not None else None
-        if contact is None or contact.alive is None:
-            return member.replicas
-        return contact.alive.replicas
+        letter = self._letter(member.name, member.primary)
+        return member.replicas if letter is None else letter.replicas
 
     def forgive(self, now: Nanoseconds) -> None:
         """The leader itself was away: nobody else was silent."""
@@ -117,11 +148,31 @@ class Membership:
         self._plan.decide(admitted)
 
     def _take_back(self, member: Member, letter: Alive) -> Member:
-        self._admit(Admit(member.name, member.replicas, letter.quota))
+        replicas = member.replicas
+        if self.lost(member, member.primary):
+            disks = tuple(self._said(member.name, each) for each in replicas)
+        else:
+            disks = self.disks(member, member.primary, replicas)
+        self._admit(Admit(member.name, replicas, letter.quota, disks))
         # What it was told to forget it may have reported before: in another epoch.
-        epoch = member.epoch + 1
-        self._plan.decide(Arrange(member.id, epoch, member.primary, member.replicas))
+        self._plan.decide(Arrange(member.id, member.epoch + 1, member.primary, replicas, disks))
         return member
+
+    def _letter(self, shard: str, node: str) -> Alive | None:
+        known = self._shards.get(shard)
+        contact = known.contacts.get(node) if known is not None else None
+        return contact.alive if contact is not None else None
+
+    def _said(self, shard: str, node: str) -> int:
+        """Which disk it has."""
+        letter = self._letter(shard, node)
+        assert letter is not None, "only who has said so is counted on"
+        return letter.disk
+
+    def _is_empty(self, member: Member) -> bool:
+        """Nothing that was placed of it can be asked for any more."""
+        ledger = self._plan.ledger
+        return member.placed == member.begins or ledger.trimmed >= ledger.end_of(member.id)
 
     def _agrees(self, letter: Alive, node: str, now: Nanoseconds) -> bool:
         contact = self._shards[letter.shard].contacts.get(node)
@@ -137,10 +188,11 @@ class Membership:
 
         Every failure has a view of its own: a letter from before this one doesn't count.
         """
-        return (
-            member.standing is Standing.FAILED
-            and node == member.primary
-            and letter.standing == member.standing
-            and letter.view >= member.void_view
-            and all(self.present(member.name, each, now) for each in member.replicas)
-        )
+        if member.standing is not Standing.FAILED or node != member.primary:
+            return False
+        if not all(self.present(member.name, each, now) for each in member.replicas):
+            return False
+        if self.lost(member, node):
+            lost = all(self.lost(member, each) for each in member.replicas)
+            return lost and self._is_empty(member)
+        return letter.standing == member.standing and letter.view >= member.void_view

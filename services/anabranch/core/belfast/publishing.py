@@ -86,8 +86,10 @@ class Publishing:
     def _is_present(self, member: Member, now: Nanoseconds) -> bool:
         """A shard that nothing is heard of gets no seat: nobody would have to wait for it."""
         if member.standing is Standing.WAITING:
-            return self._membership.present(member.name, member.primary, now)
-        return not self._membership.silent(member.name, member.primary, now)
+            primary = member.primary
+            there = self._membership.present(member.name, primary, now)
+            return there and not self._membership.lost(member, primary)
+        return not self._membership.gone(member, member.primary, now)
 
     def _ends_free_will(self, now: Nanoseconds) -> bool:
         """A window of free will ends when all its cuts are made, or something else is wanted."""

@@ -83,7 +83,7 @@ class Shard:
             effects,
             counters,
         )
-        self._arranged: tuple[int, str, tuple[str, ...]] | None = None
+        self._arranged = 0
         self._view = 0
         """The last that subscribers were told of."""
         self._ends_at: Nanoseconds = NEVER
@@ -136,7 +136,7 @@ class Shard:
     def start(self, now: Nanoseconds) -> Effects:
         self._alarms.now = now
         self.copies.begin()
-        self.following.begin()
+        self.copies.when_stored(self.following.begin)
         return self._settled()
 
     def step(self, now: Nanoseconds, event: Event) -> Effects:
@@ -237,26 +237,25 @@ class Shard:
         self._seating.ask()
         self._reporting.tick()
 
-    def claim(self) -> tuple[int, Standing | None]:
-        me = self.following.me
+    def claim(self) -> tuple[int, Standing | None, int]:
+        me, copies = self.following.me, self.copies
         if me is None or not self._seating.current:
-            return self.copies.epoch, None
+            return copies.epoch, None, copies.disk
         gone = me.standing in {Standing.FAILED, Standing.LEFT}
-        copies = self.copies
         # It is asked back at its word: a fall mustn't bring back what was cut.
         cut = copies.last <= copies.boundary(me.placed) and not copies.unstored_bytes
         done = not gone or cut
-        return self.copies.epoch, me.standing if done else None
+        return copies.epoch, me.standing if done else None, copies.disk
 
     def _take_place(self) -> None:
         """As the ledger says, once it isn't behind what this replica knew in an earlier life."""
         me = self.following.me
         if me is None or not self._seating.current:
             return
-        arranged = (me.epoch, me.primary, me.replicas)
-        if self._arranged != arranged:
-            self._arranged = arranged
-            self.copies.arrange(*arranged, self.config.node)
+        if self._arranged != me.epoch:
+            self._arranged = me.epoch
+            node = self.config.node
+            self.copies.arrange(me.epoch, me.primary, me.replicas, node, me.disks, me.begins)
         if self._seating.obey():
             self._reporting.reset()
         if me.standing is Standing.LEFT:
