@@ -22,7 +22,6 @@ from anabranch.core.belfast.ledger import Standing
 from anabranch.core.belfast.letters import Sealed
 from anabranch.core.belfast.locallog import LocalLog
 from anabranch.core.belfast.messages import Confirmed
-from anabranch.core.belfast.office import Office
 from anabranch.core.belfast.progress import Mark, Progress
 from anabranch.core.belfast.replication import Replication
 from anabranch.core.belfast.reporting import Reporting
@@ -73,13 +72,6 @@ def _a_little_further(original: Function) -> Function:
         return original(self, local) + (self._placements.position(local) is None)
 
     return slot
-
-
-def _whatever_its_view(original: Function) -> Function:
-    def reported(self: Office, sender: str, report: Any) -> None:
-        original(self, sender, replace(report, view=self.plan.ledger.view))
-
-    return reported
 
 
 def _of_any_window(_: Function) -> Function:
@@ -221,7 +213,6 @@ SPECULATIONS = [
     Breakage("what isn't durable is delivered", Delivering, "pump", _what_is_logged),
     Breakage("speculates beyond what is published", Delivering, "_slot", _a_little_further),
     Breakage("confirmed without a cut", Delivering, "pump", _up_to_the_horizon),
-    Breakage("reports of any view count", Office, "_reported", _whatever_its_view),
     Breakage("what the failed had reported counts", Progress, "forget", _doing_nothing),
     Breakage(
         "a cut of free will by an older window",

@@ -1,11 +1,13 @@
 """A whole deployment of Belfast: sequencers and replicas of shards, each in its own process."""
 
+from collections.abc import Callable
 from functools import partial
 from itertools import product
 
 import msgspec
 
 from anabranch.core.belfast.config import ShardConfig
+from anabranch.core.belfast.consensus import ConsensusTiming
 from anabranch.core.belfast.sequencer import Sequencer
 from anabranch.core.belfast.shard import Shard
 from anabranch.core.limits import Limits
@@ -26,6 +28,17 @@ CLUSTER = "sim"
 _decode = msgspec.msgpack.Decoder(Letter).decode
 
 
+def observe_commits(sequencer: Sequencer, observe: Callable[[int, bytes], None]) -> None:
+    """In place before the machine's first step."""
+    commit = sequencer.consensus.on_commit
+
+    def committed(index: int, entry: bytes) -> None:
+        observe(index, entry)
+        commit(index, entry)
+
+    sequencer.consensus.on_commit = committed
+
+
 class Deployment:
     """`anabranch_sim.cluster.Housing` of sequencers and replicas."""
 
@@ -35,6 +48,8 @@ class Deployment:
         self.limits = Limits()
         self.network = Network(world, Weather())
         self.around = Surroundings(world, CLUSTER, self.network, SimStore(world), _decode)
+        self.on_commit: Callable[[str, int, bytes], None]
+        """Told of every entry that a sequencer commits, before it is told itself."""
         self.nodes: list[Node] = []
         self.processes: dict[str, Process] = {}
         self.members = tuple(f"seq-{number}" for number in range(options.sequencers))
@@ -109,7 +124,18 @@ class Deployment:
 
     def _sequencer(self, name: str, node: Node) -> Machine:
         node.journal = journal = self._journal(name)
-        sequencer = Sequencer(name, self.members, self.options.rules, self.limits)
+        options, kept = self.options, self.options.kept_entries
+        timing = ConsensusTiming(options.heartbeat_ms, 10 * options.heartbeat_ms)
+        sequencer = Sequencer(
+            name,
+            self.members,
+            options.rules,
+            self.limits,
+            timing,
+            kept_entries=kept,
+            snapshot_entries=max(1, kept // 2),
+        )
+        observe_commits(sequencer, partial(self.on_commit, name))
         sequencer.recover(journal.recover())
         return sequencer
 

@@ -7,6 +7,7 @@ due when nothing else is left to do, unless it is chosen before its turn.
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from anabranch.core.belfast.config import ShardConfig
@@ -58,6 +59,7 @@ from anabranch.core.machine import (
 )
 from anabranch.core.types import Nanoseconds
 from anabranch.ports import Recovered, Snapshot
+from anabranch_sim.belfast.deployment import observe_commits
 from anabranch_sim.belfast.likeness import likeness
 from anabranch_sim.belfast.patrons import Archive
 from anabranch_sim.belfast.witness import Witness
@@ -287,6 +289,7 @@ class Little:
     def _live(self, place: Place) -> None:
         if place.name == SEQUENCER:
             sequencer = Sequencer(SEQUENCER, (SEQUENCER,), RULES, Limits(), _TIMING)
+            observe_commits(sequencer, partial(self.witness.committed, SEQUENCER))
             first = place.snapshot.index + 1 if place.snapshot else 1
             sequencer.recover(Recovered(place.snapshot, first, place.entries[first - 1 :]))
             place.machine = sequencer

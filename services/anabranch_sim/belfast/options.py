@@ -57,6 +57,10 @@ class Options(Struct, frozen=True, kw_only=True):
     faults: tuple[str, ...]
     traits: tuple[str, ...]
     rules: Rules
+    heartbeat_ms: int
+    """Of the sequencing group."""
+    kept_entries: int
+    """Of its log: who was away for longer gets the state, and has failed by then."""
     segment_bytes: int
     cache_bytes: int
 
@@ -65,6 +69,7 @@ class Options(Struct, frozen=True, kw_only=True):
         rng = Random(seed ^ _SALT)
         quiet = rng.random() < _QUIET
         faults = () if quiet else tuple(each for each in FAULTS if rng.random() < 0.25)
+        rules = _rules(rng)
         shards = rng.choice((1, 2, 2, 2, 3, 3, 4, 8))
         return Options(
             seed=seed,
@@ -78,7 +83,9 @@ class Options(Struct, frozen=True, kw_only=True):
             chaos_ms=rng.choice((300, 600, 1_200)),
             faults=faults,
             traits=tuple(each for each in _TRAITS if rng.random() < 0.3),
-            rules=_rules(rng),
+            rules=rules,
+            heartbeat_ms=rng.choice((10, 20, 50)),
+            kept_entries=2 * rules.fail_intervals if rng.random() < 0.5 else 20_000,
             segment_bytes=rng.choice((2 * KIB, 16 * KIB, MIB)),
             cache_bytes=rng.choice((1, KIB, MIB)),
         )
@@ -95,8 +102,9 @@ class Options(Struct, frozen=True, kw_only=True):
             f"{self.appenders} appenders and {self.customers} customers x {self.batches}, "
             f"{self.observers} observers, "
             f"{self.chaos_ms} ms of {'+'.join(self.faults) or 'no faults'} with "
-            f"{'+'.join(self.traits) or 'nothing more'}; {rules}; segments of "
-            f"{self.segment_bytes}, caches of {self.cache_bytes}"
+            f"{'+'.join(self.traits) or 'nothing more'}; {rules}; "
+            f"heartbeats each {self.heartbeat_ms} ms, {self.kept_entries} entries kept, "
+            f"segments of {self.segment_bytes}, caches of {self.cache_bytes}"
         )
 
 

@@ -58,6 +58,7 @@ class Simulation:
         self.witness = Witness()
         self.deployment = Deployment(self.world, options)
         self.deployment.around.overhear = self.witness.overhear
+        self.deployment.on_commit = self.witness.committed
         self.archive = Archive()
         self.appenders: list[Appender] = []
         self.observers: list[Observer] = []

@@ -1,7 +1,7 @@
 """Overhears all that is said, and objects at once: rules that hold of every word (spec, F1-F12).
 
-It applies what the sequencing group tells shards it has decided to a ledger of its own, before any
-shard can have heard of it, so that it always knows at least as much as whoever speaks.
+It is told of every entry that any member of the sequencing group commits, and applies it to a
+ledger of its own before anybody else does, so that it knows at least as much as whoever speaks.
 """
 
 from bisect import bisect_right
@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from anabranch.core.belfast.copyletters import Copy, Stored
 from anabranch.core.belfast.decisions import (
     AnyDecision,
     ChangeView,
@@ -17,12 +18,13 @@ from anabranch.core.belfast.decisions import (
     OpenWindow,
     decode_entry,
 )
-from anabranch.core.belfast.ledger import Ledger
+from anabranch.core.belfast.ledger import Ledger, Standing
 from anabranch.core.belfast.letters import Decided, Report, Restored
 from anabranch.core.belfast.messages import Appended, Confirmed, Delivered, Failed
 from anabranch.core.belfast.windows import Run, ShardId, Window
 from anabranch.core.machine import Effect, Replies, Reply, Send
 from anabranch.core.types import Position
+from anabranch_sim.belfast.durability import Durability
 
 _pack = msgspec.msgpack.Encoder().encode
 
@@ -44,6 +46,7 @@ class Witness:
         """The window, and its rounds, that each shard has said to be done with."""
         self._starts: list[Position] = []
         self._by_node: dict[str, str] = {}
+        self._durability = Durability()
 
     def overhear(self, node: str, effect: Effect) -> None:
         match effect:
@@ -68,23 +71,36 @@ class Witness:
         match letter:
             case Decided(_, first, entries):
                 for index, entry in enumerate(entries, first):
-                    self._decided(node, index, entry)
+                    if self._entries.get(index) != entry:
+                        self.object("C1 one log", f"{node} tells of entry {index} as another")
             case Restored(_, index, image):
                 self._restored(node, index, _pack(image))
             case Report():
                 self._report(node, letter)
+                name = self.ledger.members[letter.shard].name
+                self._durable(node, name, letter.epoch, letter.durable)
+            case Stored():
+                self._durability.stored(node, letter)
+            case Copy(shard, epoch):
+                self._durable(node, shard, epoch, letter.durable)
             case _:
                 pass
 
-    def _decided(self, node: str, index: int, entry: bytes) -> None:
-        """The group has one log, whoever tells of it."""
+    def _durable(self, node: str, shard: str, epoch: int, upto: int) -> None:
+        if not self._durability.claim(node, shard, epoch, upto):
+            self.object("F3", f"{node} calls durable up to {upto} what no majority has")
+
+    def committed(self, node: str, index: int, entry: bytes) -> None:
+        """The group has one log, whoever of it commits."""
         known = self._entries.setdefault(index, entry)
         if known != entry:
-            self.object("C1 one log", f"{node} told another entry {index} than was told before")
-        while self.index + 1 in self._entries:
-            self.index += 1
-            self._apply(decode_entry(self._entries[self.index]))
-            self._images[self.index] = _pack(self.ledger.image())
+            self.object("C1 one log", f"{node} commits another entry {index} than was committed")
+        if index == self.index + 1:
+            self.index = index
+            self._apply(decode_entry(entry))
+            self._images[index] = _pack(self.ledger.image())
+        elif index > self.index:
+            self.object("C1 one log", f"{node} commits entry {index}, the last was {self.index}")
 
     def _restored(self, node: str, index: int, image: bytes) -> None:
         if self._images.get(index, image) != image:
@@ -93,29 +109,37 @@ class Witness:
     def _apply(self, decisions: list[AnyDecision]) -> None:
         for decision in decisions:
             ledger, before = self.ledger, self.ledger.confirmed
-            match decision:
-                case OpenWindow():
-                    expected = ledger.horizon
-                    ledger.apply((decision,))
-                    window = ledger.windows[-1]
-                    if window.start != expected:
-                        self.object("F12", f"window {window.number} starts at {window.start}")
-                    self.windows.append(window)
-                    self._starts.append(window.start)
-                case CutTo(number, cut):
-                    self._check_cut(number, cut)
-                    ledger.apply((decision,))
-                    self.cuts += 1
-                case CutFreely():
-                    ledger.apply((decision,))
-                    self.cuts += 1
-                case ChangeView(view):
-                    self.views[view] = ledger.confirmed
-                    ledger.apply((decision,))
-                case _:
-                    ledger.apply((decision,))
+            self._apply_one(decision)
             if ledger.confirmed < before:
                 self.object("F6", f"confirmed was {before}, and is {ledger.confirmed}")
+            for member in ledger.members.values():
+                self._durability.arranged(member)
+                if member.standing in {Standing.FAILED, Standing.LEFT}:
+                    self._durability.cut_back(member.name, member.placed)
+
+    def _apply_one(self, decision: AnyDecision) -> None:
+        ledger = self.ledger
+        match decision:
+            case OpenWindow():
+                expected = ledger.horizon
+                ledger.apply((decision,))
+                window = ledger.windows[-1]
+                if window.start != expected:
+                    self.object("F12", f"window {window.number} starts at {window.start}")
+                self.windows.append(window)
+                self._starts.append(window.start)
+            case CutTo(number, cut):
+                self._check_cut(number, cut)
+                ledger.apply((decision,))
+                self.cuts += 1
+            case CutFreely():
+                ledger.apply((decision,))
+                self.cuts += 1
+            case ChangeView(view):
+                self.views[view] = ledger.confirmed
+                ledger.apply((decision,))
+            case _:
+                ledger.apply((decision,))
 
     def _check_cut(self, number: int, cut: int) -> None:
         """Every seat has reported its part, or has failed (F4)."""

@@ -13,6 +13,8 @@ import msgspec
 
 from anabranch.core.belfast import inspection
 from anabranch.core.belfast.consensus import (
+    KEPT_ENTRIES,
+    SNAPSHOT_ENTRIES,
     Consensus,
     ConsensusLetter,
     ConsensusTiming,
@@ -71,6 +73,9 @@ class Sequencer:
         rules: Rules,
         limits: Limits,
         timing: ConsensusTiming | None = None,
+        *,
+        kept_entries: int = KEPT_ENTRIES,
+        snapshot_entries: int = SNAPSHOT_ENTRIES,
     ) -> None:
         self.node = node
         self.members = tuple(members)
@@ -85,7 +90,13 @@ class Sequencer:
         self._effects: list[Effect] = []
         self._alarms = Alarms(self._effects)
         self.consensus = Consensus(
-            node, members, timing or ConsensusTiming(), self._effects, self._alarms
+            node,
+            members,
+            timing or ConsensusTiming(),
+            self._effects,
+            self._alarms,
+            kept_entries=kept_entries,
+            snapshot_entries=snapshot_entries,
         )
         self.consensus.on_commit = self._commit
         self.consensus.on_restore = self._restore
