@@ -98,6 +98,10 @@ class Node:
     def fall(self) -> None:
         self.up = False
 
+    def wipe(self) -> None:
+        assert not self.up
+        self.disk, self.last, self.snapshot = {}, 0, None
+
     def give(self, event: Event) -> None:
         if self.up:
             self._perform(self.machine.step(self.stage.now, event))
@@ -261,6 +265,18 @@ class Stage:
 
     def crash(self, name: str) -> None:
         self.nodes[name].fall()
+
+    def wipe(self, *names: str) -> None:
+        """They fall, and are there again with empty disks."""
+        for name in names:
+            self.nodes[name].fall()
+            self.nodes[name].wipe()
+        self.now += MS
+        for name in names:
+            self.restart(name)
+
+    def disks(self, *names: str) -> tuple[int, ...]:
+        return tuple(self.nodes[name].machine.copies.disk for name in names)
 
     def restart(self, name: str) -> None:
         node = self.nodes[name]

@@ -31,10 +31,25 @@ class Stage:
     def __getitem__(self, node: str) -> Replica:
         return self.replicas[node]
 
-    def arrange(self, epoch: int, primary: str, *replicas: str) -> None:
+    def arrange(
+        self, epoch: int, primary: str, *replicas: str, disks: tuple[int, ...] = (), begins: int = 0
+    ) -> None:
+        told = (disks, begins)
         for node, replica in self.replicas.items():
             if replica.up:
-                replica.do(partial(replica.copies.arrange, epoch, primary, replicas, node))
+                arrange = replica.copies.arrange
+                replica.do(partial(arrange, epoch, primary, replicas, node, *told))
+
+    def disks(self, *nodes: str) -> tuple[int, ...]:
+        return tuple(self[node].copies.disk for node in nodes)
+
+    def wipe(self, node: str) -> None:
+        """It falls, and is there again with an empty disk."""
+        self[node].fall(kept=False)
+        self[node].wipe()
+        self.now += MS
+        self[node].start(self.now)
+        self[node].settle()
 
     def deliver(self) -> None:
         while self.letters:
@@ -232,6 +247,76 @@ def test_a_backup_that_lacks_what_the_primary_began_with_is_not_sealed() -> None
     assert stage["b"].group is None
 
 
+def test_a_replica_that_lost_its_disk_is_none_of_the_epoch_that_counted_on_it() -> None:
+    stage = Stage("a", "b")
+    before = stage.disks("a", "b")
+    stage.arrange(1, "a", "a", "b", disks=before)
+    stage.append("a", b"x")
+    stage.rest()
+    assert stage["a"].copies.durable == 1
+    stage.wipe("b")
+    stage.arrange(1, "a", "a", "b", disks=before)
+    stage["b"].do(lambda: stage["b"].copies.seal("s", Seal(7, 2)))
+    stage.append("a", b"y")
+    stage.wait(PATIENCE)
+    assert stage["b"].copies.role is Role.IDLE
+    assert stage.said == []
+    assert stage["a"].copies.durable == 1
+
+
+def test_it_is_sealed_again_once_it_has_all_that_its_primary_had_and_still_after_a_fall() -> None:
+    stage = Stage("a", "b")
+    stage.arrange(1, "a", "a", "b", disks=stage.disks("a", "b"))
+    stage.append("a", b"x", b"y")
+    stage.rest()
+    stage.wipe("b")
+    after = stage.disks("a", "b")
+    stage.arrange(2, "a", "a", "b", disks=after)
+    stage["b"].do(lambda: stage["b"].copies.seal("s", Seal(7, 3)))
+    assert stage["b"].copies.role is Role.BACKUP
+    stage.wait(PATIENCE)
+    stage["b"].fall(kept=False)
+    stage["b"].start(stage.now)
+    stage.arrange(2, "a", "a", "b", disks=after)
+    stage["b"].do(lambda: stage["b"].copies.seal("s", Seal(7, 3)))
+    stage.rest()
+    assert [(each.epoch, each.last) for each in stage.said if isinstance(each, Sealed)] == [(3, 2)]
+
+
+def test_a_primary_that_lost_its_disk_leads_nobody_and_copies_from_the_next() -> None:
+    stage = Stage("a", "b")
+    before = stage.disks("a", "b")
+    stage.arrange(1, "a", "a", "b", disks=before)
+    stage.append("a", b"x")
+    stage.rest()
+    stage.wipe("a")
+    stage.arrange(1, "a", "a", "b", disks=before)
+    stage.wait(PATIENCE)
+    assert stage["a"].copies.role is Role.IDLE
+    assert stage["b"].told == [Item(0, 1, b"x")]
+    stage["b"].do(lambda: stage["b"].copies.seal("s", Seal(7, 2)))
+    stage.rest()
+    stage.arrange(2, "b", "a", "b", disks=stage.disks("a", "b"))
+    stage.wait(PATIENCE)
+    assert stage["a"].told == stage["b"].told == [Item(0, 1, b"x")]
+
+
+def test_with_other_disks_altogether_a_log_begins_where_the_one_before_ended() -> None:
+    stage = Stage("a", "b")
+    stage.arrange(2, "a", "a", "b", disks=stage.disks("a", "b"), begins=50)
+    stage.append("a", b"x")
+    stage.wait(PATIENCE)
+    for node in "ab":
+        assert stage[node].told == [Item(50, 1, b"x")]
+        assert stage[node].copies.first == 50
+        stage[node].fall(kept=False)
+        stage[node].start(stage.now)
+        assert stage[node].copies.first == 50
+    stage.arrange(2, "a", "a", "b", disks=stage.disks("a", "b"), begins=50)
+    stage.wait(PATIENCE)
+    assert stage["a"].copies.durable == 51
+
+
 def test_an_epoch_whose_reigns_are_void_is_not_gone_back_behind() -> None:
     """Or its numbers would be given twice, by one that thinks it is an older epoch's primary."""
     stage = led("a", "b")
@@ -370,3 +455,9 @@ def test_what_was_durable_stays_and_all_come_to_the_same(count: int, seed: int) 
     logs = [replica.content(begins, replica.end) for replica in world.replicas.values()]
     assert all(log == logs[0] for log in logs)
     assert world.durable
+
+
+def test_disks_are_lost_in_that_world() -> None:
+    world = World(0, 3)
+    world.run(2_000)
+    assert world.wiped

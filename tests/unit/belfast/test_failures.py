@@ -221,6 +221,94 @@ def test_a_takeover_is_over_when_the_failed_shard_is_back_with_its_old_primary()
     assert len(stage.of(Arrange)) == 1
 
 
+def lose(stage: Stage, *nodes: str) -> None:
+    """Their disks; they say so when they are next heard."""
+    for node in nodes:
+        stage.shards[node[:-1]].disks[node] = 7
+
+
+def test_a_backup_that_lost_its_disk_is_done_without_until_it_has_caught_up() -> None:
+    stage = Stage.seated("a", "b")
+    lose(stage, "a1")
+    stage.pass_time(10, "a", "b")
+    assert stage.of(Arrange) == [Arrange(0, 2, "a0", ("a0",), (0,))]
+    assert ("a1", Learn(0, 2, "a0")) in stage.letters(Learn)
+    stage.report("a", 0, 1, caught_up=("a1",))
+    assert stage.of(Arrange)[-1] == Arrange(0, 3, "a0", ("a0", "a1"), (0, 7))
+
+
+def test_one_that_cant_be_spared_begins_anew() -> None:
+    stage = Stage.seated("a", "b", copies_min=2)
+    lose(stage, "a1")
+    stage.pass_time(10, "a", "b")
+    assert stage.of(Arrange) == [Arrange(0, 2, "a0", ("a0", "a1"), (0, 7))]
+
+
+def test_a_primary_that_lost_its_disk_is_followed_though_it_is_there() -> None:
+    stage = Stage.seated("a", "b")
+    lose(stage, "a0")
+    stage.pass_time(10, "a", "b")
+    assert ("a1", Seal(0, 2)) in stage.letters(Seal)
+    seal(stage, "a", "a1", 1, 40)
+    assert stage.of(Arrange) == [Arrange(0, 2, "a1", ("a1",), (0,))]
+
+
+def test_with_no_copy_to_spare_it_is_a_backup_from_then_on() -> None:
+    stage = Stage.seated("a", "b", copies_min=2)
+    lose(stage, "a0")
+    stage.pass_time(10, "a", "b")
+    seal(stage, "a", "a1", 1, 40)
+    assert stage.of(Arrange) == [Arrange(0, 2, "a1", ("a0", "a1"), (7, 0))]
+
+
+def test_what_a_lost_disk_was_sealed_with_is_void() -> None:
+    stage = Stage.seated("a", "b", copies=3)
+    stage.pass_time(30, "a1", "a2", "b")
+    seal(stage, "a", "a1", 1, 90)
+    lose(stage, "a1")
+    stage.pass_time(2, "a1", "a2", "b")
+    seal(stage, "a", "a2", 1, 50)
+    assert not stage.of(Arrange)
+    seal(stage, "a", "a0", 1, 95)
+    assert stage.of(Arrange) == [Arrange(0, 2, "a0", ("a0", "a2"), (0, 0))]
+
+
+def test_without_its_primary_a_wiped_backup_is_nobody_and_the_shard_waits_for_it() -> None:
+    stage = Stage.seated("a", "b")
+    lose(stage, "a1")
+    stage.pass_time(70, "a1", "b")
+    assert stage.member("a").standing is Standing.FAILED
+    assert [(each.primary, each.disks) for each in stage.of(Arrange)] == [("a0", (0,))]
+    assert not stage.letters(Seal)
+    stage.alive("a", "a0", standing=int(Standing.FAILED))
+    assert stage.of(Arrange)[-1] == Arrange(0, 3, "a0", ("a0",), (0,))
+    assert stage.member("a").standing is Standing.WAITING
+
+
+def test_a_shard_all_of_whose_disks_are_lost_comes_back_when_its_records_are_trimmed() -> None:
+    stage = Stage.seated("a", "b")
+    for name in "ab":
+        stage.report(name, 0, 4)
+    lose(stage, "b0", "b1")
+    stage.pass_time(60, "a")
+    assert stage.member("b").standing is Standing.FAILED
+    placed = stage.member("b").placed
+    assert placed > 0
+    stage.pass_time(5, "a", "b")
+    assert stage.member("b").standing is Standing.FAILED
+    for number in range(3):
+        for rounds in range(1, 11):
+            stage.pass_time(1, "a", "b")
+            if stage.ledger.window(number) is not None:
+                stage.report("a", number, rounds)
+    stage.office.trim(stage.ledger.confirmed)
+    stage.settle()
+    stage.alive("b")
+    member = stage.member("b")
+    assert (member.disks, member.begins) == ((7, 7), placed)
+    assert member.standing in {Standing.WAITING, Standing.SEATED}
+
+
 def test_who_waits_for_a_seat_can_stand_in_where_nobody_else_is_left() -> None:
     stage = Stage()
     stage.join("a")

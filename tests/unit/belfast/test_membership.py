@@ -12,7 +12,7 @@ from anabranch.core.belfast.decisions import (
     Release,
 )
 from anabranch.core.belfast.ledger import Standing
-from anabranch.core.belfast.letters import Alive, Report
+from anabranch.core.belfast.letters import Alive, Report, Seal, Sealed
 from anabranch.core.belfast.windows import Mode
 from anabranch.core.errors import CantJoin
 
@@ -126,6 +126,33 @@ def test_it_isnt_taken_back_before_its_primary_has_cut_its_log_back(
     stage = left()
     stage.alive("b", standing=int(said[0]), epoch=said[1])
     assert "b0 has yet to learn" in why_not(stage)
+
+
+def test_with_other_disks_it_is_taken_back_when_its_records_are_trimmed() -> None:
+    stage = left()
+    stage.shards["b"].disks = {"b0": 7, "b1": 8}
+    stage.alive("b")
+    end = stage.ledger.end_of(1)
+    assert f"isn't trimmed to {end}" in why_not(stage)
+    stage.office.trim(end)
+    stage.settle()
+    assert stage.office.join("b", stage.now) is None
+    decided = stage.settle()
+    assert decided[0] == Admit("b", ("b0", "b1"), 0, (7, 8))
+    assert Arrange(1, 2, "b0", ("b0", "b1"), (7, 8)) in decided
+    assert stage.member("b").begins == stage.member("b").placed > 0
+
+
+def test_a_replica_that_kept_its_disk_takes_over_before_it_is_taken_back() -> None:
+    stage = left()
+    stage.shards["b"].disks = {"b0": 7}
+    stage.pass_time(10, "a", "b")
+    assert "another replica has to take over" in why_not(stage)
+    assert ("b1", Seal(1, 2)) in stage.letters(Seal)
+    stage.office.received(stage.now, "b1", Sealed(1, 2, 1, 100))
+    stage.settle()
+    stage.alive("b", standing=int(Standing.LEFT), epoch=2)
+    assert stage.office.join("b", stage.now) is None
 
 
 def test_what_leaves_is_only_taken_back_when_it_has_left() -> None:
