@@ -2,6 +2,8 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import nan
+from statistics import fmean
 
 now = time.perf_counter_ns
 busy = time.thread_time_ns
@@ -11,6 +13,12 @@ busy = time.thread_time_ns
 def percentile(ordered: Sequence[float], of: float) -> float:
     """Of values in order, none of them made up between two others."""
     return ordered[min(len(ordered) - 1, int(len(ordered) * of / 100))]
+
+
+def mean(values: Iterable[float]) -> float:
+    """Not a number where there are none."""
+    found = list(values)
+    return fmean(found) if found else nan
 
 
 def each(work: Iterable[Callable[[], object]]) -> list[int]:

@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import nan
 from pathlib import Path
-from statistics import fmean
 
 from examples.belfast.application import Application
 from examples.belfast.fraud import Fraud
@@ -19,7 +19,7 @@ from benchmarks.belfast.workload import MS, connected
 from benchmarks.cluster.local import scratch
 from benchmarks.report import Chart, Found, Line, Row, row, versus
 from benchmarks.size import Size
-from benchmarks.timing import percentile
+from benchmarks.timing import mean, percentile
 
 SETTING = Setting(rules={"first_quota": 6})
 COMPUTE_T_ORD = {"intrusion": 1.4, "fraud": 2.2, "trading": 0.8}
@@ -44,8 +44,8 @@ class _Figures:
         batches = sum(each.batches for each in course.tasks)
         busy_ns = sum(each.busy_ns for each in course.tasks)
         return _Figures(
-            end_to_end=fmean(took),
-            p99=percentile(took, 99),
+            end_to_end=mean(took),
+            p99=percentile(took or [nan], 99),
             computing=busy_ns / max(1, batches) / MS,
             records_s=len(took) / work.run_s,
             fails=sum(len(each.fails) for each in course.tasks),

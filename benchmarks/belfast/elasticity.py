@@ -20,7 +20,7 @@ from benchmarks.report import Chart, Found, Line, Row, row, versus
 from benchmarks.size import Size
 from benchmarks.timing import now
 
-SETTING = Setting(rules={"first_quota": 4})
+SETTING = Setting(rules={"first_quota": 4, "fail_intervals": 500})
 LOAD = Load(appenders=1, rate=200.0, compute_ms=16.0, run_s=15.0)
 JOIN_S, STAY_S = 2.0, 5.0
 """After the warm-up; and from when they have seats."""

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Sequence
-from statistics import fmean
 
 import msgspec
 
@@ -12,7 +11,7 @@ from benchmarks.belfast.emulated import MODULE, Batch, Emulation, Plan
 from benchmarks.belfast.usage import cpu_s, used
 from benchmarks.cluster.local import scratch
 from benchmarks.cluster.worker import at_work
-from benchmarks.timing import percentile
+from benchmarks.timing import mean
 
 MS = 1_000_000
 
@@ -38,7 +37,6 @@ class Emulated(msgspec.Struct, frozen=True, kw_only=True):
     delivered: float
     end_to_end: list[float]
     """For each computation."""
-    end_to_end_p99: list[float]
     records_s: float
     refused: int
     shards_cores: float
@@ -70,18 +68,16 @@ def emulate(setting: Setting, shards: int, load: EmulatedLoad) -> Emulated:
             usage, busy_s = used(local) - before, cpu_s(worker.pid) - began_s
     batches = [each for shard in found.batches for each in shard]
     consumed = [
-        sorted(_end_to_end(found.batches, int(each * setting.t_ord_ms * MS)))
-        for each in load.compute_t_ord
+        _end_to_end(found.batches, int(each * setting.t_ord_ms * MS)) for each in load.compute_t_ord
     ]
     cuts = max(1.0, usage.cuts)
     return Emulated(
         cuts_s=usage.cuts / (usage.at / 1e9),
         leader_us=usage.sequencer_cpu_s * 1e6 / cuts,
         group_us=usage.cpu_s * 1e6 / cuts,
-        confirmed=fmean(each.confirmed - each.begun for each in batches) / MS,
-        delivered=fmean(each.delivered - each.begun for each in batches) / MS,
-        end_to_end=[fmean(each) / MS for each in consumed],
-        end_to_end_p99=[percentile(each, 99) / MS for each in consumed],
+        confirmed=mean(each.confirmed - each.begun for each in batches) / MS,
+        delivered=mean(each.delivered - each.begun for each in batches) / MS,
+        end_to_end=[mean(each) / MS for each in consumed],
         records_s=len(batches) * load.quota / load.run_s,
         refused=found.refused,
         shards_cores=busy_s / (usage.at / 1e9),

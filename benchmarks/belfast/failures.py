@@ -214,8 +214,8 @@ def _notes(count: int) -> list[str]:
         f"{WORK.rate:g} records/s, computing 2.2 T_ord a batch; {count} runs"
     )
     replicas = (
-        "with three replicas a shard: a backup is killed, 4 s later the other shard's primary, which "
-        f"is missed after {RULES.silent_intervals * SHARD.t_ord_ms} ms; a takeover follows"
+        "with three replicas a shard: a backup is killed, 4 s later the other shard's primary, "
+        f"which is missed after {RULES.silent_intervals * SHARD.t_ord_ms} ms; a takeover follows"
     )
     shards = (
         f"with two: both of one shard killed. Detection is {RULES.fail_intervals} T_ord of silence "

@@ -193,7 +193,7 @@ class Play:
         shard = None if anywhere else self._shards[source % len(self._shards)]
         try:
             position = await self._log.append(
-                value, key=key, shard=shard, retry_unknown=anywhere, timeout=_PATIENCE_S
+                value, key=key, shard=shard, retry_unknown=True, timeout=_PATIENCE_S
             )
             self._ingested[position] = begun
         finally:

@@ -8,6 +8,7 @@ from anabranch.apps.processes.belfast import LocalBelfast
 from benchmarks.belfast.deployment import Setting
 from benchmarks.belfast.usage import Usage, used
 from benchmarks.belfast.workload import Latencies, Load, Run, connected
+from benchmarks.timing import mean
 
 Sampled = Sequence[tuple[int, float]]
 _S = 1_000_000_000
@@ -15,8 +16,7 @@ _S = 1_000_000_000
 
 def between(of: Sampled, low_s: float, high_s: float) -> float:
     """The mean of what was begun then, in seconds from the run's beginning."""
-    chosen = [took for begun, took in of if low_s * _S <= begun < high_s * _S]
-    return fmean(chosen) if chosen else float("nan")
+    return mean(took for begun, took in of if low_s * _S <= begun < high_s * _S)
 
 
 def curve(of: Sampled, step_s: float) -> list[tuple[float, float]]:
