@@ -36,6 +36,7 @@ def ticks(site: Site, crew: Crew) -> Iterator[Ticks]:
 
 def test_who_asks_is_told_how_the_log_is(site: Site, crew: Crew, ticks: Ticks) -> None:
     until(lambda: (crew.group.get("window") or 0) > 0, "a window is over")
+    until(lambda: crew.group.get("speculation") is not None, "something was foretold")
     (found,) = site.kubectl("get", "seq", "--no-headers").splitlines()
     name, leader, epoch, members, ready, _ = found.split()
     assert (name, members, ready) == (LOG, "3", "True")

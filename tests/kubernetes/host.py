@@ -14,6 +14,8 @@ from anabranch.core.errors import Unavailable
 
 BRIDGE, PODS_BRIDGE = "anabranch0", "anabranch1"
 CGROUP = "anabranch-node"
+_SHARES = 16 * 1_024
+"""Of all pods together, where each process beside them has 1024."""
 NETWORK = "anabranch-node"
 TABLE = "anabranch_node"
 VOLUMES = Path("/tmp/hostpath_pv")
@@ -85,6 +87,9 @@ def prepare(folder: Path, address: str) -> None:
         for name in ("cpuset.cpus", "cpuset.mems"):
             if root.name == "cpuset":
                 (root / CGROUP / name).write_bytes((root / name).read_bytes())
+        shares = root / CGROUP / "cpu.shares"
+        if shares.exists():
+            shares.write_text(str(_SHARES), encoding="ascii")
 
 
 def masquerade(pods: str) -> None:
