@@ -165,9 +165,9 @@ class Seating:
             self._void(min(me.placed, self.placements.below(me.void_from)))
         self.view = ledger.view
         for row in self._rows_of(me):
-            if row.base < self.placements.end < row.end:
-                self._void(row.base)
-            if row.base >= self.placements.end:
+            if row.end > self.placements.end:
+                if self.placements.rows and row.base < self.placements.end:
+                    self._void(row.base)
                 self._add(row)
         self._trimming = True
         self.confirmed = self._confirmed()
