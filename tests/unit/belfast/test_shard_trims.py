@@ -117,22 +117,3 @@ def test_a_shard_that_left_and_was_trimmed_comes_back_with_empty_disks(restored:
         stage.restore(name)
     again = stage.subscribe("a1", "a", start=12)
     assert stage.delivered(again) == [(16, "x", False), (17, "y", False)]
-
-
-def test_a_replica_that_begins_within_a_window_learns_its_places_from_the_ledger() -> None:
-    stage = Stage({"a": ("a1", "a2", "a3"), "b": ("b1",)})
-    stage.nodes["a3"].deaf = True
-    stage.admit(2, 1, rounds=4)
-    for nth in range(4):
-        stage.append("a1", f"v{nth}", f"w{nth}")
-    stage.cut(0, 2)
-    stage.decide(TrimTo(6))
-    stage.nodes["a3"].give(Received(LEADER, Decided(1, 1, stage.entries[:1])))
-    stage.settle()
-    assert stage.nodes["a3"].machine.copies.first == 4
-    stage.crash("a1")
-    stage.restore("a3")
-    stage.decide(Arrange(0, 2, "a3", ("a3",)))
-    stage.restore("a3")
-    reader = stage.subscribe("a3", "a", start=6)
-    assert [place for place, _, _ in stage.delivered(reader)] == [6, 7, 9, 10]
