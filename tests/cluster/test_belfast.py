@@ -140,7 +140,8 @@ def test_a_shard_that_stays_away_fails_once_and_comes_back(
         crew.until_whole()
     ticks.go_on()
     assert crew.members["view"] == view + 1
-    until(lambda: ticks.failures() == failures + 1, "who read ahead is told")
+    # Who had nothing yet but what was certain isn't told.
+    assert ticks.failures() <= failures + 1
 
 
 def test_a_shard_leaves_and_goes_when_it_is_trimmed(
@@ -176,7 +177,9 @@ def test_a_shard_that_leaves_may_come_back(
     ticks.go_on()
 
 
-def test_every_acknowledged_tick_is_read_once_and_in_order(account: Account, ticks: Ticks) -> None:
+def test_every_acknowledged_tick_is_read_once_and_in_order(
+    account: Account, crew: Crew, ticks: Ticks
+) -> None:
     found = ticks.end_appends()
     assert list(found) == list(range(len(found)))
     places = {position: number for number, (position, _) in found.items()}
@@ -188,8 +191,12 @@ def test_every_acknowledged_tick_is_read_once_and_in_order(account: Account, tic
     assert {place: read.get(place) for place in places} == {
         place: f"tick {number}" for place, number in places.items()
     }
-    # What a failed shard couldn't answer for was appended again; the last one wasn't answered.
-    assert len(read.keys() - places.keys()) <= ticks.failures() + 1
+    others = [
+        int(value.removeprefix("tick ")) for place, value in read.items() if place not in places
+    ]
+    # What a failed shard couldn't answer for was appended again, and nothing else.
+    again = [number for number in others if number < len(found)]
+    assert len(again) <= crew.members["view"]
     account.heed([at for _, at in found.values()])
 
 
