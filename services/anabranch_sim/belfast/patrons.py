@@ -14,6 +14,7 @@ from anabranch.core.belfast.messages import (
     Done,
     Eras,
     Failed,
+    Join,
     Leave,
     Subscribe,
     Trim,
@@ -284,9 +285,9 @@ def is_wanted(where: Where, record: RecordId) -> bool:
 
 
 class Petition(Errand):
-    """One thing that the leader is asked for: a trim, or to let a shard go."""
+    """One thing that the leader is asked for: a trim, or to let a shard go, or back."""
 
-    def __init__(self, deployment: Deployment, name: str, message: Trim | Leave) -> None:
+    def __init__(self, deployment: Deployment, name: str, message: Trim | Leave | Join) -> None:
         super().__init__(deployment, name)
         self.message = message
         self.done = False

@@ -11,7 +11,7 @@ from functools import partial
 import msgspec
 
 from anabranch.core.belfast.ledger import Standing
-from anabranch.core.belfast.messages import Leave, Trim, Where
+from anabranch.core.belfast.messages import Join, Leave, Trim, Where
 from anabranch.core.history.foretold import judge
 from anabranch.core.types import MS, Nanoseconds, Position
 from anabranch_sim.belfast.customers import Customer
@@ -194,14 +194,17 @@ class Simulation:
         traits, chaos = self.options.traits, self.options.chaos_ms * MS
         if "leaves" in traits and self.options.shards > 1:
             self.leaving = self._names()[-1]
-            self.world.at(self.world.between(chaos // 4, chaos), self._leave)
+            left = self.world.between(chaos // 4, chaos)
+            self.world.at(left, self._leave)
+            if self.world.chance(0.5):
+                self.world.at(self.world.between(left, left + chaos // 2), self._rejoin)
         if "trims" in traits:
             for _ in range(2):
                 self.world.at(self.world.between(chaos // 4, chaos), self._trim)
         if "stragglers" in traits:
             self.world.after(self.world.between(0, chaos // 2), self._straggle)
 
-    def _petition(self, name: str, message: Trim | Leave) -> None:
+    def _petition(self, name: str, message: Trim | Leave | Join) -> None:
         petition = Petition(self.deployment, f"{name}-{len(self.petitions)}", message)
         self.petitions.append(petition)
         self._begin(petition)
@@ -209,6 +212,10 @@ class Simulation:
     def _leave(self) -> None:
         assert self.leaving is not None
         self._petition("leaver", Leave(self.leaving))
+
+    def _rejoin(self) -> None:
+        assert self.leaving is not None
+        self._petition("joiner", Join(self.leaving))
 
     def _trim(self) -> None:
         """Nothing that anybody still follows."""

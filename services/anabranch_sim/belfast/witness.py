@@ -47,16 +47,18 @@ class Witness:
         self._starts: list[Position] = []
         self._by_node: dict[str, str] = {}
         self._durability = Durability()
+        self._streams: dict[tuple[str, int], int] = {}
+        """The view that each subscriber is in."""
 
     def overhear(self, node: str, effect: Effect) -> None:
         match effect:
             case Send(_, message):
                 self._letter(node, message)
-            case Reply(_, message):
-                self._answer(node, message)
-            case Replies(_, answers):
-                for each in answers:
-                    self._answer(node, each)
+            case Reply(token, message):
+                self._answer(node, token, message)
+            case Replies(tokens, answers):
+                for token, each in zip(tokens, answers, strict=True):
+                    self._answer(node, token, each)
             case _:
                 pass
 
@@ -171,18 +173,22 @@ class Witness:
         if report.rounds and report.durable < seat.base + report.rounds * seat.quota:
             self.object("F3", f"{node} reports {report.rounds} rounds with {report.durable} held")
 
-    def _answer(self, node: str, answer: Any) -> None:
+    def _answer(self, node: str, token: int, answer: Any) -> None:
         match answer:
             case Appended(runs):
                 self._acknowledged(node, runs)
-            case Delivered():
+            case Delivered(view):
+                self._stamped(node, view)
+                self._foreseen(node, token, view)
                 self._delivered(node, answer)
             case Confirmed(view, upto):
                 self._stamped(node, view)
+                self._foreseen(node, token, view)
                 if upto > self.ledger.confirmed:
                     self.object("F6", f"{node} confirms up to {upto}, beyond the cuts")
             case Failed(view, since):
                 self._stamped(node, view)
+                self._streams[node, token] = view
                 if self.views.get(view, since) != since:
                     says = f"{node} fails {since} in view {view}, confirmed is {self.views[view]}"
                     self.object("F9", says)
@@ -193,13 +199,17 @@ class Witness:
         if view > self.ledger.view:
             self.object("F11", f"{node} speaks of view {view}, decided is {self.ledger.view}")
 
+    def _foreseen(self, node: str, token: int, view: int) -> None:
+        """On a stream another view begins with what failed."""
+        if self._streams.setdefault((node, token), view) != view:
+            self.object("F9", f"{node} goes on in view {view} without saying what failed")
+
     def _acknowledged(self, node: str, runs: tuple[Run, ...]) -> None:
         if any(run.end > self.ledger.confirmed for run in runs):
             self.object("F7", f"{node} acknowledges {runs}; cuts are at {self.ledger.confirmed}")
         self._owned(node, runs)
 
     def _delivered(self, node: str, told: Delivered) -> None:
-        self._stamped(node, told.view)
         if told.speculative:
             if told.upto > self.ledger.horizon:
                 says = f"{node} speculates up to {told.upto}, published is {self.ledger.horizon}"
