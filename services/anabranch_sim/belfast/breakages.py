@@ -8,12 +8,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from anabranch.client.belfast.merging import Merge
-from anabranch.client.belfast.rollback import Rollback
-from anabranch.core.belfast import consensus_letters, failures
-from anabranch.core.belfast.accepting import Accepting
+from anabranch.core.belfast import failures
 from anabranch.core.belfast.acknowledging import Acknowledging
 from anabranch.core.belfast.ballots import Ballots
-from anabranch.core.belfast.consensus_group import Group
 from anabranch.core.belfast.copying import Copies
 from anabranch.core.belfast.delivering import Delivering
 from anabranch.core.belfast.failures import Failures
@@ -22,8 +19,7 @@ from anabranch.core.belfast.ledger import Standing
 from anabranch.core.belfast.letters import Sealed
 from anabranch.core.belfast.locallog import LocalLog
 from anabranch.core.belfast.messages import Confirmed
-from anabranch.core.belfast.progress import Mark, Progress
-from anabranch.core.belfast.replication import Replication
+from anabranch.core.belfast.progress import Progress
 from anabranch.core.belfast.reporting import Reporting
 from anabranch.core.belfast.retries import Retries
 from anabranch.core.belfast.seating import Seating
@@ -74,21 +70,6 @@ def _a_little_further(original: Function) -> Function:
     return slot
 
 
-def _of_any_window(_: Function) -> Function:
-    def held(self: Progress, shard: int, window: Any) -> int:
-        mark = self.marks.get(shard)
-        return mark.durable if mark is not None else 0
-
-    return held
-
-
-def _the_most(_: Function) -> Function:
-    def hold(self: Mark, report: Any) -> None:
-        self.durable = max(self.durable, report.durable)
-
-    return hold
-
-
 def _the_furthest(_: Function) -> Function:
     def find_lowest(self: Progress) -> None:
         reaches = self._reaches.values()
@@ -106,41 +87,6 @@ def _only_in_words(original: Function) -> Function:
         self._post.send(sender, sealed)  # pyright: ignore[reportArgumentType]
 
     return seal
-
-
-def _twice(original: Function) -> Function:
-    def asked(self: Ballots, sender: str, ask: Any) -> None:
-        self._disk.vote = ""
-        original(self, sender, ask)
-
-    return asked
-
-
-def _of_any_term(_: Function) -> Function:
-    def advance(self: Replication) -> None:
-        held = [self._disk.durable]
-        held += [each.match if each.counts else 0 for each in self._followers.values()]
-        self._group.commit(sorted(held, reverse=True)[self._group.majority - 1])
-
-    return advance
-
-
-def _before_it_is_written(original: Function) -> Function:
-    def settle(self: Accepting) -> None:
-        leader, log = self._group.leader, self._log
-        if self._owes or leader in {None, self._group.node} or self._matched <= self._disk.durable:
-            original(self)
-            return
-        assert leader is not None
-        matched = min(log.last, self._matched)
-        letter = consensus_letters.Accepted(self._disk.term, matched, matched, False)
-        self._group.send(leader, letter)
-
-    return settle
-
-
-def _at_once(_: Function) -> Function:
-    return Group.send
 
 
 def _with_less(_: Function) -> Function:
@@ -186,15 +132,6 @@ def _up_to_the_horizon(original: Function) -> Function:
     return pump
 
 
-def _untold(original: Function) -> Function:
-    def roll_back(self: Rollback, since: int) -> Any:
-        kept = original(self, since)
-        self._due = [each for each in self._due if type(each).__name__ != "Fail"]
-        return kept
-
-    return roll_back
-
-
 def _never(_: Function) -> Function:
     return lambda *_args: False
 
@@ -207,13 +144,6 @@ SPECULATIONS = [
     Breakage("speculates beyond what is published", Delivering, "_slot", _a_little_further),
     Breakage("confirmed without a cut", Delivering, "pump", _up_to_the_horizon),
     Breakage("what the failed had reported counts", Progress, "forget", _doing_nothing),
-    Breakage(
-        "a cut of free will by an older window",
-        Progress,
-        "_held",
-        _of_any_window,
-        Breakage("the most that was ever said", Mark, "hold", _the_most),
-    ),
     Breakage("a cut waits for the first alone", Progress, "_find_lowest", _the_furthest),
     Breakage("sealed in words alone", Copies, "seal", _only_in_words),
     Breakage("the one with least leads the shard", failures, "_log_of", _who_holds_least),
@@ -223,13 +153,8 @@ SPECULATIONS = [
     Breakage("a batch sent again is logged again", Retries, "find", _again_and_again),
     Breakage("what was cut back counts as there", Retries, "cut_back", _doing_nothing),
     Breakage("eras are kept from subscribers", Stream, "tell_eras", _doing_nothing),
-    Breakage("votes twice", Ballots, "asked", _twice),
     Breakage("votes for who has less", Ballots, "_is_up_to_date", _with_less),
-    Breakage("an old term's entry is committed", Replication, "advance", _of_any_term),
-    Breakage("accepted before it is on disk", Accepting, "settle", _before_it_is_written),
-    Breakage("promises before they are on disk", Group, "pledge", _at_once),
     Breakage("merged without a watermark", Merge, "edge", _without_a_watermark),
-    Breakage("comes again without a failure", Rollback, "_roll_back", _untold),
 ]
 
 BY_ORDER = Breakage("nobody stands in who waits", Failures, "_change_view", _only_who_has_a_seat)

@@ -197,7 +197,7 @@ class Simulation:
             left = self.world.between(chaos // 4, chaos)
             self.world.at(left, self._leave)
             if self.world.chance(0.5):
-                self.world.at(self.world.between(left, left + chaos // 2), self._rejoin)
+                self.world.at(self.world.between(left, chaos), self._rejoin)
         if "trims" in traits:
             for _ in range(2):
                 self.world.at(self.world.between(chaos // 4, chaos), self._trim)
