@@ -5,6 +5,7 @@ import io
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -18,6 +19,7 @@ from anabranch.core.limits import MIB
 from anabranch.shell.clock import Clock
 from anabranch.shell.log import Log
 from anabranch.shell.s3.admin import open_bucket
+from anabranch.shell.s3.clients import administrative, content
 from anabranch.shell.s3.settings import S3Settings
 from anabranch.shell.s3.store import S3Store
 
@@ -75,6 +77,22 @@ def test_both_clients_trust_the_authority_that_they_are_given(
         await store.close()
 
     asyncio.run(body())
+
+
+def test_nothing_comes_behind_the_content(settings: S3Settings, authority: Path) -> None:
+    """A store may answer before it has read that, and take it for the next request."""
+    client = administrative(replace(settings, ca_file=str(authority / "ca")))
+    sent: list[dict[str, bytes]] = []
+
+    def note(request: Any, **_: Any) -> None:
+        sent.append(dict(request.headers))
+
+    client.meta.events.register("before-send.s3", note)
+    client.put_object(Bucket=settings.bucket, Key="c/1", **content(b"small"))
+    (headers,) = sent
+    assert headers["x-amz-checksum-crc32"]
+    assert int(headers["Content-Length"]) == len(b"small")
+    assert "X-Amz-Trailer" not in headers
 
 
 def test_neither_trusts_another(settings: S3Settings) -> None:

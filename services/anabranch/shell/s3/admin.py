@@ -22,7 +22,7 @@ from anabranch.core.errors import (
 )
 from anabranch.core.types import Nanoseconds
 from anabranch.shell.log import Log
-from anabranch.shell.s3.clients import administrative
+from anabranch.shell.s3.clients import administrative, content
 from anabranch.shell.s3.settings import S3Settings
 from anabranch.shell.s3.upload import FAULTS, code_of
 
@@ -141,7 +141,8 @@ def _check_clock(settings: S3Settings, headers: Mapping[str, str], now: Nanoseco
 
 def _write_once(client: "S3Client", settings: S3Settings) -> None:
     key = settings.root + PROBE
-    create = partial(client.put_object, Bucket=settings.bucket, Key=key, Body=b"", IfNoneMatch="*")
+    told: Any = {"Bucket": settings.bucket, "Key": key, **content(b"")}
+    create = partial(client.put_object, **told, IfNoneMatch="*")
     _refused(create)
     if not _refused(create):
         raise BadRequest(settings.where, _LOOSE.format(what="PUT"))
@@ -151,7 +152,7 @@ def _complete_once(client: "S3Client", settings: S3Settings) -> None:
     """The same of an upload in parts; of the probe, so that a refusal is what must come."""
     where: Any = {"Bucket": settings.bucket, "Key": settings.root + PROBE}
     upload: Any = {**where, "UploadId": client.create_multipart_upload(**where)["UploadId"]}
-    tag = client.upload_part(**upload, PartNumber=1, Body=b"x")["ETag"]
+    tag = client.upload_part(**upload, PartNumber=1, **content(b"x"))["ETag"]
     parts: Any = {"Parts": [{"PartNumber": 1, "ETag": tag}]}
     end = partial(client.complete_multipart_upload, **upload, IfNoneMatch="*")
     if not _refused(partial(end, MultipartUpload=parts)):

@@ -3,6 +3,8 @@
 obstore moves the bytes; boto3 is for what is rare (docs/decisions/0012-s3.md).
 """
 
+import base64
+import zlib
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -77,6 +79,15 @@ def administrative(settings: S3Settings, attempts_max: int = ATTEMPTS_MAX) -> "S
     return session.client(
         "s3", endpoint_url=settings.endpoint, verify=settings.ca_file, config=config
     )
+
+
+def content(body: bytes) -> dict[str, Any]:
+    """With a checksum, as a header. The administrative client would compute one by itself, but over
+    TLS it sends it behind the content, in a last chunk that a store may leave unread: it then takes
+    the rest of it for the next request.
+    """
+    checksum = base64.b64encode(zlib.crc32(body).to_bytes(4, "big"))
+    return {"Body": body, "ChecksumCRC32": checksum.decode()}
 
 
 def _session(settings: S3Settings) -> boto3.Session:

@@ -14,7 +14,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from anabranch.core.errors import ObjectExists, StorageFailed
 from anabranch.core.machine import Buffer
-from anabranch.shell.s3.clients import administrative
+from anabranch.shell.s3.clients import administrative, content
 from anabranch.shell.s3.meter import Kind, Meter
 from anabranch.shell.s3.settings import PARTS_MAX, S3Settings
 
@@ -123,8 +123,7 @@ def code_of(error: BotoCoreError | ClientError) -> str:
 def _send(
     client: "S3Client", upload: dict[str, str], number: int, piece: Sequence[Buffer]
 ) -> "CompletedPartTypeDef":
-    """With a checksum, which the client adds by itself."""
-    told: dict[str, Any] = {**upload, "PartNumber": number, "Body": b"".join(piece)}
+    told: dict[str, Any] = {**upload, "PartNumber": number, **content(b"".join(piece))}
     return {"PartNumber": number, "ETag": client.upload_part(**told)["ETag"]}
 
 
