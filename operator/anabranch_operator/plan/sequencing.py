@@ -30,8 +30,10 @@ def pod_names(group: Sequencers) -> tuple[str, ...]:
 
 
 def cluster(group: Sequencers) -> str:
-    """What the log is called where its processes meet, and by its clients."""
-    return group.ref.name
+    """What the log is called where its processes meet, and by its clients; and in etcd, where two
+    namespaces may have sets of one name.
+    """
+    return f"{group.ref.namespace}.{group.ref.name}"
 
 
 def node(group: Sequencers, pod: str) -> str:

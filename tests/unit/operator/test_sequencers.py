@@ -48,7 +48,7 @@ def test_each_knows_all_and_is_met_by_its_name(quay: Quay) -> None:
     assert setting(seen, "MEMBERS").split(",") == [
         f"orders-sequencer-{each}.{home}" for each in range(3)
     ]
-    assert setting(seen, "CLUSTER") == "orders"
+    assert setting(seen, "CLUSTER") == "demo.orders"
     spec = pod(quay, "orders-sequencer-1")["spec"]
     assert (spec["hostname"], spec["subdomain"]) == ("orders-sequencer-1", "orders-sequencers")
     assert spec["containers"][0]["command"] == ["anabranch", "sequencer"]
@@ -56,7 +56,7 @@ def test_each_knows_all_and_is_met_by_its_name(quay: Quay) -> None:
     assert data["persistentVolumeClaim"] == {"claimName": "data-orders-sequencer-1"}
     url = quay.log.status.endpoint or ""
     assert url.startswith("belfast://orders-sequencer-0.")
-    assert url.endswith("/orders")
+    assert url.endswith("/demo.orders")
 
 
 def test_a_sequencer_understands_what_it_is_told() -> None:
@@ -64,7 +64,7 @@ def test_a_sequencer_understands_what_it_is_told() -> None:
     quay = Quay(rules=rules, tlsSecret="demo-broker-tls")
     found = load(SequencerSettings, {}, environment(quay.pod("orders-sequencer-2")))
     assert found.address in found.members
-    assert (found.node, found.cluster, len(found.members)) == ("orders-sequencer-2", "orders", 3)
+    assert (found.node, found.cluster, len(found.members)) == ("orders-sequencer-2", "demo.orders", 3)
     assert found.rules == Rules(t_ord_us=5_000, lag_fix=False, copies_min=2)
     assert found.tls.ca
     assert found.data.startswith("/var/lib/anabranch")
