@@ -214,6 +214,8 @@ def _everything(site: Site, home: Home) -> None:
     for count in (3, 2):
         pools.change("brokerpools", "demo", {"spec": {"replicas": count}})
         until(lambda n=count: len(_brokers(pools)) == n or None, f"there are {count} brokers")
+    # A pod is gone before the account tells of it, which it does when the request is answered.
+    until(lambda: _deletes_pods(site), "a broker's deletion is told")
 
 
 def _belfast(home: Home) -> None:
@@ -354,6 +356,11 @@ def _asked_about(requests: list[Request], user: str) -> Iterator[Right]:
             continue
         about = each.sent["spec"]["resourceAttributes"]
         yield Right(about["verb"], about["group"], about["resource"], about.get("name", ""))
+
+
+def _deletes_pods(site: Site) -> bool | None:
+    found = site.server.requests(site.since, site.operator.user)
+    return any(each.verb == "delete" and each.resource == "pods" for each in found) or None
 
 
 def _brokers(home: Home) -> list[Document]:
