@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from benchmarks.belfast.compare import Rounds, notes, rounds, systems
 from benchmarks.belfast.deployment import Setting
 from benchmarks.belfast.workload import Load
-from benchmarks.report import Found, Row, row
+from benchmarks.report import Chart, Found, Line, Row, row
 from benchmarks.size import Size
 
 SETTING = Setting()
@@ -17,11 +17,21 @@ def run(size: Size) -> Found:
     count = size.of(ROUNDS, 1)
     load = replace(LOAD, warm_s=1.0, run_s=1.0) if size.smoke else LOAD
     rows: list[Row] = []
+    bars: list[tuple[str, float]] = []
     for shards in (2, 4):
         setting = replace(SETTING, shards=shards)
         chosen = replace(load, appenders=2 if shards == 2 else 1)
-        rows += _rows(rounds(count, systems(setting), chosen), shards)
-    return Found(rows, [], [*notes(SETTING, load, count), *_BESIDE])
+        found = _rows(rounds(count, systems(setting), chosen), shards)
+        named = zip(("delivery", "end to end", "its p99"), found, strict=False)
+        bars += ((f"{shards} shards, {what}", each.ratio or 0.0) for what, each in named)
+        rows += found
+    chart = Chart(
+        title="Delivery and end to end latency (figure 7)",
+        x="",
+        y="how many times lower than Scalog's",
+        lines=[Line("here", bars)],
+    )
+    return Found(rows, [chart], [*notes(SETTING, load, count), *_BESIDE])
 
 
 _PAPER = (

@@ -6,10 +6,10 @@ from msgspec.structs import replace
 
 from benchmarks.belfast.compare import alternating, notes
 from benchmarks.belfast.deployment import Setting, running
-from benchmarks.belfast.timeline import between, disturbed
+from benchmarks.belfast.timeline import between, curve, disturbed
 from benchmarks.belfast.usage import Usage
 from benchmarks.belfast.workload import Latencies, Load, Run
-from benchmarks.report import Found, row, versus
+from benchmarks.report import Chart, Found, Line, row, versus
 from benchmarks.size import Size
 
 SETTING = Setting(rules={"first_quota": 4})
@@ -77,7 +77,13 @@ def run(size: Size) -> Found:
         named = f"{name}: end to end after the change"
         rows.append(versus(named, after[name], "ms", "Belfast's", against, at_least=1.0))
     beside = "the paper: without quota change twice the sequencer's load, no-ops below 5% with it"
-    return Found(rows, [], [*notes(SETTING, LOAD, count), beside])
+    chart = Chart(
+        title="More load at one shard for good (figure 11)",
+        x="seconds",
+        y="end to end latency, ms",
+        lines=[Line(name, curve(runs[-1][0].end_to_end, 0.5)) for name, runs in found.items()],
+    )
+    return Found(rows, [chart], [*notes(SETTING, LOAD, count), beside])
 
 
 async def _more(run: Run) -> None:
