@@ -56,6 +56,15 @@ def test_a_rate_within_the_tolerance_changes_nothing() -> None:
     assert set(given(stage)) == {100}
 
 
+def test_a_rate_just_over_a_whole_number_isnt_given_the_next() -> None:
+    """A ninth more than comes in would be filled up with no-ops, round after round."""
+    stage = Stage.seated("a", window=100)
+    run(stage, 900, a=lambda nth: 9 if nth % 20 == 0 else 8)
+    assert given(stage)[-1] == 8
+    run(stage, 900, a=lambda nth: 9 if nth % 5 < 3 else 8)
+    assert given(stage)[-1] == 9
+
+
 def test_a_drop_that_passes_lowers_nothing_and_one_that_lasts_does() -> None:
     stage = Stage.seated("a", window=100)
     run(stage, 300, a=lambda _: 10)

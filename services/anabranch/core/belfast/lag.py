@@ -74,7 +74,18 @@ class Lag:
             return []
         self._looked = progress.furthest
         lagging = [shard for shard in progress.lagging(rounds) if shard not in self.signals]
-        return [letter for shard in lagging for letter in self._signal(shard, 0, now)]
+        letters = [letter for shard in lagging for letter in self._signal(shard, 0, now)]
+        self._counters.signals += len(letters)
+        return letters
+
+    def align(self, trailing: list[ShardId], now: Nanoseconds) -> list[FixLag]:
+        """Signals to those that trail."""
+        if not self._rules.lag_fix:
+            return []
+        waiting = [shard for shard in trailing if shard not in self.signals]
+        letters = [letter for shard in waiting for letter in self._signal(shard, 0, now)]
+        self._counters.trails += len(letters)
+        return letters
 
     def watch(self, now: Nanoseconds) -> list[FixLag]:
         """Repeats what may be lost, and asks those on whom the next cut waits too long."""
@@ -85,7 +96,9 @@ class Lag:
                 letters.append(signal.letter)
         if now - self._cut_at >= self._rules.intervals(STUCK_INTERVALS):
             waited = [s for s in self._progress.waited_for() if s not in self.signals]
-            letters += [letter for shard in waited for letter in self._signal(shard, 1, now)]
+            asked = [letter for shard in waited for letter in self._signal(shard, 1, now)]
+            self._counters.signals += len(asked)
+            letters += asked
         return letters
 
     def forget(self, shard: ShardId) -> None:
@@ -104,7 +117,6 @@ class Lag:
         if target is None:
             return []
         self._number += 1
-        self._counters.signals += 1
         self.counts[shard] = self.counts.get(shard, 0) + 1
         letter = FixLag(shard, self._number, *target)
         self.signals[shard] = Signal(letter, now, now, now)

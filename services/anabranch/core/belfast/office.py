@@ -20,6 +20,7 @@ from anabranch.core.belfast.quotas import Quotas
 from anabranch.core.belfast.rules import Rules
 from anabranch.core.belfast.sequencer_counters import SequencerCounters
 from anabranch.core.belfast.stragglers import Stragglers
+from anabranch.core.belfast.trailing import Trailing
 from anabranch.core.belfast.windows import ShardId
 from anabranch.core.errors import AnabranchError
 from anabranch.core.types import NEVER, Nanoseconds, Position
@@ -43,6 +44,7 @@ class Office:
         self.progress = Progress(self.plan)
         self.quotas = Quotas(self.plan)
         self.lag = Lag(self.plan, self.progress, term)
+        self.trailing = Trailing(self.plan, self.progress)
         self.stragglers = Stragglers(self.plan)
         self.membership = Membership(self.plan, now)
         self.modes = Modes(self.plan, self.quotas)
@@ -123,7 +125,7 @@ class Office:
         if self._window_due:
             self._window_due = False
             self.publishing.publish(now)
-        for letter in self.lag.look(now):
+        for letter in (*self.lag.look(now), *self.lag.align(self.trailing.look(), now)):
             self._signal(letter)
         return self.plan.take()
 
@@ -153,6 +155,7 @@ class Office:
         signalled = self.lag.heard(report, advanced, now)
         if advanced:
             self.stragglers.heard(report.shard, now, signalled)
+            self.trailing.heard(report.shard, now)
         if self.progress.is_at_end(report.shard):
             self.stragglers.idle(report.shard)
 
@@ -194,9 +197,11 @@ class Office:
         for shard in shards:
             self.lag.forget(shard)
             self.stragglers.forget(shard)
+            self.trailing.forget(shard)
             self.reports.pop(shard, None)
 
     def _arranged(self, shard: ShardId) -> None:
         """Another primary may answer, and is measured from now on."""
         self.lag.forget(shard)
         self.stragglers.forget(shard)
+        self.trailing.forget(shard)

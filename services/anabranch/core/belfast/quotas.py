@@ -116,7 +116,7 @@ class Quotas:
         quota below the rate for a whole window (6.6).
         """
         rate = self._wanted(arrivals, mode, now)
-        enough = self._bounded(-(-rate // 1000))
+        enough = self._enough(rate)
         tolerance = given.quota * 10 * self._rules.quota_percent
         if rate > given.quota * 1000 + tolerance:
             given.quota, given.lower = enough, 0
@@ -143,6 +143,13 @@ class Quotas:
 
     def _rate(self, records: int, within: Nanoseconds) -> int:
         return records * 1000 * self._t_ord // max(1, within)
+
+    def _enough(self, rate: int) -> int:
+        """A rate that is over a whole number by what a quota may differ from it anyway, doesn't
+        need the next: of eight records that would be an eighth too much, filled up with no-ops.
+        """
+        slack = min(500, rate * self._rules.quota_percent // 100)
+        return self._bounded(-(-(rate - slack) // 1000))
 
     def _bounded(self, quota: int) -> int:
         return max(1, min(quota, self._rules.quota_max))

@@ -17,6 +17,8 @@ class SequencerCounters:
     windows: int = 0
     signals: int = 0
     """Of lag, not counting repetitions."""
+    trails: int = 0
+    """Signals to shards that trail: too little to lag, and for too long."""
     rests: int = 0
     """Times that a straggler was given no quota."""
     admitted: int = 0
