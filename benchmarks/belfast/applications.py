@@ -56,7 +56,7 @@ def work_of(application: str, size: Size) -> Work:
     compute_ms = COMPUTE_T_ORD[application] * SETTING.t_ord_ms
     if size.smoke:
         return Work(compute_ms=compute_ms, warm_s=0.5, run_s=1.0)
-    return Work(compute_ms=compute_ms, warm_s=2.0, run_s=4.0)
+    return Work(compute_ms=compute_ms, warm_s=5.0, run_s=4.0)
 
 
 def run(size: Size) -> Found:
