@@ -56,6 +56,16 @@ def test_a_rate_within_the_tolerance_changes_nothing() -> None:
     assert set(given(stage)) == {100}
 
 
+def test_a_guess_falls_with_the_first_rate_that_is_measured() -> None:
+    stage = Stage.seated("a", "b", window=100)
+    run(stage, 250, a=lambda _: 4, b=lambda nth: 4 * (nth > 200))
+    assert given(stage)[:3] == [10, 4, 4]
+    assert given(stage, 1)[:2] == [10, 10]
+    demanded = Stage.seated("a", window=100, demand=10)
+    run(demanded, 250, a=lambda _: 4)
+    assert given(demanded)[:3] == [10, 10, 10]
+
+
 def test_a_rate_just_over_a_whole_number_isnt_given_the_next() -> None:
     """A ninth more than comes in would be filled up with no-ops, round after round."""
     stage = Stage.seated("a", window=100)

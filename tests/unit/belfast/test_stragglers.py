@@ -52,7 +52,7 @@ def seats(stage: Stage, name: str) -> list[int]:
 
 
 def test_a_straggler_rests_for_some_windows_and_then_begins_with_a_quota_of_one() -> None:
-    stage = Stage.seated("a", "b", "c")
+    stage = Stage.seated("a", "b", "c", demand=10)
     race = Race(stage)
     race.run(300, a=1, b=1, c=12)
     rests = seats(stage, "c")

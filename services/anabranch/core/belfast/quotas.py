@@ -46,6 +46,8 @@ class _Given:
     """What would have been enough in the window before; 0: no less than was given."""
     judged: int = field(default=0)
     """The span by which that was found."""
+    guessed: bool = False
+    """Nobody has demanded it, and nothing was measured yet."""
 
 
 class Quotas:
@@ -99,11 +101,16 @@ class Quotas:
         given = self._given.get(member.id)
         if given is None:
             first = self._bounded(member.demand or self._rules.first_quota)
-            self._given[member.id] = _Given(first)
+            self._given[member.id] = _Given(first, guessed=not member.demand)
             return first
         arrivals = self._arrivals.get(member.id)
-        if self._rules.quota_change and arrivals is not None and arrivals.spans:
-            self._follow(given, arrivals, mode, now)
+        if not self._rules.quota_change or arrivals is None:
+            return given.quota
+        rate = self._wanted(arrivals, mode, now)
+        if given.guessed and rate:
+            given.quota, given.guessed = self._enough(rate), False
+        elif arrivals.spans:
+            self._follow(given, arrivals, rate)
         return given.quota
 
     def give(self, shard: ShardId, quota: int) -> int:
@@ -111,11 +118,10 @@ class Quotas:
         self._given[shard] = _Given(quota)
         return quota
 
-    def _follow(self, given: _Given, arrivals: _Arrivals, mode: Mode, now: Nanoseconds) -> None:
+    def _follow(self, given: _Given, arrivals: _Arrivals, rate: int) -> None:
         """Up at once, down when two spans in a row agree: a drop that passes must not leave the
         quota below the rate for a whole window (6.6).
         """
-        rate = self._wanted(arrivals, mode, now)
         enough = self._enough(rate)
         tolerance = given.quota * 10 * self._rules.quota_percent
         if rate > given.quota * 1000 + tolerance:
