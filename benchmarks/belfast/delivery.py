@@ -9,7 +9,7 @@ from benchmarks.report import Chart, Found, Line, Row, row
 from benchmarks.size import Size
 
 SETTING = Setting()
-LOAD = Load()
+LOAD = Load(rate=100.0)
 ROUNDS = 5
 
 
