@@ -57,11 +57,16 @@ _CONFIG = click.option(
 @click.option("--sequencers", type=click.IntRange(1, 7), help="Of a belfast log; 3 if not given.")
 @click.option("--shards", type=click.IntRange(1, 40), help="Of a belfast log; 2 if not given.")
 @click.option("--copies", type=click.IntRange(1, 5), help="Replicas of each shard; 2.")
+@click.option(
+    "--namespaces",
+    is_flag=True,
+    help="Each process of a belfast log in a network namespace of its own, as machines; as root.",
+)
 @click.option("--metadata", type=click.IntRange(1, 9), help="Members of its metadata group.")
 @click.option("--brokers", type=click.IntRange(1, 64), help="Its brokers.")
 @click.option("--etcd", type=click.IntRange(1, 5), help="Its members of etcd.")
 @_CONFIG
-def up(no_http: bool, processes: bool, engine: str, **flags: Any) -> None:
+def up(no_http: bool, processes: bool, engine: str, namespaces: bool, **flags: Any) -> None:
     """Run the whole log service in this process, until Ctrl-C.
 
     What is acknowledged survives whatever happens to the process, unless it runs with --memory.
@@ -72,9 +77,9 @@ def up(no_http: bool, processes: bool, engine: str, **flags: Any) -> None:
     of_bolt, of_belfast = _counts(flags, _OF_BOLT), _counts(flags, _OF_BELFAST)
     if engine == "belfast":
         _refuse(of_bolt, "--engine bolt")
-        _run_belfast(flags, of_belfast)
+        _run_belfast(flags, of_belfast, namespaces=namespaces)
         return
-    _refuse(of_belfast, "--engine belfast")
+    _refuse(of_belfast | {"namespaces": 1} if namespaces else of_belfast, "--engine belfast")
     if processes:
         _run_cluster(flags, of_bolt, with_gateway=not no_http)
         return
@@ -112,7 +117,7 @@ def _run_cluster(flags: dict[str, Any], counts: dict[str, int], *, with_gateway:
     run(folder, settle(folder, Shape(**counts)), log, with_gateway=with_gateway)
 
 
-def _run_belfast(flags: dict[str, Any], counts: dict[str, int]) -> None:
+def _run_belfast(flags: dict[str, Any], counts: dict[str, int], *, namespaces: bool) -> None:
     from anabranch.apps.processes.belfast import T_ORD, T_ORD_US, BelfastShape, run, settle
 
     config = flags.pop("config")
@@ -120,7 +125,7 @@ def _run_belfast(flags: dict[str, Any], counts: dict[str, int]) -> None:
     if config:
         settings = {"ANABRANCH_CONFIG": str(config)}
     folder, log = _supervised(flags, "anabranch-belfast")
-    run(folder, settle(folder, BelfastShape(**counts)), log, settings)
+    run(folder, settle(folder, BelfastShape(**counts), namespaces=namespaces), log, settings)
 
 
 def _supervised(flags: dict[str, Any], folder: str) -> "tuple[Path, Log]":

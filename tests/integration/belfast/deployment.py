@@ -11,7 +11,6 @@ from pathlib import Path
 import msgspec
 
 from anabranch.apps.processes.belfast import BelfastLayout, BelfastShape, LocalBelfast, Node, settle
-from anabranch.apps.processes.ports import HOST
 from anabranch.client.belfast.aio import Log
 from anabranch.core.belfast.ledger import Standing
 from anabranch.core.belfast.messages import Status
@@ -26,13 +25,20 @@ _ATTEMPTS = 3
 
 @contextmanager
 def deployed(
-    folder: Path, shape: BelfastShape, rules: Mapping[str, int], *, copies: tuple[int, ...] = ()
+    folder: Path,
+    shape: BelfastShape,
+    rules: Mapping[str, int],
+    *,
+    copies: tuple[int, ...] = (),
+    namespaces: bool = False,
 ) -> Iterator[LocalBelfast]:
     """All of it, ready. `copies`: of each shard, where they aren't alike."""
     told = {"t_ord_us": 20_000, "shards_min": shape.shards, **rules}
     settings = {f"ANABRANCH_RULES_{name.upper()}": str(value) for name, value in told.items()}
     for attempt in range(1, _ATTEMPTS + 1):
-        local = LocalBelfast(folder, _layout(folder, shape, copies), settings=settings)
+        local = LocalBelfast(
+            folder, _layout(folder, shape, copies, namespaces=namespaces), settings=settings
+        )
         try:
             local.start(print)
         except Unavailable:
@@ -52,8 +58,10 @@ def _lost_its_port(node: Node) -> bool:
     return node.output.exists() and node.lost_its_port
 
 
-def _layout(folder: Path, shape: BelfastShape, copies: tuple[int, ...]) -> BelfastLayout:
-    layout = settle(folder, shape)
+def _layout(
+    folder: Path, shape: BelfastShape, copies: tuple[int, ...], *, namespaces: bool
+) -> BelfastLayout:
+    layout = settle(folder, shape, namespaces=namespaces)
     if not copies:
         return layout
     shards = [
@@ -84,7 +92,9 @@ async def until(log: Log, what: str, holds: Callable[[Status], bool]) -> Status:
 
 def metric(node: Node, name: str) -> float:
     """What its probe says of it now; -1 if it says nothing."""
-    with closing(HTTPConnection(HOST, node.pair.probes, timeout=PATIENCE_S)) as connection:
+    with closing(
+        HTTPConnection(node.pair.host, node.pair.probes, timeout=PATIENCE_S)
+    ) as connection:
         try:
             connection.request("GET", "/metrics")
             text = connection.getresponse().read().decode()

@@ -168,7 +168,7 @@ class Load:
                                 account.shard_of[record] = event.record.shard
 
     async def _connected(self) -> Log:
-        return await aio.connect(self.local.layout.url, timeout=PATIENCE_S)
+        return await aio.connect(self.local.layout.access, timeout=PATIENCE_S)
 
     def _follow(
         self,

@@ -1,5 +1,5 @@
 """`anabranch up --engine belfast`: a sequencing group and shards on this machine, each replica a
-process of its own on loopback, as pods would be.
+process of its own on loopback, or in a network namespace of its own, as pods would be.
 """
 
 import secrets
@@ -10,13 +10,16 @@ from pathlib import Path
 import msgspec
 
 from anabranch.apps.processes.layout import Pair, kept, pairs
-from anabranch.apps.processes.ports import HOST
+from anabranch.apps.processes.machines import Machines, Network, check_rights, new_network
 from anabranch.apps.processes.servers import ServerProcess, answers
 from anabranch.apps.processes.watch import run_until_told
 from anabranch.core.errors import BadRequest
 from anabranch.shell.log import Log
 
 FILE = "belfast.json"
+ACCESS_FILE = "token"
+PORTS = (7440, 7441)
+"""Of a process that has a host of its own."""
 SEQUENCER, SHARD = "sequencer", "shard"
 T_ORD, T_ORD_US = "ANABRANCH_RULES_T_ORD_US", "10000"
 """Where nobody says otherwise: all processes share this machine's cores and its disk."""
@@ -47,6 +50,11 @@ class BelfastLayout(msgspec.Struct, frozen=True):
     cluster: str
     sequencers: list[Pair]
     shards: list[ShardPlace]
+    network: Network | None = None
+    """None: they are all on loopback."""
+    token: str = ""
+    """Asked of clients, and of each other, where anybody else could reach them."""
+    peer_token: str = ""
 
     @property
     def members(self) -> str:
@@ -56,17 +64,25 @@ class BelfastLayout(msgspec.Struct, frozen=True):
     def url(self) -> str:
         return f"belfast://{self.members}/{self.cluster}"
 
+    @property
+    def access(self) -> str:
+        """For a program that may know the token."""
+        return self.url.replace("//", f"//{self.token}@", 1) if self.token else self.url
 
-def settle(folder: Path, shape: BelfastShape) -> BelfastLayout:
+    @property
+    def machines(self) -> int:
+        return len(self.sequencers) + sum(len(place.replicas) for place in self.shards)
+
+
+def settle(folder: Path, shape: BelfastShape, *, namespaces: bool = False) -> BelfastLayout:
     """The one that this folder has, with more shards if more are asked for; or a new one."""
     path = folder / FILE
     if not path.exists():
-        cluster = f"local-{secrets.token_hex(4)}"
-        # All at once: nobody listens at any of them yet, and another call might give one again.
-        there = pairs(shape.sequencers + shape.shards * shape.copies)
-        members, replicas = there[: shape.sequencers], there[shape.sequencers :]
-        return kept(path, BelfastLayout(cluster, members, _places(0, replicas, shape.copies)))
+        return kept(path, _new(shape, namespaces=namespaces))
     found = msgspec.json.decode(path.read_bytes(), type=BelfastLayout)
+    if namespaces and found.network is None:
+        reason = "its processes are on loopback, where others know them: they stay there"
+        raise BadRequest(f"the log in {folder}", reason)
     if len(found.sequencers) != shape.sequencers:
         reason = f"it has {len(found.sequencers)} sequencers, which stay"
         raise BadRequest(f"the log in {folder}", reason)
@@ -79,8 +95,28 @@ def settle(folder: Path, shape: BelfastShape) -> BelfastLayout:
     if len(found.shards) == shape.shards:
         return found
     first = len(found.shards)
-    more = _places(first, pairs((shape.shards - first) * shape.copies), shape.copies)
+    count = (shape.shards - first) * shape.copies
+    there = pairs(count) if found.network is None else _hosts(found.network, found.machines, count)
+    more = _places(first, there, shape.copies)
     return kept(path, msgspec.structs.replace(found, shards=[*found.shards, *more]))
+
+
+def _new(shape: BelfastShape, *, namespaces: bool) -> BelfastLayout:
+    cluster = f"local-{secrets.token_hex(4)}"
+    count = shape.sequencers + shape.shards * shape.copies
+    network, tokens = None, ("", "")
+    if namespaces:
+        check_rights()
+        network, tokens = new_network(), (secrets.token_urlsafe(24), secrets.token_urlsafe(24))
+    # All at once: nobody listens at any of them yet, and another call might give one again.
+    there = pairs(count) if network is None else _hosts(network, 0, count)
+    members, replicas = there[: shape.sequencers], there[shape.sequencers :]
+    shards = _places(0, replicas, shape.copies)
+    return BelfastLayout(cluster, members, shards, network, *tokens)
+
+
+def _hosts(network: Network, first: int, count: int) -> list[Pair]:
+    return [Pair(*PORTS, network.host(number)) for number in range(first, first + count)]
 
 
 def _places(first: int, replicas: list[Pair], copies: int) -> list[ShardPlace]:
@@ -102,17 +138,19 @@ class Node(ServerProcess):
         folder: Path,
         told: Sequence[str],
         settings: Mapping[str, str],
+        machines: Machines | None = None,
     ) -> None:
         self.kind = kind
         self.pair = pair
-        flags = ["--name", name, "--host", HOST, "--port", str(pair.port), *told]
+        inside = machines.inside(pair.host) if machines is not None else ()
+        flags = ["--name", name, "--host", pair.host, "--port", str(pair.port), *told]
         flags += ["--probe-port", str(pair.probes), "--data", str(folder / name / "data")]
         flags += ["--log-format", "json"]
-        command = [*_COMMAND, kind, *flags]
+        command = [*inside, *_COMMAND, kind, *flags]
         super().__init__(name, command, folder / name, self._is_ready, settings)
 
     def _is_ready(self) -> bool:
-        return answers(self.pair.probes, "/readyz") == 200
+        return answers(self.pair.probes, "/readyz", host=self.pair.host) == 200
 
 
 class LocalBelfast:
@@ -128,7 +166,12 @@ class LocalBelfast:
         """`settings`: more of the environment, `ANABRANCH_RULES_T_ORD_US` and so on."""
         self.layout = layout
         self._folder = folder
-        self._settings = settings or {}
+        self._settings = dict(settings or {})
+        self.machines: Machines | None = None
+        if layout.network is not None:
+            self.machines = Machines(layout.network, layout.machines)
+            self._settings["ANABRANCH_TOKEN"] = layout.token
+            self._settings["ANABRANCH_PEER_TOKEN"] = layout.peer_token
         self.sequencers = [
             self._sequencer(f"sequencer-{number}", pair)
             for number, pair in enumerate(layout.sequencers)
@@ -137,19 +180,28 @@ class LocalBelfast:
 
     def _sequencer(self, name: str, pair: Pair) -> Node:
         told = ["--cluster", self.layout.cluster, "--members", self.layout.members]
-        return Node(SEQUENCER, name, pair, self._folder, told, self._settings)
+        return Node(SEQUENCER, name, pair, self._folder, told, self._settings, self.machines)
 
     def _replicas(self, place: ShardPlace) -> list[Node]:
         told = ["--cluster", self.layout.cluster, "--sequencers", self.layout.members]
         told += ["--shard", place.name, "--replicas", place.addresses]
         return [
-            Node(SHARD, f"{place.name}-{number}", pair, self._folder, told, self._settings)
+            Node(
+                SHARD,
+                f"{place.name}-{number}",
+                pair,
+                self._folder,
+                told,
+                self._settings,
+                self.machines,
+            )
             for number, pair in enumerate(place.replicas)
         ]
 
     def add_shard(self, place: ShardPlace) -> list[Node]:
         """One more, which joins by itself when it is started."""
         assert place.name not in self.shards
+        assert self.machines is None, "a network's machines are made together"
         self.shards[place.name] = self._replicas(place)
         return self.shards[place.name]
 
@@ -165,6 +217,8 @@ class LocalBelfast:
         """Return when everything is ready; else raise why it isn't, with nothing left running."""
         whole = False
         try:
+            if self.machines is not None and not self.machines.made:
+                self.machines.make()
             for what, nodes in (
                 (f"{len(self.sequencers)} sequencers", self.sequencers),
                 (f"{len(self.shards)} shards", self.replicas),
@@ -190,13 +244,22 @@ class LocalBelfast:
     def kill(self) -> None:
         for node in self.processes:
             node.kill()
+        if self.machines is not None:
+            self.machines.take_down()
 
 
 def run(folder: Path, layout: BelfastLayout, log: Log, settings: Mapping[str, str]) -> None:
     """Until a signal says so; the second signal kills."""
     cluster = LocalBelfast(folder, layout, settings=settings)
+    url = layout.url
+    if layout.token:
+        # Not in what is logged: whoever may read this folder may use the log.
+        file = folder / ACCESS_FILE
+        file.touch(mode=0o600)
+        file.write_text(layout.token, encoding="ascii")
+        url = f"{url}?token_file={file}"
 
     def serving() -> None:
-        log.info("serving", url=layout.url, shards=len(layout.shards), folder=str(folder))
+        log.info("serving", url=url, shards=len(layout.shards), folder=str(folder))
 
     run_until_told(cluster, log, serving)

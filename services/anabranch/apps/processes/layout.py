@@ -22,10 +22,11 @@ class Pair(msgspec.Struct, frozen=True):
 
     port: int
     probes: int
+    host: str = HOST
 
     @property
     def address(self) -> str:
-        return f"{HOST}:{self.port}"
+        return f"{self.host}:{self.port}"
 
 
 class Layout(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,4 +117,4 @@ def _resized(layout: Layout, shape: Shape) -> Layout:
 
 
 def _pairs(ports: list[int]) -> list[Pair]:
-    return [Pair(*ports[at : at + 2]) for at in range(0, len(ports), 2)]
+    return [Pair(ports[at], ports[at + 1]) for at in range(0, len(ports), 2)]

@@ -295,14 +295,14 @@ class S3Server(ServerProcess):
         return answers(self.port, "/health", tls=self._certificate is not None) == 200
 
 
-def answers(port: int, path: str, *, tls: bool = False) -> int | None:
+def answers(port: int, path: str, *, tls: bool = False, host: str = HOST) -> int | None:
     """The status of a GET; None if nobody answers. Whose certificate it is isn't looked at."""
     if tls:
         context = ssl.create_default_context()
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        connection = HTTPSConnection(HOST, port, timeout=_ANSWER_S, context=context)
+        connection = HTTPSConnection(host, port, timeout=_ANSWER_S, context=context)
     else:
-        connection = HTTPConnection(HOST, port, timeout=_ANSWER_S)
+        connection = HTTPConnection(host, port, timeout=_ANSWER_S)
     try:
         connection.request("GET", path)
         return connection.getresponse().status
