@@ -8,6 +8,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from anabranch.client.belfast.merging import Merge
+from anabranch.client.belfast.rollback import Rollback
+from anabranch.client.records import Fail
 from anabranch.core.belfast import failures
 from anabranch.core.belfast.acknowledging import Acknowledging
 from anabranch.core.belfast.ballots import Ballots
@@ -15,11 +17,13 @@ from anabranch.core.belfast.copying import Copies
 from anabranch.core.belfast.delivering import Delivering
 from anabranch.core.belfast.failures import Failures
 from anabranch.core.belfast.leading import Leading
-from anabranch.core.belfast.ledger import Standing
-from anabranch.core.belfast.letters import Sealed
+from anabranch.core.belfast.ledger import Ledger, Standing
+from anabranch.core.belfast.letters import Report, Sealed
 from anabranch.core.belfast.locallog import LocalLog
 from anabranch.core.belfast.messages import Confirmed
+from anabranch.core.belfast.office import Office
 from anabranch.core.belfast.progress import Progress
+from anabranch.core.belfast.replication import Replication
 from anabranch.core.belfast.reporting import Reporting
 from anabranch.core.belfast.retries import Retries
 from anabranch.core.belfast.seating import Seating
@@ -118,7 +122,7 @@ def _without_a_watermark(_: Function) -> Function:
     return edge
 
 
-def _again_and_again(_: Function) -> Function:
+def _nothing(_: Function) -> Function:
     return lambda *_args: None
 
 
@@ -130,6 +134,39 @@ def _up_to_the_horizon(original: Function) -> Function:
             stream.tell_confirmed(early, self._effects)
 
     return pump
+
+
+def _of_whatever_view(original: Function) -> Function:
+    def reported(self: Office, sender: str, report: Report) -> None:
+        original(self, sender, replace(report, view=self.plan.ledger.view))
+
+    return reported
+
+
+def _by_its_leader_alone(_: Function) -> Function:
+    def advance(self: Replication) -> None:
+        if self._disk.durable >= self.first:
+            self._group.commit(self._disk.durable)
+
+    return advance
+
+
+def _to_whoever_asks(original: Function) -> Function:
+    def asked(self: Ballots, sender: str, ask: Any) -> None:
+        if not ask.probing and self._disk.vote not in {"", self._group.node}:
+            self._disk.vote = ""
+        original(self, sender, ask)
+
+    return asked
+
+
+def _without_a_word(original: Function) -> Function:
+    def roll_back(self: Rollback, since: int) -> Any:
+        kept = original(self, since)
+        self._due = [each for each in self._due if not isinstance(each, Fail)]
+        return kept
+
+    return roll_back
 
 
 def _never(_: Function) -> Function:
@@ -150,11 +187,16 @@ SPECULATIONS = [
     Breakage("a failure is kept from subscribers", Delivering, "failed", _doing_nothing),
     Breakage("who failed keeps what was void", Seating, "obey", _never),
     Breakage("logs that differ stay so", LocalLog, "cut", _doing_nothing),
-    Breakage("a batch sent again is logged again", Retries, "find", _again_and_again),
+    Breakage("a batch sent again is logged again", Retries, "find", _nothing),
     Breakage("what was cut back counts as there", Retries, "cut_back", _doing_nothing),
     Breakage("eras are kept from subscribers", Stream, "tell_eras", _doing_nothing),
     Breakage("votes for who has less", Ballots, "_is_up_to_date", _with_less),
     Breakage("merged without a watermark", Merge, "edge", _without_a_watermark),
+    Breakage("the stamp of a view is ignored", Office, "_reported", _of_whatever_view),
+    Breakage("no-ops by decree are filled once more", Ledger, "gap", _nothing),
+    Breakage("a cut is decided by one disk", Replication, "advance", _by_its_leader_alone),
+    Breakage("votes for everybody in one term", Ballots, "asked", _to_whoever_asks),
+    Breakage("delivered again without a fail", Rollback, "_roll_back", _without_a_word),
 ]
 
 BY_ORDER = Breakage("nobody stands in who waits", Failures, "_change_view", _only_who_has_a_seat)
