@@ -79,9 +79,9 @@ def test_a_shard_that_leaves_keeps_its_seats_and_gets_no_more() -> None:
     assert stage.member("b").standing is Standing.LEFT
 
 
-def left() -> Stage:
+def left(copies: int = 2) -> Stage:
     """Of two shards the second has left."""
-    stage = Stage.seated("a", "b")
+    stage = Stage.seated("a", "b", copies=copies)
     stage.office.leave("b")
     for rounds in range(1, 11):
         stage.report("a", 0, rounds)
@@ -153,6 +153,34 @@ def test_a_replica_that_kept_its_disk_takes_over_before_it_is_taken_back() -> No
     stage.settle()
     stage.alive("b", standing=int(Standing.LEFT), epoch=2)
     assert stage.office.join("b", stage.now) is None
+
+
+def test_what_is_left_of_it_can_be_read_though_its_primary_has_gone() -> None:
+    stage = left()
+    stage.pass_time(30, "a", "b1")
+    assert ("b1", Seal(1, 2)) in stage.letters(Seal)
+    stage.office.received(stage.now, "b1", Sealed(1, 2, 1, 100))
+    assert stage.settle() == [Arrange(1, 2, "b1", ("b1",), (0,))]
+    assert stage.member("b").standing is Standing.LEFT
+
+
+def test_that_takeover_is_ended_though_the_primary_is_back() -> None:
+    stage = left(copies=3)
+    stage.pass_time(30, "a", "b1")
+    stage.office.received(stage.now, "b1", Sealed(1, 2, 1, 100))
+    assert stage.settle() == []
+    stage.pass_time(10, "a", "b")
+    assert ("b0", Seal(1, 2)) in stage.letters(Seal)
+    stage.office.received(stage.now, "b0", Sealed(1, 2, 1, 100))
+    assert stage.settle() == [Arrange(1, 2, "b1", ("b0", "b1"), (0, 0))]
+
+
+def test_nobody_takes_over_where_all_is_trimmed() -> None:
+    stage = left()
+    stage.office.trim(stage.ledger.end_of(1))
+    stage.settle()
+    stage.pass_time(30, "a", "b1")
+    assert not stage.letters(Seal)
 
 
 def test_what_leaves_is_only_taken_back_when_it_has_left() -> None:

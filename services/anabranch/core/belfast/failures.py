@@ -96,8 +96,7 @@ class Failures:
         ):
             self._watch(member, now)
         for member in self._plan.members(Standing.LEFT):
-            # Nobody waits for its replicas; but who has lost its disk won't be what it was.
-            if any(self._membership.lost(member, node) for node in member.replicas):
+            if self._misses(member, now):
                 self._watch(member, now)
         seated = self._plan.members(Standing.SEATED, Standing.LEAVING)
         failed = [each for each in seated if self._has_failed(each, now)]
@@ -110,6 +109,16 @@ class Failures:
             self._take_over(member, gone)
         elif gone:
             self._rearrange(member, gone, [])
+
+    def _misses(self, member: Member, now: Nanoseconds) -> bool:
+        """Of one that has left. No cut waits for its replicas; but who has lost its disk won't be
+        what it was, and what isn't trimmed is to be read.
+        """
+        lost = any(self._membership.lost(member, node) for node in member.replicas)
+        if lost or member.id in self._takeovers:
+            return True
+        unread = not self._membership.is_empty(member)
+        return unread and self._membership.gone(member, member.primary, now)
 
     def _take_over(self, member: Member, gone: list[str]) -> None:
         """Once it is begun it is ended: who is sealed serves the old epoch no more. If the old

@@ -87,7 +87,7 @@ class Membership:
             if not all(self.lost(member, each) for each in member.replicas):
                 reason = f"{member.primary} has lost its disk, and another replica has to take over"
                 return CantJoin(name, reason)
-            if not self._is_empty(member):
+            if not self.is_empty(member):
                 upto = self._plan.ledger.end_of(member.id)
                 reason = f"its disks are lost, and the log isn't trimmed to {upto}, where it ended"
                 return CantJoin(name, reason)
@@ -119,6 +119,11 @@ class Membership:
     def gone(self, member: Member, node: str, now: Nanoseconds) -> bool:
         """Nothing can be had of it that the epoch counts on."""
         return self.silent(member.name, node, now) or self.lost(member, node)
+
+    def is_empty(self, member: Member) -> bool:
+        """Nothing that was placed of it can be asked for any more."""
+        ledger = self._plan.ledger
+        return member.placed == member.begins or ledger.trimmed >= ledger.end_of(member.id)
 
     def disks(self, member: Member, primary: str, replicas: tuple[str, ...]) -> tuple[int, ...]:
         """Of an epoch to come. Its primary is chosen for what its disk holds, and counts with that
@@ -169,11 +174,6 @@ class Membership:
         assert letter is not None, "only who has said so is counted on"
         return letter.disk
 
-    def _is_empty(self, member: Member) -> bool:
-        """Nothing that was placed of it can be asked for any more."""
-        ledger = self._plan.ledger
-        return member.placed == member.begins or ledger.trimmed >= ledger.end_of(member.id)
-
     def _agrees(self, letter: Alive, node: str, now: Nanoseconds) -> bool:
         contact = self._shards[letter.shard].contacts.get(node)
         return (
@@ -194,5 +194,5 @@ class Membership:
             return False
         if self.lost(member, node):
             lost = all(self.lost(member, each) for each in member.replicas)
-            return lost and self._is_empty(member)
+            return lost and self.is_empty(member)
         return letter.standing == member.standing and letter.view >= member.void_view
