@@ -23,9 +23,9 @@ class Race:
                 if self.interval % 5 == 0:
                     stage.alive(name)
                 if self.interval % period == 0:
-                    self._report(name)
+                    self.report(name)
 
-    def _report(self, name: str) -> None:
+    def report(self, name: str) -> None:
         """It catches up with the signals it has got, as late as everything that it says."""
         stage, shard = self.stage, self.stage.shards[name]
         asked = [each for node, each in stage.letters(FixLag) if node == f"{name}0"]
@@ -99,3 +99,13 @@ def test_one_late_report_isnt_held_against_a_shard() -> None:
         race.run(40, a=1, b=1)
         race.run(10, a=1)
     assert 0 not in seats(stage, "b")
+
+
+def test_who_stops_by_turns_straggles_though_it_catches_up_each_time() -> None:
+    stage = Stage.seated("a", "b", "c")
+    race = Race(stage)
+    for _ in range(20):
+        race.run(5, a=1, b=1)
+        for _ in range(3):
+            race.report("c")
+    assert 0 in seats(stage, "c")

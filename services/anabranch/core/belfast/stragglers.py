@@ -27,6 +27,7 @@ class _Pace:
     """Between two reports, smoothed."""
     late: int = 0
     """In a row."""
+    late_at: Nanoseconds = 0
     on_time: int = 0
     straggles: bool = False
     until: int = -1
@@ -42,17 +43,20 @@ class Stragglers:
         self._paces: dict[ShardId, _Pace] = {}
 
     def heard(self, shard: ShardId, now: Nanoseconds, signalled: Nanoseconds | None) -> None:
-        """It has come further. What it did on a signal is measured from the signal on."""
+        """It has come further. An answer to a signal mustn't be late behind that either."""
         pace = self._paces.setdefault(shard, _Pace())
         before, pace.reported_at = pace.reported_at, now
-        since = before if signalled is None else signalled
+        since = min((at for at in (before, signalled) if at is not None), default=None)
         if since is None:
             return
         if self._is_late(shard, now - since):
             pace.late += 1
+            pace.late_at = now
             pace.on_time = 0
             pace.straggles = pace.straggles or pace.late > self._rules.slow_reports
             return
+        if now - pace.late_at <= self._slow:
+            return  # what had waited behind a late report comes with it
         if signalled is None:
             # A shard waits where another one keeps windows from being published: that isn't usual.
             took = min(now - since, 2 * pace.usual) if pace.usual else now - since
@@ -98,7 +102,7 @@ class Stragglers:
         """The leader itself was away: what it measured says nothing."""
         for pace in self._paces.values():
             pace.reported_at = None
-            pace.late = 0
+            pace.late = pace.late_at = 0
 
     def _is_late(self, shard: ShardId, took: Nanoseconds) -> bool:
         if took <= self._slow:
