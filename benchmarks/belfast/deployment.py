@@ -1,5 +1,6 @@
 """A Belfast log of real processes for one benchmark: started on fresh folders, asked, ended."""
 
+import os
 from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager
 
@@ -7,6 +8,7 @@ import msgspec
 
 from anabranch.apps.processes.belfast import BelfastShape, LocalBelfast, settle
 from anabranch.core.errors import Unavailable
+from benchmarks.cluster.cores import prefer
 from benchmarks.cluster.local import scratch
 
 _ATTEMPTS = 3
@@ -64,4 +66,5 @@ def _started(stack: ExitStack, setting: Setting, attempts: int) -> LocalBelfast:
         if attempts == 1 or not any(node.lost_its_port for node in local.processes):
             raise
         return _started(stack, setting, attempts - 1)
+    prefer(os.getsid(0), *(node.pid for node in local.processes))
     return local

@@ -26,7 +26,7 @@ JOIN_S, STAY_S = 2.0, 5.0
 """After the warm-up; and from when they have seats."""
 WINDOW_MS = 100 * SETTING.t_ord_ms
 BAR_MS = 2 * WINDOW_MS + 100
-ROUNDS = 3
+ROUNDS = 5
 _LOOK_S = 0.01
 
 

@@ -28,7 +28,7 @@ SETTLED_S = 1.0
 DETECTION_MS = (RULES.fail_intervals + RULES.silent_intervals // 4) * SHARD.t_ord_ms
 """A lag that wasn't answered for so long, and the leader's next look."""
 BAR_MS = DETECTION_MS + 100
-ROUNDS = 3
+ROUNDS = 5
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ ROUNDS = 5
 def run(size: Size) -> Found:
     count = size.of(ROUNDS, 1)
     load = replace(LOAD, warm_s=1.0, run_s=7.0) if size.smoke else LOAD
+    settled_s = size.of(SETTLED_S, 1.0)
     systems = {
         "Belfast": SETTING,
         "quotas kept": replace(SETTING, rules={**SETTING.rules, "quota_change": False}),
@@ -33,7 +34,8 @@ def run(size: Size) -> Found:
     found: dict[str, list[tuple[Latencies, Usage, Usage]]] = {name: [] for name in systems}
     for name, setting in alternating(count, systems):
         with running(setting) as local:
-            found[name].append(asyncio.run(disturbed(local, setting, load, AT_S, _more)))
+            course = disturbed(local, setting, load, AT_S, _more, settled_s)
+            found[name].append(asyncio.run(course))
     rows = [
         row(
             "Belfast: no-ops beside records, at the steady load before",
@@ -67,7 +69,7 @@ def run(size: Size) -> Found:
             at_least=1.5,
         )
     )
-    low = load.warm_s + AT_S + SETTLED_S
+    low = load.warm_s + AT_S + settled_s
     after = {
         name: [between(each.end_to_end, low, load.warm_s + load.run_s) for each, _, _ in runs]
         for name, runs in found.items()

@@ -19,7 +19,7 @@ STAGGERED_FROM = 7
 RECORDS_S = 800.0
 """Of all shards together, whatever their number: the cores are the same two."""
 LOAD = Load(appenders=1, compute_ms=24.0, warm_s=3.0, run_s=3.0)
-ROUNDS = 3
+ROUNDS = 5
 _UNSTAGGERED = "Belfast, not staggered"
 
 

@@ -17,7 +17,7 @@ from benchmarks.size import Size
 SETTING = Setting(t_ord_ms=100)
 LOAD = EmulatedLoad()
 SHARDS = (2, 10, 20, 40)
-ROUNDS = 3
+ROUNDS = 5
 
 Runs = dict[str, dict[int, list[Emulated]]]
 

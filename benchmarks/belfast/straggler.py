@@ -20,7 +20,7 @@ AT_S, SLOW_S = 3.0, 5.0
 """When a shard becomes slow, and for how long: in its rest of five windows, as in the paper."""
 STOPPED_MS, RUNNING_MS = 5 * SETTING.t_ord_ms, 20
 """Its primary gets a turn after each 5 T_ord, as the paper's waits 5 ms before each report."""
-ROUNDS = 3
+ROUNDS = 5
 
 
 def run(size: Size) -> Found:

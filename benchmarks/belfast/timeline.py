@@ -33,9 +33,10 @@ async def disturbed(
     load: Load,
     at_s: float,
     disturb: Callable[[Run], Awaitable[None]],
+    settled_s: float = 0.0,
 ) -> tuple[Latencies, Usage, Usage]:
     """One run in whose middle something happens, so many seconds after its warm-up; what was used
-    before that and after it.
+    before that, and from when it has settled.
     """
     marks: list[Usage] = []
 
@@ -48,11 +49,15 @@ async def disturbed(
         async def later() -> None:
             await asyncio.sleep(load.warm_s + at_s)
             await asyncio.to_thread(mark)
-            await disturb(run)
+            await asyncio.gather(disturb(run), settled())
+
+        async def settled() -> None:
+            await asyncio.sleep(settled_s)
+            await asyncio.to_thread(mark)
 
         task = asyncio.create_task(later())
         found = await run.measured(mark)
         await task
         mark()
-    begun, middle, end = marks
-    return found, middle - begun, end - middle
+    begun, disturbing, settled_by, end = marks
+    return found, disturbing - begun, end - settled_by

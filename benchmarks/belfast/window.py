@@ -16,7 +16,7 @@ SETTING = Setting(rules={"first_quota": 8})
 LOAD = Load(warm_s=3.0, run_s=5.0)
 WINDOWS = (5, 10, 50, 100, 500)
 USUAL = 100
-ROUNDS = 3
+ROUNDS = 5
 _SMOKE = (5, USUAL)
 
 
