@@ -49,6 +49,13 @@ class Post(Struct, frozen=True, kw_only=True):
         return self.health.failing if self.manned and self.health is not None else ""
 
     @property
+    def tries(self) -> bool:
+        """It has a node, and nothing is told of it but that it isn't ready, for however long."""
+        if not self.manned or self.health is None or not self.health.placed:
+            return False
+        return self.health.overdue or not self.health.failing
+
+    @property
     def node(self) -> str | None:
         return None if self.pod is None else self.pod.spec.get("nodeName")
 

@@ -83,14 +83,13 @@ def _coming(world: World, found: Group) -> Iterator[Apply | Create]:
 
 
 def _returning(found: Group) -> Iterator[JoinShard]:
-    """Those that have left and are wanted again, once all of their replicas are there."""
+    """Those that have left and are wanted again. Whose disks are new isn't ready before the log has
+    it back, so nobody waits for that: the log says what stands in the way.
+    """
     if found.log is None:
         return
     for shard in found.wanted:
-        told = shard.told
-        if told is None or told.standing is not Standing.LEFT or told.silent:
-            continue
-        if all(each.ready for each in shard.posts):
+        if shard.standing is Standing.LEFT and all(each.tries for each in shard.posts):
             yield JoinShard(log=found.log.ref, url=url(found.log), shard=shard.name)
 
 

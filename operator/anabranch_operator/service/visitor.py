@@ -50,7 +50,9 @@ class Visitor:
         try:
             await self._ask(action.url, message, Done, type(action).__name__, MOVE_S)
         except AnabranchError as error:
-            return Refused.of(error)
+            # Why it was refused until time ran out says more than that time ran out.
+            why = error.__cause__
+            return Refused.of(why if isinstance(why, AnabranchError) else error)
         return None
 
     async def _ask(

@@ -34,6 +34,8 @@ class Replica(Struct, frozen=True):
     life: str
     shard: str
     replicas: tuple[str, ...]
+    disk: int = 0
+    """Which one it has: another knows nothing of what this one has promised."""
 
 
 class BelfastLog:
@@ -105,11 +107,18 @@ class BelfastLog:
             return Refused.of(ShardFailed(shard))
         if member.standing is Standing.LEAVING:
             return Refused.of(CantJoin(shard, "it is leaving"))
+        if member.standing is not Standing.LEFT:
+            return None
         away = [each for each in member.replicas if each not in self.replicas]
-        if member.standing is Standing.LEFT and away:
+        if away:
             return Refused.of(CantJoin(shard, f"nothing is heard of {', '.join(away)}"))
-        if member.standing is Standing.LEFT:
-            self._decide(Admit(shard, member.replicas, QUOTA))
+        kept = self._kept(member)
+        if kept and member.primary not in kept:
+            return Refused.of(CantJoin(shard, f"{member.primary} has lost its disk"))
+        if not kept and not self._is_empty(member):
+            upto = self.ledger.end_of(member.id)
+            return Refused.of(CantJoin(shard, f"its disks are lost, and {upto} isn't trimmed"))
+        self._take_back(member)
         return None
 
     def trim(self, position: Position | None = None) -> None:
@@ -127,6 +136,19 @@ class BelfastLog:
         ]
         return any(ledger.gap(window, seat) is None for window, seat in seats)
 
+    def holds(self, shard: str) -> bool:
+        """Is it to keep what can still be asked for?"""
+        member = self.ledger.member(shard)
+        return member is not None and not self._is_empty(member)
+
+    def serves(self, node: str) -> bool:
+        """What a replica that runs answers when it is asked whether it is ready."""
+        replica = self.replicas.get(node)
+        member = None if replica is None else self.ledger.member(replica.shard)
+        if member is None or member.standing is Standing.FAILED:
+            return False
+        return node in self._kept(member)
+
     @property
     def _uncut(self) -> list[Window]:
         windows = self.ledger.windows
@@ -143,31 +165,68 @@ class BelfastLog:
             self.term += 1
 
     def _admit(self) -> None:
+        """New ones when all of their replicas agree; who failed when all that count are back."""
         for replica in list(self.replicas.values()):
-            if not all(each in self.replicas for each in replica.replicas):
-                continue
             member = self.ledger.member(replica.shard)
-            if member is None or member.standing is Standing.FAILED:
-                self._decide(Admit(replica.shard, replica.replicas, QUOTA))
+            if member is None and all(each in self.replicas for each in replica.replicas):
+                disks = self._disks(replica.replicas)
+                self._decide(Admit(replica.shard, replica.replicas, QUOTA, disks))
+        for member in list(self.ledger.members.values()):
+            there = all(each in self.replicas for each in member.replicas)
+            if member.standing is Standing.FAILED and there:
+                kept = self._kept(member)
+                if member.primary in kept or (not kept and self._is_empty(member)):
+                    self._take_back(member)
+
+    def _take_back(self, member: Member) -> None:
+        disks = self._disks(member.replicas)
+        self._decide(Admit(member.name, member.replicas, QUOTA, disks))
+        self._decide(Arrange(member.id, member.epoch + 1, member.primary, member.replicas, disks))
+
+    def _is_empty(self, member: Member) -> bool:
+        ended = self.ledger.trimmed >= self.ledger.end_of(member.id)
+        return ended or member.placed == member.begins
+
+    def _disks(self, nodes: tuple[str, ...]) -> tuple[int, ...]:
+        return tuple(self.replicas[each].disk for each in nodes)
 
     def _alive(self, member: Member) -> tuple[str, ...]:
         return tuple(
             sorted(each for each, one in self.replicas.items() if one.shard == member.name)
         )
 
+    def _kept(self, member: Member) -> tuple[str, ...]:
+        """Its replicas that are there with the disks that the epoch counts on."""
+        return tuple(
+            each
+            for each in member.replicas
+            if each in self.replicas and self.replicas[each].disk == member.disk(each)
+        )
+
     def _arrange(self) -> None:
+        """Whoever has kept its disk goes on, and all others who are there copy from it."""
         for member in list(self.ledger.members.values()):
-            alive = self._alive(member)
-            if member.standing is Standing.FAILED or not alive or alive == member.replicas:
+            kept, alive = self._kept(member), self._alive(member)
+            whole = kept == member.replicas and kept == alive
+            if not kept or whole or not self._misses(member):
                 continue
-            primary = member.primary if member.primary in alive else alive[0]
-            self._decide(Arrange(member.id, member.epoch + 1, primary, alive))
+            primary = member.primary if member.primary in kept else kept[0]
+            disks = self._disks(alive)
+            self._decide(Arrange(member.id, member.epoch + 1, primary, alive, disks))
+
+    def _misses(self, member: Member) -> bool:
+        """Nobody asks for the primary of one that has left, and of which all is trimmed."""
+        kept = self._kept(member)
+        if member.standing is not Standing.LEFT or member.primary in kept:
+            return True
+        lost = any(each in self.replicas and each not in kept for each in member.replicas)
+        return lost or not self._is_empty(member)
 
     def _fail(self) -> None:
         standing = self.ledger.members.values()
         seated = [each for each in standing if each.standing not in _GONE]
-        failed = [each for each in seated if not self._alive(each)]
-        others = [each.id for each in seated if self._alive(each)]
+        failed = [each for each in seated if not self._kept(each)]
+        others = [each.id for each in seated if self._kept(each)]
         if failed and others:
             names = tuple(each.id for each in failed)
             self._decide(ChangeView(self.ledger.view + 1, names, min(others)))
@@ -186,7 +245,7 @@ class BelfastLog:
             return
         window = self._uncut[0]
         members = [ledger.members[seat.shard] for seat in window.seats]
-        if all(each.standing in _GONE or self._alive(each) for each in members):
+        if all(each.standing in _GONE or self._kept(each) for each in members):
             self._decide(CutTo(window.number, window.cuts))
 
     def _shard(self, member: Member) -> ShardStatus:
@@ -209,6 +268,6 @@ class BelfastLog:
             queued=0,
             signals=0,
             resting=False,
-            silent=tuple(each for each in member.replicas if each not in self.replicas),
+            silent=tuple(each for each in member.replicas if each not in self._kept(member)),
             last=self.ledger.end_of(member.id),
         )

@@ -40,10 +40,10 @@ class Quay:
         self.kube = self.office.kube
         self.frozen: dict[str, None] = {}
         """Pods by UID whose kubelet does nothing."""
+        self._disks: dict[str, int] = {}
+        """By the UID of what they are, a volume or the pod itself."""
         self._apply(LOG, {"image": "good", "storage": VOLUME} | sequencers)
-        spec = {"image": "good", "sequencers": "orders", "storage": VOLUME, "shards": 2}
-        self._apply(GROUP, spec | (shards or {}))
-        self.office.settle()
+        self.declare(**(shards or {}))
 
     @property
     def belfast(self) -> BelfastLog:
@@ -102,27 +102,29 @@ class Quay:
 
     def step(self) -> None:
         """Every kubelet and process goes one step on, and the log a little while."""
+        self.tend()
+        self.run()
+        self.office.wait(LOOK_S + 1)
+
+    def tend(self) -> None:
+        """Every kubelet and process alone."""
         for pod in self.pods():
             if pod.uid not in self.frozen:
                 self._tend(pod)
         self.office.settle()
-        self.run()
-        self.office.wait(LOOK_S + 1)
 
     def run(self) -> None:
         """The log alone."""
-        ready = [each for each in self.pods() if is_ready(each)]
-        sequencers = {
-            setting(each, "ADDRESS"): None
-            for each in ready
-            if each.labels[names.ROLE] == names.SEQUENCER
-        }
+        sequencers = {setting(each, "ADDRESS"): None for each in self._sequencers() if _runs(each)}
         replicas = {
             setting(each, "ADDRESS"): Replica(
-                each.uid, setting(each, "SHARD"), tuple(setting(each, "REPLICAS").split(","))
+                each.uid,
+                setting(each, "SHARD"),
+                tuple(setting(each, "REPLICAS").split(",")),
+                self._disk(each),
             )
-            for each in ready
-            if each.labels[names.ROLE] == names.SHARD
+            for each in self.pods(names.SHARD)
+            if _runs(each)
         }
         self.belfast.members = tuple(setting(each, "ADDRESS") for each in self._sequencers())
         self.belfast.step(sequencers, replicas)
@@ -137,6 +139,12 @@ class Quay:
             if quiet == 10:
                 return
         raise AssertionError(f"it never comes to rest: {self.office.done[-12:]}")
+
+    def declare(self, **shards: Any) -> None:
+        """The group of shards."""
+        spec = {"image": "good", "sequencers": "orders", "storage": VOLUME, "shards": 2}
+        self._apply(GROUP, spec | shards)
+        self.office.settle()
 
     def edit(self, ref: Ref, **spec: Any) -> None:
         self.kube.edit(ref, **spec)
@@ -178,10 +186,27 @@ class Quay:
             self.kube.end(pod.ref)
         elif not pod.spec.get("nodeName"):
             self.kube.edit(pod.ref, nodeName="node-0")
-        elif not is_ready(pod) and pod.spec["containers"][0]["image"] != BAD:
-            self._report(pod, ready=True)
-        elif not is_ready(pod) and not pod.status.get("containerStatuses"):
-            self.crash(pod.ref.name)
+        elif pod.spec["containers"][0]["image"] == BAD:
+            if not pod.status.get("containerStatuses"):
+                self.crash(pod.ref.name)
+        elif not _runs(pod):
+            self._report(pod, ready=pod.labels[names.ROLE] == names.SEQUENCER)
+        elif is_ready(pod) != self._serves(pod):
+            self._report(pod, ready=not is_ready(pod))
+
+    def _serves(self, pod: Observed) -> bool:
+        """As it says itself; while no sequencer leads, a replica goes by what it heard last."""
+        if pod.labels[names.ROLE] == names.SEQUENCER:
+            return True
+        if not self.belfast.leader:
+            return is_ready(pod)
+        return self.belfast.serves(setting(pod, "ADDRESS"))
+
+    def _disk(self, pod: Observed) -> int:
+        """Whoever finds a volume of before has all that was on it."""
+        claim = Ref("PersistentVolumeClaim", NAMESPACE, f"data-{pod.ref.name}")
+        volume = self.kube.get(claim)
+        return self._disks.setdefault((volume or pod).uid, len(self._disks))
 
     def _report(self, pod: Observed, *, ready: bool, **more: Any) -> None:
         condition = {
@@ -227,6 +252,10 @@ class Quay:
         assert not self.belfast.counts_on(shard), "a window counts on it"
         gone = {Standing.LEFT, Standing.FAILED}
         assert self.standing(shard) in gone, "its records are lost"
+
+
+def _runs(pod: Observed) -> bool:
+    return pod.status.get("phase") == "Running" and not pod.status.get("containerStatuses")
 
 
 def _steady(object: Observed) -> object:

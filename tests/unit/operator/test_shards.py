@@ -1,5 +1,7 @@
 """ShardGroups: shards join, leave before their pods go, and are rolled one replica at a time."""
 
+from typing import Any
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -150,6 +152,58 @@ def test_a_shard_that_was_taken_away_may_come_back_empty(quay: Quay) -> None:
     assert quay.standing("orders-1") is Standing.SEATED
 
 
+@pytest.mark.parametrize("storage", [VOLUME, {"ephemeral": True}])
+def test_a_shard_whose_disks_are_new_comes_back_when_its_records_are_trimmed(
+    storage: dict[str, Any],
+) -> None:
+    quay = Quay(shards={"storage": storage, "leaving": {"waitFor": "Nothing"}})
+    quay.settle()
+    quay.edit(GROUP, shards=1)
+    quay.settle()
+    assert quay.names() == ["orders-0-0", "orders-0-1"]
+    assert not [each for each in quay.volumes() if "orders-1" in each]
+    quay.edit(GROUP, shards=2)
+    quay.settle()
+    assert quay.standing("orders-1") is Standing.LEFT
+    assert quay.group.status.pods == 2, "nobody counts on their disks"
+    status, reason, message = quay.condition("Ready")
+    assert (status, reason) == ("False", "Refused")
+    assert "orders-1 can't join" in message
+    assert "its disks are lost" in message
+    quay.office.wait(1_200)
+    quay.belfast.trim()
+    quay.office.wait(600)
+    quay.settle()
+    assert quay.standing("orders-1") is Standing.SEATED
+    assert quay.group.status.pods == 4
+    assert quay.condition("Ready")[:2] == ("True", "Seated")
+
+
+def test_a_group_of_a_name_that_was_there_before_gets_its_seats(quay: Quay) -> None:
+    quay.edit(GROUP, shards=0)
+    quay.settle()
+    quay.belfast.trim()
+    quay.settle()
+    quay.kube.delete(GROUP)
+    quay.settle()
+    quay.declare()
+    quay.settle()
+    assert quay.group.status.seated == 2
+    assert quay.condition("Ready")[:2] == ("True", "Seated")
+
+
+def test_a_shard_isnt_asked_back_while_a_replica_of_it_cant_serve(quay: Quay) -> None:
+    quay.edit(GROUP, shards=1)
+    quay.settle()
+    quay.frozen[quay.pod("orders-1-1").uid] = None
+    quay.crash("orders-1-1")
+    quay.edit(GROUP, shards=2)
+    assert quay.done(JoinShard) == []
+    quay.frozen.clear()
+    quay.settle()
+    assert quay.standing("orders-1") is Standing.SEATED
+
+
 def test_backups_are_rolled_before_their_primary_one_shard_after_the_other(quay: Quay) -> None:
     quay.edit(GROUP, image="newer")
     quay.settle()
@@ -180,8 +234,9 @@ def test_a_bad_spec_breaks_one_replica_and_is_corrected(quay: Quay) -> None:
 
 
 def test_nothing_is_rolled_while_a_replica_does_not_count(quay: Quay) -> None:
-    """Its pod is ready, and the log goes on without it."""
+    """Its pod was ready when it was last asked, and the log goes on without it."""
     lost = quay.pod("orders-1-1").uid
+    quay.frozen[lost] = None
     run, ledger = quay.belfast.step, quay.belfast
 
     def without(sequencers: object, replicas: object) -> None:

@@ -12,7 +12,7 @@ from anabranch.apps.pods.common import Endpoint
 from anabranch.apps.pods.sequencer import serve
 from anabranch.apps.processes.ports import free_ports
 from anabranch.core.bolt.commands import Refused
-from anabranch.core.errors import Unavailable, UnknownShard
+from anabranch.core.errors import CantJoin, DeadlineExceeded, Unavailable, UnknownShard
 from anabranch_operator.api import names
 from anabranch_operator.plan.actions import JoinShard, LeaveShard
 from anabranch_operator.plan.events import Visit, Visited
@@ -97,6 +97,28 @@ def test_a_log_tells_how_it_is_and_does_not_let_go_of_strangers(
             assert told == ["Visit done", *refused]
 
     asyncio.run(run())
+
+
+def test_what_was_refused_until_time_ran_out_is_told_by_its_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Slow:
+        async def ask(self, *_: object) -> None:
+            error = DeadlineExceeded("JoinShard", 10_000)
+            raise error from CantJoin("orders-1", "its disks are lost")
+
+        def close(self) -> None:
+            pass
+
+    monkeypatch.setattr(Visitor, "_link", lambda *_: Slow())
+
+    async def run() -> object:
+        async with visiting() as (asker, _):
+            return await asker.move(JoinShard(log=LOG, url="belfast://a/orders", shard="orders-1"))
+
+    outcome = asyncio.run(run())
+    assert isinstance(outcome, Refused)
+    assert "its disks are lost" in outcome.message
 
 
 def test_who_shows_another_token_is_not_told(
