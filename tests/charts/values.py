@@ -277,9 +277,11 @@ class Admission(Shape, frozen=True, kw_only=True):
 
 class NetworkPolicies(Shape, frozen=True, kw_only=True):
     enabled: bool = True
-    """Deny every connection of the release's pods but those that they need."""
+    """Deny every connection of the release's pods, and of sequencers and shards beside it, but those
+    that they need.
+    """
     clients: list[Free] = msgspec.field(default_factory=lambda: [{"namespaceSelector": {}}])
-    """Who may reach brokers and gateway, as peers of a NetworkPolicy."""
+    """Who may reach brokers, gateway, sequencers and shards, as peers of a NetworkPolicy."""
     monitoring: list[Free] = msgspec.field(default_factory=lambda: [{"namespaceSelector": {}}])
     """Who may reach the probes' ports, likewise."""
     api_server_ports: list[Annotated[int, Meta(ge=1, le=65_535)]] = msgspec.field(

@@ -13,17 +13,7 @@ operator:
     {{- include "anabranch.to.api" . | nindent 4 }}
     {{- include "anabranch.to" (dict "root" . "part" "broker" "ports" (list 7420 7422)) | nindent 4 }}
     {{- include "anabranch.to" (dict "root" . "part" "metadata" "ports" (list 7431)) | nindent 4 }}
-    # Sequencers and shards are of resources, not of the release.
-    - to:
-        - podSelector:
-            matchExpressions:
-              - key: anabranch.dev/role
-                operator: In
-                values: [sequencer, shard]
-      ports:
-        - port: 7440
-        - port: 7450
-        - port: 7451
+    {{- include "anabranch.to.roles" (dict "roles" (list "sequencer" "shard") "ports" (list 7440 7450 7451)) | nindent 4 }}
 metadata:
   ingress:
     {{- include "anabranch.from" (dict "root" . "parts" (list "broker") "ports" (list 7430)) | nindent 4 }}
@@ -31,14 +21,7 @@ metadata:
     {{- include "anabranch.from.monitoring" (dict "root" . "ports" (list 7431)) | nindent 4 }}
   egress:
     {{- include "anabranch.to.names" . | nindent 4 }}
-    {{- if .Values.dev.enabled }}
-    {{- include "anabranch.to" (dict "root" . "part" "etcd" "ports" (list 2379)) | nindent 4 }}
-    {{- else }}
-    - ports:
-        {{- range $address := .Values.etcd.endpoints }}
-        - port: {{ include "anabranch.port" (dict "address" $address "else" 2379) }}
-        {{- end }}
-    {{- end }}
+    {{- include "anabranch.to.etcd" . | nindent 4 }}
     {{- include "anabranch.to.s3" (dict "root" . "port" $s3) | nindent 4 }}
     {{- with .Values.networkPolicies.extraEgress }}
     {{- toYaml . | nindent 4 }}
@@ -86,16 +69,34 @@ etcd:
   ingress:
     {{- include "anabranch.from" (dict "root" . "parts" (list "metadata") "ports" (list 2379)) | nindent 4 }}
     {{- if .Values.belfast.epochs }}
-    - from:
-        - podSelector:
-            matchLabels:
-              anabranch.dev/role: sequencer
-      ports:
-        - port: 2379
+    {{- include "anabranch.from.roles" (dict "roles" (list "sequencer") "ports" (list 2379)) | nindent 4 }}
     {{- end }}
 s3:
   ingress:
     {{- include "anabranch.from" (dict "root" . "parts" (list "metadata" "broker") "ports" (list 9000)) | nindent 4 }}
+{{- end }}
+{{- $belfast := list "sequencer" "shard" }}
+{{- /* What sequencers count the operator doesn't ask for. */}}
+{{- $asked := dict "sequencer" (list 7440) "shard" (list 7450 7451) }}
+{{- range $role, $probes := dict "sequencer" 7441 "shard" 7451 }}
+{{- $clients := index $asked $role | first }}
+{{ $role }}:
+  ingress:
+    {{- include "anabranch.from.roles" (dict "roles" $belfast "ports" (list $clients)) | nindent 4 }}
+    {{- include "anabranch.from" (dict "root" $ "parts" (list "operator") "ports" (index $asked $role)) | nindent 4 }}
+    {{- with $values.networkPolicies.clients }}
+    - from:
+        {{- toYaml . | nindent 8 }}
+      ports:
+        - port: {{ $clients }}
+    {{- end }}
+    {{- include "anabranch.from.monitoring" (dict "root" $ "ports" (list $probes)) | nindent 4 }}
+  egress:
+    {{- include "anabranch.to.names" $ | nindent 4 }}
+    {{- include "anabranch.to.roles" (dict "roles" $belfast "ports" (list 7440 7450)) | nindent 4 }}
+    {{- if and (eq $role "sequencer") $values.belfast.epochs }}
+    {{- include "anabranch.to.etcd" $ | nindent 4 }}
+    {{- end }}
 {{- end }}
 test:
   egress:
@@ -123,6 +124,27 @@ ports:
         matchLabels:
           {{- include "anabranch.selector" (dict "root" $root "part" $part) | nindent 10 }}
     {{- end }}
+  {{- include "anabranch.ports" .ports | nindent 2 }}
+{{- end }}
+
+{{/* Sequencers and shards are of resources, not of the release. (dict "roles" ... "ports" ...) */}}
+{{- define "anabranch.roles" -}}
+- podSelector:
+    matchExpressions:
+      - key: anabranch.dev/role
+        operator: In
+        values: {{ toJson .roles }}
+{{- end }}
+
+{{- define "anabranch.from.roles" -}}
+- from:
+    {{- include "anabranch.roles" . | nindent 4 }}
+  {{- include "anabranch.ports" .ports | nindent 2 }}
+{{- end }}
+
+{{- define "anabranch.to.roles" -}}
+- to:
+    {{- include "anabranch.roles" . | nindent 4 }}
   {{- include "anabranch.ports" .ports | nindent 2 }}
 {{- end }}
 
@@ -157,6 +179,17 @@ ports:
     {{- range .Values.networkPolicies.apiServerPorts }}
     - port: {{ int . }}
     {{- end }}
+{{- end }}
+
+{{- define "anabranch.to.etcd" -}}
+{{- if .Values.dev.enabled }}
+{{- include "anabranch.to" (dict "root" . "part" "etcd" "ports" (list 2379)) }}
+{{- else }}
+- ports:
+    {{- range $address := .Values.etcd.endpoints }}
+    - port: {{ include "anabranch.port" (dict "address" $address "else" 2379) }}
+    {{- end }}
+{{- end }}
 {{- end }}
 
 {{- define "anabranch.to.s3" -}}
