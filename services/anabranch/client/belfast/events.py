@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from anabranch.client.belfast.rollback import Predicate
-from anabranch.client.records import Event
+from anabranch.client.records import Deliver, Event
 from anabranch.core.belfast.messages import Directory, Locate, Where
 from anabranch.core.errors import BadRequest
 from anabranch.core.types import Position
@@ -69,13 +69,28 @@ class Events:
 
         It moves also where there is nothing to deliver.
         """
-        return self._start or 0 if self._subscriber is None else self._subscriber.final
+        if self._subscriber is None:
+            return self._start or 0
+        final = self._subscriber.final
+        # A copy, for without an event loop it is another thread that gives them out.
+        for event in self._at_hand.copy():
+            if isinstance(event, Deliver):
+                return min(final, event.record.position)
+        return final
 
     async def __anext__(self) -> Event:
         """Raises what ends the subscription: PositionTrimmed, or Unavailable after `close`."""
+        await self.fetch()
+        return self._at_hand.popleft()
+
+    def given(self) -> Event | None:
+        """The next event; None if it is to be fetched first."""
+        return self._at_hand.popleft() if self._at_hand else None
+
+    async def fetch(self) -> None:
+        """Wait until the next event is at hand."""
         while not self._at_hand:
             self._at_hand.extend(await self.take())
-        return self._at_hand.popleft()
 
     async def take(
         self, *, records_max: int = RECORDS_MAX, timeout: float | None = None
@@ -111,6 +126,10 @@ class Events:
     async def left(self) -> None:
         """The same as `close`, for another thread to have done on the loop."""
         self.close()
+
+    async def reached(self) -> Position:
+        """The same as `final`, for another thread to ask on the loop."""
+        return self.final
 
     async def _opened(self) -> "Subscriber":
         if self._subscriber is None:

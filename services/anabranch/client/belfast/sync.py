@@ -228,12 +228,18 @@ class Events:
     def __iter__(self) -> Iterator[Event]:
         """Raises what ends the subscription: PositionTrimmed, or Unavailable after `close`."""
         while True:
-            yield from self.take()
+            event = self._events.given()
+            if event is None:
+                self._thread.run(self._events.fetch())
+            else:
+                yield event
 
     @property
     def final(self) -> Position:
         """Everything below was delivered and is confirmed: where another subscription goes on."""
-        return self._events.final
+        if self._thread.closed:
+            return self._events.final
+        return self._thread.run(self._events.reached())
 
     def take(self, *, records_max: int = RECORDS_MAX, timeout: float | None = None) -> list[Event]:
         """The next events that are there together; none if none came within `timeout` seconds."""
