@@ -196,6 +196,22 @@ def test_every_endpoint_that_is_dialed_by_name_is_in_a_certificate(helm: Helm, v
         assert any(_covers(name, host) for name in names), address
 
 
+def test_cert_managers_certificate_bears_the_names_of_belfasts_pods(helm: Helm) -> None:
+    """Those that the operator looks for in it, as every node checks them at the others."""
+    nodes = ["ticks-sequencer-0.ticks-sequencers.logs.svc", "ticks-1-0.ticks-shards.logs.svc"]
+    wanted = [f"*.{node.partition('.')[2]}" for node in nodes]
+    told = ("--set", f"tls.certManager.brokerNames={{{','.join(wanted)}}}")
+
+    def names(*more: str) -> list[str]:
+        found = helm.template(*values_of("own-issuer"), *more)
+        return _named(found, "Certificate", "demo-broker")["spec"]["dnsNames"]
+
+    for node in nodes:
+        assert not any(_covers(name, node) for name in names())
+        assert any(_covers(name, node) for name in names(*told))
+    assert names(*told) == [*names(), *wanted]
+
+
 @pytest.mark.parametrize("values", MATRIX)
 def test_whoever_listens_is_let_in_by_a_policy_and_nobody_else(helm: Helm, values: str) -> None:
     found = helm.rendered(values)

@@ -132,6 +132,10 @@ class IssuerRef(Shape, frozen=True, kw_only=True):
 class CertManager(Shape, frozen=True, kw_only=True):
     issuer_ref: IssuerRef = IssuerRef()
     """Who signs."""
+    broker_names: list[Annotated[str, Meta(pattern=r"^(\*\.)?[a-z0-9.-]+$", max_length=253)]] = []
+    """More DNS names in the brokers' certificate. The pods of a SequencerSet and a ShardGroup show
+    it too: `*.<set>-sequencers.<namespace>.svc` and `*.<group>-shards.<namespace>.svc`.
+    """
 
 
 class TlsSecrets(Shape, frozen=True, kw_only=True):
@@ -277,8 +281,8 @@ class Admission(Shape, frozen=True, kw_only=True):
 
 class NetworkPolicies(Shape, frozen=True, kw_only=True):
     enabled: bool = True
-    """Deny every connection of the release's pods, and of sequencers and shards beside it, but those
-    that they need.
+    """Deny every connection of the release's pods, and of sequencers and shards beside it, but
+    those that they need.
     """
     clients: list[Free] = msgspec.field(default_factory=lambda: [{"namespaceSelector": {}}])
     """Who may reach brokers, gateway, sequencers and shards, as peers of a NetworkPolicy."""

@@ -8,6 +8,12 @@ broker:
   - "{{ .Release.Name }}.{{ $in }}"
   # Of the Services of logs and forks, which the operator makes beside them.
   - "*.{{ $in }}"
+  # Of sequencers and shards, whose Services the operator makes: it adds them to its own by itself.
+  {{- if eq .Values.tls.mode "certManager" }}
+  {{- range .Values.tls.certManager.brokerNames }}
+  - {{ . | quote }}
+  {{- end }}
+  {{- end }}
 operator:
   - "{{ .Release.Name }}-operator.{{ $in }}"
 {{- if .Values.gateway.enabled }}
