@@ -177,12 +177,12 @@ def _leaving(found: Group) -> Said:
     if seated:
         message = f"{seated} can't go before the end of the windows that count on it"
         return Said(Type.LEAVING, True, Reason.AWAITING_BOUNDARY, message)
-    kept = [each for each in found.surplus if not each.over]
+    kept = [each.told for each in found.surplus if each.told is not None and not each.over]
     if kept:
-        last = max(each.told.last for each in kept if each.told is not None)
+        what = ", ".join(f"{each.name} {each.standing.name.lower()}" for each in kept)
         message = (
-            f"{', '.join(each.name for each in kept)} left: trim the log to {last}, or set "
-            "leaving.waitFor to Nothing to give up what is kept there"
+            f"{what}: trim the log to {max(each.last for each in kept)}, or set leaving.waitFor to "
+            "Nothing to give up what is kept there"
         )
         return Said(Type.LEAVING, True, Reason.AWAITING_TRIM, message)
     message = f"{', '.join(each.name for each in found.surplus)} left, and the pods go"

@@ -64,12 +64,14 @@ def plan_shards(world: World, ref: Ref, now: Nanoseconds, troubles: Troubles) ->
 
 
 def _coming(world: World, found: Group) -> Iterator[Apply | Create]:
-    """Pods for all shards that anybody counts on; also for one that leaves, as long as it must."""
+    """Pods for all shards that anybody counts on; also for one that leaves, as long as it must, and
+    for one that has failed: it is admitted again, so that it can be read, and then it leaves.
+    """
     log, group = found.log, found.group
     if log is None:
         return
     for shard in found.shards:
-        if shard.over or (not shard.wanted and shard.standing is Standing.FAILED):
+        if shard.over:
             continue
         number = shard.number
         labelled = {**labels(group.ref.name), names.SHARD_LABEL: shard.name}

@@ -113,6 +113,31 @@ def test_what_a_shard_holds_may_be_given_up() -> None:
     assert quay.condition("WindowOpen")[:2] == ("False", "NoWindow")
 
 
+def test_one_that_failed_on_its_way_out_is_admitted_again_and_keeps_its_records(quay: Quay) -> None:
+    quay.edit(GROUP, shards=1)
+    for _ in range(2):
+        for name in ("orders-1-0", "orders-1-1"):
+            quay.vanish(name)
+            quay.frozen[quay.pod(name).uid] = None
+        quay.step()
+        quay.step()
+        assert quay.standing("orders-1") is Standing.FAILED
+    assert quay.condition("Leaving")[:2] == ("True", "AwaitingTrim")
+    assert "orders-1 failed: trim the log to" in quay.condition("Leaving")[2]
+    quay.frozen.clear()
+    quay.settle()
+    assert quay.standing("orders-1") is Standing.LEFT
+    assert "orders-1 left: trim the log to" in quay.condition("Leaving")[2]
+    assert quay.names()[-2:] == ["orders-1-0", "orders-1-1"]
+    quay.ended()
+    quay.edit(GROUP, image="newer")
+    quay.settle()
+    assert len(quay.ended()) == 4, "it keeps nobody from being rolled"
+    quay.belfast.trim()
+    quay.settle()
+    assert quay.names() == ["orders-0-0", "orders-0-1"]
+
+
 def test_nobody_leaves_while_the_sequencers_are_away(quay: Quay) -> None:
     for each in range(3):
         name = f"orders-sequencer-{each}"
@@ -323,6 +348,8 @@ def test_whatever_is_done_no_window_loses_what_it_counts_on(deeds: list[Deed]) -
     quay.edit(GROUP, image="last", shards=2, storage=VOLUME)
     quay.edit(LOG, image="last")
     quay.settle(200)
+    held = [each for each in ("orders-2", "orders-3") if quay.belfast.holds(each)]
+    assert {f"{each}-{copy}" for each in held for copy in range(2)} <= set(quay.names())
     for _ in range(4):  # those that left before get their seats in the end
         quay.belfast.trim()
         quay.office.wait(60)
