@@ -11,12 +11,13 @@ from anabranch_operator.api.conditions import Reason, Type
 from anabranch_operator.api.pods import RolloutPolicy
 from anabranch_operator.api.shards import ShardGroupStatus, ShardState
 from anabranch_operator.plan.actions import Action
-from anabranch_operator.plan.berths import Obstacle, blocked, degraded, unwritten
+from anabranch_operator.plan.berths import Obstacle, announce, blocked, degraded, unwritten
 from anabranch_operator.plan.parts import selector
 from anabranch_operator.plan.seats import Group, Seen
 from anabranch_operator.plan.sharding import labels, node
 from anabranch_operator.plan.status import Said, conditions, write
 from anabranch_operator.plan.trouble import Troubles
+from anabranch_operator.plan.visits import unheard
 from anabranch_operator.plan.world import Shards, World
 
 
@@ -25,7 +26,7 @@ def status(world: World, found: Group) -> ShardGroupStatus:
     return ShardGroupStatus(
         shards=len(found.shards),
         desired=found.group.spec.shards,
-        seated=sum(each.standing in _SEATED for each in found.shards),
+        seated=_seated(found),
         pods=sum(each.ready for each in posts),
         updated=sum(each.manned and not each.outdated for each in posts),
         window=None if found.status is None else found.status.window,
@@ -36,6 +37,13 @@ def status(world: World, found: Group) -> ShardGroupStatus:
 
 
 _SEATED = (Standing.SEATED, Standing.LEAVING)
+
+
+def _seated(found: Group) -> int:
+    """Whether the group may be deleted goes by it: nobody gives up a seat while the log is away."""
+    if found.log is not None and found.status is None:
+        return found.group.status.seated
+    return sum(each.standing in _SEATED for each in found.shards)
 
 
 def _speculation(world: World, found: Group) -> int | None:
@@ -77,6 +85,14 @@ def said(world: World, found: Group, obstacle: Obstacle | None, troubles: Troubl
         _joining(found),
         _leaving(found),
     ]
+
+
+def shown(world: World, found: Group, said: list[Said], now: Nanoseconds) -> tuple[Action, ...]:
+    group = found.group
+    if found.log is not None and group.status.conditions and unheard(world, found.log.ref):
+        return ()
+    written = told(group, status(world, found), said, now)
+    return (*written, *announce(group.object, group.status.conditions, said))
 
 
 def told(

@@ -32,7 +32,7 @@ from anabranch_operator.plan.sequencing import (
 )
 from anabranch_operator.plan.status import Said, conditions, write
 from anabranch_operator.plan.trouble import Troubles
-from anabranch_operator.plan.visits import told, trouble
+from anabranch_operator.plan.visits import told, trouble, unheard
 from anabranch_operator.plan.world import Sequencers, World
 
 MODES = ("Steady", "Bursty", "FreeWill")
@@ -89,8 +89,7 @@ def plan_sequencers(world: World, ref: Ref, now: Nanoseconds, troubles: Troubles
         *man(world, ref.namespace, sight.posts, lambda name: pod(group, name)),
         *useless,
         *leaving,
-        *_told(group, _status(sight), said, now),
-        *announce(group.object, group.status.conditions, said),
+        *_shown(world, sight, said, now),
     )
     return Plan(actions, min(wakes(sight.posts), default=None))
 
@@ -130,6 +129,14 @@ def _roll(sight: Sight, useless: tuple[Delete, ...]) -> tuple[tuple[Delete, ...]
     return (chosen.leave,), None
 
 
+def _shown(world: World, sight: Sight, said: list[Said], now: Nanoseconds) -> tuple[Action, ...]:
+    group = sight.group
+    if group.status.conditions and unheard(world, group.ref):
+        return ()
+    told = _told(group, _status(sight), said, now)
+    return (*told, *announce(group.object, group.status.conditions, said))
+
+
 def _status(sight: Sight) -> SequencerSetStatus:
     status, leader = sight.status, sight.leader
     found = SequencerSetStatus(
@@ -137,10 +144,11 @@ def _status(sight: Sight) -> SequencerSetStatus:
         ready=sum(each.ready for each in sight.posts),
         updated=sum(each.manned and not each.outdated for each in sight.posts),
         endpoint=url(sight.group),
-        sequencers=[_shown(sight, each) for each in sight.posts],
+        sequencers=[_sequencer(sight, each) for each in sight.posts],
     )
     if status is None:
-        return found
+        # Whether it may be deleted goes by the seats, which nobody gives up while it is away.
+        return replace(found, seated=sight.group.status.seated)
     return replace(
         found,
         leader=None if leader is None else leader.name,
@@ -156,7 +164,7 @@ def _status(sight: Sight) -> SequencerSetStatus:
 _SEATED = (Standing.SEATED, Standing.LEAVING)
 
 
-def _shown(sight: Sight, post: Post) -> Sequencer:
+def _sequencer(sight: Sight, post: Post) -> Sequencer:
     return Sequencer(
         pod=post.name, node=post.node, state=_state(sight, post), updated=not post.outdated
     )

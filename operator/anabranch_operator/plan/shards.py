@@ -23,7 +23,7 @@ from anabranch_operator.plan.actions import (
     LeaveShard,
     Plan,
 )
-from anabranch_operator.plan.berths import Obstacle, announce
+from anabranch_operator.plan.berths import Obstacle
 from anabranch_operator.plan.faces import missing
 from anabranch_operator.plan.objects import Ref
 from anabranch_operator.plan.posts import Post, claims, man, relieve, wakes
@@ -57,8 +57,7 @@ def plan_shards(world: World, ref: Ref, now: Nanoseconds, troubles: Troubles) ->
         *_going(found),
         *useless,
         *rolled,
-        *joining.told(group, joining.status(world, found), said, now),
-        *announce(group.object, group.status.conditions, said),
+        *joining.shown(world, found, said, now),
     )
     return Plan(actions, min(wakes(found.posts), default=None))
 

@@ -56,6 +56,14 @@ def trouble(world: World, ref: Ref) -> str:
     return "it wasn't asked yet" if found is None else found.why
 
 
+def unheard(world: World, ref: Ref) -> bool:
+    """Was it asked, and has yet to answer for the first time? Who has just begun to lead knows less
+    of it than what is written.
+    """
+    known = world.sequencers.get(ref)
+    return known is not None and not known.object.deleting and ref not in world.visits
+
+
 def moved(
     world: World, ref: Ref, shard: str, before: Collection[Standing], standing: Standing
 ) -> None:

@@ -3,12 +3,12 @@
 from typing import Any
 
 import pytest
-from tests.unit.operator.quay import BAD, LOG, NAMESPACE, Quay, environment, setting
+from tests.unit.operator.quay import BAD, GROUP, LOG, NAMESPACE, Quay, environment, setting
 
 from anabranch.apps.pods.belfast import SequencerSettings, load
 from anabranch.core.belfast.rules import Rules
 from anabranch_operator.api import names
-from anabranch_operator.plan.actions import Create
+from anabranch_operator.plan.actions import Announce, ApplyStatus, Create
 from anabranch_operator.plan.objects import Ref
 
 
@@ -138,6 +138,34 @@ def test_nothing_is_rolled_while_nobody_leads(quay: Quay) -> None:
     quay.edit(LOG, rules={"window": 50})
     quay.step()
     assert "orders-sequencer-0" not in quay.ended()
+
+
+def test_seats_are_not_forgotten_while_nobody_tells_of_them(quay: Quay) -> None:
+    """Whether a resource may be deleted goes by them."""
+    for each in (0, 1, 2):
+        quay.frozen[quay.pod(f"orders-sequencer-{each}").uid] = None
+        quay.crash(f"orders-sequencer-{each}")
+    quay.step()
+    for of in (LOG, GROUP):
+        assert quay.condition("Ready", of)[:2] == ("False", "SequencersAway")
+    assert (quay.log.status.seated, quay.group.status.seated) == (2, 2)
+    quay.office.restart()
+    quay.office.wait(60)
+    assert (quay.log.status.seated, quay.group.status.seated) == (2, 2)
+    quay.kube.delete(LOG)
+    quay.office.wait(60)
+    assert quay.condition("Ready")[:2] == ("False", "SequencersMissing")
+    assert quay.group.status.seated == 0
+
+
+def test_who_has_just_begun_to_lead_writes_nothing_before_the_log_has_answered(quay: Quay) -> None:
+    quay.office.wait(60)  # numbers are shown now and then
+    quay.office.done.clear()
+    version = quay.kube.version
+    quay.office.restart()
+    quay.office.wait(60)
+    assert quay.done(Announce, ApplyStatus) == []
+    assert quay.kube.version == version
 
 
 def test_a_pod_that_vanished_is_made_anew_with_its_volume(quay: Quay) -> None:
