@@ -161,6 +161,21 @@ def test_what_was_foretold_and_what_came_of_it_is_reported_also_after_a_restart(
     assert (last.foretold, last.voided) == (6, 2)
 
 
+def test_the_first_report_of_a_primary_that_was_restarted_tells_all_that_was_cut() -> None:
+    """Or a new leader takes the next one for the arrival of everything at once."""
+    stage = Stage(PAIR)
+    stage.admit(2)
+    stage.append("a1", *"abcdef")
+    stage.cut(0, 3)
+    stage.nodes["a1"].fall()
+    before = len(stage.reports("a1"))
+    stage.restart("a1")
+    stage.tell("a1", 1)
+    stage.sleep(6)
+    told = [report.records for report in stage.reports("a1")[before:]]
+    assert told and min(told) == 6
+
+
 def test_nothing_is_cut_back_twice() -> None:
     """Whoever starts anew hears of its old failures once more."""
     stage = Stage(THREE)

@@ -153,7 +153,7 @@ class Reporting:
         self._repeat = False
         if not following.leader:
             return
-        durable = copies.durable
+        durable = self._seating.durable
         if self._pending is not None and self._covered >= self._pending[1]:
             self._answered, self._pending = self._pending[0], None
             self._counters.signals += 1

@@ -78,6 +78,11 @@ class Seating:
         return self._following.applied >= self.noted
 
     @property
+    def durable(self) -> LocalSequence:
+        """What the cuts have come to was, even if this primary has yet to hear it again."""
+        return max(self._copies.durable, min(self.confirmed, self._copies.last))
+
+    @property
     def _ledger(self) -> Ledger:
         return self._following.ledger
 

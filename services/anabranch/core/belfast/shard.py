@@ -189,9 +189,7 @@ class Shard:
             return
         confirmed = self._seating.confirmed
         self._acknowledging.settle(confirmed)
-        # What the cuts have come to was durable, even if this primary has yet to hear it again.
-        durable = max(self.copies.durable, confirmed)
-        upto = min(durable, self._seating.placements.end, self.copies.last)
+        upto = min(self._seating.durable, self._seating.placements.end)
         self._delivering.pump(me.id, upto, min(confirmed, upto))
 
     # What was decided (following.Follower).
