@@ -5,6 +5,7 @@ from collections.abc import Callable
 from tests.unit.belfast.office_stage import Stage
 
 from anabranch.core.belfast.decisions import OpenWindow
+from anabranch.core.belfast.ledger import Standing
 
 Rate = Callable[[int], int]
 
@@ -64,6 +65,34 @@ def test_a_guess_falls_with_the_first_rate_that_is_measured() -> None:
     demanded = Stage.seated("a", window=100, demand=10)
     run(demanded, 250, a=lambda _: 4)
     assert given(demanded)[:3] == [10, 10, 10]
+
+
+def test_a_guess_isnt_replaced_by_a_rate_of_which_half_is_idle() -> None:
+    for begins in (20, 49, 80, 130):
+        stage = Stage.seated("a", window=100)
+        run(stage, 500, a=lambda nth, begins=begins: 10 * (nth >= begins))
+        assert set(given(stage)) == {10}
+
+
+def test_a_demanded_quota_rises_with_the_first_rate_that_is_measured() -> None:
+    stage = Stage.seated("a", window=100, demand=10)
+    run(stage, 90, a=lambda _: 25)
+    assert given(stage)[-1] == 25
+
+
+def test_who_comes_back_gets_what_it_demands_then() -> None:
+    stage = Stage.seated("a", "b", demand=7)
+    run(stage, 300, a=lambda _: 7, b=lambda _: 30)
+    assert given(stage, 1)[-1] == 30
+    stage.office.leave("b")
+    while stage.member("b").standing is not Standing.LEFT:
+        run(stage, 1, a=lambda _: 7, b=lambda _: 30)
+    stage.alive("b", standing=int(Standing.LEFT), epoch=stage.member("b").epoch)
+    assert stage.office.join("b", stage.now) is None
+    stage.settle()
+    while 1 not in dict(stage.of(OpenWindow)[-1].quotas):
+        run(stage, 1, a=lambda _: 7)
+    assert dict(stage.of(OpenWindow)[-1].quotas)[1] == 7
 
 
 def test_a_rate_just_over_a_whole_number_isnt_given_the_next() -> None:

@@ -28,6 +28,8 @@ class _Arrivals:
     """When the span began, and all records before it."""
     records: int
     """All records as of the last report."""
+    heard_at: Nanoseconds
+    """When that came."""
     queued: int = 0
     rate: int = 0
     """Of the last whole span; counts once there is one."""
@@ -48,6 +50,8 @@ class _Given:
     """The span by which that was found."""
     guessed: bool = False
     """Nobody has demanded it, and nothing was measured yet."""
+    over: bool = False
+    """Its shard has failed since, or was away: what it demands when it is back counts."""
 
 
 class Quotas:
@@ -70,8 +74,15 @@ class Quotas:
         arrivals = self._arrivals.get(report.shard)
         if arrivals is None or report.records < arrivals.records:
             # A new leader, or a shard that lost what was never acknowledged: measure anew.
+            known = report.records
             self._arrivals[report.shard] = _Arrivals(
-                now, report.records, report.records, report.queued, 0, 0, now, report.records
+                span_at=now,
+                span_records=known,
+                records=known,
+                heard_at=now,
+                queued=report.queued,
+                bucket_at=now,
+                bucket_records=known,
             )
             return
         if report.records > arrivals.records:
@@ -79,6 +90,10 @@ class Quotas:
             if now - self._busy_at >= self._t_ord:
                 self.busy += 1
                 self._busy_at = now
+        if not arrivals.rate and arrivals.records == arrivals.span_records < report.records:
+            # Where nothing came a span begins with what comes: half idle, it would say half.
+            arrivals.span_at = arrivals.heard_at
+        arrivals.heard_at = now
         arrivals.records, arrivals.queued = report.records, report.queued
         if now - arrivals.bucket_at >= self._t_ord:
             rate = self._rate(report.records - arrivals.bucket_records, now - arrivals.bucket_at)
@@ -95,11 +110,13 @@ class Quotas:
     def forget(self, shards: tuple[ShardId, ...]) -> None:
         for shard in shards:
             self._arrivals.pop(shard, None)
+            if shard in self._given:
+                self._given[shard].over = True
 
     def next(self, member: Member, mode: Mode, now: Nanoseconds) -> int:
         """For a seat in the window that is about to be published."""
         given = self._given.get(member.id)
-        if given is None:
+        if given is None or (given.over and member.demand):
             first = self._bounded(member.demand or self._rules.first_quota)
             self._given[member.id] = _Given(first, guessed=not member.demand)
             return first
@@ -109,7 +126,7 @@ class Quotas:
         rate = self._wanted(arrivals, mode, now)
         if given.guessed and rate:
             given.quota, given.guessed = self._enough(rate), False
-        elif arrivals.spans:
+        else:
             self._follow(given, arrivals, rate)
         return given.quota
 
