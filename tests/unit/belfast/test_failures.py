@@ -140,6 +140,19 @@ def test_a_shard_without_any_replica_fails_and_has_no_seat_in_the_next_window() 
     assert [shard for shard, _ in stage.of(OpenWindow)[-1].quotas] == [0]
 
 
+def test_a_shard_that_dies_without_a_seat_fails_as_well() -> None:
+    """In free will a window without it is opened as soon as it is silent; clients still append to
+    it, until they are told.
+    """
+    stage = Stage.seated("a", "b", free_will=True)
+    stage.pass_time(30, "a")
+    assert [shard for shard, _ in stage.of(OpenWindow)[-1].quotas] == [0]
+    assert not stage.of(ChangeView)
+    stage.pass_time(30, "a")
+    assert stage.of(ChangeView) == [ChangeView(1, (1,), 0)]
+    assert stage.member("b").standing is Standing.FAILED
+
+
 def test_the_last_shard_never_fails() -> None:
     stage = Stage.seated("a")
     stage.pass_time(200)

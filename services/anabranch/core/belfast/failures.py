@@ -156,13 +156,12 @@ class Failures:
         self._on_arranged(member.id)
 
     def _has_failed(self, member: Member, now: Nanoseconds) -> bool:
-        """Only who has a seat can: nobody waits for another."""
+        """Also one without a seat, that rests or had none to give: clients append to it."""
         patience = self._rules.intervals(self._rules.fail_intervals)
         signal = self._lag.signals.get(member.id)
-        return self._plan.counts_on(member.id) and (
-            (signal is not None and now - signal.since >= patience)
-            or self._membership.silence(member.name, member.primary, now) >= patience
-        )
+        unanswered = signal is not None and now - signal.since >= patience
+        silent = self._membership.silence(member.name, member.primary, now) >= patience
+        return silent or (unanswered and self._plan.counts_on(member.id))
 
     def _change_view(self, failed: list[Member], now: Nanoseconds) -> None:
         """Without anybody to stand in there is nobody whose cuts waited for them: they wait."""
