@@ -141,7 +141,11 @@ def test_the_howto_is_a_program_that_runs(
 
 
 def test_a_program_without_an_event_loop(tmp_path: Path) -> None:
-    with running(tmp_path, shards=2) as processes, belfast.connect(processes.layout.url) as log:
+    unsynced = {**PATIENT, "ANABRANCH_DURABILITY": "memory"}
+    with (
+        running(tmp_path, 2, unsynced) as processes,
+        belfast.connect(processes.layout.url) as log,
+    ):
         first = log.append(b"first", shard="shard-0")
         many = log.append_many([b"%d" % number for number in range(1_000)], shard="shard-1")
         soon = log.append_soon(b"soon")
@@ -158,4 +162,6 @@ def test_a_program_without_an_event_loop(tmp_path: Path) -> None:
         with log.subscribe(0, where=lambda record: record.value in only) as events:
             told = next(event for event in events if isinstance(event, Deliver))
         assert told.record.shard == "shard-1"
-        assert log.status().confirmed > many[-1]
+        status = log.status()
+        assert status.confirmed > many[-1]
+        assert not status.fsync

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec.structs import replace
+
 from anabranch.core.belfast.consensus import ConsensusTiming
 from anabranch.core.belfast.decisions import CutTo, OpenWindow, decode_entry
 from anabranch.core.belfast.ledger import Ledger, Standing
@@ -52,6 +54,7 @@ class Group:
 
     size: int = 1
     rules: Rules = RULES
+    fsync: bool = True
     now: int = 1_000_000_000_000
     held: set[str] = field(default_factory=set[str])
     """Members whose disks answer nothing."""
@@ -63,7 +66,8 @@ class Group:
     def __post_init__(self) -> None:
         names = [f"s{nth}" for nth in range(self.size)]
         self.members = {
-            name: Sequencer(name, names, self.rules, Limits(), TIMING) for name in names
+            name: Sequencer(name, names, self.rules, Limits(), TIMING, fsync=self.fsync)
+            for name in names
         }
         self._timers: dict[str, int] = {}
         self._durable: dict[str, int] = {}
@@ -271,6 +275,21 @@ def test_any_member_says_where_shards_are_and_only_the_leader_how_they_do() -> N
     status = group.ask(20, Inspect())[0]
     assert (status.confirmed, status.cut, status.cuts_made) == (30, 3, 3)
     assert (status.shards[0].rounds, status.shards[0].records) == (3, 30)
+
+
+def test_a_status_calls_durable_on_disks_only_what_is() -> None:
+    assert not Group(fsync=False).ask(1, Inspect())[0].fsync
+    group = Group(size=3)
+    seat(group, "a", "b")
+    assert group.ask(1, Inspect())[0].fsync
+    for name in group.members:
+        group.give(name, Received("b0", replace(alive("b"), fsync=False)))
+    assert not group.ask(2, Inspect())[0].fsync
+    group.give(group.leader, Drain())
+    group.pass_time(1000)
+    assert not group.ask(3, Inspect())[0].fsync, "the next leader knows it as well"
+    group.hear("b0", alive("b"))
+    assert group.ask(4, Inspect())[0].fsync
 
 
 def test_a_client_that_has_gone_is_told_nothing() -> None:

@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 from tests.unit.belfast.shard_stage import LEADER, RULES, Stage, batch
 
+from anabranch.core.belfast.config import ShardConfig
 from anabranch.core.belfast.decisions import CutTo, Release, TrimTo
 from anabranch.core.belfast.letters import Alive, FixLag
 from anabranch.core.belfast.messages import (
@@ -18,9 +19,10 @@ from anabranch.core.belfast.messages import (
     Trim,
     Where,
 )
+from anabranch.core.belfast.shard import Shard
 from anabranch.core.bolt.commands import Refused
 from anabranch.core.limits import Limits
-from anabranch.core.machine import Request
+from anabranch.core.machine import Persisted, Request, Send
 
 
 def values(count: int, prefix: str = "v") -> list[str]:
@@ -363,3 +365,13 @@ def test_a_process_that_ends_doesnt_wait_for_ever() -> None:
     stage.drain("a1")
     stage.sleep(6)
     assert stage.nodes["a1"].rested
+
+
+@pytest.mark.parametrize("fsync", [True, False])
+def test_a_replica_says_whether_what_it_stores_is_on_a_disk(fsync: bool) -> None:
+    replica = ShardConfig(shard="a", node="a1", replicas=("a1",), sequencers=(LEADER,), fsync=fsync)
+    shard = Shard(replica, Limits())
+    shard.recover(None)
+    said = (*shard.start(1), *shard.step(1, Persisted(1)))
+    letters = [each.message for each in said if isinstance(each, Send)]
+    assert [each.fsync for each in letters if isinstance(each, Alive)] == [fsync]

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from anabranch.apps.pods.belfast import SequencerSettings
+from anabranch.apps.pods.belfast import Durability, SequencerSettings
 from anabranch.apps.pods.common import run
 from anabranch.apps.pods.node import Node, Occupant, Ready, serve_node
 from anabranch.core.belfast.sequencer import Sequencer
@@ -59,7 +59,14 @@ def _occupy(node: Node, settings: SequencerSettings) -> Occupant:
     for repair in recovered.repairs:
         pod.log.warning("repaired the journal", repair=repair)
     members = settings.members or (node.address,)
-    member = Sequencer(node.address, members, settings.rules, settings.limits, settings.consensus)
+    member = Sequencer(
+        node.address,
+        members,
+        settings.rules,
+        settings.limits,
+        settings.consensus,
+        fsync=settings.durability is Durability.FSYNC,
+    )
     member.recover(recovered)
     pod.log.info("recovered", entries=len(recovered.entries), last=recovered.last)
     ends: list[asyncio.Future[AnabranchError]] = []

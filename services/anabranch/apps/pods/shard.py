@@ -2,7 +2,7 @@
 
 import asyncio
 
-from anabranch.apps.pods.belfast import ShardSettings
+from anabranch.apps.pods.belfast import Durability, ShardSettings
 from anabranch.apps.pods.common import run
 from anabranch.apps.pods.node import Node, Occupant, Ready, serve_node
 from anabranch.core.belfast.config import ShardConfig
@@ -29,6 +29,7 @@ def _occupy(node: Node, settings: ShardSettings) -> Occupant:
         sequencers=settings.sequencers,
         quota=settings.quota,
         cache_bytes=settings.cache_bytes,
+        fsync=settings.durability is Durability.FSYNC,
     )
     shard = Shard(config, settings.limits)
     replayed = node.journal.recover_into(shard.recover, shard.replayed)

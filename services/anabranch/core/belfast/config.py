@@ -17,6 +17,8 @@ class ShardConfig:
     """What the shard demands when it joins; 0: as the rules say."""
     cache_bytes: int = 64 * MIB
     """Recent items kept in memory; older ones are read back from the journal."""
+    fsync: bool = True
+    """What is stored is on a disk; it isn't where the journal is never synced."""
     copy_bytes_max: int = 8 * MIB
     """Sent to one other replica and not acknowledged yet."""
 

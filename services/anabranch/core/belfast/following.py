@@ -148,5 +148,6 @@ class Following:
             self.ledger.view,
             -1 if standing is None else int(standing),
             disk,
+            config.fsync,
         )
         self._effects.append(Send(node, letter))

@@ -1,5 +1,8 @@
 """What a sequencer shows of the log and its shards."""
 
+from collections.abc import Set as AbstractSet
+
+from anabranch.core.belfast.consensus import Consensus
 from anabranch.core.belfast.ledger import Ledger, Member, Standing
 from anabranch.core.belfast.messages import Directory, Shard, ShardStatus, Status
 from anabranch.core.belfast.office import Office
@@ -26,22 +29,24 @@ def directory(ledger: Ledger, index: int, leader: str | None) -> Directory:
 def status(
     ledger: Ledger,
     office: Office,
+    consensus: Consensus,
     now: Nanoseconds,
     *,
-    term: int,
-    leader: str,
     members: tuple[str, ...],
-    reachable: tuple[str, ...],
     index: int,
+    in_memory: AbstractSet[str],
 ) -> Status:
-    """What the leader sees: the ledger as it is committed, and what shards have reported."""
+    """What the leader sees: the ledger as it is committed, and what shards have reported.
+
+    `in_memory`: nodes that don't sync.
+    """
     window = ledger.current
     shards = tuple(_shard(ledger, office, member, now) for member in _members(ledger))
     return Status(
-        term=term,
-        leader=leader,
+        term=consensus.term,
+        leader=consensus.node,
         members=members,
-        reachable=reachable,
+        reachable=consensus.reachable,
         index=index,
         view=ledger.view,
         mode=window.mode if window is not None else Mode.STEADY,
@@ -56,6 +61,9 @@ def status(
         shards=shards,
         views_changed=office.plan.counters.views,
         cuts_made=office.plan.counters.cuts,
+        fsync=in_memory.isdisjoint(
+            (consensus.node, *(node for each in ledger.members.values() for node in each.replicas))
+        ),
         foretold=sum(shard.foretold for shard in shards),
         voided=sum(shard.voided for shard in shards),
     )

@@ -39,6 +39,8 @@ class Alive(Letter, frozen=True, tag="alive"):
     """
     disk: int = 0
     """Of its journal. After that was lost it is another."""
+    fsync: bool = True
+    """Does it hold on its disk what it says that it holds, or in its memory?"""
 
 
 class Leading(Letter, frozen=True, tag="leading"):

@@ -227,6 +227,9 @@ class Status(Message, frozen=True, tag="status"):
     views_changed: int
     cuts_made: int
     fsync: bool = True
+    """Is what is acknowledged on disks? So are the leader, and all replicas that it has heard of,
+    set up; it doesn't hear how the other sequencers are.
+    """
     foretold: int = 0
     voided: int = 0
     """Of all shards."""

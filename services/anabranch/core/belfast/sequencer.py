@@ -76,7 +76,9 @@ class Sequencer:
         *,
         kept_entries: int = KEPT_ENTRIES,
         snapshot_entries: int = SNAPSHOT_ENTRIES,
+        fsync: bool = True,
     ) -> None:
+        """`fsync`: what this member is told is persisted is on its disk."""
         self.node = node
         self.members = tuple(members)
         self.rules = rules
@@ -87,6 +89,8 @@ class Sequencer:
         self.office: Office | None = None
         """While this member leads."""
         self._limits = limits
+        self._in_memory = set[str]() if fsync else {node}
+        """Nodes that don't sync what they store."""
         self._effects: list[Effect] = []
         self._alarms = Alarms(self._effects)
         self.consensus = Consensus(
@@ -185,10 +189,19 @@ class Sequencer:
 
     def _received(self, sender: str, letter: ConsensusLetter | FromReplica) -> None:
         if isinstance(letter, FromReplica):
+            if isinstance(letter, Alive):
+                self._note_sync(sender, letter)
             if self.office is not None and self._feed is not None:
                 self._heard(self.office, self._feed, sender, letter)
         else:
             self.consensus.received(sender, letter)
+
+    def _note_sync(self, node: str, letter: Alive) -> None:
+        """Whether it leads or not: it may yet."""
+        if letter.fsync:
+            self._in_memory.discard(node)
+        else:
+            self._in_memory.add(node)
 
     def _heard(self, office: Office, feed: Feed, sender: str, letter: FromReplica) -> None:
         office.received(self._alarms.now, sender, letter)
@@ -256,12 +269,11 @@ class Sequencer:
         return inspection.status(
             self.ledger,
             office,
+            self.consensus,
             self._alarms.now,
-            term=self.consensus.term,
-            leader=self.node,
             members=self.members,
-            reachable=self.consensus.reachable,
             index=self.applied,
+            in_memory=self._in_memory,
         )
 
     def _commit(self, index: int, entry: bytes) -> None:
