@@ -18,6 +18,7 @@ from anabranch.core.belfast.messages import Append, Appended, Delivered, Subscri
 from anabranch.core.belfast.rules import Rules
 from anabranch.core.belfast.shard import Shard
 from anabranch.core.belfast.windows import Mode
+from anabranch.core.errors import StorageFull
 from anabranch.core.limits import Limits
 from anabranch.core.machine import (
     Drain,
@@ -27,6 +28,7 @@ from anabranch.core.machine import (
     Gone,
     Persist,
     Persisted,
+    PersistFailed,
     ReadEntries,
     Received,
     Reply,
@@ -113,6 +115,10 @@ class Node:
             self.disk[self.last] = entry
         self.writing = None
         self.give(Persisted(self.last))
+
+    def fail_to_write(self) -> None:
+        self.writing = None
+        self.give(PersistFailed(StorageFull("disk")))
 
     def _perform(self, effects: Effects) -> None:
         stage = self.stage

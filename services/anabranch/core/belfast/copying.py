@@ -122,6 +122,13 @@ class Copies:
         return self._log.journal.obstacle
 
     @property
+    def stuck(self) -> bool:
+        """A primary that can journal nothing, beside replicas that may: it falls silent, and one
+        of them takes over.
+        """
+        return self.role is Role.PRIMARY and len(self.replicas) > 1 and self.obstacle is not None
+
+    @property
     def unreadable(self) -> str | None:
         """Why what was asked for can't be read back. It is tried again."""
         return self._log.journal.unreadable

@@ -40,9 +40,9 @@ class Follower(Protocol):
         """Some T_ord have passed."""
         ...
 
-    def claim(self) -> tuple[int, Standing | None, int]:
+    def claim(self) -> tuple[int, Standing | None, int] | None:
         """The shard's epoch; how it stands, if this replica is done with what follows from it; and
-        this replica's disk.
+        this replica's disk. None: it is to be missed.
         """
         ...
 
@@ -135,10 +135,11 @@ class Following:
             self._greet(node)
 
     def _greet(self, node: str) -> None:
-        if not self._begun:
+        claim = self._follower.claim() if self._begun else None
+        if claim is None:
             return
         config = self.config
-        epoch, standing, disk = self._follower.claim()
+        epoch, standing, disk = claim
         letter = Alive(
             config.shard,
             config.replicas,

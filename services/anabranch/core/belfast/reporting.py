@@ -151,7 +151,7 @@ class Reporting:
     def _report(self, me: Member) -> None:
         following, copies = self._following, self._copies
         self._repeat = False
-        if not following.leader:
+        if not following.leader or copies.stuck:
             return
         durable = self._seating.durable
         if self._pending is not None and self._covered >= self._pending[1]:

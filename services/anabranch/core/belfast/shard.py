@@ -235,8 +235,10 @@ class Shard:
         self._seating.ask()
         self._reporting.tick()
 
-    def claim(self) -> tuple[int, Standing | None, int]:
+    def claim(self) -> tuple[int, Standing | None, int] | None:
         me, copies = self.following.me, self.copies
+        if copies.stuck:
+            return None
         if me is None or not self._seating.current:
             return copies.epoch, None, copies.disk
         gone = me.standing in {Standing.FAILED, Standing.LEFT}
