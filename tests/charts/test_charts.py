@@ -275,11 +275,12 @@ def test_values_that_do_not_go_together_are_refused(helm: Helm, told: str, says:
 
 
 @pytest.mark.parametrize("values", MATRIX)
-def test_sequencers_find_etcd_as_members_do_where_epochs_are_wanted(
+def test_sequencers_find_etcd_as_members_do_unless_no_epochs_are_wanted(
     helm: Helm, values: str
 ) -> None:
-    assert ("ConfigMap", "demo-belfast") not in _objects(helm.rendered(values))
-    found = helm.template(*values_of(values), "--set", "belfast.epochs=true")
+    without = helm.template(*values_of(values), "--set", "belfast.epochs=false")
+    assert ("ConfigMap", "demo-belfast") not in _objects(without)
+    found = helm.rendered(values)
     told = _named(found, "ConfigMap", "demo-belfast")["data"]
     shared = _named(found, "ConfigMap", "demo-settings")["data"]
     members = shared | SECRETS | _environment(_pod(found, "StatefulSet/demo-metadata"))

@@ -85,7 +85,7 @@ def test_sequencers_and_shards_reach_names_and_one_another_and_nobody_else(
 def test_where_terms_are_kept_in_etcd_sequencers_reach_it_and_shards_do_not(
     helm: Helm, values: str
 ) -> None:
-    policies = _policies(helm, values, "--set", "belfast.epochs=true")
+    policies = _policies(helm, values)
     rendered = helm.rendered(values)
     brought = ("StatefulSet", f"{RELEASE}-etcd") in {
         (each["kind"], each["metadata"]["name"]) for each in rendered

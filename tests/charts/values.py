@@ -252,9 +252,10 @@ class Belfast(Shape, frozen=True, kw_only=True):
     """A Secret with `ANABRANCH_TOKEN` and `ANABRANCH_PEER_TOKEN` for SequencerSets and ShardGroups;
     empty: `<release>-belfast` is made.
     """
-    epochs: bool = False
-    """Keep who has led a log's sequencers in the release's etcd, so that a group which has lost its
-    disks doesn't lead: a ConfigMap `<release>-belfast`, for a SequencerSet's `config.configMap`.
+    epochs: bool = True
+    """Let a log's sequencers keep in the release's etcd who has led, so that a group which has lost
+    its disks doesn't lead: a ConfigMap `<release>-belfast`, for a SequencerSet's
+    `config.configMap`.
     """
 
 

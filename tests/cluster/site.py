@@ -50,7 +50,6 @@ _ON_ONE_NODE = (
     *("--set", "brokers.tolerations[0].key=node.kubernetes.io/unschedulable"),
     *("--set", "brokers.tolerations[0].operator=Exists"),
 )
-_BELFAST = ("--set", "belfast.epochs=true")
 
 Document = dict[str, Any]
 
@@ -78,7 +77,7 @@ class Site:
         self.api = api
         self.namespace = api.namespace("logs", RESTRICTED)
         self._helm = Helm()
-        self._values: list[str] = [*values_of("kind"), *_ON_ONE_NODE, *_BELFAST]
+        self._values: list[str] = [*values_of("kind"), *_ON_ONE_NODE]
 
     def install(self) -> None:
         where = ("--namespace", "kube-system", "--kubeconfig", str(self.api.kubeconfig))
