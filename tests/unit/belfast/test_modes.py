@@ -125,6 +125,16 @@ def test_in_free_will_a_cut_holds_what_is_durable_and_there_is_one_in_an_interva
     assert stage.ledger.confirmed == 9
 
 
+def test_a_cut_that_has_no_room_wakes_nobody_until_there_is_some() -> None:
+    stage = Stage.seated("a", free_will=True)
+    stage.report("a", 0, 0, durable=3)
+    stage.report("a", 0, 0, durable=5)
+    stage.after(1)
+    assert stage.settle(room=False) == []
+    assert stage.office.wake_at > stage.now
+    assert stage.settle() == [CutFreely(0, (5,))]
+
+
 def test_a_window_of_free_will_is_rolled_over_after_its_cuts() -> None:
     stage = Stage.seated("a", free_will=True)
     for nth in range(1, 25):

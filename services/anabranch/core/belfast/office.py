@@ -119,7 +119,9 @@ class Office:
         if now >= self._watch_at:
             self._watch_at = now + self._watch_every
             self._watch()
-        if room and (self.progress.cut() or self._cut_freely()):
+        if not room:
+            self._free_due = NEVER  # what is committed makes room, and wakes it
+        elif self.progress.cut() or self._cut_freely():
             self.lag.cut(now)
             self._window_due = True
         if self._window_due:
