@@ -17,6 +17,7 @@ from anabranch_operator.plan.faces import metadata, missing
 from anabranch_operator.plan.health import Health, health
 from anabranch_operator.plan.objects import Document, Observed, Ref
 from anabranch_operator.plan.parts import Mounted
+from anabranch_operator.plan.quantities import whole
 from anabranch_operator.plan.world import World
 
 DATA_DIR = "/var/lib/anabranch"
@@ -133,16 +134,24 @@ def claims(
         meta = dict(metadata(owner, ref.name, labels))
         if storage.on_delete is OnDelete.RETAIN:
             meta["ownerReferences"] = []
+        known = world.objects.get(ref)
         spec: dict[str, object] = {
             "accessModes": ["ReadWriteOnce"],
-            "resources": {"requests": {"storage": wanted.size}},
+            "resources": {"requests": {"storage": _size(wanted.size, known)}},
         }
         if wanted.storage_class_name is not None:
             spec["storageClassName"] = wanted.storage_class_name
-        known = world.objects.get(ref)
         if known is None or not known.deleting:
             manifest = {"apiVersion": "v1", "kind": CLAIM, "metadata": meta, "spec": spec}
             yield from _applied(missing(world, manifest))
+
+
+def _size(wanted: str, known: Observed | None) -> str:
+    """The API server keeps amounts in words of its own, and people may have a volume grow."""
+    resources: Document = {} if known is None else known.spec.get("resources") or {}
+    text = (resources.get("requests") or {}).get("storage", "")
+    have, least = whole(text), whole(wanted)
+    return text if have is not None and least is not None and have >= least else wanted
 
 
 def _applied(actions: Iterable[Action]) -> Iterator[Apply]:

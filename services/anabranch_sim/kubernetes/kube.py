@@ -2,7 +2,7 @@
 
 What the operator relies on is here as the real one does it: an apply that changes nothing makes no
 version; the generation counts changes of the spec; what has a finalizer lingers; what has an owner
-follows it.
+follows it; an amount is kept in the API server's own words, and a volume never shrinks.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,6 +15,7 @@ from anabranch.core.types import Milliseconds
 from anabranch_operator.api import names
 from anabranch_operator.plan.events import CONFLICT, INVALID, NOT_FOUND, Refusal
 from anabranch_operator.plan.objects import Document, Observed, Ref, observe
+from anabranch_operator.plan.quantities import whole
 from anabranch_operator.plan.status import stamp
 
 Check = Callable[[Ref, Mapping[str, Any]], str | None]
@@ -90,6 +91,8 @@ class Kube:
                 self._merge_metadata(made["metadata"], value)
             elif key not in {"apiVersion", "kind", "status"}:
                 made[key] = _merged(made.get(key), value)
+        if _storage(made) < _storage(old):
+            return Refusal(INVALID, f"{ref}: field can not be less than previous value")
         return self._replace(ref, old, made)
 
     def create(self, ref: Ref, manifest: Document) -> Observed | Refusal:
@@ -219,6 +222,9 @@ class Kube:
     def _keep(self, ref: Ref, document: dict[str, Any]) -> Observed:
         self.version += 1
         document["metadata"]["resourceVersion"] = str(self.version)
+        if _storage(document):
+            requests = document["spec"]["resources"]["requests"]
+            requests["storage"] = canonical(requests["storage"])
         self.documents[ref] = document
         seen = observe(document)
         self._tell(Change(self.version, seen))
@@ -256,6 +262,27 @@ class Kube:
 
 
 _OURS = names.FINALIZER
+
+
+def canonical(amount: str) -> str:
+    """With the largest suffix that leaves it whole; of the same base."""
+    base, units = (1_024, _BINARY) if amount.endswith("i") else (1_000, _DECIMAL)
+    number, power = whole(amount), 0
+    assert number is not None
+    while number and number % base == 0 and power + 1 < len(units):
+        number, power = number // base, power + 1
+    return f"{number}{units[power]}"
+
+
+_BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+_DECIMAL = ("", "k", "M", "G", "T", "P", "E")
+
+
+def _storage(document: Mapping[str, Any]) -> int:
+    """What a claim asks for; 0: it is none."""
+    if document["kind"] != "PersistentVolumeClaim":
+        return 0
+    return whole(document["spec"]["resources"]["requests"]["storage"]) or 0
 
 
 def _merged(have: Any, want: Any) -> Any:

@@ -199,6 +199,41 @@ def test_volumes_outlive_the_resource_unless_it_says_not(quay: Quay) -> None:
     assert claim.spec["resources"] == {"requests": {"storage": "2Gi"}}
 
 
+@pytest.mark.parametrize(
+    ("size", "kept"), [("1024Gi", "1Ti"), ("1.5Ti", "1536Gi"), ("0.5Gi", "512Mi"), ("1000M", "1G")]
+)
+def test_a_volumes_size_may_be_said_in_any_words(size: str, kept: str) -> None:
+    storage = {"volumeClaim": {"size": size}}
+    quay = Quay(storage=storage, shards={"storage": storage})
+    quay.settle()
+    for name, of in (("orders-sequencer-0", LOG), ("orders-0-0", GROUP)):
+        claim = quay.kube.get(Ref("PersistentVolumeClaim", NAMESPACE, f"data-{name}"))
+        assert claim is not None
+        assert claim.spec["resources"]["requests"]["storage"] == kept
+        assert quay.condition("Ready", of)[0] == "True"
+
+
+def test_a_volume_that_somebody_has_had_grow_stays_so(quay: Quay) -> None:
+    ref = Ref("PersistentVolumeClaim", NAMESPACE, "data-orders-0-0")
+    quay.kube.edit(ref, resources={"requests": {"storage": "3Gi"}})
+    quay.settle()
+    assert quay.condition("Ready")[0] == "True"
+    quay.edit(GROUP, storage={"volumeClaim": {"size": "2Gi"}}, rollout={"policy": "Paused"})
+    quay.settle()
+    assert quay.condition("Ready")[0] == "True"
+    sizes = {
+        each.ref.name: each.spec["resources"]["requests"]["storage"]
+        for each in quay.kube.of_kind("PersistentVolumeClaim")
+        if "sequencer" not in each.ref.name
+    }
+    assert sizes == {
+        "data-orders-0-0": "3Gi",
+        "data-orders-0-1": "2Gi",
+        "data-orders-1-0": "2Gi",
+        "data-orders-1-1": "2Gi",
+    }
+
+
 def test_a_set_that_is_paused_is_left_alone(quay: Quay) -> None:
     quay.kube.annotate(LOG, paused="true")
     quay.edit(LOG, image="newer")
