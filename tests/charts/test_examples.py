@@ -1,0 +1,166 @@
+"""What the examples of a Belfast log ask for is what a release of the chart has."""
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from msgspec import convert
+from tests.charts.helm import RELEASE, Document, Helm, pod_specs, values_of
+
+from anabranch.apps.pods.belfast import SequencerSettings, ShardSettings, load
+from anabranch.client.belfast.endpoint import endpoint
+from anabranch_operator.api import names
+from anabranch_operator.api.sequencers import SequencerSetSpec, SequencerSetStatus
+from anabranch_operator.api.shards import ShardGroupSpec, ShardGroupStatus
+from anabranch_operator.plan import sequencing, sharding
+from anabranch_operator.plan.objects import observe
+from anabranch_operator.plan.world import Sequencers, Shards
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "kubernetes"
+EARNEST, TRIAL, CLIENT = "belfast", "belfast-trial", "belfast-client"
+NAMESPACE = "default"
+OF_A_TRIAL = ("kind", "minikube")
+CORES, KUBERNETES = 2.0, 0.75
+"""What minikube takes of a machine, and what its own pods ask for of that."""
+
+
+@pytest.mark.parametrize("example", [EARNEST, TRIAL])
+@pytest.mark.parametrize("values", OF_A_TRIAL)
+def test_all_that_a_belfast_log_names_is_of_the_release(
+    helm: Helm, values: str, example: str
+) -> None:
+    found = _rendered(helm, values)
+    for each in _shown(example):
+        spec, config = each["spec"], each["spec"]["config"]
+        assert set(config["secrets"]) <= _names(found, "Secret")
+        if "configMap" in config:
+            assert config["configMap"] in _names(found, "ConfigMap")
+        for name in {"tlsSecret", "etcdTlsSecret"} & spec.keys():
+            assert spec[name] in _certificates(found)
+        (image,) = {
+            container["image"]
+            for name, pod in pod_specs(found)
+            if name == f"StatefulSet/{RELEASE}-metadata"
+            for container in pod["containers"]
+        }
+        assert spec["image"] == image
+
+
+@pytest.mark.parametrize("example", [EARNEST, TRIAL])
+def test_its_processes_take_what_they_are_given(helm: Helm, example: str) -> None:
+    """In earnest terms are kept in etcd; a trial's volumes go with it, and it may begin anew."""
+    found, (log, group) = _rendered(helm, "kind"), _declared(example)
+    pod = sequencing.pod(log, "ticks-sequencer-1")
+    sequencer = load(SequencerSettings, {}, _environment(found, pod))
+    assert sequencer.epochs is (example == EARNEST)
+    mounts = [each["mountPath"] for each in pod["spec"]["containers"][0]["volumeMounts"]]
+    for file in (sequencer.etcd.ca, sequencer.etcd.cert, sequencer.etcd.key):
+        assert bool(file) is sequencer.epochs
+        assert not file or str(Path(file).parent) in mounts
+    pod = sharding.pod(group, log, 0, "ticks-0-1")
+    shard = load(ShardSettings, {}, _environment(found, pod))
+    assert (shard.cluster, shard.sequencers) == (sequencer.cluster, sequencer.members)
+    assert shard.token == sequencer.token
+
+
+@pytest.mark.parametrize("values", OF_A_TRIAL)
+def test_a_trial_has_room_on_one_node_beside_the_release(helm: Helm, values: str) -> None:
+    asked, (log, group) = 0.0, _declared(TRIAL)
+    for each in _rendered(helm, values):
+        spec = each.get("spec", {})
+        if "template" in spec:
+            (container,) = spec["template"]["spec"]["containers"]
+            asked += spec.get("replicas", 1) * _cores(container["resources"])
+        if each["kind"] == names.POOL:
+            asked += spec["min"] * _cores(spec["resources"])
+    asked += log.spec.members * _cores(log.spec.resources)
+    asked += (group.spec.shards + 1) * group.spec.copies * _cores(group.spec.resources)
+    assert asked <= CORES - KUBERNETES
+    for spec in (log.spec, group.spec):
+        assert spec.topology.hosts == "Preferred"
+
+
+def test_the_client_dials_the_trial_with_the_releases_token(helm: Helm) -> None:
+    found, (log, _) = _rendered(helm, "kind"), _declared(TRIAL)
+    (pod,) = (each["spec"] for each in _shown(CLIENT))
+    (container,) = pod["containers"]
+    (url,) = (each["value"] for each in container["env"] if each["name"] == "ANABRANCH_URL")
+    assert url.partition("?")[0] == sequencing.url(log)
+    assert str(endpoint(url)) == sequencing.url(log)
+    (volume,) = pod["volumes"]
+    (mount,) = container["volumeMounts"]
+    files = dict[str, str]()
+    for source in volume["projected"]["sources"]:
+        ((kind, told),) = source.items()
+        for item in told["items"]:
+            files[f"{mount['mountPath']}/{item['path']}"] = f"{kind} {told['name']} {item['key']}"
+    assert files == {
+        "/var/run/anabranch/token": f"secret {RELEASE}-belfast ANABRANCH_TOKEN",
+        "/var/run/anabranch/ca.crt": f"configMap {RELEASE}-ca ca.crt",
+    }
+    assert _operators(found)["bundle"] == f"{RELEASE}-ca"
+    assert {f"token_file={next(iter(files))}", "ca=/var/run/anabranch/ca.crt"} == set(
+        url.partition("?")[2].split("&")
+    )
+
+
+def _rendered(helm: Helm, values: str) -> list[Document]:
+    return helm.template(*values_of(values), namespace=NAMESPACE)
+
+
+def _shown(example: str) -> Iterator[Document]:
+    yield from yaml.safe_load_all((EXAMPLES / f"{example}.yaml").read_text(encoding="utf-8"))
+
+
+def _declared(example: str) -> tuple[Sequencers, Shards]:
+    """As the operator has them."""
+    log, group = _shown(example)
+    made = {
+        "namespace": NAMESPACE,
+        "uid": "u",
+        "resourceVersion": "1",
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+    }
+    seen = [observe({**each, "metadata": {**each["metadata"], **made}}) for each in (log, group)]
+    return (
+        Sequencers(seen[0], convert(log["spec"], SequencerSetSpec), SequencerSetStatus()),
+        Shards(seen[1], convert(group["spec"], ShardGroupSpec), ShardGroupStatus()),
+    )
+
+
+def _environment(found: list[Document], pod: Mapping[str, Any]) -> dict[str, str]:
+    """Of its process; Secrets hold what they hold."""
+    (container,) = pod["spec"]["containers"]
+    told = dict[str, str]()
+    for source in container["envFrom"]:
+        ((reference, named),) = source.items()
+        kind = {"configMapRef": "ConfigMap", "secretRef": "Secret"}[reference]
+        told |= _named(found, kind, named["name"])["data"]
+    return told | {each["name"]: each["value"] for each in container["env"]}
+
+
+def _cores(resources: Document) -> float:
+    asked = str(resources["requests"]["cpu"])
+    return float(asked.removesuffix("m")) / 1_000 if asked.endswith("m") else float(asked)
+
+
+def _operators(found: list[Document]) -> Document:
+    """What the operator is told of certificates."""
+    told = _named(found, "ConfigMap", f"{RELEASE}-operator")["data"]["operator.toml"]
+    return tomllib.loads(told)["certificates"]
+
+
+def _certificates(found: list[Document]) -> set[str]:
+    return {leaf["secret"] for leaf in _operators(found)["leaves"]}
+
+
+def _names(found: list[Document], kind: str) -> set[str]:
+    return {each["metadata"]["name"] for each in found if each["kind"] == kind}
+
+
+def _named(found: list[Document], kind: str, name: str) -> Document:
+    (one,) = (each for each in found if (each["kind"], each["metadata"]["name"]) == (kind, name))
+    return one
