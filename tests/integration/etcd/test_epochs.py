@@ -28,6 +28,16 @@ def test_a_group_that_begins_anew_must_not_lead(group: Group) -> None:
     assert latest(group.client, group.cluster) == reign(7, "s-0")
 
 
+def test_a_group_that_begins_anew_must_not_lead_whatever_its_term_and_leader(group: Group) -> None:
+    kept = reign(1, "s-0", index=40)
+    keep(group.client, group.cluster, kept)
+    for term, leader in ((1, "s-0"), (2, "s-1"), (50, "s-0")):
+        with pytest.raises(Deposed):
+            keep(group.client, group.cluster, reign(term, leader, index=3))
+    assert latest(group.client, group.cluster) == kept
+    keep(group.client, group.cluster, reign(2, "s-1", index=41))
+
+
 def test_logs_do_not_see_each_other(group: Group) -> None:
     keep(group.client, group.cluster, reign(7, "s-0"))
     keep(group.client, f"{group.cluster}-b", reign(1, "s-0"))

@@ -30,8 +30,13 @@ def latest(client: EtcdClient, cluster: str) -> Epochs | None:
 
 
 def keep(client: EtcdClient, cluster: str, epochs: Epochs) -> None:
-    """Raises Deposed if somebody else has led this term or a later one."""
+    """Raises Deposed if somebody else has led this term or a later one; or if less is decided than
+    was known to be: whoever is elected has all that the one before had decided, whatever its term.
+    """
     keys = Keys(cluster)
+    before = latest(client, cluster)
+    if before is not None and before.index > epochs.index:
+        raise Deposed(f"Belfast log {cluster}", epochs.term)
     key, value = keys.reign(epochs.term), msgspec.json.encode(epochs)
     client.txn((absent(key),), (put_op(key, value),))
     last = latest(client, cluster)
