@@ -19,7 +19,7 @@ from anabranch.core.belfast.decisions import (
     decode_entry,
     encode_entry,
 )
-from anabranch.core.belfast.ledger import Image, Ledger, Standing
+from anabranch.core.belfast.ledger import Image, Ledger, Standing, Void
 from anabranch.core.belfast.windows import LocalSequence, Mode, ShardId, Window
 from anabranch.core.types import Position
 
@@ -246,3 +246,33 @@ def test_an_image_goes_on_as_its_ledger(data: st.DataObject) -> None:
     again = Ledger(msgspec.msgpack.decode(image, type=Image))
     again.apply(kept.decided[taken:])
     assert again.image() == kept.ledger.image()
+
+
+def test_an_image_of_before_failures_were_kept_is_read() -> None:
+    kept = Chronicle()
+    kept.decide(Admit("a", ("one",), 3), Admit("b", ("two",), 3))
+    kept.decide(ChangeView(1, (0,), 1))
+    content = msgspec.to_builtins(kept.ledger.image())
+    content[1] = [member[:-1] for member in content[1]]
+    (failed, _) = msgspec.convert(content, Image).members
+    assert (failed.void_view, failed.voids) == (1, ())
+    assert kept.ledger.image().members[0].voids == (Void(1, 0, 0, 0),)
+
+
+def test_failures_are_kept_until_nobody_asks_for_what_came_between_them() -> None:
+    kept = Chronicle()
+    kept.decide(Admit("a", ("one",), 3), Admit("b", ("two",), 3))
+    for number in range(3):
+        kept.decide(OpenWindow(number, Mode.STEADY, 2, 1, ((0, 1), (1, 1))))
+        kept.decide(CutTo(number, 1), ChangeView(number + 1, (0,), 1), CutTo(number, 2))
+        kept.decide(Admit("a", ("one",), 3))
+
+    def views() -> list[int]:
+        return [void.view for void in kept.ledger.members[0].voids]
+
+    kept.decide(TrimTo(5))
+    assert views() == [1, 2, 3]
+    kept.decide(TrimTo(6))
+    assert views() == [2, 3]
+    kept.decide(TrimTo(12))
+    assert views() == [3]

@@ -33,6 +33,18 @@ class Standing(IntEnum):
     FAILED = 4
 
 
+class Void(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What a failure of a shard left of it, when this view began."""
+
+    view: int
+    placed: LocalSequence
+    """From here on its local log had no places any more."""
+    start: Position
+    """Where the cuts had come to: from here on its positions were no-ops."""
+    end: Position
+    """Where the windows ended that were published."""
+
+
 class Member(msgspec.Struct, frozen=True, array_like=True):
     id: ShardId
     name: str
@@ -55,6 +67,8 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
     """Of its replicas, in their order; none if that isn't known."""
     begins: LocalSequence = 0
     """Nothing is left of its local log below: it came back with other disks."""
+    voids: tuple[Void, ...] = ()
+    """Its failures, as long as a replica that missed one may hold places that are void."""
 
     def disk(self, node: str) -> int | None:
         """The one that is counted on; None: any."""
@@ -319,14 +333,16 @@ class Ledger:
         self.view = change.view
         for shard in change.failed:
             self.stranded[shard] = [each for each in self.placements if each[0] == shard]
+            void = Void(change.view, self._void(shard), self.confirmed, self.horizon)
             self._change(
                 shard,
-                placed=self._void(shard),
+                placed=void.placed,
                 standing=Standing.FAILED,
                 stand_in=change.stand_in,
-                void_view=change.view,
-                void_from=self.confirmed,
-                void_upto=self.horizon,
+                void_view=void.view,
+                void_from=void.start,
+                void_upto=void.end,
+                voids=(*self.members[shard].voids, void),
             )
         for member in list(self.members.values()):
             if member.standing is Standing.FAILED and member.stand_in in change.failed:
@@ -354,3 +370,9 @@ class Ledger:
         self.trimmed = max(self.trimmed, position)
         while len(self.eras) > 1 and self.eras[1].start <= self.trimmed:
             self.eras.pop(0)
+        for member in list(self.members.values()):
+            later = [void for void in member.voids if void.start > self.trimmed]
+            # What it was placed before one that lies below, nobody asks for: that one is enough.
+            below = len(member.voids) - len(later)
+            if below > 1:
+                self._change(member.id, voids=member.voids[below - 1 :])

@@ -167,7 +167,8 @@ class Seating:
         if me is None or not self.current:
             return
         if me.void_view > self.view:
-            self._void(min(me.placed, self.placements.below(me.void_from)))
+            missed = (void.placed for void in me.voids if void.view > self.view)
+            self._void(min(me.placed, self.placements.below(me.void_from), *missed))
         self.view = ledger.view
         for row in self._rows_of(me):
             if row.end > self.placements.end:

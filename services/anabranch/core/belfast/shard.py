@@ -22,7 +22,7 @@ from anabranch.core.belfast.retries import Retries
 from anabranch.core.belfast.seating import Seating
 from anabranch.core.belfast.serving import Serving
 from anabranch.core.belfast.shard_counters import ShardCounters
-from anabranch.core.belfast.standing_in import failure_of, stands_in
+from anabranch.core.belfast.standing_in import failures_since, stands_in
 from anabranch.core.belfast.streams import Stream, names_of
 from anabranch.core.bolt.alarms import Alarms
 from anabranch.core.errors import (
@@ -209,9 +209,8 @@ class Shard:
     def restored(self) -> None:
         self._seating.restored()
         ledger = self.following.ledger
-        missed = [each for each in ledger.members.values() if each.void_view > self._view]
-        for member in sorted(missed, key=lambda each: each.void_view):
-            self._delivering.failed(failure_of(member))
+        for failed in failures_since(ledger, self._view):
+            self._delivering.failed(failed)
         self._view = ledger.view
         self._reporting.reset()
         self._end_standing_in()
