@@ -98,7 +98,11 @@ def _shard_spares(world: World, pod: Observed, now: Nanoseconds) -> bool:
         return True
     found = seats.look(world, group, now)
     here = [each for each in found.shards if any(post.pod == pod for post in each.posts)]
-    return all(each.over or (found.status is not None and each.whole) for each in here)
+    return all(_is_out(each) or (found.status is not None and each.whole) for each in here)
+
+
+def _is_out(shard: seats.Seen) -> bool:
+    return shard.over and shard.barred
 
 
 def _is_spared(world: World, pod: Observed) -> bool:

@@ -201,7 +201,8 @@ def _leaving(found: Group) -> Said:
             "Nothing to give up what is kept there"
         )
         return Said(Type.LEAVING, True, Reason.AWAITING_TRIM, message)
-    message = f"{', '.join(each.name for each in found.surplus)} left, and the pods go"
+    names = ", ".join(each.name for each in found.surplus)
+    message = f"nobody counts on {names} any more, and the pods go"
     return Said(Type.LEAVING, True, Reason.DRAINING, message)
 
 

@@ -12,7 +12,7 @@ from anabranch_operator.api.shards import WaitFor
 from anabranch_operator.plan.objects import Observed, Ref
 from anabranch_operator.plan.posts import Post, claim_of, posts
 from anabranch_operator.plan.sharding import node, number_of, pod_names, shard_name, template
-from anabranch_operator.plan.visits import told, trouble
+from anabranch_operator.plan.visits import current, told, trouble
 from anabranch_operator.plan.world import Sequencers, Shards, World
 
 
@@ -28,6 +28,8 @@ class Seen(Struct, frozen=True, kw_only=True):
     wanted: bool
     over: bool
     """Nobody counts on it any more: whatever there is of it may go."""
+    current: bool
+    """Was the log asked after all that has happened to shards?"""
 
     @property
     def standing(self) -> Standing | None:
@@ -36,6 +38,15 @@ class Seen(Struct, frozen=True, kw_only=True):
     @property
     def seated(self) -> bool:
         return self.standing is Standing.SEATED
+
+    @property
+    def barred(self) -> bool:
+        """Can nobody come to count on it? One that isn't known, or has failed, may be admitted at
+        any time, but not without all of its replicas.
+        """
+        if self.standing is Standing.LEFT:
+            return True
+        return self.current and any(each.pod is None for each in self.posts)
 
     @property
     def whole(self) -> bool:
@@ -87,6 +98,7 @@ def look(world: World, group: Shards, now: Nanoseconds) -> Group:
     numbers |= dict.fromkeys(_there(world, group))
     numbers |= dict.fromkeys(_counting(group, found))
     wanted = template(group.spec)
+    fresh = current(world, ref)
     shards: list[Seen] = []
     for number in sorted(numbers):
         name, bearers = shard_name(group.ref.name, number), pod_names(group, number)
@@ -99,6 +111,7 @@ def look(world: World, group: Shards, now: Nanoseconds) -> Group:
             volumes=tuple(each for each in claims if each is not None and not each.deleting),
             wanted=number < group.spec.shards,
             over=number >= group.spec.shards and _over(group, status, found.get(name)),
+            current=fresh,
         )
         if seen.wanted or not seen.over or any(each.pod for each in seen.posts) or _spent(seen):
             shards.append(seen)

@@ -104,15 +104,19 @@ def _leaving(found: Group) -> Iterator[LeaveShard]:
 
 
 def _going(found: Group) -> Iterator[Delete]:
-    """Pods first, and when they are gone their volumes."""
+    """Pods first, and when they are gone their volumes. Of one that might be admitted meanwhile one
+    replica goes before the others.
+    """
     for shard in found.surplus:
         if not shard.over:
             continue
-        manned = [each for each in shard.posts if each.pod is not None]
-        for each in manned:
-            if each.manned:
-                yield each.leave
-        if not manned and shard.told is not None:
+        there = [each for each in shard.posts if each.pod is not None]
+        staying = [each for each in there if each.manned]
+        if shard.barred:
+            yield from (each.leave for each in staying)
+        elif len(staying) == len(shard.posts):
+            yield staying[-1].leave
+        if not there and shard.told is not None:
             for volume in shard.volumes:
                 yield Delete(ref=volume.ref, uid=volume.uid)
 

@@ -17,31 +17,53 @@ class Visits:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._on_their_way: dict[Ref, None] = {}
+        self._on_their_way: dict[Ref, int] = {}
+        """After how many deeds they began."""
+        self._heard: dict[str, tuple[int, int]] = {}
+        """The latest term and index of each log, by its UID."""
 
     def forget(self) -> None:
         """Another may lead, and answers come to nobody."""
         self._on_their_way.clear()
+        self._heard.clear()
         self._world.visits.clear()
+        self._world.since.clear()
 
     def due(self) -> Iterator[Visit]:
         for ref, each in self._world.sequencers.items():
             if ref not in self._on_their_way and not each.object.deleting:
-                self._on_their_way[ref] = None
+                self._on_their_way[ref] = self._world.deeds
                 yield Visit(ref, each.object.uid, url(each))
 
     def take(self, visited: Visited) -> Iterator[Ref]:
         """Whose plans it may change."""
         ref, world = visited.ref, self._world
-        self._on_their_way.pop(ref, None)
+        began = self._on_their_way.pop(ref, world.deeds)
         known = world.sequencers.get(ref)
         if known is None or known.object.uid != visited.uid:
             return
-        before = world.visits.get(ref)
-        world.visits[ref] = visited
-        if before != visited:
+        if began < world.since.get(ref, 0):
+            return  # a shard was moved since, and this may be from before that
+        visited = self._checked(visited, known.spec.members)
+        before = world.visits.get(ref), world.since.get(ref)
+        world.visits[ref], world.since[ref] = visited, began
+        if before != (visited, began):
             yield ref
             yield from (each.ref for each in world.shards_of(ref))
+
+    def _checked(self, visited: Visited, members: int) -> Visited:
+        """Who was deposed and hasn't heard of it says how the log was. One that is alone may have
+        lost its disk, and begun anew.
+        """
+        told = visited.status
+        if told is None:
+            return visited
+        before, now = self._heard.get(visited.uid, (0, 0)), (told.term, told.index)
+        if now < before and members > 1:
+            why = f"{told.leader} tells how the log was before it was last told of"
+            return Visited(visited.ref, visited.uid, why=why)
+        self._heard[visited.uid] = now
+        return visited
 
 
 def told(world: World, ref: Ref) -> Status | None:
@@ -54,6 +76,11 @@ def trouble(world: World, ref: Ref) -> str:
     """Why nobody does."""
     found = world.visits.get(ref)
     return "it wasn't asked yet" if found is None else found.why
+
+
+def current(world: World, ref: Ref) -> bool:
+    """Does what it says hold for all that has happened to its shards?"""
+    return world.since.get(ref) == world.deeds
 
 
 def unheard(world: World, ref: Ref) -> bool:
@@ -77,3 +104,5 @@ def moved(
             for each in found.status.shards
         )
         world.visits[ref] = replace(found, status=replace(found.status, shards=shards))
+        world.deeds += 1
+        world.since[ref] = world.deeds

@@ -204,6 +204,12 @@ class World:
         """Resources of ours that can't be understood, and why."""
         self.visits: dict[Ref, Visited] = {}
         """What Belfast logs said of themselves last, by their SequencerSets."""
+        self.deeds = 0
+        """Shards that were moved and replicas that ended so far, each of which a log that was asked
+        before it may know nothing of.
+        """
+        self.since: dict[Ref, int] = {}
+        """After how many deeds the logs were asked for what they said last."""
         self.vitals: dict[str, Vitals] = {}
         self.evicting: dict[str, Eviction] = {}
         """Pods that somebody wants off their nodes, by UID."""
@@ -254,7 +260,10 @@ class World:
             self.trimmed.pop(LogId(id or 0), None)
         self._drop(known)
         del self.objects[ref]
+        if ref.kind == "Pod" and names.SHARD_LABEL in known.labels:
+            self.deeds += 1
         self.visits.pop(ref, None)
+        self.since.pop(ref, None)
         self.evicting.pop(uid, None)
         self.vitals.pop(uid, None)
         self.texts.pop(ref, None)

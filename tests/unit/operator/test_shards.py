@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.unit.operator.quay import BAD, GROUP, LOG, VOLUME, Quay, environment, setting
+from tests.unit.operator.quay import BAD, GROUP, LOG, LOOK_S, VOLUME, Quay, environment, setting
 
 from anabranch.apps.pods.belfast import Durability, ShardSettings, load
 from anabranch.core.belfast.ledger import Standing
@@ -202,6 +202,51 @@ def test_a_shard_whose_disks_are_new_comes_back_when_its_records_are_trimmed(
     assert quay.standing("orders-1") is Standing.SEATED
     assert quay.group.status.pods == 4
     assert quay.condition("Ready")[:2] == ("True", "Seated")
+
+
+@pytest.mark.parametrize("seated", [False, True])
+def test_what_the_log_was_not_known_to_have_admitted_ends_by_one_replica_first(
+    quay: Quay, seated: bool
+) -> None:
+    """It may have been admitted since the log was asked: the quay holds each end against that."""
+    quay.edit(GROUP, shards=3)
+    while seated and quay.standing("orders-2") is not Standing.SEATED:
+        quay.tend()
+        quay.run()
+    quay.edit(GROUP, shards=2)
+    quay.tend()
+    assert quay.ended() == ["orders-2-1"]
+    assert quay.condition("Leaving")[:2] == ("True", "Draining")
+    quay.office.wait(LOOK_S + 1)
+    if seated:
+        assert [each.shard for each in quay.done(LeaveShard)] == ["orders-2"]
+        quay.settle()
+        assert quay.standing("orders-2") is Standing.LEFT
+        quay.belfast.trim()
+    else:
+        assert quay.ended() == ["orders-2-0"]
+    quay.settle()
+    assert len(quay.names()) == 4
+    assert quay.condition("Ready")[0] == "True"
+
+
+def test_one_that_failed_and_is_given_up_ends_by_one_replica_first(quay: Quay) -> None:
+    """It may have been admitted again since the log was asked."""
+    for name in ("orders-1-0", "orders-1-1"):
+        quay.frozen[quay.pod(name).uid] = None
+        quay.crash(name)
+    quay.step()
+    quay.step()
+    assert quay.standing("orders-1") is Standing.FAILED
+    quay.frozen.clear()
+    while not quay.belfast.counts_on("orders-1"):
+        quay.tend()
+        quay.run()
+    quay.ended()
+    quay.edit(GROUP, shards=1, leaving={"waitFor": "Nothing"})
+    assert quay.ended() == ["orders-1-1"]
+    quay.settle()
+    assert quay.names() == ["orders-0-0", "orders-0-1"]
 
 
 def test_a_group_of_a_name_that_was_there_before_gets_its_seats(quay: Quay) -> None:
