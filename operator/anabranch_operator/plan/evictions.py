@@ -111,9 +111,7 @@ def _is_spared(world: World, pod: Observed) -> bool:
     if not all(is_ready(each) and not each.deleting for each in others):
         return False
     replicas = max((_replicas(world, uid) for uid in pod.owners), default=1)
-    return len(others) >= replicas - 1 and not any(
-        each.uid in world.evicting and world.evicting[each.uid].told for each in others
-    )
+    return len(others) >= replicas - 1 and not any(world.goes(each.uid) for each in others)
 
 
 def members(world: World, owners: tuple[str, ...]) -> list[Observed]:

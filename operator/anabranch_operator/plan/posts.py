@@ -34,8 +34,8 @@ class Post(Struct, frozen=True, kw_only=True):
     outdated: bool
     evicted: bool
     """Somebody wants it off its node."""
-    told: bool
-    """It was said that it may go."""
+    going: bool
+    """It was said that it may go, or that is being done."""
 
     @property
     def manned(self) -> bool:
@@ -75,14 +75,13 @@ def posts(
 
 
 def _post(world: World, name: str, pod: Observed | None, template: str, now: Nanoseconds) -> Post:
-    eviction = None if pod is None else world.evicting.get(pod.uid)
     return Post(
         name=name,
         pod=pod,
         health=None if pod is None else health(pod, now),
         outdated=pod is not None and pod.labels.get(names.TEMPLATE) != template,
-        evicted=eviction is not None,
-        told=eviction is not None and eviction.told,
+        evicted=pod is not None and pod.uid in world.evicting,
+        going=pod is not None and world.goes(pod.uid),
     )
 
 

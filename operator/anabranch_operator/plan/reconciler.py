@@ -179,6 +179,7 @@ class Operator:
         self._visits.forget()
         self._desks.clear()
         self._on_their_way.clear()
+        self.world.deleting.clear()
         self._begin(now)
 
     def _deposed(self) -> None:
@@ -186,6 +187,7 @@ class Operator:
         self.epoch = None
         self._desks.clear()
         self._on_their_way.clear()
+        self.world.deleting.clear()
         self._ready.clear()
         self._wakes.clear()
         self._visits.forget()
@@ -350,6 +352,8 @@ class Operator:
             self._on_their_way[self._numbers] = ref
             if isinstance(action, ApplyStatus):
                 desk.written_at = now
+            if isinstance(action, Delete):
+                self.world.deleting[action.uid] = None
             self._effects.append(Do(self._numbers, desk.reconcile, ref, action))
 
     def _planned(self, ref: Ref, desk: Desk, now: Nanoseconds) -> Plan:
@@ -410,6 +414,8 @@ class Operator:
             return
         desk = self._desks[ref]
         action = desk.actions.pop(number)
+        if isinstance(action, Delete):
+            self.world.deleting.pop(action.uid, None)
         heard(self.world, action, outcome)
         if isinstance(outcome, Refused) and not is_fact(action, outcome):
             outcome = Refusal(outcome.code, outcome.message)

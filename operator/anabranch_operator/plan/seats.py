@@ -51,7 +51,7 @@ class Seen(Struct, frozen=True, kw_only=True):
     @property
     def whole(self) -> bool:
         """Can one of its replicas be spared? All are there and count; or none counts."""
-        if not all(each.ready and not each.told for each in self.posts):
+        if not all(each.ready and not each.going for each in self.posts):
             return False
         if self.told is None or self.told.standing is Standing.FAILED:
             return True

@@ -104,7 +104,7 @@ def spares(sight: Sight, post: Post) -> bool:
     to go before it.
     """
     others = [each for each in sight.posts if each.name != post.name]
-    return all(each.ready and sight.reaches(each) and not each.told for each in others)
+    return all(each.ready and sight.reaches(each) and not each.going for each in others)
 
 
 def _roll(sight: Sight, useless: tuple[Delete, ...]) -> tuple[tuple[Delete, ...], Obstacle | None]:

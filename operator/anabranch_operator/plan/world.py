@@ -213,6 +213,8 @@ class World:
         self.vitals: dict[str, Vitals] = {}
         self.evicting: dict[str, Eviction] = {}
         """Pods that somebody wants off their nodes, by UID."""
+        self.deleting: dict[str, None] = {}
+        """Pods of which a deletion is on its way, by UID."""
         self.texts: dict[Ref, str] = {}
         """The last lines of logs of pods."""
         self.trimmed: dict[LogId, Milliseconds] = {}
@@ -282,6 +284,11 @@ class World:
     def heirs(self, parent: Ref) -> Iterator[Fork]:
         """Forks that name this resource as their parent."""
         return (self.forks[ref] for ref in self._heirs.get(parent, ()))
+
+    def goes(self, uid: str) -> bool:
+        """Was it said that the pod may go, or is that being done?"""
+        eviction = self.evicting.get(uid)
+        return uid in self.deleting or (eviction is not None and eviction.told)
 
     def shards_of(self, sequencers: Ref) -> Iterator[Shards]:
         """The groups of one log."""

@@ -103,8 +103,12 @@ class Office:
         self._tick()
 
     def tell(self, event: Event) -> None:
-        self._inbox.append(event)
+        self.hear(event)
         self.settle()
+
+    def hear(self, event: Event) -> None:
+        """As soon as what came before is done with."""
+        self._inbox.append(event)
 
     def _tick(self) -> None:
         self.kube.now = self.service.now = self.now // MS

@@ -1,11 +1,15 @@
 """Evictions: brokers hand over first, members go one at a time, and no drain of a node hangs."""
 
+import pytest
 from tests.unit.operator.harbour import Harbour
+from tests.unit.operator.quay import GROUP, LOG, Quay
 from tests.unit.operator.quorum import Quorum
 
-from anabranch_operator.plan.actions import Create, Delete, DrainBroker
+from anabranch_operator.plan.actions import Action, Create, Delete, DrainBroker
 from anabranch_operator.plan.events import Evict, Evicting
 from anabranch_operator.plan.evictions import FORGOTTEN_MS, may_go
+from anabranch_operator.plan.objects import Observed, Ref
+from anabranch_sim.kubernetes.office import Office
 
 FORGOTTEN_S = FORGOTTEN_MS // 1_000
 
@@ -126,6 +130,46 @@ def test_members_go_one_at_a_time() -> None:
     quorum.settle()
     quorum.evict(second)
     assert quorum.office.evicted[-1] == second.uid
+
+
+def meanwhile(office: Office, ended: str, asked: Observed) -> None:
+    """Somebody asks for a pod while the deletion of that one is on its way."""
+    judge = office.crash
+    assert judge is not None
+
+    def crash(action: Action) -> bool:
+        if isinstance(action, Delete) and action.ref.name == ended:
+            office.hear(Evicting(asked.uid))
+        return judge(action)
+
+    office.crash = crash
+
+
+@pytest.mark.parametrize(
+    ("of", "ended", "asked"),
+    [
+        (GROUP, "orders-0-1", "orders-0-0"),
+        (LOG, "orders-sequencer-1", "orders-sequencer-0"),
+    ],
+)
+def test_no_other_is_let_go_while_the_end_of_one_is_on_its_way(
+    of: Ref, ended: str, asked: str
+) -> None:
+    quay = Quay()
+    quay.settle()
+    meanwhile(quay.office, ended, quay.pod(asked))
+    quay.ended()
+    quay.edit(of, image="newer")
+    assert quay.ended() == [ended]
+    assert quay.office.evicted == []
+
+
+def test_no_other_member_is_let_go_while_the_end_of_one_is_on_its_way() -> None:
+    quorum = Quorum()
+    meanwhile(quorum.office, "demo-metadata-1", quorum.pod(0))
+    quorum.roll("two")
+    assert quorum.deleted() == ["demo-metadata-1"]
+    assert quorum.office.evicted == []
 
 
 def test_a_member_is_kept_while_another_isnt_ready() -> None:
