@@ -8,6 +8,7 @@ from tests.unit.belfast_client.world import World, settle
 from anabranch.client.belfast.effects import Opened, Taken
 from anabranch.client.belfast.subscriber import Subscriber
 from anabranch.client.records import Confirm, Deliver, Event, Fail
+from anabranch.core.types import MS
 
 SHARDS = ("a", "b", "c", "d")
 
@@ -17,8 +18,8 @@ Action = tuple[str, int, int]
 class Application:
     """Takes what it is told, and holds the subscription to its promises."""
 
-    def __init__(self, world: World, subscriber: Subscriber) -> None:
-        self.world, self.subscriber = world, subscriber
+    def __init__(self, world: World, subscriber: Subscriber, start: int = 0) -> None:
+        self.world, self.subscriber, self.start = world, subscriber, start
         self.seen: list[tuple[int, bytes | None]] = []
         self.final = 0
         """So many of `seen` are final."""
@@ -27,10 +28,15 @@ class Application:
         self.events: list[Event] = []
         world.give(Opened(subscriber))
 
+    def expected(self) -> list[tuple[int, bytes]]:
+        """What it is told once all is confirmed."""
+        return [each for each in self.world.expected() if each[0] >= self.start]
+
     def take(self, records_max: int) -> None:
         events = self.subscriber.take(records_max)
         for event in events:
             self._told(event)
+        assert self.subscriber.final >= self.start
         self.world.give(Taken(self.subscriber))
 
     def _told(self, event: Event) -> None:
@@ -52,7 +58,7 @@ class Application:
                 assert self.seen[-1][0] >= since, "nothing is failed in vain"
                 self.fails.append(since)
                 self.seen = [each for each in self.seen if each[0] < since]
-        expected = self.world.expected()
+        expected = self.expected()
         final = self.seen[: self.final]
         assert final == [each for each in expected if each[0] < self.confirmed][: len(final)], "G5"
 
@@ -139,15 +145,17 @@ def conclude(world: World, app: Application) -> None:
 
 @pytest.mark.parametrize("speculative", [True, False])
 @settings(max_examples=300, deadline=None)
-@given(program=actions)
-def test_a_subscription_is_the_confirmed_log(program: list[Action], speculative: bool) -> None:
+@given(program=actions, start=st.integers(0, 10))
+def test_a_subscription_is_the_confirmed_log(
+    program: list[Action], start: int, speculative: bool
+) -> None:
     world = World(SHARDS)
     world.publish([(shard, 2) for shard in SHARDS[:2]], 2)
-    app = Application(world, Subscriber(0, speculative=speculative))
+    app = Application(world, Subscriber(start, speculative=speculative), start)
     for action in program:
         act(world, app, action)
     conclude(world, app)
-    assert app.seen == world.expected()
+    assert app.seen == app.expected()
     assert app.final == len(app.seen)
     assert len(app.fails) <= len(world.views), "a view fails once"
     assert speculative or not app.fails
@@ -181,3 +189,93 @@ def test_a_subscription_says_how_far_it_is_also_where_there_is_nothing_for_it(
     settle(world)
     assert wanted.final == 11
     assert not wanted.ready()
+
+
+def learn(world: World, *shards: str) -> None:
+    for shard in shards:
+        for _ in world.decisions:
+            world.apply(shard)
+        world.push(shard)
+        world.hear(shard, 1_000)
+
+
+def test_a_subscription_that_begins_anew_goes_no_further_back_than_its_start() -> None:
+    world = World(SHARDS)
+    world.publish([("a", 2), ("b", 2)], 2)
+    learn(world, "a", "b")
+    app = Application(world, Subscriber(5), 5)
+    settle(world)
+    for shard in ("a", "b"):
+        world.fill(shard, [b"0", b"1", b"2", b"3"])
+    learn(world, "a", "b")
+    app.take(1)
+    assert [position for position, _ in app.seen] == [5]
+    for shard in ("c", "d"):
+        world.fail(shard)
+    world.snap("a")
+    learn(world, "a")
+    for _ in range(3):
+        world.ring()
+        learn(world, "a")
+        app.take(10)
+    world.cut(8)
+    settle(world)
+    app.take(10)
+    assert app.seen == app.expected()
+
+
+def test_what_was_confirmed_of_a_shard_that_failed_meanwhile_is_not_asked_for_again() -> None:
+    world = World(SHARDS)
+    world.publish([("a", 2), ("b", 2)], 2)
+    learn(world, "a", "b")
+    app = Application(world, Subscriber(0))
+    settle(world)
+    for shard in ("a", "b"):
+        world.fill(shard, [shard.encode()] * 4)
+    learn(world, "a", "b")
+    app.take(3)
+    world.cut(4)
+    world.fail("b")
+    world.snap("a")
+    learn(world, "a")
+    for _ in range(10):
+        world.now += 100 * MS
+        world.ring()
+        learn(world, "a")
+        app.take(10)
+    assert [position for position, _ in app.seen] == [0, 1, 2, 3, 4, 5]
+    world.cut(8)
+    learn(world, "a")
+    app.take(10)
+    assert app.subscriber.final == 8, "though the shard isn't back"
+    assert app.seen == app.expected()
+
+
+def test_failures_of_several_views_are_told_in_their_order_and_void_what_they_void() -> None:
+    world = World(SHARDS)
+    world.publish([("a", 2), ("b", 2), ("c", 2)], 2)
+    learn(world, "a", "b", "c")
+    app = Application(world, Subscriber(0))
+    settle(world)
+    for shard in ("a", "b", "c"):
+        world.fill(shard, [shard.encode()] * 4)
+    learn(world, "a", "b", "c")
+    app.take(12)
+    world.cut(4)
+    world.fail("b")
+    world.cut(8)
+    world.fail("c")
+    world.snap("a")
+    learn(world, "a")
+    for _ in range(10):
+        world.now += 100 * MS
+        world.ring()
+        learn(world, "a")
+        app.take(12)
+    assert [position for position, _ in app.seen] == [0, 1, 2, 3, 4, 5, 6, 7]
+    assert app.fails == [4]
+    world.cut(12)
+    learn(world, "a")
+    app.take(12)
+    assert app.subscriber.final == 12
+    assert app.seen == app.expected()

@@ -51,8 +51,10 @@ class Rollback:
         self.merge = merge
         self.view = -1
         """-1: nobody has told of one yet."""
-        self.confirmed: Position = 0
-        """What was heard: it may be further than what was delivered."""
+        self.confirmed: Position = merge.next
+        """What was heard: it may be further than what was delivered. Before the start there is
+        nothing to confirm.
+        """
         self._told_from = -1
         """The failures of all views after this one, up to `view`, were told."""
         self._release, self._only, self._speculative = release, only, speculative
