@@ -8,6 +8,7 @@ pod still runs, there mustn't be a second one of its name.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from anabranch.core.types import MS, Nanoseconds
 from anabranch_operator.api import names
@@ -155,6 +156,13 @@ def _size(wanted: str, known: Observed | None) -> str:
 
 def _applied(actions: Iterable[Action]) -> Iterator[Apply]:
     return (each for each in actions if isinstance(each, Apply))
+
+
+def mounted(storage: Storage) -> Storage:
+    """What a pod is made of of it: a volume grows, and outlives its resource, without the pod."""
+    claim = storage.volume_claim
+    kept = None if claim is None else replace(claim, size="")
+    return replace(storage, on_delete=OnDelete.RETAIN, volume_claim=kept)
 
 
 def data(storage: Storage, pod: str) -> Mounted:

@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from anabranch.core.belfast.rules import Rules
 from anabranch_operator.api import names
 from anabranch_operator.api.pods import PodsSpec
 from anabranch_operator.api.sequencers import SequencerSetSpec, rules_of
 from anabranch_operator.plan import parts
 from anabranch_operator.plan.objects import Document
-from anabranch_operator.plan.posts import DATA_DIR, data
+from anabranch_operator.plan.posts import DATA_DIR, data, mounted
 from anabranch_operator.plan.world import Sequencers
 
 _OF_THE_GROUP = ("rollout",)
@@ -53,7 +55,7 @@ def url(group: Sequencers) -> str:
 
 
 def template(spec: SequencerSetSpec) -> str:
-    return parts.template(spec, _OF_THE_GROUP)
+    return parts.template(replace(spec, storage=mounted(spec.storage)), _OF_THE_GROUP)
 
 
 def headless(group: Sequencers) -> Document:

@@ -1,10 +1,12 @@
 """What a shard's pods are made of, where they are met, and what stands around a group's pods."""
 
+from msgspec.structs import replace
+
 from anabranch_operator.api import names
 from anabranch_operator.api.shards import ShardGroupSpec
 from anabranch_operator.plan import parts, sequencing
 from anabranch_operator.plan.objects import Document
-from anabranch_operator.plan.posts import data
+from anabranch_operator.plan.posts import data, mounted
 from anabranch_operator.plan.world import Sequencers, Shards
 
 _OF_THE_GROUP = ("shards", "leaving", "rollout")
@@ -41,7 +43,7 @@ def node(group: Shards, pod: str) -> str:
 
 
 def template(spec: ShardGroupSpec) -> str:
-    return parts.template(spec, _OF_THE_GROUP)
+    return parts.template(replace(spec, storage=mounted(spec.storage)), _OF_THE_GROUP)
 
 
 def headless(group: Shards) -> Document:

@@ -116,6 +116,22 @@ def test_what_says_nothing_about_pods_rolls_none(quay: Quay) -> None:
     assert "stay so by policy OnDelete" in quay.condition("RolloutBlocked", LOG)[2]
 
 
+def test_what_is_said_of_volumes_alone_rolls_none(quay: Quay) -> None:
+    storage = {"volumeClaim": {"size": "2Gi"}, "onDelete": "Delete"}
+    for of in (LOG, GROUP):
+        quay.edit(of, storage=storage)
+    quay.settle()
+    assert quay.ended() == []
+    assert (quay.log.status.updated, quay.group.status.updated) == (3, 4)
+    for each in quay.kube.of_kind("PersistentVolumeClaim"):
+        assert each.spec["resources"]["requests"]["storage"] == "2Gi"
+        assert each.owners
+    for of in (LOG, GROUP):
+        quay.edit(of, storage={**storage, "group": 7})
+    quay.settle()
+    assert len(quay.ended()) == 7, "whose the files are is a pod's affair"
+
+
 def test_a_bad_spec_breaks_one_and_is_corrected(quay: Quay) -> None:
     quay.edit(LOG, image=BAD)
     quay.settle()
@@ -192,7 +208,7 @@ def test_volumes_outlive_the_resource_unless_it_says_not(quay: Quay) -> None:
     assert claim is not None
     assert claim.owners == ()
     storage = {"volumeClaim": {"size": "2Gi"}, "onDelete": "Delete"}
-    quay.edit(LOG, storage=storage, rollout={"policy": "Paused"})
+    quay.edit(LOG, storage=storage)
     claim = quay.kube.get(claim.ref)
     assert claim is not None
     assert claim.owners == (quay.log.object.uid,)
@@ -218,7 +234,7 @@ def test_a_volume_that_somebody_has_had_grow_stays_so(quay: Quay) -> None:
     quay.kube.edit(ref, resources={"requests": {"storage": "3Gi"}})
     quay.settle()
     assert quay.condition("Ready")[0] == "True"
-    quay.edit(GROUP, storage={"volumeClaim": {"size": "2Gi"}}, rollout={"policy": "Paused"})
+    quay.edit(GROUP, storage={"volumeClaim": {"size": "2Gi"}})
     quay.settle()
     assert quay.condition("Ready")[0] == "True"
     sizes = {
