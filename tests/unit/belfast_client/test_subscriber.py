@@ -3,11 +3,14 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.belfast_client.world import World, settle
+from tests.unit.belfast_client.world import World, node_of, settle
 
-from anabranch.client.belfast.effects import Opened, Taken
+from anabranch.client.belfast.effects import Heard, Opened, Taken
 from anabranch.client.belfast.subscriber import Subscriber
 from anabranch.client.records import Confirm, Deliver, Event, Fail
+from anabranch.core.belfast.messages import Confirmed, Delivered
+from anabranch.core.belfast.windows import Run
+from anabranch.core.records.record import Record, encode
 from anabranch.core.types import MS
 
 SHARDS = ("a", "b", "c", "d")
@@ -279,3 +282,32 @@ def test_failures_of_several_views_are_told_in_their_order_and_void_what_they_vo
     app.take(12)
     assert app.subscriber.final == 12
     assert app.seen == app.expected()
+
+
+BATCH = encode([Record(b"same")] * 4, now=1)
+
+
+@pytest.mark.parametrize(
+    ("parts", "batches"),
+    [(((0, 4), (0, 4)), 2), (((2, 2), (0, 4)), 2), (((0, 1), (2, 1)), 1)],
+    ids=["alike", "alike-from-within", "parts-of-one"],
+)
+def test_a_batch_is_credited_once_and_another_that_is_alike_once_more(
+    parts: tuple[tuple[int, int], ...], batches: int
+) -> None:
+    world = World(("a",))
+    world.publish([("a", 8)], 1)
+    learn(world, "a")
+    app = Application(world, Subscriber(0))
+    settle(world)
+    count = sum(each for _, each in parts)
+    world.fill("a", [b"same"] * count + [None] * (8 - count))
+    world.cut(8)
+    node = world.nodes["a"]
+    (request,) = node.feeds
+    runs = (Run(0, count),)
+    delivered = Delivered(0, 8, False, runs, (BATCH,) * len(parts), parts)
+    world.give(Heard(node_of("a"), [(request, delivered), (request, Confirmed(0, 8))]))
+    app.take(8)
+    assert len(app.seen) == count
+    assert node.credited == batches * len(BATCH)

@@ -97,6 +97,7 @@ class Node:
     feeds: dict[int, Feed] = field(default_factory=dict[int, Feed])
     outbox: list[tuple[int, ToClient]] = field(default_factory=list[tuple[int, ToClient]])
     connected: bool = False
+    credited: int = 0
 
 
 class World:
@@ -357,6 +358,7 @@ class World:
                 self._subscribe(node, request, shard, start)
             case Credit(subscription, size):
                 assert size > 0, subscription
+                node.credited += size
             case Cancel(subscription):
                 node.feeds.pop(subscription, None)
                 node.outbox = [each for each in node.outbox if each[0] != subscription]

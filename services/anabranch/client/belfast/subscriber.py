@@ -217,9 +217,15 @@ class Subscriber:
 
 
 def _size(news: Delivered) -> int:
-    """The credit that it took: a batch of several parts counts once."""
-    batches = news.batches
-    return sum(len(each) for nth, each in enumerate(batches) if not nth or each != batches[nth - 1])
+    """The credit that it took: a batch of several parts counts once, and so does each of several
+    that are alike, whose parts don't lie behind each other.
+    """
+    size, before, end = 0, None, 0
+    for batch, (skip, count) in zip(news.batches, news.parts, strict=True):
+        if batch != before or skip < end:
+            size += len(batch)
+        before, end = batch, skip + count
+    return size
 
 
 def _pieces(shard: str, news: Delivered, size: int) -> Iterator[Piece]:
