@@ -76,7 +76,7 @@ class Stage:
 
     def alive(self, name: str, *nodes: str, **fields: Any) -> list[AnyDecision]:
         """From these replicas, or all."""
-        shard = self.shards[name]
+        shard, member = self.shards[name], self.ledger.member(name)
         for node in nodes or shard.replicas:
             letter = Alive(
                 name,
@@ -87,6 +87,7 @@ class Stage:
                 fields.get("view", self.ledger.view),
                 fields.get("standing", -1),
                 shard.disks.get(node, 0),
+                placed=fields.get("placed", 0 if member is None else member.placed),
             )
             self.office.received(self.now, node, letter)
         return self.settle()

@@ -1,6 +1,6 @@
 """Replicas that are silent are done without; a shard that isn't there as a whole fails (4.8)."""
 
-from tests.unit.belfast.office_stage import Stage
+from tests.unit.belfast.office_stage import RULES, Stage
 
 from anabranch.core.belfast.decisions import Admit, Arrange, ChangeView, CutTo, OpenWindow
 from anabranch.core.belfast.ledger import Standing
@@ -74,6 +74,37 @@ def test_a_silent_backup_is_done_without_and_taken_in_again_when_it_has_caught_u
     assert ("a1", Learn(0, 2, "a0")) in stage.letters(Learn)
     stage.report("a", 0, 2, caught_up=("a1",))
     assert stage.of(Arrange)[-1] == Arrange(0, 3, "a0", ("a0", "a1"), (0, 0))
+
+
+def test_who_doesnt_know_where_records_are_isnt_taken_in() -> None:
+    """If the others were lost, nobody would know."""
+    stage = Stage.seated("a", "b")
+    stage.report("a", 0, 1, silent=("a1",))
+    for window in range(3):
+        for name in "ab":
+            stage.alive(name)
+            stage.report(name, window, RULES.window)
+    needed = stage.ledger.tells_from(0)
+    assert needed > 0
+    for fields in ({"placed": needed - 1}, {"placed": needed, "view": 1}):
+        stage.alive("a", "a1", **fields)
+        stage.report("a", 3, 0, caught_up=("a1",))
+        assert stage.member("a").replicas == ("a0",)
+    stage.alive("a", "a1", placed=needed)
+    stage.report("a", 3, 0, caught_up=("a1",))
+    assert stage.member("a").replicas == ("a0", "a1")
+
+
+def test_who_knows_all_that_its_primary_does_is_taken_in() -> None:
+    stage = Stage.seated("a", "b")
+    stage.report("a", 0, 1, silent=("a1",))
+    for name in "ab":
+        stage.alive(name)
+        stage.report(name, 0, RULES.window)
+    stage.alive("a", "a0", placed=1)
+    stage.alive("a", "a1", placed=1)
+    stage.report("a", 1, 0, caught_up=("a1",))
+    assert stage.member("a").replicas == ("a0", "a1")
 
 
 def test_a_backup_that_the_leader_doesnt_hear_is_done_without() -> None:

@@ -7,10 +7,13 @@ import random
 import pytest
 from tests.unit.belfast.shard_stage import Stage
 
-from anabranch.core.belfast.decisions import Admit, Arrange, ChangeView, CutFreely, TrimTo
+from anabranch.core.belfast.decisions import Admit, Arrange, ChangeView, CutFreely, Release, TrimTo
+from anabranch.core.belfast.letters import Alive, Places
 from anabranch.core.belfast.messages import Failed
 from anabranch.core.belfast.placements import Placements
 from anabranch.core.belfast.windows import Mode
+from anabranch.core.bolt.commands import Refused
+from anabranch.core.machine import Received
 
 SHARDS = {"a": ("a1", "a2"), "b": ("b1",)}
 
@@ -43,8 +46,108 @@ def away_over_two_failures() -> Stage:
     return stage
 
 
+def code(stage: Stage, token: int) -> str:
+    refused = stage.answers[token][-1]
+    assert isinstance(refused, Refused), refused
+    return refused.code
+
+
 def places(stage: Stage, node: str) -> Placements:
     return stage.nodes[node].machine._seating.placements  # pyright: ignore[reportPrivateUsage]
+
+
+def with_a_hole(stage: Stage, windows: int) -> None:
+    """Shard a's backup has the log, and heard of so many windows before those of now."""
+    stage.admit(2, 1)
+    for nth in range(1, 6):
+        stage.nodes["a2"].deaf = nth >= windows
+        stage.append("a1", *(f"{nth}-{each}" for each in range(20)))
+        stage.open(1 + nth, 1)
+        stage.cut(nth - 1, 10)
+    if not windows:
+        stage.wipe("a2")
+    stage.nodes["a2"].deaf = False
+    stage.restore("a2")
+
+
+def test_what_lies_behind_places_that_arent_known_isnt_delivered_nor_passed_over() -> None:
+    stage = Stage(SHARDS)
+    with_a_hole(stage, 2)
+    true = read(stage, "a1")
+    stage.crash("a1")
+    stage.decide(Arrange(0, 2, "a2", ("a2",)))
+    reader = stage.subscribe("a2", "a")
+    begin = stage.delivered(reader)
+    assert 0 < len(begin) < len(true)
+    assert begin == true[: len(begin)]
+    assert stage.upto(reader) == begin[-1][0] + 1
+    assert code(stage, reader) == "shard-away"
+    stage.restart("a1")
+    stage.restore("a1")
+    stage.sleep(6)
+    assert begin + read(stage, "a2", stage.upto(reader)) == true
+
+
+def test_a_replica_that_knows_no_older_places_serves_none_of_what_has_them() -> None:
+    stage = Stage(SHARDS)
+    with_a_hole(stage, 0)
+    true = read(stage, "a1")
+    stage.crash("a1")
+    stage.decide(Arrange(0, 2, "a2", ("a2",)))
+    for start in (0, 20, places(stage, "a2").rows[0].first - 1):
+        reader = stage.subscribe("a2", "a", start)
+        assert stage.delivered(reader) == []
+        assert code(stage, reader) == "shard-away"
+    stage.restart("a1")
+    stage.restore("a1")
+    stage.sleep(6)
+    assert read(stage, "a2") == true
+
+
+def test_a_replica_says_how_far_it_knows_places() -> None:
+    stage = Stage(SHARDS)
+    with_a_hole(stage, 2)
+
+    def said() -> int:
+        return [
+            letter.placed
+            for sender, letter in stage.letters
+            if sender == "a2" and isinstance(letter, Alive)
+        ][-1]
+
+    stage.crash("a1")
+    stage.sleep(6)
+    assert said() < stage.ledger.tells_from(0)
+    stage.restart("a1")
+    stage.restore("a1")
+    stage.sleep(12)
+    assert said() == stage.ledger.members[0].placed
+
+
+def test_places_of_another_view_arent_taken() -> None:
+    """They may be void."""
+    stage = Stage(SHARDS)
+    with_a_hole(stage, 2)
+    known = places(stage, "a2")
+    hole = known.missing(known.end)
+    assert hole is not None
+    rows = places(stage, "a1").part(*hole, 9)
+    for view in (stage.ledger.view + 1, stage.ledger.view):
+        assert known.missing(known.end) == hole
+        letter = Places("a", view, 0, hole[1], rows)
+        stage.nodes["a2"].give(Received("a1", letter))
+    assert known.missing(known.end) is None
+
+
+def test_who_asks_for_what_is_trimmed_is_told_so() -> None:
+    stage = Stage(SHARDS)
+    with_a_hole(stage, 0)
+    known, end = places(stage, "a2"), stage.ledger.members[0].placed
+    (begin, upto) = known.missing(end) or (0, 0)
+    assert begin < upto
+    stage.nodes["a2"].give(Received("a1", Places("a", 0, upto, upto, [])))
+    assert known.missing(end) is None
+    assert known.floor == upto
 
 
 def read(stage: Stage, node: str, start: int = 0) -> list[tuple[int, str, bool]]:
@@ -74,6 +177,25 @@ def test_who_was_away_over_two_failures_tells_subscribers_of_both() -> None:
         stage.open(2, 1)
     stage.restore("b1")
     assert stage.of(reader, Failed) == [Failed(1, 0, ("a",), 30), Failed(2, 0, ("a",), 60)]
+
+
+def test_a_shard_that_left_stays_while_its_replicas_look_for_places() -> None:
+    stage = Stage(SHARDS)
+    stage.admit(2, 1)
+    stage.append("a1", "v0", "v1")
+    stage.decide(Release(0))
+    stage.open(0, 1)
+    stage.cut(0, 10)
+    stage.cut(1, 10)
+    stage.open(0, 1)
+    stage.cut(2, 1)
+    stage.wipe("a2")
+    stage.restore("a2")
+    assert not stage.nodes["a2"].machine.may_go
+    stage.crash("a1")
+    stage.decide(TrimTo(30))
+    stage.tell("a2", len(stage.entries))
+    assert stage.nodes["a2"].machine.may_go
 
 
 def go_on(stage: Stage, chance: random.Random) -> None:
@@ -120,3 +242,8 @@ def test_what_is_known_is_true_whatever_was_missed(seed: int) -> None:
             found, position = known.position(local), true.position(local)
             assert position is not None
             assert found is None or found == position or position < stage.ledger.trimmed
+        start = chance.randint(stage.ledger.trimmed, stage.ledger.horizon)
+        assert known.below(start) <= true.below(start)
+        assert known.known <= true.known == stage.ledger.members[0].placed
+        if not known.rows or known.rows[0].base <= known.floor:
+            assert stage.ledger.tells_from(0) <= true.end

@@ -255,8 +255,15 @@ class Delivering:
 
     def _slot(self, local: LocalSequence) -> Position:
         """Where the shard's next record is or will be, at the least."""
-        position = self._placements.position(local)
-        return self._ledger.horizon if position is None else position
+        places, me = self._placements, self._following.me
+        position = places.position(local)
+        if position is not None:
+            return position
+        if me is None or local >= max(me.placed, places.end):
+            return self._ledger.horizon
+        # It has a place, which isn't known here.
+        before = places.position(local - 1)
+        return 0 if before is None else before + 1
 
 
 def _extend(runs: list[Run], more: list[Run]) -> None:

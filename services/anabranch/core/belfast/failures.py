@@ -57,6 +57,7 @@ class Failures:
             if node in report.caught_up
             and node not in member.replicas
             and self._membership.present(name, node, now)
+            and self._membership.knows_places(member, node)
         ]
         gone = [
             node for node in member.replicas if node in report.silent and node != member.primary

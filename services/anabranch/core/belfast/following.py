@@ -12,6 +12,7 @@ from anabranch.core.belfast.decisions import AnyDecision, decode_entry
 from anabranch.core.belfast.ledger import Ledger, Member, Standing
 from anabranch.core.belfast.letters import Alive, Decided, Leading, Restored
 from anabranch.core.belfast.rules import Rules
+from anabranch.core.belfast.windows import LocalSequence
 from anabranch.core.bolt.alarms import Alarms
 from anabranch.core.machine import Effect, Send
 
@@ -40,9 +41,9 @@ class Follower(Protocol):
         """Some T_ord have passed."""
         ...
 
-    def claim(self) -> tuple[int, Standing | None, int] | None:
-        """The shard's epoch; how it stands, if this replica is done with what follows from it; and
-        this replica's disk. None: it is to be missed.
+    def claim(self) -> tuple[int, Standing | None, int, LocalSequence] | None:
+        """The shard's epoch; how it stands, if this replica is done with what follows from it;
+        this replica's disk; and up to where it knows all places. None: it is to be missed.
         """
         ...
 
@@ -139,7 +140,7 @@ class Following:
         if claim is None:
             return
         config = self.config
-        epoch, standing, disk = claim
+        epoch, standing, disk, placed = claim
         letter = Alive(
             config.shard,
             config.replicas,
@@ -150,5 +151,6 @@ class Following:
             -1 if standing is None else int(standing),
             disk,
             config.fsync,
+            placed,
         )
         self._effects.append(Send(node, letter))

@@ -165,6 +165,15 @@ class Ledger:
             end = era.start
         return self.trimmed
 
+    def tells_from(self, shard: ShardId) -> LocalSequence:
+        """From here on the ledger knows the places of a shard's records; of those before its
+        replicas alone do.
+        """
+        seats = (window.by_shard.get(shard) for window in self.windows)
+        told = [seat.base for seat in seats if seat is not None]
+        told += [local for _, local, _ in self.stranded.get(shard, [])]
+        return min((*told, self.members[shard].placed))
+
     def apply(self, decisions: Sequence[AnyDecision]) -> None:
         for decision in decisions:
             self._apply(decision)

@@ -41,6 +41,8 @@ class Alive(Letter, frozen=True, tag="alive"):
     """Of its journal. After that was lost it is another."""
     fsync: bool = True
     """Does it hold on its disk what it says that it holds, or in its memory?"""
+    placed: LocalSequence = 0
+    """Of its shard's records up to here it knows all places."""
 
 
 class Leading(Letter, frozen=True, tag="leading"):
@@ -143,10 +145,12 @@ class WherePlaced(Letter, frozen=True, tag="where"):
 
 
 class Places(Letter, frozen=True, tag="places"):
-    """What the other knows of that; below `low` all is trimmed, unless that was asked for."""
+    """What the other knows of that, by a ledger of this view: another may have voided it."""
 
     shard: str
-    low: LocalSequence
+    view: int
+    floor: LocalSequence
+    """What lies below is trimmed."""
     upto: LocalSequence
     rows: list[Row]
 

@@ -120,6 +120,17 @@ class Membership:
         """Nothing can be had of it that the epoch counts on."""
         return self.silent(member.name, node, now) or self.lost(member, node)
 
+    def knows_places(self, member: Member, node: str) -> bool:
+        """Could it lead: is what the ledger doesn't tell any more known to it, as far as the
+        primary knows it?
+        """
+        letter, ledger = self._letter(member.name, node), self._plan.ledger
+        primary = self._letter(member.name, member.primary)
+        if letter is None or letter.view != ledger.view:
+            return False
+        told = ledger.tells_from(member.id)
+        return letter.placed >= (told if primary is None else min(told, primary.placed))
+
     def is_empty(self, member: Member) -> bool:
         """Nothing that was placed of it can be asked for any more."""
         ledger = self._plan.ledger

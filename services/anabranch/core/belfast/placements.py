@@ -95,6 +95,12 @@ class Placements:
         """Up to where records have their positions."""
         return self.rows[-1].end if self.rows else self.floor
 
+    @property
+    def known(self) -> LocalSequence:
+        """Up to here all of them are known."""
+        hole = self.missing(self.end)
+        return self.end if hole is None else hole[0]
+
     def add(self, row: Row) -> None:
         if row.count == 0:
             return
@@ -159,11 +165,11 @@ class Placements:
         return self.rows[index].position(local)
 
     def below(self, position: Position) -> LocalSequence:
-        """Where the records end that lie below this position."""
+        """Where the records end that lie below this position; at most where a hole begins."""
         index = bisect_left(self.rows, position, key=_first) - 1
         if index >= 0:
             return self.rows[index].below(position)
-        return self.rows[0].base if self.rows else self.floor
+        return min(self.rows[0].base, self.floor) if self.rows else self.floor
 
     def runs(self, low: LocalSequence, high: LocalSequence) -> list[Run]:
         """Where these records are, in their order."""

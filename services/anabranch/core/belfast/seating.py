@@ -207,19 +207,23 @@ class Seating:
                 self._effects.append(Send(node, WherePlaced(self._config.shard, *hole)))
 
     def asked(self, sender: str, letter: WherePlaced) -> None:
-        low = max(letter.low, self.placements.floor)
-        rows = self.placements.part(low, letter.high, _ROWS_MAX)
-        if letter.shard == self._config.shard and rows:
-            upto = min(letter.high, rows[-1].end)
-            self._effects.append(Send(sender, Places(letter.shard, low, upto, rows)))
+        if letter.shard != self._config.shard or not self.current:
+            return
+        floor = self.placements.floor
+        rows = self.placements.part(max(letter.low, floor), letter.high, _ROWS_MAX)
+        if rows or floor > letter.low:
+            upto = min(letter.high, rows[-1].end if rows else floor)
+            places = Places(letter.shard, self._ledger.view, floor, upto, rows)
+            self._effects.append(Send(sender, places))
 
     def told(self, letter: Places) -> None:
         me = self._following.me
         hole = self.placements.missing(me.placed) if me is not None and self.current else None
-        if letter.shard != self._config.shard or hole is None:
+        if letter.shard != self._config.shard or letter.view != self._ledger.view:
             return
-        # Whoever begins later than was asked has nothing older: that is trimmed.
-        floor = letter.low if letter.low > hole[0] else 0
+        if hole is None or letter.upto <= hole[0]:
+            return
+        floor = letter.floor if letter.floor > hole[0] else 0
         taught = Taught(floor, min(letter.upto, hole[1]), letter.rows)
         self._copies.note(notes.encode(taught))
         self._learn(taught)
@@ -239,8 +243,7 @@ class Seating:
         """What the ledger knows of our places."""
         ledger = self._ledger
         stranded = ledger.stranded.get(me.id, [])
-        if not ledger.windows or ledger.windows[0].foreseen:
-            yield from (row_of_run(local, run) for _, local, run in stranded)
+        yield from (row_of_run(local, run) for _, local, run in stranded)
         for window in ledger.windows:
             seat = window.by_shard.get(me.id)
             if seat is None:
@@ -284,6 +287,8 @@ class Seating:
         if seat is None or ledger.gap(window, seat) is not None:
             return
         covered = seat.base + window.rounds_in(seat, ledger.cut) * seat.quota
+        if self.placements.missing(covered) is not None:
+            return
         known, floor = self.placements.below(ledger.confirmed), self.placements.floor
         # A replica that took over what is left of a trimmed log may be ahead of its own ledger.
         assert max(known, floor) == max(covered, floor), "F5"

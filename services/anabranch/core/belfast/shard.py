@@ -24,6 +24,7 @@ from anabranch.core.belfast.serving import Serving
 from anabranch.core.belfast.shard_counters import ShardCounters
 from anabranch.core.belfast.standing_in import failures_since, stands_in
 from anabranch.core.belfast.streams import Stream, names_of
+from anabranch.core.belfast.windows import LocalSequence
 from anabranch.core.bolt.alarms import Alarms
 from anabranch.core.errors import (
     RecordVoided,
@@ -104,8 +105,9 @@ class Shard:
         me = self.following.me
         if me is None or me.standing is not Standing.LEFT:
             return False
-        places = self._seating.placements
-        return places.below(self.following.ledger.trimmed) >= places.end
+        ledger, places = self.following.ledger, self._seating.placements
+        known = places.end >= me.placed and places.below(ledger.trimmed) >= places.end
+        return known or ledger.trimmed >= ledger.end_of(me.id)
 
     @property
     def last_position(self) -> Position:
@@ -234,17 +236,18 @@ class Shard:
         self._seating.ask()
         self._reporting.tick()
 
-    def claim(self) -> tuple[int, Standing | None, int] | None:
+    def claim(self) -> tuple[int, Standing | None, int, LocalSequence] | None:
         me, copies = self.following.me, self.copies
+        placed = self._seating.placements.known
         if copies.stuck:
             return None
         if me is None or not self._seating.current:
-            return copies.epoch, None, copies.disk
+            return copies.epoch, None, copies.disk, placed
         gone = me.standing in {Standing.FAILED, Standing.LEFT}
         # It is asked back at its word: a fall mustn't bring back what was cut.
         cut = copies.last <= copies.boundary(me.placed) and not copies.unstored_bytes
         done = not gone or cut
-        return copies.epoch, me.standing if done else None, copies.disk
+        return copies.epoch, me.standing if done else None, copies.disk, placed
 
     def _take_place(self) -> None:
         """As the ledger says, once it isn't behind what this replica knew in an earlier life."""
