@@ -149,7 +149,8 @@ def claims(
 def _size(wanted: str, known: Observed | None) -> str:
     """The API server keeps amounts in words of its own, and people may have a volume grow."""
     resources: Document = {} if known is None else known.spec.get("resources") or {}
-    text = (resources.get("requests") or {}).get("storage", "")
+    requests: Document = resources.get("requests") or {}
+    text = str(requests.get("storage", ""))
     have, least = whole(text), whole(wanted)
     return text if have is not None and least is not None and have >= least else wanted
 

@@ -374,7 +374,18 @@ Deed = tuple[str, int]
 DEEDS = st.lists(
     st.tuples(
         st.sampled_from(
-            ["scale", "image", "rules", "vanish", "evict", "trim", "step", "restart", "crash"]
+            [
+                "scale",
+                "image",
+                "rules",
+                "vanish",
+                "evict",
+                "trim",
+                "step",
+                "unseen",
+                "restart",
+                "crash",
+            ]
         ),
         st.integers(0, 7),
     ),
@@ -422,6 +433,10 @@ def _do(quay: Quay, deed: str, number: int) -> None:
             quay.crash(names[number % len(names)])
         case "trim":
             quay.belfast.trim()
+        case "unseen":  # by the operator
+            for _ in range(number):
+                quay.tend()
+                quay.run()
         case "restart":
             quay.office.restart()
             quay.office.settle()

@@ -1,5 +1,7 @@
 """What Belfast logs say of themselves: what comes late, or from who was deposed, isn't believed."""
 
+from typing import Any
+
 from msgspec.structs import replace
 from tests.unit.operator.quay import GROUP, LOG, Quay
 
@@ -11,13 +13,13 @@ from anabranch_operator.plan.visits import Visits, current, moved, told, trouble
 from anabranch_operator.plan.world import World
 
 
-def world(**sequencers: object) -> World:
+def world(**sequencers: Any) -> World:
     quay = Quay(**sequencers)
     quay.settle()
     return quay.office.operator.world
 
 
-def answer(known: World, **fields: object) -> Visited:
+def answer(known: World, **fields: Any) -> Visited:
     status = told(known, LOG)
     assert status is not None
     return Visited(LOG, known.sequencers[LOG].object.uid, replace(status, **fields))
