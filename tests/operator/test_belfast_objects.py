@@ -1,0 +1,68 @@
+"""What the plans of a SequencerSet and a ShardGroup make is taken by a real API server, under Pod
+Security's strictest profile, and planned again it is left as it is, whatever words amounts are in.
+"""
+
+import time
+
+import pytest
+from tests.kubernetes.api_server import ApiServer
+
+from anabranch_operator.api import names
+from anabranch_operator.kube.resources import collection, place
+from anabranch_operator.plan.actions import Action, Announce, Apply, ApplyStatus, Create
+from anabranch_operator.plan.desks import PLANNERS
+from anabranch_operator.plan.objects import Ref, observe
+from anabranch_operator.plan.posts import CLAIM
+from anabranch_operator.plan.trouble import Troubles
+from anabranch_operator.plan.world import Surroundings, World
+from anabranch_sim.kubernetes.kube import canonical
+
+STRICT = {"pod-security.kubernetes.io/enforce": "restricted"}
+
+
+@pytest.mark.parametrize("size", ["1Gi", "1024Gi", "1.5Ti", "0.5Gi", "1000M"])
+def test_what_a_belfast_log_needs_is_taken_and_then_left_alone(
+    resources: ApiServer, size: str
+) -> None:
+    namespace = resources.namespace("belfast", STRICT)
+    world = World(Surroundings(namespace=namespace, release="demo"))
+    common = {"image": "anabranch", "storage": {"volumeClaim": {"size": size}}}
+    specs = {names.SEQUENCERS: common, names.SHARDS: {**common, "sequencers": "orders"}}
+    refs = [Ref(kind, namespace, "orders") for kind in specs]
+    for ref in refs:
+        manifest = {
+            "apiVersion": names.API_VERSION,
+            "kind": ref.kind,
+            "metadata": {"name": ref.name, "namespace": namespace},
+            "spec": specs[ref.kind],
+        }
+        world.observe(observe(resources.apply(place(ref), manifest, "tests")))
+    for _ in range(3):
+        for action in planned(world, refs):
+            perform(resources, world, action)
+    assert planned(world, refs) == []
+    claims = list(world.of_kind(CLAIM))
+    assert len(claims) == 7
+    assert {each.spec["resources"]["requests"]["storage"] for each in claims} == {canonical(size)}
+
+
+def planned(world: World, refs: list[Ref]) -> list[Action]:
+    now = time.time_ns()
+    return [
+        action
+        for ref in refs
+        for action in PLANNERS[ref.kind](world, ref, now, Troubles()).actions
+        if not isinstance(action, Announce | ApplyStatus)
+    ]
+
+
+def perform(server: ApiServer, world: World, action: Action) -> None:
+    """As the operator does."""
+    match action:
+        case Apply(ref=ref, manifest=manifest):
+            made = server.apply(place(ref), manifest, names.FIELD_MANAGER, force=True)
+        case Create(ref=ref, manifest=manifest):
+            made = server.ask("POST", collection(ref.kind, ref.namespace), manifest)
+        case _:
+            raise AssertionError(action)
+    world.observe(observe(made))
