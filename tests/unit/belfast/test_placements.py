@@ -9,7 +9,7 @@ from anabranch.core.belfast.decisions import Admit, ChangeView, CutFreely, CutTo
 from anabranch.core.belfast.items import Item
 from anabranch.core.belfast.ledger import Ledger
 from anabranch.core.belfast.messages import Where
-from anabranch.core.belfast.placements import Placements, row_of, row_of_run
+from anabranch.core.belfast.placements import Placements, Row, row_of, row_of_run
 from anabranch.core.belfast.predicates import wanted
 from anabranch.core.belfast.tally import Tally
 from anabranch.core.belfast.windows import Mode
@@ -114,6 +114,114 @@ def test_what_isnt_known_is_learned_of_others() -> None:
     assert places.missing(places.end) is None
     assert places.rows == all_of_it.rows
     assert places.missing(99) == (places.end, 99)
+
+
+class Slots:
+    """One place after the other: where it is, and whether that is known."""
+
+    def __init__(self) -> None:
+        self.true: list[int] = []
+        self.known: list[bool] = []
+        self.floor = 0
+
+    def missing(self, upto: int) -> tuple[int, int] | None:
+        for low in range(self.floor, upto):
+            if low >= len(self.known) or not self.known[low]:
+                known = (each for each in range(low, len(self.known)) if self.known[each])
+                return low, min(upto, next(known, upto))
+        return None
+
+    def learn(self, low: int, high: int) -> None:
+        self.known[low:high] = [True] * (high - low)
+
+    def cut_back(self, to: int) -> None:
+        del self.true[to:], self.known[to:]
+
+
+def next_row(slots: Slots, chance: random.Random) -> Row:
+    """A cut of free will, or some rounds of a window."""
+    first = (slots.true[-1] if slots.true else 0) + chance.randint(1, 3)
+    quota = chance.choice([1, 1, 2, 3])
+    stride = quota if quota == 1 else quota + chance.randint(0, 2)
+    return Row(len(slots.true), quota * chance.choice([1, 2, 5]), quota, stride, first)
+
+
+def agree(places: Placements, slots: Slots, chance: random.Random) -> None:
+    for local in range(slots.floor, len(slots.true) + 2):
+        known = local < len(slots.true) and slots.known[local]
+        assert places.position(local) == (slots.true[local] if known else None)
+    upto = chance.randint(slots.floor, len(slots.true) + 2)
+    hole = slots.missing(upto)
+    assert places.missing(upto) == hole
+    end = places.known
+    assert places.missing(end) is None
+    assert end >= slots.floor
+    assert not (end < len(slots.known) and slots.known[end])
+    low = chance.randint(slots.floor, upto)
+    if hole is None or low >= hole[1]:
+        known = slots.missing(max(low, upto)) is None
+    else:
+        known = upto <= hole[0]
+    if known:
+        runs = places.runs(low, upto)
+        found = [run.first + nth for run in runs for nth in range(run.count)]
+        assert found == slots.true[low:upto]
+    part = places.part(low, upto, 99)
+    found = part[-1].end if part else low
+    assert all(slots.known[low : min(found, upto)])
+    assert not (found < min(upto, len(slots.known)) and slots.known[found])
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_whatever_is_learned_forgotten_and_void_what_is_known_is_where_it_is(seed: int) -> None:
+    chance = random.Random(seed)
+    slots, places, all_of_it = Slots(), Placements(), Placements()
+    for _ in range(120):
+        match chance.choice(["add", "add", "miss", "learn", "learn", "cut", "forget"]):
+            case "add" | "miss" as what:
+                row = next_row(slots, chance)
+                all_of_it.add(row)
+                slots.true += [row.position(each) for each in range(row.base, row.end)]
+                slots.known += [what == "add"] * row.count
+                if what == "add":
+                    places.add(row)
+            case "learn":
+                hole = slots.missing(len(slots.true))
+                part = all_of_it.part(*hole, chance.choice([1, 2, 9])) if hole else []
+                if hole and part:
+                    upto = min(part[-1].end, hole[1])
+                    slots.learn(hole[0], upto)
+                    places.learn(part, upto)
+            case "cut" if slots.true and chance.random() < 0.4:
+                row = all_of_it.rows[-1]
+                rounds = row.count // row.quota
+                to = max(slots.floor, row.base + chance.randint(0, rounds) * row.quota)
+                voided = places.cut_back(to)
+                assert voided == sum(slots.known[to:])
+                all_of_it.cut_back(to)
+                slots.cut_back(to)
+            case "forget" if chance.random() < 0.4:
+                slots.floor = min(len(slots.true), slots.floor + chance.randint(0, 9))
+                places.forget(slots.floor)
+            case _:
+                pass
+        agree(places, slots, chance)
+
+
+def test_ten_thousands_of_rows_are_learned_as_fast_as_they_are_told() -> None:
+    """Of free will each cut is a row: a comparison with all that is known would take hours."""
+    count, told = 120_000, 4_096
+    rows = [Row(nth * 3, 3, 1, 1, nth * 5) for nth in range(count)]
+    all_of_it, places = Placements(), Placements()
+    for nth, row in enumerate(rows):
+        all_of_it.add(row)
+        if nth % 30_000 > 20_000:
+            places.add(row)
+    while (hole := places.missing(places.end)) is not None:
+        part = all_of_it.part(*hole, told)
+        places.learn(part, min(hole[1], part[-1].end))
+        assert places.missing(hole[1]) != hole
+    assert places.rows == all_of_it.rows
 
 
 def test_of_a_shard_that_failed_only_what_was_cut_keeps_its_place() -> None:

@@ -87,8 +87,8 @@ class Placements:
         self.rows: list[Row] = []
         self.floor: LocalSequence = 0
         """Nobody asks for what lies below."""
-        self._joined = True
-        """No row is missing between others."""
+        self._torn: list[LocalSequence] = []
+        """Where rows begin that don't join the one before."""
 
     @property
     def end(self) -> LocalSequence:
@@ -104,14 +104,9 @@ class Placements:
     def add(self, row: Row) -> None:
         if row.count == 0:
             return
-        assert not self.rows or row.base >= self.end, "a record has one position"
-        assert not self.rows or row.first > self.rows[-1].position(self.rows[-1].end - 1)
-        self._joined = self._joined and (not self.rows or self.rows[-1].end == row.base)
-        joined = self.rows[-1].joins(row) if self.rows else None
-        if joined is None:
-            self.rows.append(row)
-        else:
-            self.rows[-1] = joined
+        if self.rows and row.base != self.end:
+            self._torn.append(row.base)
+        _append(self.rows, row)
 
     def cut_back(self, to: LocalSequence) -> int:
         """Say of how many records the positions are void."""
@@ -121,37 +116,54 @@ class Placements:
             voided += row.end - max(row.base, to)
             if row.base < to:
                 self.rows.append(replace(row, count=to - row.base))
+        del self._torn[bisect_left(self._torn, to) :]
         return voided
 
     def forget(self, below: LocalSequence) -> None:
         self.floor = max(self.floor, below)
-        gone = bisect_right(self.rows, self.floor, key=_end)
-        del self.rows[:gone]
+        del self.rows[: bisect_right(self.rows, self.floor, key=_end)]
+        first = self.rows[0].base if self.rows else self.floor
+        del self._torn[: bisect_right(self._torn, first)]
 
     def learn(self, rows: Iterable[Row], upto: LocalSequence) -> None:
-        """Another replica says where records below `upto` are; what was known already stays."""
-        mine, self.rows, self._joined = self.rows, [], True
-        clipped = [replace(row, count=min(row.end, upto) - row.base) for row in rows]
-        for row in sorted([*mine, *_around(mine, clipped)], key=_base):
-            self.add(row)
+        """Another replica says where records below `upto` are: the first of those that aren't known
+        here are filled in. However many rows there are already, it takes as long as these do.
+        """
+        hole = self.missing(upto)
+        if hole is None:
+            return
+        index = bisect_left(self.rows, hole[1], key=_base)
+        begin = max(0, index - 1)
+        around = self.rows[begin : index + 1]
+        before, after = around[: index - begin], around[index - begin :]
+        # What isn't asked for any more needn't begin where a row does.
+        low = before[-1].end if before else 0
+        fresh = (_slice(row, low, hole[1]) for row in rows if row.end > hole[0])
+        spliced: list[Row] = []
+        torn: list[LocalSequence] = []
+        for row in (*before, *(each for each in fresh if each.count > 0), *after):
+            if spliced and spliced[-1].end != row.base:
+                torn.append(row.base)
+            _append(spliced, row)
+        self.rows[begin : index + 1] = spliced
+        first = bisect_right(self._torn, around[0].base) if around else 0
+        last = bisect_right(self._torn, around[-1].base) if around else 0
+        self._torn[first:last] = torn
 
     def missing(self, upto: LocalSequence) -> tuple[LocalSequence, LocalSequence] | None:
         """The first records below `upto` whose positions aren't known."""
-        low, high = self.floor, upto
-        if self._joined and self.rows and self.rows[0].base <= low:
-            low = max(low, self.end)
-        else:
-            for row in self.rows:
-                if row.base > low:
-                    high = min(row.base, upto)
-                    break
-                low = max(low, row.end)
+        low, high = max(self.floor, self.end), upto
+        if self.rows and self.rows[0].base > self.floor:
+            low, high = self.floor, min(self.rows[0].base, upto)
+        elif self._torn:
+            low = self.rows[bisect_left(self.rows, self._torn[0], key=_base) - 1].end
+            high = min(self._torn[0], upto)
         return (low, high) if low < high else None
 
     def part(self, low: LocalSequence, high: LocalSequence, count_max: int) -> list[Row]:
         """The rows that hold what lies between, up to the first that isn't known."""
         part: list[Row] = []
-        for row in self.rows[bisect_right(self.rows, low, key=_end) :]:
+        for row in self._from(low):
             if row.base > low or row.base >= high or len(part) == count_max:
                 break
             part.append(row)
@@ -174,7 +186,7 @@ class Placements:
     def runs(self, low: LocalSequence, high: LocalSequence) -> list[Run]:
         """Where these records are, in their order."""
         runs: list[Run] = []
-        for row in self.rows[bisect_right(self.rows, low, key=_end) :]:
+        for row in self._from(low):
             if low >= high:
                 break
             assert row.base <= low, "only asked about records that are placed"
@@ -188,21 +200,29 @@ class Placements:
         assert low >= high, "only asked about records that are placed"
         return runs
 
+    def _from(self, local: LocalSequence) -> Iterator[Row]:
+        """Rows from the one that holds this record on."""
+        for index in range(bisect_right(self.rows, local, key=_end), len(self.rows)):
+            yield self.rows[index]
 
-def _around(known: list[Row], rows: Iterable[Row]) -> Iterator[Row]:
-    """Of these rows what isn't in those known."""
-    for row in rows:
-        low = row.base
-        for mine in known:
-            if mine.end <= low or mine.base >= row.end:
-                continue
-            if low < mine.base:
-                yield _slice(row, low, mine.base)
-            low = max(low, mine.end)
-        if low < row.end:
-            yield _slice(row, low, row.end)
+
+def _append(rows: list[Row], row: Row) -> None:
+    joined = None
+    if rows:
+        last = rows[-1]
+        assert row.base >= last.end, "a record has one position"
+        assert row.first > last.position(last.end - 1)
+        joined = last.joins(row)
+    if joined is None:
+        rows.append(row)
+    else:
+        rows[-1] = joined
 
 
 def _slice(row: Row, low: LocalSequence, high: LocalSequence) -> Row:
+    """What of it lies between."""
+    low, high = max(low, row.base), min(high, row.end)
+    if low == row.base:
+        return replace(row, count=high - low)
     assert (low - row.base) % row.quota == 0, "what isn't known begins with a round"
     return replace(row, base=low, count=high - low, first=row.position(low))
