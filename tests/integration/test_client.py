@@ -164,6 +164,20 @@ def test_subscribers_read_ahead_and_are_told_the_decision(service: anabranch.Ser
         assert Confirm(4) in [*seen, *events.take(timeout=30)]
 
 
+def test_a_loop_over_a_subscription_that_is_left_loses_nothing(service: anabranch.Service) -> None:
+    log = service.create("left")
+    log.append_many([b"%d" % number for number in range(5)])
+    with log.subscribe(0) as events:
+        seen: list[int] = []
+        for wanted in (1, 2, 5):
+            for event in events:
+                if isinstance(event, Deliver):
+                    seen.append(event.record.position)
+                if len(seen) == wanted:
+                    break
+    assert seen == [0, 1, 2, 3, 4]
+
+
 def test_logs_cursors_and_trimming(service: anabranch.Service) -> None:
     log = service.ensure("kept")
     assert service.ensure("kept").id == log.id

@@ -112,12 +112,24 @@ class Events:
 
     async def __anext__(self) -> Event:
         """Raises what ends the subscription: Promoted, Squashed, OutOfRange after a trim."""
+        await self.fetch()
+        return self._at_hand.popleft()
+
+    def given(self) -> Event | None:
+        """The next event; None if it is to be fetched first."""
+        return self._at_hand.popleft() if self._at_hand else None
+
+    async def fetch(self) -> None:
+        """Wait until the next event is at hand."""
         while not self._at_hand:
             self._at_hand.extend(await self.take())
-        return self._at_hand.popleft()
 
     async def take(self, *, timeout: float | None = None) -> list[Event]:
         """The next events that came together; none if none came within `timeout` seconds."""
+        if self._at_hand:
+            at_hand = list(self._at_hand)
+            self._at_hand.clear()
+            return at_hand
         subscription = await self._opened()
         try:
             async with asyncio.timeout(timeout):

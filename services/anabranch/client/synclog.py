@@ -368,7 +368,11 @@ class Events:
     def __iter__(self) -> Iterator[Event]:
         """Raises what ends the subscription: Promoted, Squashed, OutOfRange after a trim."""
         while True:
-            yield from self.take()
+            event = self._events.given()
+            if event is None:
+                self._loop.run(self._events.fetch())
+            else:
+                yield event
 
     def take(self, *, timeout: float | None = None) -> list[Event]:
         """The next events that came together; none if none came within `timeout` seconds."""
