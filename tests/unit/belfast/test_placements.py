@@ -241,21 +241,29 @@ def test_of_a_shard_that_failed_only_what_was_cut_keeps_its_place() -> None:
 def test_a_tally_counts_records_and_not_noops(seed: int) -> None:
     chance = random.Random(seed)
     tally, real = Tally(), list[bool]()
+    start = counted = 0
     for _ in range(200):
         if real and chance.random() < 0.1:
             to = chance.randint(max(0, len(real) - 9), len(real))
-            tally.cut_back(to)
+            tally.cut_back(start + to)
             del real[to:]
+        if chance.random() < 0.02:
+            counted += sum(real)
+            noops = tally.noops_below(start + len(real))
+            start, real = start + chance.randint(0, len(real) + 99), []
+            tally.skip(start)
+            assert tally.noops_below(start) == noops
         count, batch = chance.randint(1, 4), chance.choice([b"", b"x"])
-        tally.logged(Item(len(real), count, batch))
+        tally.logged(Item(start + len(real), count, batch))
         real += [bool(batch)] * count
         if chance.random() < 0.1:
             kept = Tally()
             kept.restore(tally.image())
             tally = kept
         place = chance.randint(0, len(real))
-        assert tally.below(place) == sum(real[:place])
-    assert (tally.last, tally.records) == (len(real), sum(real))
+        assert tally.below(start + place) == counted + sum(real[:place])
+        assert tally.records == counted + sum(real)
+        assert tally.last == start + len(real)
 
 
 def test_a_filter_looks_at_keys_and_headers() -> None:

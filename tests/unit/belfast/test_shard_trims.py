@@ -60,6 +60,32 @@ def test_a_replica_that_copies_what_a_trim_left_may_be_ahead_of_its_ledger() -> 
     assert stage.delivered(reader) == [(16, "w0", True)]
 
 
+def test_who_begins_behind_a_trim_counts_neither_records_nor_noops_before() -> None:
+    stage = Stage({"a": ("a1", "a2"), "b": ("b1",)})
+    stage.admit(2, 1, rounds=4)
+    stage.open(2, 1, rounds=4)
+    stage.crash("a2")
+    stage.append("a1", *map(str, range(8)))
+    stage.cut(0, 4)
+    stage.decide(TrimTo(12))
+    stage.restart("a2")
+    stage.tell("a2", 1)
+    stage.append("a1", "v")
+    stage.sleep(3)
+    stage.crash("a1")
+    stage.decide(Arrange(0, 2, "a2", ("a2",)))
+    stage.cut(1, 1)
+    stage.sleep(6)
+    report = stage.report("a2")
+    assert (report.records, report.foretold) == (1, 1)
+    assert report.records + report.noops == report.durable - 8
+    stage.crash("a2")
+    stage.restart("a2")
+    stage.tell("a2", 1)
+    stage.sleep(6)
+    assert stage.report("a2").noops == report.noops
+
+
 def test_a_replica_that_begins_within_a_window_learns_its_places_from_the_ledger() -> None:
     stage = Stage({"a": ("a1", "a2", "a3"), "b": ("b1",)})
     stage.nodes["a3"].deaf = True

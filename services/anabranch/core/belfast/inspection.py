@@ -85,7 +85,7 @@ def _shard(ledger: Ledger, office: Office, member: Member, now: Nanoseconds) -> 
         rounds=report.rounds if report is not None else 0,
         lag=office.progress.lag_of(member.id),
         records=report.records if report is not None else 0,
-        noops=report.durable - report.records if report is not None else 0,
+        noops=report.noops if report is not None else 0,
         queued=report.queued if report is not None else 0,
         signals=office.lag.counts.get(member.id, 0),
         resting=last is not None and office.stragglers.resting(member.id, last.number),

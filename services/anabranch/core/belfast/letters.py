@@ -83,7 +83,7 @@ class Report(Letter, frozen=True, tag="report", gc=False):
     durable: LocalSequence
     """Its local log up to here; what a cut of free will goes by."""
     records: int
-    """Real records among all that it ever made durable."""
+    """Real records among all that it ever made durable, as far as its primary has logged it."""
     queued: int
     """Real records that no report covers yet."""
     signal: int
@@ -98,6 +98,8 @@ class Report(Letter, frozen=True, tag="report", gc=False):
     """Real records that had their positions before the cuts that came to them."""
     voided: int = 0
     """Real records that had a position, and lost it when the shard failed."""
+    noops: int = 0
+    """Among what `records` are counted of."""
 
 
 class FixLag(Letter, frozen=True, tag="lag"):

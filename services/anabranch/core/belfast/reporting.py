@@ -174,6 +174,7 @@ class Reporting:
             copies.caught_up,
             self._forecast.foretold,
             self._forecast.voided,
+            self._tally.noops_below(durable),
         )
         self._effects.append(Send(following.leader, letter))
         self._durable = durable

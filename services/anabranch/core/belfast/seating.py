@@ -100,7 +100,7 @@ class Seating:
 
     def skipped(self, to: LocalSequence) -> None:
         self.placements.forget(to)
-        self.tally.begin_at(to, self.tally.records)
+        self.tally.skip(to)
         self._retries.partial = True
 
     def replayed(self, content: bytes) -> None:

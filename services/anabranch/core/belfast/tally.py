@@ -17,6 +17,7 @@ class Counted(msgspec.Struct, frozen=True, array_like=True):
     records: int
     stretches: list[tuple[LocalSequence, int, bool]]
     """First place, records before it, and whether there are records there."""
+    uncounted: LocalSequence = 0
 
 
 class Tally:
@@ -26,6 +27,8 @@ class Tally:
         self.last: LocalSequence = 0
         self.records = 0
         """Below `last`."""
+        self.uncounted: LocalSequence = 0
+        """Places below `last` that were never logged here: neither are their records counted."""
         self._firsts: list[LocalSequence] = []
         self._before: list[int] = []
         """Records before each stretch."""
@@ -49,6 +52,10 @@ class Tally:
         extent = min(local, self.last) - self._firsts[index]
         return self._before[index] + (extent if self._real[index] else 0)
 
+    def noops_below(self, local: LocalSequence) -> int:
+        """Of the places whose records are counted."""
+        return max(0, local - self.uncounted - self.below(local))
+
     def cut_back(self, to: LocalSequence) -> None:
         if to >= self.last:
             return
@@ -59,16 +66,19 @@ class Tally:
             self._before.pop()
             self._real.pop()
 
-    def begin_at(self, local: LocalSequence, records: int) -> None:
-        self.last, self.records = local, records
+    def skip(self, to: LocalSequence) -> None:
+        """The log begins anew here; what it held was counted."""
+        self.uncounted += to - self.last
+        self.last = to
         self._firsts, self._before, self._real = [], [], []
 
     def image(self) -> Counted:
         stretches = zip(self._firsts, self._before, self._real, strict=True)
-        return Counted(self.last, self.records, list(stretches))
+        return Counted(self.last, self.records, list(stretches), self.uncounted)
 
     def restore(self, counted: Counted) -> None:
-        self.begin_at(counted.last, counted.records)
+        self.last, self.records = counted.last, counted.records
+        self.uncounted = counted.uncounted
         for first, before, real in counted.stretches:
             self._firsts.append(first)
             self._before.append(before)
