@@ -32,6 +32,7 @@ from anabranch_operator.plan.trouble import Trouble, Troubles, key_of
 from anabranch_operator.plan.vigil import Roll
 from anabranch_operator.plan.world import Fork, Pool, Resource, World
 from anabranch_sim.breakages import Breakage, Function, _always, _doing_nothing
+from anabranch_sim.kubernetes.mishaps import MISHAPS
 from anabranch_sim.kubernetes.operators import SimOperator
 
 
@@ -174,4 +175,5 @@ MISRULES = [
     Breakage("what is so is written again", telling, "write", _anyhow),
     Breakage("seats of the dead are kept", pools, "forsaken", _none),
     Breakage("a surplus is kept", departures, "_candidate", _nowhere),
+    *MISHAPS,
 ]

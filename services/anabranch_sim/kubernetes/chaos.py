@@ -11,7 +11,8 @@ from anabranch_sim.kubernetes.apiserver import Weather
 from anabranch_sim.kubernetes.controllers import Controllers
 from anabranch_sim.kubernetes.operators import Around, SimOperator
 from anabranch_sim.kubernetes.plane import Door
-from anabranch_sim.kubernetes.sight import KINDS, Haze
+from anabranch_sim.kubernetes.sight import Haze
+from anabranch_sim.kubernetes.squalls import Squalls
 from anabranch_sim.world import SECOND
 
 
@@ -22,6 +23,7 @@ class Chaos:
         controllers: Controllers,
         operators: list[SimOperator],
         faults: tuple[str, ...],
+        squalls: Squalls | None = None,
     ) -> None:
         self.around = around
         self.world = around.world
@@ -30,6 +32,7 @@ class Chaos:
         self.strikes = 0
         self.over = False
         self._faults = faults
+        self._squalls = squalls
         ways: dict[str, Callable[[], None]] = {
             "api": self._stop_api,
             "crashes": self._crash,
@@ -41,7 +44,8 @@ class Chaos:
             "silence": self._silence,
             "watches": self._cut,
         }
-        self._ways = [way for fault, way in ways.items() if fault in faults]
+        also = {} if squalls is None else squalls.ways
+        self._ways = [way for fault, way in (*ways.items(), *also.items()) if fault in faults]
 
     def start(self) -> None:
         rng, around = self.world.rng, self.around
@@ -60,6 +64,8 @@ class Chaos:
                 unanswered=rng.choice((0, 0.05, 0.2)),
                 twice=rng.choice((0, 0.05, 0.2)),
             )
+            if self._squalls is not None:
+                self._squalls.start(around.plane.door)
         if {"haze", "lost"} & set(self._faults):
             blurs = "haze" in self._faults
             around.haze = Haze(
@@ -78,6 +84,8 @@ class Chaos:
         around.api.weather, around.haze, around.plane.door = Weather(), Haze(), Door()
         around.api.away_until = around.plane.away_until = 0
         self.controllers.stuck.clear()
+        if self._squalls is not None:
+            self._squalls.heal()
         for operator in self.operators:
             operator.sight.haze = Haze()
 
@@ -119,7 +127,7 @@ class Chaos:
     def _cut(self) -> None:
         forgotten = self.world.chance(0.5)
         operator, rng = self._operator(), self.world.rng
-        kinds = rng.sample(KINDS, rng.choice((1, 3, len(KINDS))))
+        kinds = rng.sample(self.around.kinds, rng.choice((1, 3, len(self.around.kinds))))
         duration = self._while()
         for kind in kinds if operator.alive else ():
             operator.sight.cut(kind, duration, forgotten=forgotten)

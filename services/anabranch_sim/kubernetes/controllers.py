@@ -75,7 +75,7 @@ class Controllers:
     def _tend(self, ref: Ref, uid: str) -> None:
         pod = self.kube.get(ref)
         role = "" if pod is None else pod.labels.get(names.ROLE, "")
-        if pod is None or pod.uid != uid or role == names.GATE:
+        if pod is None or pod.uid != uid or role not in (names.BROKER, names.METADATA):
             return
         node = pod.spec.get("nodeName", "")
         if node in self.stuck:

@@ -12,7 +12,7 @@ from anabranch_operator.kube.client import Client
 from anabranch_operator.kube.refusals import ApiError, Conflict
 from anabranch_operator.kube.writing import Writer
 from anabranch_operator.plan import leadership
-from anabranch_operator.plan.actions import Action, Ask, Write
+from anabranch_operator.plan.actions import Action, Ask, JoinShard, LeaveShard, Write
 from anabranch_operator.plan.attention import targets
 from anabranch_operator.plan.events import (
     Answered,
@@ -35,11 +35,13 @@ from anabranch_operator.plan.reconciler import Operator, Planner
 from anabranch_operator.plan.world import Surroundings
 from anabranch_sim.kubernetes.apiserver import ApiServer
 from anabranch_sim.kubernetes.client import SimClient
+from anabranch_sim.kubernetes.docks import Docks
 from anabranch_sim.kubernetes.judge import Judge
 from anabranch_sim.kubernetes.office import BEGIN
 from anabranch_sim.kubernetes.plane import Plane
 from anabranch_sim.kubernetes.sight import KINDS, Haze, History, SimSight
 from anabranch_sim.kubernetes.waiting import Promise, drive
+from anabranch_sim.kubernetes.wardens import Wardens
 from anabranch_sim.world import SECOND, World
 
 VITALS: Nanoseconds = 60 * SECOND
@@ -67,6 +69,10 @@ class Around:
         self.surroundings = surroundings
         self.planners: dict[str, Planner] = {}
         self.whole: tuple[str, ...] = ()
+        self.kinds: tuple[str, ...] = KINDS
+        self.docks: Docks | None = None
+        self.wardens: Wardens | None = None
+        """If there is a Belfast log."""
         self.terms = Terms()
         self.sweep_s = 300
         self.haze = Haze()
@@ -121,13 +127,19 @@ class SimOperator:
         self._until, self._guard = 0, ("", 0)
         self._timers.clear()
         self.allowed.clear()
-        self.machine = Operator(around.surroundings, around.planners, KINDS, around.whole)
+        self.machine = Operator(around.surroundings, around.planners, around.kinds, around.whole)
         self._candidate = Candidate(self.name, around.terms)
         life = self.life
         client = SimClient(around.api, lambda: self._stands(life), self._sent)
         self._writer = Writer(cast("Client", client), self.name)
         self.sight = SimSight(
-            around.api, around.history, self.give, self._turn(), self._ended, around.sweep_s
+            around.api,
+            around.history,
+            self.give,
+            self._turn(),
+            self._ended,
+            around.sweep_s,
+            around.kinds,
         )
         self.world.note(self.name, "lives")
         self.sight.open(around.haze)
@@ -217,32 +229,44 @@ class SimOperator:
         self.around.judge.sent(self.name, verb, ref)
 
     def _heed(self, effect: Effect) -> None:
+        wardens, docks = self.around.wardens, self.around.docks
         match effect:
             case Do(number, _, _, action):
                 self.around.judge.decided(self.name, self.machine, action)
+                if wardens is not None:
+                    wardens.decided(self.name, self.machine, action)
                 self._perform(number, action)
             case Look():
                 self.around.plane.look(partial(self.act, self.life), self.give)
+            case Visit() if docks is not None:
+                docks.visit(effect, self._turn(), self.give)
             case Evict(uid):
                 self.allowed[uid] = None
+                if wardens is not None:
+                    wardens.allowed(self.name, self.machine, uid)
             case SetTimer(key, at):
                 self._set_timer(key, at)
             case CancelTimer(key):
                 self._timers.pop(key, None)
             case Note() | Visit():
-                pass  # nobody declares a Belfast log here
+                pass
 
     def _perform(self, number: int, action: Action) -> None:
+        told: Callable[[Outcome], None] = partial(self._answered, number, action)
+        docks = self.around.docks
         if isinstance(action, _WRITES):
-            done: Callable[[Outcome], None] = partial(self._answered, number)
-            drive(self._writer.perform(action), self._turn(), done)
+            drive(self._writer.perform(action), self._turn(), told)
+        elif isinstance(action, JoinShard | LeaveShard):
+            assert docks is not None
+            docks.move(action, self._turn(), told)
         else:
             ask = cast("Ask", action)
-            told = partial(self._answered, number)
-            self.around.plane.ask(ask, self._guard, partial(self.act, self.life), told)
+            self.around.plane.ask(ask, self._guard, self._turn(), told)
 
-    def _answered(self, number: int, outcome: Outcome) -> None:
+    def _answered(self, number: int, action: Action, outcome: Outcome) -> None:
         """In an event of its own: a machine is never stepped from within a step."""
+        if self.around.wardens is not None:
+            self.around.wardens.answered(action, outcome)
         if isinstance(outcome, Observed):
             self.sight.overheard(outcome)
         answered = partial(self.give, Answered(number, outcome))

@@ -16,6 +16,8 @@ from anabranch_sim.kubernetes.judge import OTHERS, Judge
 from anabranch_sim.kubernetes.kube import Kube
 from anabranch_sim.kubernetes.operators import SimOperator
 from anabranch_sim.kubernetes.plane import Plane
+from anabranch_sim.kubernetes.shippers import Shippers, has_budget
+from anabranch_sim.kubernetes.stevedores import ROLES
 from anabranch_sim.world import SECOND, World
 
 HOME, TEAM = "demo", "team"
@@ -30,7 +32,13 @@ _JOB: dict[str, Any] = {
 
 class People:
     def __init__(
-        self, world: World, kube: Kube, plane: Plane, judge: Judge, operators: list[SimOperator]
+        self,
+        world: World,
+        kube: Kube,
+        plane: Plane,
+        judge: Judge,
+        operators: list[SimOperator],
+        shippers: Shippers | None = None,
     ) -> None:
         self.world = world
         self.rng = world.rng
@@ -38,6 +46,7 @@ class People:
         self.plane = plane
         self.judge = judge
         self.operators = operators
+        self.shippers = shippers
         self.acts = 0
         self._ways: list[tuple[int, Callable[[], None]]] = [
             (3, self._declare_log),
@@ -60,6 +69,7 @@ class People:
             (1, self._promote_directly),
             (2, self._fork_directly),
             (1, self._roll_members),
+            *(() if shippers is None else shippers.ways),
         ]
 
     def begin(self) -> None:
@@ -72,6 +82,8 @@ class People:
         self._apply(MEMBERS, spec)
         self._apply(POOL, {"image": "good", "min": 1, "max": 4, "spare": 1, "replicas": 2})
         self._declare_log()
+        if self.shippers is not None:
+            self.shippers.begin()
 
     def act(self) -> None:
         self.acts += 1
@@ -86,6 +98,8 @@ class People:
         pool = self.kube.get(POOL)
         if pool is not None and pool.spec["image"] == BAD:
             self._edit(POOL, image="good")
+        if self.shippers is not None:
+            self.shippers.rest()
 
     def _open(self, name: str) -> None:
         ref = Ref("Namespace", "", name)
@@ -249,6 +263,8 @@ class People:
         """Nobody answers: the API server lets it go by what the disruption budget says."""
         if not is_ready(pod):
             return True
+        if pod.labels[names.ROLE] in ROLES:
+            return has_budget(self.kube, pod)
         label = pod.labels.get(names.POOL_LABEL)
         mates = [each for each in self._pods() if each.labels.get(names.POOL_LABEL) == label]
         budget = self.kube.get(Ref("PodDisruptionBudget", HOME, "demo-brokers"))
@@ -304,7 +320,7 @@ class People:
         return [*self.kube.of_kind(names.LOG), *self._forks()]
 
     def _pods(self) -> list[Observed]:
-        roles = (names.BROKER, names.METADATA)
+        roles = (names.BROKER, names.METADATA, *ROLES)
         return [each for each in self.kube.of_kind("Pod") if each.labels.get(names.ROLE) in roles]
 
     def _declare(self, ref: Ref, spec: dict[str, Any]) -> None:

@@ -101,6 +101,7 @@ class SimSight:
         turn: Turn,
         blind: Callable[[str], None],
         sweep_s: int,
+        kinds: tuple[str, ...],
     ) -> None:
         self.haze = Haze()
         self._api = api
@@ -112,7 +113,7 @@ class SimSight:
         self._sweep_s = sweep_s
         self._leaving: dict[str, None] = {}
         self._looking: dict[str, None] = {}
-        self.streams = {kind: _Stream(kind, 0) for kind in KINDS}
+        self.streams = {kind: _Stream(kind, 0) for kind in kinds}
 
     def open(self, haze: Haze) -> None:
         self.haze = haze

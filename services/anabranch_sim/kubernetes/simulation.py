@@ -16,6 +16,8 @@ from anabranch_operator.plan.logs import plan_log
 from anabranch_operator.plan.members import plan_members
 from anabranch_operator.plan.pools import plan_pool
 from anabranch_operator.plan.world import Surroundings
+from anabranch_sim.kubernetes import anchorage
+from anabranch_sim.kubernetes.anchorage import Anchorage
 from anabranch_sim.kubernetes.apiserver import ApiServer
 from anabranch_sim.kubernetes.chaos import Chaos
 from anabranch_sim.kubernetes.controllers import Controllers
@@ -27,7 +29,7 @@ from anabranch_sim.kubernetes.operators import Around, SimOperator
 from anabranch_sim.kubernetes.options import Options
 from anabranch_sim.kubernetes.people import HOME, People
 from anabranch_sim.kubernetes.plane import Plane, StatePlane
-from anabranch_sim.kubernetes.sight import History
+from anabranch_sim.kubernetes.sight import KINDS, History
 from anabranch_sim.kubernetes.verdict import Verdict
 from anabranch_sim.seeds import BUGS
 from anabranch_sim.world import SECOND, World
@@ -73,11 +75,26 @@ class Simulation:
         self.history = History()
         self.controllers = Controllers(self.world, self.kube, self.plane)
         self.controllers.gc = options.gc_s * SECOND
+        self.anchorage = self._anchorage()
         self.around = self._around()
         self.operators = [SimOperator(self.around, number) for number in range(OPERATORS)]
         self.judge.watch(self.operators)
-        self.people = People(self.world, self.kube, self.plane, self.judge, self.operators)
-        self.chaos = Chaos(self.around, self.controllers, self.operators, options.faults)
+        port = self.anchorage
+        self.people = People(
+            self.world,
+            self.kube,
+            self.plane,
+            self.judge,
+            self.operators,
+            None if port is None else port.shippers,
+        )
+        self.chaos = Chaos(
+            self.around,
+            self.controllers,
+            self.operators,
+            options.faults,
+            None if port is None else port.squalls,
+        )
         self.kube.heed = self._changed
 
     def run(self) -> Report:
@@ -91,6 +108,11 @@ class Simulation:
         report.acts, report.strikes = self.people.acts, self.chaos.strikes
         report.writes, report.events = self.judge.writes, self.world.events
         return report
+
+    def _anchorage(self) -> Anchorage | None:
+        if not self.options.belfast:
+            return None
+        return Anchorage(self.world, self.kube, self.judge.fail, self.controllers.stuck, HOME)
 
     def _around(self) -> Around:
         options = self.options
@@ -112,6 +134,11 @@ class Simulation:
             MEMBERS: plan_members,
         }
         around.whole = (MEMBERS,)
+        if self.anchorage is not None:
+            around.planners |= anchorage.PLANNERS
+            around.kinds = (*KINDS, *anchorage.KINDS)
+            around.docks = self.anchorage.docks
+            around.wardens = self.anchorage.wardens
         around.sweep_s = options.sweep_s
         around.terms = Terms(
             lease_s=options.lease_s, renew_s=options.lease_s * 2 / 3, retry_s=options.lease_s / 5
@@ -135,6 +162,8 @@ class Simulation:
         self._settle()
         verdict = Verdict(self.kube, self.plane, self.judge)
         self.report.violations += verdict.wrong()
+        if self.anchorage is not None:
+            self.report.violations += self.anchorage.wrong()
         self._stay_calm(verdict.troubled())
 
     def _settle(self) -> None:
@@ -151,13 +180,17 @@ class Simulation:
     def _stay_calm(self, troubled: int) -> None:
         """Converged is no request but for the Lease, looks, and what was refused tried again."""
         calm_s = self.options.calm_s
-        writes, asked = self.judge.writes, self.plane.asked
+        writes, asked = self.judge.writes, self._asked
         self.world.run(self.world.now + calm_s * SECOND)
         if self.judge.writes != writes:
             self.report.violations.append(f"calm: {self.judge.last} though nothing had changed")
-        again = self.plane.asked - asked
+        again = self._asked - asked
         if again > troubled * (1 + calm_s * SECOND // RETRY):
             self.report.violations.append(f"calm: {again} requests, with {troubled} in trouble")
+
+    @property
+    def _asked(self) -> int:
+        return self.plane.asked + (0 if self.anchorage is None else self.anchorage.docks.asked)
 
     def _changed(self, change: Change) -> None:
         if self.world.tracing:
@@ -166,6 +199,8 @@ class Simulation:
         self.history.add(change)
         self.judge.changed(change)
         self.controllers.heed(change)
+        if self.anchorage is not None:
+            self.anchorage.heed(change)
         for operator in self.operators:
             if operator.alive:
                 operator.sight.heed(change)

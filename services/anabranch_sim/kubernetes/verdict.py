@@ -214,7 +214,7 @@ class Verdict:
                 (each["type"], each["status"]) in (("Ready", "False"), ("DeletionBlocked", "True"))
                 for each in object.status.get("conditions") or ()
             )
-            for kind in (names.LOG, names.FORK, names.POOL)
+            for kind in (names.LOG, names.FORK, names.POOL, names.SEQUENCERS, names.SHARDS)
             for object in self.kube.of_kind(kind)
         )
 
