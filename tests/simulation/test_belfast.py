@@ -59,7 +59,7 @@ def test_another_seed_gives_another_trace() -> None:
 
 
 def test_the_rules_that_are_broken_are_different_ones() -> None:
-    assert len(SPECULATIONS) >= 23
+    assert len(SPECULATIONS) >= 25
     assert len({breakage.name for breakage in SPECULATIONS}) == len(SPECULATIONS)
 
 

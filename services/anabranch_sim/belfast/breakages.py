@@ -17,11 +17,12 @@ from anabranch.core.belfast.copying import Copies
 from anabranch.core.belfast.delivering import Delivering
 from anabranch.core.belfast.failures import Failures
 from anabranch.core.belfast.leading import Leading
-from anabranch.core.belfast.ledger import Ledger, Standing
+from anabranch.core.belfast.ledger import Ledger, Member, Standing
 from anabranch.core.belfast.letters import Report, Sealed
 from anabranch.core.belfast.locallog import LocalLog
 from anabranch.core.belfast.messages import Confirmed
 from anabranch.core.belfast.office import Office
+from anabranch.core.belfast.placements import Placements
 from anabranch.core.belfast.progress import Progress
 from anabranch.core.belfast.replication import Replication
 from anabranch.core.belfast.reporting import Reporting
@@ -169,6 +170,24 @@ def _without_a_word(original: Function) -> Function:
     return roll_back
 
 
+def _by_the_last_alone(_: Function) -> Function:
+    def left_by(_: Seating, me: Member) -> int:
+        return me.placed
+
+    return left_by
+
+
+def _behind_a_hole(original: Function) -> Function:
+    """Whoever asks for older records begins with the first whose place is known."""
+
+    def below(self: Placements, position: int) -> int:
+        if self.rows and position <= self.rows[0].first:
+            return self.rows[0].base
+        return original(self, position)
+
+    return below
+
+
 def _never(_: Function) -> Function:
     return lambda *_args: False
 
@@ -197,6 +216,8 @@ SPECULATIONS = [
     Breakage("a cut is decided by one disk", Replication, "advance", _by_its_leader_alone),
     Breakage("votes for everybody in one term", Ballots, "asked", _to_whoever_asks),
     Breakage("delivered again without a fail", Rollback, "_roll_back", _without_a_word),
+    Breakage("only the last failure voids places", Seating, "_left_by", _by_the_last_alone),
+    Breakage("what isn't known is passed over", Placements, "below", _behind_a_hole),
 ]
 
 BY_ORDER = Breakage("nobody stands in who waits", Failures, "_change_view", _only_who_has_a_seat)

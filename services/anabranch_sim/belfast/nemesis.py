@@ -6,7 +6,7 @@ from typing import Protocol
 from anabranch.core.types import MS, Nanoseconds
 from anabranch_sim.belfast.deployment import Deployment
 from anabranch_sim.belfast.witness import Witness
-from anabranch_sim.disk import Troubles
+from anabranch_sim.disk import SimDisk, Troubles
 from anabranch_sim.network import Weather
 from anabranch_sim.world import SECOND
 
@@ -31,7 +31,10 @@ class Nemesis:
         self.clients = clients
         self.over = False
         self.strikes = 0
+        self._tried_until: Nanoseconds = 0
+        """An ordeal lasts: nothing else happens meanwhile."""
         ways: dict[str, Callable[[], None]] = {
+            "absences": self._keep_away,
             "backups": self._kill_backup,
             "clocks": self._set_clock,
             "cuts": self._cut,
@@ -45,6 +48,7 @@ class Nemesis:
             "resets": self._reset,
             "sequencers": self._kill_sequencer,
             "shards": self._kill_shard,
+            "wipes": self._wipe,
         }
         faults = deployment.options.faults
         self._ways = [ways[fault] for fault in faults if fault in ways]
@@ -140,6 +144,59 @@ class Nemesis:
             down = self._down()
             for replica in self.deployment.shards[shard]:
                 self._kill(replica, down)
+
+    def _keep_away(self) -> None:
+        """A backup, while the rest of its shard fails and is back, twice; then it has to lead."""
+        whole, rules = self._whole(), self.deployment.options.rules
+        if whole is None:
+            return
+        primary, away = whole
+        rest = [each for each in self.deployment.shards[self._shard_of(away)] if each != away]
+        silent = rules.intervals(rules.silent_intervals)
+        failed = rules.intervals(rules.fail_intervals) * 5 // 4
+        lone, back = 2 * silent, failed + 300 * MS
+        absence = lone + 2 * (failed + back)
+        self.deployment.processes[away].die(down=absence)
+        for nth in range(2):
+            for each in rest:
+                self._later_die(lone + nth * (failed + back), each, failed)
+        self._later_die(absence + self.world.between(50 * MS, 400 * MS), primary, 3 * silent // 2)
+        self._tried_until = self.world.now + absence + 4 * silent
+
+    def _wipe(self) -> None:
+        """A backup loses its disk, and its primary falls before it has learned all, or after."""
+        whole, rules = self._whole(), self.deployment.options.rules
+        if whole is None:
+            return
+        primary, backup = whole
+        silent = rules.intervals(rules.silent_intervals)
+        process = self.deployment.processes[backup]
+        process.die(down=self.world.between(5 * MS, 3 * silent))
+        process.disk = SimDisk(self.world, f"/{backup}")
+        self._later_die(self.world.between(20 * MS, 5 * silent), primary, 3 * silent // 2)
+        self._tried_until = self.world.now + 9 * silent
+
+    def _whole(self) -> tuple[str, str] | None:
+        """The primary and a backup of a shard that has all its replicas, which are there."""
+        parts = self._parts() if self.world.now >= self._tried_until else None
+        if parts is None:
+            return None
+        primary, others = parts
+        member = self.witness.ledger.member(self._shard_of(primary))
+        alive = all(self.deployment.processes[each].alive for each in (primary, *others))
+        if member is None or len(member.replicas) <= len(others) or not alive:
+            return None
+        return primary, self.world.rng.choice(others)
+
+    def _shard_of(self, replica: str) -> str:
+        return next(name for name, each in self.deployment.shards.items() if replica in each)
+
+    def _later_die(self, after: Nanoseconds, name: str, down: Nanoseconds) -> None:
+        def die() -> None:
+            if not self.over:
+                self.deployment.processes[name].die(down=down)
+
+        self.world.after(after, die)
 
     def _cut_power(self) -> None:
         """Of everything."""

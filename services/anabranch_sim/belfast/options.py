@@ -2,7 +2,7 @@
 
 from random import Random
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from anabranch.core.belfast.rules import Rules
 from anabranch.core.limits import KIB, MIB
@@ -23,7 +23,12 @@ FAULTS = (
     "sequencers",
     "shards",
 )
+ORDEALS = ("absences", "wipes")
+"""Of one replica: each has a run to itself, or more would be lost than a shard can lose."""
 _SALT = 0xBE1FA57
+_ORDEAL_SALT = 0x0BDEA4
+_ORDEAL = 0.08
+"""Of all runs where shards have backups."""
 _QUIET = 0.2
 """Of all runs have no fault: nothing may be misspeculated then."""
 _TRAITS = (
@@ -71,7 +76,7 @@ class Options(Struct, frozen=True, kw_only=True):
         faults = () if quiet else tuple(each for each in FAULTS if rng.random() < 0.25)
         rules = _rules(rng)
         shards = rng.choice((1, 2, 2, 2, 3, 3, 4, 8))
-        return Options(
+        drawn = Options(
             seed=seed,
             sequencers=rng.choice((1, 3, 3)),
             shards=shards,
@@ -89,6 +94,7 @@ class Options(Struct, frozen=True, kw_only=True):
             segment_bytes=rng.choice((2 * KIB, 16 * KIB, MIB)),
             cache_bytes=rng.choice((1, KIB, MIB)),
         )
+        return _put_to_the_test(drawn)
 
     def __str__(self) -> str:
         usual = Rules()
@@ -106,6 +112,19 @@ class Options(Struct, frozen=True, kw_only=True):
             f"heartbeats each {self.heartbeat_ms} ms, {self.kept_entries} entries kept, "
             f"segments of {self.segment_bytes}, caches of {self.cache_bytes}"
         )
+
+
+def _put_to_the_test(options: Options) -> Options:
+    """By a draw of its own, which leaves other seeds as they were."""
+    rng = Random(options.seed ^ _ORDEAL_SALT)
+    if options.copies < 2 or options.shards < 2 or rng.random() >= _ORDEAL:
+        return options
+    return structs.replace(
+        options,
+        faults=(rng.choice(ORDEALS),),
+        chaos_ms=4_000,
+        kept_entries=2 * options.rules.fail_intervals,
+    )
 
 
 def _rules(rng: Random) -> Rules:

@@ -167,8 +167,7 @@ class Seating:
         if me is None or not self.current:
             return
         if me.void_view > self.view:
-            missed = (void.placed for void in me.voids if void.view > self.view)
-            self._void(min(me.placed, self.placements.below(me.void_from), *missed))
+            self._void(min(self._left_by(me), self.placements.below(me.void_from)))
         self.view = ledger.view
         for row in self._rows_of(me):
             if row.end > self.placements.end:
@@ -238,6 +237,11 @@ class Seating:
         seat = window.by_shard.get(me.id)
         if seat is not None and window.foreseen:
             self._add(row_of(window, seat, window.rounds))
+
+    def _left_by(self, me: Member) -> LocalSequence:
+        """Of what was known here, by the failures that were missed."""
+        missed = (void.placed for void in me.voids if void.view > self.view)
+        return min((me.placed, *missed))
 
     def _rows_of(self, me: Member) -> Iterator[Row]:
         """What the ledger knows of our places."""
