@@ -116,7 +116,7 @@ def _going(found: Group) -> Iterator[Delete]:
             yield from (each.leave for each in staying)
         elif len(staying) == len(shard.posts):
             yield staying[-1].leave
-        if not there and shard.told is not None:
+        if not there and shard.barred and shard.told is not None:
             for volume in shard.volumes:
                 yield Delete(ref=volume.ref, uid=volume.uid)
 

@@ -8,8 +8,8 @@ from anabranch.core.belfast.ledger import Standing
 from anabranch.core.belfast.messages import Status
 from anabranch_operator.plan.events import Visit, Visited
 from anabranch_operator.plan.objects import Ref
-from anabranch_operator.plan.sequencing import url
-from anabranch_operator.plan.world import World
+from anabranch_operator.plan.sequencing import pod_names, url
+from anabranch_operator.plan.world import Sequencers, World
 
 
 class Visits:
@@ -31,7 +31,8 @@ class Visits:
 
     def due(self) -> Iterator[Visit]:
         for ref, each in self._world.sequencers.items():
-            if ref not in self._on_their_way and not each.object.deleting:
+            waits = ref in self._on_their_way or _outlived(self._world, each)
+            if not waits and not each.object.deleting:
                 self._on_their_way[ref] = self._world.deeds
                 yield Visit(ref, each.object.uid, url(each))
 
@@ -64,6 +65,13 @@ class Visits:
             return Visited(visited.ref, visited.uid, why=why)
         self._heard[visited.uid] = now
         return visited
+
+
+def _outlived(world: World, group: Sequencers) -> bool:
+    """Do pods of an earlier set of the name still answer to it? They tell of another log."""
+    own = {pod.ref.name for pod in world.children(group.object.uid, "Pod")}
+    others = (name for name in pod_names(group) if name not in own)
+    return any(world.objects.get(Ref("Pod", group.ref.namespace, name)) for name in others)
 
 
 def told(world: World, ref: Ref) -> Status | None:

@@ -7,7 +7,6 @@ from typing import Any
 from anabranch_operator.api import names
 from anabranch_operator.plan.faces import is_ready
 from anabranch_operator.plan.objects import Observed, Ref
-from anabranch_operator.plan.posts import CLAIM
 from anabranch_sim.kubernetes.controllers import BAD
 from anabranch_sim.kubernetes.docks import Docks
 from anabranch_sim.kubernetes.kube import Kube
@@ -63,14 +62,7 @@ class Shippers:
             self._declare_group(self.rng.choice(self.groups))
 
     def _declare_set(self) -> None:
-        """Who gives up volumes waits until the last set is gone with them: it still answers."""
-        going = [
-            each
-            for each in self.kube.of_kind(CLAIM)
-            if each.labels.get(names.SEQUENCERS_LABEL) == self.set.name and each.owners
-        ]
-        if not going:
-            self._apply(self.set, {"image": "good", "members": self._members})
+        self._apply(self.set, {"image": "good", "members": self._members})
 
     def _declare_group(self, ref: Ref) -> None:
         shards = self.rng.choice((1, 2, 3))

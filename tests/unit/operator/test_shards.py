@@ -249,6 +249,23 @@ def test_one_that_failed_and_is_given_up_ends_by_one_replica_first(quay: Quay) -
     assert quay.names() == ["orders-0-0", "orders-0-1"]
 
 
+def test_its_volumes_go_when_the_log_was_asked_without_its_pods(quay: Quay) -> None:
+    """Before they went it may have been admitted again, and a window may count on it."""
+    for name in ("orders-1-0", "orders-1-1"):
+        quay.frozen[quay.pod(name).uid] = None
+        quay.crash(name)
+    quay.step()
+    quay.step()
+    assert quay.standing("orders-1") is Standing.FAILED
+    before = len(quay.volumes())
+    quay.edit(GROUP, shards=1, leaving={"waitFor": "Nothing"})
+    for name in ("orders-1-0", "orders-1-1"):
+        quay.vanish(name)
+    assert len(quay.volumes()) == before
+    quay.settle()
+    assert len(quay.volumes()) == before - 2
+
+
 def test_a_group_of_a_name_that_was_there_before_gets_its_seats(quay: Quay) -> None:
     quay.edit(GROUP, shards=0)
     quay.settle()

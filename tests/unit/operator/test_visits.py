@@ -81,3 +81,16 @@ def test_one_that_is_alone_may_begin_anew() -> None:
         status = told(known, LOG)
         assert status is not None
         assert status.term == term
+
+
+def test_while_pods_of_an_earlier_set_answer_nobody_is_asked() -> None:
+    """They would tell of its log, at terms that the new one has yet to come to."""
+    known = world()
+    visits = Visits(known)
+    made = known.sequencers[LOG]
+    known.sequencers[LOG] = replace(made, object=replace(made.object, uid="made-anew"))
+    pods = [each for each in known.of_kind("Pod") if "sequencer" in each.ref.name]
+    for pod in pods:
+        assert list(visits.due()) == []
+        known.lose(pod.ref, pod.uid)
+    assert [each.uid for each in visits.due()] == ["made-anew"]
