@@ -6,6 +6,7 @@ version would build it otherwise: that one's pods come as others go (ADR 0024).
 
 import hashlib
 from collections.abc import Container, Iterable
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -133,9 +134,15 @@ def secret(name: str, secret: str, path: str) -> Mounted:
 def _declared(shape: msgspec.Struct) -> dict[str, Any]:
     return {
         field.name: _declared(value) if isinstance(value, msgspec.Struct) else value
-        for field in msgspec.structs.fields(shape)
+        for field in _fields(type(shape))
         if (value := getattr(shape, field.name)) != _default(field)
     }
+
+
+@cache
+def _fields(kind: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    """Finding them costs more than all else in a template."""
+    return msgspec.structs.fields(kind)
 
 
 def _default(field: msgspec.structs.FieldInfo) -> object:
