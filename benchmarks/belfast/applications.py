@@ -131,9 +131,10 @@ def _notes(size: Size, count: int) -> list[str]:
         f"the paper beside a T_ord: {stretched} T_ord"
     )
     load = (
-        f"{work.rate:g} records/s of the application's own size, {work.in_flight} unacknowledged, "
-        f"{work.readers} readers; the first {work.warm_s:g} s left out, {work.run_s:g} s measured, "
-        f"the median of {count} runs of each, in turns"
+        f"{work.rate:g} records/s of the application's own size, each shard's share of them at a "
+        f"rate of its own, {work.in_flight} unacknowledged, {work.readers} readers; the first "
+        f"{work.warm_s:g} s left out, {work.run_s:g} s measured, the median of {count} "
+        "runs of each, in turns"
     )
     paper = "the paper: 1.4x to 1.6x, the most for intrusion detection"
     return [time, computing, load, paper]

@@ -172,8 +172,27 @@ class Play:
             left = [each for each in left if all(task.ended(each) is None for task in tasks)]
 
     async def _ingest(self, work: Work, records: Iterator[Ingested]) -> None:
+        """Each shard's appenders have a rate of their own, as the paper's."""
+        if work.anywhere:
+            await self._append_at(work, work.rate, records, None, work.in_flight)
+            return
+        ways = len(self._shards)
+        feeds = zip(self._shards, _dealt(records, ways), strict=True)
+        rate, room = work.rate / ways, max(1, work.in_flight // ways)
+        await asyncio.gather(
+            *(self._append_at(work, rate, feed, shard, room) for shard, feed in feeds)
+        )
+
+    async def _append_at(
+        self,
+        work: Work,
+        rate: float,
+        records: Iterator[Ingested],
+        shard: str | None,
+        in_flight: int,
+    ) -> None:
         loop = asyncio.get_running_loop()
-        room = asyncio.Semaphore(work.in_flight)
+        room = asyncio.Semaphore(in_flight)
         pending: set[asyncio.Task[None]] = set()
         due_s = loop.time()
         ends_s = due_s + work.warm_s + work.run_s
@@ -181,20 +200,32 @@ class Play:
             if due_s > at_s:
                 await asyncio.sleep(due_s - at_s)
             await room.acquire()
-            task = asyncio.create_task(self._append(next(records), room, work.anywhere))
+            task = asyncio.create_task(self._append(next(records), shard, room))
             pending.add(task)
             task.add_done_callback(pending.discard)
-            due_s = max(due_s + 1 / work.rate, loop.time() - 1 / work.rate)
+            due_s = max(due_s + 1 / rate, loop.time() - 1 / rate)
         await asyncio.gather(*pending)
 
-    async def _append(self, each: Ingested, room: asyncio.Semaphore, anywhere: bool) -> None:
-        source, key, value = each
+    async def _append(self, each: Ingested, shard: str | None, room: asyncio.Semaphore) -> None:
         begun = now()
-        shard = None if anywhere else self._shards[source % len(self._shards)]
         try:
             position = await self._log.append(
-                value, key=key, shard=shard, retry_unknown=True, timeout=_PATIENCE_S
+                each.value, key=each.key, shard=shard, retry_unknown=True, timeout=_PATIENCE_S
             )
             self._ingested[position] = begun
         finally:
             room.release()
+
+
+def _dealt(records: Iterator[Ingested], ways: int) -> list[Iterator[Ingested]]:
+    """To each way the records of its sources, in their order."""
+    waiting: list[deque[Ingested]] = [deque() for _ in range(ways)]
+
+    def feed(way: int) -> Iterator[Ingested]:
+        while True:
+            while not waiting[way]:
+                each = next(records)
+                waiting[each.source % ways].append(each)
+            yield waiting[way].popleft()
+
+    return [feed(way) for way in range(ways)]
