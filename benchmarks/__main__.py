@@ -57,24 +57,22 @@ BELFAST = (
     "straggler",
     "applications",
     "failures",
+    "interval",
 )
 """Of `benchmarks.belfast`: figures of its paper, each on processes of a log."""
 
-ALL = (*NAMES, *CLUSTER, *OPERATOR)
-"""With a result that is committed; Belfast's have none yet, and run by name."""
-
-KNOWN = (*ALL, *BELFAST)
+ALL = (*NAMES, *CLUSTER, *OPERATOR, *BELFAST)
 
 
 def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(KNOWN))
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(ALL))
     parser.add_argument("--smoke", action="store_true", help="tiny: only to see that they run")
     parser.add_argument("--out", type=Path, help="where results are written")
     asked = parser.parse_args(words)
-    unknown = [name for name in asked.names if name not in KNOWN]
+    unknown = [name for name in asked.names if name not in ALL]
     if unknown:
-        parser.error(f"there is no benchmark {unknown[0]}: choose from {', '.join(KNOWN)}")
+        parser.error(f"there is no benchmark {unknown[0]}: choose from {', '.join(ALL)}")
     out = asked.out or (SCRATCH if asked.smoke else RESULTS)
     missed: list[tuple[str, Row]] = []
     for name in asked.names or ALL:
