@@ -22,6 +22,16 @@ def quay() -> Quay:
     return made
 
 
+def fail(quay: Quay) -> None:
+    """The second shard as a whole; its pods stay as they are."""
+    for name in ("orders-1-0", "orders-1-1"):
+        quay.frozen[quay.pod(name).uid] = None
+        quay.crash(name)
+    quay.step()
+    quay.step()
+    assert quay.standing("orders-1") is Standing.FAILED
+
+
 def test_shards_have_their_pods_and_get_their_seats(quay: Quay) -> None:
     assert quay.names() == ["orders-0-0", "orders-0-1", "orders-1-0", "orders-1-1"]
     status = quay.group.status
@@ -232,12 +242,7 @@ def test_what_the_log_was_not_known_to_have_admitted_ends_by_one_replica_first(
 
 def test_one_that_failed_and_is_given_up_ends_by_one_replica_first(quay: Quay) -> None:
     """It may have been admitted again since the log was asked."""
-    for name in ("orders-1-0", "orders-1-1"):
-        quay.frozen[quay.pod(name).uid] = None
-        quay.crash(name)
-    quay.step()
-    quay.step()
-    assert quay.standing("orders-1") is Standing.FAILED
+    fail(quay)
     quay.frozen.clear()
     while not quay.belfast.counts_on("orders-1"):
         quay.tend()
@@ -251,12 +256,7 @@ def test_one_that_failed_and_is_given_up_ends_by_one_replica_first(quay: Quay) -
 
 def test_its_volumes_go_when_the_log_was_asked_without_its_pods(quay: Quay) -> None:
     """Before they went it may have been admitted again, and a window may count on it."""
-    for name in ("orders-1-0", "orders-1-1"):
-        quay.frozen[quay.pod(name).uid] = None
-        quay.crash(name)
-    quay.step()
-    quay.step()
-    assert quay.standing("orders-1") is Standing.FAILED
+    fail(quay)
     before = len(quay.volumes())
     quay.edit(GROUP, shards=1, leaving={"waitFor": "Nothing"})
     for name in ("orders-1-0", "orders-1-1"):
@@ -352,12 +352,7 @@ def test_a_lost_primary_is_made_anew_and_seats_are_kept(quay: Quay) -> None:
 
 
 def test_a_shard_that_failed_comes_back(quay: Quay) -> None:
-    for name in ("orders-1-0", "orders-1-1"):
-        quay.frozen[quay.pod(name).uid] = None
-        quay.crash(name)
-    quay.step()
-    quay.step()
-    assert quay.standing("orders-1") is Standing.FAILED
+    fail(quay)
     assert quay.condition("Ready")[:2] == ("False", "ShardsFailed")
     quay.frozen.clear()
     quay.settle()
