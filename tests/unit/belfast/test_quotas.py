@@ -74,6 +74,12 @@ def test_a_guess_isnt_replaced_by_a_rate_of_which_half_is_idle() -> None:
         assert set(given(stage)) == {10}
 
 
+def test_what_had_waited_at_the_beginning_is_no_part_of_the_rate() -> None:
+    stage = Stage.seated("a", window=100)
+    run(stage, 300, a=lambda nth: 10 if nth > 20 else 30 * (nth == 20))
+    assert set(given(stage)) == {10}
+
+
 def test_a_demanded_quota_rises_with_the_first_rate_that_is_measured() -> None:
     stage = Stage.seated("a", window=100, demand=10)
     run(stage, 90, a=lambda _: 25)

@@ -28,8 +28,8 @@ class _Arrivals:
     """When the span began, and all records before it."""
     records: int
     """All records as of the last report."""
-    heard_at: Nanoseconds
-    """When that came."""
+    flowing: bool = False
+    """Something came in this span, or in the one before."""
     queued: int = 0
     rate: int = 0
     """Of the last whole span; counts once there is one."""
@@ -79,7 +79,6 @@ class Quotas:
                 span_at=now,
                 span_records=known,
                 records=known,
-                heard_at=now,
                 queued=report.queued,
                 bucket_at=now,
                 bucket_records=known,
@@ -90,10 +89,11 @@ class Quotas:
             if now - self._busy_at >= self._t_ord:
                 self.busy += 1
                 self._busy_at = now
-        if not arrivals.rate and arrivals.records == arrivals.span_records < report.records:
-            # Where nothing came a span begins with what comes: half idle, it would say half.
-            arrivals.span_at = arrivals.heard_at
-        arrivals.heard_at = now
+        if not arrivals.flowing and report.records > arrivals.records:
+            # Where nothing came a span begins behind what comes first: half idle it would say half,
+            # and what comes first may have waited for long.
+            arrivals.flowing = True
+            arrivals.span_at, arrivals.span_records = now, report.records
         arrivals.records, arrivals.queued = report.records, report.queued
         if now - arrivals.bucket_at >= self._t_ord:
             rate = self._rate(report.records - arrivals.bucket_records, now - arrivals.bucket_at)
@@ -103,6 +103,7 @@ class Quotas:
             arrivals.rate = self._rate(
                 report.records - arrivals.span_records, now - arrivals.span_at
             )
+            arrivals.flowing = arrivals.rate > 0
             arrivals.spans += 1
             arrivals.span_at, arrivals.span_records = now, report.records
             arrivals.last_peak, arrivals.peak = arrivals.peak, 0
@@ -158,7 +159,7 @@ class Quotas:
         if mode is Mode.BURSTY:
             return max(arrivals.peak, arrivals.last_peak, arrivals.rate)
         rate = arrivals.rate
-        if 2 * (now - arrivals.span_at) >= self._span:
+        if 5 * (now - arrivals.span_at) >= 2 * self._span:
             come = arrivals.records - arrivals.span_records
             rate = max(rate, self._rate(come, now - arrivals.span_at))
         backlog = arrivals.queued * 1000 // self._rules.window
