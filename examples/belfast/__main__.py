@@ -7,12 +7,13 @@ by readers that wait for confirmations, and both must have come to the same.
 import argparse
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from math import inf
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 
-from examples.belfast.application import Application, Interest, Reader
+from examples.belfast.application import Application, Ingested, Interest, Reader
 from examples.belfast.fraud import Fraud
 from examples.belfast.intrusion import Intrusion
 from examples.belfast.trading import Trading
@@ -33,8 +34,10 @@ _LOOK_S = 0.5
 """Where a filter lets nothing pass, nothing is told: a reader looks how far the log is."""
 
 
-async def play(log: Log, application: Application, records: int, readers: int, seed: int) -> bool:
-    """True if computing ahead changed nothing about what came out."""
+async def play(
+    log: Log, application: Application, records: int, readers: int, seed: int, rate: float = inf
+) -> bool:
+    """True if computing ahead changed nothing about what came out. `rate`: records a second."""
     directory = await log.directory()
     shards = [shard.name for shard in directory.shards if shard.standing is Standing.SEATED]
     # As the leader knows it: another node may be behind, and records before are of other kinds.
@@ -46,7 +49,9 @@ async def play(log: Log, application: Application, records: int, readers: int, s
             Task(log, application.reader(folder / f"ahead-{n}"), interest, start, speculative=True)
             for n, interest in enumerate(interests)
         ]
-        end = 1 + await ingest(log, application, shards, records, seed)
+        end = 1 + await ingest(
+            log, shards, _paced(application.records(Random(seed)), rate), records
+        )
         for task in ahead:
             await task.reached(end)
         behind = [
@@ -71,16 +76,27 @@ async def play(log: Log, application: Application, records: int, readers: int, s
 
 
 async def ingest(
-    log: Log, application: Application, shards: Sequence[str], records: int, seed: int
+    log: Log, shards: Sequence[str], made: AsyncIterator[Ingested], records: int
 ) -> Position:
     """The highest position that one of the records has."""
-    made = application.records(Random(seed))
     pending: list[Appending] = []
-    for _ in range(records):
-        source, key, value = next(made)
+    async for source, key, value in made:
         shard = shards[source % len(shards)]
         pending.append(await log.append_soon(value, key=key, shard=shard))
+        if len(pending) == records:
+            break
     return max([await each for each in pending])
+
+
+async def _paced(made: Iterator[Ingested], rate: float) -> AsyncIterator[Ingested]:
+    """A log that had rested foretells nothing before it has seen that records flow again."""
+    loop = asyncio.get_running_loop()
+    due_s = loop.time()
+    for each in made:
+        yield each
+        due_s += 1 / rate
+        if due_s > loop.time():
+            await asyncio.sleep(due_s - loop.time())
 
 
 class Task:
@@ -132,12 +148,15 @@ async def main(words: Sequence[str]) -> int:
     parser.add_argument("application", choices=sorted(APPLICATIONS), nargs="+")
     parser.add_argument("--url", default="belfast://127.0.0.1:7440/belfast", help="of the log")
     parser.add_argument("--records", type=int, default=10_000, help="to ingest")
+    parser.add_argument("--rate", type=float, default=2_000, help="of them in a second")
     parser.add_argument("--readers", type=int, default=2, help="who share the records")
     parser.add_argument("--seed", type=int, default=1, help="of what is ingested")
     asked = parser.parse_args(words)
     async with aio.connect(asked.url) as log:
         found = [
-            await play(log, APPLICATIONS[name](), asked.records, asked.readers, asked.seed)
+            await play(
+                log, APPLICATIONS[name](), asked.records, asked.readers, asked.seed, asked.rate
+            )
             for name in asked.application
         ]
     return 0 if all(found) else 1
