@@ -188,7 +188,9 @@ class Witness:
                     self.object("F6", f"{node} confirms up to {upto}, beyond the cuts")
             case Failed(view, since):
                 self._stamped(node, view)
-                self._streams[node, token] = view
+                # A stand-in begins with the failure that it stands in for, whatever came after.
+                if (node, token) in self._streams:
+                    self._streams[node, token] = view
                 if self.views.get(view, since) != since:
                     says = f"{node} fails {since} in view {view}, confirmed is {self.views[view]}"
                     self.object("F9", says)

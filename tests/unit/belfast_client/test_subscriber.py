@@ -11,7 +11,6 @@ from anabranch.client.records import Confirm, Deliver, Event, Fail
 from anabranch.core.belfast.messages import Confirmed, Delivered
 from anabranch.core.belfast.windows import Run
 from anabranch.core.records.record import Record, encode
-from anabranch.core.types import MS
 
 SHARDS = ("a", "b", "c", "d")
 
@@ -224,63 +223,6 @@ def test_a_subscription_that_begins_anew_goes_no_further_back_than_its_start() -
     world.cut(8)
     settle(world)
     app.take(10)
-    assert app.seen == app.expected()
-
-
-def test_what_was_confirmed_of_a_shard_that_failed_meanwhile_is_not_asked_for_again() -> None:
-    world = World(SHARDS)
-    world.publish([("a", 2), ("b", 2)], 2)
-    learn(world, "a", "b")
-    app = Application(world, Subscriber(0))
-    settle(world)
-    for shard in ("a", "b"):
-        world.fill(shard, [shard.encode()] * 4)
-    learn(world, "a", "b")
-    app.take(3)
-    world.cut(4)
-    world.fail("b")
-    world.snap("a")
-    learn(world, "a")
-    for _ in range(10):
-        world.now += 100 * MS
-        world.ring()
-        learn(world, "a")
-        app.take(10)
-    assert [position for position, _ in app.seen] == [0, 1, 2, 3, 4, 5]
-    world.cut(8)
-    learn(world, "a")
-    app.take(10)
-    assert app.subscriber.final == 8, "though the shard isn't back"
-    assert app.seen == app.expected()
-
-
-def test_failures_of_several_views_are_told_in_their_order_and_void_what_they_void() -> None:
-    world = World(SHARDS)
-    world.publish([("a", 2), ("b", 2), ("c", 2)], 2)
-    learn(world, "a", "b", "c")
-    app = Application(world, Subscriber(0))
-    settle(world)
-    for shard in ("a", "b", "c"):
-        world.fill(shard, [shard.encode()] * 4)
-    learn(world, "a", "b", "c")
-    app.take(12)
-    world.cut(4)
-    world.fail("b")
-    world.cut(8)
-    world.fail("c")
-    world.snap("a")
-    learn(world, "a")
-    for _ in range(10):
-        world.now += 100 * MS
-        world.ring()
-        learn(world, "a")
-        app.take(12)
-    assert [position for position, _ in app.seen] == [0, 1, 2, 3, 4, 5, 6, 7]
-    assert app.fails == [4]
-    world.cut(12)
-    learn(world, "a")
-    app.take(12)
-    assert app.subscriber.final == 12
     assert app.seen == app.expected()
 
 

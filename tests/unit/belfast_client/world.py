@@ -378,7 +378,8 @@ class World:
             self._events.append(Heard(name, [(request, error)]))
             return
         node.feeds[request] = Feed(request, shard, start)
-        node.outbox += [(request, each) for each in node.failed if start <= each.upto]
+        if failed is not None and shard != node.shard:
+            node.outbox.append((request, failed))
         if node.confirmed:
             node.outbox.append((request, Confirmed(node.view, node.confirmed)))
 

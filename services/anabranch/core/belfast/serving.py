@@ -24,7 +24,7 @@ from anabranch.core.belfast.messages import (
 )
 from anabranch.core.belfast.seating import Seating
 from anabranch.core.belfast.shard_counters import ShardCounters
-from anabranch.core.belfast.standing_in import check_start, failures_since, server_of
+from anabranch.core.belfast.standing_in import check_start, failure_of, server_of
 from anabranch.core.bolt.commands import Refused
 from anabranch.core.errors import (
     AnabranchError,
@@ -137,10 +137,9 @@ class Serving:
         if shard.id != me.id:
             check_start(shard, message.start)
         self._delivering.open(token, shard.id, message)
-        # Or what was confirmed of a shard would be thrown away, while nobody else has it. Who has
-        # come further was told: that goes beyond what was published then.
-        for failed in failures_since(ledger, 0, message.start):
-            self._effects.append(Reply(token, failed))
+        if shard.id != me.id and message.start <= shard.void_upto:
+            # Who has come further was told: it goes beyond what was published then.
+            self._effects.append(Reply(token, failure_of(shard)))
 
     def _locate(self, token: Token, message: Locate) -> None:
         following = self._following

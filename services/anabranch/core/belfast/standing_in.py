@@ -21,14 +21,20 @@ def stands_in(ledger: Ledger, shard: ShardId, me: ShardId) -> bool:
     return member.standing is Standing.FAILED and member.stand_in == me
 
 
-def failures_since(ledger: Ledger, view: int, start: Position = 0) -> list[Failed]:
-    """Of all views after this one, in their order, that reach to this position or beyond. What
-    failed in one view is told of at once: till then the others' voids would be taken for good.
+def failure_of(shard: Member) -> Failed:
+    """What those who were connected to it alone haven't heard."""
+    assert shard.void_view > 0
+    return Failed(shard.void_view, shard.void_from, (shard.name,), shard.void_upto)
+
+
+def failures_since(ledger: Ledger, view: int) -> list[Failed]:
+    """Of all views after this one, in their order. What failed in one view is told of at once: till
+    then the others' voids would be taken for good.
     """
     found: dict[int, Failed] = {}
     for member in ledger.members.values():
         for void in member.voids:
-            if void.view > view and void.end >= start:
+            if void.view > view:
                 known = found[void.view].shards if void.view in found else ()
                 found[void.view] = Failed(void.view, void.start, (*known, member.name), void.end)
     return [found[each] for each in sorted(found)]
