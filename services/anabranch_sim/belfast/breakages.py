@@ -3,6 +3,7 @@
 # Breaking what others keep to themselves is the purpose here.
 # pyright: reportPrivateUsage=false
 
+from collections.abc import Callable
 from typing import Any
 
 from msgspec.structs import replace
@@ -13,6 +14,9 @@ from anabranch.client.records import Fail
 from anabranch.core.belfast import failures
 from anabranch.core.belfast.acknowledging import Acknowledging
 from anabranch.core.belfast.ballots import Ballots
+from anabranch.core.belfast.consensus import Consensus
+from anabranch.core.belfast.consensus_disk import GroupDisk
+from anabranch.core.belfast.consensus_letters import AskVote, Vote
 from anabranch.core.belfast.copying import Copies
 from anabranch.core.belfast.delivering import Delivering
 from anabranch.core.belfast.failures import Failures
@@ -192,6 +196,58 @@ def _never(_: Function) -> Function:
     return lambda *_args: False
 
 
+def _without(**forgotten: Any) -> Callable[[Function], Function]:
+    """A snapshot of a sequencer's disk with these fields as on an empty disk."""
+
+    def instead(original: Function) -> Function:
+        def picture(self: GroupDisk) -> Any:
+            return replace(original(self), **forgotten)
+
+        return picture
+
+    return instead
+
+
+def _in_memory_alone(original: Function) -> Function:
+    """The write in flight still counts for the entries that were cut off."""
+
+    def cut_back(self: GroupDisk, upto: int) -> None:
+        flying = self._flying_last
+        original(self, upto)
+        self._flying_last = flying
+
+    return cut_back
+
+
+def _of_any_term(original: Function) -> Function:
+    """A probe is granted even for a term that the voter is already in."""
+
+    def asked(self: Ballots, sender: str, ask: AskVote) -> None:
+        later = replace(ask, term=max(ask.term, self._disk.term + 1)) if ask.probing else ask
+        original(self, sender, later)
+
+    return asked
+
+
+def _of_any_poll(original: Function) -> Function:
+    """A vote counts in the current poll, whichever it was granted in."""
+
+    def voted(self: Ballots, sender: str, vote: Vote) -> None:
+        term = self.poll.term if self.poll else vote.term
+        original(self, sender, replace(vote, term=term))
+
+    return voted
+
+
+def _whatever_its_disk_does(original: Function) -> Function:
+    def received(self: Consensus, sender: str, letter: Any) -> None:
+        faulty, self._disk.faulty = self._disk.faulty, False
+        original(self, sender, letter)
+        self._disk.faulty = faulty
+
+    return received
+
+
 SPECULATIONS = [
     Breakage("a quota changes within its window", Reporting, "_seat", _less_after_the_first),
     Breakage("durable is what its primary has", Leading, "count", _its_own_alone),
@@ -219,6 +275,18 @@ SPECULATIONS = [
     Breakage("only the last failure voids places", Seating, "_left_by", _by_the_last_alone),
     Breakage("what isn't known is passed over", Placements, "below", _behind_a_hole),
 ]
+
+COUNCILS = [
+    Breakage("a snapshot forgets the vote", GroupDisk, "_picture", _without(vote="")),
+    Breakage("a snapshot forgets joined", GroupDisk, "_picture", _without(joined=False)),
+    Breakage("what is cut off counts as written", GroupDisk, "cut_back", _in_memory_alone),
+    Breakage("a probe's term is ignored", Ballots, "asked", _of_any_term),
+    Breakage("the term of a probe's answer is ignored", Ballots, "voted", _of_any_poll),
+    Breakage("a faulty disk's member speaks", Consensus, "received", _whatever_its_disk_does),
+]
+"""Of the consensus alone. Each needs a rare order of letters and writes, so tests that write to one
+member letter by letter find these (tests/unit/belfast/test_consensus_by_letter.py).
+"""
 
 BY_ORDER = Breakage("nobody stands in who waits", Failures, "_change_view", _only_who_has_a_seat)
 """Found among all orders of a small deployment: seeds have luck too seldom."""

@@ -1,21 +1,28 @@
 """One member of a sequencing group, written to letter by letter."""
 
+from collections.abc import Callable
+
 import msgspec
+import pytest
 from tests.unit.belfast.council import Council, Councillor
 
 from anabranch.core.belfast.consensus_disk import Ballot, Joined, Record, Written
 from anabranch.core.belfast.consensus_letters import (
     Accepted,
+    AskVote,
     ConsensusLetter,
     Entry,
     Offer,
     Vote,
 )
+from anabranch_sim.belfast.breakages import COUNCILS
+from anabranch_sim.breakages import Breakage
+from anabranch_sim.mutants import broken
 
 
-def member(*records: Record) -> tuple[Council, Councillor]:
+def member(*records: Record, snapshot_entries: int = 10_000) -> tuple[Council, Councillor]:
     """Alone among three, with this on its disk."""
-    council = Council()
+    council = Council(snapshot_entries=snapshot_entries)
     alone = council.members["a"]
     alone.paper.entries = [msgspec.msgpack.encode(each) for each in records]
     alone.start()
@@ -117,3 +124,123 @@ def test_a_write_that_was_cut_off_under_way_does_not_count_as_durable() -> None:
     )
     council.run(60)
     assert council.letters[-1] == ("a", "c", Accepted(3, durable=2, matched=2, fresh=False))
+
+
+def restarted_from_a_snapshot() -> tuple[Council, Councillor]:
+    """It has voted for b in term 2, and its journal holds nothing but a snapshot."""
+    council, alone = member(Joined(), snapshot_entries=1)
+    read(alone, "b", AskVote(2, 0, 0, probing=False, bidden=False))
+    council.run(10)
+    assert council.letters == [("a", "b", Vote(2, granted=True, probing=False, fresh=False))]
+    assert alone.paper.snapshot is not None
+    assert not alone.paper.entries
+    alone.crash()
+    council.letters.clear()
+    alone.start()
+    return council, alone
+
+
+def test_a_vote_survives_a_snapshot_and_a_restart() -> None:
+    council, alone = restarted_from_a_snapshot()
+    read(alone, "c", AskVote(2, 0, 0, probing=False, bidden=False))
+    council.run(10)
+    told = [(to, each.granted) for _, to, each in council.letters if isinstance(each, Vote)]
+    assert told == [("c", False)], "it voted for b in this term"
+
+
+def test_a_member_that_has_joined_isnt_fresh_after_a_snapshot_and_a_restart() -> None:
+    council, alone = restarted_from_a_snapshot()
+    read(alone, "b", AskVote(2, 0, 0, probing=False, bidden=False))
+    assert council.letters == [("a", "b", Vote(2, granted=True, probing=False, fresh=False))]
+
+
+def test_entries_cut_off_while_in_flight_with_the_new_term_do_not_count_as_durable() -> None:
+    """The old leader's entries and the new term's ballot are one write. What the new leader puts
+    in the entries' place is on no disk yet when that write is done.
+    """
+    council, alone = member(Joined(), Ballot(2, "b"), Written(1, Entry(1, b"x")))
+    council.conditions.disk_ms = (50, 50)
+    read(alone, "b", Offer(2, 1, 1, [Entry(2, b"w")], committed=0, joined=False))
+    read(alone, "b", Offer(2, 2, 2, [Entry(2, b"y"), Entry(2, b"z")], committed=0, joined=False))
+    read(alone, "c", AskVote(3, 2, 4, probing=False, bidden=True))
+    council.run(60)
+    read(alone, "c", Offer(3, 1, 1, [Entry(3, b"new")], committed=0, joined=False))
+    council.run(45)
+    told = [each for _, _, each in council.letters if isinstance(each, Accepted)]
+    assert told[-1:] == [Accepted(3, durable=1, matched=2, fresh=False)]
+    council.run(60)
+    assert council.letters[-1] == ("a", "c", Accepted(3, durable=2, matched=2, fresh=False))
+
+
+def test_a_probe_of_a_term_that_has_begun_is_refused() -> None:
+    """A candidate that is told yes begins the term: it must be one in which votes are free."""
+    council, alone = member(Joined(), Ballot(2, "b"))
+    read(alone, "c", AskVote(2, 0, 0, probing=True, bidden=False))
+    read(alone, "c", AskVote(3, 0, 0, probing=True, bidden=False))
+    assert [each for _, _, each in council.letters] == [
+        Vote(2, granted=False, probing=True, fresh=False),
+        Vote(3, granted=True, probing=True, fresh=False),
+    ]
+    assert alone.consensus.term == 2, "a probe begins no term"
+
+
+def test_an_answer_to_an_earlier_probe_is_no_vote_in_a_later_one() -> None:
+    council, alone = member(Joined(), Ballot(1, "b"))
+    council.run(500)
+    assert council.letters[-1][2] == AskVote(2, 0, 0, probing=True, bidden=False)
+    read(alone, "c", Offer(2, 0, 0, [], committed=0, joined=False))
+    council.run(1_000)
+    assert council.letters[-1][2] == AskVote(3, 0, 0, probing=True, bidden=False)
+    read(alone, "b", Vote(2, granted=True, probing=True, fresh=False))
+    council.run(10)
+    assert alone.consensus.term == 2, "one that could win term 2 may not win term 3"
+    read(alone, "b", Vote(3, granted=True, probing=True, fresh=False))
+    council.run(10)
+    assert alone.consensus.term == 3
+
+
+def test_a_member_whose_disk_refuses_is_silent_until_the_disk_is_back() -> None:
+    """A leader that heard from it would count it as reachable, and lead a majority that can't
+    commit anything.
+    """
+    council, alone = member(Joined(), Ballot(2, "b"))
+    read(alone, "b", Offer(2, 0, 0, [], committed=0, joined=False))
+    council.letters.clear()
+    council.conditions.disk_failures = 1.0
+    read(alone, "b", Offer(2, 0, 0, [Entry(2, b"x")], committed=0, joined=False))
+    council.run(10)
+    assert alone.consensus.last == 1
+    read(alone, "b", Offer(2, 1, 2, [], committed=1, joined=False))
+    read(alone, "c", AskVote(3, 2, 1, probing=True, bidden=True))
+    council.run(2_000)
+    assert council.letters == []
+    assert alone.consensus.committed == 0
+    council.conditions.disk_failures = 0.0
+    council.run(1_000)
+    read(alone, "b", Offer(2, 1, 2, [], committed=1, joined=False))
+    told = [each for _, _, each in council.letters if isinstance(each, Accepted)]
+    assert told == [Accepted(2, durable=1, matched=1, fresh=False)]
+
+
+FINDS: dict[str, Callable[[], None]] = {
+    "a snapshot forgets the vote": test_a_vote_survives_a_snapshot_and_a_restart,
+    "a snapshot forgets joined": (
+        test_a_member_that_has_joined_isnt_fresh_after_a_snapshot_and_a_restart
+    ),
+    "what is cut off counts as written": (
+        test_entries_cut_off_while_in_flight_with_the_new_term_do_not_count_as_durable
+    ),
+    "a probe's term is ignored": test_a_probe_of_a_term_that_has_begun_is_refused,
+    "the term of a probe's answer is ignored": (
+        test_an_answer_to_an_earlier_probe_is_no_vote_in_a_later_one
+    ),
+    "a faulty disk's member speaks": (
+        test_a_member_whose_disk_refuses_is_silent_until_the_disk_is_back
+    ),
+}
+
+
+@pytest.mark.parametrize("breakage", COUNCILS, ids=lambda breakage: breakage.name)
+def test_a_broken_rule_of_the_consensus_is_found(breakage: Breakage) -> None:
+    with broken(breakage), pytest.raises(AssertionError):
+        FINDS[breakage.name]()
