@@ -3,8 +3,11 @@
 from itertools import chain
 from pathlib import Path
 
+import pytest
+
 from anabranch.apps.processes.belfast import BelfastLayout, BelfastShape, settle
 from anabranch.apps.processes.servers import ServerProcess
+from anabranch.core.errors import BadRequest
 
 
 def ports(layout: BelfastLayout) -> list[int]:
@@ -25,6 +28,16 @@ def test_shards_that_come_later_leave_the_others_where_they_are(tmp_path: Path) 
     assert after.shards[:2] == before.shards
     assert [each.name for each in after.shards] == [f"shard-{number}" for number in range(4)]
     assert settle(tmp_path, BelfastShape(sequencers=1, shards=4, copies=2)) == after
+
+
+def test_numbers_that_arent_given_stay_and_replicas_cant_be_changed(tmp_path: Path) -> None:
+    before = settle(tmp_path, BelfastShape(sequencers=1, shards=2, copies=3))
+    assert settle(tmp_path, BelfastShape()) == before
+    assert settle(tmp_path, BelfastShape(copies=3)) == before
+    with pytest.raises(BadRequest, match="its shards have 3 replicas each: leave out --copies"):
+        settle(tmp_path, BelfastShape(copies=2))
+    more = settle(tmp_path, BelfastShape(shards=3))
+    assert [len(place.replicas) for place in more.shards] == [3, 3, 3]
 
 
 def test_a_process_whose_port_was_taken_says_so(tmp_path: Path) -> None:

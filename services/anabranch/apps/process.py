@@ -1,6 +1,7 @@
 """What every process of ours does at its edges: listens, says where it is found, ends when told."""
 
 import asyncio
+import errno
 import os
 import resource
 import signal
@@ -11,11 +12,14 @@ from pathlib import Path
 
 import msgspec
 
+from anabranch.apps.listeners import owner
 from anabranch.core.errors import StorageFull, Unavailable
 from anabranch.shell.disk import storage
 from anabranch.shell.driver import Host
 from anabranch.shell.log import Log
 
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Signals that end a process in order; a terminal that is closed sends the last one."""
 SWITCH_S = 0.0005
 """A thread that comes back from the disk waits no longer than this for the interpreter."""
 
@@ -78,8 +82,9 @@ def signalled() -> asyncio.Event:
             os._exit(128 + number)
         stop.set()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, told, number)
+    for number in ENDING:
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as `nohup` has SIGHUP ignored
+            asyncio.get_running_loop().add_signal_handler(number, told, number)
     return stop
 
 
@@ -109,4 +114,7 @@ def _allow_files(connections_max: int) -> None:
 
 def _not_there(host: str, port: int, error: OSError) -> Unavailable:
     reason = f"{error.strerror or error}: choose another port or address"
+    by = owner(port) if error.errno == errno.EADDRINUSE else None
+    if by is not None:
+        reason = f"{error.strerror}, by {by}: choose another port, or end that process"
     return Unavailable(address(host, port), reason)

@@ -54,17 +54,39 @@ _CONFIG = click.option(
     show_default=True,
     help="belfast: a log that is read ahead of its order instead, each replica a process.",
 )
-@click.option("--sequencers", type=click.IntRange(1, 7), help="Of a belfast log; 3 if not given.")
-@click.option("--shards", type=click.IntRange(1, 40), help="Of a belfast log; 2 if not given.")
-@click.option("--copies", type=click.IntRange(1, 5), help="Replicas of each shard; 2.")
+@click.option(
+    "--sequencers", type=click.IntRange(1, 7), help="Sequencers of a new belfast log (default 3)."
+)
+@click.option(
+    "--shards",
+    type=click.IntRange(1, 40),
+    help="Shards of a belfast log (default: as many as it has, 2 in a new one).",
+)
+@click.option(
+    "--copies",
+    type=click.IntRange(1, 5),
+    help="Replicas of each shard of a new belfast log (default 2).",
+)
 @click.option(
     "--namespaces",
     is_flag=True,
     help="Each process of a belfast log in a network namespace of its own, as machines; as root.",
 )
-@click.option("--metadata", type=click.IntRange(1, 9), help="Members of its metadata group.")
-@click.option("--brokers", type=click.IntRange(1, 64), help="Its brokers.")
-@click.option("--etcd", type=click.IntRange(1, 5), help="Its members of etcd.")
+@click.option(
+    "--metadata",
+    type=click.IntRange(1, 9),
+    help="Metadata members, with --processes (default: as many as there are, 3 at first).",
+)
+@click.option(
+    "--brokers",
+    type=click.IntRange(1, 64),
+    help="Brokers, with --processes (default: as many as there are, 4 at first).",
+)
+@click.option(
+    "--etcd",
+    type=click.IntRange(1, 5),
+    help="Members of etcd of a new cluster, with --processes (default 1).",
+)
 @_CONFIG
 def up(no_http: bool, processes: bool, engine: str, namespaces: bool, **flags: Any) -> None:
     """Run the whole log service in this process, until Ctrl-C.
@@ -111,21 +133,21 @@ def _refuse(given: dict[str, int], belongs: str) -> None:
 
 def _run_cluster(flags: dict[str, Any], counts: dict[str, int], *, with_gateway: bool) -> None:
     from anabranch.apps.processes.cluster import run
-    from anabranch.apps.processes.layout import Shape, settle
+    from anabranch.apps.processes.layout import Shape
 
     folder, log = _supervised(flags, "anabranch-cluster")
-    run(folder, settle(folder, Shape(**counts)), log, with_gateway=with_gateway)
+    run(folder, Shape(**counts), log, with_gateway=with_gateway)
 
 
 def _run_belfast(flags: dict[str, Any], counts: dict[str, int], *, namespaces: bool) -> None:
-    from anabranch.apps.processes.belfast import T_ORD, T_ORD_US, BelfastShape, run, settle
+    from anabranch.apps.processes.belfast import T_ORD, T_ORD_US, BelfastShape, run
 
     config = flags.pop("config")
     settings = {T_ORD: os.environ.get(T_ORD, T_ORD_US)}
     if config:
         settings = {"ANABRANCH_CONFIG": str(config)}
     folder, log = _supervised(flags, "anabranch-belfast")
-    run(folder, settle(folder, BelfastShape(**counts), namespaces=namespaces), log, settings)
+    run(folder, BelfastShape(**counts), log, settings, namespaces=namespaces)
 
 
 def _supervised(flags: dict[str, Any], folder: str) -> "tuple[Path, Log]":

@@ -4,7 +4,9 @@ import fcntl
 import os
 import re
 import zlib
-from contextlib import ExitStack
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 from anabranch.core.errors import BadRequest, DataDirLocked, JournalCorrupt, JournalTooNew
 from anabranch.core.journal import CLUSTER_BYTES_MAX
@@ -74,6 +76,17 @@ class DataDir:
         self._disk.rename(_PART, _IDENTITY)
         self._disk.sync()
         return cluster
+
+
+@contextmanager
+def exclusive(root: Path) -> Generator[None]:
+    """Keep a directory to this process, whatever is in it; refuse if another process has it."""
+    root.mkdir(parents=True, exist_ok=True)
+    lock = _locked(str(root / _LOCK))
+    try:
+        yield
+    finally:
+        os.close(lock)
 
 
 def holds_something(root: str) -> bool:

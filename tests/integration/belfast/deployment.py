@@ -1,12 +1,15 @@
 """A Belfast log of real processes, for tests: on free ports, and ended by their numbers."""
 
 import asyncio
+import json
 import re
 import shutil
+import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
+from threading import Event
 
 import msgspec
 
@@ -33,12 +36,11 @@ def deployed(
     namespaces: bool = False,
 ) -> Iterator[LocalBelfast]:
     """All of it, ready. `copies`: of each shard, where they aren't alike."""
-    told = {"t_ord_us": 20_000, "shards_min": shape.shards, **rules}
-    settings = {f"ANABRANCH_RULES_{name.upper()}": str(value) for name, value in told.items()}
     for attempt in range(1, _ATTEMPTS + 1):
-        local = LocalBelfast(
-            folder, _layout(folder, shape, copies, namespaces=namespaces), settings=settings
-        )
+        layout = _layout(folder, shape, copies, namespaces=namespaces)
+        told = {"t_ord_us": 20_000, "shards_min": len(layout.shards), **rules}
+        settings = {f"ANABRANCH_RULES_{name.upper()}": str(value) for name, value in told.items()}
+        local = LocalBelfast(folder, layout, settings=settings)
         try:
             local.start(print)
         except Unavailable:
@@ -69,6 +71,18 @@ def _layout(
         for place, count in zip(layout.shards, copies, strict=True)
     ]
     return msgspec.structs.replace(layout, shards=shards)
+
+
+def served(process: "subprocess.Popen[bytes]", output: Path) -> str:
+    """The URL that `anabranch up` logs once it serves."""
+    pause = Event()
+    for _ in range(int(2 * PATIENCE_S / _LOOK_S)):
+        for line in output.read_text().splitlines():
+            if '"event":"serving"' in line:
+                return json.loads(line)["url"]
+        assert process.poll() is None, output.read_text()
+        pause.wait(_LOOK_S)
+    raise AssertionError(f"it didn't serve: {output.read_text()}")
 
 
 def node_at(local: LocalBelfast, address: str) -> Node:

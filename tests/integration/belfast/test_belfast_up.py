@@ -7,9 +7,8 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Event
 
-from tests.integration.belfast.deployment import PATIENCE_S, until
+from tests.integration.belfast.deployment import PATIENCE_S, served, until
 from tests.integration.cli_server import ANABRANCH, bare
 
 from anabranch.apps.processes.belfast import FILE
@@ -45,17 +44,6 @@ def up(folder: Path, shards: int) -> Iterator[str]:
             # It ends its own processes also when it is told twice.
             process.terminate()
             process.wait()
-
-
-def served(process: "subprocess.Popen[bytes]", output: Path) -> str:
-    pause = Event()
-    for _ in range(int(2 * PATIENCE_S / _LOOK_S)):
-        for line in output.read_text().splitlines():
-            if '"event":"serving"' in line:
-                return json.loads(line)["url"]
-        assert process.poll() is None, output.read_text()
-        pause.wait(_LOOK_S)
-    raise AssertionError(f"it didn't serve: {output.read_text()}")
 
 
 async def appended(log: Log, *shards: str) -> dict[int, bytes]:

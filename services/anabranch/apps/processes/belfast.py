@@ -9,11 +9,12 @@ from pathlib import Path
 
 import msgspec
 
-from anabranch.apps.processes.layout import Pair, kept, pairs
+from anabranch.apps.processes.layout import Pair, asked, kept, pairs
 from anabranch.apps.processes.machines import Machines, Network, check_rights, new_network
-from anabranch.apps.processes.servers import ServerProcess, answers
-from anabranch.apps.processes.watch import run_until_told
+from anabranch.apps.processes.servers import ServerProcess
+from anabranch.apps.processes.watch import Listener, run_until_told
 from anabranch.core.errors import BadRequest
+from anabranch.shell.datadir import exclusive
 from anabranch.shell.log import Log
 
 FILE = "belfast.json"
@@ -27,8 +28,16 @@ _COMMAND = (sys.executable, "-m", "anabranch.cli.main")
 
 
 class BelfastShape(msgspec.Struct, frozen=True):
-    """How many there are of each."""
+    """How many processes there are of each kind; None leaves a folder's own number, or takes the
+    default for a new one.
+    """
 
+    sequencers: int | None = None
+    shards: int | None = None
+    copies: int | None = None
+
+
+class Counts(msgspec.Struct, frozen=True):
     sequencers: int = 3
     shards: int = 2
     copies: int = 2
@@ -70,6 +79,12 @@ class BelfastLayout(msgspec.Struct, frozen=True):
         return self.url.replace("//", f"//{self.token}@", 1) if self.token else self.url
 
     @property
+    def counts(self) -> Counts:
+        """A log without shards has no number of replicas of its own: the default."""
+        copies = len(self.shards[0].replicas) if self.shards else Counts().copies
+        return Counts(len(self.sequencers), len(self.shards), copies)
+
+    @property
     def machines(self) -> int:
         return len(self.sequencers) + sum(len(place.replicas) for place in self.shards)
 
@@ -78,30 +93,34 @@ def settle(folder: Path, shape: BelfastShape, *, namespaces: bool = False) -> Be
     """The one that this folder has, with more shards if more are asked for; or a new one."""
     path = folder / FILE
     if not path.exists():
-        return kept(path, _new(shape, namespaces=namespaces))
+        return kept(path, _new(asked(shape, Counts()), namespaces=namespaces))
     found = msgspec.json.decode(path.read_bytes(), type=BelfastLayout)
+    wanted = asked(shape, found.counts)
     if namespaces and found.network is None:
         reason = "its processes are on loopback, where others know them: they stay there"
         raise BadRequest(f"the log in {folder}", reason)
-    if len(found.sequencers) != shape.sequencers:
+    if len(found.sequencers) != wanted.sequencers:
         reason = f"it has {len(found.sequencers)} sequencers, which stay"
         raise BadRequest(f"the log in {folder}", reason)
-    if len(found.shards) > shape.shards:
+    if found.counts.copies != wanted.copies:
+        reason = f"its shards have {found.counts.copies} replicas each: leave out --copies"
+        raise BadRequest(f"the log in {folder}", reason)
+    if len(found.shards) > wanted.shards:
         reason = (
             f"it has {len(found.shards)} shards: start it with all of them, and let one go with "
             "`anabranch belfast leave`"
         )
         raise BadRequest(f"the log in {folder}", reason)
-    if len(found.shards) == shape.shards:
+    if len(found.shards) == wanted.shards:
         return found
     first = len(found.shards)
-    count = (shape.shards - first) * shape.copies
+    count = (wanted.shards - first) * wanted.copies
     there = pairs(count) if found.network is None else _hosts(found.network, found.machines, count)
-    more = _places(first, there, shape.copies)
+    more = _places(first, there, wanted.copies)
     return kept(path, msgspec.structs.replace(found, shards=[*found.shards, *more]))
 
 
-def _new(shape: BelfastShape, *, namespaces: bool) -> BelfastLayout:
+def _new(shape: Counts, *, namespaces: bool) -> BelfastLayout:
     cluster = f"local-{secrets.token_hex(4)}"
     count = shape.sequencers + shape.shards * shape.copies
     network, tokens = None, ("", "")
@@ -150,7 +169,7 @@ class Node(ServerProcess):
         super().__init__(name, command, folder / name, self._is_ready, settings)
 
     def _is_ready(self) -> bool:
-        return answers(self.pair.probes, "/readyz", host=self.pair.host) == 200
+        return self.answers(self.pair.probes, "/readyz", host=self.pair.host)
 
 
 class LocalBelfast:
@@ -213,6 +232,17 @@ class LocalBelfast:
     def processes(self) -> list[Node]:
         return [*self.sequencers, *self.replicas]
 
+    @property
+    def listeners(self) -> list[Listener]:
+        """None in network namespaces: their ports are theirs alone."""
+        if self.machines is not None:
+            return []
+        return [
+            Listener(node.name, node.pair.host, port)
+            for node in self.processes
+            for port in (node.pair.port, node.pair.probes)
+        ]
+
     def start(self, told: Callable[[str], None]) -> None:
         """Return when everything is ready; else raise why it isn't, with nothing left running."""
         whole = False
@@ -248,8 +278,20 @@ class LocalBelfast:
             self.machines.take_down()
 
 
-def run(folder: Path, layout: BelfastLayout, log: Log, settings: Mapping[str, str]) -> None:
-    """Until a signal says so; the second signal kills."""
+def run(
+    folder: Path,
+    shape: BelfastShape,
+    log: Log,
+    settings: Mapping[str, str],
+    *,
+    namespaces: bool = False,
+) -> None:
+    """Run a log from this folder until a signal ends it; a second signal kills it."""
+    with exclusive(folder):
+        _run(folder, settle(folder, shape, namespaces=namespaces), log, settings)
+
+
+def _run(folder: Path, layout: BelfastLayout, log: Log, settings: Mapping[str, str]) -> None:
     cluster = LocalBelfast(folder, layout, settings=settings)
     url = layout.url
     if layout.token:

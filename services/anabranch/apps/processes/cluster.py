@@ -9,10 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from anabranch.apps.processes.layout import Layout, Pair
+from anabranch.apps.processes.layout import Layout, Pair, Shape, settle
 from anabranch.apps.processes.ports import HOST
-from anabranch.apps.processes.servers import EtcdGroup, S3Server, ServerProcess, answers
-from anabranch.apps.processes.watch import run_until_told
+from anabranch.apps.processes.servers import EtcdGroup, S3Server, ServerProcess
+from anabranch.apps.processes.watch import Listener, run_until_told
+from anabranch.shell.datadir import exclusive
 from anabranch.shell.log import Log
 
 METADATA, BROKER, GATEWAY = "metadata", "broker", "gateway"
@@ -33,7 +34,7 @@ class Pod(ServerProcess):
         )
 
     def _is_ready(self) -> bool:
-        return answers(self.pair.probes, "/readyz") == 200
+        return self.answers(self.pair.probes, "/readyz")
 
 
 class Gateway(ServerProcess):
@@ -54,7 +55,7 @@ class Gateway(ServerProcess):
         super().__init__(name, command, folder, self._is_ready, settings)
 
     def _is_ready(self) -> bool:
-        return answers(self.port, "/readyz") == 200
+        return self.answers(self.port, "/readyz")
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,9 +174,23 @@ class LocalCluster:
     def processes(self) -> list[ServerProcess]:
         return [*self.etcd.members, self.s3, *self.pods]
 
+    @property
+    def listeners(self) -> list[Listener]:
+        layout = self.layout
+        found = [Listener("etcd", HOST, port) for port in layout.etcd]
+        found.append(Listener("the S3 server", HOST, layout.s3_port))
+        for pod in (*self.metadata, *self.brokers):
+            found += [Listener(pod.name, HOST, port) for port in (pod.pair.port, pod.pair.probes)]
+        return found + [Listener(gateway.name, HOST, gateway.port) for gateway in self.gateways]
 
-def run(folder: Path, layout: Layout, log: Log, *, with_gateway: bool) -> None:
-    """Until a signal says so; the second signal kills."""
+
+def run(folder: Path, shape: Shape, log: Log, *, with_gateway: bool) -> None:
+    """Run a cluster from this folder until a signal ends it; a second signal kills it."""
+    with exclusive(folder):
+        _run(folder, settle(folder, shape), log, with_gateway=with_gateway)
+
+
+def _run(folder: Path, layout: Layout, log: Log, *, with_gateway: bool) -> None:
     cluster = LocalCluster(folder, layout, {}, with_gateway=with_gateway)
 
     def serving() -> None:

@@ -15,6 +15,7 @@ FILE = "cluster.json"
 BUCKET = "anabranch"
 
 L = TypeVar("L", bound=msgspec.Struct)
+C = TypeVar("C", bound=msgspec.Struct)
 
 
 class Pair(msgspec.Struct, frozen=True):
@@ -50,8 +51,16 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Shape(msgspec.Struct, frozen=True):
-    """How many there are of each."""
+    """How many processes there are of each kind; None leaves a folder's own number, or takes the
+    default for a new one.
+    """
 
+    etcd: int | None = None
+    metadata: int | None = None
+    brokers: int | None = None
+
+
+class Counts(msgspec.Struct, frozen=True):
     etcd: int = 1
     metadata: int = 3
     brokers: int = 4
@@ -62,16 +71,23 @@ def settle(folder: Path, shape: Shape) -> Layout:
     path = folder / FILE
     if path.exists():
         found = msgspec.json.decode(path.read_bytes(), type=Layout)
-        there = Shape(len(found.etcd) // 3, len(found.metadata), len(found.brokers))
-        if there.etcd != shape.etcd:
-            reason = f"it has {there.etcd} members of etcd, which can't become {shape.etcd} here"
+        there = Counts(len(found.etcd) // 3, len(found.metadata), len(found.brokers))
+        wanted = asked(shape, there)
+        if there.etcd != wanted.etcd:
+            reason = f"it has {there.etcd} members of etcd, which can't become {wanted.etcd} here"
             raise BadRequest(f"the cluster in {folder}", reason)
-        if there == shape:
+        if there == wanted:
             return found
-        layout = _resized(found, shape)
+        layout = _resized(found, wanted)
     else:
-        layout = _new(shape)
+        layout = _new(asked(shape, Counts()))
     return kept(path, layout)
+
+
+def asked(shape: msgspec.Struct, there: C) -> C:
+    """The numbers that were asked for, and those that are there where none was."""
+    given = {name: n for name, n in msgspec.structs.asdict(shape).items() if n is not None}
+    return msgspec.structs.replace(there, **given)
 
 
 def kept(path: Path, layout: L) -> L:
@@ -89,7 +105,7 @@ def pairs(count: int) -> list[Pair]:
     return _pairs(free_ports(2 * count)) if count else []
 
 
-def _new(shape: Shape) -> Layout:
+def _new(shape: Counts) -> Layout:
     ports = free_ports(3 * shape.etcd + 1 + 2 * (shape.metadata + shape.brokers + 1))
     etcd, rest = ports[: 3 * shape.etcd], ports[3 * shape.etcd :]
     pods = _pairs(rest[1:])
@@ -104,7 +120,7 @@ def _new(shape: Shape) -> Layout:
     )
 
 
-def _resized(layout: Layout, shape: Shape) -> Layout:
+def _resized(layout: Layout, shape: Counts) -> Layout:
     """Pods come and go; what keeps data stays."""
     metadata = layout.metadata[: shape.metadata]
     brokers = layout.brokers[: shape.brokers]

@@ -22,7 +22,7 @@ def free_ports(count: int) -> list[int]:
     found: dict[int, None] = {}
     for _ in range(_ATTEMPTS):
         port = LOWEST + randbits(32) % (below - LOWEST)
-        if port not in found and _free(port):
+        if port not in found and is_free(port):
             found[port] = None
             if len(found) == count:
                 return list(found)
@@ -37,7 +37,7 @@ def _first_ephemeral() -> int:
     return first if first > LOWEST + _ATTEMPTS else _EPHEMERAL
 
 
-def _free(port: int) -> bool:
+def is_free(port: int) -> bool:
     with socket.socket() as probe:
         # As servers do: a connection that lingers after its end is no obstacle.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

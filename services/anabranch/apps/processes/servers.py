@@ -6,11 +6,15 @@ import shutil
 import signal
 import ssl
 import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 from threading import Event
+from typing import ClassVar
 
+from anabranch.apps import listeners
+from anabranch.apps.processes import tether
 from anabranch.apps.processes.binaries import ETCD, VERSITYGW, find
 from anabranch.apps.processes.ports import HOST, free_ports
 from anabranch.core.errors import Unavailable
@@ -31,6 +35,11 @@ _OWN = ("ETCD_", "VGW_", "ROOT_")
 
 class ServerProcess:
     """One process, from `start` to `stop` or `kill`, and again; its output is kept in a file."""
+
+    tethered: ClassVar[bool] = False
+    """Whether processes end when the thread that launches them ends: what a supervisor wants, which
+    launches all of them from its main thread.
+    """
 
     def __init__(
         self,
@@ -77,7 +86,7 @@ class ServerProcess:
         inherited = {k: v for k, v in os.environ.items() if not k.startswith(_OWN)}
         with self.output.open("wb") as output:
             self._process = subprocess.Popen(
-                self._command,
+                [*self._prefix(), *self._command],
                 cwd=self._folder,
                 env={**inherited, **self._environment},
                 stdin=subprocess.DEVNULL,
@@ -86,6 +95,14 @@ class ServerProcess:
                 # Ctrl-C in a terminal is for us: we end what we started, in our order.
                 start_new_session=True,
             )
+
+    def answers(self, port: int, path: str, *, tls: bool = False, host: str = HOST) -> bool:
+        """Whether this process, and no other that has taken its port, answers a GET with 200."""
+        return (
+            self.running
+            and listeners.listens(self.pid, port)
+            and answers(port, path, tls=tls, host=host) == 200
+        )
 
     def wait_ready(self) -> None:
         pause = Event()
@@ -130,6 +147,11 @@ class ServerProcess:
     def resume(self) -> None:
         os.kill(self.pid, signal.SIGCONT)
 
+    def _prefix(self) -> list[str]:
+        if not self.tethered:
+            return []
+        return [sys.executable, "-I", "-S", tether.__file__, str(os.getpid())]
+
     def _failed(self, how: str) -> Unavailable:
         return Unavailable(f"the server {self.name}", f"{how}: {' / '.join(self._said()[-5:])}")
 
@@ -170,7 +192,7 @@ class EtcdServer(ServerProcess):
 
     def _healthy(self) -> bool:
         """It knows a leader and can commit."""
-        return answers(self._health_port, "/health") == 200
+        return self.answers(self._health_port, "/health")
 
 
 class EtcdGroup:
@@ -292,7 +314,7 @@ class S3Server(ServerProcess):
         super().start()
 
     def _serves(self) -> bool:
-        return answers(self.port, "/health", tls=self._certificate is not None) == 200
+        return self.answers(self.port, "/health", tls=self._certificate is not None)
 
 
 def answers(port: int, path: str, *, tls: bool = False, host: str = HOST) -> int | None:

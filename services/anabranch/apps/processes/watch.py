@@ -5,9 +5,13 @@ ever more slowly.
 import signal
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from threading import Event
 from typing import Protocol
 
+from anabranch.apps.listeners import owner
+from anabranch.apps.process import ENDING
+from anabranch.apps.processes.ports import is_free
 from anabranch.apps.processes.servers import ServerProcess
 from anabranch.core.errors import Unavailable
 from anabranch.shell.log import Log
@@ -49,8 +53,20 @@ class Watch:
                 self._log.info("started again", process=name, pid=process.pid)
 
 
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A port on loopback that one of the processes is about to listen at."""
+
+    name: str
+    host: str
+    port: int
+
+
 class Supervised(Protocol):
     """Processes that belong together."""
+
+    @property
+    def listeners(self) -> Sequence[Listener]: ...
 
     @property
     def processes(self) -> Sequence[ServerProcess]: ...
@@ -63,7 +79,9 @@ class Supervised(Protocol):
 
 
 def run_until_told(cluster: Supervised, log: Log, serving: Callable[[], None]) -> None:
-    """Until a signal says so; the second signal kills."""
+    """Until a signal says so; the second signal kills. No process outlives this one."""
+    _refuse_taken(cluster.listeners)
+    ServerProcess.tethered = True
     begun, told = Event(), Event()
 
     def stop(number: int, frame: object) -> None:
@@ -71,8 +89,9 @@ def run_until_told(cluster: Supervised, log: Log, serving: Callable[[], None]) -
             raise Unavailable("the cluster", "it was told to end at once")
         told.set()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)
+    for number in ENDING:
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as `nohup` has SIGHUP ignored
+            signal.signal(number, stop)
     cluster.start(lambda what: log.info("starting", what=what))
     try:
         begun.set()
@@ -84,3 +103,12 @@ def run_until_told(cluster: Supervised, log: Log, serving: Callable[[], None]) -
         cluster.stop()
     finally:
         cluster.kill()
+
+
+def _refuse_taken(listeners: Sequence[Listener]) -> None:
+    """Refuse to start beside a process that has one of our ports: clients would find that one."""
+    for each in listeners:
+        if not is_free(each.port):
+            by = owner(each.port) or "another process"
+            reason = f"{each.name} listens there, and {by} has the port: end that process first"
+            raise Unavailable(f"{each.host}:{each.port}", reason)
