@@ -24,6 +24,9 @@ QUICK = (
     "a cut waits for the first alone",
     "logs that differ stay so",
     "a batch sent again is logged again",
+    "a piece is not split at the edge",
+    "predictions don't bound final",
+    "a Confirm at hand counts as given",
 )
 """Each is found within a few seeds; `make mutants` finds the others too."""
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from anabranch.client.belfast.merging import Merge
+from anabranch.client.belfast.eventqueue import EventQueue
+from anabranch.client.belfast.merging import Merge, Piece
 from anabranch.client.belfast.rollback import Rollback
 from anabranch.client.records import Fail
 from anabranch.core.belfast import failures
@@ -192,6 +193,17 @@ def _behind_a_hole(original: Function) -> Function:
     return below
 
 
+def _whole(_: Function) -> Function:
+    def count_below(self: Piece, at: int) -> int:
+        return len(self.records) if self.first < at else 0
+
+    return count_below
+
+
+def _nowhere(_: Function) -> Function:
+    return lambda *_args: NEVER
+
+
 def _never(_: Function) -> Function:
     return lambda *_args: False
 
@@ -274,6 +286,9 @@ SPECULATIONS = [
     Breakage("delivered again without a fail", Rollback, "_roll_back", _without_a_word),
     Breakage("only the last failure voids places", Seating, "_left_by", _by_the_last_alone),
     Breakage("what isn't known is passed over", Placements, "below", _behind_a_hole),
+    Breakage("a piece is not split at the edge", Piece, "count_below", _whole),
+    Breakage("predictions don't bound final", Rollback, "unconfirmed_from", _nowhere),
+    Breakage("a Confirm at hand counts as given", EventQueue, "_confirms", _never),
 ]
 
 COUNCILS = [

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable
 from functools import partial
+from random import Random
 
+from anabranch.client import records
 from anabranch.client.belfast.appending import Pledge
 from anabranch.client.belfast.core import Session
 from anabranch.client.belfast.effects import (
@@ -22,6 +24,7 @@ from anabranch.client.belfast.effects import (
     Transmit,
     Written,
 )
+from anabranch.client.belfast.eventqueue import EventQueue
 from anabranch.client.belfast.settings import Settings
 from anabranch.client.belfast.subscriber import Subscriber
 from anabranch.client.records import Confirm, Deliver, Fail
@@ -42,6 +45,7 @@ from anabranch.core.types import MS, Nanoseconds, Position
 from anabranch_sim.belfast.connection import Connection
 from anabranch_sim.belfast.deployment import CLUSTER, Deployment
 from anabranch_sim.belfast.patrons import Archive, is_wanted, record_of
+from anabranch_sim.belfast.witness import Witness
 from anabranch_sim.node import EPOCH
 
 TIMEOUT_MS = 20_000
@@ -52,8 +56,10 @@ _WELCOME = Welcome(BELFAST_VERSION, CLUSTER, "", "", 1 << 20, 1_000)
 class Customer:
     """One session of the real client."""
 
-    def __init__(self, deployment: Deployment, archive: Archive, number: int) -> None:
-        self.deployment = deployment
+    def __init__(
+        self, deployment: Deployment, archive: Archive, witness: Witness, number: int
+    ) -> None:
+        self.deployment, self.witness = deployment, witness
         self.world = deployment.world
         self.archive = archive
         self.number = number
@@ -65,7 +71,12 @@ class Customer:
         self._dials: dict[str, int] = {}
         self._timers = 0
         self._pledges: dict[Pledge, Placing] = {}
-        self._followed: list[tuple[Subscriber, Watching]] = []
+        self._followed: dict[Subscriber, tuple[EventQueue, Watching]] = {}
+        # Its habits are drawn apart, so that they leave all else in a seed as it was.
+        self._habits = Random(f"{deployment.options.seed} {number}")
+        self._speculative = self._habits.random() < 0.6
+        self._pauses = self._habits.random() < 0.5
+        """It doesn't always take everything that is at hand."""
         rng = self.world.rng
         settings = Settings(
             client=self.name,
@@ -85,20 +96,20 @@ class Customer:
     @property
     def settled(self) -> Position:
         """All below was delivered, and is final."""
-        return min((subscriber.final for subscriber, _ in self._followed), default=0)
+        return min((queue.final for queue, _ in self._followed.values()), default=0)
 
     @property
     def follows(self) -> bool:
         return bool(self._followed)
 
     def follow(self, start: Position, where: Where | None, shards: tuple[str, ...]) -> None:
-        watching = Watching(self.name, start, shards)
+        watching = Watching(self.name, start, shards, speculative=self._speculative)
         if where is not None:
             watching.wanted = partial(is_wanted, where)
         self.archive.account.watchings.append(watching)
         only = frozenset(shards) if shards else None
-        subscriber = Subscriber(start, where, None, only)
-        self._followed.append((subscriber, watching))
+        subscriber = Subscriber(start, where, None, only, speculative=self._speculative)
+        self._followed[subscriber] = EventQueue(subscriber), watching
         self._step(Opened(subscriber))
         self._look(subscriber)
 
@@ -216,23 +227,34 @@ class Customer:
             self.world.note(self.name, "knows", placing, outcome)
 
     def _take(self, subscriber: Subscriber) -> None:
-        watching = next(each for known, each in self._followed if known is subscriber)
-        sights = watching.sights
-        for event in subscriber.take(1_000):
-            match event:
-                case Deliver(record, speculative):
-                    at, number = record.position, int(record.value or b"-1")
-                    sights.append(foretold.Shown(at + 1, [at], [number], speculative))
-                case Confirm(up_to):
-                    sights.append(foretold.Settled(up_to))
-                case Fail(since):
-                    self.fails += 1
-                    sights.append(foretold.Voided(since))
-            if self.world.tracing:
-                self.world.note(self.name, "takes", event)
+        queue, watching = self._followed[subscriber]
+        if queue.empty:
+            queue.take(1_000)
+        self._see(queue, watching, None)
+        count = 3 if self._pauses and self._habits.random() < 0.3 else 1_000
+        while count and (event := queue.pop()) is not None:
+            self._see(queue, watching, event)
+            count -= 1
         if subscriber.error is not None:
             self._ended(subscriber.error)
         self._step(Taken(subscriber))
+
+    def _see(self, queue: EventQueue, watching: Watching, event: records.Event | None) -> None:
+        match event:
+            case Deliver(record, speculative):
+                at, number = record.position, int(record.value or b"-1")
+                watching.sights.append(foretold.Shown(at + 1, [at], [number], speculative))
+                self.witness.handed(self.name, at, speculative=speculative)
+            case Confirm(up_to):
+                watching.sights.append(foretold.Settled(up_to))
+            case Fail(since):
+                self.fails += 1
+                watching.sights.append(foretold.Voided(since))
+            case None:
+                pass
+        watching.sights.append(foretold.Resumable(queue.final))
+        if event is not None and self.world.tracing:
+            self.world.note(self.name, "takes", event)
 
     def _ended(self, error: AnabranchError) -> None:
         self.archive.faults.append(f"{self.name}'s subscription has ended: {error.message}")

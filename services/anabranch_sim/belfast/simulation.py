@@ -141,7 +141,7 @@ class Simulation:
         """Each with a subscription to the log, or to what it wants of it."""
         rng = self.world.rng
         for number in range(1, self.options.customers + 1):
-            customer = Customer(self.deployment, self.archive, 100 + number)
+            customer = Customer(self.deployment, self.archive, self.witness, 100 + number)
             self.customers.append(customer)
             self.errands.append(customer)
             shards = (rng.choice(self._names()),) if self.world.chance(0.2) else ()

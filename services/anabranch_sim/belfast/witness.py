@@ -197,6 +197,12 @@ class Witness:
             case _:
                 pass
 
+    def handed(self, client: str, position: Position, *, speculative: bool) -> None:
+        """What a client hands to its program."""
+        if not speculative and position >= self.ledger.confirmed:
+            says = f"{client} hands out {position} as final, cuts are at {self.ledger.confirmed}"
+            self.object("F6", says)
+
     def _stamped(self, node: str, view: int) -> None:
         if view > self.ledger.view:
             self.object("F11", f"{node} speaks of view {view}, decided is {self.ledger.view}")

@@ -13,7 +13,8 @@ from anabranch.client.belfast.events import Events
 from anabranch.client.belfast.link import Link
 from anabranch.client.belfast.subscriber import Subscriber
 from anabranch.client.loop import LoopThread
-from anabranch.client.records import Deliver, Event
+from anabranch.client.records import Deliver, Event, LogRecord
+from anabranch.core.errors import BadRequest
 
 
 class StillLink:
@@ -84,3 +85,18 @@ def test_where_one_loop_over_a_subscription_was_left_the_next_goes_on(thread: Lo
     assert [position(event) for event in events.take()] == [1, 2, 3]
     thread.stop()
     assert events.final == 4, "it can be asked after the end"
+
+
+def test_a_where_that_raises_passes_nothing_over() -> None:
+    def refuse(record: LogRecord) -> bool:
+        return 1 // (2 - record.position) > -2
+
+    async def followed() -> int:
+        events = Events(cast(Link, StillLink()), 0, refuse, None, speculative=True)
+        with pytest.raises(ZeroDivisionError):
+            await events.take()
+        with pytest.raises(BadRequest, match="subscribe again from `final`"):
+            await events.take()
+        return events.final
+
+    assert asyncio.run(followed()) == 0, "the two before the third were not given out"

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from tests.unit.belfast_client.world import World, node_of, settle
 
 from anabranch.client.belfast.effects import Heard, Opened, Taken
+from anabranch.client.belfast.eventqueue import EventQueue
 from anabranch.client.belfast.subscriber import Subscriber
 from anabranch.client.records import Confirm, Deliver, Event, Fail
 from anabranch.core.belfast.messages import Confirmed, Delivered
@@ -20,8 +21,19 @@ Action = tuple[str, int, int]
 class Application:
     """Takes what it is told, and holds the subscription to its promises."""
 
-    def __init__(self, world: World, subscriber: Subscriber, start: int = 0) -> None:
+    def __init__(
+        self,
+        world: World,
+        start: int = 0,
+        *,
+        shards: frozenset[str] | None = None,
+        speculative: bool = True,
+    ) -> None:
+        subscriber = Subscriber(start, shards=shards, speculative=speculative)
         self.world, self.subscriber, self.start = world, subscriber, start
+        self.speculative = speculative
+        self.shards = world.nodes.keys() if shards is None else shards
+        self.queue = EventQueue(subscriber)
         self.seen: list[tuple[int, bytes | None]] = []
         self.final = 0
         """So many of `seen` are final."""
@@ -32,14 +44,29 @@ class Application:
 
     def expected(self) -> list[tuple[int, bytes]]:
         """What it is told once all is confirmed."""
-        return [each for each in self.world.expected() if each[0] >= self.start]
+        found: list[tuple[int, bytes]] = []
+        for position, value in self.world.expected():
+            if position >= self.start and self.world.owner[position] in self.shards:
+                found.append((position, value))
+        return found
 
     def take(self, records_max: int) -> None:
-        events = self.subscriber.take(records_max)
-        for event in events:
+        queue = self.queue
+        queue.take(records_max)
+        self.check_resumption()
+        while (event := queue.pop()) is not None:
             self._told(event)
-        assert self.subscriber.final >= self.start
+            self.check_resumption()
         self.world.give(Taken(self.subscriber))
+
+    def check_resumption(self) -> None:
+        """Another subscription from `final` on repeats nothing that is confirmed, and omits
+        nothing.
+        """
+        final = self.queue.final
+        assert final >= self.start
+        confirmed = [each for each in self.expected() if each[0] < final]
+        assert self.seen[: self.final] == confirmed, f"resumed at {final}"
 
     def _told(self, event: Event) -> None:
         self.events.append(event)
@@ -48,6 +75,8 @@ class Application:
                 assert not self.seen or self.seen[-1][0] < record.position, "G2"
                 assert record.position >= self.confirmed
                 self.seen.append((record.position, record.value))
+                assert self.speculative or not speculative
+                assert speculative or record.position < self.world.confirmed
                 if not speculative:
                     self.final = len(self.seen)
                     self.confirmed = record.position + 1
@@ -153,9 +182,10 @@ def test_a_subscription_is_the_confirmed_log(
 ) -> None:
     world = World(SHARDS)
     world.publish([(shard, 2) for shard in SHARDS[:2]], 2)
-    app = Application(world, Subscriber(start, speculative=speculative), start)
+    app = Application(world, start, speculative=speculative)
     for action in program:
         act(world, app, action)
+        app.check_resumption()
     conclude(world, app)
     assert app.seen == app.expected()
     assert app.final == len(app.seen)
@@ -170,8 +200,8 @@ def test_a_subscription_says_how_far_it_is_also_where_there_is_nothing_for_it(
 ) -> None:
     world = World(SHARDS)
     world.publish([("a", 2), ("b", 2)], 2)
-    wanted = Subscriber(0, shards=frozenset({"a"}), speculative=speculative)
-    app = Application(world, wanted)
+    app = Application(world, shards=frozenset({"a"}), speculative=speculative)
+    wanted = app.subscriber
     settle(world)
     world.fill("a", [b"first", b"second", None, None])
     world.fill("b", [b"other"] * 4)
@@ -193,6 +223,64 @@ def test_a_subscription_says_how_far_it_is_also_where_there_is_nothing_for_it(
     assert not wanted.ready()
 
 
+def test_a_run_that_is_confirmed_in_part_is_delivered_in_part() -> None:
+    world = World(("a",))
+    world.publish([("a", 8)], 1)
+    learn(world, "a")
+    app = Application(world, speculative=False)
+    settle(world)
+    world.fill("a", [b"%d" % number for number in range(8)])
+    world.cut(3)
+    settle(world)
+    app.take(100)
+    assert [position for position, _ in app.seen] == [0, 1, 2]
+    world.cut(8)
+    settle(world)
+    app.take(100)
+    assert [position for position, _ in app.seen] == list(range(8))
+
+
+def test_predictions_are_not_passed_before_their_confirmation_is_given_out() -> None:
+    world = World(("a", "b"))
+    world.publish([("a", 4), ("b", 4)], 1)
+    learn(world, "a", "b")
+    app = Application(world)
+    settle(world)
+    world.fill("a", [b"a"] * 4)
+    learn(world, "a", "b")
+    app.take(100)
+    assert app.final == 0
+    assert [position for position, _ in app.seen] == [0, 1, 2, 3]
+    world.cut(4)
+    learn(world, "a", "b")
+    assert app.queue.final == 0, "heard of, and not given out"
+    app.queue.take(100)
+    assert app.queue.final == 0, "at hand, and not given out"
+    assert app.queue.pop() == Confirm(4)
+    assert app.queue.final == 4
+
+
+def test_a_confirmation_ahead_of_a_failure_counts_once_it_is_given_out() -> None:
+    world = World(("a", "b"))
+    world.publish([("a", 2), ("b", 2)], 2)
+    learn(world, "a", "b")
+    app = Application(world)
+    settle(world)
+    world.fill("a", [b"a"] * 4)
+    world.fill("b", [b"b"] * 2)
+    learn(world, "a", "b")
+    app.take(100)
+    assert [position for position, _ in app.seen] == [0, 1, 2, 3, 4, 5]
+    world.cut(3)
+    world.fail("b")
+    learn(world, "a", "b")
+    assert app.queue.final == 0
+    app.queue.take(0)
+    assert app.queue.pop() == Confirm(3)
+    assert app.queue.final == 3
+    assert app.queue.pop() == Fail(3)
+
+
 def learn(world: World, *shards: str) -> None:
     for shard in shards:
         for _ in world.decisions:
@@ -205,7 +293,7 @@ def test_a_subscription_that_begins_anew_goes_no_further_back_than_its_start() -
     world = World(SHARDS)
     world.publish([("a", 2), ("b", 2)], 2)
     learn(world, "a", "b")
-    app = Application(world, Subscriber(5), 5)
+    app = Application(world, 5)
     settle(world)
     for shard in ("a", "b"):
         world.fill(shard, [b"0", b"1", b"2", b"3"])
@@ -240,7 +328,7 @@ def test_a_batch_is_credited_once_and_another_that_is_alike_once_more(
     world = World(("a",))
     world.publish([("a", 8)], 1)
     learn(world, "a")
-    app = Application(world, Subscriber(0))
+    app = Application(world)
     settle(world)
     count = sum(each for _, each in parts)
     world.fill("a", [b"same"] * count + [None] * (8 - count))

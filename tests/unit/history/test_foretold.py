@@ -4,6 +4,7 @@ from anabranch.core.history.calls import Verdict
 from anabranch.core.history.foretold import (
     Account,
     Placing,
+    Resumable,
     Resumed,
     Settled,
     Shown,
@@ -56,6 +57,21 @@ def test_who_asks_again_may_hear_it_again() -> None:
 
 def test_a_failure_of_what_was_confirmed_is_seen() -> None:
     assert rules(account(ALL, Settled(5), Voided(2))) == {"4 stream"}
+
+
+def test_to_resume_below_what_was_confirmed_repeats_it() -> None:
+    assert judge(account(ALL, Resumable(0), Settled(2), Resumable(2), Resumable(4))) == []
+    assert rules(account(ALL, Settled(2), Resumable(1))) == {"7 resumption"}
+
+
+def test_to_resume_beyond_a_prediction_that_was_not_confirmed_loses_it() -> None:
+    assert rules(account(ALL, Resumable(1), Settled(5))) == {"7 resumption"}
+
+
+def test_who_asked_for_what_is_confirmed_is_shown_no_prediction() -> None:
+    made = account(ALL, Settled(5))
+    made.watchings[0].speculative = False
+    assert rules(made) == {"8 confirmed alone"}
 
 
 def test_a_failure_elsewhere_voids_nothing_here() -> None:

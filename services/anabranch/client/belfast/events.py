@@ -2,20 +2,19 @@
 # ruff: noqa: ASYNC109  # a timeout here travels with the request: its outcome is told, not cut off
 
 import asyncio
-from collections import deque
 from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from anabranch.client.belfast.eventqueue import EventQueue
 from anabranch.client.belfast.rollback import Predicate
-from anabranch.client.records import Deliver, Event
+from anabranch.client.records import Event
 from anabranch.core.belfast.messages import Directory, Locate, Where
 from anabranch.core.errors import BadRequest
 from anabranch.core.types import Position
 
 if TYPE_CHECKING:
     from anabranch.client.belfast.link import Link
-    from anabranch.client.belfast.subscriber import Subscriber
 
 RECORDS_MAX = 1_024
 """Of one portion, where nothing else is said."""
@@ -44,9 +43,7 @@ class Events:
         if self._shards is not None and not self._shards:
             raise BadRequest("a subscription", "its shards must be named, or left out for all")
         self._speculative = speculative
-        self._subscriber: Subscriber | None = None
-        self._at_hand: deque[Event] = deque()
-        self._sound = True
+        self._queue: EventQueue | None = None
 
     async def __aenter__(self) -> Self:
         await self._opened()
@@ -65,32 +62,29 @@ class Events:
 
     @property
     def final(self) -> Position:
-        """Everything below was delivered and is confirmed: where another subscription goes on.
+        """Everything below was given out and is known to be confirmed: where another subscription
+        goes on, with nothing repeated or left out for a program that acts on what is confirmed.
 
         It moves also where there is nothing to deliver.
         """
-        if self._subscriber is None:
-            return self._start or 0
-        final = self._subscriber.final
-        # A copy, for without an event loop it is another thread that gives them out.
-        for event in self._at_hand.copy():
-            if isinstance(event, Deliver):
-                return min(final, event.record.position)
-        return final
+        return (self._start or 0) if self._queue is None else self._queue.final
 
     async def __anext__(self) -> Event:
         """Raises what ends the subscription: PositionTrimmed, or Unavailable after `close`."""
-        await self.fetch()
-        return self._at_hand.popleft()
+        while (event := self.given()) is None:
+            await self.fetch()
+        return event
 
     def given(self) -> Event | None:
         """The next event; None if it is to be fetched first."""
-        return self._at_hand.popleft() if self._at_hand else None
+        return None if self._queue is None else self._queue.pop()
 
     async def fetch(self) -> None:
         """Wait until the next event is at hand."""
-        while not self._at_hand:
-            self._at_hand.extend(await self.take())
+        queue = await self._opened()
+        while queue.empty:
+            await self._arrival(queue)
+            self._take(queue)
 
     async def take(
         self, *, records_max: int = RECORDS_MAX, timeout: float | None = None
@@ -99,29 +93,28 @@ class Events:
 
         `records_max`: with 0, only what is told of records that were delivered before.
         """
-        if self._at_hand:
-            at_hand = list(self._at_hand)
-            self._at_hand.clear()
-            return at_hand
-        if not self._sound:
-            raise BadRequest("this subscription", "what chooses its records raised an error")
-        subscriber = await self._opened()
-        try:
-            async with asyncio.timeout(timeout):
-                await self._link.arrival(subscriber, records=records_max > 0)
-        except TimeoutError:
-            return []
-        # What the caller's function didn't decide on must not be passed over.
-        self._sound = False
-        events = subscriber.take(records_max)
-        self._sound = True
-        self._link.taken(subscriber)
-        return events
+        queue = await self._opened()
+        if queue.empty:
+            try:
+                async with asyncio.timeout(timeout):
+                    await self._arrival(queue, records=records_max > 0)
+            except TimeoutError:
+                return []
+            self._take(queue, records_max)
+        return queue.pop_all()
+
+    async def _arrival(self, queue: EventQueue, *, records: bool = True) -> None:
+        queue.check()
+        await self._link.arrival(queue.subscriber, records=records)
+
+    def _take(self, queue: EventQueue, records_max: int = RECORDS_MAX) -> None:
+        queue.take(records_max)
+        self._link.taken(queue.subscriber)
 
     def close(self) -> None:
         """Want no more of it."""
-        if self._subscriber is not None:
-            self._link.leave(self._subscriber)
+        if self._queue is not None:
+            self._link.leave(self._queue.subscriber)
 
     async def left(self) -> None:
         """The same as `close`, for another thread to have done on the loop."""
@@ -131,8 +124,8 @@ class Events:
         """The same as `final`, for another thread to ask on the loop."""
         return self.final
 
-    async def _opened(self) -> "Subscriber":
-        if self._subscriber is None:
+    async def _opened(self) -> EventQueue:
+        if self._queue is None:
             from anabranch.client.belfast.subscriber import Subscriber
 
             link, start = self._link, self._start
@@ -141,8 +134,9 @@ class Events:
                 start = self._start = told.confirmed
             pushed = self._where if isinstance(self._where, Where) else None
             only = None if isinstance(self._where, Where) else self._where
-            self._subscriber = Subscriber(
+            subscriber = Subscriber(
                 start, pushed, only, self._shards, speculative=self._speculative
             )
-            link.open(self._subscriber)
-        return self._subscriber
+            self._queue = EventQueue(subscriber)
+            link.open(subscriber)
+        return self._queue

@@ -40,12 +40,15 @@ class Piece:
 
     def split(self, at: Position) -> "tuple[Piece | None, Piece | None]":
         """What lies below, and what doesn't; the credit is with what comes last."""
-        if self.last < at:
+        below = self.count_below(at)
+        if below == len(self.records):
             return self, None
-        if self.first >= at:
-            return None, self
-        cut = bisect_left(self.records, at, key=position_of)
-        return Piece(self.shard, self.records[:cut]), self.cut(cut)[1]
+        return self.cut(below) if below else (None, self)
+
+    def count_below(self, at: Position) -> int:
+        if self.last < at:
+            return len(self.records)
+        return bisect_left(self.records, at, key=position_of)
 
     def cut(self, count: int) -> "tuple[Piece, Piece]":
         """The first so many records, and the others with the credit."""
@@ -150,7 +153,7 @@ class Merge:
         return min((self.edge(), *firsts))
 
     def take(self, edge: Position, count_max: int) -> Piece | None:
-        """The next records below the edge, as they lie together."""
+        """The next records below the edge, and no others: a piece that reaches beyond it is cut."""
         head = None
         for track in self.tracks.values():
             if track.pieces and (head is None or track.pieces[0].first < head.pieces[0].first):
@@ -159,8 +162,9 @@ class Merge:
             self.next = max(self.next, edge)
             return None
         piece = head.pieces.popleft()
-        if len(piece.records) > count_max:
-            piece, rest = piece.cut(count_max)
+        count = min(piece.count_below(edge), count_max)
+        if count < len(piece.records):
+            piece, rest = piece.cut(count)
             head.pieces.appendleft(rest)
         assert piece.first >= self.next, "a position is taken once (G2)"
         self.next = piece.last + 1

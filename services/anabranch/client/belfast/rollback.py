@@ -13,7 +13,7 @@ import msgspec
 from anabranch.client.belfast.merging import Merge, Piece
 from anabranch.client.records import Confirm, Deliver, Event, Fail, LogRecord
 from anabranch.core.belfast.messages import Failed
-from anabranch.core.types import Position
+from anabranch.core.types import NEVER, Position
 
 Predicate = Callable[[LogRecord], bool]
 
@@ -60,6 +60,8 @@ class Rollback:
         self._release, self._only, self._speculative = release, only, speculative
         self._kept: deque[Piece] = deque()
         self._due: list[Event] = []
+        self._settled_from: Position = NEVER
+        """The first prediction that a Confirm in `_due` is about."""
         self._voids: list[Void] = []
 
     @property
@@ -69,10 +71,15 @@ class Rollback:
 
     @property
     def passed(self) -> Position:
-        """Everything below is final, and whatever is wanted there was delivered: also where there
-        was nothing to take.
+        """Everything below is final, and the application knows all that it wants there to be so:
+        also where there was nothing to take.
         """
-        return min(self.confirmed, self.merge.empty_to())
+        return min(self.confirmed, self.merge.empty_to(), self.unconfirmed_from())
+
+    def unconfirmed_from(self) -> Position:
+        """The first prediction whose Confirm wasn't taken, whatever was heard of it."""
+        first = self._kept[0].first if self._kept else NEVER
+        return min(first, self._settled_from)
 
     def ready(self, *, records: bool = True) -> bool:
         """Has the application anything to take?"""
@@ -148,6 +155,7 @@ class Rollback:
     def take(self, records_max: int) -> list[Event]:
         """What the application is told next: at most so many records."""
         events, self._due = self._due, []
+        self._settled_from = NEVER
         self._settle(events)
         edge = self._edge()
         while records_max > 0:
@@ -158,10 +166,12 @@ class Rollback:
                 piece.records = [record for record in piece.records if self._only(record)]
             records_max -= len(piece.records)
             events += [Deliver(each, each.position >= self.confirmed) for each in piece.records]
-            if piece.records and piece.last >= self.confirmed:
-                self._kept.append(piece)
-            else:
+            # Only predictions are kept: what was delivered as final needs no Confirm.
+            _, predicted = piece.split(self.confirmed) if piece.records else (None, None)
+            if predicted is None:
                 self._release(piece.shard, piece.credit)
+            else:
+                self._kept.append(predicted)
         self.merge.forget(self.final)
         if self._voids:
             self._voids = [void for void in self._voids if void.upto > self.final]
@@ -187,6 +197,8 @@ class Rollback:
 
     def _roll_back(self, since: Position) -> list[Piece]:
         """What was delivered from here on, and is to be forgotten."""
+        if self._kept and self._kept[0].first < self.final:
+            self._settled_from = self._kept[0].first
         self._settle(self._due)
         kept = list(self._kept)
         if kept:

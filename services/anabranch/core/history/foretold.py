@@ -4,9 +4,10 @@ Records are all different. `final` is what the log turned out to hold; positions
 are no-ops. The same checker judges simulated and real runs.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 from anabranch.core.history.calls import RecordId, Verdict
 from anabranch.core.history.family import Violation
@@ -58,7 +59,14 @@ class Resumed:
     since: Position
 
 
-Sight = Shown | Settled | Voided | Resumed
+@dataclass(frozen=True, slots=True)
+class Resumable:
+    """At this moment another subscription would go on from here."""
+
+    at: Position
+
+
+Sight = Shown | Settled | Voided | Resumed | Resumable
 
 
 @dataclass(slots=True)
@@ -70,6 +78,8 @@ class Watching:
     shards: tuple[str, ...]
     """Empty: all."""
     wanted: Callable[[RecordId], bool] | None = None
+    speculative: bool = True
+    """False: it asked for nothing that isn't confirmed."""
     sights: list[Sight] = field(default_factory=list[Sight])
 
 
@@ -93,6 +103,7 @@ def judge(account: Account) -> list[Violation]:
     found += _in_turn(account)
     for watching in account.watchings:
         found += _watched(account, watching)
+        found += _resumable(account, watching)
     return found
 
 
@@ -186,6 +197,8 @@ class Follower:
                     self._forget(since)
             case Resumed(since):
                 self._forget(since)
+            case Resumable():
+                pass
 
     def _show(self, shown: Shown) -> None:
         due = self.upto
@@ -212,6 +225,11 @@ class Follower:
 
 def _watched(account: Account, watching: Watching) -> Iterator[Violation]:
     """In order and without gaps; what was confirmed is what is there, whoever looks (G2-G5)."""
+    for sight in watching.sights if not watching.speculative else ():
+        if isinstance(sight, Shown) and sight.speculative and sight.positions:
+            says = f"{watching.name} was shown {sight.positions} as a prediction"
+            yield Violation("8 confirmed alone", says)
+            return
     follower = Follower.of(watching)
     if follower.broken:
         yield Violation("4 stream", f"{watching.name}: {follower.broken}")
@@ -230,6 +248,34 @@ def _watched(account: Account, watching: Watching) -> Iterator[Violation]:
             says = f"{watching.name} knows all below {known}, and never saw {record} at {position}"
             yield Violation("6 complete", says)
             return
+
+
+def _resumable(account: Account, watching: Watching) -> Iterator[Violation]:
+    """A program that acts on confirmed records alone, stopped at any moment and begun again where
+    its subscription said, acts on each exactly once.
+    """
+    start = max(watching.start, account.start)
+    due = sorted(
+        position
+        for position, record in account.final.items()
+        if start <= position < account.end and _wants(account, watching, record)
+    )
+    follower, seen = Follower(watching.start, watching.start), 0
+    acted_on: list[Position] = []
+    for sight in watching.sights:
+        follower.take(sight)
+        for position in islice(follower.settled, seen, None):
+            seen += 1
+            if start <= position < account.end:
+                insort(acted_on, position)
+        if isinstance(sight, Resumable):
+            expected = due[: bisect_left(due, sight.at)]
+            if acted_on != expected:
+                says = f"{watching.name} would resume at {sight.at}"
+                lost = sorted({*expected} - {*acted_on})
+                twice = sorted({*acted_on} - {*expected})
+                yield Violation("7 resumption", f"{says}, with {lost} lost and {twice} twice")
+                return
 
 
 def _wants(account: Account, watching: Watching, record: RecordId) -> bool:
