@@ -1,12 +1,16 @@
 """What the doctor finds in what it has collected, and what it never keeps."""
 
+import tarfile
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from anabranch.apps.doctor.archive import write
 from anabranch.apps.doctor.cluster import Refused
 from anabranch.apps.doctor.collecting import Collected, collect, stripped
 from anabranch.apps.doctor.findings import as_words, findings
+from anabranch.apps.doctor.redaction import Redaction
 from anabranch.core.errors import Unavailable
 
 NOW_S = 1_800_000_000.0
@@ -214,6 +218,81 @@ def test_environments_and_annotations_are_left_out() -> None:
     kept = str(stripped(document))
     assert CANARY not in kept
     assert "demo-0" in kept
+
+
+class Planted:
+    """An installation with secrets in every place where somebody may have left one."""
+
+    def __init__(self) -> None:
+        self.secrets = {
+            place: f"canary-{number:04d}-{place}"
+            for number, place in enumerate(
+                ("env", "url", "flag", "assigned", "command", "annotation", "message", "template")
+            )
+        }
+        self.pem = "-----BEGIN EC PRIVATE KEY-----\ncanary-pem\n-----END EC PRIVATE KEY-----"
+        self.jwt = "eyJhbGciOiJSUzI1NiJ9.canaryjwtcanaryjwt.c2lnbmF0dXJl"
+
+    def get(self, path: str) -> Any:
+        if path == "/version":
+            return {"gitVersion": "v1.34.4"}
+        planted = self.secrets
+        ours = pod({"ready": True, "name": "broker"})
+        ours["metadata"] = {**ours["metadata"], "annotations": {"said": planted["annotation"]}}
+        ours["spec"]["containers"][0] |= {
+            "env": [
+                {"name": "ANABRANCH_TOKEN", "value": planted["env"]},
+                {"name": "ANABRANCH_SERVICE", "value": f"anabranch://{planted['url']}@a:1,b:2"},
+                {"name": "ANABRANCH_LOG", "value": "kept-value"},
+            ],
+            "args": ["--token", planted["flag"], f"--secret-key={planted['assigned']}", "--port=1"],
+        }
+        if "/pods" in path:
+            return {"items": [ours]}
+        if "/jobs" in path:
+            template = {"metadata": {"annotations": {"said": planted["template"]}}}
+            container = {"command": ["sh", "-c", f"work {planted['command']}"]}
+            spec = {"template": {**template, "spec": {"containers": [container]}}}
+            return {"items": [{"metadata": {"name": "gate"}, "spec": spec}]}
+        if "/events" in path:
+            note = f"it said: password={planted['message']} and Bearer {self.jwt}"
+            return {"items": [{"metadata": {"name": "e"}, "message": f"{note} {self.pem}"}]}
+        return {"items": []}
+
+    def text(self, path: str) -> str:
+        if "metrics" in path:
+            return "anabranch_up 1\n"
+        echoed = " ".join(self.secrets[place] for place in ("env", "url", "flag", "assigned"))
+        return f"started with {echoed}, and kept-value\n"
+
+
+def test_planted_secrets_are_in_no_file_of_the_report(tmp_path: Path) -> None:
+    planted = Planted()
+    found = collect(planted, "logs", "demo")
+    write(tmp_path / "report.tar.gz", found, findings(found, NOW_S), NOW_S)
+    with tarfile.open(tmp_path / "report.tar.gz") as archive:
+        files = {each.name: archive.extractfile(each) for each in archive.getmembers()}
+        whole = "\n".join(file.read().decode() for file in files.values() if file is not None)
+    for place, secret in planted.secrets.items():
+        assert secret not in whole, place
+    assert "canary" not in whole
+    for kept in ("kept-value", "anabranch_up 1", "--port=1", "@a:1,b:2", "demo-0"):
+        assert kept in whole, kept
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "secretName: demo-peer-tls",
+        "ANABRANCH_TOKEN_FILE=/var/run/token",
+        'secret "demo-peer-tls" not found',
+        "append_bytes_total 17",
+        "a key of 12 bytes",
+        "https://host:443/path?from=3",
+    ],
+)
+def test_what_only_sounds_secret_is_kept(text: str) -> None:
+    assert Redaction().clean(text) == text
 
 
 def test_what_can_not_be_read_is_noted_and_what_may_not_is_told() -> None:

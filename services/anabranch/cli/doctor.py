@@ -35,7 +35,7 @@ def doctor(
 
     Says what is wrong and what may have caused it, and writes an archive: resources with their
     statuses and events, pods and the last lines of their logs, metrics, versions. Secrets are not
-    read, and what environments hold is left out. Exits with 1 if something is wrong.
+    read, and tokens, passwords and keys are redacted. Exits with 1 if something is wrong.
 
     Needs Kubernetes' own client: pip install 'anabranch[doctor]'.
     """

@@ -1,7 +1,7 @@
 """What there is of an installation, read and stripped of what nobody should send around.
 
-Secrets aren't asked for. What pods and Jobs are told in their environment is kept only where it is
-ours and names no secret.
+Secrets aren't asked for. Variables of pods and Jobs are kept only where they are ours and name no
+secret, commands and their arguments only of our own pods. All that is kept is redacted by value.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -11,6 +11,7 @@ from urllib.parse import quote
 import msgspec
 
 from anabranch.apps.doctor.cluster import Refused
+from anabranch.apps.doctor.redaction import HIDDEN, Redaction
 from anabranch.core.errors import Unavailable
 
 GROUP, VERSION = "anabranch.dev", "v1alpha1"
@@ -48,6 +49,7 @@ _BELFAST = ("sequencer", "shard")
 _ROLE = f"{GROUP}/role"
 _SECRETIVE = ("TOKEN", "SECRET", "PASSWORD", "KEY", "CREDENTIAL")
 _DROPPED = ("managedFields", "annotations")
+_COMMANDS = ("command", "args")
 
 Document = dict[str, Any]
 
@@ -77,15 +79,17 @@ class Collected(msgspec.Struct, kw_only=True):
 
 def collect(api: Api, namespace: str, release: str) -> Collected:
     found = Collected(namespace=namespace, versions={}, objects={}, logs={}, pages={}, unread={})
+    redaction = Redaction()
     # Who can't be reached at all is told so; whatever is missing later is noted.
     found.versions["kubernetes"] = api.get("/version")
     _try(found, _DEFINITIONS, lambda: _define(found, api))
     for kind, home in _KINDS.items():
         path = f"{home}/namespaces/{namespace}/{kind}"
-        _try(found, path, lambda kind=kind, path=path: _list(found, api, kind, path))
+        _try(found, path, lambda kind=kind, path=path: _list(found, api, kind, path, redaction))
     for pod in found.of("pods"):
         if _is_of(pod, release):
             _ask_pod(found, api, pod)
+    _redact(found, redaction)
     return found
 
 
@@ -122,8 +126,18 @@ def _define(found: Collected, api: Api) -> None:
     ]
 
 
-def _list(found: Collected, api: Api, kind: str, path: str) -> None:
-    found.objects[kind] = [stripped(each) for each in api.get(path)["items"]]
+def _list(found: Collected, api: Api, kind: str, path: str, redaction: Redaction) -> None:
+    items = api.get(path)["items"]
+    redaction.learn(items)
+    found.objects[kind] = [stripped(each) for each in items]
+
+
+def _redact(found: Collected, redaction: Redaction) -> None:
+    """Only now, since a value that one object gives away may stand in another's log."""
+    found.objects = {kind: redaction.cleaned(each) for kind, each in found.objects.items()}
+    found.versions = redaction.cleaned(found.versions)
+    for texts in (found.logs, found.pages, found.unread):
+        texts.update({name: redaction.clean(text) for name, text in texts.items()})
 
 
 def _ask_pod(found: Collected, api: Api, pod: Document) -> None:
@@ -147,25 +161,36 @@ def _keep(found: Collected, api: Api, where: dict[str, str], file: str, path: st
 
 
 def stripped(document: Document) -> Document:
-    """Without what others wrote into it unseen, and without what an environment may give away."""
-    metadata = {k: v for k, v in document["metadata"].items() if k not in _DROPPED}
-    return _without_secrets({**document, "metadata": metadata})
+    """The document without annotations, and without what environments and commands give away."""
+    return _without_secrets(document, ours=_is_ours(document))
 
 
-def _without_secrets(value: Any) -> Any:
+def _is_ours(document: Document) -> bool:
+    labels = document["metadata"].get("labels", {})
+    return labels.get("app.kubernetes.io/name") == "anabranch" or _ROLE in labels
+
+
+def _without_secrets(value: Any, *, ours: bool) -> Any:
     if isinstance(value, dict):
         fields = cast("Document", value)
         return {
-            key: list(_environment(each)) if key == "env" else _without_secrets(each)
-            for key, each in fields.items()
+            key: _field(key, each, ours=ours) for key, each in fields.items() if key not in _DROPPED
         }
     if isinstance(value, list):
-        return [_without_secrets(each) for each in cast("list[Any]", value)]
+        return [_without_secrets(each, ours=ours) for each in cast("list[Any]", value)]
     return value
+
+
+def _field(key: str, value: Any, *, ours: bool) -> Any:
+    if key == "env":
+        return list(_environment(value))
+    if key in _COMMANDS and not ours:
+        return [HIDDEN]
+    return _without_secrets(value, ours=ours)
 
 
 def _environment(variables: Iterable[Document]) -> Iterator[Document]:
     for each in variables:
         name: str = each["name"]
         shown = name.startswith("ANABRANCH_") and not any(word in name for word in _SECRETIVE)
-        yield each if shown or "value" not in each else {**each, "value": "(not shown)"}
+        yield each if shown or "value" not in each else {**each, "value": HIDDEN}
