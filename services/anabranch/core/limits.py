@@ -149,6 +149,11 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     gc_interval_ms: int = 30_000
     """How often garbage is looked for."""
 
+    quarantine_ms: int = 7 * 86_400_000
+    """An orphan, an object that was written and never committed, stays in quarantine for this long
+    before it is deleted. `anabranch recover` can read it until then.
+    """
+
     compact_extents_min: int = 16
     """So many neighbouring small extents of a log are copied into one object; 0: none ever are."""
 

@@ -58,9 +58,13 @@ from anabranch.core.machine import (
     ListObjects,
     ObjectsDeleted,
     ObjectsListed,
+    ObjectsQuarantined,
     Persist,
     Persisted,
     PersistFailed,
+    PurgeQuarantine,
+    QuarantineObjects,
+    QuarantinePurged,
     Received,
     SaveSnapshot,
     Send,
@@ -77,6 +81,8 @@ SILENCE = "silence"
 BEHIND_MS = 100
 """While there is more to look at than one turn has time for, turns follow so closely."""
 DELETED_AT_ONCE_MAX = 1_000
+PURGE_MS = 3_600_000
+"""How often the quarantine is looked through, at most: its retention is counted in days."""
 SELF = ""
 """Who proposed what the leader itself noticed: nobody waits for the outcome."""
 
@@ -109,6 +115,7 @@ class Metadata:
         still.
         """
         self.orphans_due = True
+        self.purge_due: Nanoseconds = 0
         self.liveness: Liveness | None = None
 
     @classmethod
@@ -155,7 +162,9 @@ class Metadata:
                 self.deleting = False
                 return self._propose(now, SELF, 0, b"", ForgetObjects(list(objects)))
             case ObjectsListed(objects):
-                return self._delete_orphans(objects)
+                return self._quarantine_orphans(objects)
+            case ObjectsQuarantined() | QuarantinePurged():
+                return ()
             case SnapshotSaved():
                 self.saving_snapshot = False
                 return ()
@@ -315,6 +324,10 @@ class Metadata:
         if self.orphans_due:
             self.orphans_due = False
             effects.append(ListObjects())
+        if now >= self.purge_due:
+            interval_ms = max(self.limits.gc_interval_ms, self.limits.quarantine_ms // 8)
+            self.purge_due = now + min(PURGE_MS, interval_ms) * MS
+            effects.append(PurgeQuarantine(now // MS - self.limits.quarantine_ms))
         effects += self.delegation.letters(now // MS)
         effects.append(self._tend_again(now))
         return tuple(effects)
@@ -342,9 +355,12 @@ class Metadata:
             return ()
         return self._propose(now, SELF, 0, b"", Configure(limits))
 
-    def _delete_orphans(self, objects: Sequence[ObjectId]) -> Effects:
+    def _quarantine_orphans(self, objects: Sequence[ObjectId]) -> Effects:
         """Objects of broker lives that are over, which nothing refers to: their commits can't
         come any more.
+
+        They are not deleted at once: if this journal isn't all that was journaled, they may hold
+        the only copy of records that were acknowledged.
         """
         replica = self.state.replica
         alive = {broker.epoch for broker in replica.brokers.values()}
@@ -357,7 +373,7 @@ class Metadata:
             and (epoch := split_id(object)[0]) not in alive
             and epoch <= replica.broker_epochs
         ]
-        return (DeleteObjects(orphans),) if orphans else ()
+        return (QuarantineObjects(orphans),) if orphans else ()
 
     def _tend_again(self, now: Nanoseconds) -> SetTimer:
         """Wake at the next expiry, or when garbage is due to be looked for."""
