@@ -118,10 +118,10 @@ class At(Shape, frozen=True, kw_only=True):
 
 
 class Gate(Shape, frozen=True, kw_only=True):
-    """A Job that judges the fork: its success is what a promotion waits for."""
+    """A Job that judges the fork. Who writes or starts it must have the right to create Jobs."""
 
     job_template: Annotated[dict[str, Any], Meta(extra_json_schema=JOB_TEMPLATE)]
-    """A Job's metadata and spec; the fork's address comes in the environment of its containers."""
+    """A Job's metadata and spec; its containers find the fork's address in their environment."""
     on_failure: OnFailure = OnFailure.SQUASH
     """What becomes of a fork whose Job fails."""
 
@@ -180,7 +180,7 @@ class GateStatus(Shape, frozen=True, kw_only=True):
     result: str | None = None
     """`Succeeded` or `Failed`, once it has ended."""
     message: str | None = None
-    """The last lines of its log, if it failed."""
+    """Why it failed, with the last lines of its log where `gates.logs` is set."""
 
 
 class ForkStatus(Shape, frozen=True, kw_only=True):
