@@ -110,7 +110,9 @@ class At(Shape, frozen=True, kw_only=True):
     position: Annotated[int, Meta(ge=0)] | None = None
     """The last position that it inherits."""
     time: Moment | None = None
-    """Everything committed by then is inherited."""
+    """Every record that was committed before this time is inherited, and none that was committed at
+    it or later. By the log service's clock, to the millisecond.
+    """
 
     def __post_init__(self) -> None:
         if self.time is not None:

@@ -13,7 +13,7 @@ import msgspec
 from anabranch.core.errors import BadRequest, CorruptBatch
 from anabranch.core.machine import Buffer
 from anabranch.core.records.batch import split, verify
-from anabranch.core.records.origins import Run, deliveries
+from anabranch.core.records.origins import Run, deliveries, identity
 from anabranch.core.records.record import UNSTAMPED, Record
 from anabranch.core.types import LogId, Milliseconds, Position
 
@@ -30,7 +30,10 @@ R = TypeVar("R")
 
 
 class Origin(NamedTuple):
-    """Where a record was appended: the log's id, and its position there."""
+    """Where a record was appended: the log's id, and its position there when it was appended.
+
+    A promotion may move the record to another position, and to another log; its origin stays.
+    """
 
     log: LogId
     position: Position
@@ -53,6 +56,13 @@ class LogRecord(msgspec.Struct, frozen=True, gc=False):
     def origin(self) -> Origin:
         """Where it was appended: another log, if it was read on a fork that inherits it."""
         return Origin(self.origin_log, self.origin_position)
+
+    @property
+    def id(self) -> str:
+        """Its origin as text: the same wherever the record is read, in every log that has it, and
+        no other record's. Of Bolt's logs.
+        """
+        return identity(self.origin_log, self.origin_position)
 
 
 class Appended(NamedTuple, Generic[R]):

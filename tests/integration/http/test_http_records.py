@@ -54,6 +54,7 @@ def test_what_is_appended_is_read_in_full(shared: Any, log: str) -> None:
         "timestamp": 1_700_000_000_000,
         "encoding": "text",
         "origin": {"log": log, "position": 0},
+        "id": f"{shared.client.get(f'/v1/logs/{log}').json()['id']}-0",
     }
     assert (raw["value"], raw["key"], raw["encoding"]) == ("/wA=", "aw==", "base64")
     assert (nothing["value"], nothing["timestamp"]) == (None, 1_782_900_000_000)

@@ -210,6 +210,8 @@ def test_limits_that_could_not_be_journaled_at_the_start_are_journaled_later() -
 
 def test_past_the_queue_commands_are_refused_at_once() -> None:
     stage = Stage(proposals_max=2, group_commands_max=1)
+    stage.ring()
+    stage.write()
     stage.propose(CreateLog("flying"))
     stage.propose(CreateLog("one"), CreateLog("two"), CreateLog("three"))
     refused = stage.heard(Applied)

@@ -14,7 +14,7 @@ from anabranch.apps.http.asking import Asking
 from anabranch.apps.http.models import Asked, Moment, Told
 from anabranch.core.errors import BadRequest
 from anabranch.core.machine import Buffer
-from anabranch.core.records.origins import Run, deliveries
+from anabranch.core.records.origins import Run, deliveries, identity
 from anabranch.core.records.record import UNSTAMPED, Record
 
 PORTION = 256
@@ -60,10 +60,10 @@ class Header(Told):
 
 
 class Origin(Told):
-    """Where a record was appended."""
+    """Where a record was appended; a promotion doesn't change it."""
 
     log: str
-    position: int
+    position: int = Field(description="When it was appended: it may have moved since.")
 
 
 class RecordOut(Told):
@@ -74,6 +74,10 @@ class RecordOut(Told):
     timestamp: int = Field(description="Milliseconds since 1970.")
     encoding: Encoding = Field(description="Of value, key and header values.")
     origin: Origin
+    id: str = Field(
+        description="The same wherever this record is read, and no other record's.",
+        examples=["1-12"],
+    )
 
 
 class Delivery(RecordOut):
@@ -131,7 +135,8 @@ async def portions(
     portion: list[Sized] = []
     for position, origin_log, origin_position, record in deliveries(runs, batches):
         origin = Origin(log=await ask.name(origin_log), position=origin_position)
-        portion.append(Sized(_shown(record, position, origin, encoding), record.size))
+        id = identity(origin_log, origin_position)
+        portion.append(Sized(_shown(record, position, origin, id, encoding), record.size))
         if len(portion) == PORTION:
             yield portion
             portion = []
@@ -140,11 +145,13 @@ async def portions(
         yield portion
 
 
-def _shown(record: Record, position: int, origin: Origin, encoding: Encoding | None) -> RecordOut:
+def _shown(
+    record: Record, position: int, origin: Origin, id: str, encoding: Encoding | None
+) -> RecordOut:
     """In the encoding asked for; if none was, as text where all of it is text."""
     if encoding is None:
         try:
-            return _shown(record, position, origin, Encoding.TEXT)
+            return _shown(record, position, origin, id, Encoding.TEXT)
         except UnicodeDecodeError:
             encoding = Encoding.BASE64
     encode = _ENCODE[encoding]
@@ -156,6 +163,7 @@ def _shown(record: Record, position: int, origin: Origin, encoding: Encoding | N
         timestamp=record.timestamp,
         encoding=encoding,
         origin=origin,
+        id=id,
     )
 
 

@@ -26,7 +26,7 @@ _EXAMPLE = """\
 event: deliver
 id: 13
 data: {"position":12,"value":"40 apples","key":"7","headers":[],"timestamp":1782907200000,\
-"encoding":"text","origin":{"log":"orders","position":12},"speculative":false}
+"encoding":"text","origin":{"log":"orders","position":12},"id":"1-12","speculative":false}
 
 event: confirm
 id: 14

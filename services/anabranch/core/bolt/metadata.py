@@ -13,6 +13,7 @@ import msgspec
 
 from anabranch.core.bolt import snapshot
 from anabranch.core.bolt.commands import (
+    FORMAT,
     Bare,
     Command,
     CommitObject,
@@ -105,6 +106,8 @@ class Metadata:
         self.delegation = Delegation(state.replica, limits)
         self.index = index
         """The last journal entry applied; each holds one group."""
+        self.knows = 0
+        """The format that commands are raised to."""
         self.waiting: deque[Proposal] = deque()
         self.group: list[Proposal] = []
         self.journaled_bytes = 0
@@ -134,17 +137,17 @@ class Metadata:
         leader.journaled_bytes = sum(map(len, entries))
         return leader
 
-    def start(self, now: Nanoseconds) -> Effects:
-        """Before anything else commands come under the limits this leader is set to."""
+    def start(self, now: Nanoseconds, knows: int = FORMAT) -> Effects:
+        """Before anything else commands are of this format, and under the limits this leader is set
+        to.
+        """
+        self.knows = knows
         return (self._tend_again(now), *self._configure(now))
 
     def start_in_group(self, now: Nanoseconds, knows: int) -> Effects:
         """As the leader of members that brokers reach by a network, and that may be older."""
         self.liveness = Liveness(self.state.replica.placement, now)
-        raised: Effects = ()
-        if self.state.replica.format < knows:
-            raised = self._propose(now, SELF, 0, b"", RaiseFormat(knows))
-        return (*raised, *self.start(now), self._listen_again(now))
+        return (*self.start(now, knows), self._listen_again(now))
 
     def step(self, now: Nanoseconds, event: Event) -> Effects:
         match event:
@@ -350,10 +353,13 @@ class Metadata:
         return SetTimer(SILENCE, now + self.limits.silence_ms * MS // 4)
 
     def _configure(self, now: Nanoseconds) -> Effects:
+        effects: Effects = ()
+        if self.state.replica.format < self.knows:
+            effects = self._propose(now, SELF, 0, b"", RaiseFormat(self.knows))
         limits = replicated(self.limits)
-        if limits == replicated(self.state.replica.limits):
-            return ()
-        return self._propose(now, SELF, 0, b"", Configure(limits))
+        if limits != replicated(self.state.replica.limits):
+            effects = (*effects, *self._propose(now, SELF, 0, b"", Configure(limits)))
+        return effects
 
     def _quarantine_orphans(self, objects: Sequence[ObjectId]) -> Effects:
         """Objects of broker lives that are over, which nothing refers to: their commits can't

@@ -1,7 +1,8 @@
 """Where the records of a read came from: runs over whole batches, cut anywhere by fork points.
 
 On a continuous fork positions shift as local records interleave (AgileLog, 5.5). So each record
-delivered also names its origin: the log it was appended to, and its position there.
+delivered also names its origin: the log it was appended to, and its position there at that time.
+The origin is the record's identity: forks, promotions, orphaning and compaction keep it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,6 +29,7 @@ class Run(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Leading records of the bytes that aren't."""
     origin_log: LogId
     origin_first: Position
+    """Of the first record that is meant, when it was appended."""
     length: int
     """Bytes of whole batches; records past `skip + count` aren't meant either."""
 
@@ -43,6 +45,11 @@ class Stretch(NamedTuple):
 
 Delivery = tuple[Position, LogId, Position, Record]
 """Position in the log that is read, origin log, position there, record."""
+
+
+def identity(origin_log: LogId, origin_position: Position) -> str:
+    """What tells a record from all others of a log service, wherever it is read."""
+    return f"{origin_log}-{origin_position}"
 
 
 def deliveries(runs: Sequence[Run], batches: Sequence[Buffer]) -> Iterator[Delivery]:
