@@ -110,9 +110,7 @@ class At(Shape, frozen=True, kw_only=True):
     position: Annotated[int, Meta(ge=0)] | None = None
     """The last position that it inherits."""
     time: Moment | None = None
-    """Every record that was committed before this time is inherited, and none that was committed at
-    it or later. By the log service's clock, to the millisecond.
-    """
+    """Everything committed by then is inherited."""
 
     def __post_init__(self) -> None:
         if self.time is not None:
@@ -120,10 +118,10 @@ class At(Shape, frozen=True, kw_only=True):
 
 
 class Gate(Shape, frozen=True, kw_only=True):
-    """A Job that judges the fork. Who writes or starts it must have the right to create Jobs."""
+    """A Job that judges the fork: its success is what a promotion waits for."""
 
     job_template: Annotated[dict[str, Any], Meta(extra_json_schema=JOB_TEMPLATE)]
-    """A Job's metadata and spec; its containers find the fork's address in their environment."""
+    """A Job's metadata and spec; the fork's address comes in the environment of its containers."""
     on_failure: OnFailure = OnFailure.SQUASH
     """What becomes of a fork whose Job fails."""
 
@@ -182,7 +180,7 @@ class GateStatus(Shape, frozen=True, kw_only=True):
     result: str | None = None
     """`Succeeded` or `Failed`, once it has ended."""
     message: str | None = None
-    """Why it failed, with the last lines of its log where `gates.logs` is set."""
+    """The last lines of its log, if it failed."""
 
 
 class ForkStatus(Shape, frozen=True, kw_only=True):

@@ -17,7 +17,6 @@ class SequencerGauges:
     """Of one member of the group."""
 
     __slots__ = (
-        "at_rest",
         "confirmed",
         "horizon",
         "index",
@@ -32,7 +31,6 @@ class SequencerGauges:
 
     def __init__(self, member: Sequencer) -> None:
         ledger, consensus = member.ledger, member.consensus
-        self.at_rest = int(member.office is not None and member.office.modes.at_rest)
         current = ledger.current
         self.confirmed = ledger.confirmed
         self.horizon = ledger.horizon

@@ -63,8 +63,6 @@ class Following:
         self.term = -1
         self.leader = ""
         self.rules = Rules()
-        self.at_rest = False
-        """Nobody appends, as the leader has said last (letters.Leading)."""
         self._id = -1
         """The shard's, once it is known."""
         self._begun = False
@@ -96,7 +94,6 @@ class Following:
         if letter.term < self.term:
             return
         self.rules = letter.rules
-        self.at_rest = letter.at_rest
         if letter.term > self.term:
             self.term, self.leader = letter.term, sender
             self._asked = -1

@@ -56,8 +56,6 @@ class _Columns(_Part, frozen=True):
     length: bytes
     at: bytes
     skips: dict[Position, int] = {}
-    origins: tuple[bytes, bytes, bytes] = (b"", b"", b"")
-    """Positions, logs, shifts."""
 
 
 class _Log(_Part, frozen=True):
@@ -382,11 +380,6 @@ def _save_index(index: Index) -> _Columns:
         length=index.length.tobytes(),
         at=index.at.tobytes(),
         skips=index.skips,
-        origins=(
-            index.origins.first.tobytes(),
-            index.origins.log.tobytes(),
-            index.origins.shift.tobytes(),
-        ),
     )
 
 
@@ -400,10 +393,6 @@ def _load_index(columns: _Columns) -> Index:
     index.length = array("I", columns.length)
     index.at = array("q", columns.at)
     index.skips = columns.skips
-    first, log, shift = columns.origins
-    index.origins.first.frombytes(first)
-    index.origins.log.frombytes(log)
-    index.origins.shift.frombytes(shift)
     return index
 
 
