@@ -58,8 +58,8 @@ def is_fact(action: Action, refused: Refused) -> bool:
     if refused.code not in _GONE:
         return False
     if isinstance(action, MakeFork):
-        # It may as well be the parent that is no more, which is the parent's plan to tell.
-        return str(refused.facts.get("log")).endswith(f"--{action.name}")
+        # Else it is the parent that is no more, which is told by the parent's own plan.
+        return refused.facts.get("owner") == action.owner
     return hasattr(action, "log")
 
 

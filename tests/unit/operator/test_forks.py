@@ -12,7 +12,15 @@ from tests.unit.operator.declared import (
     office,
 )
 
-from anabranch.core.bolt.commands import CreateLog, DeleteLog, Description, Expire, ForkLog, Refused
+from anabranch.core.bolt.commands import (
+    CreateLog,
+    DeleteLog,
+    Description,
+    Expire,
+    ForkLog,
+    Refused,
+    Squash,
+)
 from anabranch.core.types import Kind
 from anabranch_operator.api import names
 from anabranch_operator.api.fork import ForkPhase
@@ -89,6 +97,27 @@ def test_a_parent_that_is_no_more_isnt_taken_for_the_fork(tended: Office) -> Non
     assert conditions(made)["Ready"] == ("False", "Refused")
     tended.wait(10)
     assert conditions(current(tended))["Ready"] == ("False", "ParentNotReady")
+
+
+def test_a_parent_of_the_same_name_that_is_no_more_isnt_taken_for_the_fork(
+    tended: Office,
+) -> None:
+    """A name says nothing: all forks of a tree have the root's name before their own."""
+    fork(tended)
+    parent_log = in_service(tended)
+    assert isinstance(parent_log, Description)
+    tended.service.command(Squash(parent_log.id))
+    child = Ref(names.FORK, NAMESPACE, "again")
+    parent = {"kind": "Fork", "name": "what-if"}
+    made = fork(tended, child, parent=parent, forkName="what-if")
+    assert made.status.phase is ForkPhase.PENDING
+    tended.wait(10)
+    assert conditions(current(tended, child))["Ready"] == ("False", "ParentNotReady")
+    tended.kube.delete(WHAT_IF)
+    tended.settle()
+    fork(tended, forkName="another")
+    assert current(tended, child).status.log_name == "orders--what-if"
+    assert conditions(current(tended, child))["Ready"] == ("True", "Serving")
 
 
 def test_a_fork_of_a_fork_follows_its_parent(tended: Office) -> None:

@@ -86,6 +86,21 @@ def test_an_owner_whose_log_is_no_more_is_told_what_became_of_it(state: State, e
     assert state.replica.forest.owned.keys() == {ANN, ANN + "x"}
 
 
+def test_a_refusal_says_whose_log_is_no_more(state: State) -> None:
+    """An owner's own, or the parent that it asked to fork: both may bear the same name."""
+    fork = described(state, cfork("what-if", BOB))
+    tell(state, Squash(fork.id))
+    own = tell(state, cfork("what-if", BOB))
+    assert isinstance(own, Refused)
+    assert (own.facts["owner"], own.facts["id"]) == (BOB, fork.id)
+    child = ForkLog(fork.id, Kind.CONTINUOUS, "what-if", owner=ANN + "x")
+    other = tell(state, child)
+    assert isinstance(other, Refused)
+    assert other.code == own.code
+    assert "owner" not in other.facts
+    assert "owner" not in state.replica.forest.graves[fork.id].refusal.facts
+
+
 def test_a_deleted_log_and_its_forks_leave_their_owners_graves_until_those_are_forgotten() -> None:
     limits = Limits(tombstone_ms=1_000)
     state = State("test", limits)

@@ -19,7 +19,10 @@ def known(replica: Replica, owner: str) -> Description | None:
         return questions.describe(replica, log)
     grave = forest.graves_by_owner.get(owner)
     if grave is not None:
-        raise forest.graves[grave].refusal.error()
+        error = forest.graves[grave].refusal.error()
+        # Names are reused, and a refusal may be about the parent: the facts say whose log this was.
+        error.facts = {**error.facts, "id": grave, "owner": owner}
+        raise error
     return None
 
 
