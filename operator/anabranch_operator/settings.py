@@ -13,6 +13,7 @@ from anabranch.core.errors import BadRequest
 from anabranch.shell.log import LogFormat
 from anabranch_operator.plan.certificates import CertificateSettings, Mode
 from anabranch_operator.plan.leadership import Terms
+from anabranch_operator.plan.templates import GateSettings
 from anabranch_operator.plan.world import Surroundings
 
 PREFIX = "ANABRANCH_OPERATOR_"
@@ -49,6 +50,9 @@ class OperatorSettings(
 
     certificates: CertificateSettings = CertificateSettings()
     """Who makes certificates, and which."""
+
+    gates: GateSettings = GateSettings()
+    """What the Jobs of promotion gates may do."""
 
     name: str = ""
     """This process's, unlike any other's; empty: the host's."""
@@ -150,6 +154,7 @@ class OperatorSettings(
             release=self.release,
             tls=self.certificates.mode is not Mode.OFF,
             certificates=self.certificates,
+            gates=self.gates,
             metadata=self.metadata or f"{self.release}-metadata",
             look_ms=self.look_ms,
             resync_ms=self.resync_ms,

@@ -5,7 +5,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from anabranch.core.bolt import (
     compaction,
@@ -42,7 +42,7 @@ from anabranch.core.bolt.tails import LazyTailTree, Tail
 from anabranch.core.bolt.writing import Writing, WrittenObject
 from anabranch.core.errors import NotPromotable, StorageFailed
 from anabranch.core.machine import Effects, Send
-from anabranch.core.types import NEVER, Kind, ObjectId, Position
+from anabranch.core.types import NEVER, Kind, LogId, ObjectId, Position
 from anabranch.shell import wal
 
 Function = Callable[..., Any]
@@ -157,8 +157,8 @@ def _past_its_point(original: Function) -> Function:
 
 
 def _without_the_last(original: Function) -> Function:
-    def interleave(parent: Index, child: Index) -> Index:
-        merged: Index = original(parent, child)
+    def interleave(parent: Index, child: Index, id: LogId | None) -> Index:
+        merged: Index = original(parent, child, id)
         merged.replace_from(len(merged) - 1, Index())
         return merged
 
@@ -168,8 +168,8 @@ def _without_the_last(original: Function) -> Function:
 def _parents_order_first(original: Function) -> Function:
     """The parent's records, then the fork's: the whole, but not in the order that readers saw."""
 
-    def interleave(parent: Index, child: Index) -> Index:
-        merged: Index = original(parent, child)
+    def interleave(parent: Index, child: Index, id: LogId | None) -> Index:
+        merged: Index = original(parent, child, id)
         mine = list(zip(parent.object, parent.offset, parent.length, parent.counts(), strict=True))
         theirs = list(zip(child.object, child.offset, child.length, child.counts(), strict=True))
         shuffled = Index()
@@ -180,6 +180,13 @@ def _parents_order_first(original: Function) -> Function:
             shuffled.append(position, count, ObjectId(object), offset, length, merged.at[0])
             position += count
         return shuffled
+
+    return interleave
+
+
+def _without_origins(original: Function) -> Function:
+    def interleave(parent: Index, child: Index, id: LogId | None) -> Index:
+        return cast("Index", original(parent, child, None))
 
     return interleave
 
@@ -443,6 +450,7 @@ BREAKAGES = [
     Breakage("severed fork goes on inheriting", Forest, "add", _in_the_parents_tour),
     Breakage("promote drops a record", forking, "interleave", _without_the_last),
     Breakage("promote orders records anew", forking, "interleave", _parents_order_first),
+    Breakage("promote forgets where records came from", forking, "interleave", _without_origins),
     Breakage("promote forgets +k on siblings", LazyTailTree, "absorb", _siblings_left_behind),
     Breakage("tail not told to descendants", LazyTailTree, "append", _only_itself),
     Breakage("blocked sibling takes an append", sequencing, "_refusal", _whoever_asks),

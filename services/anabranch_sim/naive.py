@@ -47,6 +47,10 @@ class Record(NamedTuple):
     offset: int
     nth: int
     at: Milliseconds
+    log: LogId
+    """That it was appended to."""
+    position: int
+    """Its first there."""
 
 
 @dataclass(eq=False)
@@ -308,7 +312,11 @@ class Naive:
         return Promise(id, first) if first else grave.code
 
     def _append(self, log: List, object: int, offset: int, batch: Batch) -> BatchFate:
-        records = [Record(object, offset, nth, self.at) for nth in range(batch.count)]
+        position = len(log.records)
+        records = [
+            Record(object, offset, nth, self.at, log.id, position + nth)
+            for nth in range(batch.count)
+        ]
         if batch.producer >= 0:
             source = log.sources.get(batch.producer)
             known = source.known(batch) if source else None
@@ -326,7 +334,6 @@ class Naive:
                 return "sequence-gap"
             source.next = batch.sequence + batch.count
             source.sent = [*source.sent, (batch.sequence, records[0])][-BATCHES_REMEMBERED:]
-        position = len(log.records)
         for heir in log.heirs():
             heir.records.extend(records)
         return self._told(log, position)
@@ -366,7 +373,7 @@ class Naive:
             point = command.past + 1
             _refuse(not parent.start < point <= tail, "out-of-range")
         elif command.at is not None:
-            late = (i for i in range(parent.start, settled) if parent.records[i].at > command.at)
+            late = (i for i in range(parent.start, tail) if parent.records[i].at >= command.at)
             point = next(late, tail)
         _refuse(point > settled, "fork-blocked")
         return point

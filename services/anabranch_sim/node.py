@@ -32,11 +32,15 @@ from anabranch.core.machine import (
     ObjectRead,
     ObjectsDeleted,
     ObjectsListed,
+    ObjectsQuarantined,
     Persist,
     Persisted,
     PersistFailed,
+    PurgeQuarantine,
     PutFailed,
     PutObject,
+    QuarantineObjects,
+    QuarantinePurged,
     ReadEntries,
     ReadFailed,
     Received,
@@ -53,7 +57,7 @@ from anabranch.core.machine import (
     Token,
 )
 from anabranch.core.records.objects import ObjectName
-from anabranch.core.types import MS, Nanoseconds, ObjectId
+from anabranch.core.types import MS, Milliseconds, Nanoseconds, ObjectId
 from anabranch.core.wire.messages import Cancel, Credit
 from anabranch.ports import Journal, RecordJournal
 from anabranch_sim.clocks import SlewedClock
@@ -250,6 +254,10 @@ class Node:
                 self.around.store.get(self._name(object), start, length, told)
             case DeleteObjects(objects):
                 self._delete(self.life, objects)
+            case QuarantineObjects(objects):
+                self._quarantine(self.life, objects)
+            case PurgeQuarantine(before):
+                self._purge(self.life, before)
             case ListObjects():
                 self.around.store.names(partial(self._listed, self.life))
             case ReadEntries():
@@ -368,6 +376,27 @@ class Node:
 
         if life == self.life:
             self.around.store.delete([self._name(object) for object in objects], told)
+
+    def _quarantine(self, life: int, objects: Sequence[ObjectId]) -> None:
+        def told(outcome: AnabranchError | bytes | None) -> None:
+            if outcome is None:
+                self._report(life, ObjectsQuarantined(objects))
+            elif life == self.life:
+                self.world.after(RETRY, partial(self._quarantine, life, objects))
+
+        if life == self.life:
+            names = [self._name(object) for object in objects]
+            self.around.store.quarantine_orphans(names, told)
+
+    def _purge(self, life: int, before: Milliseconds) -> None:
+        def told(outcome: AnabranchError | bytes | None) -> None:
+            if outcome is None:
+                self._report(life, QuarantinePurged())
+            elif life == self.life:
+                self.world.after(RETRY, partial(self._purge, life, before))
+
+        if life == self.life:
+            self.around.store.purge(before * MS - EPOCH, told)
 
     def _listed(self, life: int, names: list[str]) -> None:
         self._report(life, ObjectsListed([ObjectName.parse(name).id for name in names]))

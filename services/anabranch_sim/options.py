@@ -113,6 +113,7 @@ def _limits(rng: Random) -> Limits:
         subscription_bytes=rng.choice((KIB, 4 * MIB)),
         blocked_wait_ms=rng.choice((300, 2_000)),
         grace_ms=20_000,
+        quarantine_ms=10_000,
         gc_interval_ms=rng.choice((60, 500, 500, 3_000)),
         lineage_segments_max=rng.choice((2, 8, 65_536)),
         group_commands_max=rng.choice((1, 3, 1_000)),

@@ -11,6 +11,7 @@ from anabranch.core.errors import (
     Unavailable,
 )
 from anabranch.core.machine import Buffer
+from anabranch.core.records.objects import quarantined
 from anabranch.core.types import MS, Nanoseconds
 from anabranch_sim.world import World
 
@@ -39,6 +40,8 @@ class SimStore:
         self.objects: dict[str, bytes] = {}
         self.deleted: dict[str, None] = {}
         """Names that are free again, though nobody may use them again."""
+        self.quarantine: dict[str, Nanoseconds] = {}
+        """Orphans by the names that they have there, and since when."""
         self.missed: list[str] = []
         """Objects that were asked for after they had been deleted, or before they were there."""
 
@@ -74,8 +77,29 @@ class SimStore:
 
         self._serve(done, told)
 
+    def quarantine_orphans(self, names: Sequence[str], told: Told) -> None:
+        def done() -> None:
+            for name in names:
+                content = self.objects.pop(name, None)
+                if content is not None:
+                    self.deleted[name] = None
+                    self.objects[quarantined(name)] = content
+                    self.quarantine[quarantined(name)] = self.world.now
+
+        self._serve(done, told)
+
+    def purge(self, before: Nanoseconds, told: Told) -> None:
+        def done() -> None:
+            old = [name for name, since in self.quarantine.items() if since < before]
+            for name in old:
+                del self.quarantine[name], self.objects[name]
+
+        self._serve(done, told)
+
     def names(self, told: Callable[[list[str]], None]) -> None:
-        self.world.after(self._delay(), lambda: told(sorted(self.objects)))
+        self.world.after(
+            self._delay(), lambda: told(sorted(self.objects.keys() - self.quarantine.keys()))
+        )
 
     def heal(self) -> None:
         self.moods = Moods()

@@ -5,6 +5,7 @@ from collections.abc import Hashable, Iterator
 
 from anabranch.core.bolt import snapshot
 from anabranch.core.bolt.commands import (
+    FORMAT,
     Batch,
     Command,
     CommitObject,
@@ -15,6 +16,7 @@ from anabranch.core.bolt.commands import (
     Epoch,
     ForkLog,
     Joined,
+    RaiseFormat,
     Receipt,
     Refused,
     RegisterBroker,
@@ -79,6 +81,7 @@ class Twins:
         """The longest time between two extents that became one."""
         self.generations: dict[LogId, tuple[int, list[Record]]] = {}
         self.sequence = 0
+        self.apply(RaiseFormat(FORMAT))
         epoch = self.apply(RegisterBroker(BROKER))
         assert isinstance(epoch, Epoch)
         self.epoch = epoch.epoch
@@ -276,10 +279,10 @@ class Twins:
         position = log.start
         for piece in answer.slices:
             assert piece.first == position
+            for turn, record in enumerate(log.records[position : position + piece.count]):
+                told = piece.origin, piece.origin_first + turn
+                assert told == (record.log, record.position), "an origin never changes"
             position += piece.count
-            origin = self.naive.logs[piece.origin]
-            there = origin.records[piece.origin_first :][: piece.count]
-            assert there == log.records[piece.first : position], "its origin has it too"
         found = self.identify(answer.slices)
         assert found == [_identity(record) for record in log.records[log.start :]], log.name
         plain = self.state.answer(Resolve(log.id, log.start, NEVER, NEVER))

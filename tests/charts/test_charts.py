@@ -266,6 +266,8 @@ def test_a_value_that_means_nothing_is_refused(helm: Helm, told: str, says: str)
         ("dev.enabled=true,s3.bucket=logs", "dev.enabled brings its own"),
         ("dev.enabled=true,auth.mode=token", "auth.existingSecret"),
         ("dev.enabled=true,tls.mode=off", "eviction.enabled=false"),
+        ("dev.enabled=true,admission.enabled=false", "gates.enabled=false"),
+        ("dev.enabled=true,gates.namespaces={shop}", "operator.watch=cluster"),
         ("dev.enabled=true,brokers.min=9", "brokers.min"),
     ],
 )

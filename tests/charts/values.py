@@ -268,6 +268,37 @@ class Operator(Placement, frozen=True, kw_only=True):
     """What each asks for and may take."""
 
 
+class Gates(Shape, frozen=True, kw_only=True):
+    enabled: bool = True
+    """Run the Jobs of promotion gates: in the release's namespace, or with
+    `operator.watch: cluster` in `gates.namespaces` only.
+    """
+    namespaces: list[Name] = []
+    """With `operator.watch: cluster`: the namespaces in which the operator may create Jobs. They
+    must exist.
+    """
+    service_account: Name = ""
+    """The service account of gates whose template names none; empty: `<release>-gate` is made,
+    which may read forks and nothing else.
+    """
+    service_accounts: list[Name] = []
+    """More service accounts that the template of a gate may name."""
+    secrets: list[Name] = []
+    """Secrets that the template of a gate may mount, read into variables, or pull images with."""
+    volumes: list[Annotated[str, Meta(pattern=r"^[a-zA-Z]+$")]] = msgspec.field(
+        default_factory=lambda: ["configMap", "downwardAPI", "emptyDir"]
+    )
+    """Kinds of volumes that it may have besides listed Secrets."""
+    priority_classes: list[Name] = []
+    """Priority classes that it may name."""
+    pod_security: Literal["restricted", "baseline"] = "restricted"
+    """The Pod Security Standard that its pods must keep."""
+    logs: bool = False
+    """Copy the last lines of a failed gate's log into the Fork's status and its Event, redacted.
+    Whoever may read Forks can then read them.
+    """
+
+
 class Eviction(Shape, frozen=True, kw_only=True):
     enabled: bool = True
     """Let a broker or the leading member hand over before its pod is evicted."""
@@ -277,7 +308,9 @@ class Eviction(Shape, frozen=True, kw_only=True):
 
 class Admission(Shape, frozen=True, kw_only=True):
     enabled: bool = True
-    """Refuse the deletion of protected forks, and promotions by those without the right."""
+    """Refuse the deletion of protected forks, and promotions and gates by those without the right;
+    gates need it.
+    """
 
 
 class NetworkPolicies(Shape, frozen=True, kw_only=True):
@@ -346,6 +379,8 @@ class Values(Shape, frozen=True, kw_only=True):
     """What SequencerSets and ShardGroups beside the release have in common."""
     operator: Operator = Operator()
     """The operator."""
+    gates: Gates = Gates()
+    """Which Jobs promotion gates may run."""
     eviction: Eviction = Eviction()
     """What happens when a node is drained."""
     admission: Admission = Admission()

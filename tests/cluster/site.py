@@ -46,6 +46,7 @@ _HOMES = {
     "shardgroups": _ANABRANCH,
 }
 _ON_ONE_NODE = (
+    *("--set", "gates.logs=true"),
     # Pods that take the places of those that a drain puts off: there is no other node for them.
     *("--set", "brokers.tolerations[0].key=node.kubernetes.io/unschedulable"),
     *("--set", "brokers.tolerations[0].operator=Exists"),

@@ -12,7 +12,9 @@ from msgspec.structs import replace
 from tests.servers import bucket_of
 
 from anabranch.core.errors import CorruptObject, ObjectExists, ObjectMissing
+from anabranch.core.records.objects import quarantined, unquarantined
 from anabranch.ports import ObjectStore
+from anabranch.shell import quarantine
 from anabranch.shell.clock import Clock
 from anabranch.shell.disk_cache import DiskCache
 from anabranch.shell.folder import Folder, FolderStore
@@ -177,3 +179,43 @@ def test_a_name_that_leads_elsewhere_is_never_followed(
         folder.get(name, 0, 1)
     with pytest.raises(AssertionError):
         folder.delete([name])
+
+
+def test_orphans_are_moved_to_quarantine_once_and_purged_by_its_own_time(run: Run) -> None:
+    log = Log(Clock().now)
+    names = ["c1/data/00000001/0000000000000", "c1/data/00000001/0000000000001"]
+
+    async def body(store: ObjectStore) -> None:
+        for name in names:
+            await store.put(name, [name.encode()])
+        await store.put("c1/data/00000002/0000000000000", [b"kept"])
+        assert await quarantine.move(store, names, log) == 2
+        assert await quarantine.move(store, names, log) == 0
+        there = await quarantine.listed(store, "c1")
+        assert [unquarantined(each.name) for each in there] == names
+        for each in there:
+            moved = await store.get(each.name, 0, each.size)
+            assert moved == unquarantined(each.name).encode()
+        assert [each.name for each in await store.list("c1/data/")] == [
+            "c1/data/00000002/0000000000000"
+        ]
+        since = min(each.modified_ms for each in there)
+        assert await quarantine.purge(store, "c1", since, log) == 0
+        later = max(each.modified_ms for each in there) + 1
+        assert await quarantine.purge(store, "c1", later, log) == 2
+        assert await quarantine.listed(store, "c1") == []
+
+    run(body)
+
+
+def test_a_move_to_quarantine_that_was_cut_short_is_simply_repeated(run: Run) -> None:
+    log = Log(Clock().now)
+    name = "c1/data/00000001/0000000000000"
+
+    async def body(store: ObjectStore) -> None:
+        await store.put(name, [b"orphan"])
+        await store.put(quarantined(name), [b"orphan"])
+        assert await quarantine.move(store, [name], log) == 1
+        assert [each.name for each in await store.list("c1/")] == [quarantined(name)]
+
+    run(body)

@@ -83,7 +83,7 @@ def fsck(data: Path, capsys: pytest.CaptureFixture[str]) -> Fsck:
 
 def objects(data: Path) -> list[Path]:
     """In the order in which they were written."""
-    return sorted(path for path in (data / "objects").rglob("*") if path.is_file())
+    return sorted(path for path in (data / "objects").rglob("[!.]*") if path.is_file())
 
 
 def segment(data: Path) -> Path:
@@ -98,10 +98,11 @@ def flip(path: Path, at: int) -> None:
 
 
 def everything(data: Path) -> dict[str, bytes]:
+    """But for the lock, and the note of how far the journal went."""
     return {
         str(path.relative_to(data)): path.read_bytes()
         for path in data.rglob("*")
-        if path.is_file() and path.name != "lock"
+        if path.is_file() and path.name not in {"lock", ".reached"}
     }
 
 
@@ -129,12 +130,30 @@ def test_people_get_sentences(data: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "DAMAGED" in capsys.readouterr().out
 
 
-def test_a_directory_in_use_is_left_alone(
+def test_a_directory_in_use_is_read_and_not_changed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with Server.started(tmp_path) as server:
-        assert run(cli, PROGRAM, ["fsck", "--data", str(server.data)]) == Exit.REFUSED
-    assert "in use by process" in capsys.readouterr().err
+    with (
+        Server.started(tmp_path) as server,
+        anabranch.connect(server.url) as service,
+    ):
+        orders = service.create("orders")
+        for turn in range(20):
+            orders.append(b"%d" % turn)
+        command = ["fsck", "--data", str(server.data)]
+        assert run(cli, PROGRAM, [*command, "-o", "json"]) == Exit.OK
+        report = json.loads(capsys.readouterr().out)
+        assert report["online"] is True
+        assert report["records"] == 20
+        for change in ("--repair", "--cut-journal"):
+            assert run(cli, PROGRAM, [*command, change, "--yes"]) == Exit.REFUSED
+            assert "in use by process" in capsys.readouterr().err
+        flip(objects(server.data)[7], 40)
+        assert run(cli, PROGRAM, command) == Exit.DAMAGE
+        said = capsys.readouterr().out
+        assert "orders 7..7" in said
+        assert "reading goes on at 8" in said
+        orders.append(b"more")
 
 
 @pytest.mark.parametrize("at", [0, 8, 17, 30, 61, 80])
@@ -186,7 +205,7 @@ def test_another_objects_content_is_seen(fsck: Fsck, data: Path) -> None:
     assert "lost-records" in found.codes
 
 
-def test_an_orphan_is_no_damage_and_repair_deletes_it(fsck: Fsck, data: Path) -> None:
+def test_an_orphan_is_no_damage_and_repair_moves_it_to_quarantine(fsck: Fsck, data: Path) -> None:
     written = objects(data)[-1]
     orphan = written.with_name(f"{int(written.name) + 7:0{len(written.name)}}")
     shutil.copy(written, orphan)
@@ -198,8 +217,12 @@ def test_an_orphan_is_no_damage_and_repair_deletes_it(fsck: Fsck, data: Path) ->
     found = fsck("--repair")
     assert found.code == Exit.OK
     assert found.report["orphans"]["objects"] == 0
-    assert "deleted 1 orphan," in found.report["done"][0]
-    assert set(objects(data)) == before - {orphan}
+    assert "moved 1 orphan," in found.report["done"][0]
+    assert found.report["quarantine"] == {"objects": 1, "bytes": written.stat().st_size}
+    (moved,) = set(objects(data)) - before
+    assert moved.read_bytes() == written.read_bytes()
+    assert "quarantine" in moved.parts
+    assert not orphan.exists()
 
 
 def test_what_is_not_ours_is_named_and_left_alone(fsck: Fsck, data: Path) -> None:

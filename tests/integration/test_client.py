@@ -4,7 +4,7 @@ import asyncio
 import re
 import threading
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -127,7 +127,7 @@ def test_forks_apart_and_their_difference(service: anabranch.Service) -> None:
     log = service.create("apart")
     log.append_many([b"a", b"b", b"c"])
     past = log.sfork("past", past=0)
-    now = log.sfork(at=datetime.now(UTC))
+    now = log.sfork(at=datetime.now(UTC) + timedelta(hours=1))
     log.append(b"d")
     past.append(b"x")
     assert values(past) == [b"a", b"x"]

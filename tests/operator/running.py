@@ -69,6 +69,8 @@ class Operator:
             "host": "127.0.0.1",
             "probe_port": 0,
             "webhook_port": -1,
+            "gates_enabled": True,
+            "gates_logs": True,
             "announce": str(self._announced),
             **settings,
         }

@@ -8,26 +8,46 @@ from tests.kubernetes.api_server import ApiServer, Refused, Rule
 from tests.operator.installed import until
 
 from anabranch_operator.api import names
-from anabranch_operator.api.admission import POLICIES
+from anabranch_operator.api.admission import policies
 
 Document = dict[str, Any]
 MERGE = "application/merge-patch+json"
 CONTAINER = {"name": "check", "image": "check"}
 GATE = {"jobTemplate": {"spec": {"template": {"spec": {"containers": [CONTAINER]}}}}}
 EDITS = Rule(["get", "create", "patch", "delete"], [names.GROUP], ["forks", "forks/status"])
+JOBS = Rule(["create"], ["batch"], ["jobs"])
+ACTS = Rule(["impersonate"], [""], ["serviceaccounts"], ["gate", "checks"])
 PROMOTES = Rule(["promote"], [names.GROUP], ["forks"], ["theirs", "new"])
 
 
+def approval(**pod: Any) -> Document:
+    """A promotion that a person approves after a Job whose pods have this in their spec."""
+    spec = {"containers": [CONTAINER], **pod}
+    gate = {"jobTemplate": {"spec": {"template": {"spec": spec}}}}
+    return {"policy": "Approval", "gate": gate}
+
+
+STOLEN = approval(
+    serviceAccountName="demo-operator",
+    volumes=[
+        {"name": "s3", "secret": {"secretName": "demo-s3"}},
+        {"name": "ca", "secret": {"secretName": "demo-ca"}},
+    ],
+)
+"""A Job that fails and prints what is mounted into it."""
+
+
 class House:
-    """A namespace under the policies, and two accounts in it."""
+    """A namespace under the policies, and three accounts in it."""
 
     def __init__(self, server: ApiServer) -> None:
         self.server = server
         self.namespace = server.namespace("admission")
-        self.editor = server.service_account(self.namespace, "editor", [EDITS])
+        self.attacker = server.service_account(self.namespace, "attacker", [EDITS])
+        self.editor = server.service_account(self.namespace, "editor", [EDITS, JOBS, ACTS])
         self.promoter = server.service_account(self.namespace, "promoter", [EDITS, PROMOTES])
         selector = {"matchLabels": {"kubernetes.io/metadata.name": self.namespace}}
-        for policy in POLICIES:
+        for policy in policies("gate"):
             for each in policy.written(self.namespace, selector):
                 server.kubectl("apply", "--server-side", "-f", "-", given=json.dumps(each))
         self.until_in_force()
@@ -42,14 +62,21 @@ class House:
             unasked = self.refusal("PATCH", "first?dryRun=All", promoted)
             return ("is protected" in kept and "may not decide" in unasked) or None
 
+        gated: Document = {"promotable": True, "promotion": approval()}
+
+        def gates_in_force() -> bool | None:
+            return "may not run" in self.not_made(self.attacker, **gated) or None
+
         def promoter_may() -> bool | None:
-            try:
-                self.make("new", self.promoter, dry=True, promotable=True, **promoted["spec"])
-            except Refused:
-                return None
-            return True
+            wished = {"promotable": True, **promoted["spec"]}
+            return True if not self.not_made(self.promoter, **wished) else None
+
+        def editor_may() -> bool | None:
+            return True if not self.not_made(self.editor, **gated) else None
 
         until(in_force, "the policies are in force")
+        until(gates_in_force, "the policy of gates is in force")
+        until(editor_may, "who may create Jobs may write gates")
         until(promoter_may, "who may promote may do so")
 
     def make(
@@ -72,6 +99,14 @@ class House:
         content = MERGE if method == "PATCH" else "application/json"
         path = where + name if method == "POST" else f"{where}/{name}"
         return self.server.ask(method, path, body, token=token, content=content)
+
+    def not_made(self, token: str, **spec: Any) -> str:
+        """Why a fork isn't made."""
+        try:
+            self.make("new", token, dry=True, **spec)
+        except Refused as refused:
+            return str(refused)
+        return ""
 
     def refusal(self, method: str, name: str, body: Document | None = None) -> str:
         try:
@@ -199,6 +234,61 @@ def test_nobody_lets_a_job_of_his_promote_what_he_may_not(house: House) -> None:
     house.make("asked", house.editor, promotable=True, promotion={"policy": "Approval"})
     with pytest.raises(Refused, match="may not decide on promotions"):
         house.patch("asked", {"spec": {"promotion": gated}}, house.editor)
+
+
+def test_who_may_only_write_forks_starts_no_pod(house: House) -> None:
+    """The attack: a Job that runs as the operator, and prints the Secrets that it mounts."""
+    attack = {"promotable": True, "state": "Promoted", "promotion": STOLEN}
+    with pytest.raises(Refused) as refused:
+        house.make("attack", house.attacker, **attack)
+    assert refused.value.code == 403
+    needs = "the verbs create on jobs.batch and impersonate on the service account demo-operator"
+    who = f"{house.namespace}:attacker may not run the Job of a gate"
+    assert f"{who}: it takes {needs} in {house.namespace}" in str(refused.value)
+    for policy in ("Gate", "Approval"):
+        for state in ("Active", "Promoted"):
+            promotion = {**approval(), "policy": policy}
+            spec = {"promotable": True, "state": state, "promotion": promotion}
+            assert "may not" in house.not_made(house.attacker, **spec)
+    manual = {**approval(), "policy": "Manual"}
+    assert "no part in policy Manual" in house.not_made(
+        house.attacker, promotable=True, promotion=manual
+    )
+
+
+def test_a_gate_that_is_added_later_takes_the_same_rights(house: House) -> None:
+    house.make("harmless", house.attacker, promotable=True)
+    for change in ({"promotion": STOLEN}, {"promotion": STOLEN, "state": "Promoted"}):
+        with pytest.raises(Refused, match="may not run the Job of a gate"):
+            house.patch("harmless", {"spec": change}, house.attacker)
+
+
+def test_starting_and_changing_somebody_elses_job_takes_the_same_rights(house: House) -> None:
+    house.make("idle", promotable=True, promotion=approval())
+    template = {"spec": {"template": {"spec": {"containers": [{"name": "a", "image": "b"}]}}}}
+    changed = {"promotion": {"gate": {"jobTemplate": template}}}
+    for change in ({"state": "Promoted"}, changed, {"promotion": {"gate": {"onFailure": "Hold"}}}):
+        with pytest.raises(Refused, match="may not run the Job of a gate"):
+            house.patch("idle", {"spec": change}, house.attacker)
+    house.patch("idle", {"spec": {"ttl": None}, "metadata": {"labels": {"a": "b"}}}, house.attacker)
+
+
+def test_who_may_create_jobs_runs_them_as_the_accounts_that_he_may_use(house: House) -> None:
+    with pytest.raises(Refused, match="on the service account demo-operator"):
+        house.make("greedy", house.editor, promotable=True, promotion=STOLEN)
+    allowed = approval(serviceAccountName="checks")
+    house.make("modest", house.editor, promotable=True, promotion=allowed)
+    house.patch("modest", {"spec": {"promotion": approval()}}, house.editor)
+    started = house.patch("modest", {"spec": {"state": "Promoted"}}, house.editor)
+    assert started["spec"]["state"] == "Promoted"
+
+
+def test_a_gate_is_changed_after_an_approval_only_by_who_could_approve(house: House) -> None:
+    house.make("trusted", promotable=True, approved=True, promotion=approval())
+    easier = {"promotion": {"gate": {"onFailure": "Hold"}}}
+    for change in (easier, {"promotion": {"gate": None}}):
+        with pytest.raises(Refused, match="may not decide on promotions"):
+            house.patch("trusted", {"spec": change}, house.editor)
 
 
 def test_everything_else_of_a_decided_fork_is_as_before(house: House) -> None:

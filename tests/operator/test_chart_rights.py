@@ -31,7 +31,7 @@ HOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 LEAVES = ("peer", "broker", "gateway", "operator", "etcd", "s3")
 WHOLE = "cluster"
 ACCOUNT = "demo-operator"
-ROLES = (ACCOUNT, "demo-installation")
+ROLES = (ACCOUNT, "demo-installation", "demo-gates")
 PRIVILEGES = "rbac.authorization.k8s.io"
 
 Document = dict[str, Any]
@@ -70,10 +70,19 @@ def test_in_the_cluster_the_charts_rights_are_enough_and_none_too_much(
     for plural in PLURALS.values():
         install(server, yaml.safe_load((ROOT / "crds" / f"{plural}.yaml").read_text()))
     namespace = server.namespace("chart")
-    found = _installed(server, helm, namespace, "--set", f"operator.watch={WHOLE}")
+    team = server.namespace("team")
+    told = (f"operator.watch={WHOLE}", f"gates.namespaces={{{team}}}")
+    found = _installed(
+        server, helm, namespace, *(part for each in told for part in ("--set", each))
+    )
     with _operating(server, namespace, tmp_path, monkeypatch) as site:
-        _everything(site, Home(server, server.namespace("team")))
+        _everything(site, Home(server, team))
+        elsewhere = Home(server, server.namespace("elsewhere"))
         _judge(site, found)
+        elsewhere.log("others")
+        elsewhere.fork("judged", "others", promotable=True, state="Promoted", promotion=GATED)
+        said = elsewhere.says("forks", "judged", "GatePassed", "GateInvalid")
+        assert "jobs" in said["message"], "gates.namespaces doesn't name it"
 
 
 def test_a_right_that_is_taken_away_is_missed_and_told_and_its_return_mends_all(
@@ -153,10 +162,13 @@ class Site(NamedTuple):
 
 def _installed(server: ApiServer, helm: Helm, namespace: str, *told: str) -> list[Document]:
     """As `helm install` would, but for the pod of `helm test`."""
-    found = helm.template(*values_of("kind"), *told, namespace=namespace)
+    logs = ("--set", "gates.logs=true")
+    found = helm.template(*values_of("kind"), *logs, *told, namespace=namespace)
     items = [each for each in found if each["kind"] != "Pod"]
-    given = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
-    server.kubectl("apply", "--server-side", "--namespace", namespace, "-f", "-", given=given)
+    for where in sorted({each["metadata"].get("namespace", namespace) for each in items}):
+        here = [each for each in items if each["metadata"].get("namespace", namespace) == where]
+        given = json.dumps({"apiVersion": "v1", "kind": "List", "items": here})
+        server.kubectl("apply", "--server-side", "--namespace", where, "-f", "-", given=given)
     return items
 
 

@@ -42,6 +42,7 @@ def operating(home: Home, folder: Path, **settings: Any) -> Iterator[Operator]:
     account = str(server.config_of(token))
     with harbour(server, namespace) as service:
         told = {"service": service, "kubeconfig": account, "watch_nodes": True, **settings}
+        told["gates_service_account"] = "default"
         operator = Operator(server, namespace, folder, "operator", **told)
         operator.user = f"system:serviceaccount:{namespace}:sees-nodes"
         with running(operator):

@@ -21,6 +21,12 @@
 {{- if and (eq $values.tls.mode "off") $values.eviction.enabled }}
 {{- fail "tls.mode=off: the API server calls webhooks over TLS only; set eviction.enabled=false" }}
 {{- end }}
+{{- if and $values.gates.enabled (not $values.admission.enabled) }}
+{{- fail "admission.enabled=false: nobody would check who may run the Jobs of gates; set gates.enabled=false" }}
+{{- end }}
+{{- if and $values.gates.namespaces (ne $values.operator.watch "cluster") }}
+{{- fail "gates.namespaces is for operator.watch=cluster: without it gates run in the release's namespace" }}
+{{- end }}
 {{- if gt (int $values.brokers.min) (int $values.brokers.max) }}
 {{- fail "brokers.min is above brokers.max" }}
 {{- end }}

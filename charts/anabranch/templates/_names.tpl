@@ -55,6 +55,22 @@ imagePullSecrets:
 {{ .Values.belfast.existingSecret | default (printf "%s-belfast" .Release.Name) }}
 {{- end }}
 
+{{/* The service account of gates whose template names none. */}}
+{{- define "anabranch.gates.account" -}}
+{{ .Values.gates.serviceAccount | default (printf "%s-gate" .Release.Name) }}
+{{- end }}
+
+{{/* Where gates may run, as JSON; empty: nowhere. */}}
+{{- define "anabranch.gates.namespaces" -}}
+{{- if and .Values.gates.enabled (eq .Values.operator.watch "cluster") -}}
+{{ uniq .Values.gates.namespaces | toJson }}
+{{- else if .Values.gates.enabled -}}
+{{ list .Release.Namespace | toJson }}
+{{- else -}}
+[]
+{{- end -}}
+{{- end }}
+
 {{- define "anabranch.members" -}}
 {{- $root := . -}}
 {{- $found := list -}}

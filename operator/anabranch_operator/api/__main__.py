@@ -11,13 +11,13 @@ from typing import Any
 import yaml
 
 from anabranch_operator.api import pages
-from anabranch_operator.api.admission import POLICIES
+from anabranch_operator.api.admission import policies
 from anabranch_operator.api.crd import KINDS, crd
 
 _WRITTEN = (
     "# Written by `python -m anabranch_operator.api` from operator/anabranch_operator/api/.\n"
 )
-_PREFIX, _NAMESPACES = "RELEASE", "NAMESPACES"
+_PREFIX, _NAMESPACES, _ACCOUNT = "RELEASE", "NAMESPACES", "GATE_ACCOUNT"
 """What Helm puts in: the words that stand for it until then."""
 
 _CRD_TEXTS = """\
@@ -82,11 +82,13 @@ def _chart(text: str) -> str:
 def _admission() -> str:
     """The policies, for the namespaces that a release's operator watches."""
     selector = {_NAMESPACES: ""}
-    documents = [each for policy in POLICIES for each in policy.written(_PREFIX, selector)]
+    found = policies(_ACCOUNT)
+    documents = [each for policy in found for each in policy.written(_PREFIX, selector)]
     text = _yaml(documents)
-    for policy in POLICIES:
+    for policy in found:
         text = text.replace(f"  name: {_PREFIX}-{policy.name}\n", _NAMED.format(name=policy.name))
     text = text.replace(f"{_PREFIX}-", "{{ .Release.Namespace }}-{{ .Release.Name }}-")
+    text = text.replace(_ACCOUNT, '{{ include "anabranch.gates.account" . }}')
     text = text.replace(
         f"matchResources:\n    namespaceSelector:\n      {_NAMESPACES}: ''\n", _SELECTOR
     )

@@ -1,7 +1,7 @@
 """What can't be told by looking at an object alone: ValidatingAdmissionPolicies.
 
 They run in the API server, so that nothing of ours must be up. A deletion passes when one of them
-can't be evaluated; a promotion doesn't.
+can't be evaluated; a promotion or a gate doesn't.
 """
 
 from dataclasses import dataclass
@@ -26,6 +26,8 @@ class Policy:
     message: str
     """In CEL."""
     failure: str
+    variables: tuple[tuple[str, str], ...] = ()
+    """What rule and message call `variables.NAME`, in CEL."""
 
     def written(self, prefix: str, namespaces: dict[str, Any]) -> tuple[dict[str, Any], ...]:
         """The policy and its binding to namespaces, by a selector of their labels."""
@@ -39,9 +41,8 @@ class Policy:
         policy = {
             "failurePolicy": self.failure,
             "matchConstraints": {"resourceRules": [match]},
-            "matchConditions": [
-                {"name": name, "expression": expression} for name, expression in self.conditions
-            ],
+            "matchConditions": _named(self.conditions),
+            **({"variables": _named(self.variables)} if self.variables else {}),
             "validations": [
                 {
                     "expression": self.rule,
@@ -69,6 +70,10 @@ class Policy:
                 "spec": binding,
             },
         )
+
+
+def _named(expressions: tuple[tuple[str, str], ...]) -> list[dict[str, str]]:
+    return [{"name": name, "expression": expression} for name, expression in expressions]
 
 
 _FINISHED = ", ".join(f"'{phase.value}'" for phase in FINISHED)
@@ -103,16 +108,18 @@ _PROMOTED = (
 )
 _APPROVED = f"object.spec.approved && ({_NEW}!oldObject.spec.approved)"
 _DELEGATED = (
-    "object.spec.promotion.policy == 'Gate' && "
+    "(object.spec.promotion.policy == 'Gate' || object.spec.approved) && "
     f"({_NEW}oldObject.spec.promotion != object.spec.promotion)"
 )
+"""Who approved did so for the gate that was there then."""
 
 PROMOTION = Policy(
     name="promotions",
     kinds=(names.FORK,),
     summary=(
         "To promote a Fork of policy Manual, to approve it, or to say which Job's success promotes "
-        "it takes the verb `promote` on it. To wish for a promotion that a Job or somebody else "
+        "it takes the verb `promote` on it, and so does changing the gate of one that is approved "
+        "already. To wish for a promotion that a Job or somebody else "
         "decides on takes no more than to edit it."
     ),
     operations=("CREATE", "UPDATE"),
@@ -127,6 +134,44 @@ PROMOTION = Policy(
     ),
     failure="Fail",
 )
+
+_STARTS = (
+    f"{_NEW}oldObject.spec.promotion != object.spec.promotion || "
+    "(object.spec.state == 'Promoted' && oldObject.spec.state != 'Promoted')"
+)
+_ACCOUNT = "object.spec.promotion.gate.jobTemplate.spec.template.spec.serviceAccountName"
+_MAY_CREATE_JOBS = (
+    "authorizer.group('batch').resource('jobs').namespace(request.namespace)"
+    ".check('create').allowed()"
+)
+_MAY_USE_ACCOUNT = (
+    "authorizer.group('').resource('serviceaccounts').namespace(request.namespace)"
+    ".name(variables.account).check('impersonate').allowed()"
+)
+
+
+def gates(account: str) -> Policy:
+    """`account`: the service account of a Job whose template names none."""
+    return Policy(
+        name="gates",
+        kinds=(names.FORK,),
+        summary=(
+            "To write the gate of a Fork, or to start its Job by `state: Promoted`, takes the verb "
+            "`create` on `jobs.batch` in the namespace and `impersonate` on the service account "
+            "that the Job runs as: the operator makes no Job that its author couldn't have made."
+        ),
+        operations=("CREATE", "UPDATE"),
+        conditions=(("has-a-gate", "has(object.spec.promotion.gate)"), ("starts", _STARTS)),
+        variables=(("account", f"has({_ACCOUNT}) && {_ACCOUNT} != '' ? {_ACCOUNT} : '{account}'"),),
+        rule=f"{_MAY_CREATE_JOBS} && {_MAY_USE_ACCOUNT}",
+        message=(
+            "request.userInfo.username + ' may not run the Job of a gate: it takes the verbs "
+            "create on jobs.batch and impersonate on the service account ' + variables.account + "
+            "' in ' + request.namespace"
+        ),
+        failure="Fail",
+    )
+
 
 _FORGOTTEN = (
     "has(oldObject.metadata.annotations) && "
@@ -156,4 +201,7 @@ SEATED = Policy(
     failure="Ignore",
 )
 
-POLICIES = (PROTECTED, PROMOTION, SEATED)
+
+def policies(account: str) -> tuple[Policy, ...]:
+    """All of them, for an installation whose gates run as `account` unless they say otherwise."""
+    return (PROTECTED, PROMOTION, gates(account), SEATED)

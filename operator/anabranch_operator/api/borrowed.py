@@ -109,6 +109,11 @@ _POD_SPEC: JsonSchema = {
             "items": _CONTAINER,
         },
         "volumes": _named("Beside the one of the token.", "One of them."),
+        "serviceAccountName": {
+            "description": "One of `gates.serviceAccounts`; the installation's own if left out.",
+            "type": "string",
+            "maxLength": 253,
+        },
         "restartPolicy": {
             "description": "Is a container that failed started again in its pod?",
             "type": "string",

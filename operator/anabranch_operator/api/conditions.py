@@ -101,9 +101,13 @@ class Reason(StrEnum):
     GATE_SUCCEEDED = "GateSucceeded"
     """The gate's Job has succeeded."""
     GATE_FAILED = "GateFailed"
-    """The gate's Job has failed; the message has the last lines of its log."""
+    """The gate's Job has failed. The message has the last lines of its log where `gates.logs` is
+    set, with what looks like a secret left out.
+    """
     GATE_INVALID = "GateInvalid"
-    """The API server wouldn't run the gate's Job, and the message says why."""
+    """The gate's Job isn't run: this installation allows no gates or not what the template asks
+    for, or the API server refused the Job. The message says which.
+    """
     AWAITING_APPROVAL = "AwaitingApproval"
     """`approved: true` is what it waits for."""
     APPROVED = "Approved"

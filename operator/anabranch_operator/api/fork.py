@@ -110,7 +110,9 @@ class At(Shape, frozen=True, kw_only=True):
     position: Annotated[int, Meta(ge=0)] | None = None
     """The last position that it inherits."""
     time: Moment | None = None
-    """Everything committed by then is inherited."""
+    """Every record that was committed before this time is inherited, and none that was committed at
+    it or later. By the log service's clock, to the millisecond.
+    """
 
     def __post_init__(self) -> None:
         if self.time is not None:
@@ -118,10 +120,10 @@ class At(Shape, frozen=True, kw_only=True):
 
 
 class Gate(Shape, frozen=True, kw_only=True):
-    """A Job that judges the fork: its success is what a promotion waits for."""
+    """A Job that judges the fork. Who writes or starts it must have the right to create Jobs."""
 
     job_template: Annotated[dict[str, Any], Meta(extra_json_schema=JOB_TEMPLATE)]
-    """A Job's metadata and spec; the fork's address comes in the environment of its containers."""
+    """A Job's metadata and spec; its containers find the fork's address in their environment."""
     on_failure: OnFailure = OnFailure.SQUASH
     """What becomes of a fork whose Job fails."""
 
@@ -180,7 +182,7 @@ class GateStatus(Shape, frozen=True, kw_only=True):
     result: str | None = None
     """`Succeeded` or `Failed`, once it has ended."""
     message: str | None = None
-    """The last lines of its log, if it failed."""
+    """Why it failed, with the last lines of its log where `gates.logs` is set."""
 
 
 class ForkStatus(Shape, frozen=True, kw_only=True):

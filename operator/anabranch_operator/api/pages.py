@@ -8,7 +8,7 @@ from msgspec import inspect as types
 
 from anabranch.shell.prose import proses
 from anabranch_operator.api import names
-from anabranch_operator.api.admission import POLICIES
+from anabranch_operator.api.admission import policies
 from anabranch_operator.api.conditions import TABLE, Condition, Reason
 from anabranch_operator.api.crd import KINDS, Column, Kind, whole
 from anabranch_operator.api.rules import RULES, WHOLE
@@ -241,7 +241,7 @@ def _conditions() -> Iterator[str]:
 
 
 def _policies() -> Iterator[str]:
-    for each in POLICIES:
+    for each in policies("RELEASE-gate"):
         verdict = {"Ignore": "it lets pass", "Fail": "it refuses"}[each.failure]
         yield _row(f"`{each.name}`", each.summary, verdict)
 

@@ -33,6 +33,8 @@ _APPLY = "application/apply-patch+yaml"
 """JSON is YAML, and quicker to read."""
 _JSON = "application/json"
 _METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+_LOG_BYTES_MAX = 1 << 16
+"""A line of a pod's log may have any length."""
 _TRIES_AGAIN_MS = 1_000
 """After a 429 that doesn't say when."""
 
@@ -120,7 +122,8 @@ class Client:
 
     async def tail(self, ref: Ref, lines: int, container: str = "") -> str:
         """The last lines of a pod's log; which container's must be said where there are several."""
-        query = {"tailLines": str(lines)} | ({"container": container} if container else {})
+        query = {"tailLines": str(lines), "limitBytes": str(_LOG_BYTES_MAX)}
+        query |= {"container": container} if container else {}
         body = await self._send("GET", place(ref, "log"), "Pod", query=query)
         return body.decode(errors="replace")
 

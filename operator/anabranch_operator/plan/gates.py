@@ -1,4 +1,9 @@
-"""Promotion gates: a Job that judges a fork, and what comes of its judgement."""
+"""Promotion gates: a Job that judges a fork, and what comes of its judgement.
+
+The operator makes the Job for whoever wrote the Fork. Whether the author may have one is checked
+when the Fork is written (`api/admission.py`); what it may ask for is checked here (`templates.py`),
+so that Forks from before the admission policy, or past it, get no more.
+"""
 
 from typing import Any
 
@@ -9,15 +14,18 @@ from anabranch_operator.api import names
 from anabranch_operator.api.conditions import Reason, Type
 from anabranch_operator.api.fork import ForkState, Gate, GateStatus, OnFailure, Policy
 from anabranch_operator.plan.actions import Action, Apply, Promote, Squash, TailLog
+from anabranch_operator.plan.excerpts import excerpt
 from anabranch_operator.plan.faces import entrance, metadata
 from anabranch_operator.plan.objects import Document, Observed, Ref
 from anabranch_operator.plan.status import Said
+from anabranch_operator.plan.templates import GateSettings, objections, restrict
 from anabranch_operator.plan.trouble import Troubles
 from anabranch_operator.plan.world import Fork, World
 
 SUCCEEDED, FAILED = "Succeeded", "Failed"
 LINES = 20
 """Of a failed Job's log, for the condition."""
+_OBJECTIONS_MAX = 3
 _UID_PART = 8
 _MESSAGE_CHARS_MAX = 900
 _VOLUME = "anabranch"
@@ -81,6 +89,10 @@ def _gate(world: World, fork: Fork, gate: Gate, log: Description, troubles: Trou
 
 
 def _begin(world: World, fork: Fork, gate: Gate, log: Description, troubles: Troubles) -> Verdict:
+    objection = _objection(world, gate)
+    if objection is not None:
+        said = Said(Type.GATE_PASSED, False, Reason.GATE_INVALID, objection)
+        return Verdict((), (said,), fork.status.gate, waiting=True)
     name = job_name(fork)
     make = Apply(ref=Ref("Job", fork.ref.namespace, name), manifest=_job(world, fork, gate, log))
     held = troubles.with_action(Apply)
@@ -91,18 +103,31 @@ def _begin(world: World, fork: Fork, gate: Gate, log: Description, troubles: Tro
     return Verdict((make,), (said,), GateStatus(job=name), waiting=True)
 
 
+def _objection(world: World, gate: Gate) -> str | None:
+    """Why the operator doesn't run this gate's Job."""
+    around = world.surroundings
+    if not around.gates.enabled:
+        return "this installation runs no gates: set gates.enabled, or promotion.policy to Manual"
+    found = objections(gate.job_template, around.gates, around.release)
+    if not found:
+        return None
+    more = len(found) - _OBJECTIONS_MAX
+    shown = "; ".join(found[:_OBJECTIONS_MAX]) + (f"; and {more} more" if more > 0 else "")
+    message = f"the gate's Job may not have what jobTemplate asks for: {shown}"
+    return message[:_MESSAGE_CHARS_MAX]
+
+
 def _fails(
     world: World, gate: Gate, log: Description, job: Observed, troubles: Troubles
 ) -> Verdict:
-    """Its last words first: with the Job its pods may go."""
-    pods = [pod for pod in world.children(job.uid, "Pod") if pod.status.get("phase") == "Failed"]
-    pod = max(pods, key=lambda each: (each.created_at, each.ref), default=None)
+    """Read its log first: with the Job its pods may go."""
+    pod = _failed_pod(world, job, world.surroundings.gates)
     if pod is not None and pod.ref not in world.texts:
         tail = TailLog(ref=pod.ref, lines=LINES)
         if troubles.with_action(TailLog) is None:
             running = Said(Type.GATE_PASSED, None, Reason.GATE_RUNNING, "reading its log")
             return Verdict((tail,), (running,), GateStatus(job=job.ref.name), waiting=True)
-    words = world.texts.get(pod.ref, "").strip() if pod is not None else ""
+    words = excerpt(world.texts.get(pod.ref, ""), _MESSAGE_CHARS_MAX) if pod is not None else ""
     conditions = job.status.get("conditions") or ()
     why = next((each.get("message", "") for each in conditions if each["type"] == "Failed"), "")
     message = f"{why}: {words}" if words else why
@@ -110,6 +135,14 @@ def _fails(
         job=job.ref.name, result=FAILED, message=message[-_MESSAGE_CHARS_MAX:] or None
     )
     return _failed(gate, log, status)
+
+
+def _failed_pod(world: World, job: Observed, settings: GateSettings) -> Observed | None:
+    """The last one, if its log may be read."""
+    if not settings.logs:
+        return None
+    pods = [pod for pod in world.children(job.uid, "Pod") if pod.status.get("phase") == "Failed"]
+    return max(pods, key=lambda each: (each.created_at, each.ref), default=None)
 
 
 def _failed(gate: Gate, log: Description, status: GateStatus) -> Verdict:
@@ -172,10 +205,11 @@ def _pod_spec(world: World, fork: Fork, log: Description, spec: Document) -> Doc
     if surroundings.tls:
         items = [{"key": "ca.crt", "path": "ca.crt"}]
         sources.append({"configMap": {"name": surroundings.certificates.bundle, "items": items}})
-    filled = {"restartPolicy": "Never", **spec}
+    restricted = restrict(spec, surroundings.gates, surroundings.release)
+    filled = {"restartPolicy": "Never", **restricted}
     for key in ("initContainers", "containers"):
         if key in spec:
-            filled[key] = [_container(each, env, mount) for each in spec[key]]
+            filled[key] = [_container(each, env, mount) for each in restricted[key]]
     volume = {"name": _VOLUME, "projected": {"sources": sources}}
     filled["volumes"] = [*(spec.get("volumes") or ()), volume]
     return filled

@@ -20,6 +20,7 @@ from anabranch_operator.plan.actions import CreateRoot, MakeFork
 from anabranch_operator.plan.certificates import CertificateSettings, Holdings
 from anabranch_operator.plan.events import Visited, Vitals
 from anabranch_operator.plan.objects import Observed, Ref
+from anabranch_operator.plan.templates import GateSettings
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -36,6 +37,8 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     """Are clients met over TLS?"""
     certificates: CertificateSettings = CertificateSettings()
     """Who makes them, and which."""
+    gates: GateSettings = GateSettings()
+    """What the Jobs of promotion gates may do."""
     metadata: str = ""
     """The StatefulSet of the metadata members."""
     look_ms: int = 2_000

@@ -1,29 +1,26 @@
-"""`anabranch fsck`: prove from a data directory's bytes that every log in it can be read whole.
+"""`anabranch fsck`: prove from the stored bytes that every log in them can be read whole.
 
-It looks with the directory's lock held and changes nothing, unless told to. What is true of a
-replica and its objects is in core/bolt/audit.py; this reads the files for it.
+It changes nothing and needs no lock: beside a running server or cluster, what changes meanwhile is
+looked at twice. Where the bytes come from is in `sources.py` and `pods/fsck.py`; what is true of a
+replica and its objects is in core/bolt/audit.py.
 """
 
-from collections.abc import Callable, Iterable
-from types import TracebackType
-from typing import Self
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
 
 import msgspec
 
-from anabranch.apps.cut import Cut, Plan, plan_cut
+from anabranch.apps.cut import Cut
 from anabranch.core.bolt import audit
 from anabranch.core.bolt.audit import Fault, Holding
 from anabranch.core.bolt.metadata import Metadata
 from anabranch.core.bolt.replica import Replica
-from anabranch.core.errors import AnabranchError, BadName, BadRequest, JournalCorrupt
+from anabranch.core.errors import AnabranchError, BadName, ObjectMissing
 from anabranch.core.limits import Limits
-from anabranch.core.records.objects import ObjectName, split_id
+from anabranch.core.records.objects import ObjectName, split_id, unquarantined
 from anabranch.core.types import Kind, ObjectId
 from anabranch.ports import StoredObject
-from anabranch.shell.datadir import DataDir, holds_something
-from anabranch.shell.disk import RealDisk
-from anabranch.shell.folder import Folder, StoredFolder
-from anabranch.shell.replay import Replay, replay
 
 Progress = Callable[[int, int], None]
 """Bytes of objects read, and to be read."""
@@ -41,6 +38,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     data: str
     cluster: str
+    online: bool
+    """It was in use meanwhile: what was being written then isn't judged."""
     snapshot: int
     """The journal entry that the snapshot contains; 0 without one."""
     entries: int
@@ -56,7 +55,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     garbage: Pile
     """Squashed, trimmed or replaced: deleted when the grace period is over."""
     orphans: Pile
-    """Written and never committed: deleted by the server after its next start."""
+    """Written and never committed: the server moves them to quarantine after its next start."""
+    quarantine: Pile
+    """Orphans that are deleted when quarantine_ms is over."""
     strangers: list[str]
     """Files among the objects that aren't this cluster's."""
     notes: list[str]
@@ -70,174 +71,194 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         return not self.faults
 
 
+@dataclass(slots=True)
+class Found:
+    """What a journal holds."""
+
+    image: bytes | None = None
+    snapshot: int = 0
+    entries: list[bytes] = field(default_factory=list[bytes])
+    notes: list[str] = field(default_factory=list[str])
+
+    @property
+    def last(self) -> int:
+        return self.snapshot + len(self.entries)
+
+
+class Source(Protocol):
+    """Stored bytes, as they lie there."""
+
+    where: str
+    journal: str
+    cluster: str
+    online: bool
+    """Somebody may be writing while this is read."""
+
+    def stored(self) -> list[StoredObject]: ...
+
+    def replay(self, faults: list[Fault]) -> Found: ...
+
+    def get(self, name: str) -> bytes:
+        """A whole object."""
+        ...
+
+    def behind(self, found: Found, replica: Replica) -> str:
+        """Why the journal can't be all that was journaled; empty if it may be."""
+        ...
+
+
+@dataclass(slots=True)
+class Listing:
+    stored: dict[ObjectId, StoredObject]
+    quarantined: dict[ObjectId, StoredObject]
+    strangers: list[str]
+
+
+@dataclass(slots=True)
+class _Sums:
+    objects: int = 0
+    bytes: int = 0
+    batches: int = 0
+    records: int = 0
+
+
 class Examination:
-    """A data directory while it is examined: nobody else may open it."""
+    """Looks at all of a source."""
 
-    def __init__(self, data: str, limits: Limits) -> None:
-        if not holds_something(data):
-            raise BadRequest(
-                f"{data}", "nothing is stored there: give the directory of `up --data`"
-            )
-        self._directory = DataDir(data, "unused")
+    def __init__(self, source: Source, limits: Limits) -> None:
+        self._source = source
         self._limits = limits
-        self._store = StoredFolder(self._directory.objects)
-        self._plan: Plan | None = None
-        self._orphans: list[StoredObject] = []
-        self._future: list[StoredObject] = []
+        self.orphans: list[StoredObject] = []
+        self.unexplained: list[StoredObject] = []
+        """Objects of broker lives that the journal doesn't know."""
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._directory.close()
-
-    def report(self, progress: Progress) -> Report:
+    def report(self, progress: Progress, cut: Callable[[], Cut | None] = lambda: None) -> Report:
         """Prove all of it; the longest part is reading every object."""
-        faults: list[Fault] = []
-        found = self._replay(faults)
+        source, faults = self._source, list[Fault]()
+        # Objects before the journal, which then knows of every one that was committed by now.
+        listing = listed(source)
+        found = source.replay(faults)
         replica = self._replica(found, faults)
         faults += audit.replica_faults(replica)
-        stored, strangers = self._stored()
-        held = dict(audit.holdings(replica))
-        garbage = self._sort(replica, held, stored, faults)
-        total = sum(stored[object].size for object in held if object in stored)
-        done = batches = records = objects = 0
-        for object, holdings in held.items():
-            name = str(ObjectName.of(self._directory.cluster, object))
-            if object not in stored:
-                faults += audit.loss(name, holdings)
-                continue
-            inspection = self._inspect(name, stored[object].size, holdings)
-            faults += inspection.faults
-            batches += inspection.batches
-            records += inspection.records
-            objects += 1
-            done += stored[object].size
-            progress(done, total)
+        garbage = self._sort(replica, listing)
+        behind = source.behind(found, replica)
+        if behind:
+            faults.append(Fault("journal-behind", source.journal, behind))
+        sums = _Sums()
+        faults += self._read(dict(audit.holdings(replica)), listing, sums, progress)
         logs = replica.forest.logs.values()
         roots = sum(log.kind is Kind.ROOT for log in logs)
         return Report(
-            data=self._directory.root,
-            cluster=self._directory.cluster,
-            snapshot=found.snapshot.index if found.snapshot else 0,
+            data=source.where,
+            cluster=source.cluster,
+            online=source.online,
+            snapshot=found.snapshot,
             entries=len(found.entries),
             logs=roots,
             forks=len(logs) - roots,
             extents=sum(len(log.index) for log in logs),
-            objects=objects,
-            bytes=done,
-            batches=batches,
-            records=records,
-            garbage=_pile(garbage),
-            orphans=_pile(self._orphans),
-            strangers=strangers,
-            notes=_notes(found),
-            cut=self._plan.cut if self._plan else None,
+            objects=sums.objects,
+            bytes=sums.bytes,
+            batches=sums.batches,
+            records=sums.records,
+            garbage=pile(garbage),
+            orphans=pile(self.orphans),
+            quarantine=pile(listing.quarantined.values()),
+            strangers=listing.strangers,
+            notes=found.notes,
+            cut=cut(),
             faults=faults,
         )
 
-    def delete_orphans(self) -> Pile:
-        """Nothing can refer to them any more: the server isn't running, and its next life has
-        another epoch.
-        """
-        pile = _pile(self._orphans)
-        if self._orphans:
-            Folder(self._directory.objects).delete([each.name for each in self._orphans])
-        self._orphans = []
-        return pile
-
-    def cut_journal(self) -> str:
-        """Go back to what could be replayed; the rest is put aside, not deleted. Returns where."""
-        assert self._plan is not None, "only a damaged journal is cut"
-        # The next broker's life takes the first epoch that the cut journal doesn't know: objects
-        # of a lost life would stand in its way.
-        unreferenced = [each.name for each in (*self._orphans, *self._future)]
-        return self._plan.perform(self._directory.root, self._directory.objects, unreferenced)
-
-    def _replay(self, faults: list[Fault]) -> Replay:
-        disk = RealDisk(self._directory.journal)
+    def _replica(self, found: Found, faults: list[Fault]) -> Replica:
+        cluster = self._source.cluster
         try:
-            return replay(disk, self._directory.cluster)
-        except JournalCorrupt as damage:
-            faults.append(Fault(damage.code, str(damage.facts["path"]), damage.message))
-            self._plan, kept = plan_cut(disk, self._directory.cluster, damage)
-            return kept
-
-    def _replica(self, found: Replay, faults: list[Fault]) -> Replica:
-        image = found.snapshot.content if found.snapshot else None
-        last = found.first + len(found.entries) - 1
-        cluster = self._directory.cluster
-        try:
-            leader = Metadata.recovered(cluster, self._limits, image, found.entries, last)
+            leader = Metadata.recovered(
+                cluster, self._limits, found.image, found.entries, found.last
+            )
         except (AssertionError, msgspec.DecodeError) as error:
             reason = f"its entries check, but can't be applied: {error}"
-            faults.append(Fault("journal-corrupt", self._directory.journal, reason))
+            faults.append(Fault("journal-corrupt", self._source.journal, reason))
             return Replica(cluster, self._limits)
         return leader.state.replica
 
-    def _stored(self) -> tuple[dict[ObjectId, StoredObject], list[str]]:
-        stored: dict[ObjectId, StoredObject] = {}
-        strangers: list[str] = []
-        for each in self._store.list():
-            try:
-                name = ObjectName.parse(each.name)
-            except BadName:
-                strangers.append(each.name)
-                continue
-            if name.cluster == self._directory.cluster:
-                stored[name.id] = each
-            else:
-                strangers.append(each.name)
-        return stored, strangers
-
-    def _sort(
-        self,
-        replica: Replica,
-        held: dict[ObjectId, list[Holding]],
-        stored: dict[ObjectId, StoredObject],
-        faults: list[Fault],
-    ) -> list[StoredObject]:
+    def _sort(self, replica: Replica, listing: Listing) -> list[StoredObject]:
         """Tell garbage that waits for its grace, which is returned, from orphans and worse."""
         garbage: list[StoredObject] = []
-        self._orphans, self._future = [], []
-        for object, each in stored.items():
+        self.orphans, self.unexplained = [], []
+        held = {object for object, _ in audit.holdings(replica)}
+        writing = {each.epoch for each in replica.brokers.values()} if self._source.online else {0}
+        for object, each in listing.stored.items():
             if object in held:
                 continue
+            life = split_id(object)[0]
             if object in replica.references.garbage:
                 garbage.append(each)
-            elif split_id(object)[0] <= replica.broker_epochs:
-                self._orphans.append(each)
-            else:
-                self._future.append(each)
-                reason = (
-                    "the journal knows nothing of the broker that wrote it: entries are missing"
-                )
-                faults.append(Fault("journal-behind", each.name, reason))
+            elif life > replica.broker_epochs:
+                self.unexplained.append(each)
+            elif life not in writing:
+                self.orphans.append(each)
         return garbage
 
-    def _inspect(self, name: str, size: int, holdings: list[Holding]) -> audit.Inspection:
+    def _read(
+        self,
+        held: dict[ObjectId, list[Holding]],
+        listing: Listing,
+        sums: _Sums,
+        progress: Progress,
+    ) -> Iterator[Fault]:
+        total = sum(listing.stored[each].size for each in held if each in listing.stored)
+        faulty: dict[ObjectId, list[Fault]] = {}
+        for object, holdings in held.items():
+            inspection = self._inspect(object, holdings, listing, sums)
+            if inspection.faults:
+                faulty[object] = inspection.faults
+            sums.batches += inspection.batches
+            sums.records += inspection.records
+            progress(min(sums.bytes, total), total)
+        if faulty and self._source.online:
+            # What was squashed, trimmed or compacted meanwhile may have been deleted.
+            still = self._replica(self._source.replay([]), [])
+            kept = {object for object, _ in audit.holdings(still)}
+            faulty = {object: each for object, each in faulty.items() if object in kept}
+        for each in faulty.values():
+            yield from each
+
+    def _inspect(
+        self, object: ObjectId, holdings: list[Holding], listing: Listing, sums: _Sums
+    ) -> audit.Inspection:
+        cluster = self._source.cluster
+        name = str(ObjectName.of(cluster, object))
         try:
-            content = self._store.get(name, 0, size)
+            content = self._source.get(name)
+        except ObjectMissing:
+            in_quarantine = object in listing.quarantined
+            return audit.Inspection(0, 0, [*audit.loss(name, holdings, in_quarantine)])
         except AnabranchError as error:
             faults = [Fault(error.code, name, error.message), *audit.loss(name, holdings)]
             return audit.Inspection(0, 0, faults)
-        return audit.inspect(name, self._directory.cluster, content, holdings)
+        sums.objects += 1
+        sums.bytes += len(content)
+        return audit.inspect(name, cluster, content, holdings)
 
 
-def _pile(objects: Iterable[StoredObject]) -> Pile:
+def listed(source: Source) -> Listing:
+    found = Listing({}, {}, [])
+    for each in source.stored():
+        was = unquarantined(each.name)
+        try:
+            name = ObjectName.parse(was)
+        except BadName:
+            name = None
+        if name is None or name.cluster != source.cluster:
+            found.strangers.append(each.name)
+        elif was != each.name:
+            found.quarantined[name.id] = each
+        else:
+            found.stored[name.id] = each
+    return found
+
+
+def pile(objects: Iterable[StoredObject]) -> Pile:
     sizes = [each.size for each in objects]
     return Pile(len(sizes), sum(sizes))
-
-
-def _notes(found: Replay) -> list[str]:
-    notes = [f"{damage.message} (an older one is used)" for damage in found.unreadable]
-    if found.tail is not None and found.tail.torn:
-        name, end = found.tail.segment.name, found.tail.end
-        notes.append(f"{name} ends in an unfinished write at byte {end}: never acknowledged")
-    notes += [f"{name} was never finished" for name in found.unfinished]
-    return notes

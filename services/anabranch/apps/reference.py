@@ -143,7 +143,8 @@ def _errors() -> Iterator[str]:
     yield (
         f"\n`{AnabranchError.code}` ({AnabranchError.status}, "
         f"{AnabranchError.advice}) is none of these: it is a fault of the program. HTTP has "
-        "[a few codes of its own](http.md#refusals), and the command line `unreachable`.\n"
+        "[a few codes of its own](http.md#refusals), and the command line `unreachable`. "
+        "`journal-behind` has an exit code of its own, 6.\n"
     )
     for family in _FAMILIES:
         yield f"\n## {family.__name__}: {meanings[family.__name__]}\n"

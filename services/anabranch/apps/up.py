@@ -4,9 +4,11 @@ import asyncio
 import gc
 import os
 import secrets
+import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -14,14 +16,14 @@ from typing import Any
 import msgspec
 import uvloop
 
-from anabranch.apps import process
+from anabranch.apps import behind, process
 from anabranch.apps.asgi import AsgiServer
 from anabranch.apps.settings import Settings, load
 from anabranch.core.bolt.broker import Broker
 from anabranch.core.bolt.metadata import Metadata
 from anabranch.core.errors import AnabranchError
 from anabranch.core.limits import Limits
-from anabranch.ports import Journal, ObjectStore
+from anabranch.ports import Journal, ObjectStore, Recovered
 from anabranch.shell.allocator import keep_memory
 from anabranch.shell.clock import Clock
 from anabranch.shell.datadir import DataDir
@@ -34,6 +36,7 @@ from anabranch.shell.memory_store import MemoryStore
 from anabranch.shell.metrics import render
 from anabranch.shell.server import FrameServer
 from anabranch.shell.wal import FileJournal
+from anabranch.shell.watermark import NotedJournal, WatermarkFile
 
 METADATA, BROKER = "metadata", "broker-0"
 ENDPOINT = "endpoint"
@@ -73,17 +76,19 @@ async def serve(
     *,
     app: AppBuilder | None = None,
     stop: asyncio.Event | None = None,
+    accept_loss: bool = False,
 ) -> None:
     """Run until `stop` is set or, if none is given, until a signal says so.
 
-    `ready` is told where clients find it. Raises what stood in the way, or what ended it.
+    `ready` is told where clients find it. Raises what stood in the way, or what ended it:
+    JournalBehind if entries are missing from the journal, unless their loss is accepted.
     """
     clock = Clock()
     log = Log(clock.now, settings.log_format)
     stop = stop or process.signalled()
     failure = None
     async with AsyncExitStack() as stack:
-        embedded, server = await _begin(settings, clock, log, stack)
+        embedded, server = await _begin(settings, clock, log, stack, accept_loss)
         endpoint = await _listen(settings, embedded, server, app, stack)
         if not settings.memory:
             stack.callback(process.announce(Path(settings.data) / ENDPOINT, endpoint, log))
@@ -101,34 +106,40 @@ class _Shelf:
     cluster: str
     journal: Journal
     store: ObjectStore
+    recover: Callable[[Recovered], Metadata]
+    """Makes the metadata of what the journal held; raises what is wrong with that."""
 
 
-def _open(settings: Settings, stack: AsyncExitStack) -> _Shelf:
+def _open(settings: Settings, log: Log, stack: AsyncExitStack, accept_loss: bool) -> _Shelf:
     """Where things are kept; closed in reverse, when nothing is written any more."""
     cluster = settings.cluster or f"local-{secrets.token_hex(4)}"
     if settings.memory:
-        return _Shelf(cluster, MemoryJournal(), MemoryStore())
+        fresh = partial(behind.metadata_of, cluster, settings.limits)
+        return _Shelf(cluster, MemoryJournal(), MemoryStore(), fresh)
     directory = DataDir(settings.data, cluster)
     stack.callback(directory.close)
     store = FolderStore(directory.objects)
     stack.push_async_callback(store.close)
-    journal = FileJournal(RealDisk(directory.journal), directory.cluster)
-    return _Shelf(directory.cluster, journal, store)
+    files = FileJournal(RealDisk(directory.journal), directory.cluster)
+    journal = NotedJournal(files, WatermarkFile(directory.objects), time.monotonic)
+    recover = partial(
+        behind.recovered, directory, journal, settings.limits, log, accept_loss=accept_loss
+    )
+    return _Shelf(directory.cluster, journal, store, recover)
 
 
 async def _begin(
-    settings: Settings, clock: Clock, log: Log, stack: AsyncExitStack
+    settings: Settings, clock: Clock, log: Log, stack: AsyncExitStack, accept_loss: bool
 ) -> tuple[Embedded, FrameServer]:
     """The machines as the journal left them, and the loop that runs them."""
-    shelf = _open(settings, stack)
+    shelf = _open(settings, log, stack, accept_loss)
     limits = settings.limits
     recovered = shelf.journal.recover()
     stack.callback(shelf.journal.close)
     for repair in recovered.repairs:
         log.warning("repaired the journal", repair=repair)
-    image = recovered.snapshot.content if recovered.snapshot else None
-    metadata = Metadata.recovered(shelf.cluster, limits, image, recovered.entries, recovered.last)
-    log.info("recovered", groups=len(recovered.entries), last=recovered.last)
+    metadata = shelf.recover(recovered)
+    log.info("recovered", groups=len(recovered.entries), last=metadata.index)
     broker = Broker(BROKER, shelf.cluster, limits, (METADATA,), secrets.token_bytes(16))
     host = Host(shelf.cluster, shelf.journal, shelf.store, now=clock.now, log=log)
     # What was recovered stays: to look through it again for garbage would only cost pauses.
@@ -174,12 +185,12 @@ async def _listen(
     return Endpoint(process.address(settings.host, port), http, os.getpid())
 
 
-def main(settings: Settings, app: AppBuilder | None = None) -> None:
+def main(settings: Settings, app: AppBuilder | None = None, *, accept_loss: bool = False) -> None:
     """What a command starts: the process is the server's alone."""
     keep_memory()
     process.prepare(settings.limits.connections_max)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(serve(settings, app=app))
+        runner.run(serve(settings, app=app, accept_loss=accept_loss))
 
 
 if __name__ == "__main__":

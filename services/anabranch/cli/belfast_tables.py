@@ -47,7 +47,7 @@ def overview(found: Status) -> Iterator[tuple[str, ...]]:
         found.leader,
         number(found.term),
         number(found.view),
-        found.mode.name.lower().replace("_", " "),
+        "at rest" if found.at_rest else found.mode.name.lower().replace("_", " "),
         number(found.window),
         f"{found.cut}/{found.cuts}",
         number(found.confirmed),

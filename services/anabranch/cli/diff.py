@@ -50,6 +50,7 @@ def diff(target: Target, out: Output, a: str, b: str, limit: int) -> None:
         printer = Printer(out, RecordFormat.TEXT, names)
         mine = await _first_of(one, found.only_a, limit)
         theirs = await _first_of(other, found.only_b, limit)
+        await printer.learn(service, [each.origin_log for each in (*mine, *theirs)])
         return found, mine, theirs, printer
 
     found, mine, theirs, printer = target.run(work)

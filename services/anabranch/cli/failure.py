@@ -8,7 +8,7 @@ from enum import IntEnum
 import click
 import msgspec
 
-from anabranch.core.errors import AnabranchError, Damage, Retry
+from anabranch.core.errors import AnabranchError, Damage, JournalBehind, Retry
 
 
 class Exit(IntEnum):
@@ -18,6 +18,7 @@ class Exit(IntEnum):
     UNREACHABLE = 3
     BLOCKED = 4
     DAMAGE = 5
+    BEHIND = 6
     INTERRUPTED = 130
     UNREAD = 141
 
@@ -29,6 +30,7 @@ MEANINGS = {
     Exit.UNREACHABLE: "the server can't be reached",
     Exit.BLOCKED: "blocked, overloaded or out of time: the same command may succeed later",
     Exit.DAMAGE: "stored bytes are not what was written",
+    Exit.BEHIND: "the journal is older than the objects beside it, so nothing is served",
     Exit.INTERRUPTED: "interrupted by Ctrl-C",
     Exit.UNREAD: "whoever read the output went away",
 }
@@ -57,6 +59,8 @@ def exit_code(error: AnabranchError) -> Exit:
             return Exit.UNREACHABLE
         case Retry():
             return Exit.BLOCKED
+        case JournalBehind():
+            return Exit.BEHIND
         case Damage():
             return Exit.DAMAGE
         case _:

@@ -9,6 +9,7 @@ from anabranch.cli.output import Output, moment, shown
 from anabranch.client.aio import Service
 from anabranch.client.records import LogRecord
 from anabranch.core.bolt.commands import Description
+from anabranch.core.errors import Refresh, UnknownLog
 from anabranch.core.types import LogId
 
 
@@ -19,10 +20,20 @@ class RecordFormat(StrEnum):
 
 
 class Printer:
-    """Prints records of one log; `names` are those of the logs they may come from."""
+    """Prints records of one log; `names` are those of the logs they may come from, if asked for."""
 
     def __init__(self, out: Output, form: RecordFormat, names: dict[LogId, str] | None) -> None:
         self._out, self._form, self._names = out, form, names
+
+    async def learn(self, service: Service, logs: Iterable[LogId]) -> None:
+        """Find out the names of logs that are no more: promoted records still come from there."""
+        if self._names is None:
+            return
+        for log in {*logs} - self._names.keys():
+            try:
+                self._names[log] = (await service.log(log)).name
+            except (Refresh, UnknownLog) as gone:
+                self._names[log] = str(gone.facts["log"])
 
     @property
     def json(self) -> bool:
@@ -58,6 +69,7 @@ class Printer:
             "value": value,
             "headers": [[name, _encoded(content)[0]] for name, content in record.headers],
             "origin": {"log": self._origin(record), "position": record.origin_position},
+            "id": record.id,
         }
         if encoding != "text" or key_encoding != "text":
             said["encoding"] = {"key": key_encoding, "value": encoding}

@@ -59,6 +59,7 @@ def read(
         printed = 0
         if now.start <= first < now.settled or start is not None:
             async for batch in found.read_batches(first, limit):
+                await printer.learn(service, [batch.origin.log])
                 printer.records(batch.records())
                 printed += batch.count
         return now, first + printed
@@ -113,21 +114,32 @@ def tail(
         first = max(now.start, end - count)
         if follow or (speculative and now.settled < now.tail):
             upto = None if follow else now.tail
-            await _follow(found, first, upto, printer, out, speculative=speculative)
+            await _follow(service, found, first, upto, printer, out, speculative=speculative)
         elif first < end:
             async for batch in found.read_batches(first, end - first):
+                await printer.learn(service, [batch.origin.log])
                 printer.records(batch.records())
 
     target.run(work)
 
 
 async def _follow(
-    log: Log, first: int, upto: int | None, printer: Printer, out: Output, *, speculative: bool
+    service: Service,
+    log: Log,
+    first: int,
+    upto: int | None,
+    printer: Printer,
+    out: Output,
+    *,
+    speculative: bool,
 ) -> None:
     """Event by event; `upto` ends it where the log ended when it was asked."""
     async with log.subscribe(first, speculative=speculative) as events:
         while upto is None or first < upto:
-            for event in await events.take():
+            coming = await events.take()
+            records = [each.record for each in coming if isinstance(each, Deliver)]
+            await printer.learn(service, [each.origin_log for each in records])
+            for event in coming:
                 _print_event(event, printer, out, marked=speculative)
                 if isinstance(event, Deliver):
                     first = event.record.position + 1

@@ -43,6 +43,11 @@ _CONFIG = click.option(
 @click.option("--cluster", help="The name of a new data directory's cluster.")
 @click.option("--log-format", type=click.Choice(["human", "json"]), help="How log lines look.")
 @click.option(
+    "--accept-loss",
+    is_flag=True,
+    help="Start on a journal that is older than its objects; what it doesn't know is given up.",
+)
+@click.option(
     "--processes",
     is_flag=True,
     help="A cluster instead: etcd, an S3 server, metadata, brokers and a gateway, each a process.",
@@ -88,15 +93,26 @@ _CONFIG = click.option(
     help="Members of etcd of a new cluster, with --processes (default 1).",
 )
 @_CONFIG
-def up(no_http: bool, processes: bool, engine: str, namespaces: bool, **flags: Any) -> None:
+def up(
+    no_http: bool,
+    accept_loss: bool,
+    processes: bool,
+    engine: str,
+    namespaces: bool,
+    **flags: Any,
+) -> None:
     """Run the whole log service in this process, until Ctrl-C.
 
     What is acknowledged survives whatever happens to the process, unless it runs with --memory.
     Settings come from flags, ANABRANCH_... variables and the --config file, in this order.
+
+    Exits with 6 if the journal is older than the objects beside it.
     """
     from anabranch.apps import settings, up
 
     of_bolt, of_belfast = _counts(flags, _OF_BOLT), _counts(flags, _OF_BELFAST)
+    if accept_loss and (processes or engine == "belfast"):
+        raise click.UsageError("--accept-loss is for one process with a data directory")
     if engine == "belfast":
         _refuse(of_bolt, "--engine bolt")
         _run_belfast(flags, of_belfast, namespaces=namespaces)
@@ -112,7 +128,7 @@ def up(no_http: bool, processes: bool, engine: str, namespaces: bool, **flags: A
     builder = None
     if chosen.http_port >= 0:
         from anabranch.apps.http import build as builder
-    up.main(chosen, builder)
+    up.main(chosen, builder, accept_loss=accept_loss)
 
 
 _OF_BOLT = ("etcd", "metadata", "brokers")
@@ -171,13 +187,18 @@ def _supervised(flags: dict[str, Any], folder: str) -> "tuple[Path, Log]":
     type=click.Path(file_okay=False, exists=True),
     required=True,
     envvar="ANABRANCH_DATA",
-    help="The directory of `anabranch up --data`; its server must not run.",
+    help="The directory of `anabranch up --data`; its server may run, unless it is changed.",
 )
-@click.option("--repair", is_flag=True, help="Delete orphans: objects that were never committed.")
+@click.option(
+    "--repair",
+    is_flag=True,
+    help="Move orphans, which were never committed, to quarantine; the server must not run.",
+)
 @click.option(
     "--cut-journal",
     is_flag=True,
-    help="Give up what a damaged journal holds from the damage on; it is put aside.",
+    help="Give up what a damaged journal holds from the damage on; it is put aside. The server "
+    "must not run.",
 )
 @click.option("--yes", "-y", is_flag=True, help="Don't ask before the journal is cut.")
 @_CONFIG
@@ -191,16 +212,16 @@ def fsck(
     every log. Changes nothing, unless told to. Exits with 5 if anything is damaged or missing.
     """
     from anabranch.apps import settings
-    from anabranch.apps.fsck import Examination
+    from anabranch.apps.sources import Directory
 
     limits = settings.load({"config": config}, os.environ).limits
 
-    def examine(examination: Examination) -> "Report":
+    def examine(examination: Directory) -> "Report":
         with out.progress("reading objects", None, "bytes") as meter:
             return examination.report(meter.reach)
 
     done: list[str] = []
-    with Examination(data, limits) as examination:
+    with Directory(data, limits, alone=repair or cut_journal) as examination:
         report = examine(examination)
         if cut_journal and report.cut is not None:
             _say(out, report)
@@ -210,8 +231,9 @@ def fsck(
             done.append(f"cut the journal; what it held from there on is in {aside}")
             report = examine(examination)
         if repair and report.orphans.objects:
-            pile = examination.delete_orphans()
-            done.append(f"deleted {counted(pile.objects, 'orphan')}, {size(pile.bytes)}")
+            pile = examination.quarantine_orphans()
+            what = f"{counted(pile.objects, 'orphan')}, {size(pile.bytes)}"
+            done.append(f"moved {what}, to quarantine")
             report = examine(examination)
     if out.json:
         out.document({"sound": report.sound, "done": done, **asdict(report)})
@@ -232,6 +254,8 @@ def _ask() -> None:
 def _say(out: Output, found: "Report") -> None:
     if out.json:
         return
+    if found.online:
+        out.say("in use: what is being written now isn't judged; nothing is changed")
     out.say(
         f"{found.data} of cluster {found.cluster}: {counted(found.logs, 'log')}, "
         f"{counted(found.forks, 'fork')}, {counted(found.extents, 'extent')}"
@@ -247,7 +271,13 @@ def _say(out: Output, found: "Report") -> None:
         out.say(f"garbage: {what}, deleted when their grace period is over")
     if found.orphans.objects:
         what = f"{counted(found.orphans.objects, 'object')}, {size(found.orphans.bytes)}"
-        out.say(f"orphans: {what}, never committed; deleted after the next start, or by --repair")
+        out.say(
+            f"orphans: {what}, never committed; moved to quarantine after the next start, or by "
+            "--repair"
+        )
+    if found.quarantine.objects:
+        what = f"{counted(found.quarantine.objects, 'object')}, {size(found.quarantine.bytes)}"
+        out.say(f"quarantine: {what}, deleted when quarantine_ms is over")
     for name in found.strangers:
         out.say(f"not ours: {name}, left alone")
     for note in found.notes:

@@ -258,7 +258,7 @@ class Log:
         timeout: float | None = None,
     ) -> "Log":
         """A severed fork: this log's records up to `past`, or committed before `at`, or all there
-        are.
+        are. `at=t` ends it where `position_at(t)` points.
 
         What is appended to either later is not in the other. `exclusive`, `owner`: as of a
         continuous one.

@@ -13,7 +13,7 @@ import msgspec
 from anabranch.core.errors import BadRequest, CorruptBatch
 from anabranch.core.machine import Buffer
 from anabranch.core.records.batch import split, verify
-from anabranch.core.records.origins import Run, deliveries
+from anabranch.core.records.origins import Run, deliveries, identity
 from anabranch.core.records.record import UNSTAMPED, Record
 from anabranch.core.types import LogId, Milliseconds, Position
 
@@ -30,7 +30,10 @@ R = TypeVar("R")
 
 
 class Origin(NamedTuple):
-    """Where a record was appended: the log's id, and its position there."""
+    """Where a record was appended: the log's id, and its position there when it was appended.
+
+    A promotion may move the record to another position, and to another log; its origin stays.
+    """
 
     log: LogId
     position: Position
@@ -54,6 +57,13 @@ class LogRecord(msgspec.Struct, frozen=True, gc=False):
         """Where it was appended: another log, if it was read on a fork that inherits it."""
         return Origin(self.origin_log, self.origin_position)
 
+    @property
+    def id(self) -> str:
+        """Its origin as text: the same wherever the record is read, in every log that has it, and
+        no other record's. Of Bolt's logs.
+        """
+        return identity(self.origin_log, self.origin_position)
+
 
 class Appended(NamedTuple, Generic[R]):
     """An append that is durable and has its place: its position, or a receipt for it.
@@ -75,8 +85,6 @@ class Batch(msgspec.Struct, frozen=True):
     raw: Buffer
     """The whole batch: Kafka's RecordBatch v2, byte for byte."""
     run: Run
-    log: str = ""
-    """The name of the log that was read."""
 
     @property
     def origin(self) -> Origin:
@@ -84,9 +92,8 @@ class Batch(msgspec.Struct, frozen=True):
         return Origin(self.run.origin_log, self.run.origin_first)
 
     def records(self) -> Iterator[LogRecord]:
-        """Decode the records that are meant; BatchUnreadable if that would cost too much."""
-        decoded = deliveries((self.run,), (self.raw,), self.log)
-        for position, log, there, record in decoded:
+        """Decode the records that are meant."""
+        for position, log, there, record in deliveries((self.run,), (self.raw,)):
             yield LogRecord(
                 position, record.value, record.key, record.headers, record.timestamp, log, there
             )
@@ -114,18 +121,18 @@ class Fail(msgspec.Struct, frozen=True, gc=False):
 Event = Deliver | Confirm | Fail
 
 
-def batches(runs: Sequence[Run], contents: Sequence[Buffer], log: str = "") -> Iterator[Batch]:
+def batches(runs: Sequence[Run], contents: Sequence[Buffer]) -> Iterator[Batch]:
     """Each batch by itself, verified, and which of its records are meant."""
     content = memoryview(contents[0] if len(contents) == 1 else b"".join(contents))
     start = 0
     for run in runs:
-        yield from _of_run(run, content[start : start + run.length], log)
+        yield from _of_run(run, content[start : start + run.length])
         start += run.length
     if start != len(content):
         raise CorruptBatch(f"{len(content)} bytes came for runs of {start}", "of a read")
 
 
-def _of_run(run: Run, content: memoryview, log: str) -> Iterator[Batch]:
+def _of_run(run: Run, content: memoryview) -> Iterator[Batch]:
     where = f"at {run.origin_first} of log {run.origin_log}"
     passed, end = 0, run.skip + run.count
     for offset, length, _ in split(content, where):
@@ -136,7 +143,7 @@ def _of_run(run: Run, content: memoryview, log: str) -> Iterator[Batch]:
             ahead = passed + low - run.skip
             first, count = run.first + ahead, high - low
             alone = Run(first, count, low, run.origin_log, run.origin_first + ahead, length)
-            yield Batch(first, count, raw, alone, log)
+            yield Batch(first, count, raw, alone)
         passed += header.count
     if passed < end:
         raise CorruptBatch(f"{end} records were named and {passed} came", where)
@@ -147,7 +154,7 @@ def cut(batch: Batch, count: int) -> Batch:
     if batch.count <= count:
         return batch
     run = msgspec.structs.replace(batch.run, count=count)
-    return Batch(batch.first, count, batch.raw, run, batch.log)
+    return Batch(batch.first, count, batch.raw, run)
 
 
 def record(

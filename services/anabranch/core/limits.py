@@ -21,12 +21,6 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     batch_unpacked_bytes_max: int = 16 * MIB
     """What a compressed batch may grow to; a larger one is a decompression bomb and refused."""
 
-    record_headers_max: int = 5_000
-    """Headers of one record."""
-
-    batch_headers_max: int = 131_072
-    """Headers of all records in one batch."""
-
     frame_bytes_max: int = 5 * MIB
     """One frame of the binary protocol: a batch and its envelope."""
 
@@ -154,6 +148,11 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     gc_interval_ms: int = 30_000
     """How often garbage is looked for."""
+
+    quarantine_ms: int = 7 * 86_400_000
+    """An orphan, an object that was written and never committed, stays in quarantine for this long
+    before it is deleted. `anabranch recover` can read it until then.
+    """
 
     compact_extents_min: int = 16
     """So many neighbouring small extents of a log are copied into one object; 0: none ever are."""

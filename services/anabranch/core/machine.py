@@ -28,7 +28,7 @@ from typing import Any, Protocol
 import msgspec
 
 from anabranch.core.errors import AnabranchError
-from anabranch.core.types import Nanoseconds, ObjectId
+from anabranch.core.types import Milliseconds, Nanoseconds, ObjectId
 
 Buffer = bytes | bytearray | memoryview
 Token = int
@@ -104,6 +104,18 @@ class DeleteObjects(Value, frozen=True):
     objects: Sequence[ObjectId]
 
 
+class QuarantineObjects(Value, frozen=True):
+    """Move these orphans out of the way, where they stay for `Limits.quarantine_ms`."""
+
+    objects: Sequence[ObjectId]
+
+
+class PurgeQuarantine(Value, frozen=True):
+    """Delete what was moved to the quarantine before this time of the store's clock."""
+
+    before: Milliseconds
+
+
 class ListObjects(Value, frozen=True):
     """Which objects does the store hold?"""
 
@@ -147,6 +159,8 @@ Effect = (
     | PutObject
     | GetObject
     | DeleteObjects
+    | QuarantineObjects
+    | PurgeQuarantine
     | ListObjects
     | ReadEntries
     | Follow
@@ -224,6 +238,16 @@ class ObjectsDeleted(Value, frozen=True):
     objects: Sequence[ObjectId]
 
 
+class ObjectsQuarantined(Value, frozen=True):
+    """These orphans are in quarantine."""
+
+    objects: Sequence[ObjectId]
+
+
+class QuarantinePurged(Value, frozen=True):
+    """What had been in quarantine for too long is deleted."""
+
+
 class ObjectsListed(Value, frozen=True):
     objects: Sequence[ObjectId]
 
@@ -298,6 +322,8 @@ Event = (
     | ObjectRead
     | GetFailed
     | ObjectsDeleted
+    | ObjectsQuarantined
+    | QuarantinePurged
     | ObjectsListed
     | EntriesRead
     | ReadFailed

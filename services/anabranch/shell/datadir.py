@@ -23,12 +23,13 @@ _LINE = re.compile(rb"(anabranch data, format (\d+), cluster ([!-~]+)), check ([
 class DataDir:
     """An open data directory. `cluster` is what it was created with, or just now."""
 
-    def __init__(self, root: str, new_cluster: str) -> None:
+    def __init__(self, root: str, new_cluster: str, *, shared: bool = False) -> None:
+        """`shared`: without the lock, for who only reads beside a process that has it."""
         assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", new_cluster)
         assert len(new_cluster) <= CLUSTER_BYTES_MAX
         self.root = root
         self._disk = RealDisk(root)
-        self._lock = _locked(f"{root}/{_LOCK}")
+        self._lock = None if shared else _locked(f"{root}/{_LOCK}")
         with ExitStack() as refused:
             refused.callback(self.close)
             self.cluster = self._identity() or self._claim(new_cluster)
@@ -44,7 +45,8 @@ class DataDir:
 
     def close(self) -> None:
         """Let another process in."""
-        os.close(self._lock)
+        if self._lock is not None:
+            os.close(self._lock)
 
     def _identity(self) -> str | None:
         """The cluster it belongs to; None if nothing was ever stored here."""

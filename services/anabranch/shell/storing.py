@@ -25,11 +25,15 @@ from anabranch.core.machine import (
     ObjectRead,
     ObjectsDeleted,
     ObjectsListed,
+    ObjectsQuarantined,
     Persist,
     Persisted,
     PersistFailed,
+    PurgeQuarantine,
     PutFailed,
     PutObject,
+    QuarantineObjects,
+    QuarantinePurged,
     ReadEntries,
     ReadFailed,
     SaveSnapshot,
@@ -38,6 +42,7 @@ from anabranch.core.machine import (
 from anabranch.core.records.objects import ObjectName
 from anabranch.core.types import ObjectId
 from anabranch.ports import Journal, ObjectStore, RecordJournal, StoredObject
+from anabranch.shell import quarantine
 from anabranch.shell.log import Log
 
 RETRY_S = 5.0
@@ -47,7 +52,17 @@ _READERS = 2
 """Threads that read the journal back: a slow disk must not make every reader wait for one."""
 
 Work = Future[Any] | asyncio.Future[Any]
-Stored = Persist | SaveSnapshot | ReadEntries | PutObject | GetObject | DeleteObjects | ListObjects
+Stored = (
+    Persist
+    | SaveSnapshot
+    | ReadEntries
+    | PutObject
+    | GetObject
+    | DeleteObjects
+    | QuarantineObjects
+    | PurgeQuarantine
+    | ListObjects
+)
 Post = Callable[[str, Event], None]
 
 
@@ -60,6 +75,7 @@ class StoringCounters:
     puts: int = 0
     gets: int = 0
     deletions: int = 0
+    quarantined: int = 0
     errors: int = 0
 
 
@@ -106,6 +122,10 @@ class Storing:
                 self._read_back(node, effect)
             case DeleteObjects():
                 self._delete(node, effect)
+            case QuarantineObjects():
+                self._quarantine(node, effect)
+            case PurgeQuarantine():
+                self._purge(node, effect)
             case ListObjects():
                 self._list(node)
 
@@ -189,6 +209,28 @@ class Storing:
                 self._post(node, ObjectsDeleted(wanted.objects))
 
         self._spawn(self._store.delete([self._name(each) for each in wanted.objects]), done)
+
+    def _quarantine(self, node: str, wanted: QuarantineObjects) -> None:
+        names = [self._name(each) for each in wanted.objects]
+
+        def done(work: Work) -> None:
+            if self._expected("quarantine", work):
+                self._later(partial(self._quarantine, node, wanted))
+                return
+            self.counters.quarantined += work.result()
+            self._post(node, ObjectsQuarantined(wanted.objects))
+
+        self._spawn(quarantine.move(self._store, names, self._log), done)
+
+    def _purge(self, node: str, wanted: PurgeQuarantine) -> None:
+        def done(work: Work) -> None:
+            if self._expected("purge the quarantine", work):
+                self._later(partial(self._purge, node, wanted))
+                return
+            self.counters.deletions += work.result()
+            self._post(node, QuarantinePurged())
+
+        self._spawn(quarantine.purge(self._store, self._cluster, wanted.before, self._log), done)
 
     def _list(self, node: str) -> None:
         prefix = f"{self._cluster}/data/"

@@ -21,11 +21,13 @@ from anabranch.core.belfast.consensus_letters import AskVote, Vote
 from anabranch.core.belfast.copying import Copies
 from anabranch.core.belfast.delivering import Delivering
 from anabranch.core.belfast.failures import Failures
+from anabranch.core.belfast.lag import Lag
 from anabranch.core.belfast.leading import Leading
 from anabranch.core.belfast.ledger import Ledger, Member, Standing
 from anabranch.core.belfast.letters import Report, Sealed
 from anabranch.core.belfast.locallog import LocalLog
 from anabranch.core.belfast.messages import Confirmed
+from anabranch.core.belfast.modes import Modes
 from anabranch.core.belfast.office import Office
 from anabranch.core.belfast.placements import Placements
 from anabranch.core.belfast.progress import Progress
@@ -34,6 +36,7 @@ from anabranch.core.belfast.reporting import Reporting
 from anabranch.core.belfast.retries import Retries
 from anabranch.core.belfast.seating import Seating
 from anabranch.core.belfast.streams import Stream
+from anabranch.core.belfast.windows import Mode
 from anabranch.core.types import NEVER
 from anabranch_sim.breakages import Breakage, Function, _doing_nothing
 
@@ -260,6 +263,36 @@ def _whatever_its_disk_does(original: Function) -> Function:
     return received
 
 
+def _back_to_free_will(original: Function) -> Function:
+    """As releases before did: an order that predicts nothing, while the log is at rest."""
+
+    def review(self: Modes, now: int) -> None:
+        original(self, now)
+        if self._rules.adaptive and not self._rules.free_will:
+            self.wanted = Mode.FREE_WILL if self.at_rest else Mode.STEADY
+
+    return review
+
+
+def _whatever_rests(original: Function) -> Function:
+    def arm(self: Reporting, *asked: Any) -> None:
+        at_rest, self._following.at_rest = self._following.at_rest, False
+        original(self, *asked)
+        self._following.at_rest = at_rest
+
+    return arm
+
+
+def _as_if_awake(original: Function) -> Function:
+    def look(self: Lag, now: int) -> Any:
+        at_rest, self._modes.at_rest = self._modes.at_rest, False
+        letters = original(self, now)
+        self._modes.at_rest = at_rest
+        return letters
+
+    return look
+
+
 SPECULATIONS = [
     Breakage("a quota changes within its window", Reporting, "_seat", _less_after_the_first),
     Breakage("durable is what its primary has", Leading, "count", _its_own_alone),
@@ -289,6 +322,9 @@ SPECULATIONS = [
     Breakage("a piece is not split at the edge", Piece, "count_below", _whole),
     Breakage("predictions don't bound final", Rollback, "unconfirmed_from", _nowhere),
     Breakage("a Confirm at hand counts as given", EventQueue, "_confirms", _never),
+    Breakage("a log at rest predicts nothing", Modes, "review", _back_to_free_will),
+    Breakage("a log at rest fills up with no-ops", Reporting, "_arm", _whatever_rests),
+    Breakage("at rest nobody has to catch up at once", Lag, "look", _as_if_awake),
 ]
 
 COUNCILS = [

@@ -29,6 +29,7 @@ _SALT = 0xBE1FA57
 _ORDEAL_SALT = 0x0BDEA4
 _ORDEAL = 0.08
 """Of all runs where shards have backups."""
+_REST_SALT = 0x0E57
 _QUIET = 0.2
 """Of all runs have no fault: nothing may be misspeculated then."""
 _TRAITS = (
@@ -94,7 +95,7 @@ class Options(Struct, frozen=True, kw_only=True):
             segment_bytes=rng.choice((2 * KIB, 16 * KIB, MIB)),
             cache_bytes=rng.choice((1, KIB, MIB)),
         )
-        return _put_to_the_test(drawn)
+        return _put_to_the_test(_at_rest_soon(drawn))
 
     def __str__(self) -> str:
         usual = Rules()
@@ -112,6 +113,14 @@ class Options(Struct, frozen=True, kw_only=True):
             f"heartbeats each {self.heartbeat_ms} ms, {self.kept_entries} entries kept, "
             f"segments of {self.segment_bytes}, caches of {self.cache_bytes}"
         )
+
+
+def _at_rest_soon(options: Options) -> Options:
+    """By a draw of its own, which leaves other seeds as they were."""
+    rng = Random(options.seed ^ _REST_SALT)
+    idle = rng.choice((5, 20, 60, 2_000))
+    rules = structs.replace(options.rules, idle_intervals=idle)
+    return structs.replace(options, rules=rules)
 
 
 def _put_to_the_test(options: Options) -> Options:

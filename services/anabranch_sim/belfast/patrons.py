@@ -121,6 +121,11 @@ class Appender(Errand):
     def idle(self) -> bool:
         return self.over or not (self._waiting or self._sent or self._open)
 
+    @property
+    def ready(self) -> bool:
+        """Connected to its shard's primary."""
+        return self.at is not None and self.at.open and self._spoken
+
     def append(self, count: int) -> None:
         if self.over:
             return
@@ -170,7 +175,7 @@ class Appender(Errand):
 
     def _push(self) -> None:
         connection = self.at
-        if connection is None or not connection.open or not self._spoken:
+        if connection is None or not self.ready:
             return
         while len(self._open) < self._in_flight and (self._sent or self._waiting):
             batch, placing = self._sent.popleft() if self._sent else self._launch()

@@ -20,6 +20,7 @@ from anabranch_sim.belfast.errands import Errand
 from anabranch_sim.belfast.nemesis import Nemesis
 from anabranch_sim.belfast.options import Options
 from anabranch_sim.belfast.patrons import KEYS, Appender, Archive, Observer, Petition
+from anabranch_sim.belfast.rest import RestCheck, rests
 from anabranch_sim.belfast.witness import Witness
 from anabranch_sim.seeds import BUGS
 from anabranch_sim.world import SECOND, World
@@ -93,14 +94,14 @@ class Simulation:
         self.nemesis.start()
         world.run(chaos, lambda: bool(self.witness.faults))
         self.nemesis.heal()
-        if not self._come(self._all_settled):
-            self._fail(f"liveness: {self._unfinished()}")
+        if not self.come(self._all_settled):
+            self.fail(f"liveness: {self._unfinished()}")
             return
         goal = self.witness.ledger.confirmed
-        if not self._come(lambda: all(self._followed(each, goal) for each in self._all)):
+        if not self.come(lambda: all(self._followed(each, goal) for each in self._all)):
             late = next(each for each in self._all if not self._followed(each, goal))
             says = f"{late.name} knows {late.settled} of {self._goal(late, goal)}"
-            self._fail(f"liveness: {says}")
+            self.fail(f"liveness: {says}")
             return
         self._read_all()
 
@@ -173,14 +174,14 @@ class Simulation:
             names = self._names() if self.world.chance(0.5) else [rng.choice(self._names())]
             where = self._where()
             for name in names:
-                self._observe(f"observer-{number}-{name}", name, 0, where)
+                self.observe(f"observer-{number}-{name}", name, 0, where)
 
     def _where(self) -> Where | None:
         if "filters" in self.options.traits and self.world.chance(0.5):
             return Where(key_prefix=b"k%d" % self.world.rng.randrange(KEYS))
         return None
 
-    def _observe(self, name: str, shard: str, start: Position, where: Where | None) -> Observer:
+    def observe(self, name: str, shard: str, start: Position, where: Where | None) -> Observer:
         observer = Observer(self.deployment, self.archive, name, shard, start, where)
         self.observers.append(observer)
         self._begin(observer)
@@ -233,7 +234,7 @@ class Simulation:
         if not self.nemesis.over:
             self.world.after(self.world.between(5 * t_ord, 12 * t_ord), self._straggle)
 
-    def _come(self, done: Callable[[], bool]) -> bool:
+    def come(self, done: Callable[[], bool]) -> bool:
         """Let time pass until it is so, or much too late; looked at now and then."""
         world, latest = self.world, self.world.now + CONVERGENCE
         while not done():
@@ -286,19 +287,19 @@ class Simulation:
         """All that the log holds, by readers that begin when all is well; then the judgement."""
         start, goal = self.witness.ledger.trimmed, self.witness.ledger.confirmed
         readers = [
-            self._observe(f"reader-{name}", name, start, None) for name in self.deployment.shards
+            self.observe(f"reader-{name}", name, start, None) for name in self.deployment.shards
         ]
-        if not self._come(lambda: all(self._followed(each, goal) for each in readers)):
+        if not self.come(lambda: all(self._followed(each, goal) for each in readers)):
             late = next(each for each in readers if not self._followed(each, goal))
             says = f"{late.name} knows {late.settled} of {self._goal(late, goal)}"
-            self._fail(f"liveness: {says}")
+            self.fail(f"liveness: {says}")
             return
         account = self.archive.account
         account.start, account.end = start, goal
         for reader in readers:
             for position, record in reader.held().items():
                 if position in account.final:
-                    self._fail(f"F1: {position} holds two records")
+                    self.fail(f"F1: {position} holds two records")
                 if position < goal:
                     account.final[position] = record
                     account.shard_of[record] = reader.shard
@@ -308,16 +309,18 @@ class Simulation:
         self.report.violations.extend(map(str, judge(account)))
         if not self.options.faults:
             self._check_calm()
+        if rests(self.options.rules) and not self.report.violations:
+            RestCheck(self).run()
 
     def _check_calm(self) -> None:
         """Without a fault nothing is misspeculated, whatever joins, leaves or bursts."""
         if self.witness.ledger.view:
-            self._fail(f"F5: {self.witness.ledger.view} view changes without a fault")
+            self.fail(f"F5: {self.witness.ledger.view} view changes without a fault")
         failed = [each.name for each in self._all if each.fails]
         if failed:
-            self._fail(f"F5: {failed} were failed without a fault")
+            self.fail(f"F5: {failed} were failed without a fault")
 
-    def _fail(self, says: str) -> None:
+    def fail(self, says: str) -> None:
         """Unless something was wrong before: a run that was stopped for it comes to nothing."""
         if not self.witness.faults:
             self.report.violations.append(says)

@@ -31,6 +31,7 @@ from anabranch_operator.plan.events import (
 )
 from anabranch_operator.plan.objects import Ref
 from anabranch_operator.plan.reconciler import Operator, Planner
+from anabranch_operator.plan.templates import GateSettings
 from anabranch_operator.plan.world import RESOURCES, Surroundings
 from anabranch_sim.kubernetes.belfast import BelfastLog
 from anabranch_sim.kubernetes.kube import Kube
@@ -62,7 +63,9 @@ class Office:
         """What pods' logs hold, by the pods' names."""
         self.crash: Callable[[Action], bool] | None = None
         """Does the operator end right before, and so never do, this action?"""
-        self._surroundings = surroundings or Surroundings(namespace="demo", release="demo")
+        self._surroundings = surroundings or Surroundings(
+            namespace="demo", release="demo", gates=GateSettings(enabled=True, logs=True)
+        )
         self._planners, self._whole = planners, whole
         self._epoch = 0
         self._tick()

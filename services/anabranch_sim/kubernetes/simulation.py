@@ -15,6 +15,7 @@ from anabranch_operator.plan.leadership import Terms
 from anabranch_operator.plan.logs import plan_log
 from anabranch_operator.plan.members import plan_members
 from anabranch_operator.plan.pools import plan_pool
+from anabranch_operator.plan.templates import GateSettings
 from anabranch_operator.plan.world import Surroundings
 from anabranch_sim.kubernetes import anchorage
 from anabranch_sim.kubernetes.anchorage import Anchorage
@@ -117,7 +118,11 @@ class Simulation:
     def _around(self) -> Around:
         options = self.options
         surroundings = Surroundings(
-            namespace=HOME, release="demo", metadata="demo-metadata", look_ms=options.look_ms
+            namespace=HOME,
+            release="demo",
+            gates=GateSettings(enabled=True, logs=True),
+            metadata="demo-metadata",
+            look_ms=options.look_ms,
         )
         around = Around(
             self.world,

@@ -181,9 +181,9 @@ class Stage:
         self.settle()
         self.lead(1)
 
-    def lead(self, term: int) -> None:
+    def lead(self, term: int, *, at_rest: bool = False) -> None:
         for node in self.nodes.values():
-            node.give(Received(LEADER, Leading(term, self.rules)))
+            node.give(Received(LEADER, Leading(term, self.rules, at_rest)))
         self.settle()
 
     def settle(self) -> None:

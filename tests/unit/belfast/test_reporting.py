@@ -5,6 +5,7 @@ from tests.unit.belfast.shard_stage import LEADER, RULES, Stage
 from anabranch.core.belfast.decisions import CutFreely
 from anabranch.core.belfast.letters import FixLag
 from anabranch.core.belfast.windows import Mode
+from anabranch.core.machine import Received
 
 
 def values(count: int) -> list[str]:
@@ -159,6 +160,38 @@ def test_reports_are_said_again_to_another_leader_and_after_a_while() -> None:
     assert len(stage.reports("a1")) == before + 1
     stage.sleep(6)
     assert len(stage.reports("a1")) >= before + 2
+
+
+def test_at_rest_no_quota_is_filled_and_a_record_is_predicted_at_once() -> None:
+    stage = Stage({"a": ("a1",), "b": ("b1",)})
+    stage.admit(2, 3, windows=2)
+    reader = stage.subscribe("b1", "b")
+    stage.lead(1, at_rest=True)
+    stage.sleep(50)
+    assert [stage.nodes[each].machine.counters.noops for each in ("a1", "b1")] == [0, 0]
+    stage.append("b1", "v")
+    assert stage.delivered(reader) == [(2, "v", True)]
+    stage.sleep(0.01)
+    assert stage.report("b1").rounds == 1, "the rest of its quota is filled at once"
+    assert stage.report("a1").rounds == 0
+    stage.nodes["a1"].give(Received(LEADER, FixLag(0, 1, 0, 1)))
+    stage.settle()
+    assert (stage.report("a1").rounds, stage.report("a1").signal) == (1, 1)
+    stage.cut(0, 1)
+    stage.sleep(50)
+    assert [stage.nodes[each].machine.counters.noops for each in ("a1", "b1")] == [2, 2]
+
+
+def test_when_the_rest_is_over_quotas_are_filled_by_the_clock_again() -> None:
+    stage = Stage({"a": ("a1",), "b": ("b1",)})
+    stage.admit(2, 3)
+    stage.lead(1, at_rest=True)
+    stage.sleep(50)
+    stage.lead(1)
+    stage.sleep(0.01)
+    assert [stage.report(each).rounds for each in ("a1", "b1")] == [1, 1]
+    stage.sleep(1.6)
+    assert [stage.report(each).rounds for each in ("a1", "b1")] == [2, 2]
 
 
 def test_free_will_reports_once_an_interval_and_delivers_what_is_cut() -> None:

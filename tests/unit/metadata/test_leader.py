@@ -31,7 +31,7 @@ from anabranch.core.bolt.letters import (
     Unwatch,
     Watch,
 )
-from anabranch.core.bolt.metadata import Metadata
+from anabranch.core.bolt.metadata import PURGE_MS, Metadata
 from anabranch.core.bolt.queries import Describe
 from anabranch.core.bolt.state import State
 from anabranch.core.errors import StorageFull
@@ -43,9 +43,13 @@ from anabranch.core.machine import (
     ListObjects,
     ObjectsDeleted,
     ObjectsListed,
+    ObjectsQuarantined,
     Persist,
     Persisted,
     PersistFailed,
+    PurgeQuarantine,
+    QuarantineObjects,
+    QuarantinePurged,
     Received,
     SaveSnapshot,
     Send,
@@ -206,6 +210,8 @@ def test_limits_that_could_not_be_journaled_at_the_start_are_journaled_later() -
 
 def test_past_the_queue_commands_are_refused_at_once() -> None:
     stage = Stage(proposals_max=2, group_commands_max=1)
+    stage.ring()
+    stage.write()
     stage.propose(CreateLog("flying"))
     stage.propose(CreateLog("one"), CreateLog("two"), CreateLog("three"))
     refused = stage.heard(Applied)
@@ -417,7 +423,9 @@ def test_d6_garbage_is_deleted_after_its_grace_and_then_forgotten(stage: Stage) 
     assert not stage.leader.state.replica.references.garbage
 
 
-def test_d6_orphans_of_a_broker_life_that_is_over_are_deleted_and_no_others(stage: Stage) -> None:
+def test_d6_orphans_of_a_broker_life_that_is_over_go_to_quarantine_and_no_others(
+    stage: Stage,
+) -> None:
     stage.do(stage.commit())
     stage.wait(stage.limits.gc_interval_ms)
     assert any(isinstance(each, ListObjects) for each in stage.asked)
@@ -430,7 +438,22 @@ def test_d6_orphans_of_a_broker_life_that_is_over_are_deleted_and_no_others(stag
     )
     stage.asked.clear()
     stage.give(ObjectsListed([kept, orphan, flying, foreign]))
-    assert stage.asked == [DeleteObjects([orphan])]
+    assert stage.asked == [QuarantineObjects([orphan])]
+    stage.give(ObjectsQuarantined([orphan]))
+
+
+def test_the_quarantine_is_purged_of_what_is_too_old_and_again_after_a_while(stage: Stage) -> None:
+    def purges() -> list[PurgeQuarantine]:
+        return [each for each in stage.asked if isinstance(each, PurgeQuarantine)]
+
+    stage.wait(stage.limits.gc_interval_ms)
+    (first,) = purges()
+    assert first.before == stage.now // MS - stage.limits.quarantine_ms
+    stage.give(QuarantinePurged())
+    stage.wait(stage.limits.gc_interval_ms)
+    assert len(purges()) == 1
+    stage.wait(PURGE_MS)
+    assert len(purges()) == 2
 
 
 def test_what_the_leader_itself_proposes_is_nobodys_to_answer(stage: Stage) -> None:

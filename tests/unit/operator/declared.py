@@ -7,7 +7,7 @@ from anabranch_operator.api import names
 from anabranch_operator.plan.forks import plan_fork
 from anabranch_operator.plan.logs import plan_log
 from anabranch_operator.plan.objects import Ref
-from anabranch_operator.plan.world import Fork, Log
+from anabranch_operator.plan.world import Fork, Log, Surroundings
 from anabranch_sim.kubernetes.office import Office
 
 PLANNERS = {names.LOG: plan_log, names.FORK: plan_fork}
@@ -16,9 +16,9 @@ ORDERS = Ref(names.LOG, NAMESPACE, "orders")
 WHAT_IF = Ref(names.FORK, NAMESPACE, "what-if")
 
 
-def office() -> Office:
+def office(surroundings: Surroundings | None = None) -> Office:
     """With a broker in a pod that serves whatever there is."""
-    made = Office(PLANNERS)
+    made = Office(PLANNERS, surroundings)
     pod = Ref("Pod", NAMESPACE, "demo-0")
     labels = {names.ROLE: names.BROKER, names.POOL_LABEL: "demo"}
     declare(made, pod, labels=labels)

@@ -7,7 +7,10 @@ from tests.unit.operator.declared import NAMESPACE, WHAT_IF, conditions, fork, l
 
 from anabranch.core.bolt.commands import Description, Refused
 from anabranch_operator.api.fork import ForkPhase
+from anabranch_operator.plan.actions import TailLog
 from anabranch_operator.plan.objects import Ref
+from anabranch_operator.plan.templates import GateSettings
+from anabranch_operator.plan.world import Surroundings
 from anabranch_sim.kubernetes.office import Office
 
 SAID = [{"name": "ANABRANCH_LOG", "value": "y"}]
@@ -124,6 +127,72 @@ def test_approved_beforehand_still_waits_for_the_job(tended: Office) -> None:
     assert phase(tended) is ForkPhase.GATING
     ends(tended, job, "Complete")
     assert phase(tended) is ForkPhase.PROMOTED
+
+
+def given(settings: GateSettings, **spec: Any) -> Office:
+    """An office under these settings, with a fork whose gate's pods have this in their spec."""
+    around = Surroundings(namespace=NAMESPACE, release="demo", gates=settings)
+    made = office(around)
+    log(made)
+    pod = {"containers": [JUDGE], **spec}
+    gate = {"jobTemplate": {"spec": {"template": {"spec": pod}}}}
+    promotion = {"policy": "Gate", "gate": gate}
+    fork(made, promotable=True, promotion=promotion, state="Promoted")
+    return made
+
+
+def jobs(office: Office) -> list[Ref]:
+    return [ref for ref in office.kube.documents if ref.kind == "Job"]
+
+
+def test_an_installation_without_gates_makes_no_job_and_says_so() -> None:
+    made = given(GateSettings())
+    found = made.operator.world.forks[WHAT_IF]
+    assert jobs(made) == []
+    assert conditions(found)["GatePassed"] == ("False", "GateInvalid")
+    assert phase(made) is not ForkPhase.PROMOTED
+
+
+def test_a_template_that_asks_for_what_isnt_allowed_gets_no_job() -> None:
+    """Also one that was written before there was an admission policy, or past it."""
+    secret = {"name": "keys", "secret": {"secretName": "demo-s3"}}
+    asks = {"serviceAccountName": "demo-operator", "volumes": [secret]}
+    made = given(GateSettings(enabled=True), **asks)
+    found = made.operator.world.forks[WHAT_IF]
+    assert jobs(made) == []
+    assert conditions(found)["GatePassed"] == ("False", "GateInvalid")
+    message = next(each.message for each in found.status.conditions if each.type == "GatePassed")
+    assert "spec.template.spec.serviceAccountName: demo-operator" in message
+    assert "the Secret demo-s3 isn't in gates.secrets" in message
+    promotion = {"policy": "Gate", "gate": {"jobTemplate": TEMPLATE}}
+    made.kube.edit(WHAT_IF, promotion=promotion)
+    made.settle()
+    assert len(jobs(made)) == 1
+
+
+def test_a_gates_pods_are_restricted_and_run_as_the_account_for_gates() -> None:
+    made = given(GateSettings(enabled=True))
+    (job,) = jobs(made)
+    pod = made.kube.documents[job]["spec"]["template"]["spec"]
+    assert pod["serviceAccountName"] == "demo-gate"
+    assert pod["automountServiceAccountToken"] is False
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    (container,) = pod["containers"]
+    assert container["securityContext"]["capabilities"]["drop"] == ["ALL"]
+
+
+def test_a_failed_jobs_log_is_shown_only_where_that_is_asked_for() -> None:
+    for logs in (False, True):
+        made = given(GateSettings(enabled=True, logs=logs))
+        (job,) = jobs(made)
+        ends(made, job, "Failed", "the totals don't match\npassword: hunter2")
+        status = made.operator.world.forks[WHAT_IF].status
+        assert status.gate is not None
+        message = status.gate.message or ""
+        assert ("the totals don't match" in message) is logs
+        assert "hunter2" not in message
+        asked = [each for each in made.done if isinstance(each, TailLog)]
+        assert bool(asked) is logs
 
 
 def test_a_template_that_isnt_accepted_is_told_and_corrected(tended: Office) -> None:

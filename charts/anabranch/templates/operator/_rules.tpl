@@ -37,18 +37,14 @@
 - apiGroups: [discovery.k8s.io]
   resources: [endpointslices]
   verbs: [list, watch, create, patch, delete]
-# Gates.
+# The Jobs of gates; where they may be made is in the role for gates.
 - apiGroups: [batch]
   resources: [jobs]
-  verbs: [list, watch, create, patch]
+  verbs: [list, watch]
 # The pods of gates; of brokers and members where they are in the same namespace.
 - apiGroups: [""]
   resources: [pods]
-  verbs: [get, list, watch]
-# A gate's last lines, when it has failed.
-- apiGroups: [""]
-  resources: [pods/log]
-  verbs: [get]
+  verbs: [list, watch]
 {{- if include "anabranch.tls" . }}
 # The authority that clients trust, beside them.
 - apiGroups: [""]
@@ -60,6 +56,22 @@
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [create]
+{{- end }}
+
+{{- define "anabranch.operator.rules.gates" -}}
+# The Jobs of gates. The admission policy has checked that their authors may create Jobs too.
+- apiGroups: [batch]
+  resources: [jobs]
+  verbs: [create, patch]
+{{- if .Values.gates.logs }}
+# The last lines of a failed gate, and which of its containers failed.
+- apiGroups: [""]
+  resources: [pods/log]
+  verbs: [get]
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get]
+{{- end }}
 {{- end }}
 
 {{- define "anabranch.operator.rules.release" -}}

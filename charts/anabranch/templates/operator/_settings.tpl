@@ -15,6 +15,16 @@ eviction_s = {{ int .Values.eviction.deadlineSeconds }}
 webhook_port = -1
 {{- end }}
 
+[gates]
+enabled = {{ .Values.gates.enabled }}
+service_account = {{ include "anabranch.gates.account" . | quote }}
+service_accounts = {{ toJson .Values.gates.serviceAccounts }}
+secrets = {{ toJson .Values.gates.secrets }}
+volumes = {{ toJson .Values.gates.volumes }}
+priority_classes = {{ toJson .Values.gates.priorityClasses }}
+pod_security = {{ .Values.gates.podSecurity | quote }}
+logs = {{ .Values.gates.logs }}
+
 [certificates]
 mode = {{ .Values.tls.mode | quote }}
 {{- if include "anabranch.tls" . }}

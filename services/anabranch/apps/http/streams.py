@@ -26,7 +26,7 @@ _EXAMPLE = """\
 event: deliver
 id: 13
 data: {"position":12,"value":"40 apples","key":"7","headers":[],"timestamp":1782907200000,\
-"encoding":"text","origin":{"log":"orders","position":12},"speculative":false}
+"encoding":"text","origin":{"log":"orders","position":12},"id":"1-12","speculative":false}
 
 event: confirm
 id: 14
@@ -83,7 +83,7 @@ async def subscribe_log(
         raise OutOfRange(log.name, begin, log.start, log.tail)
     message = Subscribe(log.id, begin, speculative)
     await ask.permitted(message)
-    events = _events(ask, message, encoding, last, log.name)
+    events = _events(ask, message, encoding, last)
     headers = {"X-Accel-Buffering": "no"}
     return StreamingResponse(events, headers=headers, media_type="text/event-stream")
 
@@ -93,7 +93,6 @@ async def _events(
     message: Subscribe,
     encoding: Encoding | None,
     resumed: Position | None,
-    log: str,
 ) -> AsyncGenerator[bytes]:
     """Until the subscription ends, the client goes, may not have it any more, or the server
     stops.
@@ -120,7 +119,7 @@ async def _events(
             if not coming.done():
                 yield _HEARTBEAT
                 continue
-            async for event in _told(ask, coming.result(), encoding, log):
+            async for event in _told(ask, coming.result(), encoding):
                 yield event
             coming = asyncio.ensure_future(anext(pushed))
     except AnabranchError as error:
@@ -132,9 +131,7 @@ async def _events(
         await pushed.aclose()
 
 
-async def _told(
-    ask: Asking, pushed: Pushed, encoding: Encoding | None, log: str
-) -> AsyncGenerator[bytes]:
+async def _told(ask: Asking, pushed: Pushed, encoding: Encoding | None) -> AsyncGenerator[bytes]:
     match pushed:
         case Confirmed(up_to):
             yield _event("confirm", Confirm(up_to=up_to), up_to)
@@ -142,7 +139,7 @@ async def _told(
             yield _event("fail", Fail(since=since), since)
         case Delivered(runs, batches, speculative):
             ask.renew()
-            async for portion in portions(ask, runs, batches, encoding, log):
+            async for portion in portions(ask, runs, batches, encoding):
                 yield b"".join(
                     _event(
                         "deliver",

@@ -17,6 +17,7 @@ class SequencerGauges:
     """Of one member of the group."""
 
     __slots__ = (
+        "at_rest",
         "confirmed",
         "horizon",
         "index",
@@ -31,6 +32,7 @@ class SequencerGauges:
 
     def __init__(self, member: Sequencer) -> None:
         ledger, consensus = member.ledger, member.consensus
+        self.at_rest = int(member.office is not None and member.office.modes.at_rest)
         current = ledger.current
         self.confirmed = ledger.confirmed
         self.horizon = ledger.horizon

@@ -63,6 +63,8 @@ class Following:
         self.term = -1
         self.leader = ""
         self.rules = Rules()
+        self.at_rest = False
+        """Nobody appends, as the leader has said last (letters.Leading)."""
         self._id = -1
         """The shard's, once it is known."""
         self._begun = False
@@ -94,6 +96,7 @@ class Following:
         if letter.term < self.term:
             return
         self.rules = letter.rules
+        self.at_rest = letter.at_rest
         if letter.term > self.term:
             self.term, self.leader = letter.term, sender
             self._asked = -1

@@ -6,6 +6,7 @@ The same signal tells who is there at all: one that isn't answered in time accus
 from dataclasses import dataclass
 
 from anabranch.core.belfast.letters import FixLag, Report
+from anabranch.core.belfast.modes import Modes
 from anabranch.core.belfast.plan import Plan
 from anabranch.core.belfast.progress import Progress
 from anabranch.core.belfast.windows import ShardId
@@ -34,15 +35,18 @@ class Signal:
 class Lag:
     """At most one signal per shard is out: the next is for what it lags then."""
 
-    def __init__(self, plan: Plan, progress: Progress, term: int) -> None:
+    def __init__(self, plan: Plan, progress: Progress, modes: Modes, term: int) -> None:
         self.signals: dict[ShardId, Signal] = {}
         self.counts: dict[ShardId, int] = {}
         self._counters = plan.counters
         self._rules = plan.rules
         self._progress = progress
+        self._modes = modes
         self._number = term * _NUMBERS
         self._looked = 0
         """The furthest shard's rounds when all were last looked at."""
+        self._looked_for = 0
+        """The distance that was looked for then."""
         self._cut_at: Nanoseconds = 0
 
     def heard(self, report: Report, advanced: bool, now: Nanoseconds) -> Nanoseconds | None:
@@ -66,13 +70,17 @@ class Lag:
 
     def look(self, now: Nanoseconds) -> list[FixLag]:
         """Signals to those that lag. Costs a look at all shards only where one may lag."""
-        rounds = self._rules.lag_rounds
+        # At rest nobody fills a quota unasked: whoever is a round behind is asked at once.
+        rounds = 1 if self._modes.at_rest else self._rules.lag_rounds
         progress = self._progress
+        if self._modes.at_rest:
+            progress.count_all()
         if not self._rules.lag_fix or progress.lag < rounds:
             return []
-        if self._looked <= progress.furthest < self._looked + rounds:
+        looked = rounds == self._looked_for and self._looked <= progress.furthest
+        if looked and progress.furthest < self._looked + rounds:
             return []
-        self._looked = progress.furthest
+        self._looked, self._looked_for = progress.furthest, rounds
         lagging = [shard for shard in progress.lagging(rounds) if shard not in self.signals]
         letters = [letter for shard in lagging for letter in self._signal(shard, 0, now)]
         self._counters.signals += len(letters)
@@ -94,11 +102,24 @@ class Lag:
             if now - signal.sent >= self._rules.intervals(REPEAT_INTERVALS):
                 signal.sent = now
                 letters.append(signal.letter)
-        if now - self._cut_at >= self._rules.intervals(STUCK_INTERVALS):
+        # At rest there is no next cut to wait for, unless somebody is ahead.
+        waits = not self._modes.at_rest or self._progress.lag > 0
+        if waits and now - self._cut_at >= self._rules.intervals(STUCK_INTERVALS):
             waited = [s for s in self._progress.waited_for() if s not in self.signals]
             asked = [letter for shard in waited for letter in self._signal(shard, 1, now)]
             self._counters.signals += len(asked)
             letters += asked
+        return letters
+
+    def close(self, now: Nanoseconds) -> list[FixLag]:
+        """Signals to fill up all that is published, so that a window with other seats follows: at
+        rest windows don't end by themselves.
+        """
+        letters: list[FixLag] = []
+        for shard in self._progress.unfinished():
+            if shard not in self.signals:
+                letters += self._signal(shard, self._progress.rounds, now)
+        self._counters.signals += len(letters)
         return letters
 
     def forget(self, shard: ShardId) -> None:

@@ -50,6 +50,10 @@ class Leading(Letter, frozen=True, tag="leading"):
 
     term: int
     rules: Rules
+    at_rest: bool = False
+    """Nobody appends: no quota is to be filled with no-ops until a record has come to the reader's
+    shard, or a signal of lag asks for it.
+    """
 
 
 class Decided(Letter, frozen=True, tag="decided"):

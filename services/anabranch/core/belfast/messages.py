@@ -233,6 +233,8 @@ class Status(Message, frozen=True, tag="status"):
     foretold: int = 0
     voided: int = 0
     """Of all shards."""
+    at_rest: bool = False
+    """Nobody appends: windows are published, and no quota is filled until a record comes."""
 
 
 class Done(Message, frozen=True, tag="done"):

@@ -1,4 +1,6 @@
-"""Which mode the next window is of: what the paper leaves to future work (6.4)."""
+"""Which mode the next window has, and whether the log is at rest: the paper leaves both to future
+work (6.4).
+"""
 
 from anabranch.core.belfast.plan import Plan
 from anabranch.core.belfast.quotas import SPAN_MIN_INTERVALS, Quotas
@@ -10,25 +12,35 @@ SIGNALS_PERCENT = 5
 BURSTY_PERCENT = 200
 """The peaks of the shards against their rates: below, there are no bursts to speak of."""
 EXTREME_PERCENT = 2_000
-"""So high, and quotas of the peaks would fill the log with no-ops: nothing is foreseen then."""
+"""So high, quotas of the peaks would fill the log with no-ops: quotas stay those of the rates, and
+signals of lag carry the bursts.
+"""
 ENTER_REVIEWS = 3
 LEAVE_REVIEWS = 5
 """So often in a row: a mode is cheap to keep and dear to change."""
-STEADY_PERCENT = 25
-"""Of a review's intervals had records: they flow steadily."""
+FLOWING_PERCENT = 25
+"""Of a review's intervals had records: the log isn't at rest any more."""
 
 
 class Modes:
-    """Reviewed each window's length. What it wants counts from the next window on."""
+    """Reviewed each window's length. The mode that is wanted counts from the next window on; rest
+    begins and ends at once, because windows stay published while the log is at rest.
+    """
 
     def __init__(self, plan: Plan, quotas: Quotas) -> None:
         self._rules = plan.rules
         self._quotas = quotas
         self._counters = plan.counters
         last = plan.ledger.windows[-1].mode if plan.ledger.windows else Mode.STEADY
-        self.wanted = Mode.FREE_WILL if self._rules.free_will else last
-        if last is Mode.FREE_WILL and not self._rules.free_will and not self._rules.adaptive:
-            self.wanted = Mode.STEADY
+        if self._rules.free_will:
+            self.wanted = Mode.FREE_WILL
+        else:
+            # Earlier releases opened windows of free will by themselves: the log may end in one.
+            self.wanted = Mode.STEADY if last is Mode.FREE_WILL else last
+        self.at_rest = False
+        """Nobody appends, or seldom: shards fill no quotas until one of them has a record, and the
+        others are then asked to catch up at once.
+        """
         self._span = self._rules.intervals(max(self._rules.window, SPAN_MIN_INTERVALS))
         self._reviewed: Nanoseconds = 0
         self._signals = plan.counters.signals
@@ -41,26 +53,28 @@ class Modes:
             return
         if self._reviewed == 0:
             self._reviewed = self._quotas.records_at = now
+        idle = self._rules.intervals(self._rules.idle_intervals)
+        if self._rules.lag_fix and now - self._quotas.records_at >= idle:
+            # Without lag-fix nobody would ask the others to catch up with a record.
+            self.at_rest = True
         took = now - self._reviewed
         if took < self._span:
             return
         signals, busy = self._counters.signals - self._signals, self._quotas.busy - self._busy
         self._signals, self._busy = self._counters.signals, self._quotas.busy
         self._reviewed = now
+        if self.at_rest:
+            # At rest each record calls for a signal: that says nothing of bursts.
+            self.at_rest = busy * 100 * self._rules.t_ord < FLOWING_PERCENT * took
+            return
         frequent = signals * 100 * self._rules.t_ord >= SIGNALS_PERCENT * took
-        flowing = busy * 100 * self._rules.t_ord >= STEADY_PERCENT * took
-        if self.wanted is Mode.FREE_WILL:
-            calm = self._quotas.burstiness < EXTREME_PERCENT // 2
-            self._after(1, flowing and calm, Mode.STEADY)
-        elif now - self._quotas.records_at >= self._rules.intervals(self._rules.idle_intervals):
-            self._after(1, True, Mode.FREE_WILL)
-        elif self.wanted is Mode.STEADY:
-            bursty = frequent and self._quotas.burstiness >= BURSTY_PERCENT
-            self._after(ENTER_REVIEWS, bursty and self._rules.quota_change, Mode.BURSTY)
-        elif self._quotas.burstiness >= EXTREME_PERCENT:
-            self._after(LEAVE_REVIEWS, True, Mode.FREE_WILL)
+        bursty = BURSTY_PERCENT <= self._quotas.burstiness < EXTREME_PERCENT
+        if self.wanted is Mode.STEADY:
+            self._after(
+                ENTER_REVIEWS, bursty and frequent and self._rules.quota_change, Mode.BURSTY
+            )
         else:
-            self._after(LEAVE_REVIEWS, self._quotas.burstiness < BURSTY_PERCENT, Mode.STEADY)
+            self._after(LEAVE_REVIEWS, not bursty, Mode.STEADY)
 
     def _after(self, reviews: int, holds: bool, mode: Mode) -> None:
         if mode is not self._toward:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from anabranch.core.belfast.decisions import AnyDecision, TrimTo
 from anabranch.core.belfast.failures import Failures
 from anabranch.core.belfast.lag import Lag
-from anabranch.core.belfast.ledger import Ledger, Member
+from anabranch.core.belfast.ledger import Ledger, Member, Standing
 from anabranch.core.belfast.letters import Alive, FixLag, FromReplica, FromSequencer, Report, Sealed
 from anabranch.core.belfast.membership import Membership
 from anabranch.core.belfast.modes import Modes
@@ -43,11 +43,11 @@ class Office:
         self.plan = Plan(ledger, rules, counters)
         self.progress = Progress(self.plan)
         self.quotas = Quotas(self.plan)
-        self.lag = Lag(self.plan, self.progress, term)
         self.trailing = Trailing(self.plan, self.progress)
         self.stragglers = Stragglers(self.plan)
         self.membership = Membership(self.plan, now)
         self.modes = Modes(self.plan, self.quotas)
+        self.lag = Lag(self.plan, self.progress, self.modes, term)
         self.publishing = Publishing(
             self.plan,
             self.progress,
@@ -124,11 +124,16 @@ class Office:
         elif self.progress.cut() or self._cut_freely():
             self.lag.cut(now)
             self._window_due = True
+        closing = False
         if self._window_due:
             self._window_due = False
             self.publishing.publish(now)
+            closing = self.modes.at_rest and self._awaits_window()
         for letter in (*self.lag.look(now), *self.lag.align(self.trailing.look(), now)):
             self._signal(letter)
+        if closing:
+            for letter in self.lag.close(now):
+                self._signal(letter)
         return self.plan.take()
 
     def _at(self, now: Nanoseconds) -> None:
@@ -158,7 +163,8 @@ class Office:
         if advanced:
             self.stragglers.heard(report.shard, now, signalled)
             self.trailing.heard(report.shard, now)
-        if self.progress.is_at_end(report.shard):
+        if self.modes.at_rest or self.progress.is_at_end(report.shard):
+            # At rest it was for want of records that nothing came.
             self.stragglers.idle(report.shard)
 
     def _watch(self) -> None:
@@ -168,6 +174,19 @@ class Office:
         for letter in self.lag.watch(now):
             self._signal(letter)
         self._window_due = True
+
+    def _awaits_window(self) -> bool:
+        """Does somebody need another window: to join, to leave, or to have its records placed?"""
+        if self.publishing.awaits_window(self._now):
+            return True
+        last = self.plan.ledger.windows[-1] if self.plan.ledger.windows else None
+        return last is not None and any(
+            report.queued and shard not in last.by_shard and self._is_seated(shard)
+            for shard, report in self.reports.items()
+        )
+
+    def _is_seated(self, shard: ShardId) -> bool:
+        return self.plan.ledger.members[shard].standing is Standing.SEATED
 
     def _cut_freely(self) -> bool:
         """Once per interval: whoever comes meanwhile comes with the next."""

@@ -174,6 +174,25 @@ class Progress:
                 if reach == self._lowest:
                     yield shard
 
+    def count_all(self) -> None:
+        """Let those with seats in windows to come alone be the furthest as well. At rest nobody
+        goes on by itself, and what they have reported would wait for ever.
+        """
+        done = max((mark.done for mark in self.marks.values()), default=0)
+        self.furthest = max(self.furthest, done)
+
+    @property
+    def rounds(self) -> int:
+        """Of all windows that are published, since this lead began."""
+        return self._rounds
+
+    def unfinished(self) -> Iterator[ShardId]:
+        """Those that have rounds left to report, of windows that are published."""
+        if self._window is not None:
+            for shard in self._reaches:
+                if not self.is_at_end(shard) and not self._void(self._window, shard):
+                    yield shard
+
     def lagging(self, rounds: int) -> Iterator[ShardId]:
         """Shards that are so far behind the furthest."""
         for shard in self._reaches:

@@ -44,6 +44,13 @@ class Publishing:
                 break
         return self._plan.counters.windows > before
 
+    def awaits_window(self, now: Nanoseconds) -> bool:
+        """Is there somebody who joins or leaves with the next window, and not before?"""
+        if self._plan.members(Standing.LEAVING):
+            return True
+        waiting = self._plan.members(Standing.WAITING)
+        return any(self._is_present(each, now) for each in waiting)
+
     def _open(self, now: Nanoseconds) -> bool:
         plan = self._plan
         windows = plan.ledger.windows

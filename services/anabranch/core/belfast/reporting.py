@@ -225,6 +225,10 @@ class Reporting:
         if window is None or seat is None or self.rounds == window.rounds:
             self._disarm()
             return
+        if self._following.at_rest and self._copies.last <= seat.base + self.rounds * seat.quota:
+            # At rest a round that nothing has come to is filled when it is asked for, not before.
+            self._disarm()
+            return
         if self._alarm_for == (self.window, self.rounds):
             return
         self._disarm()

@@ -68,14 +68,17 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     free_will: bool = False
-    """Scalog's order instead: cuts follow the reports, and nothing is delivered before its cut."""
-
-    adaptive: bool = True
-    """Bursts that come too often change the mode: proactive no-ops first, then free will; and a
-    log that nobody appends to rests in free will (6.4, left there as future work).
+    """Scalog's order instead: cuts follow the reports, and nothing is delivered before its cut.
+    Nothing else leads there: it is the baseline that benchmarks compare with.
     """
 
-    idle_intervals: int = 2_000
+    adaptive: bool = True
+    """Bursts that come too often change the mode: shards fill up with no-ops at every T_ord. A log
+    that nobody appends to rests: windows stay published, and no quota is filled until a record
+    comes (6.4, left there as future work).
+    """
+
+    idle_intervals: int = 100
     """Without a record from anybody: the log rests (see `adaptive`)."""
 
     shards_min: int = 1

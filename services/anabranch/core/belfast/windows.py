@@ -26,7 +26,9 @@ class Mode(IntEnum):
     BURSTY = 1
     """Quotas are those of the peaks, and shards fill up with no-ops at every T_ord (6.4)."""
     FREE_WILL = 2
-    """Cuts follow reports: nothing is predetermined."""
+    """Cuts follow reports: nothing is predetermined. By configuration alone; earlier releases
+    opened such windows by themselves, and logs may hold some.
+    """
 
 
 class Run(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -108,16 +108,24 @@ def inspect(name: str, cluster: str, content: Buffer, held: Sequence[Holding]) -
         reason = _extent_reason(counts, each)
         if reason:
             where = f"{each.log} {each.first}..{each.first + each.count - 1}"
-            faults.append(Fault("lost-records", where, f"in object {name} {reason}"))
+            faults.append(
+                Fault("lost-records", where, f"in object {name} {reason}; {_beyond(each)}")
+            )
     records = sum(count for _, count in counts.values())
     return Inspection(len(counts), records, faults)
 
 
-def loss(name: str, held: Sequence[Holding]) -> Iterator[Fault]:
+def loss(name: str, held: Sequence[Holding], in_quarantine: bool = False) -> Iterator[Fault]:
     """What an object that isn't there takes with it."""
+    lies = "it is in quarantine" if in_quarantine else "not in the store"
     for each in held:
         where = f"{each.log} {each.first}..{each.first + each.count - 1}"
-        yield Fault("object-missing", where, f"object {name} is referred to and not in the store")
+        reason = f"object {name} is referred to and {lies}; {_beyond(each)}"
+        yield Fault("object-missing", where, reason)
+
+
+def _beyond(held: Holding) -> str:
+    return f"reading goes on at {held.first + held.count}"
 
 
 def _gaps(replica: Replica) -> Iterator[tuple[str, str]]:

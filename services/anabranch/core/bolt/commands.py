@@ -58,11 +58,14 @@ class Row(Compact, frozen=True):
     batches: list[Batch]
 
 
-FORMAT = 2
+FORMAT = 3
 """Of the commands in this file; a member of a group that knows an earlier one mustn't lead.
 
-2 has owners, guards, and brokers that are forgotten or get their share when they come.
+2 has owners, guards, and brokers that are forgotten or get their share when they come. 3 keeps
+every record's first origin, and a fork at a time ends before that time.
 """
+STEADY_FORMAT = 3
+"""From this one on, origins are kept when records move, and `ForkLog.at` isn't inherited itself."""
 
 
 class CreateLog(msgspec.Struct, frozen=True, array_like=True, tag="create"):
@@ -96,8 +99,8 @@ class ForkLog(msgspec.Struct, frozen=True, array_like=True, tag="fork"):
     """cFork or sFork (AgileLog, 4.1). `past` or `at` only for a severed one; neither means its
     tail now.
 
-    `past` is the last inherited position; `at` a time in ms: everything committed by then, that
-    millisecond included, is inherited, so that "now" holds all that was acknowledged.
+    `past` is the last inherited position; `at` a time in ms: everything committed before it is
+    inherited, as `PositionAt` says. (Before format 3, what was committed in that millisecond too.)
     """
 
     parent: LogId

@@ -4,6 +4,7 @@ from itertools import accumulate
 
 from anabranch.core.bolt import allotting, cursors, owning, questions
 from anabranch.core.bolt.commands import (
+    STEADY_FORMAT,
     CreateLog,
     DeleteLog,
     Description,
@@ -17,7 +18,8 @@ from anabranch.core.bolt.commands import (
 )
 from anabranch.core.bolt.forest import Family, Log, Shift, Tombstone, hand_over
 from anabranch.core.bolt.index import Index, interleave
-from anabranch.core.bolt.lineage import position_at, slices
+from anabranch.core.bolt.lineage import locate, position_at, slices
+from anabranch.core.bolt.origins import HERE
 from anabranch.core.bolt.replica import Replica
 from anabranch.core.bolt.retention import needed_from, release
 from anabranch.core.errors import (
@@ -108,7 +110,8 @@ def promote(replica: Replica, command: Promote) -> Promotion:
     if records:
         since = parent.index.at_or_before(child.index.first[0] - 1) + 1
         after = parent.index.copy_from(since)
-        parent.index.replace_from(since, interleave(after, child.index))
+        traced = child.id if replica.format >= STEADY_FORMAT else None
+        parent.index.replace_from(since, interleave(after, child.index, traced))
     forest.tails.absorb(parent.place, child.place)
     _bury_promoted(replica, parent, child)
     for heir in list(child.children.values()):
@@ -221,6 +224,9 @@ def _severed_point(replica: Replica, parent: Log, command: ForkLog) -> Position:
         point = command.past + 1
         if not parent.start < point <= tail:
             raise OutOfRange(parent.name, command.past, parent.start, tail)
+    elif command.at is not None and replica.format >= STEADY_FORMAT:
+        # In order of commit also past the settled position: refused only if what lies there counts.
+        point = position_at(forest, parent, command.at, tail)
     elif command.at is not None:
         point = position_at(forest, parent, command.at + 1, settled)
         if point == settled < tail:
@@ -298,14 +304,18 @@ def _adopt(replica: Replica, orphan: Log, shared: Position, parent: Log | None) 
     goes.
     """
     start = max(shared, needed_from(orphan))
-    taken = Index()
+    taken, steady = Index(), replica.format >= STEADY_FORMAT
     if start < orphan.own_from:
         for piece in slices(replica.forest, orphan, start, orphan.own_from, NEVER):
-            source = replica.forest.logs[piece.origin].index
-            at = source.at[source.at_or_before(piece.origin_first)]
+            holder, there = locate(replica.forest, orphan, piece.first)
+            at = holder.index.at[holder.index.at_or_before(there)]
             place = piece.object, piece.offset, piece.length
             taken.append(piece.first, piece.count, *place, at, piece.skip)
             replica.references.added(piece.object)
+            if steady:
+                taken.origins.note(piece.first, piece.origin, piece.first - piece.origin_first)
+        if steady:
+            taken.origins.note(orphan.own_from, HERE, 0)
         taken.replace_from(len(taken), orphan.index)
         orphan.index = taken
         orphan.own_from = taken.first[0]

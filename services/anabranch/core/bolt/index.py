@@ -10,7 +10,8 @@ from array import array
 from bisect import bisect_left, bisect_right
 from itertools import accumulate
 
-from anabranch.core.types import NEVER, Milliseconds, ObjectId, Position
+from anabranch.core.bolt.origins import HERE, Origins
+from anabranch.core.types import NEVER, LogId, Milliseconds, ObjectId, Position
 
 LONG = 4_096
 DROPPED_PARTS = 16
@@ -22,7 +23,17 @@ class Index:
     `i`.
     """
 
-    __slots__ = ("at", "first", "forgotten", "length", "object", "offset", "skips", "upto")
+    __slots__ = (
+        "at",
+        "first",
+        "forgotten",
+        "length",
+        "object",
+        "offset",
+        "origins",
+        "skips",
+        "upto",
+    )
 
     def __init__(self) -> None:
         self.first = array("q")
@@ -37,6 +48,7 @@ class Index:
         """By first position, of those few extents that leave out records at their beginning: how
         many. Only what a severed fork took over has such.
         """
+        self.origins = Origins()
 
     def __len__(self) -> int:
         return len(self.first)
@@ -123,6 +135,10 @@ class Index:
         rest.forgotten = self.before(extent)
         for column in COLUMNS:
             setattr(rest, column, getattr(self, column)[extent:])
+        if rest.first:
+            rest.origins = Origins()
+            for noted in self.origins.within(rest.first[0], NEVER):
+                rest.origins.note(*noted)
         return rest
 
     def replace_from(self, extent: int, rows: "Index") -> None:
@@ -132,6 +148,10 @@ class Index:
         """
         assert not rows.forgotten
         base = self.before(extent)
+        if rows.first:
+            self.origins.cut(rows.first[0])
+            for noted in rows.origins.within(rows.first[0], NEVER):
+                self.origins.note(*noted)
         self.upto[extent:] = (
             array("q", [count + base for count in rows.upto]) if base else rows.upto
         )
@@ -168,19 +188,21 @@ class Index:
         if self.skips:
             low = self.first[0] if self.first else NEVER
             self.skips = {first: skip for first, skip in self.skips.items() if first >= low}
+        if len(self.origins):
+            self.origins.drop_below(self.first[0] if self.first else NEVER)
         return gone
 
 
 COLUMNS = ("first", "upto", "object", "offset", "length", "at")
 
 
-def interleave(parent: Index, child: Index) -> Index:
+def interleave(parent: Index, child: Index, child_id: LogId | None = None) -> Index:
     """Two logs' extents after the fork point as one log's, in the child's numbering (AgileLog,
     5.6; spec 7.3).
 
     The parent's extents move up by the child's records before them; the child's are where they
     should be. Extents never straddle: each was sequenced in one command, so nothing came between
-    its records.
+    its records. Without the child's id no origins are noted.
     """
     assert not child.forgotten, "a promotable fork keeps all that it adds"
     thresholds, before = child.thresholds(), [0, *child.upto]
@@ -193,4 +215,23 @@ def interleave(parent: Index, child: Index) -> Index:
     for column in ("object", "offset", "length", "at"):
         both = getattr(parent, column) + getattr(child, column)
         getattr(merged, column).extend(map(both.__getitem__, order))
+    if child_id is not None and order:
+        for turn in order:
+            own = turn - len(parent)
+            if own < 0:
+                _trace(merged, firsts[turn], parent, turn, HERE)
+            else:
+                _trace(merged, firsts[turn], child, own, child_id)
+        merged.origins.note(merged.end(len(merged) - 1), HERE, 0)
     return merged
+
+
+def _trace(merged: Index, first: Position, source: Index, extent: int, id: LogId) -> None:
+    """Note where the records of an extent came from that is another index's."""
+    was = source.first[extent]
+    moved = first - was
+    if not len(source.origins):
+        merged.origins.note(first, id, moved)
+        return
+    for position, log, shift in source.origins.within(was, source.end(extent)):
+        merged.origins.note(position + moved, log or id, shift + moved)

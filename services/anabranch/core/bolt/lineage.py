@@ -194,7 +194,9 @@ def slices(
 def _slice(owner: Log, extent: int, there: Position, position: Position, stop: Position) -> Slice:
     index = owner.index
     assert extent >= 0, "every position below the tail has an entry (B3)"
-    count = min(index.end(extent) - there, stop - position)
+    origin, origin_first, other = index.origins.at(there)
+    end = index.end(extent) if other is None else min(index.end(extent), other)
+    count = min(end - there, stop - position)
     assert count > 0, "every position below the tail has an entry (B3)"
     return Slice(
         first=position,
@@ -203,8 +205,8 @@ def _slice(owner: Log, extent: int, there: Position, position: Position, stop: P
         offset=index.offset[extent],
         length=index.length[extent],
         skip=there - index.first[extent] + index.skip(extent),
-        origin=owner.id,
-        origin_first=there,
+        origin=origin or owner.id,
+        origin_first=origin_first,
     )
 
 

@@ -13,6 +13,7 @@ import msgspec
 
 from anabranch.core.bolt import snapshot
 from anabranch.core.bolt.commands import (
+    FORMAT,
     Bare,
     Command,
     CommitObject,
@@ -58,9 +59,13 @@ from anabranch.core.machine import (
     ListObjects,
     ObjectsDeleted,
     ObjectsListed,
+    ObjectsQuarantined,
     Persist,
     Persisted,
     PersistFailed,
+    PurgeQuarantine,
+    QuarantineObjects,
+    QuarantinePurged,
     Received,
     SaveSnapshot,
     Send,
@@ -77,6 +82,8 @@ SILENCE = "silence"
 BEHIND_MS = 100
 """While there is more to look at than one turn has time for, turns follow so closely."""
 DELETED_AT_ONCE_MAX = 1_000
+PURGE_MS = 3_600_000
+"""How often the quarantine is looked through, at most: its retention is counted in days."""
 SELF = ""
 """Who proposed what the leader itself noticed: nobody waits for the outcome."""
 
@@ -99,6 +106,8 @@ class Metadata:
         self.delegation = Delegation(state.replica, limits)
         self.index = index
         """The last journal entry applied; each holds one group."""
+        self.knows = 0
+        """The format that commands are raised to."""
         self.waiting: deque[Proposal] = deque()
         self.group: list[Proposal] = []
         self.journaled_bytes = 0
@@ -109,6 +118,7 @@ class Metadata:
         still.
         """
         self.orphans_due = True
+        self.purge_due: Nanoseconds = 0
         self.liveness: Liveness | None = None
 
     @classmethod
@@ -127,17 +137,17 @@ class Metadata:
         leader.journaled_bytes = sum(map(len, entries))
         return leader
 
-    def start(self, now: Nanoseconds) -> Effects:
-        """Before anything else commands come under the limits this leader is set to."""
+    def start(self, now: Nanoseconds, knows: int = FORMAT) -> Effects:
+        """Before anything else commands are of this format, and under the limits this leader is set
+        to.
+        """
+        self.knows = knows
         return (self._tend_again(now), *self._configure(now))
 
     def start_in_group(self, now: Nanoseconds, knows: int) -> Effects:
         """As the leader of members that brokers reach by a network, and that may be older."""
         self.liveness = Liveness(self.state.replica.placement, now)
-        raised: Effects = ()
-        if self.state.replica.format < knows:
-            raised = self._propose(now, SELF, 0, b"", RaiseFormat(knows))
-        return (*raised, *self.start(now), self._listen_again(now))
+        return (*self.start(now, knows), self._listen_again(now))
 
     def step(self, now: Nanoseconds, event: Event) -> Effects:
         match event:
@@ -155,7 +165,9 @@ class Metadata:
                 self.deleting = False
                 return self._propose(now, SELF, 0, b"", ForgetObjects(list(objects)))
             case ObjectsListed(objects):
-                return self._delete_orphans(objects)
+                return self._quarantine_orphans(objects)
+            case ObjectsQuarantined() | QuarantinePurged():
+                return ()
             case SnapshotSaved():
                 self.saving_snapshot = False
                 return ()
@@ -315,6 +327,10 @@ class Metadata:
         if self.orphans_due:
             self.orphans_due = False
             effects.append(ListObjects())
+        if now >= self.purge_due:
+            interval_ms = max(self.limits.gc_interval_ms, self.limits.quarantine_ms // 8)
+            self.purge_due = now + min(PURGE_MS, interval_ms) * MS
+            effects.append(PurgeQuarantine(now // MS - self.limits.quarantine_ms))
         effects += self.delegation.letters(now // MS)
         effects.append(self._tend_again(now))
         return tuple(effects)
@@ -337,14 +353,20 @@ class Metadata:
         return SetTimer(SILENCE, now + self.limits.silence_ms * MS // 4)
 
     def _configure(self, now: Nanoseconds) -> Effects:
+        effects: Effects = ()
+        if self.state.replica.format < self.knows:
+            effects = self._propose(now, SELF, 0, b"", RaiseFormat(self.knows))
         limits = replicated(self.limits)
-        if limits == replicated(self.state.replica.limits):
-            return ()
-        return self._propose(now, SELF, 0, b"", Configure(limits))
+        if limits != replicated(self.state.replica.limits):
+            effects = (*effects, *self._propose(now, SELF, 0, b"", Configure(limits)))
+        return effects
 
-    def _delete_orphans(self, objects: Sequence[ObjectId]) -> Effects:
+    def _quarantine_orphans(self, objects: Sequence[ObjectId]) -> Effects:
         """Objects of broker lives that are over, which nothing refers to: their commits can't
         come any more.
+
+        They are not deleted at once: if this journal isn't all that was journaled, they may hold
+        the only copy of records that were acknowledged.
         """
         replica = self.state.replica
         alive = {broker.epoch for broker in replica.brokers.values()}
@@ -357,7 +379,7 @@ class Metadata:
             and (epoch := split_id(object)[0]) not in alive
             and epoch <= replica.broker_epochs
         ]
-        return (DeleteObjects(orphans),) if orphans else ()
+        return (QuarantineObjects(orphans),) if orphans else ()
 
     def _tend_again(self, now: Nanoseconds) -> SetTimer:
         """Wake at the next expiry, or when garbage is due to be looked for."""

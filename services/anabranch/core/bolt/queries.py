@@ -35,7 +35,9 @@ class Slice(Compact, frozen=True):
     skip: int
     """Records of the extent that lie before `first`."""
     origin: LogId
+    """The log that the first of them was appended to, whatever became of it."""
     origin_first: Position
+    """Its position there when it was appended; the others' follow."""
 
 
 class Resolved(msgspec.Struct, frozen=True, array_like=True, tag="resolved"):

@@ -56,6 +56,8 @@ class _Columns(_Part, frozen=True):
     length: bytes
     at: bytes
     skips: dict[Position, int] = {}
+    origins: tuple[bytes, bytes, bytes] = (b"", b"", b"")
+    """Positions, logs, shifts."""
 
 
 class _Log(_Part, frozen=True):
@@ -380,6 +382,11 @@ def _save_index(index: Index) -> _Columns:
         length=index.length.tobytes(),
         at=index.at.tobytes(),
         skips=index.skips,
+        origins=(
+            index.origins.first.tobytes(),
+            index.origins.log.tobytes(),
+            index.origins.shift.tobytes(),
+        ),
     )
 
 
@@ -393,6 +400,10 @@ def _load_index(columns: _Columns) -> Index:
     index.length = array("I", columns.length)
     index.at = array("q", columns.at)
     index.skips = columns.skips
+    first, log, shift = columns.origins
+    index.origins.first.frombytes(first)
+    index.origins.log.frombytes(log)
+    index.origins.shift.frombytes(shift)
     return index
 
 

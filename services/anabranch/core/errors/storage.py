@@ -69,6 +69,21 @@ class JournalCorrupt(Damage):
         super().__init__(path=path, offset=offset, reason=reason)
 
 
+class JournalBehind(Damage):
+    """Served all the same, it would give positions out again and take acknowledged records for
+    orphans.
+    """
+
+    code = "journal-behind"
+    says = (
+        "the journal {where} ends at entry {last}, and {proof}: entries that were acknowledged are "
+        "missing, so nothing is served. {advice}"
+    )
+
+    def __init__(self, where: str, last: int, proof: str, advice: str) -> None:
+        super().__init__(where=where, last=last, proof=proof, advice=advice)
+
+
 class JournalTooNew(Damage):
     code = "journal-too-new"
     says = "{path} was written by a newer version (format {version}): upgrade before opening it"

@@ -27,7 +27,7 @@ def content_violations(family: Family) -> list[Violation]:
             contents.appended(call)
         elif isinstance(call, Read) and call.ok:
             contents.claim(call.log, call.first, call.records, "a read")
-            contents.traced(call.log, call.records, call.origins, final=False)
+            contents.traced(call.log, call.records, call.origins)
         elif isinstance(call, Redeem) and call.ok:
             contents.claim(call.into, call.position, call.records, "a redeemed receipt")
         elif isinstance(call, Stream):
@@ -45,6 +45,8 @@ class Contents:
         self.found: list[Violation] = []
         self._said: dict[tuple[LogId, Position], RecordId] = {}
         self._relatives: dict[tuple[LogId, LogId], bool] = {}
+        self._origins: dict[RecordId, Origin] = {}
+        self._born: dict[Origin, RecordId] = {}
 
     def _fail(self, rule: str, says: str) -> None:
         self.found.append(Violation(rule, says))
@@ -76,7 +78,7 @@ class Contents:
                     f"{name} holds {record} at {final.start + index}, which was appended to "
                     f"{self.family.name(call.log)}",
                 )
-        self.traced(member.log, final.records, final.origins, final=True)
+        self.traced(member.log, final.records, final.origins)
 
     def _descends(self, heir: LogId, log: LogId) -> bool:
         key = (heir, log)
@@ -178,30 +180,22 @@ class Contents:
                 f"{by} of {self.family.name(log)} gave {record} at {position}, another {before}",
             )
 
-    def traced(
-        self, log: LogId, records: list[RecordId], origins: list[Origin], *, final: bool
-    ) -> None:
-        """An origin is where the record is in an ancestor, unless promotions may move it there."""
-        steady: dict[LogId, bool] = {}
-        for record, (origin, position) in zip(records, origins, strict=False):
-            if origin not in steady:
-                known = self._descends(self.family.survivor(log), origin)
-                if not known:
-                    name = self.family.name(log)
-                    self._fail("7 origin", f"{name} names {origin}, which is no ancestor")
-                steady[origin] = known and (final or self._steady(log, origin))
-            if steady[origin]:
-                self._remember(origin, position, record, f"an origin told by {log}")
-
-    def _steady(self, log: LogId, origin: LogId) -> bool:
-        """No promotable fork on the way up, so that what was readable here is settled there."""
-        at: LogId | None = log
-        while at != origin:
-            member = self.family.members.get(at) if at is not None else None
-            if member is None or member.promotable:
-                return False
-            at = member.parent
-        return True
+    def traced(self, log: LogId, records: list[RecordId], origins: list[Origin]) -> None:
+        """A record has one origin, in the log that it was appended to, wherever it is read."""
+        for record, origin in zip(records, origins, strict=False):
+            known = self._origins.setdefault(record, origin)
+            other = self._born.setdefault(origin, record)
+            call = self.family.sender.get(record)
+            if known != origin or other != record:
+                name = self.family.name(log)
+                self._fail(
+                    "7 origin",
+                    f"{name} says that {record} was first at {origin}; "
+                    f"that was said of {other}, and of it {known}",
+                )
+            elif call is not None and call.log != origin[0]:
+                name = self.family.name(origin[0])
+                self._fail("7 origin", f"{record} wasn't appended to {name}")
 
 
 def _final(member: Member) -> Final:

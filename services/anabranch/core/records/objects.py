@@ -72,6 +72,19 @@ class ObjectName(msgspec.Struct, frozen=True):
         raise BadName(text, "an object's is <cluster>/data/<broker-epoch>/<sequence>")
 
 
+_DATA, _QUARANTINE = "/data/", "/quarantine/"
+
+
+def quarantined(name: str) -> str:
+    """Where an orphan of this name lies until it is deleted."""
+    return _QUARANTINE.join(name.rsplit(_DATA, 1))
+
+
+def unquarantined(name: str) -> str:
+    """The name that an object in quarantine had."""
+    return _DATA.join(name.rsplit(_QUARANTINE, 1))
+
+
 def object_id(epoch: int, sequence: int) -> ObjectId:
     """Both in 64 bits without a sign; ids sort as names do."""
     assert 0 <= epoch < 1 << _EPOCH_BITS

@@ -1,7 +1,8 @@
 """Where the records of a read came from: runs over whole batches, cut anywhere by fork points.
 
 On a continuous fork positions shift as local records interleave (AgileLog, 5.5). So each record
-delivered also names its origin: the log it was appended to, and its position there.
+delivered also names its origin: the log it was appended to, and its position there at that time.
+The origin is the record's identity: forks, promotions, orphaning and compaction keep it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from anabranch.core.errors import BatchTooLarge, BatchUnreadable, CorruptBatch, TooManyHeaders
+from anabranch.core.errors import CorruptBatch
 from anabranch.core.machine import Buffer
 from anabranch.core.records.batch import split, verify
 from anabranch.core.records.record import Record, decode_verified
@@ -28,6 +29,7 @@ class Run(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Leading records of the bytes that aren't."""
     origin_log: LogId
     origin_first: Position
+    """Of the first record that is meant, when it was appended."""
     length: int
     """Bytes of whole batches; records past `skip + count` aren't meant either."""
 
@@ -45,30 +47,30 @@ Delivery = tuple[Position, LogId, Position, Record]
 """Position in the log that is read, origin log, position there, record."""
 
 
-def deliveries(
-    runs: Sequence[Run], batches: Sequence[Buffer], name: str = ""
-) -> Iterator[Delivery]:
+def identity(origin_log: LogId, origin_position: Position) -> str:
+    """What tells a record from all others of a log service, wherever it is read."""
+    return f"{origin_log}-{origin_position}"
+
+
+def deliveries(runs: Sequence[Run], batches: Sequence[Buffer]) -> Iterator[Delivery]:
     """Record by record, what `stretches` gives batch by batch."""
-    for first, log, origin_first, records in stretches(runs, batches, name):
+    for first, log, origin_first, records in stretches(runs, batches):
         yield from zip(count(first), repeat(log), count(origin_first), records, strict=False)
 
 
-def stretches(runs: Sequence[Run], batches: Sequence[Buffer], name: str = "") -> Iterator[Stretch]:
-    """What these runs mean in these bytes, taken as one; each batch is verified first.
-
-    `name` is that of the log that is read, for errors.
-    """
+def stretches(runs: Sequence[Run], batches: Sequence[Buffer]) -> Iterator[Stretch]:
+    """What these runs mean in these bytes, taken as one; each batch is verified first."""
     content = memoryview(batches[0] if len(batches) == 1 else b"".join(batches))
     named = sum(run.length for run in runs)
     if named != len(content):
         raise CorruptBatch(f"{len(content)} bytes came for runs of {named}", "of a read")
     start = 0
     for run in runs:
-        yield from _stretches(run, content[start : start + run.length], name)
+        yield from _stretches(run, content[start : start + run.length])
         start += run.length
 
 
-def _stretches(run: Run, content: memoryview, name: str) -> Iterator[Stretch]:
+def _stretches(run: Run, content: memoryview) -> Iterator[Stretch]:
     where = f"at {run.origin_first} of log {run.origin_log}"
     passed = 0
     """Records of the run's bytes that lie before the batch at hand."""
@@ -82,14 +84,11 @@ def _stretches(run: Run, content: memoryview, name: str) -> Iterator[Stretch]:
         low = max(run.skip - passed, 0)
         high = min(end - passed, header.count)
         if low < high:
+            records = decode_verified(batch, header, where)
             ahead = passed + low - run.skip
-            first = run.first + ahead
-            try:
-                records = decode_verified(batch, header, where)
-            except (BatchTooLarge, TooManyHeaders) as error:
-                log = name or str(run.origin_log)
-                raise BatchUnreadable(log, first, first + high - low, error.message) from None
-            yield Stretch(first, run.origin_log, run.origin_first + ahead, records[low:high])
+            yield Stretch(
+                run.first + ahead, run.origin_log, run.origin_first + ahead, records[low:high]
+            )
         passed += header.count
     if passed < end:
         raise CorruptBatch(f"{end} records were named and {passed} came", where)

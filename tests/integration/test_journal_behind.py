@@ -1,0 +1,191 @@
+"""A data directory whose journal is older than its objects isn't served, nor thrown away."""
+
+import asyncio
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from tests.integration.cli_server import ANABRANCH, Server, bare
+
+import anabranch
+from anabranch.apps.settings import Settings
+from anabranch.apps.up import serve
+from anabranch.cli.failure import Exit
+from anabranch.core.errors import JournalBehind
+from anabranch.core.records.objects import ObjectName
+from anabranch.shell.watermark import FILE, WatermarkFile
+
+OLD, NEW = 5, 7
+
+
+@dataclass(frozen=True, slots=True)
+class Worn:
+    """A directory with a copy of its journal from before its last records."""
+
+    data: Path
+    copy: Path
+
+    @property
+    def objects(self) -> list[Path]:
+        return sorted(path for path in (self.data / "objects").rglob("[!.]*") if path.is_file())
+
+    @property
+    def journal(self) -> Path:
+        return self.data / "journal"
+
+    def age(self) -> None:
+        shutil.rmtree(self.journal)
+        shutil.copytree(self.copy, self.journal)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    above = tmp_path_factory.mktemp("behind")
+    for life, records in enumerate((OLD, NEW)):
+        with (
+            Server.started(above) as server,
+            anabranch.connect(server.url) as service,
+        ):
+            orders = service.ensure("orders")
+            for turn in range(records):
+                orders.append(b"%d" % (turn + life * OLD))
+        if not life:
+            shutil.copytree(above / "data" / "journal", above / "copy")
+    return above
+
+
+@pytest.fixture
+def worn(made: Path, tmp_path: Path) -> Worn:
+    above = Path(shutil.copytree(made, tmp_path / "all"))
+    return Worn(above / "data", above / "copy")
+
+
+@pytest.fixture
+def nothing_is_served(worn: Worn) -> Iterator[None]:
+    yield
+    before = {path: path.stat().st_ino for path in worn.objects}
+    with pytest.raises(JournalBehind):
+        asyncio.run(serve(Settings(data=str(worn.data), port=0), stop=asyncio.Event()))
+    assert {path: path.stat().st_ino for path in worn.objects} == before
+
+
+def test_an_older_copy_of_the_journal_ends_the_process_with_a_code_of_its_own(worn: Worn) -> None:
+    worn.age()
+    command = [*ANABRANCH, "up", "--data", str(worn.data), "--port", "0", "--no-http"]
+    refused = subprocess.run(
+        command, env=bare(), capture_output=True, text=True, timeout=60, check=False
+    )
+    assert refused.returncode == Exit.BEHIND
+    assert "entries that were acknowledged are missing" in refused.stderr
+    assert "--accept-loss" in refused.stderr
+
+
+@pytest.mark.usefixtures("nothing_is_served")
+def test_a_copy_of_the_journal_that_is_one_entry_short_is_refused(worn: Worn) -> None:
+    """No object proves it: the last one could be an orphan of a crash."""
+    note = WatermarkFile(str(worn.data / "objects"))
+    mark = note.read()
+    assert mark is not None
+    note.create(replace(mark, entry=mark.entry + 1, note=mark.note + 1))
+
+
+@pytest.mark.usefixtures("nothing_is_served")
+def test_a_journal_that_was_removed_is_refused(worn: Worn) -> None:
+    shutil.rmtree(worn.journal)
+
+
+@pytest.mark.usefixtures("nothing_is_served")
+def test_without_the_note_an_unknown_broker_life_proves_it(worn: Worn) -> None:
+    """As in a directory of a version that made no note."""
+    worn.age()
+    (worn.data / "objects" / FILE).unlink()
+
+
+@pytest.mark.usefixtures("nothing_is_served")
+def test_a_note_that_is_not_intact_is_no_reason_to_believe_the_journal(worn: Worn) -> None:
+    worn.age()
+    (worn.data / "objects" / FILE).write_bytes(b"?" * 1_024)
+
+
+def test_an_accepted_loss_goes_on_with_a_life_that_no_object_has(worn: Worn) -> None:
+    worn.age()
+    lives = {path.parent.name for path in worn.objects}
+    with (
+        Server.started(worn.data.parent, "--accept-loss") as server,
+        anabranch.connect(server.url) as service,
+    ):
+        orders = service.log("orders")
+        assert [each.value for each in orders.read()] == [b"%d" % turn for turn in range(OLD)]
+        orders.append(b"anew")
+        (written,) = [path for path in worn.objects if path.parent.name not in lives]
+        assert written.parent.name > max(lives)
+    # It is the journal that counts now.
+    with Server.started(worn.data.parent):
+        pass
+
+
+def test_what_was_given_up_is_in_quarantine_first_and_deleted_after_its_own_time(
+    worn: Worn, tmp_path: Path
+) -> None:
+    worn.age()
+    kept = worn.objects[:OLD]
+    lost = {path.read_bytes() for path in worn.objects[OLD:]}
+    config = tmp_path / "config.toml"
+    config.write_text('log_format = "json"\n[limits]\ngc_interval_ms = 10\n')
+    said = _said_until(worn, "--config", str(config), "--accept-loss", wanted="to quarantine")
+    moved = [each for each in said if each["event"] == "moved an orphan to quarantine"]
+    assert len(moved) == NEW
+    assert {path.read_bytes() for path in worn.objects if "quarantine" in path.parts} == lost
+    for each in moved:
+        assert (worn.data / "objects" / str(each["to"])).exists()
+        ObjectName.parse(str(each["object"]))
+    config.write_text('log_format = "json"\n[limits]\ngc_interval_ms = 10\nquarantine_ms = 1\n')
+    said = _said_until(worn, "--config", str(config), wanted="deleted an orphan")
+    deleted = {each["object"] for each in said if "deleted an orphan" in str(each["event"])}
+    assert deleted == {each["to"] for each in moved}
+    assert [path for path in worn.objects if path in kept] == kept
+
+
+def test_objects_that_a_crash_left_uncommitted_are_ordinary_orphans(worn: Worn) -> None:
+    last = worn.objects[-1]
+    for turn in range(1, 40):
+        name = f"{int(last.name) + turn:0{len(last.name)}}"
+        shutil.copy(last, last.with_name(name))
+    with (
+        Server.started(worn.data.parent) as server,
+        anabranch.connect(server.url) as service,
+    ):
+        assert service.log("orders").tail() == OLD + NEW
+
+
+def test_a_process_that_is_killed_never_leaves_its_journal_behind(worn: Worn) -> None:
+    for _ in range(3):
+        with (
+            Server.started(worn.data.parent) as server,
+            anabranch.connect(server.url) as service,
+        ):
+            service.log("orders").append(b"more")
+            server.process.kill()
+            server.process.wait()
+        (worn.data / "endpoint").unlink()
+    mark = WatermarkFile(str(worn.data / "objects")).read()
+    assert mark is not None
+    assert mark.lives == 5
+
+
+def _said_until(worn: Worn, *options: str, wanted: str) -> list[dict[str, object]]:
+    """Log lines of a server that is ended after the last one that is wanted."""
+    command = [*ANABRANCH, "up", "--data", str(worn.data), "--port", "0", "--no-http", *options]
+    said: list[dict[str, object]] = []
+    with subprocess.Popen(command, env=bare(), stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            said.append(json.loads(line))
+            if sum(wanted in str(each["event"]) for each in said) == NEW:
+                break
+        process.terminate()
+    return said

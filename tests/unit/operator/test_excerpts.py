@@ -1,0 +1,46 @@
+"""What is shown of a failed gate's log."""
+
+import pytest
+
+from anabranch_operator.plan.excerpts import REDACTED, excerpt
+
+CHARS_MAX = 900
+KEY = "-----BEGIN EC PRIVATE KEY-----\nMHcCAQEEIDummy\nAwEHoUQDQgAE\n-----END EC PRIVATE KEY-----"
+SECRETS = {
+    "a token of a service account": ("got eyJhbGciOiJSUzI1.eyJpc3Mi.c2ln from it", "eyJ"),
+    "a private key": (f"key:\n{KEY}\n", "Dummy"),
+    "the end of a private key": (KEY.partition("\n")[2], "AwEHo"),
+    "the beginning of a private key": (KEY.rpartition("\n")[0], "Dummy"),
+    "a password": ("password: hunter2", "hunter2"),
+    "a quoted password": ('{"db_password": "hunter two"}', "two"),
+    "a variable": ("ANABRANCH_S3_SECRET_KEY=hunter2", "hunter2"),
+    "a flag": ("run --token=hunter2 --verbose", "hunter2"),
+    "a query": ("GET /x?access_token=hunter2&limit=1", "hunter2"),
+    "a header": ("Authorization: Bearer hunter2", "hunter2"),
+    "a scheme alone": ("sent Bearer hunter2", "hunter2"),
+    "an address": ("postgres://root:hunter2@db/orders", "hunter2"),
+    "a cloud's key": ("used AKIAIOSFODNN7EXAMPLE", "AKIA"),
+    "hex": ("digest " + "0a" * 32, "0a0a"),
+    "base64": ("read " + "QUJD" * 12 + "==", "QUJD"),
+}
+
+
+@pytest.mark.parametrize("kind", SECRETS)
+def test_what_looks_like_a_secret_is_left_out(kind: str) -> None:
+    text, secret = SECRETS[kind]
+    found = excerpt(text, CHARS_MAX)
+    assert secret not in found
+    assert REDACTED in found
+
+
+def test_ordinary_text_stays_and_control_characters_go() -> None:
+    text = '\x1b[31mrecord 17 of fork repriced:\x00 price {"price": -5} is negative\r\n'
+    shown = '[31mrecord 17 of fork repriced: price {"price": -5} is negative'
+    assert excerpt(text, CHARS_MAX) == shown
+
+
+def test_the_end_is_kept_and_a_cut_spares_no_part_of_a_secret() -> None:
+    assert excerpt("first\n" * 1_000 + "last", 9).endswith("last")
+    secret = "password=" + "hunter2 " * 2
+    assert "hunter2" not in excerpt("x" * CHARS_MAX + secret.replace(" ", "_"), 12)
+    assert excerpt("s3cr3t" * 10_000, CHARS_MAX) == REDACTED
