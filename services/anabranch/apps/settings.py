@@ -16,6 +16,7 @@ import msgspec
 
 from anabranch.core.errors import BadRequest
 from anabranch.core.limits import Limits
+from anabranch.core.records.record import BATCH_HEADERS_CEILING, UNPACKED_BYTES_CEILING
 from anabranch.shell.log import LogFormat
 from anabranch.shell.prose import proses
 
@@ -48,6 +49,12 @@ _WRITTEN = frozenset(
 )
 _WRITTEN_BYTES_MAX = 1 << 29
 """Formats keep such lengths in 32 bits, and what is journaled must be possible to apply."""
+
+_READABLE = {
+    "batch_unpacked_bytes_max": UNPACKED_BYTES_CEILING,
+    "batch_headers_max": BATCH_HEADERS_CEILING,
+}
+"""What is appended must be possible to read."""
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -207,6 +214,14 @@ def check_limits(limits: Limits) -> None:
         if name in _WRITTEN and value > _WRITTEN_BYTES_MAX:
             reason = f"it is too large: {_WRITTEN_BYTES_MAX} is the most"
             raise BadRequest(f"{name} = {value}", reason)
+    for name, most in _READABLE.items():
+        if getattr(limits, name) > most:
+            raise BadRequest(
+                f"{name} = {getattr(limits, name)}", f"it is too large: readers decode up to {most}"
+            )
+    if limits.record_headers_max > limits.batch_headers_max:
+        reason = f"it must not be above batch_headers_max, which is {limits.batch_headers_max}"
+        raise BadRequest(f"record_headers_max = {limits.record_headers_max}", reason)
     pairs = (
         ("record_bytes_max", "batch_bytes_max"),
         ("batch_bytes_max", "batch_unpacked_bytes_max"),

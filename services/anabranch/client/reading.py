@@ -4,7 +4,6 @@
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Iterator
-from itertools import chain
 from types import TracebackType
 from typing import Self, assert_never
 
@@ -21,7 +20,7 @@ from anabranch.client.records import (
 )
 from anabranch.client.subscription import News, Subscription, size_of
 from anabranch.core.bolt.commands import Description
-from anabranch.core.errors import BadRequest
+from anabranch.core.errors import BadRequest, BatchUnreadable
 from anabranch.core.types import Position
 from anabranch.core.wire.messages import Confirmed, Delivered, Describe, Failed, Read, Records
 
@@ -44,7 +43,7 @@ async def pages(
     try:
         while True:
             page = await link.answered(call, Records)
-            found = _cut_to(left, batches(page.runs, page.batches))
+            found = _cut_to(left, batches(page.runs, page.batches, log.name))
             if count is not None:
                 left -= sum(batch.count for batch in found)
             more = bool(found) and left > 0 and page.next < page.settled
@@ -93,7 +92,7 @@ class Events:
         self._link, self._log, self._start = link, log, start
         self._speculative = speculative
         self._subscription: Subscription | None = None
-        self._at_hand: deque[Event] = deque()
+        self._at_hand: deque[Event | BatchUnreadable] = deque()
 
     async def __aenter__(self) -> Self:
         await self._opened()
@@ -111,34 +110,48 @@ class Events:
         return self
 
     async def __anext__(self) -> Event:
-        """Raises what ends the subscription: Promoted, Squashed, OutOfRange after a trim."""
+        """Raises what ends the subscription: Promoted, Squashed, OutOfRange after a trim.
+
+        BatchUnreadable doesn't end it: what comes next lies after the records that it names.
+        """
         await self.fetch()
-        return self._at_hand.popleft()
+        return self._next()
 
     def given(self) -> Event | None:
         """The next event; None if it is to be fetched first."""
-        return self._at_hand.popleft() if self._at_hand else None
+        return self._next() if self._at_hand else None
 
     async def fetch(self) -> None:
         """Wait until the next event is at hand."""
         while not self._at_hand:
-            self._at_hand.extend(await self.take())
+            await self._arrived(None)
 
     async def take(self, *, timeout: float | None = None) -> list[Event]:
         """The next events that came together; none if none came within `timeout` seconds."""
-        if self._at_hand:
-            at_hand = list(self._at_hand)
-            self._at_hand.clear()
-            return at_hand
+        if not self._at_hand and not await self._arrived(timeout):
+            return []
+        taken = [self._next()]
+        while self._at_hand and not isinstance(self._at_hand[0], BatchUnreadable):
+            taken.append(self._next())
+        return taken
+
+    def _next(self) -> Event:
+        first = self._at_hand.popleft()
+        if isinstance(first, BatchUnreadable):
+            raise first
+        return first
+
+    async def _arrived(self, timeout: float | None) -> bool:
+        """Wait for the next events that come together; false if none did in time."""
         subscription = await self._opened()
         try:
             async with asyncio.timeout(timeout):
                 news = await self._link.news(subscription)
         except TimeoutError:
-            return []
-        events = _events(news)
+            return False
+        self._at_hand += _events(news, self._log.name)
         self._link.taken(subscription, size_of(news))
-        return events
+        return True
 
     def close(self) -> None:
         """Want no more of it."""
@@ -162,11 +175,16 @@ class Events:
         return self._subscription
 
 
-def _events(news: News) -> list[Event]:
+def _events(news: News, log: str) -> "list[Event | BatchUnreadable]":
     match news:
         case Delivered(runs, contents, speculative):
-            records = chain.from_iterable(each.records() for each in batches(runs, contents))
-            return [Deliver(each, speculative) for each in records]
+            events: list[Event | BatchUnreadable] = []
+            for batch in batches(runs, contents, log):
+                try:
+                    events += [Deliver(each, speculative) for each in batch.records()]
+                except BatchUnreadable as error:
+                    events.append(error)
+            return events
         case Confirmed(up_to):
             return [Confirm(up_to)]
         case Failed(since):

@@ -85,6 +85,8 @@ class Batch(msgspec.Struct, frozen=True):
     raw: Buffer
     """The whole batch: Kafka's RecordBatch v2, byte for byte."""
     run: Run
+    log: str = ""
+    """The name of the log that was read."""
 
     @property
     def origin(self) -> Origin:
@@ -92,8 +94,9 @@ class Batch(msgspec.Struct, frozen=True):
         return Origin(self.run.origin_log, self.run.origin_first)
 
     def records(self) -> Iterator[LogRecord]:
-        """Decode the records that are meant."""
-        for position, log, there, record in deliveries((self.run,), (self.raw,)):
+        """Decode the records that are meant; BatchUnreadable if that would cost too much."""
+        decoded = deliveries((self.run,), (self.raw,), self.log)
+        for position, log, there, record in decoded:
             yield LogRecord(
                 position, record.value, record.key, record.headers, record.timestamp, log, there
             )
@@ -121,18 +124,18 @@ class Fail(msgspec.Struct, frozen=True, gc=False):
 Event = Deliver | Confirm | Fail
 
 
-def batches(runs: Sequence[Run], contents: Sequence[Buffer]) -> Iterator[Batch]:
+def batches(runs: Sequence[Run], contents: Sequence[Buffer], log: str = "") -> Iterator[Batch]:
     """Each batch by itself, verified, and which of its records are meant."""
     content = memoryview(contents[0] if len(contents) == 1 else b"".join(contents))
     start = 0
     for run in runs:
-        yield from _of_run(run, content[start : start + run.length])
+        yield from _of_run(run, content[start : start + run.length], log)
         start += run.length
     if start != len(content):
         raise CorruptBatch(f"{len(content)} bytes came for runs of {start}", "of a read")
 
 
-def _of_run(run: Run, content: memoryview) -> Iterator[Batch]:
+def _of_run(run: Run, content: memoryview, log: str) -> Iterator[Batch]:
     where = f"at {run.origin_first} of log {run.origin_log}"
     passed, end = 0, run.skip + run.count
     for offset, length, _ in split(content, where):
@@ -143,7 +146,7 @@ def _of_run(run: Run, content: memoryview) -> Iterator[Batch]:
             ahead = passed + low - run.skip
             first, count = run.first + ahead, high - low
             alone = Run(first, count, low, run.origin_log, run.origin_first + ahead, length)
-            yield Batch(first, count, raw, alone)
+            yield Batch(first, count, raw, alone, log)
         passed += header.count
     if passed < end:
         raise CorruptBatch(f"{end} records were named and {passed} came", where)
@@ -154,7 +157,7 @@ def cut(batch: Batch, count: int) -> Batch:
     if batch.count <= count:
         return batch
     run = msgspec.structs.replace(batch.run, count=count)
-    return Batch(batch.first, count, batch.raw, run)
+    return Batch(batch.first, count, batch.raw, run, batch.log)
 
 
 def record(

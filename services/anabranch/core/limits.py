@@ -21,6 +21,12 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     batch_unpacked_bytes_max: int = 16 * MIB
     """What a compressed batch may grow to; a larger one is a decompression bomb and refused."""
 
+    record_headers_max: int = 5_000
+    """Headers of one record."""
+
+    batch_headers_max: int = 131_072
+    """Headers of all records in one batch."""
+
     frame_bytes_max: int = 5 * MIB
     """One frame of the binary protocol: a batch and its envelope."""
 

@@ -264,3 +264,50 @@ def test_records_and_batches_over_the_limits_are_refused_with_nothing_appended(
         assert refusal(*("x" for _ in range(11))) == (413, "batch-too-large")
         assert refusal("x" * 6_001) == (413, "body-too-large")
         assert served.values(log) == ["x" * 1_000]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"records":[{"value":"x","headers":[' + '{"name":""},' * 200_000 + '{"name":""}]}]}',
+        '{"records":[' + '{"value":""},' * 200_000 + '{"value":""}]}',
+        '{"records":[{"value":"x","headers":[' + "[]," * 1_000_000 + "[]]}]}",
+        '{"records":[{"value":"x","headers":[' + "0," * 2_000_000 + "0]}]}",
+        '{"records":[{"value":"' + r"\"" * 10 + '","headers":[' + "[" * 1_000_000,
+    ],
+    ids=["headers", "records", "lists", "numbers", "nested"],
+)
+def test_a_body_of_more_objects_than_a_batch_has_records_is_refused_unread(
+    shared: Any, log: str, body: str
+) -> None:
+    for media in ("application/json", "application/x-ndjson"):
+        answer = shared.client.post(
+            f"/v1/logs/{log}/records", content=body, headers={"Content-Type": media}
+        )
+        assert (answer.status_code, answer.json()["code"]) == (413, "batch-too-large")
+
+
+def test_lines_that_are_blank_are_counted_too(shared: Any, log: str) -> None:
+    answer = shared.client.post(f"/v1/logs/{log}/records", content="\n" * 200_001, headers=LINES)
+    assert (answer.status_code, answer.json()["code"]) == (413, "batch-too-large")
+
+
+def test_brackets_and_commas_inside_of_texts_cost_nothing(shared: Any, log: str) -> None:
+    value = '{"a": [1, 2]}, \\' * 120_000
+    body = {"records": [{"value": value, "headers": [{"name": value[:50], "value": "{,["}]}]}
+    limits = shared.client.post(f"/v1/logs/{log}/records", json=body)
+    # Over the limit of a record, but it was read.
+    assert limits.json()["code"] == "record-too-large"
+    small = {"records": [{"value": value[: 1 << 19]}]}
+    assert shared.client.post(f"/v1/logs/{log}/records", json=small).status_code == 201
+
+
+def test_headers_of_a_record_are_bounded(shared: Any, log: str) -> None:
+    headers = [{"name": "h"}] * 5_001
+    body = {"records": [{"value": "x", "headers": headers}]}
+    answer = shared.client.post(f"/v1/logs/{log}/records", json=body)
+    assert (answer.status_code, answer.json()["code"]) == (413, "too-many-headers")
+    body = {"records": [{"value": "x", "headers": headers[1:]}]}
+    assert shared.client.post(f"/v1/logs/{log}/records", json=body).status_code == 201
+    page = get(shared, log, bytes=1)
+    assert len(page["records"][0]["headers"]) == 5_000

@@ -11,7 +11,8 @@ from anabranch.client.belfast.subscriber import Subscriber
 from anabranch.client.records import Confirm, Deliver, Event, Fail
 from anabranch.core.belfast.messages import Confirmed, Delivered
 from anabranch.core.belfast.windows import Run
-from anabranch.core.records.record import Record, encode
+from anabranch.core.errors import BatchUnreadable
+from anabranch.core.records.record import BATCH_HEADERS_CEILING, Record, encode
 
 SHARDS = ("a", "b", "c", "d")
 
@@ -341,3 +342,24 @@ def test_a_batch_is_credited_once_and_another_that_is_alike_once_more(
     app.take(8)
     assert len(app.seen) == count
     assert node.credited == batches * len(BATCH)
+
+
+def test_what_lies_before_a_batch_that_costs_too_much_is_delivered_and_its_place_is_named() -> None:
+    world = World(("a",))
+    world.publish([("a", 8)], 1)
+    learn(world, "a")
+    app = Application(world)
+    settle(world)
+    world.fill("a", [b"same"] * 2 + [b"poison"] * 3 + [b"same"] * 3)
+    world.cut(8)
+    (request,) = world.nodes["a"].feeds
+    headers = (("", b""),) * (BATCH_HEADERS_CEILING + 1)
+    poison = encode([Record(b"poison", headers=headers)] * 3, now=1)
+    runs, parts = (Run(0, 4), Run(4, 4)), ((0, 2), (0, 3), (0, 3))
+    delivered = Delivered(0, 8, False, runs, (BATCH, poison, BATCH), parts)
+    world.give(Heard(node_of("a"), [(request, delivered), (request, Confirmed(0, 8))]))
+    app.take(8)
+    assert [position for position, _ in app.seen] == [0, 1]
+    error = app.subscriber.error
+    assert isinstance(error, BatchUnreadable)
+    assert (error.facts["position"], error.facts["after"]) == (2, 5)

@@ -19,6 +19,7 @@ from anabranch.core.errors import (
     QuotaExceeded,
     RecordTooLarge,
     SequenceGap,
+    TooManyHeaders,
 )
 from anabranch.core.records.record import Record, encode
 from anabranch.core.types import MS
@@ -52,6 +53,7 @@ _RESPONSES: dict[int | str, dict[str, Any]] = {
         | SequenceGap("orders", 7, 12, 14)
         | RecordTooLarge(2_000_000, 1_048_576)
         | BatchTooLarge(5_000_000, 4_194_304)
+        | TooManyHeaders("a record", 8_000_000, 5_000, "record_headers_max")
         | QuotaExceeded("orders", "append_bytes_per_s", 1_048_576, 1_050_000, 2)
     ).documented,
 }
@@ -139,7 +141,9 @@ async def append_records(
         Query(ge=0, le=WAIT_MS_MAX, description="How long to wait while the log takes no appends."),
     ] = None,
 ) -> Appended:
-    found = _records(request.headers.get("content-type", ""), await request.body(), key)
+    objects_max = ask.front.limits.batch_records_max
+    media, body = request.headers.get("content-type", ""), await request.body()
+    found = _records(media, body, key, objects_max)
     batch = encode(
         found,
         producer_id=sender.id,
@@ -161,14 +165,16 @@ async def append_records(
     return Appended(log=log.name, count=len(found), position=None, receipt=receipt)
 
 
-def _records(media: str, body: bytes, key: str | None) -> list[Record]:
+def _records(media: str, body: bytes, key: str | None, objects_max: int) -> list[Record]:
     """The door has seen to it that it is one of these."""
     match media.partition(";")[0].strip().lower():
         case door.BYTES:
             return [Record(body, None if key is None else key.encode())]
         case door.NDJSON:
+            records.check_cost(body, objects_max, lines=True)
             found = records.from_lines(body)
         case _:
+            records.check_cost(body, objects_max, lines=False)
             found = records.from_json(body)
     if key is not None:
         raise BadRequest("query.key", f"only an {door.BYTES} body has its key outside")

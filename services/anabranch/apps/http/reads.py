@@ -17,6 +17,7 @@ from anabranch.apps.http.records import Encoding, RecordOut, Sized, portions
 from anabranch.core.bolt.commands import Description
 from anabranch.core.errors import (
     AnabranchError,
+    BatchUnreadable,
     ObjectMissing,
     OutOfRange,
     QuotaExceeded,
@@ -68,6 +69,7 @@ _RESPONSES: dict[int | str, dict[str, Any]] = {
         | OutOfRange("orders", 99, 0, 12)
         | ReadBlocked("orders", 12, "orders--try")
         | ObjectMissing("orders/data/1/7")
+        | BatchUnreadable("orders", 40, 41, "a batch has 8000000 headers")
         | QuotaExceeded("orders", "read_bytes_per_s", 1_048_576, 1_050_000, 2)
     ).documented,
 }
@@ -154,7 +156,7 @@ async def _flow(
     """Answer after answer, up to where the log was settled at the first."""
     end = answer.settled
     while True:
-        async for portion in portions(ask, answer.runs, answer.batches, encoding):
+        async for portion in portions(ask, answer.runs, answer.batches, encoding, log.name):
             left -= len(portion)
             yield portion
         if left <= 0 or not answer.runs or answer.next >= end:
@@ -166,12 +168,17 @@ async def _gathered(flow: AsyncGenerator[list[Sized]], bytes_max: int) -> list[R
     found: list[RecordOut] = []
     size = 0
     async with aclosing(flow):
-        async for portion in flow:
-            for record, record_bytes in portion:
-                found.append(record)
-                size += record_bytes
-                if size >= bytes_max:
-                    return found
+        try:
+            async for portion in flow:
+                for record, record_bytes in portion:
+                    found.append(record)
+                    size += record_bytes
+                    if size >= bytes_max:
+                        return found
+        except BatchUnreadable:
+            # A page ends before what can't be read; the next one begins with the error.
+            if not found:
+                raise
     return found
 
 

@@ -2,9 +2,11 @@
 
 import asyncio
 import binascii
+import re
 from base64 import b64encode
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from enum import StrEnum
+from itertools import islice
 from typing import NamedTuple
 
 from fastapi.exceptions import RequestValidationError
@@ -12,13 +14,25 @@ from pydantic import Field, ValidationError
 
 from anabranch.apps.http.asking import Asking
 from anabranch.apps.http.models import Asked, Moment, Told
-from anabranch.core.errors import BadRequest
+from anabranch.core.errors import BadRequest, BatchTooLarge, BatchUnreadable
 from anabranch.core.machine import Buffer
 from anabranch.core.records.origins import Run, deliveries, identity
 from anabranch.core.records.record import UNSTAMPED, Record
 
 PORTION = 256
-"""Records that are made into JSON before anything else in the loop gets its turn."""
+"""Records and headers that are made into JSON before anything else in the loop gets its turn."""
+_HEADER_BYTES = 32
+"""What a header adds to a page, beside its value: its JSON, even if all of it is empty."""
+_SIGNS = {b"{": 1, b"[": 1, b",": 8}
+"""How often each stands in a body for each of its records and headers at most, outside of texts."""
+_TEXT = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z)'
+"""One that doesn't end is no JSON, and would be looked for again from each of its quotes."""
+_SIGN = {
+    sign: re.compile(
+        rb'[^"\%s]*+(?:%s[^"\%s]*+)*+(?:\%s|\Z)' % (sign, _TEXT, sign, sign), re.DOTALL
+    )
+    for sign in _SIGNS
+}
 
 
 class Encoding(StrEnum):
@@ -85,10 +99,26 @@ class Delivery(RecordOut):
 
 
 class Sized(NamedTuple):
-    """A record as JSON, and how many bytes it carries."""
+    """A record as JSON, and how many bytes it carries, with a share for each header."""
 
     record: RecordOut
     bytes: int
+
+
+def check_cost(body: bytes, objects_max: int, *, lines: bool) -> None:
+    """Refuse a body whose JSON would cost more to read than its bytes tell: `objects_max` is for
+    records and headers together. The counts are those of C code, over bytes.
+    """
+    if lines and body.count(b"\n") + body.count(b"\r") > 2 * objects_max:
+        raise BatchTooLarge(2 * objects_max + 1, objects_max)
+    for sign, often in _SIGNS.items():
+        # There is one more object around all records, and the end of the body counts as well.
+        most = often * objects_max + 3
+        # Most bodies are small. In a large one only signs outside of texts count.
+        if body.count(sign) > most:
+            found = sum(1 for _ in islice(_SIGN[sign].finditer(body), most + 1))
+            if found > most:
+                raise BatchTooLarge(found // often, objects_max)
 
 
 def from_json(body: bytes) -> list[Record]:
@@ -129,20 +159,38 @@ def _invalid(error: ValidationError, *where: str | int) -> RequestValidationErro
 
 
 async def portions(
-    ask: Asking, runs: Sequence[Run], batches: Sequence[Buffer], encoding: Encoding | None
+    ask: Asking,
+    runs: Sequence[Run],
+    batches: Sequence[Buffer],
+    encoding: Encoding | None,
+    log: str = "",
 ) -> AsyncGenerator[list[Sized]]:
     """All that these runs mean, a little at a time: machines share this loop."""
     portion: list[Sized] = []
-    for position, origin_log, origin_position, record in deliveries(runs, batches):
+    cost = 0
+    decoded = deliveries(runs, batches, log)
+    unreadable: BatchUnreadable | None = None
+    while True:
+        try:
+            each = next(decoded, None)
+        except BatchUnreadable as error:
+            each, unreadable = None, error
+        if each is None:
+            break
+        position, origin_log, origin_position, record = each
         origin = Origin(log=await ask.name(origin_log), position=origin_position)
         id = identity(origin_log, origin_position)
-        portion.append(Sized(_shown(record, position, origin, id, encoding), record.size))
-        if len(portion) == PORTION:
+        size = record.size + _HEADER_BYTES * len(record.headers)
+        portion.append(Sized(_shown(record, position, origin, id, encoding), size))
+        cost += 1 + len(record.headers)
+        if cost >= PORTION:
             yield portion
-            portion = []
+            portion, cost = [], 0
             await asyncio.sleep(0)
     if portion:
         yield portion
+    if unreadable is not None:
+        raise unreadable
 
 
 def _shown(

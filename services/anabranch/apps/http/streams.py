@@ -83,7 +83,7 @@ async def subscribe_log(
         raise OutOfRange(log.name, begin, log.start, log.tail)
     message = Subscribe(log.id, begin, speculative)
     await ask.permitted(message)
-    events = _events(ask, message, encoding, last)
+    events = _events(ask, message, encoding, last, log.name)
     headers = {"X-Accel-Buffering": "no"}
     return StreamingResponse(events, headers=headers, media_type="text/event-stream")
 
@@ -93,6 +93,7 @@ async def _events(
     message: Subscribe,
     encoding: Encoding | None,
     resumed: Position | None,
+    log: str,
 ) -> AsyncGenerator[bytes]:
     """Until the subscription ends, the client goes, may not have it any more, or the server
     stops.
@@ -119,7 +120,7 @@ async def _events(
             if not coming.done():
                 yield _HEARTBEAT
                 continue
-            async for event in _told(ask, coming.result(), encoding):
+            async for event in _told(ask, coming.result(), encoding, log):
                 yield event
             coming = asyncio.ensure_future(anext(pushed))
     except AnabranchError as error:
@@ -131,7 +132,9 @@ async def _events(
         await pushed.aclose()
 
 
-async def _told(ask: Asking, pushed: Pushed, encoding: Encoding | None) -> AsyncGenerator[bytes]:
+async def _told(
+    ask: Asking, pushed: Pushed, encoding: Encoding | None, log: str
+) -> AsyncGenerator[bytes]:
     match pushed:
         case Confirmed(up_to):
             yield _event("confirm", Confirm(up_to=up_to), up_to)
@@ -139,7 +142,7 @@ async def _told(ask: Asking, pushed: Pushed, encoding: Encoding | None) -> Async
             yield _event("fail", Fail(since=since), since)
         case Delivered(runs, batches, speculative):
             ask.renew()
-            async for portion in portions(ask, runs, batches, encoding):
+            async for portion in portions(ask, runs, batches, encoding, log):
                 yield b"".join(
                     _event(
                         "deliver",

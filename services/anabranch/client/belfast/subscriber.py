@@ -1,6 +1,7 @@
 """A subscription: one stream per shard, merged, rolled back, and taken by the application."""
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 
 from anabranch.client.belfast.directory import Whereabouts
 from anabranch.client.belfast.effects import Arrived
@@ -18,7 +19,13 @@ from anabranch.core.belfast.messages import (
     ToClient,
     Where,
 )
-from anabranch.core.errors import AnabranchError, BadFrame
+from anabranch.core.errors import (
+    AnabranchError,
+    BadFrame,
+    BatchTooLarge,
+    BatchUnreadable,
+    TooManyHeaders,
+)
 from anabranch.core.machine import Buffer
 from anabranch.core.records.record import Record, decode
 from anabranch.core.types import LogId, Position
@@ -139,14 +146,22 @@ class Subscriber:
         if not self._good(stream, news.view):
             self._released(stream.shard, size)
             return
+        pieces: list[Piece] = []
+        upto, error = news.upto, None
         try:
-            pieces = list(_pieces(stream.shard, news, size))
-        except AnabranchError as error:
-            self.close(error)
+            # Pieces that came before an error stay.
+            pieces.extend(_pieces(stream.shard, news, size))
+        except BatchUnreadable as unreadable:
+            # Whoever reads on after it doesn't ask again for what lies before it.
+            upto, error = int(unreadable.facts["position"] or 0), unreadable
+        except AnabranchError as bad:
+            self.close(bad)
             return
         if not pieces:
             self._released(stream.shard, size)
-        self._rollback.deliver(stream.shard, news.upto, pieces)
+        self._rollback.deliver(stream.shard, upto, pieces)
+        if error is not None:
+            self.close(error)
 
     def _good(self, stream: Stream, view: int) -> bool:
         """Else what came with it says nothing, and whoever said it is asked again."""
@@ -229,13 +244,21 @@ def _size(news: Delivered) -> int:
 
 
 def _pieces(shard: str, news: Delivered, size: int) -> Iterator[Piece]:
-    """Run by run; the credit of all is with the last."""
-    records = _records(news)
+    """Run by run; the credit of all is with the last.
+
+    Raises BatchUnreadable behind the records that lie before that batch.
+    """
+    records = _records(shard, news)
     last = len(news.runs) - 1
     for index, run in enumerate(news.runs):
         placed: list[LogRecord] = []
         for position in range(run.first, run.end):
-            record = next(records, None)
+            try:
+                record = next(records, None)
+            except BatchUnreadable:
+                if placed:
+                    yield Piece(shard, placed, 0)
+                raise
             if record is None:
                 raise BadFrame(f"fewer records came of shard {shard} than their positions tell")
             placed.append(
@@ -254,13 +277,26 @@ def _pieces(shard: str, news: Delivered, size: int) -> Iterator[Piece]:
             yield Piece(shard, placed, size if index == last else 0)
 
 
-def _records(news: Delivered) -> Iterator[Record]:
+def _records(shard: str, news: Delivered) -> Iterator[Record]:
     before: Buffer | None = None
     decoded: list[Record] = []
+    passed = 0
     for batch, (skip, count) in zip(news.batches, news.parts, strict=True):
         if batch != before:
-            decoded = decode(batch)
+            try:
+                decoded = decode(batch)
+            except (BatchTooLarge, TooManyHeaders) as error:
+                first, last = _places(news, passed, passed + count - 1)
+                name = f"(shard {shard})"
+                raise BatchUnreadable(name, first, last + 1, error.message) from None
             before = batch
         if len(decoded) < skip + count:
             raise BadFrame(f"{skip + count} records were named and {len(decoded)} came")
         yield from decoded[skip : skip + count]
+        passed += count
+
+
+def _places(news: Delivered, *nths: int) -> list[Position]:
+    """Positions of the delivery's records of these numbers."""
+    positions = list(chain.from_iterable(range(run.first, run.end) for run in news.runs))
+    return [positions[nth] for nth in nths]

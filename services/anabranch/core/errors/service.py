@@ -1,6 +1,6 @@
 """What stands in the way of a request as such: its form, its size, its time, who asks and whom."""
 
-from anabranch.core.errors.base import Fenced, Mistake, Refresh, Retry
+from anabranch.core.errors.base import Damage, Fenced, Mistake, Refresh, Retry
 
 
 class Overloaded(Retry):
@@ -101,6 +101,18 @@ class BatchTooLarge(Mistake):
         super().__init__(size=size, limit=limit)
 
 
+class TooManyHeaders(Mistake):
+    code = "too-many-headers"
+    status = 413
+    says = (
+        "{what} has {count} headers, and the limit is {limit} ({setting}): put what they say into "
+        "values, or send smaller batches"
+    )
+
+    def __init__(self, what: str, count: int, limit: int, setting: str) -> None:
+        super().__init__(what=what, count=count, limit=limit, setting=setting)
+
+
 class TooMany(Mistake):
     """A structural limit: more of these are refused until some are gone."""
 
@@ -119,6 +131,19 @@ class CorruptBatch(Mistake):
 
     def __init__(self, reason: str, where: str) -> None:
         super().__init__(reason=reason, where=where)
+
+
+class BatchUnreadable(Damage):
+    """It was taken before there was a limit that refuses it now; only reading finds it."""
+
+    code = "batch-unreadable"
+    says = (
+        "the records of log {log} from {position} on can't be decoded: {reason}; they are kept, "
+        "and reading goes on at {after}"
+    )
+
+    def __init__(self, log: str, position: int, after: int, reason: str) -> None:
+        super().__init__(log=log, position=position, after=after, reason=reason)
 
 
 class UnsupportedBatch(Mistake):

@@ -15,7 +15,8 @@ from anabranch.core.limits import Limits
 from anabranch.core.machine import Buffer
 from anabranch.core.records.checksum import crc32c
 from anabranch.core.records.codecs import Codec, compress, expand
-from anabranch.core.records.layout import MAGIC, content_bytes, faults, parse
+from anabranch.core.records.layout import MAGIC, content_bytes, faults
+from anabranch.core.records.scan import HeaderBounds, portions
 from anabranch.core.types import Milliseconds, Position
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
@@ -37,7 +38,11 @@ _REFUSED_BITS = (
 
 _LENGTH_AND_COUNT = struct.Struct(">8xi45xi")
 
+_TIMESTAMP_MIN: Milliseconds = -1
+"""Kafka's "no timestamp"."""
+
 _offset_of = attrgetter("offset")
+_timestamp_of = attrgetter("timestamp")
 
 
 class Header(msgspec.Struct, frozen=True, gc=False):
@@ -122,17 +127,24 @@ def check_records(buffer: Buffer, header: Header, limits: Limits, where: str) ->
         head, rest = unpack(buffer, header, limits.batch_unpacked_bytes_max, where)
     else:
         head, rest = buffer, b""
-    first = header.base_offset
+    bounds = HeaderBounds(limits.record_headers_max, limits.batch_headers_max)
+    offsets: list[int] = []
+    stamps: set[int] = set()
+    largest = 0
     try:
-        offsets = [*map(_offset_of, parse(head, rest))]
-        if len(head) + len(rest) - _RECORDS_FROM > limits.record_bytes_max:
-            largest = max(map(content_bytes, parse(head, rest)))
-        else:
-            largest = 0
+        for size_max, records in portions(head, rest, _RECORDS_FROM, header.count, bounds, where):
+            offsets += map(_offset_of, records)
+            stamps.update(map(_timestamp_of, records))
+            if size_max > limits.record_bytes_max:
+                largest = max(largest, *map(content_bytes, records))
     except faults() as fault:
         raise CorruptBatch(f"its records can't be read: {fault}", where) from fault
+    first = header.base_offset
     if offsets != [*range(first, first + header.count)]:
         raise CorruptBatch("its records aren't numbered one after the other", where)
+    if min(stamps) < _TIMESTAMP_MIN or max(stamps) > header.max_timestamp:
+        reason = f"its records have times from {min(stamps)} to {max(stamps)}"
+        raise CorruptBatch(f"{reason}, and its header says {header.max_timestamp} at most", where)
     if largest > limits.record_bytes_max:
         raise RecordTooLarge(largest, limits.record_bytes_max)
 

@@ -7,6 +7,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 from enum import IntEnum
+from itertools import islice
 
 import cramjam
 
@@ -22,6 +23,8 @@ _ZSTD_LEVEL = 3
 
 _XERIAL_HEADER = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
 _XERIAL_BLOCK_BYTES = 32 * 1024
+_XERIAL_BLOCKS_MAX = 16_384
+"""Blocks in one frame. Java's producers make them of 32 KiB; tiny ones cost more than they hold."""
 _BLOCK_LENGTH = struct.Struct(">i")
 
 _FIRST_GUESS_BYTES = 64 * 1024
@@ -120,7 +123,9 @@ def _xerial(content: Buffer) -> bytes:
 
 
 def _unsnap(content: Buffer, bytes_max: int, where: str) -> memoryview:
-    blocks = list(_snappy_blocks(memoryview(content), where))
+    blocks = [*islice(_snappy_blocks(memoryview(content), where), _XERIAL_BLOCKS_MAX + 1)]
+    if len(blocks) > _XERIAL_BLOCKS_MAX:
+        raise _undone(Codec.SNAPPY, f"it has more than {_XERIAL_BLOCKS_MAX} blocks", where)
     sizes = [cramjam.snappy.decompress_raw_len(block) for block in blocks]
     # A block's own word for its size is what it gets; claiming more or less is an error below.
     if sum(sizes) > bytes_max:

@@ -32,6 +32,13 @@ class Content(Protocol):
     def headers(self) -> Sequence[tuple[str, bytes | None]]: ...
 
 
+class Decoded(Content, Protocol):
+    """A record that was read."""
+
+    @property
+    def timestamp(self) -> int: ...
+
+
 def content_bytes(record: Content) -> int:
     """What `record_bytes_max` bounds: key, value and headers, without their framing."""
     size = len(record.key or b"") + len(record.value or b"")

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from anabranch.core.errors import CorruptBatch
+from anabranch.core.errors import BatchTooLarge, BatchUnreadable, CorruptBatch, TooManyHeaders
 from anabranch.core.machine import Buffer
 from anabranch.core.records.batch import split, verify
 from anabranch.core.records.record import Record, decode_verified
@@ -52,25 +52,30 @@ def identity(origin_log: LogId, origin_position: Position) -> str:
     return f"{origin_log}-{origin_position}"
 
 
-def deliveries(runs: Sequence[Run], batches: Sequence[Buffer]) -> Iterator[Delivery]:
+def deliveries(
+    runs: Sequence[Run], batches: Sequence[Buffer], name: str = ""
+) -> Iterator[Delivery]:
     """Record by record, what `stretches` gives batch by batch."""
-    for first, log, origin_first, records in stretches(runs, batches):
+    for first, log, origin_first, records in stretches(runs, batches, name):
         yield from zip(count(first), repeat(log), count(origin_first), records, strict=False)
 
 
-def stretches(runs: Sequence[Run], batches: Sequence[Buffer]) -> Iterator[Stretch]:
-    """What these runs mean in these bytes, taken as one; each batch is verified first."""
+def stretches(runs: Sequence[Run], batches: Sequence[Buffer], name: str = "") -> Iterator[Stretch]:
+    """What these runs mean in these bytes, taken as one; each batch is verified first.
+
+    `name` is that of the log that is read, for errors.
+    """
     content = memoryview(batches[0] if len(batches) == 1 else b"".join(batches))
     named = sum(run.length for run in runs)
     if named != len(content):
         raise CorruptBatch(f"{len(content)} bytes came for runs of {named}", "of a read")
     start = 0
     for run in runs:
-        yield from _stretches(run, content[start : start + run.length])
+        yield from _stretches(run, content[start : start + run.length], name)
         start += run.length
 
 
-def _stretches(run: Run, content: memoryview) -> Iterator[Stretch]:
+def _stretches(run: Run, content: memoryview, name: str) -> Iterator[Stretch]:
     where = f"at {run.origin_first} of log {run.origin_log}"
     passed = 0
     """Records of the run's bytes that lie before the batch at hand."""
@@ -84,11 +89,14 @@ def _stretches(run: Run, content: memoryview) -> Iterator[Stretch]:
         low = max(run.skip - passed, 0)
         high = min(end - passed, header.count)
         if low < high:
-            records = decode_verified(batch, header, where)
             ahead = passed + low - run.skip
-            yield Stretch(
-                run.first + ahead, run.origin_log, run.origin_first + ahead, records[low:high]
-            )
+            first = run.first + ahead
+            try:
+                records = decode_verified(batch, header, where)
+            except (BatchTooLarge, TooManyHeaders) as error:
+                log = name or str(run.origin_log)
+                raise BatchUnreadable(log, first, first + high - low, error.message) from None
+            yield Stretch(first, run.origin_log, run.origin_first + ahead, records[low:high])
         passed += header.count
     if passed < end:
         raise CorruptBatch(f"{end} records were named and {passed} came", where)

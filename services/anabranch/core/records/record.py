@@ -6,9 +6,10 @@ import msgspec
 
 from anabranch.core.errors import CorruptBatch
 from anabranch.core.machine import Buffer
-from anabranch.core.records.batch import Header, pack, unpack, verify
+from anabranch.core.records.batch import HEADER, Header, pack, unpack, verify
 from anabranch.core.records.codecs import Codec
-from anabranch.core.records.layout import builder, content_bytes, faults, parse
+from anabranch.core.records.layout import builder, content_bytes, faults
+from anabranch.core.records.scan import HeaderBounds, portions
 from anabranch.core.types import Milliseconds
 
 UNSTAMPED: Milliseconds = -1
@@ -16,6 +17,12 @@ UNSTAMPED: Milliseconds = -1
 
 UNPACKED_BYTES_CEILING = 256 << 20
 """No server's `batch_unpacked_bytes_max` exceeds it, so that whatever a log took can be read."""
+
+BATCH_HEADERS_CEILING = 500_000
+"""No server's `batch_headers_max` exceeds it. A batch with more was stored before there was such a
+limit, and is not decoded.
+"""
+_CEILINGS = HeaderBounds(BATCH_HEADERS_CEILING, BATCH_HEADERS_CEILING)
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
@@ -69,7 +76,8 @@ def decode_verified(buffer: Buffer, header: Header, where: str) -> list[Record]:
     try:
         records = [
             Record(each.value, each.key, tuple(each.headers), each.timestamp)
-            for each in parse(head, rest)
+            for portion in portions(head, rest, HEADER.size, header.count, _CEILINGS, where)
+            for each in portion.records
         ]
     except faults() as fault:
         raise CorruptBatch(f"its records can't be read: {fault}", where) from fault
