@@ -297,18 +297,38 @@ class Twins:
         assert self.identify(answer.slices) == [_identity(record) for record in records]
 
     def compare_two(self, a: LogId, b: LogId) -> None:
-        """Up to `shared` they are one; from there on each range is what the other lacks."""
+        """From `since` up to `shared` they are one, and no further. What else the other log can't
+        show, it never had or may have trimmed.
+        """
         answer = self.state.answer(Compare(a, b))
         assert isinstance(answer, Comparison), answer
+        mirrored = self.state.answer(Compare(b, a))
+        assert isinstance(mirrored, Comparison), mirrored
+        assert (mirrored.shared, mirrored.only_a, mirrored.trimmed_a) == (
+            answer.shared,
+            answer.only_b,
+            answer.trimmed_b,
+        )
         one, other = self.naive.logs[a], self.naive.logs[b]
-        shared, since = answer.shared, max(one.start, other.start)
+        since, shared = max(one.start, other.start), answer.shared
+        end = max(since, min(one.settled(), other.settled()))
+        assert answer.since == since <= shared <= end
+        assert answer.complete
         assert one.records[since:shared] == other.records[since:shared]
-        assert shared <= max(since, min(one.settled(), other.settled()))
-        for log, beside, ranges in ((one, other, answer.only_a), (other, one, answer.only_b)):
-            known = {*beside.records[max(shared, beside.start) : beside.settled()]}
-            mine = range(max(shared, log.start), log.settled())
-            lacking = [at for at in mine if log.records[at] not in known]
-            assert [at for first, last in ranges for at in range(first, last)] == lacking
+        assert shared == end or one.records[shared] != other.records[shared]
+        for log, beside, lacking, unknown in (
+            (one, other, answer.only_a, answer.trimmed_a),
+            (other, one, answer.only_b, answer.trimmed_b),
+        ):
+            readable = {*beside.records[beside.start : beside.settled()]}
+            trimmed = {*beside.records[: beside.start]}
+            absent = [
+                at for at in range(log.start, log.settled()) if log.records[at] not in readable
+            ]
+            sure, unsure = _positions(lacking), _positions(unknown)
+            assert sorted(sure + unsure) == absent
+            assert not trimmed & {log.records[at] for at in sure}
+            assert trimmed or not unsure
 
     def _compare_cursors(self, log: List) -> None:
         """Whatever happened, a cursor is behind the very records that its consumer has read."""
@@ -423,6 +443,10 @@ class Twins:
 
 def _identity(record: Record) -> tuple[int, int, int]:
     return record.object, record.offset, record.nth
+
+
+def _positions(ranges: list[tuple[int, int]]) -> list[int]:
+    return [at for first, end in ranges for at in range(first, end)]
 
 
 def _by_batch(row: Row, result: int | Receipt | Sequenced | Refused) -> list[object]:

@@ -193,6 +193,12 @@ def test_a_severed_fork_begins_at_a_position_or_a_time(anabranch: Command, log: 
     assert [each["value"] for each in compared["a"]["first"]] == ["b", "c"]
     assert compared["b"]["records"] == 0
     assert "only in" in anabranch("diff", log, f"{log}--one", "--limit", "1").out
+    anabranch("trim", f"{log}--one", "--before", "1")
+    compared = anabranch("diff", log, f"{log}--one", "-o", "json").json
+    assert (compared["since"], compared["a"]["not_comparable"]) == (1, [[0, 1]])
+    said = anabranch("diff", log, f"{log}--one").out
+    assert "nothing in common from position 1 on" in said
+    assert f"not comparable: 1 record of {log}, which {log}--one may have had" in said
 
 
 def test_promote_takes_one_and_squashes_the_others(anabranch: Command, log: str) -> None:

@@ -356,6 +356,6 @@ def test_the_howto_is_a_program_that_runs(
         for block in blocks:
             exec(block.replace("anabranch://127.0.0.1:7420", own.url), names)
     told = capsys.readouterr().out.splitlines()
-    assert told[:2] == ["0", "0 b'first' b'customer-1' Origin(log=1, position=0)"]
+    assert told[:2] == ["0", "0 b'first' b'customer-1' 1-0"]
     assert "orders" in told
     assert "6" in told

@@ -339,8 +339,12 @@ def _said(answer: object) -> str:
         case Cursors(positions, choices):
             told = (f"{name} {at} ({choices[name]}s)" for name, at in positions.items())
             return ", ".join(told) or "none"
-        case Comparison(shared, only_a, only_b):
-            return f"shared up to {shared}; only {_ranges(only_a)}; only {_ranges(only_b)}"
+        case Comparison(shared, only_a, only_b, _, since, trimmed_a, trimmed_b):
+            said = f"shared up to {shared}; only {_ranges(only_a)}; only {_ranges(only_b)}"
+            if since:
+                trimmed = f"{_ranges(trimmed_a)}; {_ranges(trimmed_b)}"
+                said += f"; compared from {since}; perhaps trimmed {trimmed}"
+            return said
         case _:
             return _told(answer)
 

@@ -32,7 +32,8 @@ Range = tuple[int, int]
 def diff(target: Target, out: Output, a: str, b: str, limit: int) -> None:
     """Show where two logs part, and what only one of them has.
 
-    Only settled records are compared: by where they are stored, not by what is in them.
+    Only settled records are compared: by identity, not by what is in them. Where one of the logs
+    was trimmed, records that it may have had are said to be not comparable.
     """
 
     async def work(
@@ -57,19 +58,19 @@ def diff(target: Target, out: Output, a: str, b: str, limit: int) -> None:
     if out.json:
         out.document(
             {
+                "since": found.since,
                 "shared": found.shared,
                 "complete": found.complete,
-                "a": _side(a, found.only_a, mine, printer),
-                "b": _side(b, found.only_b, theirs, printer),
+                "a": _side(a, found.only_a, found.trimmed_a, mine, printer),
+                "b": _side(b, found.only_b, found.trimmed_b, theirs, printer),
             }
         )
         return
-    if found.shared:
-        out.say(f"the same up to position {number(found.shared)} (not included)")
-    else:
-        out.say("nothing in common at the beginning")
+    _say_shared(out, found)
     _say(out, a, found.only_a, mine, printer)
     _say(out, b, found.only_b, theirs, printer)
+    _say_trimmed(out, a, found.trimmed_a, b)
+    _say_trimmed(out, b, found.trimmed_b, a)
     if not found.complete:
         out.say("there is more: the logs are too long to be compared at once")
 
@@ -89,14 +90,34 @@ def _count(ranges: list[Range]) -> int:
 
 
 def _side(
-    name: str, ranges: list[Range], records: list[LogRecord], printer: Printer
+    name: str,
+    ranges: list[Range],
+    trimmed: list[Range],
+    records: list[LogRecord],
+    printer: Printer,
 ) -> dict[str, Any]:
     return {
         "log": name,
         "records": _count(ranges),
         "ranges": ranges,
+        "not_comparable": trimmed,
         "first": [printer.document(each) for each in records],
     }
+
+
+def _say_shared(out: Output, found: Comparison) -> None:
+    end = f"up to position {number(found.shared)} (not included)"
+    since = f"from position {number(found.since)} on, where the log that was trimmed begins"
+    if found.shared > found.since:
+        out.say(f"the same {since}, {end}" if found.since else f"the same {end}")
+    else:
+        out.say(f"nothing in common {since if found.since else 'at the beginning'}")
+
+
+def _say_trimmed(out: Output, name: str, ranges: list[Range], other: str) -> None:
+    if ranges:
+        what = f"{counted(_count(ranges), 'record')} of {name}"
+        out.say(f"not comparable: {what}, which {other} may have had and trimmed")
 
 
 def _say(

@@ -316,7 +316,11 @@ class Log:
         return await self.ask(Describe(self.id), Description, "describe", timeout)
 
     async def diff(self, other: "Log", *, timeout: float | None = None) -> Comparison:
-        """Up to which position both are the same, and the ranges that only one of them has."""
+        """Up to which position both are the same, and the ranges that only one of them has.
+
+        Settled records are compared, by their ids. `trimmed_a` and `trimmed_b` are what can't
+        be compared: the other log may have had those records, and trimmed them.
+        """
         return await self.ask(Compare(self.id, other.id), Comparison, "compare", timeout)
 
     async def position_at(self, time: Time, *, timeout: float | None = None) -> Position:

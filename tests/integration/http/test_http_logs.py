@@ -224,12 +224,19 @@ def test_a_diff_tells_what_each_has_alone(shared: Any, log: str) -> None:
     shared.append(a, "only a")
     shared.append(log, "not in b")
     shared.append(b, "only b", "only b")
-    assert shared.client.get(f"/v1/logs/{a}/diff/{b}").json() == {
+    told = {
+        "since": 0,
         "shared": 3,
         "only_a": [{"first": 3, "end": 5}],
         "only_b": [{"first": 3, "end": 5}],
+        "trimmed_a": [],
+        "trimmed_b": [],
         "complete": True,
     }
+    assert shared.client.get(f"/v1/logs/{a}/diff/{b}").json() == told
+    assert shared.client.post(f"/v1/logs/{b}/trim", json={"before": 2}).status_code == 204
+    trimmed = told | {"since": 2, "trimmed_a": [{"first": 0, "end": 2}]}
+    assert shared.client.get(f"/v1/logs/{a}/diff/{b}").json() == trimmed
     assert shared.refusal("GET", f"/v1/logs/{a}/diff/none") == (404, "unknown-log")
 
 

@@ -135,6 +135,11 @@ class Calls(RuleBasedStateMachine):
         ):
             self.twins.swap(self.twins.copied(log, since, joined))
 
+    @precondition(lambda self: self.twins.naive.logs)
+    @rule(pick=PICK, other=PICK)
+    def diff(self, pick: int, other: int) -> None:
+        self.twins.compare_two(self.log(pick), self.log(other))
+
     @rule()
     def restart(self) -> None:
         self.twins.restart()

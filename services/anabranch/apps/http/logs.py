@@ -126,9 +126,12 @@ async def diff_logs(
     a, b = await ask.log(name), await ask.log(other)
     found = await ask.call(Compare(a.id, b.id), Comparison, f"compare {a.name} and {b.name}")
     return Diff(
+        since=found.since,
         shared=found.shared,
-        only_a=[Range(first=first, end=end) for first, end in found.only_a],
-        only_b=[Range(first=first, end=end) for first, end in found.only_b],
+        only_a=_ranges(found.only_a),
+        only_b=_ranges(found.only_b),
+        trimmed_a=_ranges(found.trimmed_a),
+        trimmed_b=_ranges(found.trimmed_b),
         complete=found.complete,
     )
 
@@ -142,6 +145,10 @@ async def position_at(name: Name, ask: Ask, at: Annotated[Moment, Query()]) -> A
     log = await ask.log(name)
     found = await ask.call(PositionAt(log.id, at), Found, f"find a time in {log.name}")
     return At(position=found.position)
+
+
+def _ranges(ranges: list[tuple[int, int]]) -> list[Range]:
+    return [Range(first=first, end=end) for first, end in ranges]
 
 
 def _in_tree_order(logs: list[Description]) -> list[Description]:

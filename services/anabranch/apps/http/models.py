@@ -255,11 +255,22 @@ class Range(Told):
 
 
 class Diff(Told):
-    """Settled records only."""
+    """Settled records only. Records are compared by identity, not by what is in them."""
 
-    shared: int = Field(description="Below it both logs are the same.")
-    only_a: list[Range] = Field(description="Positions of the first log that the second lacks.")
+    since: int = Field(
+        description="0, or where the log begins that was trimmed further: positions below it "
+        "aren't compared."
+    )
+    shared: int = Field(description="From `since` up to here both logs are the same.")
+    only_a: list[Range] = Field(
+        description="Positions of the first log whose records the second never had."
+    )
     only_b: list[Range] = Field(description="And the other way round.")
+    trimmed_a: list[Range] = Field(
+        description="Positions of the first log that can't be compared: the second may have had "
+        "their records, and trimmed them."
+    )
+    trimmed_b: list[Range] = Field(description="And the other way round.")
     complete: bool = Field(description="False if there are more ranges than an answer holds.")
 
 

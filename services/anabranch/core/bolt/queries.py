@@ -114,13 +114,25 @@ class Compare(msgspec.Struct, frozen=True, array_like=True, tag="compare"):
 
 
 class Comparison(msgspec.Struct, frozen=True, array_like=True, tag="comparison"):
-    """Where two logs part, and the ranges (from, to) of each that the other doesn't have."""
+    """Where two logs part, and the ranges (from, to) of each that the other doesn't have.
+
+    Where a log was trimmed, nobody can always tell whether it had a record.
+    """
 
     shared: Position
+    """Both have the same records at the same positions from `since` up to here."""
     only_a: list[tuple[Position, Position]]
+    """Positions of the first log whose records the second never had."""
     only_b: list[tuple[Position, Position]]
     complete: bool
     """False if there were more ranges than an answer may hold."""
+    since: Position = 0
+    """Where the log that was trimmed further begins: below it nothing is compared by position."""
+    trimmed_a: list[tuple[Position, Position]] = []
+    """Positions of the first log that can't be compared: the second may have had their records, and
+    trimmed them.
+    """
+    trimmed_b: list[tuple[Position, Position]] = []
 
 
 class Survey(msgspec.Struct, frozen=True, array_like=True, tag="survey"):
