@@ -90,6 +90,8 @@ class _Knows(Collector):
         yield _gauge("synced", "1 once every kind has been listed", machine.synced)
         reachable = world.service.looked and world.service.trouble is None
         yield _gauge("service_reachable", "1 while the log service answers", reachable)
+        orphans = sum(1 for _ in world.orphans())
+        yield _gauge("orphans", "Logs and forks whose resources are gone, still to end", orphans)
         yield _gauge("malformed", "Resources that can't be understood", len(world.malformed))
         if machine.leads:  # so that no two tell of the same
             yield from self._resources()

@@ -152,6 +152,7 @@ class OperatorSettings(
         return Surroundings(
             namespace=self.namespace or namespace,
             release=self.release,
+            watches="" if self.watch is Scope.CLUSTER else self.namespace or namespace,
             tls=self.certificates.mode is not Mode.OFF,
             certificates=self.certificates,
             gates=self.gates,

@@ -13,7 +13,7 @@ from benchmarks.machine import commit, describe
 from tests.cluster.account import RESULTS, Account, Results
 from tests.cluster.load import Load
 from tests.cluster.site import Site
-from tests.kubernetes.api_server import ApiServer, Refused
+from tests.kubernetes.api_server import ApiServer
 from tests.kubernetes.keeper import kept
 
 from anabranch.apps.processes.binaries import cache
@@ -43,12 +43,17 @@ def account() -> Account:
 
 
 @pytest.fixture(scope="session")
-def site(account: Account) -> Iterator[Site]:
-    """The release, green."""
+def node() -> ApiServer:
     folder = cache() / "node"
     if not (folder.exists() and kept(folder)):
         pytest.fail("there is no node: python -m tests.kubernetes.node up")
-    site = Site(ApiServer(folder / "state" / "plane"))
+    return ApiServer(folder / "state" / "plane")
+
+
+@pytest.fixture(scope="session")
+def site(account: Account, node: ApiServer) -> Iterator[Site]:
+    """The release, green."""
+    site = Site(node)
     try:
         with account.step("helm install, until everything is ready"):
             site.install()
@@ -86,14 +91,5 @@ def results(site: Site, load: Load, account: Account) -> Iterator[None]:
 
 
 def _take_away(site: Site) -> None:
-    """Whatever is there; nobody is left who could finish what is deleted."""
     site.helm("uninstall", "demo", "--ignore-not-found")
-    for plural in ("forks", "logs"):
-        try:
-            for each in site.all(plural):
-                where = f"{each['kind']}/{each['metadata']['name']}"
-                nobody = '{"metadata":{"finalizers":null}}'
-                site.kubectl("patch", where, "--type=merge", "-p", nobody)
-        except Refused:
-            continue
     site.api.kubectl("delete", "namespace", site.namespace, "--wait=false")

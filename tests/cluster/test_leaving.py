@@ -9,6 +9,7 @@ import pytest
 from tests.cluster.account import Account
 from tests.cluster.load import Load
 from tests.cluster.site import RELEASE, Site, until
+from tests.kubernetes.api_server import ApiServer, Refused
 
 
 def test_a_doctor_finds_nothing_wrong_and_brings_what_there_is(site: Site, tmp_path: Path) -> None:
@@ -44,3 +45,28 @@ def test_uninstalling_leaves_what_was_declared(site: Site, account: Account) -> 
     assert kept == declared
     assert site.all("brokerpools") == []
     until(lambda: not site.all("persistentvolumeclaims"), "its volumes too")
+
+
+def test_a_whole_release_goes_with_its_namespace(
+    account: Account, node: ApiServer, root: Path
+) -> None:
+    """The operator and what it may do go in the same sweep as everything that it tends."""
+    release = Site(node)
+    release.install()
+    release.until_green()
+    release.kubectl("apply", "-f", str(root / "examples" / "kubernetes" / "log.yaml"))
+    release.until_is("logs", "orders", "Ready")
+    what_if = {"metadata": {"name": "what-if"}, "spec": {"parent": {"name": "orders"}}}
+    release.apply({"apiVersion": "anabranch.dev/v1alpha1", "kind": "Fork", **what_if})
+    release.until_is("forks", "what-if", "Ready")
+    with account.step("kubectl delete namespace, with a release in it, until it is gone"):
+        node.kubectl("delete", "namespace", release.namespace, "--wait=false")
+
+        def is_gone() -> bool:
+            try:
+                node.ask("GET", f"/api/v1/namespaces/{release.namespace}")
+            except Refused as refused:
+                return refused.code == 404
+            return False
+
+        until(is_gone, "the namespace is gone")

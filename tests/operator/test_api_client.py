@@ -10,6 +10,7 @@ import pytest
 from tests.kubernetes.api_server import ApiServer, Rule
 
 from anabranch.shell.clock import Clock
+from anabranch_operator.api import names
 from anabranch_operator.kube.access import Access, from_account, from_kubeconfig
 from anabranch_operator.kube.client import Client
 from anabranch_operator.kube.pace import Pace
@@ -101,7 +102,7 @@ def test_an_object_is_deleted_by_its_uid_and_no_other_of_its_name(
     asyncio.run(run())
 
 
-def test_a_finalizer_is_ours_alone_and_never_makes_an_object(
+def test_a_finalizer_of_ours_goes_with_a_mark_that_never_makes_an_object(
     access: Access, api_server: ApiServer, namespace: str
 ) -> None:
     ref = Ref("ConfigMap", namespace, "held")
@@ -112,19 +113,20 @@ def test_a_finalizer_is_ours_alone_and_never_makes_an_object(
             made = config_map(ref)
             made["metadata"]["finalizers"] = ["example.com/theirs"]
             first = observe(await client.create(ref, made))
-            held = observe(await client.finalize(ref, first.uid, held=True, made_by="api"))
-            assert set(held.finalizers) == {"example.com/theirs", "anabranch.dev/log"}
-            assert held.labels["anabranch.dev/made-by"] == "api"
+            made = config_map(ref)
+            made["metadata"]["finalizers"] = [names.FINALIZER]
+            await client.apply(ref, made, names.MARK_MANAGER)
             still = await client.delete(ref, first.uid)
             assert still is not None
+            assert set(observe(still).finalizers) == {"example.com/theirs", names.FINALIZER}
             assert observe(still).deleting
-            free = observe(await client.finalize(ref, first.uid, held=False))
-            assert free.finalizers == ("example.com/theirs",)
+            held = observe(await client.mark(ref, first.uid, "api"))
+            assert held.finalizers == ("example.com/theirs",)
+            assert held.labels["anabranch.dev/made-by"] == "api"
             none = {"metadata": {"finalizers": None}}
             api_server.ask("PATCH", path, none, content="application/merge-patch+json")
-            for held_now in (True, False):
-                with pytest.raises((Conflict, NotFound)):
-                    await client.finalize(ref, first.uid, held=held_now)
+            with pytest.raises((Conflict, NotFound)):
+                await client.mark(ref, first.uid, "api")
             with pytest.raises(NotFound):
                 await client.get(ref)
 

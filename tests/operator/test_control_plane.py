@@ -1,9 +1,8 @@
 """The operator beside Kubernetes' own controllers; its pods are ready, though nobody runs them."""
 
-import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from tests.operator.installed import resources_of, until
 from tests.operator.life import Home
 from tests.operator.running import RULES, Operator, log_service, running, until_one_leads
 
+import anabranch
 from anabranch_operator.api import names
 
 FORKS = 300
@@ -129,7 +129,9 @@ def test_brokers_leave_a_node_that_is_cordoned_and_are_made_anew_when_one_is_del
 
 
 def test_a_namespace_that_is_deleted_goes_whatever_is_in_it(tmp_path: Path) -> None:
-    """All namespaces are this operator's, so the cluster is."""
+    """All namespaces are this operator's, so the cluster is. What becomes of their logs doesn't
+    depend on whether an operator was there.
+    """
     needs(*API_SERVER, *CONTROLLERS, "kwok")
     plane = ControlPlane(tmp_path / "plane", controllers=True)
     try:
@@ -141,19 +143,62 @@ def test_a_namespace_that_is_deleted_goes_whatever_is_in_it(tmp_path: Path) -> N
             operator = Operator(server, home, tmp_path, "operator", **told)
             with running(operator):
                 until_one_leads(operator)
-                one, other, third = (filled(server) for _ in range(3))
+                one, other = (filled(Home(server, server.namespace("team"))) for _ in range(2))
                 delete(one)
                 until_gone(one)
                 operator.process.stop()
-                for each in (other, third):
-                    delete(each)
-                    until(lambda each=each: names.FINALIZER in remains(each) or None, "it waits")
-                let_go(third)
-                until_gone(third)
-                operator.start()
+                delete(other)
                 until_gone(other)
+                operator.start()
+                until_one_leads(operator)
+                for each in (one, other):
+                    until(lambda each=each: left(service, each) == KEPT or None, "forks end")
     finally:
         plane.kill()
+
+
+@pytest.mark.parametrize("service_is", ["up", "down", "never up"])
+def test_a_namespace_with_its_operator_in_it_goes(
+    home: Home, tmp_path: Path, service_is: str
+) -> None:
+    """The operator's account goes first: from then on it may do nothing."""
+    with ExitStack() as of_service, ExitStack() as of_operator:
+        service = "anabranch://127.0.0.1:9"
+        if service_is != "never up":
+            service = of_service.enter_context(log_service(tmp_path))
+        operator = Operator(home.server, home.namespace, tmp_path, "operator", service=service)
+        of_operator.enter_context(running(operator))
+        until_one_leads(operator)
+        if service_is == "never up":
+            home.log("orders")
+            home.says("logs", "orders", "ServiceReachable", "ServiceAway")
+        else:
+            filled(home)
+        if service_is == "down":
+            of_service.close()
+        delete(home)
+        until_gone(home)
+
+
+def test_finalizers_of_an_earlier_version_are_taken_away(home: Home, tmp_path: Path) -> None:
+    """By the manager that put them; those of others stay."""
+    manifest: Document = {"apiVersion": names.API_VERSION, "kind": names.LOG}
+    held = {"name": "old", "finalizers": [names.FINALIZER]}
+    query = f"?fieldManager={names.MARK_MANAGER}&force=true"
+    path, apply = home.path("logs", "old"), "application/apply-patch+yaml"
+    home.server.ask("PATCH", path + query, {**manifest, "metadata": held}, content=apply)
+    theirs = {"metadata": {"finalizers": [names.FINALIZER, "example.com/theirs"]}}
+    home.change("logs", "old", theirs)
+    with log_service(tmp_path) as service:
+        operator = Operator(home.server, home.namespace, tmp_path, "operator", service=service)
+        with running(operator):
+            home.says("logs", "old", "ServiceReachable", "ServiceAnswers")
+            meta = home.find("logs", "old")["metadata"]
+            assert meta["finalizers"] == ["example.com/theirs"]
+            home.server.ask("DELETE", path)
+            home.says("logs", "old", "Ready", "Terminating")
+            home.change("logs", "old", {"metadata": {"finalizers": []}})
+            home.gone("logs", "old")
 
 
 def test_hundreds_of_forks_come_and_go_and_nothing_is_written_meanwhile(
@@ -286,9 +331,8 @@ def evict(home: Home, name: str) -> str | None:
     return None
 
 
-def filled(server: ApiServer) -> Home:
+def filled(home: Home) -> Home:
     """With a log, a fork that is protected, one that is undecided, and a child of it."""
-    home = Home(server, server.namespace("team"))
     name = home.namespace
     home.log("orders", logName=name)
     home.mirrors("logs", "orders")
@@ -300,6 +344,17 @@ def filled(server: ApiServer) -> Home:
     home.fork("child", "undecided", names.FORK)
     home.mirrors("forks", "child")
     return home
+
+
+KEPT = ["", "kept"]
+"""Of what `filled` declares: the log, and the fork that is protected."""
+
+
+def left(service: str, home: Home) -> list[str]:
+    """Logs that a namespace has left behind, which nobody owns any more."""
+    with anabranch.connect(service) as client:
+        found = [(each.name, each.owner) for each in client.logs(tree=home.namespace)]
+    return [name.partition("--")[2] for name, owner in found if not owner]
 
 
 def delete(home: Home) -> None:
@@ -319,19 +374,3 @@ def until_gone(home: Home) -> None:
         return None
 
     patiently(look, f"{home.namespace} is gone")
-
-
-def remains(home: Home) -> str:
-    """What the namespace's own conditions say it waits for."""
-    found = home.server.ask("GET", f"/api/v1/namespaces/{home.namespace}")
-    return json.dumps(found["status"].get("conditions", []))
-
-
-def let_go(home: Home) -> None:
-    """As the guide says."""
-    bare = json.dumps({"metadata": {"finalizers": None}})
-    for kind in ("forks", "logs"):
-        found = home.server.ask("GET", home.path(kind))["items"]
-        for each in found:
-            told = ("-n", home.namespace, "patch", kind, each["metadata"]["name"])
-            home.server.kubectl(*told, "--type=merge", "-p", bare)

@@ -16,7 +16,9 @@ SEEDS = 1_000
 IN_ONE_TEST = 20
 
 QUICK = (
-    "let go before its log is",
+    "nobody confirms that a resource is gone",
+    "logs without resources stay",
+    "what was to end is released",
     "a fork is made for nobody",
     "the lease isn't looked at",
     "two brokers go at once",

@@ -149,12 +149,12 @@ def test_conditions_that_are_not_good() -> None:
         said = {"type": kind, "status": status, "reason": "Because", "message": "of this"}
         return {"metadata": {"name": "f"}, "status": {"phase": phase, "conditions": [said]}}
 
-    bad = [resource("Ready", "False", "Creating"), resource("DeletionBlocked", "True", "Ready")]
-    good = [resource("Ready", "False", "Promoted"), resource("DeletionBlocked", "False", "Ready")]
+    bad = [resource("Ready", "False", "Creating"), resource("RolloutBlocked", "True", "Ready")]
+    good = [resource("Ready", "False", "Promoted"), resource("RolloutBlocked", "False", "Ready")]
     said = words(collected(forks=[*bad, *good, {"metadata": {"name": "new"}}]))
     assert said.splitlines() == [
         "fork f: Ready is False, Because: of this",
-        "fork f: DeletionBlocked is True, Because: of this",
+        "fork f: RolloutBlocked is True, Because: of this",
         "fork new: no operator has looked at it",
     ]
 

@@ -40,7 +40,6 @@ class Type(StrEnum):
     DEGRADED = "Degraded"
     PAUSED = "Paused"
     SERVICE_REACHABLE = "ServiceReachable"
-    DELETION_BLOCKED = "DeletionBlocked"
     GATE_PASSED = "GatePassed"
     APPROVED = "Approved"
     POOL_EXHAUSTED = "PoolExhausted"
@@ -91,10 +90,6 @@ class Reason(StrEnum):
     # Deletion.
     TERMINATING = "Terminating"
     """It was deleted."""
-    PROTECTED = "Protected"
-    """`spec.protected` is set: set it to false to let it go."""
-    HAS_FORKS = "HasForks"
-    """It has forks: delete them, or annotate it with `anabranch.dev/cascade: "true"`."""
     # Gates.
     GATE_RUNNING = "GateRunning"
     """The gate's Job hasn't ended yet."""
@@ -245,19 +240,6 @@ TABLE: tuple[Declared, ...] = (
         ("Log", "Fork", "BrokerPool"),
         "The log service answers the operator.",
         (Reason.SERVICE_ANSWERS, Reason.SERVICE_AWAY),
-    ),
-    Declared(
-        Type.DELETION_BLOCKED,
-        _LOGS,
-        "It was deleted, and something must be decided or come back before it can go.",
-        (
-            Reason.PROTECTED,
-            Reason.HAS_FORKS,
-            Reason.SERVICE_AWAY,
-            Reason.REFUSED,
-            Reason.PAUSED,
-            Reason.INVALID,
-        ),
     ),
     Declared(
         Type.GATE_PASSED,

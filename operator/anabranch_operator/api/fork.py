@@ -88,7 +88,7 @@ class ForkPhase(StrEnum):
     LOST = "Lost"
     """The log service doesn't know it any more, nor what became of it."""
     TERMINATING = "Terminating"
-    """The resource was deleted, and waits for its finalizer."""
+    """The resource was deleted, and something else holds it by a finalizer."""
 
 
 FINISHED = (ForkPhase.PROMOTED, ForkPhase.SQUASHED, ForkPhase.EXPIRED)

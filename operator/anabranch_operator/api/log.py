@@ -31,7 +31,7 @@ class LogPhase(StrEnum):
     READY = "Ready"
     """It can be appended to and read."""
     TERMINATING = "Terminating"
-    """The resource was deleted, and waits for its finalizer."""
+    """The resource was deleted, and something else holds it by a finalizer."""
     LOST = "Lost"
     """The log service doesn't know it any more."""
 

@@ -1,5 +1,7 @@
 """Names that resources, children and the world agree on."""
 
+from typing import NamedTuple
+
 GROUP = "anabranch.dev"
 VERSION = "v1alpha1"
 API_VERSION = f"{GROUP}/{VERSION}"
@@ -17,10 +19,13 @@ PLURALS = {
 
 FIELD_MANAGER = "anabranch-operator"
 STATUS_MANAGER = "anabranch-operator-status"
-FINALIZER_MANAGER = "anabranch-operator-finalizer"
-"""A manager a concern: taking a finalizer away mustn't take anything else away."""
+MARK_MANAGER = "anabranch-operator-finalizer"
+"""Owns the label `made-by` on Forks. Earlier versions put a finalizer beside the label by the same
+manager, and it goes when the manager applies without it.
+"""
 
 FINALIZER = f"{GROUP}/log"
+"""The finalizer of earlier versions: taken away wherever it is found."""
 
 MADE_BY = f"{GROUP}/made-by"
 POOL_LABEL = f"{GROUP}/pool"
@@ -38,9 +43,9 @@ SEQUENCER, SHARD = "sequencer", "shard"
 
 PAUSED = f"{GROUP}/paused"
 FORGET = f"{GROUP}/forget"
-"""`true` lets a resource go without touching its log: the way out when the log service is gone."""
+"""`true`: the log stays when the resource is deleted, whatever its deletion policy."""
 CASCADE = f"{GROUP}/cascade"
-"""`true` lets a resource go together with the forks of its log."""
+"""`true`: the log ends with its resource though forks inherit from it, and they end with it."""
 
 NAME_PATTERN = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 NAME_CHARS_MAX = 48
@@ -64,6 +69,41 @@ def owner(namespace: str, kind: str, name: str, uid: str) -> str:
 
 OWNERS = "k8s/"
 """What every owner of ours begins with."""
+
+_ENDING = ".end"
+ORPHAN = "Orphan"
+"""The kind under which a log without a resource is planned; it has its owner for a name."""
+
+
+class Declares(NamedTuple):
+    """The resource that an owner names."""
+
+    namespace: str
+    kind: str
+    name: str
+    uid: str
+
+
+def declares(owner: str) -> Declares | None:
+    match owner.removeprefix(OWNERS).split("/"):
+        case [namespace, kind, name, uid] if owner.startswith(OWNERS):
+            return Declares(namespace, kind, name, uid.removesuffix(_ENDING))
+        case _:
+            return None
+
+
+def ending(owner: str) -> str:
+    """The owner of a log that ends with its resource; without the suffix the log is released."""
+    return owner + _ENDING
+
+
+def is_ending(owner: str) -> bool:
+    return owner.endswith(_ENDING)
+
+
+def plain(owner: str) -> str:
+    """The owner without what it says about the log's end."""
+    return owner.removesuffix(_ENDING)
 
 
 def service_name(kind: str, name: str) -> str:

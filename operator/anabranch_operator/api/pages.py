@@ -29,9 +29,9 @@ _ANNOTATIONS = (
     (names.PAUSED, "Leave this resource alone until the annotation is taken away."),
     (
         names.FORGET,
-        "Let it be deleted without touching the log, or though shards have seats.",
+        "Let the log stay when the resource is deleted; let shards be deleted though seated.",
     ),
-    (names.CASCADE, "Let it be deleted together with the forks of its log."),
+    (names.CASCADE, "When the resource is deleted, the forks of its log end with the log."),
 )
 
 _ANNOTATED = """
@@ -44,12 +44,12 @@ Each counts if it is `"true"`.
 """
 
 _LABELS = """
-## Finalizer, labels, field managers
+## Labels, field managers
 
-The operator holds Logs and Forks by the finalizer `{finalizer}`, and nothing else. It puts no
-annotation on them. What it makes bears `{made_by}`
+The operator puts no finalizer and no annotation on any resource. It takes away the finalizer
+`{finalizer}`, which its earlier versions put on Logs and Forks. What it makes bears `{made_by}`
 and the labels below. It applies its own objects as `{manager}`, statuses as
-`{status}`, finalizers and the label beside them as `{finalizers}`, so that nobody's
+`{status}`, the label of Forks as `{mark}`, so that nobody's
 fields are taken by mistake.
 
 | label | |
@@ -115,7 +115,7 @@ def page() -> str:
                 made_by=f"{names.MANAGED_BY}: {names.FIELD_MANAGER}",
                 manager=names.FIELD_MANAGER,
                 status=names.STATUS_MANAGER,
-                finalizers=names.FINALIZER_MANAGER,
+                mark=names.MARK_MANAGER,
             ),
             *(_row(f"`{name}`", prose) for name, prose in _LABELLED),
             _ADMISSION,

@@ -14,9 +14,8 @@ import msgspec
 
 from anabranch_operator.api.names import (
     FIELD_MANAGER,
-    FINALIZER,
-    FINALIZER_MANAGER,
     MADE_BY,
+    MARK_MANAGER,
     STATUS_MANAGER,
 )
 from anabranch_operator.kube.access import Access, session
@@ -86,13 +85,12 @@ class Client:
         manifest = {**_identity(ref, uid), "status": status}
         return await self.apply(ref, manifest, STATUS_MANAGER, "status")
 
-    async def finalize(self, ref: Ref, uid: str, *, held: bool, made_by: str = "") -> Document:
-        """Our finalizer and our label are all that their manager owns: others' stay."""
+    async def mark(self, ref: Ref, uid: str, made_by: str) -> Document:
+        """The label is all that its manager owns from now on: an earlier finalizer of it goes."""
         manifest = _identity(ref, uid)
         if made_by:
             manifest["metadata"]["labels"] = {MADE_BY: made_by}
-        manifest["metadata"]["finalizers"] = [FINALIZER] if held else []
-        return await self.apply(ref, manifest, FINALIZER_MANAGER)
+        return await self.apply(ref, manifest, MARK_MANAGER)
 
     async def create(self, ref: Ref, manifest: Document) -> Document:
         path = collection(ref.kind, ref.namespace)
@@ -119,6 +117,16 @@ class Client:
 
     async def get(self, ref: Ref) -> Document:
         return msgspec.json.decode(await self._send("GET", place(ref), ref.kind))
+
+    async def find(self, ref: Ref) -> Document | None:
+        """The object as etcd has it now, or None. A list with one name says so for sure: of a kind
+        that isn't served it is an error, where a `get` would say that there is no such object.
+        """
+        name = {"fieldSelector": f"metadata.name={ref.name}"}
+        path = collection(ref.kind, ref.namespace)
+        found = msgspec.json.decode(await self._send("GET", path, ref.kind, query=name))
+        kind = {"apiVersion": RESOURCES[ref.kind].api_version, "kind": ref.kind}
+        return next(({**each, **kind} for each in found.get("items") or ()), None)
 
     async def tail(self, ref: Ref, lines: int, container: str = "") -> str:
         """The last lines of a pod's log; which container's must be said where there are several."""

@@ -12,9 +12,10 @@ from anabranch_operator.plan.actions import (
     Announce,
     Apply,
     ApplyStatus,
+    Confirm,
     Create,
     Delete,
-    Finalize,
+    Mark,
     TailLog,
     Write,
 )
@@ -48,9 +49,12 @@ class Writer:
                 return observe(await self._client.create(ref, action.manifest))
             case ApplyStatus(ref=ref):
                 return observe(await self._client.apply_status(ref, action.uid, action.status))
-            case Finalize(ref=ref, uid=uid, held=held, made_by=made_by):
-                found = await self._client.finalize(ref, uid, held=held, made_by=made_by)
-                return observe(found)
+            case Mark(ref=ref, uid=uid, made_by=made_by):
+                return observe(await self._client.mark(ref, uid, made_by))
+            case Confirm(ref=ref, uid=uid):
+                found = await self._client.find(ref)
+                same = found is not None and found["metadata"]["uid"] == uid
+                return observe(found) if found is not None and same else None
             case Delete(ref=ref):
                 left = await self._client.delete(ref, action.uid, action.grace_s)
                 return None if left is None else observe(left)

@@ -37,14 +37,22 @@ class ApplyStatus(Act, frozen=True, kw_only=True):
     """Nothing but numbers have moved: it may wait."""
 
 
-class Finalize(Act, frozen=True, kw_only=True):
-    """Hold a resource by our finalizer, or let it go; others' finalizers are left alone."""
+class Mark(Act, frozen=True, kw_only=True):
+    """Label a resource, and take away the finalizer of earlier versions; others' are left alone."""
 
     ref: Ref
     uid: str
-    held: bool
     made_by: str = ""
-    """A label beside it, which says whether a fork was made by the operator or through the API."""
+    """The label says whether a fork was made by the operator or through the API."""
+
+
+class Confirm(Act, frozen=True, kw_only=True):
+    """Ask the API server, past all caches, for the object of this name and UID. The outcome is the
+    object, or None: it is gone.
+    """
+
+    ref: Ref
+    uid: str
 
 
 class Delete(Act, frozen=True, kw_only=True):
@@ -146,7 +154,7 @@ class ForgetBroker(Act, frozen=True, kw_only=True):
     epoch: int
 
 
-Write = Apply | Create | ApplyStatus | Finalize | Delete | Announce | TailLog
+Write = Apply | Create | ApplyStatus | Mark | Confirm | Delete | Announce | TailLog
 """Done on the API server."""
 
 Ask = (

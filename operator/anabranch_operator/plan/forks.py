@@ -31,8 +31,8 @@ from anabranch_operator.plan.actions import (
 )
 from anabranch_operator.plan.faces import Face, face, faceless
 from anabranch_operator.plan.gates import Verdict, judge
-from anabranch_operator.plan.leaving import held, hold, known, leave_fork
 from anabranch_operator.plan.objects import Ref
+from anabranch_operator.plan.orphans import declare, known, mark, unhold
 from anabranch_operator.plan.status import Said, stamp
 from anabranch_operator.plan.telling import told
 from anabranch_operator.plan.trouble import Troubles
@@ -48,11 +48,14 @@ def plan_fork(world: World, ref: Ref, now: Nanoseconds, troubles: Troubles) -> P
     fork = world.forks.get(ref)
     if fork is None:
         return telling.plan_malformed(world, ref, now)
+    if held := unhold(world, fork):
+        return Plan(held)
     if telling.is_left_alone(world, fork):
         said = telling.paused(fork.object, fork.status.conditions)
         return told(world, fork, now, fork.status, said)
     if fork.object.deleting:
-        return _leaving(world, fork, now, troubles)
+        status = replace(fork.status, phase=ForkPhase.TERMINATING)
+        return told(world, fork, now, status, [telling.terminating(fork)])
     fate = _fate(world, fork)
     if fate is not None:
         return _over(world, fork, fate, now)
@@ -61,8 +64,6 @@ def plan_fork(world: World, ref: Ref, now: Nanoseconds, troubles: Troubles) -> P
         return Plan((found,))
     if found is None:
         return _making(world, fork, now, troubles)
-    if not held(fork):
-        return Plan((hold(fork, held=True, made_by=_made_by(fork, found)),))
     return _served(world, fork, found, now, troubles)
 
 
@@ -80,8 +81,8 @@ def _fate(world: World, fork: Fork) -> Refused | None:
     fate = fates.get(fork.owner) or (None if id is None else fates.get(id))
     if fate is None and id is not None and id in world.service.logs:
         taken = world.service.logs[id].owner
-        if taken != fork.owner:
-            return Refused(UnknownLog.code, f"the log is {taken or 'nobody'}'s now", {})
+        if taken and names.plain(taken) != fork.owner:
+            return Refused(UnknownLog.code, f"the log is {taken}'s now", {})
     return fate
 
 
@@ -105,8 +106,6 @@ def _over(world: World, fork: Fork, fate: Refused, now: Nanoseconds) -> Plan:
     status = replace(fork.status, phase=phase, finished_at=finished_at, endpoint=None, broker=None)
     said = [Said(Type.READY, False, reason, fate.message), *_kept(fork)]
     actions: list[Action] = [*faceless(world, fork)]
-    if held(fork):
-        actions.append(hold(fork, held=False))
     again = None
     if fork.spec.ttl_after_finished is not None:
         again = (instant(finished_at) + milliseconds(fork.spec.ttl_after_finished)) * MS
@@ -139,13 +138,10 @@ def _kept(fork: Fork) -> list[Said]:
 
 
 def _making(world: World, fork: Fork, now: Nanoseconds, troubles: Troubles) -> Plan:
-    """Held first, made then: a resource that goes meanwhile takes its fork with it."""
     parent, stands = _parent(world, fork)
     if parent is None:
         said = stands or Said(Type.READY, False, Reason.PARENT_NOT_READY)
         return told(world, fork, now, fork.status, [said])
-    if not held(fork):
-        return Plan((hold(fork, held=True, made_by=_MADE_BY_OPERATOR),))
     make = _make(fork, parent)
     trouble = troubles.with_action(MakeFork)
     if trouble is None:
@@ -181,7 +177,7 @@ def _make(fork: Fork, parent: Description) -> MakeFork:
         parent=parent.id,
         kind=_KINDS[spec.type],
         name=own_name(fork),
-        owner=fork.owner,
+        owner=names.ending(fork.owner),
         why=str(fork.ref),
         past=past,
         at=at,
@@ -218,7 +214,7 @@ def _adopting(
         message = f"{name} is a {kind}: declare that, or choose another name"
         said = Said(Type.READY, False, Reason.NAME_TAKEN, message)
         return told(world, fork, now, fork.status, [said])
-    adopt = Adopt(log=found.id, owner=fork.owner)
+    adopt = Adopt(log=found.id, owner=names.ending(fork.owner))
     if trouble is None:
         return Plan((adopt,))
     return told(world, fork, now, fork.status, [telling.refused(trouble)], (adopt,))
@@ -232,7 +228,8 @@ def _served(
     made_by = _made_by(fork, found)
     labelled = fork.object.labels.get(names.MADE_BY) == made_by
     wanted: tuple[Action, ...] = (
-        *(() if labelled else (hold(fork, held=True, made_by=made_by),)),
+        *(() if labelled else (mark(fork, made_by),)),
+        *declare(fork, found),
         *shown.actions,
         *telling.quota(fork.spec.quota, found),
         *verdict.actions,
@@ -294,12 +291,3 @@ def _lag(world: World, fork: Fork, found: Description) -> int | None:
         return 0
     parent, _ = _parent(world, fork)
     return None if parent is None else max(0, parent.tail - found.fork_point)
-
-
-def _leaving(world: World, fork: Fork, now: Nanoseconds, troubles: Troubles) -> Plan:
-    leave = leave_fork(world, fork, troubles)
-    if leave.blocked is None:
-        return Plan(leave.actions)
-    status = replace(fork.status, phase=ForkPhase.TERMINATING)
-    ready = Said(Type.READY, False, Reason.TERMINATING, "it is being deleted")
-    return told(world, fork, now, status, [ready, leave.blocked], leave.actions)

@@ -86,11 +86,8 @@ def broker_name(pod: Observed) -> str:
 
 def ref_of(owner: str) -> Ref | None:
     """The resource that declares a log, by what the log service knows of it."""
-    match owner.removeprefix(names.OWNERS).split("/"):
-        case [namespace, kind, name, _] if owner.startswith(names.OWNERS):
-            return Ref(kind, namespace, name)
-        case _:
-            return None
+    found = names.declares(owner)
+    return None if found is None else Ref(found.kind, found.namespace, found.name)
 
 
 def _of_pod(world: World, pod: Observed) -> Iterator[Ref]:

@@ -13,10 +13,8 @@ from anabranch.core.errors import (
 from anabranch.core.types import LogId
 from anabranch_operator.plan.actions import (
     Action,
-    Ask,
-    CreateRoot,
+    Confirm,
     DeleteRoot,
-    Describe,
     DrainBroker,
     ForgetBroker,
     JoinShard,
@@ -28,27 +26,13 @@ from anabranch_operator.plan.actions import (
     TrimOlder,
 )
 from anabranch_operator.plan.certificates import Holdings, merged
-from anabranch_operator.plan.events import Outcome, Refusal, Text
+from anabranch_operator.plan.events import Outcome, Text
 from anabranch_operator.plan.visits import moved
 from anabranch_operator.plan.world import World
 
 AWAY_CODES = (Unavailable.code, DeadlineExceeded.code)
 """The log service didn't answer, and may have done it or may do it yet."""
 _GONE = (Promoted.code, Squashed.code, UnknownLog.code)
-
-
-def heard(world: World, action: Action, outcome: Outcome) -> None:
-    """Has the log service done with it, whatever it said?"""
-    if not isinstance(action, Ask) or isinstance(action, Describe):
-        return
-    service = world.service
-    away = isinstance(outcome, Refused | Refusal) and outcome.code in AWAY_CODES
-    service.guarded = service.guarded or not away
-    if isinstance(action, CreateRoot | MakeFork):
-        if away:
-            service.doubts[action.owner] = action
-        else:
-            service.doubts.pop(action.owner, None)
 
 
 def is_fact(action: Action, refused: Refused) -> bool:
@@ -71,6 +55,8 @@ def learn(world: World, action: Action, outcome: Outcome) -> None:
         case LeaveShard(), _:
             stayed = (Standing.WAITING, Standing.SEATED)
             moved(world, action.log, action.shard, stayed, Standing.LEAVING)
+        case Confirm(uid=uid), None:
+            world.confirm_gone(uid)
         case _, Description():
             service.learn(outcome)
         case _, Holdings():

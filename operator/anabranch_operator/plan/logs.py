@@ -11,8 +11,8 @@ from anabranch_operator.api.log import Engine, LogPhase, LogStatus
 from anabranch_operator.plan import telling
 from anabranch_operator.plan.actions import Action, Adopt, CreateRoot, Plan, Trim, TrimOlder
 from anabranch_operator.plan.faces import Face, face
-from anabranch_operator.plan.leaving import held, hold, known, leave_log
 from anabranch_operator.plan.objects import Ref
+from anabranch_operator.plan.orphans import declare, known, unhold
 from anabranch_operator.plan.status import Said
 from anabranch_operator.plan.telling import told
 from anabranch_operator.plan.trouble import Troubles
@@ -26,17 +26,18 @@ def plan_log(world: World, ref: Ref, now: Nanoseconds, troubles: Troubles) -> Pl
     log = world.logs.get(ref)
     if log is None:
         return telling.plan_malformed(world, ref, now)
+    if held := unhold(world, log):
+        return Plan(held)
     if telling.is_left_alone(world, log):
         said = telling.paused(log.object, log.status.conditions)
         return told(world, log, now, log.status, said)
     if log.object.deleting:
-        return _leaving(world, log, now, troubles)
+        status = replace(log.status, phase=LogPhase.TERMINATING)
+        return told(world, log, now, status, [telling.terminating(log)])
     if log.spec.engine is not Engine.BOLT:
         message = f"engine {log.spec.engine} isn't available yet: use engine bolt"
         said = Said(Type.READY, False, Reason.ENGINE_NOT_AVAILABLE, message)
         return told(world, log, now, log.status, [said])
-    if not held(log):
-        return Plan((hold(log, held=True),))
     found = known(world, log)
     if isinstance(found, Description):
         return _served(world, log, found, now, troubles)
@@ -82,7 +83,12 @@ def _served(
 ) -> Plan:
     shown = face(world, log, found)
     trims, again = _trims(world, log, found, now)
-    wanted: tuple[Action, ...] = (*shown.actions, *telling.quota(log.spec.quota, found), *trims)
+    wanted: tuple[Action, ...] = (
+        *shown.actions,
+        *telling.quota(log.spec.quota, found),
+        *declare(log, found),
+        *trims,
+    )
     if troubles.due(wanted, now):
         return Plan(wanted)
     plan = told(
@@ -121,12 +127,3 @@ def _status(log: Log, found: Description, shown: Face) -> LogStatus:
         broker=shown.pod.ref.name if shown.pod else found.broker or None,
         endpoint=shown.endpoint,
     )
-
-
-def _leaving(world: World, log: Log, now: Nanoseconds, troubles: Troubles) -> Plan:
-    leave = leave_log(world, log, troubles)
-    if leave.blocked is None:
-        return Plan(leave.actions)
-    status = replace(log.status, phase=LogPhase.TERMINATING)
-    ready = Said(Type.READY, False, Reason.TERMINATING, "it is being deleted")
-    return told(world, log, now, status, [ready, leave.blocked], leave.actions)

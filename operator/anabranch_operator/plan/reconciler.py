@@ -24,8 +24,10 @@ from anabranch_operator.plan.actions import (
     Action,
     ApplyStatus,
     Delete,
-    Finalize,
+    DeleteRoot,
+    Mark,
     Plan,
+    Squash,
 )
 from anabranch_operator.plan.certificates import Holdings
 from anabranch_operator.plan.desk import Desk
@@ -53,7 +55,7 @@ from anabranch_operator.plan.events import (
 )
 from anabranch_operator.plan.evictions import ask, let_go
 from anabranch_operator.plan.interest import installation, interested, ref_of
-from anabranch_operator.plan.learning import AWAY_CODES, heard, is_fact, learn
+from anabranch_operator.plan.learning import AWAY_CODES, is_fact, learn
 from anabranch_operator.plan.objects import Observed, Ref
 from anabranch_operator.plan.trouble import BACKOFF_MS_MAX, Troubles, key_of
 from anabranch_operator.plan.visits import Visits
@@ -61,6 +63,8 @@ from anabranch_operator.plan.world import RESOURCES, Surroundings, World, moved
 
 Planner = Callable[[World, Ref, Nanoseconds, Troubles], Plan]
 
+FIRST_EPOCH = 1
+"""Of a Lease that was made by who holds it."""
 WAKE, LOOK, VISIT = "wake", "look", "visit"
 
 
@@ -165,6 +169,9 @@ class Operator:
         if ref.kind in RESOURCES and not self._busy(ref):
             self._desks.pop(ref, None)
         self._wake(wake, now)
+        orphan = self.world.orphan(names.owner(ref.namespace, ref.kind, ref.name, uid))
+        if orphan is not None:
+            self._wake([orphan], now)
 
     def _busy(self, ref: Ref) -> bool:
         desk = self._desks.get(ref)
@@ -174,8 +181,7 @@ class Operator:
         self.epoch = epoch
         self._cosmetic_at = now
         self.world.certificates = None  # another may have changed them
-        self.world.service.guarded = False
-        self.world.service.doubts.clear()
+        self.world.newcomer = epoch == FIRST_EPOCH
         self._visits.forget()
         self._desks.clear()
         self._on_their_way.clear()
@@ -223,6 +229,7 @@ class Operator:
             self._changed(before, service.logs.get(id), now)
         if brokers:
             self._wake_all_of(now, names.POOL)
+        self._wake(self.world.orphans(), now)
 
     def _changed(self, before: Description, after: Description | None, now: Nanoseconds) -> None:
         """A thousand forks of a log move with each of its appends: those whose numbers wait to be
@@ -285,6 +292,7 @@ class Operator:
     def _wake_everybody(self, now: Nanoseconds) -> None:
         for kind in RESOURCES:
             self._wake_all_of(now, kind)
+        self._wake(list(self.world.orphans()), now)
         self._wake_whole(now)
 
     def _wake_whole(self, now: Nanoseconds) -> None:
@@ -323,7 +331,8 @@ class Operator:
 
     def _plan(self, ref: Ref, desk: Desk, now: Nanoseconds) -> None:
         object = self.world.objects.get(ref)
-        if object is None and ref.kind in RESOURCES:
+        is_over = object is None and ref.kind in RESOURCES
+        if is_over or (ref.kind == names.ORPHAN and self.world.orphan(ref.name) is None):
             del self._desks[ref]
             return
         if object is not None and object.generation != desk.generation:
@@ -416,7 +425,6 @@ class Operator:
         action = desk.actions.pop(number)
         if isinstance(action, Delete):
             self.world.deleting.pop(action.uid, None)
-        heard(self.world, action, outcome)
         if isinstance(outcome, Refused) and not is_fact(action, outcome):
             outcome = Refusal(outcome.code, outcome.message)
         if isinstance(outcome, Refusal) and not self._is_gone(action, outcome, now):
@@ -425,6 +433,8 @@ class Operator:
             desk.troubles.settle(action)
             self._learn(action, outcome, now)
             desk.done[key_of(action)] = (action, self._version_of(action))
+        if ref.kind == names.ORPHAN and isinstance(action, Squash | DeleteRoot):
+            self.world.service.forget(ref.name, action.log)
         if not desk.actions:
             self._wake([ref], now)
 
@@ -440,7 +450,7 @@ class Operator:
 
     def _is_gone(self, action: Action, refusal: Refusal, now: Nanoseconds) -> bool:
         """What isn't there needs neither be deleted nor be described."""
-        if refusal.code != NOT_FOUND or not isinstance(action, Delete | ApplyStatus | Finalize):
+        if refusal.code != NOT_FOUND or not isinstance(action, Delete | ApplyStatus | Mark):
             return False
         self._lose(action.ref, action.uid, now)
         return True

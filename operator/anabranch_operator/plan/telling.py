@@ -24,7 +24,7 @@ from anabranch_operator.plan.actions import (
     Announce,
     Apply,
     ApplyStatus,
-    Finalize,
+    Mark,
     Plan,
     SetQuota,
 )
@@ -51,8 +51,6 @@ _TOLD = (
     Reason.NAME_TAKEN,
     Reason.REFUSED,
     Reason.NO_SPARE_BROKER,
-    Reason.PROTECTED,
-    Reason.HAS_FORKS,
     Reason.SERVICE_AWAY,
     Reason.GATE_RUNNING,
     Reason.GATE_SUCCEEDED,
@@ -94,13 +92,9 @@ def is_left_alone(world: World, resource: AnyLog) -> bool:
 def paused(object: Observed, before: Iterable[Condition]) -> list[Said]:
     """What was said last is still said: nobody looks whether it is still so."""
     message = f"nothing is done to it while the annotation {names.PAUSED} is true"
-    others = (Type.PAUSED, Type.SERVICE_REACHABLE, Type.DELETION_BLOCKED)
+    others = (Type.PAUSED, Type.SERVICE_REACHABLE)
     kept = [each for each in as_before(before) if each.type not in others]
-    said = [*kept, Said(Type.PAUSED, True, Reason.PAUSED, message)]
-    if object.deleting:
-        message = f"it is paused: take the annotation {names.PAUSED} away to let it go"
-        said.append(Said(Type.DELETION_BLOCKED, True, Reason.PAUSED, message))
-    return said
+    return [*kept, Said(Type.PAUSED, True, Reason.PAUSED, message)]
 
 
 def as_before(before: Iterable[Condition]) -> list[Said]:
@@ -135,16 +129,19 @@ def plan_malformed(world: World, ref: Ref, now: Nanoseconds) -> Plan:
         return Plan()
     object = world.objects[ref]
     said = [Said(Type.READY, False, Reason.INVALID, f"it can't be understood: {why}")]
-    if object.deleting and names.FINALIZER in object.finalizers:
-        if object.annotations.get(names.FORGET) == "true" or world.terminating(ref.namespace):
-            return Plan((Finalize(ref=ref, uid=object.uid, held=False),))
-        message = f"correct it, or annotate it {names.FORGET}=true to let it go as it is"
-        said.append(Said(Type.DELETION_BLOCKED, True, Reason.INVALID, message))
+    if names.FINALIZER in object.finalizers:
+        return Plan((Mark(ref=ref, uid=object.uid, made_by=object.labels.get(names.MADE_BY, "")),))
     before = object.status.get("conditions") or ()
     if [each.message for each in said] == [each.get("message") for each in before]:
         return Plan()
     status = Malformed(conditions=conditions((), said, object.generation, now))
     return Plan((ApplyStatus(ref=ref, uid=object.uid, status=document(status)),))
+
+
+def terminating(resource: AnyLog) -> Said:
+    """Others hold it: it has no finalizer of ours."""
+    held = ", ".join(resource.object.finalizers) or "its grace"
+    return Said(Type.READY, False, Reason.TERMINATING, f"it is being deleted, and waits for {held}")
 
 
 def reachable(world: World) -> Said:

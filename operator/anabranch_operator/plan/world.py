@@ -11,12 +11,11 @@ from anabranch.core.bolt.placement import DRAINING
 from anabranch.core.bolt.queries import BrokerSeat
 from anabranch.core.types import LogId, Milliseconds, Nanoseconds
 from anabranch_operator.api import names
-from anabranch_operator.api.fork import ForkSpec, ForkStatus
-from anabranch_operator.api.log import LogSpec, LogStatus
+from anabranch_operator.api.fork import ForkDeletion, ForkSpec, ForkStatus
+from anabranch_operator.api.log import LogDeletion, LogSpec, LogStatus
 from anabranch_operator.api.pool import PoolSpec, PoolStatus
 from anabranch_operator.api.sequencers import SequencerSetSpec, SequencerSetStatus
 from anabranch_operator.api.shards import ShardGroupSpec, ShardGroupStatus
-from anabranch_operator.plan.actions import CreateRoot, MakeFork
 from anabranch_operator.plan.certificates import CertificateSettings, Holdings
 from anabranch_operator.plan.events import Visited, Vitals
 from anabranch_operator.plan.objects import Observed, Ref
@@ -41,6 +40,8 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     """What the Jobs of promotion gates may do."""
     metadata: str = ""
     """The StatefulSet of the metadata members."""
+    watches: str = ""
+    """The namespace whose logs and forks it tends; empty: all namespaces."""
     look_ms: int = 2_000
     """How often the log service is looked at."""
     resync_ms: int = 300_000
@@ -79,6 +80,26 @@ Pool = Resource[PoolSpec, PoolStatus]
 Sequencers = Resource[SequencerSetSpec, SequencerSetStatus]
 Shards = Resource[ShardGroupSpec, ShardGroupStatus]
 
+
+def ends(resource: Log | Fork) -> bool:
+    """Does its log end when the resource is deleted?"""
+    if resource.object.annotations.get(names.FORGET) == "true":
+        return False
+    spec = resource.spec
+    if isinstance(spec, ForkSpec):
+        return spec.deletion_policy is ForkDeletion.SQUASH and not spec.protected
+    return spec.deletion_policy is LogDeletion.DELETE
+
+
+class Departed(Struct, frozen=True):
+    """What a resource that is gone said when it was seen last; if that couldn't be understood, only
+    the owner of its log says what is to become of the log.
+    """
+
+    ends: bool = True
+    cascade: bool = False
+
+
 RESOURCES = (names.LOG, names.FORK, names.POOL, names.SEQUENCERS, names.SHARDS)
 
 ENDED_MAX = 10_000
@@ -103,13 +124,10 @@ class Service:
         """Why it couldn't be looked at the last time."""
         self.logs: dict[LogId, Description] = {}
         self.owned: dict[str, LogId] = {}
+        """By owner, without what the owner says about the log's end."""
         self.fates: dict[LogId | str, Refused] = {}
         """What became of logs that are no more, by their ids or owners."""
         self.brokers: dict[str, BrokerSeat] = {}
-        self.doubts: dict[str, CreateRoot | MakeFork] = {}
-        """What was asked for owners and not answered: it may still be done, however late."""
-        self.guarded = False
-        """Has it heard of our epoch? From then on nothing that an earlier leader asked is done."""
         self._learned: dict[LogId, Description] = {}
         """Since the look that is under way began, which may not have seen it."""
         self._lost: dict[LogId, None] = {}
@@ -151,10 +169,11 @@ class Service:
         self._lost.pop(log.id, None)
         before = self.logs.get(log.id)
         if before is not None:
-            self.owned.pop(before.owner, None)
+            self.owned.pop(names.plain(before.owner), None)
         self._keep(log)
 
     def bury(self, key: LogId | str, fate: Refused) -> None:
+        key = names.plain(key) if isinstance(key, str) else key
         self.fates[key] = fate
         id = self.owned.get(key) if isinstance(key, str) else key
         if id is None:
@@ -163,8 +182,8 @@ class Service:
         self._learned.pop(id, None)
         self._lost[id] = None
         if log is not None and log.owner:
-            self.owned.pop(log.owner, None)
-            self.fates[log.owner] = fate
+            self.owned.pop(names.plain(log.owner), None)
+            self.fates[names.plain(log.owner)] = fate
 
     def unseat(self, name: str, epoch: int, *, known: bool) -> None:
         """A life of a broker was drained, and serves nothing from then on; or isn't known."""
@@ -177,6 +196,11 @@ class Service:
         else:
             del self.brokers[name]
 
+    def forget(self, owner: str, id: LogId) -> None:
+        """Nobody is left to be told what became of this owner's log."""
+        for key in (owner, id):
+            self.fates.pop(key, None)
+
     def of(self, owner: str) -> Description | None:
         id = self.owned.get(owner)
         return None if id is None else self.logs[id]
@@ -188,7 +212,7 @@ class Service:
     def _keep(self, log: Description) -> None:
         self.logs[log.id] = log
         if log.owner:
-            self.owned[log.owner] = log.id
+            self.owned[names.plain(log.owner)] = log.id
 
 
 class World:
@@ -224,6 +248,14 @@ class World:
         """Up to when what is too old was trimmed."""
         self.certificates: Holdings | None = None
         """As they were looked at last, and were changed since."""
+        self.newcomer = False
+        """Did our election make the Lease? Then resources that went before went without us: the
+        installation, or all of Kubernetes, is new, and its log service may be older.
+        """
+        self.departed: dict[str, Departed] = {}
+        """Logs and forks whose ends were seen, by UID."""
+        self.absent: dict[str, None] = {}
+        """UIDs of resources of which the API server itself said that they are gone."""
         self._ended: dict[str, None] = {}
         """By UID, those of late: an end is told once, and everything else may be told again."""
         self._kinds: dict[str, dict[Ref, None]] = {}
@@ -251,9 +283,7 @@ class World:
 
     def lose(self, ref: Ref, uid: str) -> Observed | None:
         """The object that is no more, if it was known."""
-        self._ended[uid] = None
-        if len(self._ended) > ENDED_MAX:
-            del self._ended[next(iter(self._ended))]
+        _keep_latest(self._ended, uid, None)
         known = self.objects.get(ref)
         if known is None or known.uid != uid:
             return None
@@ -263,6 +293,10 @@ class World:
             for key in (declares.owner, *(() if id is None else (LogId(id),))):
                 self.service.fates.pop(key, None)
             self.trimmed.pop(LogId(id or 0), None)
+        if ref.kind in (names.LOG, names.FORK):
+            cascade = known.annotations.get(names.CASCADE) == "true"
+            last = Departed(declares is None or ends(declares), cascade)
+            _keep_latest(self.departed, uid, last)
         self._drop(known)
         del self.objects[ref]
         if ref.kind == "Pod" and names.SHARD_LABEL in known.labels:
@@ -273,6 +307,28 @@ class World:
         self.vitals.pop(uid, None)
         self.texts.pop(ref, None)
         return known
+
+    def confirm_gone(self, uid: str) -> None:
+        """The API server says that there is no such resource; its UID never comes back."""
+        _keep_latest(self.absent, uid, None)
+
+    def orphans(self) -> Iterator[Ref]:
+        """Owners of logs that no resource declares, as they are planned."""
+        return filter(None, map(self.orphan, self.service.owned))
+
+    def orphan(self, owner: str) -> Ref | None:
+        """By which name this owner's log is planned, if its resource isn't known and would be seen.
+
+        Of other namespaces' resources we see nothing, so nothing follows from that.
+        """
+        found = names.declares(owner)
+        if found is None or found.kind not in (names.LOG, names.FORK) or not found.uid:
+            return None
+        if self.surroundings.watches not in ("", found.namespace):
+            return None
+        if owner not in self.service.owned or found.uid in self._by_uid:
+            return None
+        return Ref(names.ORPHAN, found.namespace, owner)
 
     def of_kind(self, kind: str) -> Iterator[Observed]:
         return (self.objects[ref] for ref in self._kinds.get(kind, ()))
@@ -352,6 +408,12 @@ class World:
             del heirs[ref]
             if not heirs:
                 del self._heirs[parent_of(fork)]
+
+
+def _keep_latest(kept: dict[str, T], key: str, value: T) -> None:
+    kept[key] = value
+    if len(kept) > ENDED_MAX:
+        del kept[next(iter(kept))]
 
 
 def parent_of(fork: Fork) -> Ref:

@@ -9,22 +9,23 @@ from typing import Any
 from msgspec.structs import replace
 
 from anabranch.core.types import MS
+from anabranch_operator.api import names
 from anabranch_operator.api.fork import ForkState
 from anabranch_operator.plan import (
     departures,
     forks,
     gates,
-    leaving,
     members,
+    orphans,
     pools,
     telling,
+    world,
 )
-from anabranch_operator.plan.actions import Action, ApplyStatus, ForgetBroker
+from anabranch_operator.plan.actions import Action, Adopt, ApplyStatus, ForgetBroker
 from anabranch_operator.plan.brokers import Broker
 from anabranch_operator.plan.desk import Desk
 from anabranch_operator.plan.events import Refusal
 from anabranch_operator.plan.leadership import Candidate
-from anabranch_operator.plan.leaving import Leave
 from anabranch_operator.plan.objects import Observed, Ref
 from anabranch_operator.plan.reconciler import Operator
 from anabranch_operator.plan.status import document
@@ -36,11 +37,21 @@ from anabranch_sim.kubernetes.mishaps import MISHAPS
 from anabranch_sim.kubernetes.operators import SimOperator
 
 
-def _letting_go(_: Function) -> Function:
-    def done(_: World, resource: Any, *_more: Any) -> Leave:
-        return Leave((leaving.hold(resource, held=False),))
+def _unconfirmed(original: Function) -> Function:
+    def plan(world: World, ref: Ref, *more: Any) -> Any:
+        declares = names.declares(ref.name)
+        assert declares is not None
+        world.confirm_gone(declares.uid)
+        return original(world, ref, *more)
 
-    return done
+    return plan
+
+
+def _released(_: Function) -> Function:
+    def end(_world: Any, _ref: Any, _uid: Any, found: Any) -> Iterator[Action]:
+        yield Adopt(log=found.id, owner="")
+
+    return end
 
 
 def _for_nobody(original: Function) -> Function:
@@ -148,7 +159,9 @@ def _nobody(_: Function) -> Function:
 
 
 MISRULES = [
-    Breakage("let go before its log is", leaving, "_done_by_service", _letting_go),
+    Breakage("nobody confirms that a resource is gone", orphans, "plan_orphan", _unconfirmed),
+    Breakage("logs without resources stay", World, "orphan", _nobody),
+    Breakage("what was to end is released", orphans, "_end", _released),
     Breakage("a fork is made for nobody", forks, "_make", _for_nobody),
     Breakage("what was done in vain is done again", Desk, "unrepeated", _all_of_it),
     Breakage(
@@ -166,7 +179,13 @@ MISRULES = [
     Breakage("a gate's Job needn't end", gates, "_result", _if_there_is_one),
     Breakage("approval isn't asked for", forks, "judge", _approved),
     Breakage("promoted without a wish", forks, "judge", _wished),
-    Breakage("protection is overlooked", leaving, "_stands_in_the_way", _nobody),
+    Breakage(
+        "protection is overlooked",
+        orphans,
+        "ends",
+        _always,
+        Breakage("and forgotten when it goes", world, "ends", _always),
+    ),
     Breakage("ends that a watch missed stay missed", Roll, "compare", _none),
     Breakage("deleted and not drained", departures, "_dismiss", _deleted),
     Breakage("too few are left", departures, "_ready_beside", _plenty),

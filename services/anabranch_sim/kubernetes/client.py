@@ -37,15 +37,15 @@ class SimClient:
 
         return await self._write("status", ref, act)
 
-    async def finalize(self, ref: Ref, uid: str, *, held: bool, made_by: str = "") -> Document:
+    async def mark(self, ref: Ref, uid: str, made_by: str) -> Document:
         def act() -> Document | Refusal:
             before = self._kube.documents.get(ref)
-            outcome = self._kube.finalize(ref, uid, held=held, made_by=made_by)
+            outcome = self._kube.mark(ref, uid, made_by)
             if outcome is None and before is not None:
                 return deepcopy({**before, "metadata": {**before["metadata"], "finalizers": []}})
             return self._as_it_is(ref, outcome)
 
-        return await self._write("finalize", ref, act)
+        return await self._write("mark", ref, act)
 
     async def delete(self, ref: Ref, uid: str, grace_s: int | None = None) -> Document | None:
         del grace_s
@@ -58,6 +58,10 @@ class SimClient:
 
     async def get(self, ref: Ref) -> Document:
         return await self._api.ask(lambda: self._found(ref))
+
+    async def find(self, ref: Ref) -> Document | None:
+        found = await self._api.ask(lambda: {"items": deepcopy(self._kube.documents.get(ref))})
+        return found["items"]
 
     async def tail(self, ref: Ref, lines: int, container: str = "") -> str:
         del lines, container

@@ -4,8 +4,9 @@
 2. Two operators never act at once; whoever was deposed changes nothing in the log service once its
    successor has.
 3. No fork is promoted without the wish and what its policy demands.
-4. No log is squashed or deleted but by its resource's end, its gate, its time, or its parent.
-5. A deleted resource isn't let go while its log lives on unknown; others' finalizers stay.
+4. No log is squashed or deleted but by its resource's end, its gate, its time, or its parent; and
+   none is released that was to end with its resource.
+5. The operator puts no finalizer on anything, and takes away none but its own.
 6. Never are two brokers disturbed at once, nor too few left, nor one ended that wasn't drained.
 7. No storm: an object isn't written more than so often in a minute; a fork has few events.
 """
@@ -17,6 +18,7 @@ from msgspec import Struct, convert
 
 from anabranch.core.bolt import placement
 from anabranch.core.bolt.commands import (
+    Adopt,
     CreateLog,
     DeleteLog,
     Description,
@@ -36,7 +38,7 @@ from anabranch_operator.plan.evictions import deadline
 from anabranch_operator.plan.faces import is_ready
 from anabranch_operator.plan.interest import broker_name
 from anabranch_operator.plan.objects import Observed, Ref
-from anabranch_operator.plan.reconciler import Operator
+from anabranch_operator.plan.reconciler import FIRST_EPOCH, Operator
 from anabranch_operator.plan.world import Pool
 from anabranch_operator.plan.world import World as Known
 from anabranch_sim.kubernetes.kube import Change
@@ -62,11 +64,12 @@ class Facts(Struct):
     policy: Policy = Policy.MANUAL
     gated: bool = False
     may_end: bool = False
-    """It was being deleted, and its log was to go with it."""
+    """When it is gone its log may end: so it says, or said when the log service took note."""
+    may_stay: bool = True
+    gone: bool = False
     ends_when_failed: bool = False
-    forgotten: bool = False
-    deleting: bool = False
-    paused: bool = False
+    held: bool = False
+    """By the finalizer of an earlier version of the operator."""
 
 
 class Judge:
@@ -151,12 +154,10 @@ class Judge:
             self._fork(object, facts)
         else:
             deletes = convert(object.spec, LogSpec).deletion_policy is LogDeletion.DELETE
-            facts.may_end |= object.deleting and deletes and not self._is_spared(object)
-        facts.deleting |= object.deleting
-        facts.forgotten |= object.annotations.get(names.FORGET) == "true"
-        facts.paused |= object.annotations.get(names.PAUSED) == "true"
-        if change.gone:
-            self._let_go(object, facts)
+            self._policy(object, facts, ends=deletes)
+        facts.gone |= change.gone
+        if names.FINALIZER in object.finalizers and not facts.held:
+            self.fail(f"5 finalizers: {object.ref} has got one of the operator's")
         theirs = OTHERS in object.finalizers and not change.gone
         if theirs != self._others.get(object.uid, False):
             self.fail(f"5 finalizers: {object.ref} has lost or got another's")
@@ -168,23 +169,19 @@ class Judge:
         facts.approved |= spec.approved
         facts.policy = spec.promotion.policy
         facts.gated = spec.promotion.gate is not None
-        facts.may_end |= object.deleting and squashes and not self._is_spared(object)
+        self._policy(object, facts, ends=squashes)
         if spec.promotion.gate is not None:
             facts.ends_when_failed |= spec.promotion.gate.on_failure is OnFailure.SQUASH
 
-    def _is_spared(self, object: Observed) -> bool:
-        """A namespace's end waits for nobody who is paused."""
-        paused = object.annotations.get(names.PAUSED) == "true"
-        ends = object.ref.namespace in self.terminated
-        return object.annotations.get(names.FORGET) == "true" or (paused and not ends)
-
-    def _let_go(self, object: Observed, facts: Facts) -> None:
-        """It is gone, and whoever it was made for can't ask for it any more."""
-        if facts.forgotten or object.ref.namespace in self.terminated:
-            return
+    def _policy(self, object: Observed, facts: Facts, *, ends: bool) -> None:
+        """What was said last counts for sure once the log service has taken note of it."""
+        ends = ends and object.annotations.get(names.FORGET) != "true"
         found = self._alive(_owner(object))
-        if found is not None:
-            self.fail(f"5 finalizer: {object.ref} is gone, and {found.name} is still its log")
+        if found is not None and names.is_ending(found.owner) == ends:
+            facts.may_end, facts.may_stay = ends, not ends
+        else:
+            facts.may_end |= ends
+            facts.may_stay |= not ends or found is None or not names.is_ending(found.owner)
 
     def _event(self, event: Observed) -> None:
         about = event.body["regarding"]
@@ -198,11 +195,11 @@ class Judge:
 
     def commanded(self, command: Any, outcome: Any) -> None:
         if isinstance(outcome, Description) and outcome.owner:
-            self._owner_of[outcome.id] = outcome.owner
-            logs = self._owned.setdefault(outcome.owner, {})
+            owner = self._owner_of[outcome.id] = names.plain(outcome.owner)
+            logs = self._owned.setdefault(owner, {})
             logs[outcome.id] = None
             if len(logs) > 1:
-                self.fail(f"1 two logs: {outcome.owner} has had {list(logs)}")
+                self.fail(f"1 two logs: {owner} has had {list(logs)}")
         if not isinstance(command, Guarded) or isinstance(outcome, Refused):
             return
         if command.epoch < self._guards.get(command.scope, 0):
@@ -215,6 +212,8 @@ class Judge:
                 self._judge_promotion(log)
             case Squash(log) | DeleteLog(log):
                 self._judge_end(log)
+            case Adopt(log, "") if command.epoch > FIRST_EPOCH:
+                self._judge_release(log)
             case _:
                 pass
 
@@ -237,8 +236,13 @@ class Judge:
             self.fail(f"4 end: of {log}, which nobody declares")
             return
         failed = facts.ends_when_failed and "Failed" in self.jobs.get(self._uid_of(log), {})
-        if not facts.may_end and not failed:
+        if not (facts.gone and facts.may_end) and not failed:
             self.fail(f"4 end: of the log of {facts.ref}, which isn't to go")
+
+    def _judge_release(self, log: LogId) -> None:
+        facts = self._facts_of(log)
+        if facts is not None and facts.gone and not facts.may_stay:
+            self.fail(f"4 release: of the log of {facts.ref}, which was to go")
 
     def log_of(self, uid: str) -> LogId | None:
         """The one that was made for a resource, whatever became of it."""
@@ -253,7 +257,8 @@ class Judge:
         return _uid(self._owner_of.get(log, ""))
 
     def _alive(self, owner: str) -> Description | None:
-        return next((each for each in self._service.owned() if each.owner == owner), None)
+        owned = self._service.owned()
+        return next((each for each in owned if names.plain(each.owner) == owner), None)
 
     # What is decided about brokers, as far as whoever decides can know.
 
@@ -329,7 +334,7 @@ class Judge:
 
 
 def _uid(owner: str) -> str:
-    return owner.rpartition("/")[2]
+    return names.plain(owner).rpartition("/")[2]
 
 
 def _owner(object: Observed) -> str:

@@ -109,9 +109,8 @@ class Kube:
             return found
         return self._report(ref, found, status)
 
-    def finalize(
-        self, ref: Ref, uid: str, *, held: bool, made_by: str = ""
-    ) -> Observed | Refusal | None:
+    def mark(self, ref: Ref, uid: str, made_by: str) -> Observed | Refusal | None:
+        """A label; the finalizer that the same manager once put beside it goes."""
         self.writes += 1
         found = self._same(ref, uid)
         if isinstance(found, Refusal):
@@ -120,7 +119,7 @@ class Kube:
         labels = {key: each for key, each in meta.get("labels", {}).items() if key != names.MADE_BY}
         if made_by:
             labels[names.MADE_BY] = made_by
-        return self._hold(ref, found, _OURS, held=held, labels=labels)
+        return self._hold(ref, found, names.FINALIZER, held=False, labels=labels)
 
     def hold(self, ref: Ref, finalizer: str, *, held: bool) -> None:
         """Somebody else has a finalizer of theirs on it, or takes it away."""
@@ -259,9 +258,6 @@ class Kube:
                 have[key] = {**have.get(key, {}), **want[key]}
         if "ownerReferences" in want:
             have["ownerReferences"] = want["ownerReferences"]
-
-
-_OURS = names.FINALIZER
 
 
 def canonical(amount: str) -> str:

@@ -157,8 +157,11 @@ class Office:
                 return self.kube.create(ref, manifest)
             case actions.ApplyStatus(ref=ref, uid=uid, status=status):
                 return self.kube.apply_status(ref, uid, status)
-            case actions.Finalize(ref=ref, uid=uid, held=held, made_by=made_by):
-                return self.kube.finalize(ref, uid, held=held, made_by=made_by)
+            case actions.Mark(ref=ref, uid=uid, made_by=made_by):
+                return self.kube.mark(ref, uid, made_by)
+            case actions.Confirm(ref=ref, uid=uid):
+                found = self.kube.get(ref)
+                return found if found is not None and found.uid == uid else None
             case actions.Delete(ref=ref, uid=uid):
                 return self.kube.delete(ref, uid)
             case actions.Announce():

@@ -25,6 +25,8 @@ POOL = Ref(names.POOL, HOME, "demo")
 MEMBERS = Ref("StatefulSet", HOME, "demo-metadata")
 _ASKS_AGAIN: Nanoseconds = 5 * SECOND
 _ASKS_MAX = 40
+_OLD = 0.15
+"""So many resources have the finalizer that earlier versions of the operator put on them."""
 _JOB: dict[str, Any] = {
     "spec": {"template": {"spec": {"containers": [{"name": "gate", "image": "judge"}]}}}
 }
@@ -328,6 +330,9 @@ class People:
         namespace = self.kube.get(Ref("Namespace", "", ref.namespace))
         if self.kube.get(ref) is None and namespace is not None and not namespace.deleting:
             self._apply(ref, spec)
+            if self.rng.random() < _OLD:
+                self.judge.facts[self.kube.documents[ref]["metadata"]["uid"]].held = True
+                self.kube.hold(ref, names.FINALIZER, held=True)
 
     def _edit(self, ref: Ref, **spec: Any) -> None:
         self.world.note("somebody edits", ref, spec)

@@ -14,6 +14,7 @@ from anabranch_operator.plan.interest import MEMBERS
 from anabranch_operator.plan.leadership import Terms
 from anabranch_operator.plan.logs import plan_log
 from anabranch_operator.plan.members import plan_members
+from anabranch_operator.plan.orphans import plan_orphan
 from anabranch_operator.plan.pools import plan_pool
 from anabranch_operator.plan.templates import GateSettings
 from anabranch_operator.plan.world import Surroundings
@@ -135,6 +136,7 @@ class Simulation:
         around.planners = {
             names.LOG: plan_log,
             names.FORK: plan_fork,
+            names.ORPHAN: plan_orphan,
             names.POOL: plan_pool,
             MEMBERS: plan_members,
         }

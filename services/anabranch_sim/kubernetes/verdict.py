@@ -11,6 +11,7 @@ from anabranch.core.bolt import placement
 from anabranch.core.bolt.commands import Description, Refused
 from anabranch.core.bolt.queries import BrokerSeat
 from anabranch.core.errors import Promoted, Squashed
+from anabranch.core.types import Kind
 from anabranch_operator.api import names
 from anabranch_operator.api.conditions import Condition
 from anabranch_operator.api.fork import ForkPhase, ForkSpec, ForkState, ForkStatus, Policy
@@ -36,7 +37,7 @@ class Verdict:
         self.kube = kube
         self.service = service = plane.service
         self.judge = judge
-        self._owned = {each.owner: each for each in service.owned()}
+        self._owned = {names.plain(each.owner): each for each in service.owned()}
 
     def wrong(self) -> list[str]:
         return [
@@ -55,7 +56,7 @@ class Verdict:
                 continue
             yield from self._of_conditions(log, status.conditions)
             if log.deleting:
-                yield from self._of_deletion(log, status.conditions)
+                yield from self._of_deletion(log)
                 continue
             found = self._owned.get(_owner(log))
             if found is None:
@@ -75,7 +76,7 @@ class Verdict:
                 continue
             yield from self._of_conditions(fork, status.conditions)
             if fork.deleting:
-                yield from self._of_deletion(fork, status.conditions)
+                yield from self._of_deletion(fork)
                 continue
             found = self._owned.get(_owner(fork))
             if found is not None:
@@ -124,14 +125,9 @@ class Verdict:
         if away and away[0].status != "True":
             yield f"{object.ref} says that the log service isn't reached"
 
-    def _of_deletion(self, object: Observed, conditions: list[Condition]) -> Iterator[str]:
-        if names.FINALIZER not in object.finalizers:
-            return
-        blocked = [each for each in conditions if each.type == "DeletionBlocked"]
-        if not blocked or blocked[0].status != "True":
-            yield f"{object.ref} was deleted, is still there, and doesn't say why"
-        elif blocked[0].reason not in ("Protected", "HasForks", "Refused"):
-            yield f"{object.ref} is kept for {blocked[0].reason}"
+    def _of_deletion(self, object: Observed) -> Iterator[str]:
+        if names.FINALIZER in object.finalizers:
+            yield f"{object.ref} was deleted, and is held by the operator"
 
     def _of_face(
         self, object: Observed, conditions: list[Condition], found: Description
@@ -158,10 +154,17 @@ class Verdict:
             facts = self.judge.facts.get(owner.rpartition("/")[2])
             if facts is None:
                 yield f"{log.name} is {owner}'s, who never was"
-            elif owner.rpartition("/")[2] not in uids:
-                left = facts.forgotten or facts.ref.namespace in self.judge.terminated
-                if not left:
-                    yield f"{log.name} is {owner}'s, who is no more"
+            elif owner.rpartition("/")[2] not in uids and not self._has_heirs(log, uids):
+                yield f"{log.name} is {owner}'s, who is no more"
+
+    def _has_heirs(self, log: Description, uids: set[str]) -> bool:
+        """It goes once they have gone; a root log waits for forks of any kind."""
+        if log.kind is Kind.ROOT:
+            return log.forks > 0
+        return any(
+            each.parent == log.name and owner.rpartition("/")[2] in uids
+            for owner, each in self._owned.items()
+        )
 
     def _of_pools(self) -> Iterator[str]:
         seats = {each.name: each for each in self.service.brokers()}
@@ -209,13 +212,18 @@ class Verdict:
 
     def troubled(self) -> int:
         """How many wait for what must be asked for again and again."""
-        return sum(
-            any(
-                (each["type"], each["status"]) in (("Ready", "False"), ("DeletionBlocked", "True"))
-                for each in object.status.get("conditions") or ()
-            )
+        objects = [
+            object
             for kind in (names.LOG, names.FORK, names.POOL, names.SEQUENCERS, names.SHARDS)
             for object in self.kube.of_kind(kind)
+        ]
+        uids = {object.uid for object in objects}
+        return sum(owner.rpartition("/")[2] not in uids for owner in self._owned) + sum(
+            any(
+                (each["type"], each["status"]) == ("Ready", "False")
+                for each in object.status.get("conditions") or ()
+            )
+            for object in objects
         )
 
     def _of_garbage(self) -> Iterator[str]:

@@ -7,10 +7,11 @@ from anabranch_operator.api import names
 from anabranch_operator.plan.forks import plan_fork
 from anabranch_operator.plan.logs import plan_log
 from anabranch_operator.plan.objects import Ref
+from anabranch_operator.plan.orphans import plan_orphan
 from anabranch_operator.plan.world import Fork, Log, Surroundings
 from anabranch_sim.kubernetes.office import Office
 
-PLANNERS = {names.LOG: plan_log, names.FORK: plan_fork}
+PLANNERS = {names.LOG: plan_log, names.FORK: plan_fork, names.ORPHAN: plan_orphan}
 NAMESPACE = "demo"
 ORDERS = Ref(names.LOG, NAMESPACE, "orders")
 WHAT_IF = Ref(names.FORK, NAMESPACE, "what-if")

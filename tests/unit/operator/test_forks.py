@@ -3,10 +3,8 @@
 import pytest
 from tests.unit.operator.declared import (
     NAMESPACE,
-    ORDERS,
     WHAT_IF,
     conditions,
-    declare,
     fork,
     log,
     office,
@@ -50,7 +48,7 @@ def test_a_fork_is_made_reached_and_told_about(tended: Office) -> None:
     made = fork(tended)
     found = in_service(tended)
     assert isinstance(found, Description)
-    assert found.owner == made.owner
+    assert found.owner == names.ending(made.owner)
     assert made.status.phase is ForkPhase.READY
     assert made.status.log_id == found.id
     assert (made.status.parent, made.status.fork_point, made.status.tail) == ("orders", 0, 0)
@@ -68,7 +66,6 @@ def test_a_label_says_who_made_it_and_stays(tended: Office) -> None:
     tended.kube.edit(WHAT_IF, state="Promoted")
     tended.settle()
     made = current(tended)
-    assert made.object.finalizers == ()
     assert made.object.labels[names.MADE_BY] == "operator"
 
 
@@ -146,7 +143,6 @@ def test_a_promotion_is_asked_for_and_told(tended: Office) -> None:
     made = current(tended)
     assert made.status.phase is ForkPhase.PROMOTED
     assert conditions(made)["Ready"] == ("False", "Promoted")
-    assert made.object.finalizers == ()
     assert Ref("Service", NAMESPACE, "fork-what-if") not in tended.kube.documents
     found = in_service(tended)
     assert isinstance(found, Refused)
@@ -174,136 +170,6 @@ def test_a_finished_resource_goes_when_it_was_told_to(tended: Office) -> None:
     assert WHAT_IF in tended.kube.documents
     tended.wait(3)
     assert WHAT_IF not in tended.kube.documents
-
-
-def test_deletion_squashes(tended: Office) -> None:
-    fork(tended)
-    tended.kube.delete(WHAT_IF)
-    tended.settle()
-    assert WHAT_IF not in tended.kube.documents
-    found = in_service(tended)
-    assert isinstance(found, Refused)
-    assert found.code == "squashed"
-
-
-def test_deletion_may_leave_the_fork_to_nobody(tended: Office) -> None:
-    fork(tended, deletionPolicy="Retain")
-    tended.kube.delete(WHAT_IF)
-    tended.settle()
-    assert WHAT_IF not in tended.kube.documents
-    found = in_service(tended)
-    assert isinstance(found, Description)
-    assert found.owner == ""
-
-
-def test_what_was_asked_and_not_answered_is_made_and_squashed_before_the_resource_goes(
-    tended: Office,
-) -> None:
-    """However late the log service does it: an owner has one log, and then none any more."""
-    tended.service_away = "it answers nobody"
-    made = fork(tended)
-    asked = next(each for each in tended.done if isinstance(each, actions.MakeFork))
-    tended.kube.delete(WHAT_IF)
-    tended.settle()
-    assert WHAT_IF in tended.kube.documents
-    tended.service_away = None
-    tended.wait(30)
-    assert WHAT_IF not in tended.kube.documents
-    late = tended.service.ask(asked, tended.operator.epoch or 0)
-    assert isinstance(late, Refused)
-    assert late.code == "squashed"
-    assert tended.service.owned() == tuple(
-        each for each in tended.service.owned() if each.owner != made.owner
-    )
-
-
-def test_what_an_earlier_operator_asked_for_isnt_done_once_a_resource_is_let_go(
-    tended: Office,
-) -> None:
-    due = [actions.MakeFork]
-
-    def crash(action: Action) -> bool:
-        if due and isinstance(action, due[0]):
-            due.clear()
-            tended.kube.delete(WHAT_IF)
-            return True
-        return False
-
-    tended.crash = crash
-    before = tended.operator.epoch or 0
-    declare(tended, WHAT_IF, parent={"name": "orders"})
-    tended.wait(5)
-    assert WHAT_IF not in tended.kube.documents
-    parent = tended.service.describe("orders")
-    assert isinstance(parent, Description)
-    late = actions.MakeFork(
-        parent=parent.id, kind=Kind.CONTINUOUS, name="what-if", owner="k8s/late", why=""
-    )
-    refused = tended.service.ask(late, before)
-    assert isinstance(refused, Refused)
-    assert refused.code == "deposed"
-
-
-def test_a_protected_fork_waits_until_it_isnt(tended: Office) -> None:
-    fork(tended, protected=True)
-    tended.kube.delete(WHAT_IF)
-    tended.settle()
-    assert conditions(current(tended))["DeletionBlocked"] == ("True", "Protected")
-    tended.kube.edit(WHAT_IF, protected=False)
-    tended.settle()
-    assert WHAT_IF not in tended.kube.documents
-
-
-def test_what_others_inherit_from_waits_for_them(tended: Office) -> None:
-    child = Ref(names.FORK, NAMESPACE, "deeper")
-    fork(tended)
-    fork(tended, child, parent={"kind": "Fork", "name": "what-if"})
-    tended.kube.delete(WHAT_IF)
-    tended.settle()
-    assert conditions(current(tended))["DeletionBlocked"] == ("True", "HasForks")
-    tended.kube.delete(child)
-    tended.settle()
-    assert tended.kube.documents.keys().isdisjoint((WHAT_IF, child))
-
-
-def test_a_cascade_takes_all(tended: Office) -> None:
-    child = Ref(names.FORK, NAMESPACE, "deeper")
-    fork(tended)
-    fork(tended, child, parent={"kind": "Fork", "name": "what-if"})
-    tended.kube.annotate(WHAT_IF, cascade="true")
-    tended.kube.delete(WHAT_IF)
-    tended.wait(10)
-    assert WHAT_IF not in tended.kube.documents
-    assert current(tended, child).status.phase is ForkPhase.SQUASHED
-
-
-def test_while_the_service_is_away_deletion_says_so_and_has_a_way_out(tended: Office) -> None:
-    fork(tended)
-    tended.service_away = "nobody answers"
-    tended.wait(10)
-    assert conditions(current(tended))["ServiceReachable"] == ("False", "ServiceAway")
-    tended.kube.delete(WHAT_IF)
-    tended.settle()
-    assert conditions(current(tended))["DeletionBlocked"] == ("True", "ServiceAway")
-    tended.kube.annotate(WHAT_IF, forget="true")
-    tended.settle()
-    assert WHAT_IF not in tended.kube.documents
-    assert isinstance(in_service(tended), Description)
-
-
-def test_a_namespace_that_goes_waits_for_nobody(tended: Office) -> None:
-    fork(tended, protected=True)
-    tended.kube.annotate(WHAT_IF, paused="true")
-    namespace = Ref("Namespace", "", NAMESPACE)
-    meta = {"name": NAMESPACE, "namespace": ""}
-    tended.kube.apply(namespace, {"kind": "Namespace", "metadata": meta, "spec": {}})
-    tended.kube.documents[namespace]["metadata"]["finalizers"] = ["kubernetes"]
-    tended.kube.delete(namespace)
-    tended.service_away = "it goes as well"
-    tended.kube.delete(WHAT_IF)
-    tended.kube.delete(ORDERS)
-    tended.wait(30)
-    assert tended.kube.documents.keys().isdisjoint((WHAT_IF, ORDERS))
 
 
 def test_a_fork_made_through_the_api_is_taken_over_only_if_asked(tended: Office) -> None:
@@ -351,27 +217,6 @@ def test_a_paused_fork_is_left_alone(tended: Office) -> None:
     tended.kube.annotate(WHAT_IF, paused="false")
     tended.settle()
     assert current(tended).status.phase is ForkPhase.PROMOTED
-
-
-def test_a_paused_fork_that_is_deleted_says_what_it_waits_for(tended: Office) -> None:
-    fork(tended)
-    tended.kube.annotate(WHAT_IF, paused="true")
-    tended.kube.delete(WHAT_IF)
-    tended.settle()
-    assert conditions(current(tended))["DeletionBlocked"] == ("True", "Paused")
-    assert isinstance(in_service(tended), Description)
-    tended.kube.annotate(WHAT_IF, paused="false")
-    tended.settle()
-    assert WHAT_IF not in tended.kube.documents
-
-
-def test_what_became_of_forks_is_forgotten_with_their_resources(tended: Office) -> None:
-    for number in range(20):
-        each = Ref(names.FORK, NAMESPACE, f"f{number}")
-        fork(tended, each)
-        tended.kube.delete(each)
-        tended.settle()
-    assert not tended.operator.world.service.fates
 
 
 def test_what_is_made_for_a_fork_is_the_forks_and_goes_with_it(tended: Office) -> None:
@@ -454,20 +299,7 @@ def test_a_resource_that_cant_be_understood_is_told_so(tended: Office) -> None:
     assert tended.kube.writes == writes
 
 
-def test_what_cant_be_understood_any_more_may_go_too(tended: Office) -> None:
-    fork(tended)
-    tended.kube.edit(WHAT_IF, ttl=7)
-    tended.kube.delete(WHAT_IF)
-    tended.settle()
-    told = tended.kube.documents[WHAT_IF]["status"]["conditions"]
-    assert [each["reason"] for each in told] == ["Invalid", "Invalid"]
-    tended.kube.annotate(WHAT_IF, forget="true")
-    tended.settle()
-    assert WHAT_IF not in tended.kube.documents
-    assert isinstance(in_service(tended), Description)
-
-
-STEPS = (actions.Finalize, actions.MakeFork, actions.Apply, actions.ApplyStatus)
+STEPS = (actions.Mark, actions.MakeFork, actions.Apply, actions.ApplyStatus)
 
 
 @pytest.mark.parametrize("first", STEPS)
@@ -494,6 +326,6 @@ def test_an_operator_that_ends_twice_makes_one_fork(
     tended.wait(1)
     assert conditions(current(tended))["Ready"] == ("True", "Serving")
     forks = [each for each in tended.service.owned() if each.kind is not Kind.ROOT]
-    assert [each.owner for each in forks] == [made.owner]
+    assert [names.plain(each.owner) for each in forks] == [made.owner]
     asked = [each for each in tended.done if isinstance(each, actions.MakeFork)]
     assert len(asked) <= 3

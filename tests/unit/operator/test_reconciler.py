@@ -238,4 +238,3 @@ def test_a_fate_is_told_by_the_service_and_not_by_its_silence() -> None:
     tended.wait(10)
     assert tended.operator.world.forks[WHAT_IF].status.phase == "Squashed"
     assert isinstance(tended.service.describe(LogId(id)), Refused)
-    assert names.FINALIZER not in tended.operator.world.forks[WHAT_IF].object.finalizers

@@ -5,7 +5,7 @@
 {{- end }}
 
 {{- define "anabranch.operator.rules.logs" -}}
-# What is declared; patch is for the finalizer, which server-side apply puts and takes.
+# What is declared; patch is for the label of forks, and for finalizers of earlier versions that are taken away.
 - apiGroups: [anabranch.dev]
   resources: [logs, forks]
   verbs: [list, watch, patch]
@@ -125,7 +125,7 @@
   resources: [leases]
   verbs: [create]
 {{- if ne .Values.operator.watch "cluster" }}
-# What is in a namespace that is being deleted is let go at once.
+# Logs of a namespace that is being deleted end whatever forks they have.
 - apiGroups: [""]
   resources: [namespaces]
   resourceNames: [{{ .Release.Namespace }}]
@@ -143,7 +143,7 @@
 
 {{- define "anabranch.operator.rules.cluster" -}}
 {{- if eq .Values.operator.watch "cluster" }}
-# What is in a namespace that is being deleted is let go at once.
+# Logs of a namespace that is being deleted end whatever forks they have.
 - apiGroups: [""]
   resources: [namespaces]
   verbs: [get]

@@ -24,7 +24,7 @@ _KINDS = {
     "shardgroups": "shard group",
 }
 _GOOD = ("Ready", "ServiceReachable")
-_BAD = ("Degraded", "DeletionBlocked", "PoolExhausted", "RolloutBlocked")
+_BAD = ("Degraded", "PoolExhausted", "RolloutBlocked")
 _OVER = ("Promoted", "Squashed", "Expired")
 """Phases in which nobody waits for a fork any more."""
 _PULL = "the node can't fetch its image: load it there, or name a registry in images"
