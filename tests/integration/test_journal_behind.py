@@ -4,9 +4,10 @@ import asyncio
 import json
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.integration.cli_server import ANABRANCH, Server, bare
@@ -14,7 +15,8 @@ from tests.integration.cli_server import ANABRANCH, Server, bare
 import anabranch
 from anabranch.apps.settings import Settings
 from anabranch.apps.up import serve
-from anabranch.cli.failure import Exit
+from anabranch.cli.failure import Exit, run
+from anabranch.cli.main import PROGRAM, cli
 from anabranch.core.errors import JournalBehind
 from anabranch.core.records.objects import ObjectName
 from anabranch.shell.watermark import FILE, WatermarkFile
@@ -175,6 +177,91 @@ def test_a_process_that_is_killed_never_leaves_its_journal_behind(worn: Worn) ->
     mark = WatermarkFile(str(worn.data / "objects")).read()
     assert mark is not None
     assert mark.lives == 5
+
+
+Recover = Callable[[Path], tuple[int, dict[str, Any]]]
+
+
+@pytest.fixture
+def recovered(worn: Worn, capsys: pytest.CaptureFixture[str]) -> Recover:
+    def command(into: Path) -> tuple[int, dict[str, Any]]:
+        arguments = ["--data", str(worn.data), "--into", str(into), "-o", "json"]
+        code = run(cli, PROGRAM, ["recover", *arguments])
+        said = capsys.readouterr()
+        return code, json.loads(said.out) if said.out else {"error": said.err}
+
+    return command
+
+
+def test_recover_rebuilds_what_an_older_journal_does_not_know(
+    worn: Worn, recovered: Recover, tmp_path: Path
+) -> None:
+    worn.age()
+    before = worn.objects
+    into = tmp_path / "new"
+    code, report = recovered(into / "data")
+    assert (code, report["records"], report["recovered"]) == (Exit.OK, NEW, []), report
+    assert worn.objects == before
+    lives = {path.parent.name for path in worn.objects}
+    with Server.started(into) as server, anabranch.connect(server.url) as service:
+        orders = service.log("orders")
+        values = [each.value for each in orders.read()]
+        assert values == [b"%d" % turn for turn in range(OLD + NEW)]
+        assert orders.append(b"on it goes").position == OLD + NEW
+        written = {path.parent.name for path in (into / "data" / "objects").rglob("[0-9]*[0-9]")}
+        assert max(written) > max(lives)
+    assert run(cli, PROGRAM, ["fsck", "--data", str(into / "data")]) == Exit.OK
+
+
+def test_recover_without_any_journal_gives_logs_names_of_their_own(
+    worn: Worn, recovered: Recover, tmp_path: Path
+) -> None:
+    shutil.rmtree(worn.journal)
+    code, report = recovered(tmp_path / "new" / "data")
+    assert (code, report["records"]) == (Exit.OK, OLD + NEW), report
+    (name,) = report["recovered"]
+    with Server.started(tmp_path / "new") as server, anabranch.connect(server.url) as service:
+        values = [each.value for each in service.log(name).read()]
+        assert values == [b"%d" % turn for turn in range(OLD + NEW)]
+
+
+def test_recover_finds_what_an_accepted_loss_put_into_quarantine(
+    worn: Worn, recovered: Recover, tmp_path: Path
+) -> None:
+    worn.age()
+    config = tmp_path / "config.toml"
+    config.write_text('log_format = "json"\n[limits]\ngc_interval_ms = 10\n')
+    _said_until(worn, "--config", str(config), "--accept-loss", wanted="to quarantine")
+    shutil.rmtree(worn.journal)
+    code, report = recovered(tmp_path / "new" / "data")
+    assert (code, report["records"]) == (Exit.OK, OLD + NEW), report
+
+
+def test_recover_takes_no_record_twice_and_nothing_into_a_directory_in_use(
+    worn: Worn, recovered: Recover, tmp_path: Path
+) -> None:
+    """As if compaction had copied the last objects; the journal knows nothing of it."""
+    shutil.rmtree(worn.journal)
+    last = worn.objects[-1]
+    copy = last.with_name(f"{int(last.name) + 1:0{len(last.name)}}")
+    shutil.copy(last, copy)
+    code, report = recovered(tmp_path / "new")
+    assert (code, report["records"], report["repeated"]) == (Exit.OK, OLD + NEW, 1), report
+    code, report = recovered(tmp_path / "new")
+    assert code == Exit.REFUSED
+    assert "something is stored there" in report["error"]
+
+
+def test_recover_leaves_out_what_is_damaged_and_says_so(
+    worn: Worn, recovered: Recover, tmp_path: Path
+) -> None:
+    shutil.rmtree(worn.journal)
+    content = bytearray(worn.objects[2].read_bytes())
+    content[40] ^= 1
+    worn.objects[2].write_bytes(content)
+    code, report = recovered(tmp_path / "new")
+    assert (code, report["records"]) == (Exit.DAMAGE, OLD + NEW - 1), report
+    assert worn.objects[2].name in report["damaged"][0]
 
 
 def _said_until(worn: Worn, *options: str, wanted: str) -> list[dict[str, object]]:

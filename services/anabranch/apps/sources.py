@@ -111,6 +111,12 @@ class Directory:
             _notes(found, online=self.online),
         )
 
+    def replay_whole(self) -> Found:
+        """Raises JournalCorrupt if it can't be replayed to its end."""
+        found = replay(RealDisk(self.journal), self.cluster)
+        image = found.snapshot.content if found.snapshot else None
+        return Found(image, found.first - 1, found.entries)
+
     def behind(self, found: Found, replica: Replica) -> str:
         """Beside a running server it would only tell of what came since the journal was read."""
         if self.online or self._plan is not None:

@@ -28,7 +28,10 @@ COMMANDS = {
     "brokers": ("brokers:brokers", "List the brokers of the pool, and take some out of it."),
     "bench": ("bench:bench", "Measure this installation's throughput and latency."),
     "fsck": ("up:fsck", "Prove that everything in a data directory can be read."),
-    "recover": ("recover:recover", "Bring a cluster back from its bucket alone."),
+    "recover": (
+        "recover:recover",
+        "Bring back a cluster whose etcd is lost, or a data directory whose journal is.",
+    ),
     "metadata": ("pods:metadata", "Run one metadata member of a cluster."),
     "broker": ("pods:broker", "Run one broker of a cluster."),
     "gateway": ("pods:gateway", "Serve HTTP before the brokers of a cluster."),

@@ -25,7 +25,7 @@ class PodCommand(click.Command):
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         if not self._made:
             self._made = True
-            self.params = [*self.params, *flags(self._kind), *_COMMON]
+            self.params = [*self.params, *flags(self._kind), *COMMON]
         return super().get_params(ctx)
 
     @property
@@ -83,7 +83,7 @@ def limits_of(given: tuple[str, ...]) -> Mapping[str, str]:
     return limits
 
 
-_COMMON: list[click.Parameter] = [
+COMMON: list[click.Parameter] = [
     click.Option(
         ["--limit"],
         multiple=True,

@@ -1,4 +1,4 @@
-"""`anabranch recover --from-bucket`: an etcd that lost everything, and a bucket that didn't."""
+"""`anabranch recover`: what is left of a cluster or a data directory, made whole again."""
 
 import os
 from typing import TYPE_CHECKING, Any
@@ -7,10 +7,11 @@ import click
 
 from anabranch.cli.failure import Exit
 from anabranch.cli.output import Output, OutputFormat, counted, number
-from anabranch.cli.pods import PodCommand, limits_of, module
+from anabranch.cli.pods import COMMON, PodCommand, limits_of, module
 
 if TYPE_CHECKING:
     from anabranch.apps.pods.recover import Report
+    from anabranch.apps.salvage import Report as Salvaged
 
 _MISSING_SHOWN = 10
 
@@ -22,13 +23,27 @@ class RecoverCommand(PodCommand):
     def _kind(self) -> Any:
         return module("recover").RecoverSettings
 
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """A data directory can be recovered without the packages of a cluster."""
+        try:
+            return super().get_params(ctx)
+        except click.ClickException:
+            self.params = [*self.params, *COMMON]
+            return super().get_params(ctx)
+
     def _start(self, limit: tuple[str, ...], **flags: Any) -> None:
         own = _own(flags)
+        data, into = flags.pop("data"), flags.pop("into")
+        if data or into:
+            if own.pop("from_bucket") or not data or not into:
+                raise click.UsageError("say --from-bucket, or --data together with --into")
+            _salvage(data, into, flags, limits_of(limit), **own)
+            return
         self._recover({**limits_of(limit), **flags}, **own)
 
     def _recover(self, flags: dict[str, Any], *, from_bucket: bool, output: str) -> None:
         if not from_bucket:
-            raise click.UsageError("say --from-bucket: it is the only source there is")
+            raise click.UsageError("say --from-bucket, or --data together with --into")
         out = Output(OutputFormat(output))
         chosen = module("settings").load(self._kind, flags, os.environ)
         with out.progress("rebuilding", None, "objects"):
@@ -39,6 +54,42 @@ class RecoverCommand(PodCommand):
             _say(out, report)
         if report.missing:
             raise click.exceptions.Exit(Exit.DAMAGE)
+
+
+def _salvage(data: str, into: str, flags: dict[str, Any], limit: Any, *, output: str) -> None:
+    from anabranch.apps import salvage, settings
+
+    limits = settings.load({"config": flags.get("config"), **limit}, os.environ).limits
+    out = Output(OutputFormat(output))
+    with out.progress("recovering", None, "objects") as meter:
+        report = salvage.recover(data, into, limits, meter.reach)
+    if out.json:
+        out.document(report)
+    else:
+        _say_salvaged(out, report)
+    if not report.whole:
+        raise click.exceptions.Exit(Exit.DAMAGE)
+
+
+def _say_salvaged(out: Output, report: "Salvaged") -> None:
+    out.say(f"{report.into} has {counted(report.logs, 'log')} of cluster {report.cluster}")
+    out.say(f"as they were at entry {number(report.entries)} of the journal, and behind it")
+    what = f"{counted(report.records, 'record')} of {counted(report.objects, 'object')}"
+    out.say(f"recovered: {what} that the journal didn't know")
+    if report.repeated:
+        out.say(f"left out: {counted(report.repeated, 'record')} that were there twice")
+    if report.orphans:
+        out.say(f"left out: {counted(report.orphans, 'orphan')} of broker lives that are over")
+    for name in report.recovered:
+        out.say(f"note: {name} has the records of a log whose name isn't known")
+    out.say(
+        "note: what was done to logs behind that entry is lost: names, forks, promotions, "
+        "squashes, trims, cursors and quotas; a promoted fork's records are in a log of their own"
+    )
+    for each in report.damaged[:_MISSING_SHOWN]:
+        out.say(f"damaged: {each}")
+    if report.missing:
+        out.say(f"DAMAGED: {counted(report.missing, 'object')} of logs are not there")
 
 
 def _own(flags: dict[str, Any]) -> dict[str, Any]:
@@ -65,14 +116,29 @@ def _say(out: Output, report: "Report") -> None:
 recover = RecoverCommand(
     "recover",
     "",
-    "Bring a cluster back from its bucket alone.\n\n"
+    "Bring back a cluster whose etcd is lost, or a data directory whose journal is.\n\n"
+    "With --data and --into a new data directory is made of one whose journal is behind its "
+    "objects or gone; the old one stays as it is. Records of logs that the journal doesn't know "
+    "come back as logs named recovered-ID.\n\n"
+    "With --from-bucket a cluster is brought back from its bucket alone. "
     "Every log, fork and position that the bucket knows is there again, as it was when its etcd "
     "was lost.\n\n"
-    "etcd must hold nothing of the cluster, and no metadata member should run. Exits with 5 if "
+    "etcd must hold nothing of the cluster unless --replace is given, and no metadata member may "
+    "run. Exits with 5 if "
     "objects are missing.",
 )
 recover.params = [
-    click.Option(["--from-bucket"], is_flag=True, help="The source; it must be said."),
+    click.Option(["--from-bucket"], is_flag=True, help="Bring back a cluster, from its bucket."),
+    click.Option(
+        ["--data"],
+        type=click.Path(file_okay=False, exists=True),
+        help="Recover this data directory; its server must not run.",
+    ),
+    click.Option(
+        ["--into"],
+        type=click.Path(file_okay=False),
+        help="The new data directory; with --data.",
+    ),
     click.Option(
         ["--output", "-o"],
         type=click.Choice([each.value for each in OutputFormat]),

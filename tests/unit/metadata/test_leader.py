@@ -439,21 +439,27 @@ def test_d6_orphans_of_a_broker_life_that_is_over_go_to_quarantine_and_no_others
     stage.asked.clear()
     stage.give(ObjectsListed([kept, orphan, flying, foreign]))
     assert stage.asked == [QuarantineObjects([orphan])]
-    stage.give(ObjectsQuarantined([orphan]))
+
+
+def test_orphans_are_looked_for_again_only_when_those_found_were_moved(stage: Stage) -> None:
+    orphan = object_id(1, 2)
+    answers = [None, ObjectsListed([orphan]), ObjectsQuarantined([orphan])]
+    for answer, looks in zip(answers, (1, 1, 2), strict=True):
+        if answer is not None:
+            stage.give(answer)
+        stage.do(RegisterBroker(BROKER))
+        stage.wait(stage.limits.gc_interval_ms)
+        assert sum(isinstance(each, ListObjects) for each in stage.asked) == looks
 
 
 def test_the_quarantine_is_purged_of_what_is_too_old_and_again_after_a_while(stage: Stage) -> None:
-    def purges() -> list[PurgeQuarantine]:
-        return [each for each in stage.asked if isinstance(each, PurgeQuarantine)]
-
-    stage.wait(stage.limits.gc_interval_ms)
-    (first,) = purges()
-    assert first.before == stage.now // MS - stage.limits.quarantine_ms
-    stage.give(QuarantinePurged())
-    stage.wait(stage.limits.gc_interval_ms)
-    assert len(purges()) == 1
-    stage.wait(PURGE_MS)
-    assert len(purges()) == 2
+    gc_ms = stage.limits.gc_interval_ms
+    for wait_ms, looks in ((gc_ms, 1), (gc_ms, 1), (PURGE_MS, 2)):
+        stage.wait(wait_ms)
+        purges = [each for each in stage.asked if isinstance(each, PurgeQuarantine)]
+        assert len(purges) == looks
+        stage.give(QuarantinePurged())
+    assert purges[-1].before == stage.now // MS - stage.limits.quarantine_ms
 
 
 def test_what_the_leader_itself_proposes_is_nobodys_to_answer(stage: Stage) -> None:

@@ -14,12 +14,14 @@ from anabranch.core.machine import Event, Machine
 from anabranch.ports import ObjectStore
 from anabranch.shell import tls
 from anabranch.shell.driver import Host
+from anabranch.shell.etcd.archive import Archive
 from anabranch.shell.etcd.archived import ArchivedJournal
 from anabranch.shell.etcd.client import EtcdClient
 from anabranch.shell.etcd.coordinator import EtcdCoordinator
 from anabranch.shell.etcd.election import Candidate
 from anabranch.shell.etcd.marker import Marker, agree
-from anabranch.shell.etcd.snapshots import BridgedBlobs
+from anabranch.shell.etcd.reading import JournalReader
+from anabranch.shell.etcd.snapshots import Blobs, BridgedBlobs
 from anabranch.shell.peers import PeerServer
 from anabranch.shell.tracing import TracedMember
 
@@ -98,6 +100,13 @@ def _traced(member: Member, pod: StorePod[MetadataSettings]) -> Machine:
     return TracedMember(member, tracing[0], tracing[1].add) if tracing else member
 
 
+def _agreed(client: EtcdClient, blobs: Blobs, cluster: str) -> Marker:
+    """Whose they are, once it is sure that etcd has all that the bucket knows to be journaled."""
+    marker = agree(client, blobs, cluster)
+    Archive(cluster, blobs).check(JournalReader(client, cluster, blobs))
+    return marker
+
+
 class _Group:
     """The journal in etcd, and the threads that follow it and stand for election."""
 
@@ -133,6 +142,7 @@ class _Group:
             failed=self._failed,
             now=pod.clock.now,
         )
+        self.journal.archiver.on_damage = self.coordinator.give_up
 
     @classmethod
     async def opened(cls, pod: StorePod[MetadataSettings], store: ObjectStore) -> "_Group":
@@ -141,7 +151,7 @@ class _Group:
         pod.stack.callback(client.close)
         blobs = BridgedBlobs(store, asyncio.get_running_loop())
         marker = await pod.patiently(
-            "etcd", lambda: asyncio.to_thread(agree, client, blobs, settings.cluster)
+            "etcd", lambda: asyncio.to_thread(_agreed, client, blobs, settings.cluster)
         )
         return cls(pod, client, store, marker)
 

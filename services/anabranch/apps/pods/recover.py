@@ -31,10 +31,13 @@ class RecoverSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """Where the objects are."""
 
     etcd: EtcdSettings = EtcdSettings()
-    """Where the journal will be; it must hold nothing of this cluster."""
+    """Where the journal will be; it must hold nothing of this cluster, unless `replace` is set."""
 
     cut: bool = False
     """Give up what lies behind a damaged part of the archive."""
+
+    replace: bool = False
+    """Give up the journal that etcd has, if it is damaged or behind the bucket."""
 
     log_format: LogFormat = LogFormat.HUMAN
     """Log lines for people, or one JSON object each."""
@@ -85,7 +88,13 @@ async def _recover(chosen: RecoverSettings) -> Report:
 
         blobs = BridgedBlobs(store, asyncio.get_running_loop())
         restored = await asyncio.to_thread(
-            restore, client, blobs, chosen.cluster, rebuilt, cut=chosen.cut
+            restore,
+            client,
+            blobs,
+            chosen.cluster,
+            rebuilt,
+            cut=chosen.cut,
+            replace=chosen.replace,
         )
         return _report(chosen.cluster, restored.found, found[0], objects)
     finally:

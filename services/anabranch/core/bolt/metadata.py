@@ -118,6 +118,8 @@ class Metadata:
         still.
         """
         self.orphans_due = True
+        self.sweeping = False
+        """Orphans are being looked for or moved: a second sweep would move the same ones."""
         self.purge_due: Nanoseconds = 0
         self.liveness: Liveness | None = None
 
@@ -166,7 +168,10 @@ class Metadata:
                 return self._propose(now, SELF, 0, b"", ForgetObjects(list(objects)))
             case ObjectsListed(objects):
                 return self._quarantine_orphans(objects)
-            case ObjectsQuarantined() | QuarantinePurged():
+            case ObjectsQuarantined():
+                self.sweeping = False
+                return ()
+            case QuarantinePurged():
                 return ()
             case SnapshotSaved():
                 self.saving_snapshot = False
@@ -324,8 +329,8 @@ class Metadata:
             if garbage:
                 self.deleting = True
                 effects.append(DeleteObjects(garbage))
-        if self.orphans_due:
-            self.orphans_due = False
+        if self.orphans_due and not self.sweeping:
+            self.orphans_due, self.sweeping = False, True
             effects.append(ListObjects())
         if now >= self.purge_due:
             interval_ms = max(self.limits.gc_interval_ms, self.limits.quarantine_ms // 8)
@@ -379,6 +384,7 @@ class Metadata:
             and (epoch := split_id(object)[0]) not in alive
             and epoch <= replica.broker_epochs
         ]
+        self.sweeping = bool(orphans)
         return (QuarantineObjects(orphans),) if orphans else ()
 
     def _tend_again(self, now: Nanoseconds) -> SetTimer:

@@ -167,7 +167,7 @@ class EntryCorrupt(Damage):
     code = "entry-corrupt"
     says = (
         "journal entry {index} at {where} is damaged: {reason}; stop the cluster, then rebuild "
-        "its journal with `anabranch recover --from-bucket`"
+        "its journal with `anabranch recover --from-bucket --replace`"
     )
 
     def __init__(self, index: int, where: str, reason: str) -> None:

@@ -6,10 +6,16 @@ deposed leader writes late holds what is journaled all the same.
 """
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from anabranch.core.archive import Segment, chain, covered, pack, unpack
-from anabranch.core.errors import AnabranchError, JournalCorrupt, ObjectExists
+from anabranch.core.errors import (
+    AnabranchError,
+    Damage,
+    JournalBehind,
+    JournalCorrupt,
+    ObjectExists,
+)
 from anabranch.core.types import Milliseconds
 from anabranch.ports import Recovered
 from anabranch.shell.etcd.reading import JournalReader
@@ -18,6 +24,10 @@ from anabranch.shell.log import Log
 
 SEGMENT_BYTES_MAX = 8 << 20
 _RETRY_S = 1.0
+_ADVICE = (
+    "etcd was restored from an older snapshot, or lost entries. Stop every metadata member, then "
+    "rebuild the journal from the bucket with `anabranch recover --from-bucket --replace`"
+)
 
 
 class Archive:
@@ -48,6 +58,23 @@ class Archive:
         index = kept[0].index if kept else 0
         behind = chain(self.segments(), index)
         return behind[-1].last if behind else index
+
+    def furthest(self) -> int:
+        """The last entry that the bucket knows to have been journaled, gaps or not."""
+        found = [segment.last for segment in self.segments()]
+        return max([0, *found, *(each.index for each in self.snapshots.kept())])
+
+    def check(self, reader: JournalReader) -> None:
+        """Raise JournalBehind if etcd's journal ends before the bucket's copy of it.
+
+        The copy is looked at first: it only ever holds what etcd held before, so a journal that is
+        whole is never found behind, whoever leads meanwhile.
+        """
+        reached = self.furthest()
+        last = reader.end()
+        if reached > last:
+            proof = f"the archive in the bucket reached entry {reached}"
+            raise JournalBehind(f"in {reader.where}", last, proof, _ADVICE)
 
     def prune(self) -> None:
         """Forget what the oldest snapshot kept makes needless: a newer one may be damaged."""
@@ -98,6 +125,10 @@ class Archiver:
         self._log = log
         self._turn = threading.Condition()
         self._leading = False
+        self._checked = False
+        """Of this lead: the bucket was found to have no more than etcd."""
+        self.on_damage: Callable[[AnabranchError], None] = lambda _: None
+        """Called when the journal of this member's lead can't be all that was journaled."""
         self._wanted = 0
         """Somebody waits until the bucket has this entry."""
         self._closed = False
@@ -112,7 +143,7 @@ class Archiver:
 
     def lead(self) -> None:
         with self._turn:
-            self._leading, self.reached = True, 0
+            self._leading, self._checked, self.reached = True, False, 0
             self._turn.notify_all()
 
     def step_down(self) -> None:
@@ -140,6 +171,9 @@ class Archiver:
         while self._wait_for_turn():
             try:
                 self._copy()
+            except Damage as error:
+                self._leading = False
+                self.on_damage(error)
             except AnabranchError as error:
                 self._log.warning("the journal isn't archived", reason=error.message)
                 with self._turn:
@@ -156,6 +190,9 @@ class Archiver:
             return not self._closed
 
     def _copy(self) -> None:
+        if not self._checked:
+            self._archive.check(self._reader)
+            self._checked = True
         reached = self.reached or self._archive.reach()
         found = self._reader.read_after(reached).recovered
         first, held, size = found.first, list[bytes](), 0

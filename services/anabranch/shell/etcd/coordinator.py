@@ -48,7 +48,7 @@ class EtcdCoordinator:
             log,
             followed=self._followed,
             restored=self._restored,
-            failed=self._damaged,
+            failed=self.give_up,
             check_s=check_s,
         )
         self._election = Election(
@@ -124,7 +124,8 @@ class EtcdCoordinator:
     def _restored(self, index: int, image: bytes) -> None:
         self._post(Restored(index, image))
 
-    def _damaged(self, error: AnabranchError) -> None:
+    def give_up(self, error: AnabranchError) -> None:
+        """The journal is damaged, or not all that was journaled."""
         self.resign()
         self._failed(error)
 

@@ -73,6 +73,11 @@ class JournalReader:
         )
         return self._head(found.kvs[0]).last if found.kvs else 0
 
+    def end(self) -> int:
+        """The last entry that etcd knows of, be it only by what points to a snapshot."""
+        pointer = self.pointer()
+        return max(self.last(), pointer.index if pointer else 0)
+
     def group(self, kv: KeyValue, revision: int = 0) -> Group:
         """The group behind its key; Compacted if it has been cut off meanwhile."""
         head = self._head(kv)

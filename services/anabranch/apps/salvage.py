@@ -1,0 +1,162 @@
+"""`anabranch recover --data`: a new data directory from one whose journal is behind or gone."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import msgspec
+
+from anabranch.apps.behind import latest_life
+from anabranch.apps.fsck import Listing, listed
+from anabranch.apps.sources import Directory
+from anabranch.core.bolt.commands import Entry
+from anabranch.core.bolt.metadata import replayed
+from anabranch.core.bolt.retention import referenced
+from anabranch.core.bolt.salvaging import Read, Salvage, read
+from anabranch.core.bolt.state import State
+from anabranch.core.errors import AnabranchError, BadRequest
+from anabranch.core.limits import Limits
+from anabranch.core.records.objects import ObjectName, split_id
+from anabranch.core.types import ObjectId
+from anabranch.ports import StoredObject
+from anabranch.shell.datadir import DataDir, holds_something
+from anabranch.shell.disk import RealDisk, make_directory, storage, sync_directory
+from anabranch.shell.wal import FileJournal
+from anabranch.shell.watermark import Watermark, WatermarkFile
+
+GROUP_ENTRIES = 1_000
+Progress = Callable[[int, int], None]
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """What is in the new directory, and what isn't."""
+
+    data: str
+    into: str
+    cluster: str
+    entries: int
+    """Journal entries that were there; what they say is as it was."""
+    logs: int
+    objects: int
+    """Objects that the journal didn't know, and from which records were recovered."""
+    records: int
+    """Records in them."""
+    repeated: int
+    """Records left out because they are in another object as well."""
+    recovered: list[str]
+    """New logs, with the records of logs whose names aren't known."""
+    orphans: int
+    """Objects of lives that the journal saw end: never committed, and left behind."""
+    missing: int
+    """Objects that the journal refers to and that aren't there."""
+    damaged: list[str]
+
+    @property
+    def whole(self) -> bool:
+        return not self.missing and not self.damaged
+
+
+def recover(data: str, into: str, limits: Limits, progress: Progress) -> Report:
+    """Leaves `data` as it is. Raises what stands in the way, JournalCorrupt among it."""
+    if holds_something(into):
+        raise BadRequest(into, "something is stored there: name a new or empty directory")
+    with Directory(data, limits, alone=True) as source:
+        return _Recovery(source, into, limits).run(progress)
+
+
+class _Recovery:
+    def __init__(self, source: Directory, into: str, limits: Limits) -> None:
+        self._source = source
+        self._into = into
+        self._listing: Listing = listed(source)
+        self._found = source.replay_whole()
+        image = self._found.image
+        self._state: State = replayed(source.cluster, limits, image, self._found.entries)
+        self._damaged: list[str] = []
+        self._known = self._state.replica.broker_epochs
+
+    def run(self, progress: Progress) -> Report:
+        replica, source = self._state.replica, self._source
+        held, garbage = referenced(replica), set(replica.references.garbage)
+        everything = {**self._listing.quarantined, **self._listing.stored}
+        salvage = Salvage(self._state)
+        for object in sorted(held & everything.keys()):
+            content = self._read(everything[ObjectId(object)])
+            salvage.know(content.logs if content else [])
+        new = [each for each in sorted(everything) if each not in held and each not in garbage]
+        # A life that the journal saw end can't have committed anything behind its last entry.
+        unknown = [each for each in new if split_id(each)[0] >= self._known]
+        entries: list[Entry] = []
+        kept = {object for object in everything if object in held or object in garbage}
+        for turn, object in enumerate(unknown):
+            content = self._read(everything[object])
+            at = max(replica.at, everything[object].modified_ms)
+            done = salvage.add(object, content.logs, at) if content else []
+            entries += done
+            if done:
+                kept.add(object)
+            progress(turn + 1, len(unknown))
+        self._write(entries, {object: everything[object] for object in sorted(kept)})
+        return Report(
+            data=source.where,
+            into=self._into,
+            cluster=source.cluster,
+            entries=self._found.last,
+            logs=len(replica.forest.logs),
+            objects=len(kept - held - garbage),
+            records=salvage.records,
+            repeated=salvage.repeated,
+            recovered=salvage.names,
+            orphans=len(new) - len(unknown),
+            missing=len(held - everything.keys()),
+            damaged=self._damaged,
+        )
+
+    def _read(self, stored: StoredObject) -> Read | None:
+        try:
+            found = read(self._source.get(stored.name), stored.name)
+        except AnabranchError as error:
+            self._damaged.append(error.message)
+            return None
+        self._damaged += found.damaged
+        return found
+
+    def _write(self, entries: list[Entry], objects: dict[ObjectId, StoredObject]) -> None:
+        source = self._source
+        with ExitStack() as stack:
+            directory = DataDir(self._into, source.cluster)
+            stack.callback(directory.close)
+            for object, stored in objects.items():
+                name = str(ObjectName.of(source.cluster, object))
+                _link(f"{source.directory.objects}/{stored.name}", f"{directory.objects}/{name}")
+            with storage(directory.journal):
+                shutil.copytree(source.journal, directory.journal, dirs_exist_ok=True)
+            journal = FileJournal(RealDisk(directory.journal), source.cluster)
+            last = journal.recover().last
+            stack.callback(journal.close)
+            for group in _groups(entries):
+                last = journal.append([group])
+            lives = max(
+                self._state.replica.broker_epochs,
+                latest_life(source.directory.objects, source.cluster),
+            )
+            WatermarkFile(directory.objects).create(Watermark(last, lives))
+
+
+def _groups(entries: list[Entry]) -> Iterator[bytes]:
+    for start in range(0, len(entries), GROUP_ENTRIES):
+        yield _encode(entries[start : start + GROUP_ENTRIES])
+
+
+def _link(source: str, target: str) -> None:
+    """Objects never change, so both directories can have the same file."""
+    above = os.path.dirname(target)
+    with storage(target):
+        make_directory(above)
+        try:
+            os.link(source, target)
+        except OSError:
+            shutil.copy2(source, target)
+        sync_directory(above)
