@@ -29,7 +29,7 @@ from anabranch.client.producer import Pledge
 from anabranch.client.settings import Settings
 from anabranch.client.subscription import Subscription, size_of
 from anabranch.core.bolt.commands import Receipt
-from anabranch.core.errors import AnabranchError, RequestForgotten, Retry
+from anabranch.core.errors import AnabranchError, OutcomeUnknown, RequestForgotten
 from anabranch.core.history.calls import (
     Append,
     Call,
@@ -65,6 +65,8 @@ Then = Callable[[ServerMessage | AnabranchError], None]
 
 DAMAGE = {"corrupt-batch", "corrupt-object", "object-missing", "damage", "error", "bad-frame"}
 """Errors that no client of a cluster without damage should ever see."""
+
+UNSURE = (OutcomeUnknown, RequestForgotten)
 
 
 class Account:
@@ -292,8 +294,9 @@ class Actor:
     def _answered(self, call: Call | None, then: Then, asked: ClientCall) -> None:
         error = asked.error
         if call is not None:
-            # A refusal to be tried again is not remembered: an earlier try may still be on its way.
-            self._finish(call, error, doubtful=isinstance(error, Retry | RequestForgotten))
+            # A refusal that may pass is not remembered: an earlier try may still be on its way.
+            doubtful = error is not None and (error.may_pass or isinstance(error, UNSURE))
+            self._finish(call, error, doubtful=doubtful)
         outcome = error if error is not None else asked.answer
         assert outcome is not None
         self.world.at(self.world.now, partial(then, outcome))

@@ -1,6 +1,5 @@
 """The state machine beside the naive one: every command goes to both, and they are compared."""
 
-from collections import OrderedDict
 from collections.abc import Hashable, Iterator
 
 from anabranch.core.bolt import snapshot
@@ -39,6 +38,7 @@ from anabranch.core.bolt.queries import (
     Settled,
     Slice,
 )
+from anabranch.core.bolt.requests import Requests
 from anabranch.core.bolt.retention import referenced
 from anabranch.core.bolt.state import State
 from anabranch.core.bolt.swapping import copied
@@ -57,7 +57,7 @@ def portrait(state: State) -> bytes:
     """
     replica = state.replica
     kept = replica.at, replica.applied, replica.requests, replica.guards
-    replica.at, replica.applied, replica.requests, replica.guards = 0, 0, OrderedDict(), {}
+    replica.at, replica.applied, replica.requests, replica.guards = 0, 0, Requests(), {}
     image = snapshot.save(replica)
     replica.at, replica.applied, replica.requests, replica.guards = kept
     return image

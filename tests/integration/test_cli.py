@@ -454,3 +454,18 @@ def test_up_says_why_it_can_not_start(server: Server, tmp_path: Path) -> None:
 
 def test_the_environment_of_a_test_is_no_other_servers() -> None:
     assert not any(name.startswith("ANABRANCH_") for name in os.environ)
+
+
+def test_a_command_is_repeated_under_its_request_id(anabranch: Command) -> None:
+    anabranch("log", "create", "told")
+    append = ("append", "told", "--request-id", "nightly 7")
+    first = anabranch(*append, "--lines", stdin=b"a\nb\n").out
+    assert "told at 0..1" in first
+    assert anabranch(*append, "--lines", stdin=b"a\nb\n").out == first
+    assert anabranch(*append, "anything").out.endswith("told at 0\n")
+    fork = ("append", "told--f", "c", "--request-id", "k")
+    anabranch("fork", "told", "f", "--promotable")
+    done = anabranch(*fork).out
+    anabranch("promote", "told--f")
+    assert anabranch(*fork).out == done
+    assert anabranch("read", "told", "--format", "raw").out == "a\nb\nc\n"

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shlex
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import IO
@@ -16,6 +17,7 @@ from anabranch.client.aio import Service
 from anabranch.client.appending import Receipt
 from anabranch.client.log import Log
 from anabranch.client.records import Appended, record
+from anabranch.core.errors import AnabranchError, DeadlineExceeded, OutcomeUnknown, restore
 from anabranch.core.records.codecs import Codec
 from anabranch.core.records.record import Record
 
@@ -71,6 +73,11 @@ class Tally(msgspec.Struct):
     show_default=True,
     help="How batches are compressed, on their way and in the log.",
 )
+@click.option(
+    "--request-id",
+    help="Append all records as one batch, or none. Repeated with the same id, the command gives "
+    "its first result and appends nothing again, for an hour.",
+)
 @talks
 def append(  # noqa: PLR0913  # click passes every option by its name
     *,
@@ -84,6 +91,7 @@ def append(  # noqa: PLR0913  # click passes every option by its name
     lines: bool,
     batch: int,
     compression: str,
+    request_id: str | None,
 ) -> None:
     """Append records to a log.
 
@@ -102,6 +110,9 @@ def append(  # noqa: PLR0913  # click passes every option by its name
         return record(value, None if key is None else key.encode(), headers)
 
     async def work(service: Service) -> Tally:
+        if request_id is not None:
+            contents = [os.fsencode(value) for value in values] or await _contents(files, lines)
+            return await _once(service, log, [make(each) for each in contents], request_id)
         found = await service.log(log)
         tally = Tally()
         if values:
@@ -114,7 +125,40 @@ def append(  # noqa: PLR0913  # click passes every option by its name
                 await _append_file(found, path, make, tally, meter, batch if lines else 0)
         return tally
 
-    _print(out, log, target.run(work, Codec[compression.upper()]))
+    try:
+        _print(out, log, target.run(work, Codec[compression.upper()]))
+    except DeadlineExceeded as late:
+        if late.request_id is None:
+            raise
+        advice = f"run the same command again with --request-id {shlex.quote(late.request_id)}"
+        raise _advised(late, advice) from late.__cause__
+    except OutcomeUnknown as unknown:
+        advice = "look at the log before you run it again; with --request-id that isn't needed"
+        raise _advised(unknown, advice) from unknown.__cause__
+
+
+async def _once(service: Service, log: str, records: list[Record], request_id: str) -> Tally:
+    """However often it is asked for."""
+    tally = Tally()
+    if records:
+        done = await service.append(log, records, request_id=request_id)
+        tally.count(done, sum(each.size for each in records))
+    return tally
+
+
+async def _contents(files: tuple[str, ...], lines: bool) -> list[bytes]:
+    found: list[bytes] = []
+    for path in files:
+        with click.open_file(path, "rb") as stream:
+            content = await asyncio.to_thread(stream.read)
+        found += content.removesuffix(b"\n").split(b"\n") if lines and content else [content]
+    return found
+
+
+def _advised(error: AnabranchError, advice: str) -> AnabranchError:
+    """The same in the words of the command line."""
+    facts = {**error.facts, "advice": advice}
+    return restore(error.code, type(error).says.format(**facts), facts)
 
 
 async def _append_file(

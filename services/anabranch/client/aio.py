@@ -5,20 +5,24 @@ many connections as that takes, and none ever does its work twice.
 """
 # ruff: noqa: ASYNC109  # a timeout here travels with the request: its outcome is told, not cut off
 
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Generator, Iterable
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
 from msgspec.structs import replace
 
+from anabranch.client.appending import Receipt
 from anabranch.client.endpoint import Endpoint, endpoint
 from anabranch.client.link import Link
 from anabranch.client.log import Log
+from anabranch.client.records import Appended, record
+from anabranch.client.requesting import append_by_name
 from anabranch.client.settings import Settings
 from anabranch.core.bolt.commands import Description, Done
 from anabranch.core.bolt.queries import BrokerSeat, Census, Listing, Pool
 from anabranch.core.errors import LogExists, UnknownBroker
+from anabranch.core.records.record import Record
 from anabranch.core.types import LogId
 from anabranch.core.wire.messages import (
     Adopt,
@@ -164,6 +168,23 @@ class Service:
         what = f"look up {name}"
         found = await link.ask(Describe(name), Description, what, link.milliseconds(timeout))
         return Log(link, found)
+
+    async def append(
+        self,
+        log: str,
+        values: Iterable[bytes | Record],
+        *,
+        request_id: str,
+        timeout: float | None = None,
+    ) -> list[Appended[Receipt]]:
+        """Append to the log of this name all of these records or none, once under this request id.
+
+        Repeated within an hour, also by another program, it gives its first result. That holds even
+        if the log was squashed or promoted meanwhile, when `log` finds no log to append to.
+        """
+        made = [each if isinstance(each, Record) else record(each) for each in values]
+        link = self._link
+        return await append_by_name(link, log, made, request_id, link.milliseconds(timeout))
 
     async def ensure(self, name: str, *, why: str = "", timeout: float | None = None) -> Log:
         """The root log of this name, made if it doesn't exist."""

@@ -10,6 +10,7 @@ from anabranch.core.bolt.commands import Receipt as Promise
 from anabranch.core.bolt.queries import Settled
 from anabranch.core.errors import AnabranchError
 from anabranch.core.types import Position
+from anabranch.core.wire import messages
 from anabranch.core.wire.messages import Redeem
 
 
@@ -61,6 +62,11 @@ def appended(link: Link, pledge: Pledge, index: int) -> Appended[Receipt]:
     if isinstance(outcome, AnabranchError):
         link.heeded(outcome)
         raise outcome
+    return placed(link, outcome, index)
+
+
+def placed(link: Link, outcome: messages.Appended, index: int) -> Appended[Receipt]:
+    """Where one record of a batch is."""
     if outcome.position is not None:
         return Appended(outcome.position + index, None)
     promise = outcome.receipt

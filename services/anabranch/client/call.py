@@ -7,7 +7,17 @@ machine does it once (spec D4).
 from msgspec.structs import replace
 
 from anabranch.client.effects import Answered
-from anabranch.client.line import BLOCKED, LEAVING, NOTHING_DONE, PUT_OFF, Commons, Line, heed_ms
+from anabranch.client.line import (
+    BLOCKED,
+    LEAVING,
+    NOTHING_DONE,
+    PUT_OFF,
+    UNANSWERED,
+    Commons,
+    Line,
+    heed_ms,
+    hold_ms,
+)
 from anabranch.core.bolt.alarms import Alarm
 from anabranch.core.bolt.commands import Description, Receipt, Refused
 from anabranch.core.bolt.queries import Pool
@@ -15,11 +25,13 @@ from anabranch.core.errors import (
     AnabranchError,
     BadFrame,
     DeadlineExceeded,
+    OutcomeUnknown,
     Retry,
     Unavailable,
 )
 from anabranch.core.types import MS, LogId, Milliseconds, Nanoseconds
 from anabranch.core.wire.messages import (
+    Append,
     Cancel,
     ClientMessage,
     Compare,
@@ -39,6 +51,7 @@ from anabranch.core.wire.messages import (
     Redeem,
     ServerMessage,
     Survey,
+    doubles,
 )
 
 
@@ -56,8 +69,10 @@ class Call:
         "_patient",
         "_refusal",
         "_request",
+        "_request_id",
         "_timeout_ms",
         "_tries",
+        "_until",
         "_wait_ms",
         "_what",
         "answer",
@@ -75,10 +90,12 @@ class Call:
         wait_ms: int = 0,
         *,
         patient: bool = True,
+        request_id: str = "",
     ) -> None:
         """`wait_ms`: how long the answer itself may be waited for, at a tail or for a decision.
 
-        One that isn't `patient` takes being put off for its answer.
+        One that isn't `patient` takes being put off for its answer. `request_id`: the caller's, if
+        the caller can repeat this call under it.
         """
         self.answer: ServerMessage | None = None
         self.error: AnabranchError | None = None
@@ -92,8 +109,10 @@ class Call:
         self._timeout_ms = timeout_ms
         self._wait_ms = wait_ms
         self._patient = patient
+        self._request_id = request_id
         self._key = self._request = self._tries = self._doubts = 0
         self._patience: Nanoseconds = 0
+        self._until: Nanoseconds = 0
         self._deadline: Alarm | None = None
         self._again: Alarm | None = None
         self._refusal: AnabranchError | None = None
@@ -108,6 +127,7 @@ class Call:
         if guard is not None and isinstance(self._message, Once):
             self._message = Guarded(*guard, self._message)
         self._patience = commons.now + self._wait_ms * MS
+        self._until = self._patience + self._timeout_ms * MS
         commons.parts[self._key] = self
         self._deadline = commons.alarms.after(self._wait_ms + self._timeout_ms, self._expire)
         self.line = commons.placing.place(self.log)
@@ -124,6 +144,11 @@ class Call:
         message = self._message
         if self._wait_ms and isinstance(message, Read | Redeem):
             message = replace(message, wait_ms=max(0, (self._patience - commons.now) // MS))
+        elif isinstance(message, Append):
+            left_ms = (self._until - commons.now) // MS
+            held_ms = hold_ms(left_ms, self._wait_ms + self._timeout_ms)
+            given_ms = message.wait_ms
+            message = replace(message, wait_ms=held_ms if given_ms < 0 else min(given_ms, held_ms))
         self._doubts += 1
         self._request = line.ask(self, message)
 
@@ -183,7 +208,8 @@ class Call:
     def _expire(self) -> None:
         assert self._commons is not None
         if self._doubts:
-            error = DeadlineExceeded(self._what, self._timeout_ms)
+            timeout_ms = self._wait_ms + self._timeout_ms
+            error = DeadlineExceeded(self._what, timeout_ms, self._request_id or None)
             error.__cause__ = self._refusal
             self._finish(error=error)
         else:
@@ -193,13 +219,27 @@ class Call:
         self, answer: ServerMessage | None = None, error: AnabranchError | None = None
     ) -> None:
         assert self._commons is not None
-        self.answer, self.error = answer, error
+        self.answer, self.error = answer, self._certain(error)
         if self._request and self.line is not None:
             self.line.cancel(self._request)
         self._forget()
         if isinstance(answer, Description | Pool):
             self._commons.placing.learn(answer)
         self._commons.effects.append(Answered(self))
+
+    def _certain(self, error: AnabranchError | None) -> AnabranchError | None:
+        """What invites to repeat the call must not have it done twice."""
+        if not (isinstance(error, Retry) and self._doubts) or self._request_id:
+            return error
+        if not doubles(self._message):
+            return error
+        if isinstance(error, DeadlineExceeded):
+            unknown = OutcomeUnknown.late(self._what, self._wait_ms + self._timeout_ms)
+            unknown.__cause__ = error.__cause__
+        else:
+            unknown = OutcomeUnknown(self._what, UNANSWERED)
+            unknown.__cause__ = error
+        return unknown
 
     def _forget(self) -> None:
         assert self._commons is not None

@@ -127,6 +127,14 @@ class Session:
             producer = self._producers[log] = Producer(self._commons, log, name)
         return producer
 
+    def check_record(self, size: int) -> None:
+        """Raises if no server takes a record of so many bytes."""
+        self._commons.check_record(size)
+
+    def check_batch(self, size: int, count: int) -> None:
+        """Raises if no server takes a batch of so many bytes and records."""
+        self._commons.check_batch(size, count)
+
     def step(self, now: Nanoseconds, event: Event) -> list[Effect]:
         self._commons.alarms.now = now
         match event:

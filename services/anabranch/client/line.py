@@ -16,6 +16,7 @@ from anabranch.core.bolt.queries import Pool
 from anabranch.core.errors import (
     AnabranchError,
     AppendBlocked,
+    BatchTooLarge,
     BrokerDraining,
     BrokerFenced,
     ForkBlocked,
@@ -25,6 +26,7 @@ from anabranch.core.errors import (
     QuotaExceeded,
     ReadBlocked,
     ReceiptPending,
+    RecordTooLarge,
     SequenceGap,
 )
 from anabranch.core.limits import Limits
@@ -50,9 +52,21 @@ NOTHING_DONE = (*PUT_OFF, BrokerDraining, Mistake, SequenceGap)
 HEED_MS_MAX: Milliseconds = 1_000
 """The longest that is waited because a quota says so: by then it may be another."""
 
+UNANSWERED = "it was sent at least once without an answer"
+"""Why nobody knows what became of a request whose last try certainly did nothing."""
+
+HOLD_MARGIN_MS_MAX: Milliseconds = 1_000
+"""A server holds a blocked append until so long before its deadline, at most: time in which its
+refusal arrives, so that the caller is told what stood in the way instead of nothing at all."""
+
 _REQUESTS = (1 << 32) - 1
 _DOUBLINGS_MAX = 20
 _JITTER_BITS = 10
+
+
+def hold_ms(left_ms: Milliseconds, timeout_ms: Milliseconds) -> Milliseconds:
+    """How long a server may hold an append that is blocked, of a caller with so much time left."""
+    return max(0, left_ms - min(HOLD_MARGIN_MS_MAX, timeout_ms // 2))
 
 
 def heed_ms(refusal: AnabranchError) -> Milliseconds:
@@ -153,6 +167,16 @@ class Commons:
         self.batch_records_max = welcome.batch_records_max
         self.batch_bytes_max = welcome.batch_bytes_max
         self.batch_bytes = min(self.settings.batch_bytes, welcome.batch_bytes_max)
+
+    def check_record(self, size: int) -> None:
+        if size > self.record_bytes_max:
+            raise RecordTooLarge(size, self.record_bytes_max)
+
+    def check_batch(self, size: int, count: int) -> None:
+        if size > self.batch_bytes_max:
+            raise BatchTooLarge(size, self.batch_bytes_max)
+        if count > self.batch_records_max:
+            raise BatchTooLarge(count, self.batch_records_max)
 
     def released(self, size: int) -> None:
         """So many bytes of appends aren't pending any more."""

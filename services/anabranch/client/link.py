@@ -42,7 +42,7 @@ from anabranch.client.waiting import Waiter, wake, wake_all
 from anabranch.core.bolt.alarms import Alarms
 from anabranch.core.errors import AnabranchError, BadFrame, BadRequest
 from anabranch.core.machine import Buffer, SetTimer, TimerFired
-from anabranch.core.types import Milliseconds
+from anabranch.core.types import MS, Milliseconds
 from anabranch.core.wire.frames import encode_request, server_messages
 from anabranch.core.wire.messages import ClientMessage, ServerMessage
 from anabranch.shell.chance import randbits
@@ -190,6 +190,10 @@ class Link:
 
     def leave(self, subscription: Subscription) -> None:
         self.step(Left(subscription))
+
+    def now_ms(self) -> Milliseconds:
+        """Since 1970, as records that say nothing else are stamped."""
+        return self._clock.now() // MS
 
     def once(self) -> bytes:
         """The id of one request, under which it is done once however often it is sent."""

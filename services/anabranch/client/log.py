@@ -1,7 +1,7 @@
 """A log or fork as an asyncio program holds it: append, read, subscribe, fork, promote, squash."""
 # ruff: noqa: ASYNC109  # a timeout here travels with the request: its outcome is told, not cut off
 
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from typing import TypeVar
 
 from anabranch.client.appending import Appending, Receipt, appended
@@ -17,6 +17,7 @@ from anabranch.client.records import (
     milliseconds,
     record,
 )
+from anabranch.client.requesting import append_batch, append_records
 from anabranch.core.bolt.commands import Description, Done, Promotion
 from anabranch.core.bolt.queries import At, Comparison, Cursors
 from anabranch.core.bolt.quotas import Quota
@@ -75,14 +76,21 @@ class Log:
         key: bytes | None = None,
         headers: Headers = (),
         timestamp: Time | None = None,
+        request_id: str | None = None,
         timeout: float | None = None,
     ) -> Appended[Receipt]:
         """Append one record: it is durable and has its place on return.
 
         Records that are appended at the same time by several tasks travel together. If the task is
         cancelled meanwhile, the record may or may not be appended.
+
+        `request_id`: repeated with the same id, also by another program, the append gives its first
+        result and is not done again, for an hour. It travels alone, and isn't ordered among appends
+        that are still pending.
         """
         made = record(value, key, headers, timestamp)
+        if request_id is not None:
+            return (await self._once([made], request_id, timeout))[0]
         pledge = await self.pledge(made, timeout)
         return await Appending(self.link, pledge, pledge.count - 1)
 
@@ -106,13 +114,21 @@ class Log:
         return Appending(link, pledge, pledge.count - 1)
 
     async def append_many(
-        self, values: Iterable[bytes | Record], *, timeout: float | None = None
+        self,
+        values: Iterable[bytes | Record],
+        *,
+        request_id: str | None = None,
+        timeout: float | None = None,
     ) -> list[Appended[Receipt]]:
         """Append all in order, waiting for room where too much is pending; cheaper than one by one.
 
-        Raises the first error: then some may have been appended, and others not.
+        Raises the first error: then some may have been appended, and others not. With a
+        `request_id`, as of `append`, all are one batch, of which all or none is appended.
         """
         link = self.link
+        if request_id is not None:
+            made = [each if isinstance(each, Record) else record(each) for each in values]
+            return await self._once(made, request_id, timeout)
         limit_ms = link.milliseconds(timeout)
         producer = link.session.producer(self.id, self.name)
         pledges: list[tuple[Pledge, int]] = []
@@ -135,15 +151,17 @@ class Log:
         return [appended(link, pledge, index) for pledge, index in pledges]
 
     async def append_batch(
-        self, batch: bytes, *, timeout: float | None = None
+        self, batch: bytes, *, request_id: str | None = None, timeout: float | None = None
     ) -> Appended[Receipt]:
         """Append a whole RecordBatch v2, as `read_batches` gives it or another Kafka tool makes it.
 
-        Only its place in this producer's order is written into it. The result is its first
-        record's.
+        Only its place in this producer's order is written into it, or its `request_id` as of
+        `append`. The result is its first record's.
         """
         link = self.link
         limit_ms = link.milliseconds(timeout)
+        if request_id is not None:
+            return await append_batch(link, self.id, self.name, batch, request_id, limit_ms)
         while True:
             producer = link.session.producer(self.id, self.name)
             try:
@@ -342,6 +360,13 @@ class Log:
 
     async def _fork(self, message: Fork, timeout: float | None) -> "Log":
         return Log(self.link, await self.ask(message, Description, "fork", timeout))
+
+    async def _once(
+        self, made: Sequence[Record], request_id: str, timeout: float | None
+    ) -> list[Appended[Receipt]]:
+        link = self.link
+        limit_ms = link.milliseconds(timeout)
+        return await append_records(link, self.id, self.name, made, request_id, limit_ms)
 
     async def pledge(self, made: Record, timeout: float | None = None) -> Pledge:
         """Have a record taken once there is room: it is the last of this pledge."""

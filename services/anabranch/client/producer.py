@@ -5,6 +5,10 @@ Every batch carries its producer's id and a sequence, and a log takes them in th
 (spec D4). So whatever wasn't answered may be sent again, in order, on the next connection. A batch
 leaves the window when it is acknowledged, or refused for good. One whose outcome its caller was
 told is unknown stays in it, for those behind it have their place after it.
+
+An error that invites to repeat the append is raised only if the record certainly isn't in the log:
+its caller would append it under another number. So whatever was sent and not answered ends as
+OutcomeUnknown.
 """
 
 import struct
@@ -12,17 +16,25 @@ from collections import deque
 from functools import partial
 
 from anabranch.client.effects import Settled
-from anabranch.client.line import LEAVING, NOTHING_DONE, PUT_OFF, Commons, Line, heed_ms
+from anabranch.client.line import (
+    LEAVING,
+    NOTHING_DONE,
+    PUT_OFF,
+    UNANSWERED,
+    Commons,
+    Line,
+    heed_ms,
+    hold_ms,
+)
 from anabranch.core.bolt.alarms import Alarm
 from anabranch.core.bolt.commands import Refused
-from anabranch.core.bolt.producers import SEQUENCE_SPACE
+from anabranch.core.bolt.producers import REQUEST_EPOCH, SEQUENCE_SPACE
 from anabranch.core.errors import (
     AnabranchError,
+    AppendBlocked,
     BadFrame,
-    BatchTooLarge,
-    DeadlineExceeded,
+    OutcomeUnknown,
     Overloaded,
-    RecordTooLarge,
     Retry,
     SequenceGap,
     Unavailable,
@@ -30,7 +42,7 @@ from anabranch.core.errors import (
 from anabranch.core.records.batch import verify
 from anabranch.core.records.checksum import crc32c
 from anabranch.core.records.record import Record, encode
-from anabranch.core.types import MS, LogId, Milliseconds
+from anabranch.core.types import MS, LogId, Milliseconds, Nanoseconds
 from anabranch.core.wire.messages import Append, Appended, ServerMessage
 
 RECORD_FRAMING_BYTES = 32
@@ -39,7 +51,7 @@ RECORD_FRAMING_BYTES = 32
 
 _HEADER_FRAMING_BYTES = 12
 _PRODUCER_BITS = 63
-_EPOCH_MAX = (1 << 15) - 1
+_EPOCH_MAX = REQUEST_EPOCH - 1
 _PRODUCER = struct.Struct(">qhi")
 _PRODUCER_AT = 43
 _CRC = struct.Struct(">I")
@@ -75,6 +87,7 @@ class Pledge:
         "sequence",
         "size",
         "timeout_ms",
+        "until",
         "wait_ms",
         "waiters",
     )
@@ -85,6 +98,8 @@ class Pledge:
         self.wait_ms: Milliseconds | None = None
         """How long it may wait while the log is blocked, negative as the server is set: whoever
         says so is told when it is put off. None: as long as there is time."""
+        self.until: Nanoseconds = 0
+        """When its caller stops waiting."""
         self.alarm: Alarm | None = None
         self.records: list[Record] = []
         self.count = self.size = 0
@@ -159,8 +174,7 @@ class Producer:
         """Take one more record: it is the last of the pledge that is returned."""
         commons = self._commons
         size = record.size
-        if size > commons.record_bytes_max:
-            raise RecordTooLarge(size, commons.record_bytes_max)
+        commons.check_record(size)
         size += RECORD_FRAMING_BYTES + _HEADER_FRAMING_BYTES * len(record.headers)
         self._make_sure_of_room(size)
         pledge = self._open
@@ -184,11 +198,9 @@ class Producer:
         changed.
         """
         commons = self._commons
-        if len(batch) > commons.batch_bytes_max:
-            raise BatchTooLarge(len(batch), commons.batch_bytes_max)
+        commons.check_batch(len(batch), 0)
         header = verify(batch, "to be appended")
-        if header.count > commons.batch_records_max:
-            raise BatchTooLarge(header.count, commons.batch_records_max)
+        commons.check_batch(len(batch), header.count)
         self._make_sure_of_room(len(batch))
         pledge = self._enqueue(timeout_ms)
         self._open = None
@@ -202,6 +214,7 @@ class Producer:
         self._restless = False
         commons = self._commons
         for pledge in self._fresh:
+            pledge.until = commons.now + pledge.timeout_ms * MS
             open_ms = pledge.timeout_ms // _OPEN_PART
             pledge.alarm = commons.alarms.after(open_ms, partial(self._seal, pledge))
         self._fresh.clear()
@@ -333,14 +346,26 @@ class Producer:
 
     def _send(self, pledge: Pledge) -> None:
         pledge.doubts += 1
-        line, wait_ms = self.line, pledge.wait_ms
+        line, wait_ms = self.line, self._hold_ms(pledge)
         assert line is not None, "nothing is sent before a line was chosen"
-        if wait_ms is None:
-            message = Append(self._log, pledge.batch)
-        else:
-            message = Append(self._log, pledge.batch, wait_ms)
-        pledge.request = line.ask(pledge, message)
+        if pledge.wait_ms is not None and pledge.wait_ms >= 0:
+            wait_ms = min(wait_ms, pledge.wait_ms)
+        pledge.request = line.ask(pledge, Append(self._log, pledge.batch, wait_ms))
         self._unanswered += 1
+
+    def _hold_ms(self, pledge: Pledge) -> Milliseconds:
+        """How long a server may hold it if the log is blocked."""
+        return hold_ms((pledge.until - self._commons.now) // MS, pledge.timeout_ms)
+
+    def _is_final(self, pledge: Pledge, error: AnabranchError) -> bool:
+        """Is the caller told of this refusal, rather than the batch sent again?"""
+        if not isinstance(error, Retry):
+            return True
+        if pledge.wait_ms is not None and isinstance(error, PUT_OFF):
+            return True
+        # The server held it for as long as it might: no other try would wait for a decision.
+        held_no_more = self._hold_ms(pledge) <= self._commons.settings.backoff_ms
+        return isinstance(error, AppendBlocked) and not pledge.doubts and held_no_more
 
     def _refused(self, pledge: Pledge, message: ServerMessage | AnabranchError) -> None:
         self._halted = True
@@ -357,9 +382,7 @@ class Producer:
             forgotten = error.facts.get("expected") == 0 != pledge.sequence
             if forgotten and pledge is self._window[0]:
                 self._severed = True
-        elif not isinstance(error, Retry) or (
-            pledge.wait_ms is not None and isinstance(error, PUT_OFF)
-        ):
+        elif self._is_final(pledge, error):
             self._window.remove(pledge)
             self._severed = True
             self._settle(pledge, error)
@@ -396,7 +419,8 @@ class Producer:
         self._begin_anew()
         for pledge in held:
             if pledge.doubts:
-                self._settle(pledge, self._unknown(pledge))
+                reason = "the log has forgotten what this client sent before"
+                self._settle(pledge, OutcomeUnknown(f"append to {self.name}", reason))
                 continue
             pledge.sequence = self._next
             self._next = (self._next + pledge.count) % SEQUENCE_SPACE
@@ -424,13 +448,17 @@ class Producer:
     def _unknown(self, pledge: Pledge) -> AnabranchError:
         if not pledge.doubts and pledge.refusal:
             return pledge.refusal
-        error = DeadlineExceeded(f"append to {self.name}", pledge.timeout_ms)
+        error = OutcomeUnknown.late(f"append to {self.name}", pledge.timeout_ms)
         error.__cause__ = pledge.refusal
         return error
 
     def _settle(self, pledge: Pledge, outcome: Appended | AnabranchError) -> None:
         if pledge.outcome is not None:
             return
+        if isinstance(outcome, Retry) and pledge.doubts:
+            unknown = OutcomeUnknown(f"append to {self.name}", UNANSWERED)
+            unknown.__cause__ = outcome
+            outcome = unknown
         pledge.outcome = outcome
         commons = self._commons
         if pledge.alarm is not None:

@@ -4,7 +4,7 @@ The same names as in `anabranch.aio`, each waiting for what it does. A thread ru
 client; any number of threads may use it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
@@ -12,10 +12,12 @@ from typing import Self
 from anabranch.client import aio
 from anabranch.client.handover import Handover
 from anabranch.client.loop import LoopThread
+from anabranch.client.records import Appended
 from anabranch.client.settings import Settings
-from anabranch.client.synclog import Log, each
+from anabranch.client.synclog import Log, Receipt, each, waiting
 from anabranch.core.bolt.commands import Description
 from anabranch.core.bolt.queries import BrokerSeat, Census
+from anabranch.core.records.record import Record
 from anabranch.core.types import LogId
 
 
@@ -110,6 +112,22 @@ class Service:
         UnknownLog.
         """
         return Log(self._handover, self._thread.run(self._service.log(name, timeout=timeout)))
+
+    def append(
+        self,
+        log: str,
+        values: Iterable[bytes | Record],
+        *,
+        request_id: str,
+        timeout: float | None = None,
+    ) -> list[Appended[Receipt]]:
+        """Append to the log of this name all of these records or none, once under this request id.
+
+        Repeated within an hour, also by another program, it gives its first result. That holds even
+        if the log was squashed or promoted meanwhile, when `log` finds no log to append to.
+        """
+        done = self._service.append(log, values, request_id=request_id, timeout=timeout)
+        return [waiting(self._handover, each) for each in self._thread.run(done)]
 
     def ensure(self, name: str, *, why: str = "", timeout: float | None = None) -> Log:
         """The root log of this name, made if it doesn't exist."""

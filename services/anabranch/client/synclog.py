@@ -65,7 +65,7 @@ class Appending:
 
     def result(self) -> Appended[Receipt]:
         """Wait for it; raises what became of it, if it wasn't appended."""
-        return _waiting(self._loop, self._loop.run(self._loop.outcome(self._handed)))
+        return waiting(self._loop, self._loop.run(self._loop.outcome(self._handed)))
 
 
 class Log:
@@ -99,9 +99,18 @@ class Log:
         key: bytes | None = None,
         headers: Headers = (),
         timestamp: Time | None = None,
+        request_id: str | None = None,
         timeout: float | None = None,
     ) -> Appended[Receipt]:
-        """Append one record: it is durable and has its place on return."""
+        """Append one record: it is durable and has its place on return.
+
+        `request_id`: repeated with the same id, also by another program, the append gives its first
+        result and is not done again, for an hour. It travels alone, and isn't ordered among appends
+        that are still pending.
+        """
+        if request_id is not None:
+            made = record(value, key, headers, timestamp)
+            return self.append_many([made], request_id=request_id, timeout=timeout)[0]
         return Appending(self._loop, self._put(value, key, headers, timestamp, timeout)).result()
 
     def append_nowait(
@@ -122,29 +131,41 @@ class Log:
         return Appending(self._loop, handed)
 
     def append_many(
-        self, values: Iterable[bytes | Record], *, timeout: float | None = None
+        self,
+        values: Iterable[bytes | Record],
+        *,
+        request_id: str | None = None,
+        timeout: float | None = None,
     ) -> list[Appended[Receipt]]:
         """Append all in order; cheaper than one by one.
 
-        Raises the first error: then some may have been appended, and others not.
+        Raises the first error: then some may have been appended, and others not. With a
+        `request_id`, as of `append`, all are one batch, of which all or none is appended.
         """
+        if request_id is not None:
+            self._loop.run(self._loop.taken())
+            once = self.wrapped.append_many(values, request_id=request_id, timeout=timeout)
+            return [waiting(self._loop, each) for each in self._loop.run(once)]
         results: list[Appended[Receipt]] = []
         remaining = iter(values)
         while portion := list(islice(remaining, _PORTION)):
             self._loop.run(self._loop.taken())
             done = self._loop.run(self.wrapped.append_many(portion, timeout=timeout))
-            results += [_waiting(self._loop, each) for each in done]
+            results += [waiting(self._loop, each) for each in done]
         return results
 
-    def append_batch(self, batch: bytes, *, timeout: float | None = None) -> Appended[Receipt]:
+    def append_batch(
+        self, batch: bytes, *, request_id: str | None = None, timeout: float | None = None
+    ) -> Appended[Receipt]:
         """Append a whole RecordBatch v2, as `read_batches` gives it or another Kafka tool makes it.
 
-        Only its place in this producer's order is written into it. The result is its first
-        record's.
+        Only its place in this producer's order is written into it, or its `request_id` as of
+        `append`. The result is its first record's.
         """
         self._loop.run(self._loop.taken())
-        done = self._loop.run(self.wrapped.append_batch(batch, timeout=timeout))
-        return _waiting(self._loop, done)
+        made = self.wrapped.append_batch(batch, request_id=request_id, timeout=timeout)
+        done = self._loop.run(made)
+        return waiting(self._loop, done)
 
     def read(
         self,
@@ -387,6 +408,7 @@ class Events:
         self._loop.run(self._events.left())
 
 
-def _waiting(loop: Handover, done: Appended[appending.Receipt]) -> Appended[Receipt]:
+def waiting(loop: Handover, done: Appended[appending.Receipt]) -> Appended[Receipt]:
+    """The same for a program without an event loop."""
     position, receipt = done
     return Appended(position, None if receipt is None else Receipt(loop, receipt))

@@ -14,6 +14,7 @@ from anabranch.core.errors import (
     BadFrame,
     CorruptBatch,
     Damage,
+    OutcomeUnknown,
     RequestForgotten,
     Retry,
 )
@@ -22,7 +23,7 @@ from anabranch.core.history.calls import AnyCall, Call, RecordId, Verdict
 from anabranch.core.records.record import Record
 from anabranch.core.types import LogId
 
-DOUBTFUL = (RequestForgotten, Retry)
+DOUBTFUL = (OutcomeUnknown, RequestForgotten, Retry)
 """After these a call may have happened all the same."""
 
 DAMAGE = (BadFrame, CorruptBatch, Damage)

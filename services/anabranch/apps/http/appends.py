@@ -12,6 +12,8 @@ from anabranch.apps.http.asking import Ask, OnlyOnce
 from anabranch.apps.http.logs import Name
 from anabranch.apps.http.models import WAIT_MS_MAX, Told, write_receipt
 from anabranch.apps.http.problems import OF_LOG, ON_CHANGE
+from anabranch.core.bolt.forest import SEPARATOR
+from anabranch.core.bolt.producers import REQUEST_EPOCH, request_identity
 from anabranch.core.errors import (
     AppendBlocked,
     BadRequest,
@@ -23,9 +25,8 @@ from anabranch.core.errors import (
 )
 from anabranch.core.records.record import Record, encode
 from anabranch.core.types import MS
-from anabranch.core.wire import messages
 
-_INT16_END, _INT31_END, _INT63_END = 1 << 15, 1 << 31, 1 << 63
+_INT31_END, _INT63_END = 1 << 31, 1 << 63
 
 router = APIRouter(tags=["records"])
 
@@ -91,6 +92,7 @@ class Producer(NamedTuple):
 
 
 async def producer(
+    name: Name,
     once: OnlyOnce,
     id: Annotated[
         int | None,
@@ -101,7 +103,7 @@ async def producer(
             description="A random number. For a stream of appends, in place of Idempotency-Key.",
         ),
     ] = None,
-    epoch: Annotated[int, Header(alias="Producer-Epoch", ge=0, lt=_INT16_END)] = 0,
+    epoch: Annotated[int, Header(alias="Producer-Epoch", ge=0, lt=REQUEST_EPOCH)] = 0,
     sequence: Annotated[
         int | None,
         Header(
@@ -117,7 +119,9 @@ async def producer(
     if id is not None or sequence is not None:
         reason = "Producer-Id and Producer-Sequence come together, and without Idempotency-Key"
         raise BadRequest("header", reason)
-    return Producer(once.producer, 0, 0) if once.keyed else Producer()
+    if once.key is None:
+        return Producer()
+    return Producer(request_identity(name, once.key), REQUEST_EPOCH, 0)
 
 
 @router.post(
@@ -132,6 +136,7 @@ async def append_records(
     request: Request,
     response: Response,
     ask: Ask,
+    once: OnlyOnce,
     sender: Annotated[Producer, Depends(producer)],
     key: Annotated[
         str | None, Query(description="Of the one record of an octet-stream body.")
@@ -151,18 +156,13 @@ async def append_records(
         base_sequence=sender.sequence,
         now=time.time_ns() // MS,
     )
-    log = await ask.log(name)
-    blocked_ms = -1 if wait_ms is None else wait_ms
-    if sender.named:
-        message = messages.Append(log.id, batch, blocked_ms)
-        done = await ask.call(message, messages.Appended, f"append to {log.name}", wait_ms or 0)
-    else:
-        done = await ask.append(log, batch, blocked_ms)
+    done = await ask.append(name, once, batch, wait_ms, numbered=sender.named)
+    log = name.replace("@", SEPARATOR, 1)
     if done.receipt is None:
-        return Appended(log=log.name, count=len(found), position=done.position, receipt=None)
+        return Appended(log=log, count=len(found), position=done.position, receipt=None)
     response.status_code = HTTPStatus.ACCEPTED
     receipt = write_receipt(done.receipt)
-    return Appended(log=log.name, count=len(found), position=None, receipt=receipt)
+    return Appended(log=log, count=len(found), position=None, receipt=receipt)
 
 
 def _records(media: str, body: bytes, key: str | None, objects_max: int) -> list[Record]:

@@ -13,16 +13,30 @@ from anabranch.apps.http import door
 from anabranch.apps.http.front import Front
 from anabranch.apps.http.problems import REQUEST_ID
 from anabranch.apps.http.refusals import ClientGone
+from anabranch.client.line import hold_ms
 from anabranch.core.bolt.commands import Description
-from anabranch.core.errors import BadRequest, DeadlineExceeded, Refresh, Unavailable, UnknownLog
+from anabranch.core.bolt.producers import REQUEST_ID_CHARS_MAX
+from anabranch.core.errors import (
+    AnabranchError,
+    BadRequest,
+    DeadlineExceeded,
+    OutcomeUnknown,
+    Refresh,
+    Unavailable,
+    UnknownLog,
+)
 from anabranch.core.types import NEVER, Kind, LogId, Milliseconds, Nanoseconds
-from anabranch.core.wire.messages import Append, Appended, ClientMessage, Describe
+from anabranch.core.wire.messages import Append, Appended, ClientMessage, Describe, doubles
+from anabranch.core.wire.messages import Once as Changing
 
 DEADLINE_MS = 30_000
 DEADLINE_MS_MAX = 600_000
 NOWHERE = LogId(0)
 """Ids begin at 1."""
-_KEY_CHARS_MAX = 200
+KEY = "Idempotency-Key"
+WITH_KEY = f"repeat it with the same {KEY}, under which it is done once"
+WITHOUT_KEY = f"look at the log before you repeat it. With an {KEY} it can be repeated blindly"
+AGAIN = "repeat it: what was done then isn't done twice"
 _NAMES_MAX = 4_096
 _LOOK_S, _LOOK_S_MAX = 1.0, 3_600.0
 """How often it is looked whether a right that lasts is still there."""
@@ -59,7 +73,10 @@ class Asking:
         self, message: ClientMessage, kind: type[A], what: str, wait_ms: Milliseconds = 0
     ) -> A:
         answer = self.front.backend.call(message, what, self._left_ms, wait_ms)
-        reply = await self._in_time(answer, what, wait_ms)
+        try:
+            reply = await self._in_time(answer, what, wait_ms)
+        except (DeadlineExceeded, OutcomeUnknown) as late:
+            raise self._late(late, message, what, wait_ms) from None
         assert isinstance(reply, kind), f"{type(reply).__name__} can't be the answer to {what}"
         return reply
 
@@ -77,11 +94,55 @@ class Asking:
             left_ns = await self.permitted(message) - self.front.authority.now()
             await asyncio.sleep(max(_LOOK_S, min(left_ns / 1e9, _LOOK_S_MAX)))
 
-    async def append(self, log: Description, batch: bytes, wait_ms: Milliseconds) -> Appended:
-        """Of a batch that names no producer."""
-        await self.permitted(Append(log.id, batch, wait_ms))
-        answer = self.front.backend.append(log, batch, self._left_ms, wait_ms)
-        return await self._in_time(answer, f"append to {log.name}", max(0, wait_ms))
+    def _late(
+        self,
+        late: DeadlineExceeded | OutcomeUnknown,
+        message: ClientMessage,
+        what: str,
+        wait_ms: Milliseconds,
+    ) -> AnabranchError:
+        """What this reader can do now that nobody knows what became of the request."""
+        if not isinstance(message, Append | Changing):
+            return late
+        deadline_ms = self._deadline_ms + wait_ms
+        key = self._request.headers.get(KEY)
+        if key is not None:
+            return DeadlineExceeded(what, deadline_ms, key, WITH_KEY)
+        if isinstance(late, OutcomeUnknown):
+            return OutcomeUnknown(what, str(late.facts.get("reason", late.message)), WITHOUT_KEY)
+        if doubles(message):
+            return OutcomeUnknown.late(what, deadline_ms, WITHOUT_KEY)
+        return DeadlineExceeded(what, deadline_ms, None, AGAIN)
+
+    async def append(
+        self,
+        name: str,
+        once: "Once",
+        batch: bytes,
+        wait_ms: Milliseconds | None,
+        *,
+        numbered: bool,
+    ) -> Appended:
+        """A batch that has the identity of its request, or of a producer, or none.
+
+        A broker that holds a blocked append answers early enough for its refusal to be told.
+        """
+        what, extra_ms = f"append to {name}", wait_ms or 0
+        held_ms = hold_ms(self._left_ms, self._deadline_ms) if wait_ms is None else wait_ms
+
+        def message(log: LogId, _: Kind) -> Append:
+            return Append(log, batch, held_ms)
+
+        if numbered:
+            return await self.change(name, once, message, Appended, what, extra_ms)
+        log = await self.log(name)
+        await self.permitted(message(log.id, log.kind))
+        left_ms = self._left_ms + extra_ms
+        try:
+            answer = self.front.backend.append(log, batch, left_ms, held_ms)
+            return await self._in_time(answer, what, extra_ms)
+        except (DeadlineExceeded, OutcomeUnknown) as late:
+            raise self._late(late, message(log.id, log.kind), what, extra_ms) from None
 
     async def log(self, name: str) -> Description:
         """The log of this name, or what became of it."""
@@ -111,11 +172,13 @@ class Asking:
         message: Callable[[LogId, Kind], ClientMessage],
         kind: type[A],
         what: str,
+        wait_ms: Milliseconds = 0,
     ) -> A:
         """Have something done to the log of this name, once.
 
         What was done may be what took the name away. So if it is gone, the request is made all the
-        same, of no log: one that was made before gets its first answer, any other is refused.
+        same, of no log: one that was made before gets its first answer. Any other is refused, which
+        isn't remembered: once there is such a log, the same request can be granted.
         """
         try:
             log = await self.log(name)
@@ -123,10 +186,10 @@ class Asking:
             if not once.keyed:
                 raise
             try:
-                return await self.call(message(NOWHERE, Kind.ROOT), kind, what)
+                return await self.call(message(NOWHERE, Kind.ROOT), kind, what, wait_ms)
             except UnknownLog:
                 raise gone from None
-        return await self.call(message(log.id, log.kind), kind, what)
+        return await self.call(message(log.id, log.kind), kind, what, wait_ms)
 
     @property
     def _left_ms(self) -> Milliseconds:
@@ -165,16 +228,12 @@ class Once:
 
     def __init__(self, request: Request, key: str | None) -> None:
         self.keyed = key is not None
+        self.key = key
         if key is None:
             self.id = secrets.token_bytes(16)
         else:
             named = f"{request.method} {request.scope['path']}\n{key}"
             self.id = blake2b(named.encode(), digest_size=16).digest()
-
-    @property
-    def producer(self) -> int:
-        """A producer that sends nothing but this request."""
-        return int.from_bytes(self.id[:8]) >> 1
 
 
 def front(request: Request) -> Front:
@@ -219,11 +278,12 @@ async def once(
     key: Annotated[
         str | None,
         Header(
-            alias="Idempotency-Key",
+            alias=KEY,
             min_length=1,
-            max_length=_KEY_CHARS_MAX,
+            max_length=REQUEST_ID_CHARS_MAX,
             description="A request repeated with the same key is done once and gets its first "
-            "answer. A key belongs to one method and path, and is remembered for an hour.",
+            "answer, whatever has become of the log. A key belongs to one method and path, and "
+            "what was done under it is known for an hour. A refusal that may pass isn't kept.",
         ),
     ] = None,
 ) -> Once:

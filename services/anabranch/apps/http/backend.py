@@ -51,7 +51,11 @@ class Backend(Protocol):
     async def append(
         self, log: Description, batch: bytes, timeout_ms: Milliseconds, wait_ms: Milliseconds
     ) -> Appended:
-        """Of a batch that names no producer: once at most, however often that takes."""
+        """Of a batch that names no producer: once at most, however often that takes.
+
+        `timeout_ms` is all the time there is, `wait_ms` how long of it a broker may hold the append
+        while the log is blocked.
+        """
         ...
 
     def stream(self, message: Subscribe) -> AsyncGenerator[Pushed]:

@@ -27,6 +27,7 @@ from anabranch.core.errors import (
     DeadlineExceeded,
     Fact,
     Forbidden,
+    OutcomeUnknown,
     Overloaded,
     Promoted,
     RequestForgotten,
@@ -229,6 +230,11 @@ WITH_BODY = Refusals(
 ON_CHANGE = (
     WITH_BODY
     | RequestForgotten("this request")
+    | OutcomeUnknown.late(
+        "append to orders",
+        30_000,
+        "look at the log before you repeat it. With an Idempotency-Key it can be repeated blindly",
+    )
     | StorageFull("the journal")
     | StorageFailed("the journal", "Input/output error")
 )

@@ -100,7 +100,7 @@ class Remote:
         # A batch that brokers refuse holds up those behind it: it is known here already.
         check(batch, self._limits_there, "of this append")
         producer = link.session.producer(log.id, log.name)
-        pledge = producer.add_batch(batch, timeout_ms + max(0, wait_ms), wait_ms)
+        pledge = producer.add_batch(batch, timeout_ms, wait_ms)
         link.written()
         await link.settled(pledge)
         if isinstance(pledge.outcome, AnabranchError):

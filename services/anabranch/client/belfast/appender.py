@@ -1,17 +1,19 @@
 """Over which shards appends are spread: the one that is named, or one that has least to do."""
 
-from anabranch.client.belfast.appending import Pledge, Producer, expiring
+from anabranch.client.belfast.appending import SHARD_FAILED, Pledge, Producer, expiring, unknown
 from anabranch.client.belfast.directory import Whereabouts
 from anabranch.client.belfast.effects import Settled
 from anabranch.client.belfast.line import Commons
+from anabranch.client.line import UNANSWERED
 from anabranch.client.producer import RECORD_FRAMING_BYTES
 from anabranch.core.belfast.messages import Appended
 from anabranch.core.errors import (
     AnabranchError,
-    DeadlineExceeded,
     OutcomeUnknown,
     Overloaded,
     RecordTooLarge,
+    RecordVoided,
+    Retry,
 )
 from anabranch.core.records.record import Record
 from anabranch.core.types import Milliseconds
@@ -96,12 +98,25 @@ class Appender:
     def settle(self, pledge: Pledge, outcome: Appended | AnabranchError) -> None:
         if pledge.outcome is not None:
             return
-        certain = isinstance(outcome, Appended | DeadlineExceeded)
-        pledge.outcome = OutcomeUnknown(pledge.shard) if pledge.unsure and not certain else outcome
+        pledge.outcome = self._sure(pledge, outcome)
         if pledge.alarm is not None:
             pledge.alarm.cancel()
         self._commons.effects.append(Settled(pledge))
         self._commons.released(pledge.size)
+
+    @staticmethod
+    def _sure(pledge: Pledge, outcome: Appended | AnabranchError) -> Appended | AnabranchError:
+        """What invites to repeat an append is told only if it certainly isn't in the log."""
+        if isinstance(outcome, Appended | OutcomeUnknown):
+            return outcome
+        if pledge.unsure:
+            return unknown(pledge, SHARD_FAILED)
+        sent = pledge.doubts or pledge.request
+        if sent and isinstance(outcome, Retry) and not isinstance(outcome, RecordVoided):
+            unsure = unknown(pledge, UNANSWERED)
+            unsure.__cause__ = outcome
+            return unsure
+        return outcome
 
     def reroute(self, pledge: Pledge) -> None:
         pledge.doubts, pledge.behind = 0, False

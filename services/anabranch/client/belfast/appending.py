@@ -16,11 +16,10 @@ from anabranch.client.producer import stamp
 from anabranch.core.belfast.messages import Append, Appended, Elsewhere, ToClient
 from anabranch.core.bolt.alarms import Alarm
 from anabranch.core.bolt.commands import Refused
-from anabranch.core.bolt.producers import SEQUENCE_SPACE
+from anabranch.core.bolt.producers import REQUEST_EPOCH, SEQUENCE_SPACE
 from anabranch.core.errors import (
     AnabranchError,
     BadFrame,
-    DeadlineExceeded,
     Mistake,
     NotPrimary,
     OutcomeUnknown,
@@ -38,7 +37,14 @@ from anabranch.core.records.record import Record, encode
 from anabranch.core.types import MS, Milliseconds, Position
 
 _PRODUCER_BITS = 63
-_EPOCH_MAX = (1 << 15) - 1
+_EPOCH_MAX = REQUEST_EPOCH - 1
+
+SHARD_FAILED = "it was sent and not answered, and the shard failed or forgot this client"
+
+ADVICE = (
+    "look at the log before you repeat it, append under a request id, or say retry_unknown where "
+    "twice does no harm"
+)
 
 _UNSEEN_MAX = 2
 """So many nodes in a row don't know a shard: there is none."""
@@ -221,10 +227,10 @@ class Producer:
             self._drop(pledge)
             error = pledge.refusal or unavailable(self._commons, f"shard {self.shard}")
             if pledge.doubts:
-                error = OutcomeUnknown(self.shard)
+                error = unknown(pledge, "a shard to which it was sent has failed")
             self._owner.settle(pledge, error)
             return
-        error = DeadlineExceeded(f"an append to shard {self.shard}", pledge.timeout_ms)
+        error = OutcomeUnknown.late(f"an append to shard {self.shard}", pledge.timeout_ms)
         error.__cause__ = pledge.refusal
         # Those behind it have their numbers after it: it stays until the shard has answered.
         self._owner.settle(pledge, error)
@@ -357,7 +363,7 @@ class Producer:
                 again.append(pledge)
             else:
                 self.pending_bytes -= pledge.size
-                self._owner.settle(pledge, OutcomeUnknown(self.shard))
+                self._owner.settle(pledge, unknown(pledge, SHARD_FAILED))
         self._queue_again(again)
         if not self._whereabouts.failed(self.shard) and self.unseen < _UNSEEN_MAX:
             return
@@ -403,6 +409,11 @@ class Producer:
         if self._window or self._halted:
             self._halted = True
             self._rest()
+
+
+def unknown(pledge: Pledge, reason: str) -> OutcomeUnknown:
+    """It may be in the log, and repeated under other numbers it could be there twice."""
+    return OutcomeUnknown(f"an append to shard {pledge.shard}", reason, ADVICE)
 
 
 def expiring(pledge: Pledge) -> partial[None]:

@@ -109,7 +109,7 @@ class Acknowledging:
         a batch may be.
         """
         kept: list[tuple[LocalSequence, LocalSequence]] = []
-        refused, unknown = Refused.of(why), Refused.of(OutcomeUnknown(self._shard))
+        refused, unknown = Refused.of(why), Refused.of(self._unknown())
         for end, first in self._order:
             if end <= beyond:
                 kept.append((end, first))
@@ -147,6 +147,10 @@ class Acknowledging:
     def _is_forgotten(self, first: LocalSequence) -> bool:
         """Some of a batch may have been trimmed before the rest of it was confirmed."""
         return self._placements.position(first) is None
+
+    def _unknown(self) -> OutcomeUnknown:
+        what = f"an append to shard {self._shard}"
+        return OutcomeUnknown(what, "the shard failed when part of it was confirmed")
 
     def _forgotten(self) -> RequestForgotten:
         return RequestForgotten(f"this append to shard {self._shard}, which was trimmed,")

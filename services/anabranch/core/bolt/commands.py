@@ -58,11 +58,13 @@ class Row(Compact, frozen=True):
     batches: list[Batch]
 
 
-FORMAT = 3
+FORMAT = 4
 """Of the commands in this file; a member of a group that knows an earlier one mustn't lead.
 
 2 has owners, guards, and brokers that are forgotten or get their share when they come. 3 keeps
-every record's first origin, and a fork at a time ends before that time.
+every record's first origin, and a fork at a time ends before that time. 4 remembers appends that
+are requests of their own beside the other requests, and forgets refusals that may pass (see
+`requests`).
 """
 STEADY_FORMAT = 3
 """From this one on, origins are kept when records move, and `ForkLog.at` isn't inherited itself."""

@@ -2,6 +2,8 @@
 D4).
 """
 
+from hashlib import blake2b
+
 from anabranch.core.types import Milliseconds, Position
 
 REMEMBERED = 16
@@ -9,6 +11,30 @@ REMEMBERED = 16
 
 SEQUENCE_SPACE = 1 << 31
 """Sequences wrap as Kafka's do."""
+
+REQUEST_EPOCH = (1 << 15) - 1
+"""A batch of this epoch and of sequence 0 is a request of its own: its producer id is the identity
+of that request. No producer counts as far as this epoch.
+"""
+
+REQUEST_ID_CHARS_MAX = 200
+"""A request id, as a caller chooses it."""
+
+
+def request_identity(name: str, request_id: str) -> int:
+    """The producer id of an append under this request id to the log of this name.
+
+    It follows from the name and not from the log's id, so that a repetition is known for what it is
+    after the log was squashed or promoted and its name was given to another.
+    """
+    path = f"/v1/logs/{name.replace('@', '--', 1)}/records"
+    digest = blake2b(f"POST {path}\n{request_id}".encode(), digest_size=16).digest()
+    return int.from_bytes(digest[:8]) >> 1
+
+
+def is_request(producer: int, epoch: int, sequence: int) -> bool:
+    """Is this batch a request of its own, rather than one of a producer's series?"""
+    return epoch == REQUEST_EPOCH and sequence == 0 and producer >= 0
 
 
 class Producer:

@@ -2,12 +2,12 @@
 
 import heapq
 from bisect import bisect_right
-from collections import OrderedDict
 
 from anabranch.core.bolt.commands import Committed, Outcome, Receipt, Swapped
 from anabranch.core.bolt.forest import Forest, Log, Shift
 from anabranch.core.bolt.placement import Placement
 from anabranch.core.bolt.references import References
+from anabranch.core.bolt.requests import Requests
 from anabranch.core.errors import ReceiptExpired
 from anabranch.core.limits import Limits, with_replicated
 from anabranch.core.types import Kind, LogId, Milliseconds, ObjectId, Position
@@ -61,8 +61,10 @@ class Replica:
         """The highest epoch seen in each scope in which programs take turns."""
         self.brokers: dict[str, BrokerRecord] = {}
         self.broker_epochs = 0
-        # Ordered, because a plain dict that is emptied from the front is slow to find its first.
-        self.requests: OrderedDict[bytes, tuple[Milliseconds, Outcome]] = OrderedDict()
+        self.requests: Requests[bytes, Outcome] = Requests()
+        self.appends: Requests[int, Position | Receipt] = Requests()
+        """Appends that are requests of their own, apart: however many come, they take no room from
+        the requests that change logs."""
         self.expiring: list[tuple[Milliseconds, LogId]] = []
         self.next_id = 1
         self.at: Milliseconds = 0

@@ -6,7 +6,7 @@ from anabranch.core.bolt.commands import Done, ForgetObjects, Trim
 from anabranch.core.bolt.forest import Log
 from anabranch.core.bolt.replica import Replica
 from anabranch.core.errors import BadRequest, OutOfRange
-from anabranch.core.types import NEVER, Kind, LogId, Milliseconds, Position
+from anabranch.core.types import NEVER, Kind, LogId, Position
 
 
 def trim(replica: Replica, command: Trim) -> Done:
@@ -81,29 +81,10 @@ def referenced(replica: Replica) -> set[int]:
 def prune(replica: Replica) -> None:
     """Forget replies and graves that are too old to be asked for; both are in order of age."""
     limits, forest = replica.limits, replica.forest
-    _forget_requests(replica, replica.at - limits.request_memory_ms, 0)
+    replica.requests.prune(replica.at, limits)
     oldest = replica.at - limits.tombstone_ms
     while forest.graves:
         grave = next(iter(forest.graves.values()))
         if grave.at >= oldest and len(forest.graves) <= limits.tombstones_max:
             break
         forest.forget_oldest_grave()
-
-
-def remembers_one_more(replica: Replica) -> bool:
-    """Is there room for another reply, once the oldest that nobody can still wait for are gone?"""
-    limits = replica.limits
-    if len(replica.requests) >= limits.requests_max:
-        _forget_requests(
-            replica, replica.at - limits.request_memory_min_ms, limits.requests_max - 1
-        )
-    return len(replica.requests) < limits.requests_max
-
-
-def _forget_requests(replica: Replica, before: Milliseconds, kept_min: int) -> None:
-    requests = replica.requests
-    while len(requests) > kept_min:
-        oldest = next(iter(requests))
-        if requests[oldest][0] >= before:
-            return
-        requests.popitem(last=False)

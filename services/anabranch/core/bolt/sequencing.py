@@ -15,9 +15,10 @@ from anabranch.core.bolt.commands import (
     Row,
     Sequenced,
 )
-from anabranch.core.bolt.forest import Forest, Log
-from anabranch.core.bolt.producers import SEQUENCE_SPACE, Producer
+from anabranch.core.bolt.forest import Log
+from anabranch.core.bolt.producers import SEQUENCE_SPACE, Producer, is_request
 from anabranch.core.bolt.replica import Replica
+from anabranch.core.bolt.requests import APART_FORMAT
 from anabranch.core.errors import (
     AnabranchError,
     AppendBlocked,
@@ -67,16 +68,17 @@ def commit(replica: Replica, command: CommitObject) -> Committed:
 def _refusal(replica: Replica, row: Row, log: Log | None) -> Sequenced | Refused | None:
     forest = replica.forest
     if log is None:
-        return _of_the_gone(forest, row)
+        return _of_the_gone(replica, row)
     if forest.undecided and forest.tails.block(log.place):
         return _of_the_held(replica, log, row)
     return None
 
 
-def _of_the_gone(forest: Forest, row: Row) -> Sequenced | Refused:
+def _of_the_gone(replica: Replica, row: Row) -> Sequenced | Refused:
     """Appends to a log that is no more are refused, but for those that were committed while it
     lived.
     """
+    forest = replica.forest
     try:
         forest.find(row.log)
     except AnabranchError as error:
@@ -84,12 +86,18 @@ def _of_the_gone(forest: Forest, row: Row) -> Sequenced | Refused:
     else:
         raise AssertionError("only asked about logs that are gone")
     grave = forest.graves.get(row.log)
-    if grave is None or grave.promoted_into is None:
+    if grave is not None and grave.promoted_into is None:
+        grave = None
+    if grave is None and not any(_is_apart(replica, batch) for batch in row.batches):
         return refused
     results: list[BatchResult] = []
     for batch in row.batches:
-        place = _remembered(grave.producers, batch)
-        results.append(Receipt(row.log, place[1], place[0]) if place else refused)
+        done = _done_before(replica, batch)
+        place = _remembered(grave.producers, batch) if grave else None
+        if done is not None:
+            results.append(done)
+        else:
+            results.append(Receipt(row.log, place[1], place[0]) if place else refused)
     return Sequenced(results)
 
 
@@ -98,10 +106,14 @@ def _of_the_held(replica: Replica, log: Log, row: Row) -> Sequenced | Refused:
     fork = replica.forest.blocked_by(log)
     assert fork is not None, "only an undecided promotable fork blocks"
     refused = Refused.of(AppendBlocked(log.name, fork.name))
-    places = [_remembered(log.producers, batch) for batch in row.batches]
-    if not any(places):
-        return refused
-    return Sequenced([_again(replica, log, place) if place else refused for place in places])
+    results: list[BatchResult] = []
+    for batch in row.batches:
+        done = _done_before(replica, batch)
+        place = None if done is not None else _remembered(log.producers, batch)
+        if done is None and place is not None:
+            done = _again(replica, log, place)
+        results.append(refused if done is None else done)
+    return refused if all(each is refused for each in results) else Sequenced(results)
 
 
 def _sequence(
@@ -116,7 +128,12 @@ def _sequence(
     extents = 0
     results: list[BatchResult] | None = None
     for turn, batch in enumerate(row.batches):
-        known = _known(replica, log, batch, position, at) if batch.producer >= 0 else None
+        known = None
+        if batch.producer >= 0:
+            if _is_apart(replica, batch):
+                known = _request(replica, log, batch, position, withheld)
+            else:
+                known = _known(replica, log, batch, position, at)
         if known is not None:
             if results is None:
                 results = _plain(row.batches[:turn], log, first, withheld)
@@ -182,12 +199,49 @@ def _known(
     return _again(replica, log, place)
 
 
+def _is_apart(replica: Replica, batch: Batch) -> bool:
+    """Is it remembered by itself? Members of earlier formats know it as a producer's only batch."""
+    if replica.format < APART_FORMAT:
+        return False
+    return is_request(batch.producer, batch.epoch, batch.sequence)
+
+
+def _done_before(replica: Replica, batch: Batch) -> Position | Receipt | None:
+    """The first outcome of this request, whatever has become of the log that it was appended to."""
+    if not _is_apart(replica, batch):
+        return None
+    replica.appends.prune(replica.at, replica.limits)
+    return replica.appends.outcome(batch.producer)
+
+
+def _request(
+    replica: Replica, log: Log, batch: Batch, position: Position, withheld: bool
+) -> BatchResult | None:
+    """None if this request is done now, which is noted; else its first outcome, or why it can't be
+    done.
+    """
+    appends, now, limits = replica.appends, replica.at, replica.limits
+    done = _done_before(replica, batch)
+    if done is not None:
+        return done
+    place = _remembered(log.producers, batch)
+    if place is not None:
+        return _again(replica, log, place)
+    if not appends.has_room(now, limits):
+        return Refused.of(Overloaded("appends remembered", limits.requests_max, "requests_max"))
+    appends.remember(batch.producer, now, _result(log, position, withheld))
+    return None
+
+
 def _remembered(producers: dict[int, Producer], batch: Batch) -> tuple[Position, int] | None:
     """Where this very batch went, and in which generation, if it was committed before."""
     producer = producers.get(batch.producer)
-    if producer is None or producer.epoch != batch.epoch:
+    if producer is None:
         return None
-    return producer.place(batch.sequence)
+    if producer.epoch == batch.epoch or is_request(batch.producer, batch.epoch, batch.sequence):
+        # Of a request, whatever the epoch: it was appended before requests were kept apart.
+        return producer.place(batch.sequence)
+    return None
 
 
 def _again(replica: Replica, log: Log, place: tuple[Position, int]) -> BatchResult:

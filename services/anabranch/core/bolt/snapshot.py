@@ -6,7 +6,7 @@ from array import array
 
 import msgspec
 
-from anabranch.core.bolt.commands import Committed, Outcome, Refused, Swapped
+from anabranch.core.bolt.commands import Committed, Outcome, Receipt, Refused, Swapped
 from anabranch.core.bolt.forest import Family, Log, Shift, Tombstone
 from anabranch.core.bolt.index import Index
 from anabranch.core.bolt.placement import Placement, Seat
@@ -146,6 +146,7 @@ class _Image(_Part, frozen=True):
     placement: _Placement = _Placement()
     shared: list[ObjectId] = []
     guards: dict[str, int] = {}
+    appends: list[tuple[int, Milliseconds, Position | Receipt]] = []
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -170,7 +171,7 @@ def save(replica: Replica) -> bytes:
             counts=list(replica.references.counts.items()),
             garbage=list(replica.references.garbage.items()),
             brokers=[_save_broker(name, broker) for name, broker in replica.brokers.items()],
-            requests=[(id, at, outcome) for id, (at, outcome) in replica.requests.items()],
+            requests=list(replica.requests.items()),
             expiring=sorted(
                 (log.expires_at, log.id)
                 for log in forest.logs.values()
@@ -182,6 +183,7 @@ def save(replica: Replica) -> bytes:
             placement=_save_placement(replica.placement),
             shared=list(replica.references.shared),
             guards=replica.guards,
+            appends=list(replica.appends.items()),
         )
     )
 
@@ -215,7 +217,10 @@ def load(content: bytes, limits: Limits) -> Replica:
         record.committed = dict(broker.committed)
         record.highest = broker.highest
         record.swapped = broker.swapped
-    replica.requests.update((id, (at, outcome)) for id, at, outcome in image.requests)
+    for request, at, outcome in image.requests:
+        replica.requests.remember(request, at, outcome)
+    for append, at, place in image.appends:
+        replica.appends.remember(append, at, place)
     replica.expiring = image.expiring
     replica.limit(image.limits)
     replica.format = image.format

@@ -49,13 +49,12 @@ from anabranch.core.bolt.commands import (
 )
 from anabranch.core.bolt.queries import Answer, Query
 from anabranch.core.bolt.replica import BrokerRecord, Replica
+from anabranch.core.bolt.requests import is_kept
 from anabranch.core.errors import (
-    BY_CODE,
     AnabranchError,
     BadRequest,
     Deposed,
     Overloaded,
-    Retry,
     TooMany,
     UnknownBroker,
 )
@@ -74,7 +73,7 @@ class State:
     def apply(self, entry: Entry) -> Outcome:
         """Do what the entry asks, once: a request id seen before gets its first outcome.
 
-        A refusal that tells to try again isn't remembered, or trying again would be in vain.
+        A refusal that may pass isn't remembered, or trying again would be in vain.
         """
         replica = self.replica
         replica.at = max(replica.at, entry.at)
@@ -82,16 +81,16 @@ class State:
         if not entry.request:
             return self._attempt(entry)
         retention.prune(replica)
-        known = replica.requests.get(entry.request)
+        known = replica.requests.outcome(entry.request)
         if known is not None:
-            return known[1]
-        if not retention.remembers_one_more(replica):
+            return known
+        if not replica.requests.has_room(replica.at, replica.limits):
             return Refused.of(
                 Overloaded("requests remembered", replica.limits.requests_max, "requests_max")
             )
         outcome = self._attempt(entry)
-        if not (isinstance(outcome, Refused) and issubclass(BY_CODE[outcome.code], Retry)):
-            replica.requests[entry.request] = (replica.at, outcome)
+        if is_kept(outcome, replica.format):
+            replica.requests.remember(entry.request, replica.at, outcome)
         return outcome
 
     def answer(self, query: Query) -> Answer:

@@ -20,7 +20,6 @@ from anabranch.core.errors.base import (
 from anabranch.core.errors.belfast import (
     CantJoin,
     NotPrimary,
-    OutcomeUnknown,
     PositionTrimmed,
     RecordVoided,
     ShardAway,
@@ -63,6 +62,7 @@ from anabranch.core.errors.service import (
     Forbidden,
     LateCommit,
     NoSpareBroker,
+    OutcomeUnknown,
     Overloaded,
     QuotaExceeded,
     RecordTooLarge,

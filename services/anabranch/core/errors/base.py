@@ -13,6 +13,8 @@ class AnabranchError(Exception):
     code: ClassVar[str] = "error"
     status: ClassVar[int] = 500
     advice: ClassVar[str] = "report"
+    may_pass: ClassVar[bool] = False
+    """Is this refusal forgotten, so that the same request can be granted later?"""
     says: ClassVar[str] = "{reason}"
 
     def __init__(self, **facts: Fact) -> None:
@@ -20,11 +22,20 @@ class AnabranchError(Exception):
         self.message = self.says.format(**facts)
         super().__init__(self.message)
 
+    @property
+    def request_id(self) -> str | None:
+        """The id under which the same request may be repeated without being done twice, if it has
+        one.
+        """
+        given = self.facts.get("request_id")
+        return given if isinstance(given, str) and given else None
+
 
 class Retry(AnabranchError):
     code = "retry"
     status = 503
     advice = "retry"
+    may_pass = True
 
 
 class Refresh(AnabranchError):

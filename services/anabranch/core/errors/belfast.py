@@ -14,20 +14,6 @@ class RecordVoided(Retry):
         super().__init__(shard=shard, what=what)
 
 
-class OutcomeUnknown(Refresh):
-    """Only `retry_unknown` makes the client append it again: it may be in the log already."""
-
-    code = "outcome-unknown"
-    status = 504
-    says = (
-        "an append to shard {shard} was sent and not answered, and the shard has failed: it may be "
-        "in the log or not; look there, or append with retry_unknown where twice does no harm"
-    )
-
-    def __init__(self, shard: str) -> None:
-        super().__init__(shard=shard)
-
-
 class UnknownShard(Mistake):
     code = "unknown-shard"
     status = 404

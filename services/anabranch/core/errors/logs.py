@@ -27,8 +27,8 @@ class AppendBlocked(Retry):
     code = "append-blocked"
     status = 409
     says = (
-        "{log} takes no appends while promotable fork {fork} of an ancestor is undecided: promote"
-        " or squash it, or append to a promotable fork"
+        "{log} takes no appends while promotable fork {fork} of an ancestor is undecided, and "
+        "nothing was appended: promote or squash {fork}, or append to a promotable fork"
     )
 
     def __init__(self, log: str, fork: str) -> None:
@@ -121,6 +121,7 @@ class ReceiptExpired(Refresh):
 class UnknownLog(Mistake):
     code = "unknown-log"
     status = 404
+    may_pass = True
     says = "there is no log {log}: `anabranch log list` shows what there is"
 
     def __init__(self, log: str) -> None:

@@ -38,17 +38,49 @@ class Unavailable(Retry):
 
 
 class DeadlineExceeded(Retry):
-    """Nothing is known about the outcome; a retry with the same request id or sequence is safe."""
+    """The outcome isn't known, and the same call may be repeated: it reads, or doing it again
+    changes nothing, or it carries a request id under which it is done once.
+    """
 
     code = "deadline-exceeded"
     status = 504
     says = (
-        "{what} was not answered within {deadline_ms} ms and may or may not have happened: ask "
-        "again with the same request id, which never does it twice"
+        "{what} was not answered within {deadline_ms} ms and may or may not have happened: {advice}"
     )
 
-    def __init__(self, what: str, deadline_ms: int) -> None:
-        super().__init__(what=what, deadline_ms=deadline_ms)
+    def __init__(
+        self, what: str, deadline_ms: int, request_id: str | None = None, advice: str = ""
+    ) -> None:
+        if not advice:
+            advice = (
+                f"repeat it with request id {request_id}, under which it is done once"
+                if request_id
+                else "repeat it, which does no harm"
+            )
+        super().__init__(what=what, deadline_ms=deadline_ms, request_id=request_id, advice=advice)
+
+
+class OutcomeUnknown(Refresh):
+    """It carries no request id and would be done twice if it were repeated blindly, so it must not
+    be: this error is no `Retry`.
+    """
+
+    code = "outcome-unknown"
+    status = 504
+    says = "{what} may or may not have happened: {reason}; {advice}"
+
+    def __init__(self, what: str, reason: str, advice: str = "") -> None:
+        if not advice:
+            advice = (
+                "look at the log before you repeat it. Under a request id it could be repeated "
+                "without looking"
+            )
+        super().__init__(what=what, reason=reason, advice=advice)
+
+    @staticmethod
+    def late(what: str, deadline_ms: int, advice: str = "") -> "OutcomeUnknown":
+        """Nobody answered in time."""
+        return OutcomeUnknown(what, f"it was not answered within {deadline_ms} ms", advice)
 
 
 class RequestForgotten(Refresh):
@@ -118,6 +150,7 @@ class TooMany(Mistake):
 
     code = "too-many"
     status = 409
+    may_pass = True
     says = "{what}: the limit is {limit} ({setting}); remove some, or raise it"
 
     def __init__(self, what: str, limit: int, setting: str) -> None:

@@ -20,6 +20,7 @@ from anabranch.core.bolt.queries import (
 )
 from anabranch.core.bolt.quotas import Quota
 from anabranch.core.machine import Buffer
+from anabranch.core.records.batch import peek
 from anabranch.core.records.origins import Run
 from anabranch.core.types import Kind, LogId, Milliseconds, OnParentDelete, OnPromote, Position
 
@@ -337,6 +338,20 @@ Control = (
 """Requests whose every byte is msgpack; `Append` has a frame of its own."""
 
 ClientMessage = Append | Control
+
+
+def doubles(message: ClientMessage) -> bool:
+    """Is it done twice if the same call is made again, with nothing that tells it is the same?"""
+    match message:
+        case Append(batch=batch):
+            return peek(batch).producer_id < 0
+        case Fork(name=None, owner=""):
+            return True
+        case Guarded(message=guarded):
+            return doubles(guarded)
+        case _:
+            return False
+
 
 Plain = (
     Welcome

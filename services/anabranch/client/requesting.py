@@ -1,0 +1,96 @@
+"""Appends under a request id of the caller's: whole batches, each done once however often it is
+asked for, also by another client object (decision 38).
+"""
+
+from collections.abc import Sequence
+
+from anabranch.client.appending import Receipt, placed
+from anabranch.client.call import Call
+from anabranch.client.line import hold_ms
+from anabranch.client.link import Link
+from anabranch.client.producer import stamp
+from anabranch.client.records import Appended
+from anabranch.core.bolt.producers import REQUEST_EPOCH, REQUEST_ID_CHARS_MAX, request_identity
+from anabranch.core.errors import BadRequest, Refresh, UnknownLog
+from anabranch.core.records.batch import verify
+from anabranch.core.records.record import Record, encode
+from anabranch.core.types import LogId, Milliseconds
+from anabranch.core.wire import messages
+
+NOWHERE = LogId(0)
+"""The id of no log: a request that was done before gets its first outcome, any other is refused."""
+
+
+def check_request_id(request_id: str) -> str:
+    if not isinstance(request_id, str) or not 0 < len(request_id) <= REQUEST_ID_CHARS_MAX:
+        reason = f"a string of 1 to {REQUEST_ID_CHARS_MAX} characters was expected"
+        raise BadRequest(f"request_id {request_id!r:.40}", reason)
+    return request_id
+
+
+async def append_records(
+    link: Link,
+    log: LogId,
+    name: str,
+    records: Sequence[Record],
+    request_id: str,
+    timeout_ms: Milliseconds,
+) -> list[Appended[Receipt]]:
+    """All of them in one batch, or none."""
+    if not records:
+        raise BadRequest("an append under a request id", "there is no record")
+    session = link.session
+    for each in records:
+        session.check_record(each.size)
+    batch = encode(
+        records,
+        session.settings.codec,
+        producer_id=request_identity(name, check_request_id(request_id)),
+        producer_epoch=REQUEST_EPOCH,
+        base_sequence=0,
+        now=link.now_ms(),
+    )
+    done = await _send(link, log, name, batch, len(records), request_id, timeout_ms)
+    return [placed(link, done, index) for index in range(len(records))]
+
+
+async def append_batch(
+    link: Link, log: LogId, name: str, batch: bytes, request_id: str, timeout_ms: Milliseconds
+) -> Appended[Receipt]:
+    """Of its first record."""
+    count = verify(batch, "to be appended").count
+    identity = request_identity(name, check_request_id(request_id))
+    stamped = stamp(batch, identity, REQUEST_EPOCH, 0)
+    return placed(link, await _send(link, log, name, stamped, count, request_id, timeout_ms), 0)
+
+
+async def append_by_name(
+    link: Link, name: str, records: Sequence[Record], request_id: str, timeout_ms: Milliseconds
+) -> list[Appended[Receipt]]:
+    """To the log that has this name now. What was done before is told also if no log has."""
+    try:
+        what = f"look up {name}"
+        found = await link.ask(messages.Describe(name), messages.Description, what, timeout_ms)
+    except (Refresh, UnknownLog) as gone:
+        try:
+            return await append_records(link, NOWHERE, name, records, request_id, timeout_ms)
+        except UnknownLog:
+            raise gone from None
+    return await append_records(link, found.id, found.name, records, request_id, timeout_ms)
+
+
+async def _send(
+    link: Link,
+    log: LogId,
+    name: str,
+    batch: bytes,
+    count: int,
+    request_id: str,
+    timeout_ms: Milliseconds,
+) -> messages.Appended:
+    link.session.check_batch(len(batch), count)
+    held_ms = hold_ms(timeout_ms, timeout_ms)
+    what = f"append to {name}"
+    message = messages.Append(log, batch, held_ms)
+    call = Call(message, what, timeout_ms - held_ms, held_ms, request_id=request_id)
+    return await link.answered(link.put(call), messages.Appended)
