@@ -11,6 +11,7 @@ from anabranch.apps import settings
 from anabranch.client.endpoint import endpoint
 from anabranch.core.errors import BadRequest
 from anabranch.shell.log import LogFormat
+from anabranch_operator.kube.tokens import TokenSecret
 from anabranch_operator.plan.certificates import CertificateSettings, Mode
 from anabranch_operator.plan.leadership import Terms
 from anabranch_operator.plan.templates import GateSettings
@@ -53,6 +54,9 @@ class OperatorSettings(
 
     gates: GateSettings = GateSettings()
     """What the Jobs of promotion gates may do."""
+
+    tokens: tuple[TokenSecret, ...] = ()
+    """Secrets with tokens that are made if they are missing, and stay as they are if not."""
 
     name: str = ""
     """This process's, unlike any other's; empty: the host's."""

@@ -40,6 +40,12 @@ def test_helm_finds_nothing_to_complain_of_in_the_crds(helm: Helm) -> None:
 
 
 @pytest.mark.parametrize("values", MATRIX)
+def test_every_render_is_the_same(helm: Helm, values: str) -> None:
+    """GitOps tools render without a cluster, and apply whatever has changed since."""
+    assert helm.template(*values_of(values)) == helm.rendered(values)
+
+
+@pytest.mark.parametrize("values", MATRIX)
 def test_every_object_is_named_once_after_the_release(helm: Helm, values: str) -> None:
     found = helm.rendered(values)
     names = [(each["kind"], each["metadata"]["name"]) for each in found]
@@ -154,9 +160,11 @@ def test_the_operator_takes_the_settings_that_it_is_given(
     assert settings.release == "demo"
     assert settings.lease in _names(found, "leases")
     wanted = settings.certificates
+    secrets = {each.name for each in settings.tokens}
     if wanted.mode is not Mode.OFF:
-        secrets = {leaf.secret for leaf in wanted.leaves} | {wanted.authority}
-        assert secrets == set(_names(found, "secrets"))
+        secrets |= {leaf.secret for leaf in wanted.leaves} | {wanted.authority}
+    assert secrets == set(_names(found, "secrets"))
+    if wanted.mode is not Mode.OFF:
         assert wanted.bundle in _names(found, "configmaps")
 
 
@@ -177,6 +185,30 @@ def test_the_operator_may_look_at_all_that_it_watches(helm: Helm, values: str) -
             and {"list", "watch"} <= set(rule["verbs"])
             for rule in rules
         ), each
+
+
+@pytest.mark.parametrize("values", MATRIX)
+def test_members_take_brokers_by_a_name_that_only_peers_certificates_bear(
+    helm: Helm, values: str
+) -> None:
+    found = helm.rendered(values)
+    told = _environment(_pod(found, "StatefulSet/demo-metadata"))
+    certificates = tomllib.loads(
+        _named(found, "ConfigMap", "demo-operator")["data"]["operator.toml"]
+    )["certificates"]
+    if certificates["mode"] == "off":
+        assert "ANABRANCH_PEER_NAMES" not in told
+        return
+    wanted = told["ANABRANCH_PEER_NAMES"].replace("{name}", "*")
+    pool = _named(found, "BrokerPool", "demo")["metadata"]["name"]
+    assert wanted == f"*.{pool}-brokers.logs.svc"
+    mounted = {
+        volume["secret"]["secretName"]
+        for volume in _pod(found, "StatefulSet/demo-metadata")["volumes"]
+        if volume["name"] == "peer"
+    }
+    (peer,) = (leaf for leaf in certificates["leaves"] if leaf["secret"] in mounted)
+    assert wanted in peer["names"]
 
 
 @pytest.mark.parametrize("values", MATRIX)

@@ -35,7 +35,7 @@ def test_all_that_a_belfast_log_names_is_of_the_release(
     found = _rendered(helm, values)
     for each in _shown(example):
         spec, config = each["spec"], each["spec"]["config"]
-        assert set(config["secrets"]) <= _names(found, "Secret")
+        assert set(config["secrets"]) <= _tokens(found).keys()
         if "configMap" in config:
             assert config["configMap"] in _names(found, "ConfigMap")
         for name in {"tlsSecret", "etcdTlsSecret"} & spec.keys():
@@ -137,8 +137,10 @@ def _environment(found: list[Document], pod: Mapping[str, Any]) -> dict[str, str
     told = dict[str, str]()
     for source in container["envFrom"]:
         ((reference, named),) = source.items()
-        kind = {"configMapRef": "ConfigMap", "secretRef": "Secret"}[reference]
-        told |= _named(found, kind, named["name"])["data"]
+        if reference == "secretRef":
+            told |= dict.fromkeys(_tokens(found)[named["name"]], "token")
+        else:
+            told |= _named(found, "ConfigMap", named["name"])["data"]
     return told | {each["name"]: each["value"] for each in container["env"]}
 
 
@@ -148,9 +150,18 @@ def _cores(resources: Document) -> float:
 
 
 def _operators(found: list[Document]) -> Document:
-    """What the operator is told of certificates."""
+    """The operator's settings for certificates."""
+    return _settings(found)["certificates"]
+
+
+def _tokens(found: list[Document]) -> dict[str, list[str]]:
+    """The Secrets with tokens that the operator makes, and the keys of their tokens."""
+    return {each["name"]: each["tokens"] for each in _settings(found)["tokens"]}
+
+
+def _settings(found: list[Document]) -> Document:
     told = _named(found, "ConfigMap", f"{RELEASE}-operator")["data"]["operator.toml"]
-    return tomllib.loads(told)["certificates"]
+    return tomllib.loads(told)
 
 
 def _certificates(found: list[Document]) -> set[str]:

@@ -5,10 +5,11 @@ import io
 import socket
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
-from tests.certificates import certified
+from tests.certificates import LOOPBACK, Issuer, certified
 
 from anabranch.core.bolt.letters import Alive, Ask, Leading, Told
 from anabranch.core.bolt.queries import Census, Survey
@@ -27,7 +28,7 @@ from anabranch.shell.clock import Clock
 from anabranch.shell.log import Log
 from anabranch.shell.peerlink import parse_address
 from anabranch.shell.peers import PeerLinks, PeerServer
-from anabranch.shell.tls import TlsSettings, check_mutual, dialing, listening
+from anabranch.shell.tls import TlsSettings, bears_name, check_mutual, dialing, listening
 
 MEMBER, BROKER = "metadata-0", "broker-0"
 PATIENCE_S = 60.0
@@ -374,6 +375,54 @@ def test_peers_show_each_other_certificates(certificates: dict[str, TlsSettings]
             assert "stranger" not in member.lines.getvalue()
 
     run(scene())
+
+
+def test_a_broker_is_taken_only_by_the_name_in_its_certificate(tmp_path: Path) -> None:
+    """The authority has signed for others too: for a gateway, or for a whole company."""
+    issuer = Issuer(tmp_path / "ca")
+    ours = issuer.issue("broker", names=f"{LOOPBACK},DNS:*.brokers.test")
+    gateway = issuer.issue("gateway", names=f"{LOOPBACK},DNS:gateway.test,DNS:brokers.test")
+
+    async def scene() -> None:
+        member = Member(names="{name}.brokers.test")
+        async with member.serving(listening(ours)) as address:
+            stranger = Broker(address)
+            async with stranger.dialing(dialing(gateway)):
+                refused = "wasn't issued for broker-0.brokers.test"
+                await _until(lambda: refused in stranger.lines.getvalue())
+                assert stranger.machine.events == []
+            broker = Broker(address)
+            async with broker.dialing(dialing(ours)):
+                await broker.machine.until(linked(1))
+        assert member.server.counters.refused >= 1
+
+    run(scene())
+
+
+@pytest.mark.parametrize(
+    ("kind", "pattern", "name", "covers"),
+    [
+        ("DNS", "a.test", "a.test", True),
+        ("DNS", "A.Test", "a.test.", True),
+        ("DNS", "*.test", "a.test", True),
+        ("DNS", "*.test", "b.a.test", False),
+        ("DNS", "*.test", ".test", False),
+        ("DNS", "*.test", "test", False),
+        ("DNS", "*", "test", False),
+        ("DNS", "a*.test", "ab.test", False),
+        ("DNS", "127.0.0.1", "127.0.0.1", True),
+        ("IP Address", "127.0.0.1", "127.0.0.1", True),
+        ("IP Address", "0:0:0:0:0:0:0:1\n", "::1", True),
+        ("IP Address", "127.0.0.1", "127.0.0.2", False),
+        ("email", "a.test", "a.test", False),
+    ],
+)
+def test_names_of_certificates(kind: str, pattern: str, name: str, covers: bool) -> None:
+    class Transport:
+        def get_extra_info(self, _: str) -> object:
+            return {"subjectAltName": ((kind, pattern),)}
+
+    assert bears_name(cast("asyncio.Transport", Transport()), name) is covers
 
 
 def test_half_a_tls_configuration_is_refused(certificates: dict[str, TlsSettings]) -> None:

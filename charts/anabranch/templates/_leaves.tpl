@@ -3,6 +3,8 @@
 {{- $in := printf "%s.svc" .Release.Namespace -}}
 peer:
   - "*.{{ .Release.Name }}-metadata.{{ $in }}"
+  # Members take a broker only by its own name: see `peer_names`.
+  - "*.{{ .Release.Name }}-brokers.{{ $in }}"
 broker:
   - "*.{{ .Release.Name }}-brokers.{{ $in }}"
   - "{{ .Release.Name }}.{{ $in }}"

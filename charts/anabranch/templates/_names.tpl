@@ -51,6 +51,25 @@ imagePullSecrets:
 {{ if ne .Values.tls.mode "off" }}true{{ end }}
 {{- end }}
 
+{{/* Secrets with tokens that nobody gave: the operator makes them once, so that every render is the same. */}}
+{{- define "anabranch.tokens" -}}
+{{- if not .Values.belfast.existingSecret }}
+# What clients, sequencers and shards of Belfast logs show.
+- name: {{ .Release.Name }}-belfast
+  tokens: [ANABRANCH_TOKEN, ANABRANCH_PEER_TOKEN]
+{{- end }}
+{{- if eq .Values.tls.mode "off" }}
+# What brokers show to members, where no certificates do.
+- name: {{ .Release.Name }}-peer
+  tokens: [ANABRANCH_PEER_TOKEN]
+{{- end }}
+{{- if .Values.dev.enabled }}
+- name: {{ .Release.Name }}-s3
+  tokens: [ANABRANCH_S3_SECRET_KEY]
+  values: {ANABRANCH_S3_ACCESS_KEY: anabranch}
+{{- end }}
+{{- end }}
+
 {{- define "anabranch.belfast.secret" -}}
 {{ .Values.belfast.existingSecret | default (printf "%s-belfast" .Release.Name) }}
 {{- end }}

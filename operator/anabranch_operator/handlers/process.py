@@ -29,6 +29,7 @@ from anabranch_operator.kube.client import Client
 from anabranch_operator.kube.lease import Election, boottime
 from anabranch_operator.kube.pace import Pace
 from anabranch_operator.kube.refusals import Away, TooMany
+from anabranch_operator.kube.tokens import provide
 from anabranch_operator.kube.watched import Watched, watched
 from anabranch_operator.metrics import Metrics
 from anabranch_operator.plan.actions import Action
@@ -69,6 +70,7 @@ class Process:
         self._stop = asyncio.Event()
         self._why: str | None = "it is starting"
         self._elects: asyncio.Task[None] | None = None
+        self._provides: asyncio.Task[None] | None = None
         self._name = f"{settings.node}.{secrets.token_hex(4)}"
         """Of this life: a process that comes back is another."""
         clock = Clock()
@@ -262,6 +264,9 @@ class Process:
         self.metrics.leader.set(1)
         self._asker.guard(f"k8s/{self._home}/{self._settings.lease}/{scope}", epoch)
         self.driver.give(Elected(epoch))
+        self._provides = self._spawn(
+            provide(self._client, self._home, self._settings.tokens, self.log)
+        )
 
     def _deposed(self, why: str) -> None:
         self.log.warning("leads no more", reason=why)

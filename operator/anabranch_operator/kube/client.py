@@ -74,11 +74,17 @@ class Client:
         await self._session.close()
 
     async def apply(
-        self, ref: Ref, manifest: Document, manager: str = FIELD_MANAGER, subresource: str = ""
+        self,
+        ref: Ref,
+        manifest: Document,
+        manager: str = FIELD_MANAGER,
+        subresource: str = "",
+        *,
+        force: bool = True,
     ) -> Document:
-        """Server-side apply; what we want that others have set becomes ours."""
+        """Server-side apply; what others have set becomes ours, or without `force` a Conflict."""
         path = place(ref, subresource)
-        query = {"fieldManager": manager, "force": "true"}
+        query = {"fieldManager": manager, "force": "true" if force else "false"}
         return await self._written("PATCH", path, ref, manifest, query)
 
     async def apply_status(self, ref: Ref, uid: str, status: Document) -> Document:

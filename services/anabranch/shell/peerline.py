@@ -20,6 +20,7 @@ from anabranch.core.wire.frames import FrameReader
 from anabranch.core.wire.peers import PULSE_FRAME, Pulse, encode_letter
 from anabranch.shell.failpoints import reached
 from anabranch.shell.log import Log
+from anabranch.shell.tls import bears_name
 
 PULSE_S = 1.0
 PULSES_MISSED_MAX = 5
@@ -114,6 +115,10 @@ class Line(asyncio.Protocol, Generic[M]):
                 self._owner.heard(self, message)
         if self._reader.broken is not None:
             self.end(self._reader.broken.message)
+
+    def shows(self, name: str) -> bool:
+        """Whether the other side's certificate was issued for this name."""
+        return bears_name(self._transport, name)
 
     def greeted(self, peer: str, reader: FrameReader[M] | None = None) -> None:
         """Both sides are known to each other; from here on `reader` reads, if one is given."""

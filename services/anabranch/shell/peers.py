@@ -33,6 +33,8 @@ from anabranch.shell.peerline import HANDSHAKE_S, Line, PeerCounters, PeerGauges
 from anabranch.shell.peerlink import PeerLink, objection
 from anabranch.shell.renewal import Renewed
 
+NAME = "{name}"
+"""The place of a broker's name in `peer_names`."""
 STOP_S = 1.0
 """How long the other side may take to fetch what was written before the end."""
 _BACKLOG = 1_024
@@ -53,8 +55,11 @@ class PeerServer:
         release: str = "",
         token: str | None = None,
         incarnation: str = "",
+        names: str = "",
     ) -> None:
+        """`names`: how a broker's certificate must name it, `{name}` standing for its own name."""
         self._node = node
+        self._names = names
         self._limits = limits
         self._log = log
         self._greeting = Greeting(PEER_VERSION, cluster, node, release, None, incarnation)
@@ -126,7 +131,7 @@ class PeerServer:
         return Line(self, greetings_of_brokers(), self._limits, self.counters, self._log)
 
     def _greet(self, line: Line[FromBroker], greeting: Greeting) -> None:
-        refusal = self._objection(greeting)
+        refusal = self._objection(line, greeting)
         if refusal is not None:
             self.counters.refused += 1
             self._log.warning("refused a broker", broker=greeting.node, reason=refusal.message)
@@ -146,11 +151,16 @@ class PeerServer:
         self._log.info("a broker is here", broker=greeting.node, release=greeting.release)
         self._post(self._node, Linked(greeting.node))
 
-    def _objection(self, greeting: Greeting) -> AnabranchError | None:
+    def _objection(self, line: Line[FromBroker], greeting: Greeting) -> AnabranchError | None:
         here = f"metadata member {self._node}"
         found = objection(here, self._greeting, self._token, greeting)
         if found is None and not greeting.node:
             return AccessDenied(here, "a broker without a name", "give it one with --name")
+        if found is None and self._names:
+            name = self._names.replace(NAME, greeting.node)
+            if not line.shows(name):
+                reason = f"its certificate wasn't issued for {name} (peer_names)"
+                return AccessDenied(here, f"broker {greeting.node}", reason)
         return found
 
 

@@ -7,14 +7,20 @@ The files are looked at before each handshake: what has been renewed is used fro
 and connections that are open stay. Files that don't belong together are passed over until they do.
 """
 
+import asyncio
 import ssl
 from functools import partial
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import cast
 
 import msgspec
 
 from anabranch.core.errors import BadRequest
 from anabranch.shell.log import Log
 from anabranch.shell.renewal import Renewed
+
+_Certificate = dict[str, tuple[tuple[str, str], ...]]
+_NAMES = "subjectAltName"
 
 
 class TlsSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,6 +71,36 @@ def listening(
 
     outer.sni_callback = hand_on  # pyright: ignore[reportAttributeAccessIssue] - as documented
     return outer
+
+
+def bears_name(transport: asyncio.Transport, name: str) -> bool:
+    """Whether the certificate that the other side has shown was issued for this host or address.
+
+    The authority alone proves too little: it may have signed for others too, such as clients, or
+    for a whole company.
+    """
+    certificate = cast("_Certificate", transport.get_extra_info("peercert") or {})
+    return any(_covers(kind, pattern, name) for kind, pattern in certificate.get(_NAMES, ()))
+
+
+def _covers(kind: str, pattern: str, name: str) -> bool:
+    """As RFC 9525 has it: a wildcard stands for the whole first label."""
+    if kind == "IP Address":
+        return _address(pattern) is not None and _address(pattern) == _address(name)
+    if kind != "DNS":
+        return False
+    pattern, name = pattern.lower().rstrip("."), name.lower().rstrip(".")
+    if pattern.startswith("*."):
+        label, dot, rest = name.partition(".")
+        return bool(label and dot) and rest == pattern[2:]
+    return pattern == name
+
+
+def _address(text: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(text.strip())
+    except ValueError:
+        return None
 
 
 def check_mutual(settings: TlsSettings, name: str) -> None:

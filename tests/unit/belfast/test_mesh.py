@@ -2,10 +2,11 @@
 
 import asyncio
 import ssl
+from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.certificates import certified
+from tests.certificates import Issuer, certified
 from tests.unit.belfast.nodes import Client, Node, run, until
 
 from anabranch.core.belfast.letters import Alive, Learn, Seal
@@ -274,6 +275,24 @@ def test_nodes_show_each_other_certificates(certificates: dict[str, TlsSettings]
                     await until(lambda s=stranger: "no node is here" in s.lines.getvalue())
                     assert stranger.puppet.events == []
             assert other.puppet.letters == [Seal(1, 1)]
+
+    run(scene())
+
+
+def test_a_node_is_taken_only_by_the_name_in_its_certificate(tmp_path: Path) -> None:
+    issuer = Issuer(tmp_path / "ca")
+    ours = issuer.issue("node")
+    other = issuer.issue("gateway", names="DNS:gateway.test")
+
+    async def scene() -> None:
+        one = Node(tls=ours)
+        async with one.alive():
+            stranger = Node(tls=other)
+            async with stranger.alive():
+                stranger.send(one, Seal(0, 0))
+                await until(lambda: "issued for this name" in stranger.lines.getvalue())
+                assert one.mesh.counters.refused == 1
+                assert not linked(stranger, one)
 
     run(scene())
 

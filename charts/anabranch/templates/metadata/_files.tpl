@@ -23,6 +23,11 @@
 - name: ANABRANCH_{{ $name }}
   value: {{ $file }}
 {{- end }}
+{{- if include "anabranch.tls" . }}
+# An authority may have signed for others too: a broker is taken only by its own name.
+- name: ANABRANCH_PEER_NAMES
+  value: "{name}.{{ .Release.Name }}-brokers.{{ .Release.Namespace }}.svc"
+{{- end }}
 {{- end }}
 
 {{/* Secrets as environment. (dict "root" $ "etcd" true) */}}

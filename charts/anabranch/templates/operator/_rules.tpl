@@ -116,6 +116,16 @@
     {{- include "anabranch.operator.secrets" . | nindent 4 }}
   verbs: [get{{ if eq .Values.tls.mode "self" }}, create, patch{{ end }}]
 {{- end }}
+{{- with include "anabranch.tokens" . | fromYamlArray }}
+# Secrets with tokens, made if they are missing. To create by name is possible by server-side apply.
+- apiGroups: [""]
+  resources: [secrets]
+  resourceNames:
+    {{- range . }}
+    - {{ .name }}
+    {{- end }}
+  verbs: [get, create, patch]
+{{- end }}
 # The election; who may make a Lease may make any.
 - apiGroups: [coordination.k8s.io]
   resources: [leases]

@@ -24,6 +24,16 @@ volumes = {{ toJson .Values.gates.volumes }}
 priority_classes = {{ toJson .Values.gates.priorityClasses }}
 pod_security = {{ .Values.gates.podSecurity | quote }}
 logs = {{ .Values.gates.logs }}
+{{- $root := . }}
+{{- range include "anabranch.tokens" . | fromYamlArray }}
+
+[[tokens]]
+name = {{ .name | quote }}
+tokens = {{ toJson .tokens }}
+{{- with .values }}
+values = { {{ range $key, $value := . }}{{ $key }} = {{ $value | quote }}{{ end }} }
+{{- end }}
+{{- end }}
 
 [certificates]
 mode = {{ .Values.tls.mode | quote }}
@@ -33,7 +43,6 @@ bundle = {{ printf "%s-ca" .Release.Name | quote }}
 {{- if .Values.eviction.enabled }}
 webhook = {{ include "anabranch.webhook" . | quote }}
 {{- end }}
-{{- $root := . }}
 {{- range $part, $names := include "anabranch.leaves" . | fromYaml }}
 
 [[certificates.leaves]]

@@ -67,6 +67,7 @@ async def serve(
             release=RELEASE,
             token=settings.peer_token,
             incarnation=group.marker.incarnation,
+            names=settings.peer_names,
         )
         member = Member(settings.cluster, settings.limits)
         host = Host(

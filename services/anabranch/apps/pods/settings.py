@@ -18,6 +18,7 @@ from anabranch.core.limits import MIB, Limits
 from anabranch.shell.authority.settings import AuthMode, AuthSettings
 from anabranch.shell.etcd.settings import EtcdSettings
 from anabranch.shell.log import LogFormat
+from anabranch.shell.peers import NAME
 from anabranch.shell.s3.settings import S3Settings
 from anabranch.shell.tls import TlsSettings, check_mutual
 
@@ -74,6 +75,11 @@ class MetadataSettings(PodSettings, frozen=True, kw_only=True, forbid_unknown_fi
     lease_s: int = 3
     """A leader that is cut off is followed by another after this time; the same for all members."""
 
+    peer_names: str = ""
+    """The name that a broker's certificate must be issued for, with `{name}` for what the broker is
+    called: `{name}.brokers.example`. Empty: any certificate of the authority in `peer_tls` will do.
+    """
+
     archive: Archiving = Archiving.ASYNC
     """`sync`: nothing is acknowledged before its journal entry is in the bucket too, so that
     everything can be rebuilt from there.
@@ -87,6 +93,9 @@ class MetadataSettings(PodSettings, frozen=True, kw_only=True, forbid_unknown_fi
         if self.lease_s < LEASE_S_MIN:
             reason = f"etcd grants no lease shorter than {LEASE_S_MIN} s"
             raise BadRequest(f"lease_s = {self.lease_s}", reason)
+        if self.peer_names and not (self.peer_tls and NAME in self.peer_names):
+            reason = f"it needs peer_tls, and {NAME} where a broker's name belongs"
+            raise BadRequest(f"peer_names = {self.peer_names}", reason)
         if not (settings.is_loopback(self.host) or self.peer_token or self.peer_tls):
             raise BadRequest(
                 f"host = {self.host}",

@@ -11,6 +11,8 @@ from anabranch.core.wire.peers import Greeting
 from anabranch.shell.belfast.clients import Clients
 from anabranch.shell.belfast.mesh import Mesh
 from anabranch.shell.peerline import HANDSHAKE_S
+from anabranch.shell.peerlink import is_address, parse_address
+from anabranch.shell.tls import bears_name
 
 _BACKLOG = 1_024
 
@@ -49,10 +51,16 @@ class Door:
     def enter(self, stranger: "Stranger", transport: asyncio.Transport, first: First) -> None:
         del self.strangers[stranger]
         if isinstance(first, Greeting):
-            known = not self._checks or bool(transport.get_extra_info("peercert"))
+            known = not self._checks or _is_who_it_says(transport, first)
             self.mesh.welcome(transport, first, known)
         else:
             self.clients.welcome(transport, first)
+
+
+def _is_who_it_says(transport: asyncio.Transport, greeting: Greeting) -> bool:
+    """A node is named by the address at which it is dialed, and that is in its certificate."""
+    named = is_address(greeting.node)
+    return named and bears_name(transport, parse_address(greeting.node)[0])
 
 
 class Stranger(asyncio.Protocol):

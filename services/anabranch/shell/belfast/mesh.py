@@ -171,7 +171,7 @@ class Mesh:
         here = f"node {self._address}"
         refusal = objection(here, self.greeting, self._token, greeting)
         if refusal is None and not known:
-            reason = "it shows no certificate of the authority of nodes (tls)"
+            reason = "it shows no certificate of its authority that was issued for this name (tls)"
             refusal = AccessDenied(here, greeting.node, reason)
         if refusal is None and not is_address(greeting.node):
             refusal = AccessDenied(here, f"a node named {greeting.node!r}", "nobody could dial it")
