@@ -1,6 +1,7 @@
 """`anabranch belfast ...`: a log that is read ahead of its order: looked at, and tried out."""
 
 import asyncio
+import os
 import sys
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -148,13 +149,15 @@ def append(
 
     Without values, each line of stdin is one.
     """
-    given = values or tuple(line.rstrip("\n") for line in sys.stdin)
+    # Bytes that aren't text come out as they went in, as with every other log.
+    given = [os.fsencode(each) for each in values]
+    given = given or [line.rstrip(b"\n") for line in sys.stdin.buffer]
     if not given:
         raise BadRequest("an append", "there is no value: give some, or lines on stdin")
-    named = None if key is None else key.encode()
+    named = None if key is None else os.fsencode(key)
 
     async def work(log: "Log") -> list[int]:
-        pending = [await log.append_soon(v.encode(), key=named, shard=shard) for v in given]
+        pending = [await log.append_soon(each, key=named, shard=shard) for each in given]
         return [await each for each in pending]
 
     positions = target.run(work)

@@ -13,6 +13,7 @@ from typing import Self
 from msgspec.structs import replace
 
 from anabranch.client.appending import Receipt
+from anabranch.client.arguments import text
 from anabranch.client.endpoint import Endpoint, endpoint
 from anabranch.client.link import Link
 from anabranch.client.log import Log
@@ -50,6 +51,9 @@ def connect(
     where, chosen = endpoint(url), settings or Settings()
     if where.token is not None:
         chosen = replace(chosen, token=where.token)
+    text("the settings' client", chosen.client)
+    if chosen.token is not None:
+        text("the token", chosen.token)
     return Connecting(where, chosen, timeout)
 
 

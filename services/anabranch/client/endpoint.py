@@ -9,6 +9,7 @@ them, `server_name` what the certificates must be made for, if that isn't the ho
 from typing import NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
+from anabranch.client.arguments import text
 from anabranch.core.errors import BadRequest
 from anabranch.shell.tls import TlsSettings
 
@@ -54,9 +55,9 @@ class Endpoint(NamedTuple):
         return f"{self.scheme}://{hosts}" + (f"?{query}" if query else "")
 
 
-def endpoint(url: str) -> Endpoint:
-    """The scheme may be left out."""
-    what = f"the address {url!r}"
+def endpoint(url: str, what: str = "") -> Endpoint:
+    """The scheme may be left out. `what` says in errors what the caller was given."""
+    what = what or f"the address {text('an address', url)!r}"
     full = url if "://" in url else f"{SCHEME}://{url}"
     try:
         parts = urlsplit(full)
@@ -96,4 +97,8 @@ def address(text: str, what: str = "") -> Address:
         raise BadRequest(what, str(error)) from None
     if not parts.hostname or parts.netloc != text or "@" in text:
         raise BadRequest(what, f"{text!r} isn't host:port")
+    try:
+        parts.hostname.encode("idna")
+    except UnicodeError:
+        raise BadRequest(what, f"{parts.hostname!r} isn't the name of a host") from None
     return Address(parts.hostname, PORT if port is None else port)

@@ -64,6 +64,7 @@ class Handover:
 
     def put(self, log: Log, record: Record, timeout: float | None) -> Handed:
         """The loop must be told, or asked for the outcome, before the record goes on its way."""
+        log.link.milliseconds(timeout)  # what can't be one is refused here, not on the loop
         handed = Handed(log, record, timeout)
         self._box.append(handed)
         self._bytes += len(record.value or b"")

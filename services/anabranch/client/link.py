@@ -10,6 +10,7 @@ import ssl
 from pathlib import Path
 from typing import TypeVar, cast
 
+from anabranch.client import arguments
 from anabranch.client.call import Call
 from anabranch.client.core import Session
 from anabranch.client.effects import (
@@ -201,7 +202,7 @@ class Link:
 
     def milliseconds(self, timeout: float | None) -> Milliseconds:
         """Of a timeout in seconds, or of the settings."""
-        return self.session.settings.timeout_ms if timeout is None else round(timeout * 1_000)
+        return arguments.milliseconds(timeout, self.session.settings.timeout_ms)
 
     async def answered(self, call: Call, answer: type[A]) -> A:
         if not call.finished:
@@ -319,7 +320,7 @@ class Link:
             failure = f"{shown} did not answer within {CONNECT_S:g} s"
         except ssl.SSLError as error:
             failure = f"{shown} can't be reached: {untrusted(error)}"
-        except (OSError, BadRequest) as error:
+        except (OSError, UnicodeError, BadRequest) as error:
             failure = f"{shown} can't be reached: {error}"
         else:
             if not wire.transport.is_closing():
@@ -338,7 +339,7 @@ class Link:
             return None
         try:
             return (await asyncio.to_thread(Path(file).read_text, "utf-8")).strip()
-        except (OSError, UnicodeDecodeError) as error:
+        except (OSError, ValueError) as error:
             raise BadRequest(f"the token file {file}", str(error)) from None
 
     def _hang_up(self, line: int) -> None:

@@ -4,6 +4,7 @@
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from typing import TypeVar
 
+from anabranch.client import arguments
 from anabranch.client.appending import Appending, Receipt, appended
 from anabranch.client.link import Link
 from anabranch.client.producer import Pledge
@@ -14,6 +15,7 @@ from anabranch.client.records import (
     Headers,
     LogRecord,
     Time,
+    checked,
     milliseconds,
     record,
 )
@@ -133,8 +135,8 @@ class Log:
         producer = link.session.producer(self.id, self.name)
         pledges: list[tuple[Pledge, int]] = []
         last: Pledge | None = None
-        for value in values:
-            made = value if isinstance(value, Record) else record(value)
+        for value in arguments.several("the values to append", values, "[b'1', b'2']"):
+            made = checked(value)
             try:
                 pledge = producer.add(made, limit_ms)
             except Overloaded:

@@ -10,6 +10,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
+from anabranch.client.arguments import number, text
 from anabranch.core.errors import BadRequest, CorruptBatch
 from anabranch.core.machine import Buffer
 from anabranch.core.records.batch import split, verify
@@ -25,6 +26,7 @@ Time = datetime | Milliseconds
 
 _TIMESTAMP_END = 1 << 63
 _BYTES_OR_NONE = (bytes, type(None))
+_HEADERS = "a record's headers"
 
 R = TypeVar("R")
 
@@ -173,12 +175,30 @@ def record(
     return Record(value, key, pairs, UNSTAMPED if timestamp is None else milliseconds(timestamp))
 
 
+def checked(value: bytes | Record) -> Record:
+    """The same of one of many."""
+    if not isinstance(value, Record):
+        return record(value)
+    stamp = value.timestamp
+    return record(value.value, value.key, value.headers, None if stamp == UNSTAMPED else stamp)
+
+
 def _pairs(headers: Headers) -> tuple[Header, ...]:
-    pairs = tuple(headers if isinstance(headers, list | tuple) else headers.items())
     # Callers needn't be typed, and the codec would take a part of a batch before it noticed.
-    for name, value in pairs:
+    if isinstance(headers, Mapping):
+        pairs = tuple(headers.items())
+    elif isinstance(headers, list | tuple):  # pyright: ignore[reportUnnecessaryIsInstance]
+        pairs = tuple(headers)
+    else:
+        raise BadRequest(_HEADERS, "they must be a dict, or a list of pairs")
+    for pair in pairs:
+        if type(pair) is not tuple or len(pair) != 2:  # a pair
+            raise BadRequest(_HEADERS, "each must be a tuple of a name and a value")
+        name, value = pair
         if type(name) is not str or type(value) not in _BYTES_OR_NONE:
-            raise BadRequest("a record's headers", "names must be text and values bytes or None")
+            raise BadRequest(_HEADERS, "names must be text and values bytes or None")
+        if not name.isascii():
+            text("a header's name", name)
     return pairs
 
 
@@ -187,7 +207,5 @@ def milliseconds(time: Time) -> Milliseconds:
     if isinstance(time, datetime):
         if time.tzinfo is None:
             raise BadRequest(f"the time {time}", "it must say its time zone")
-        return int(time.timestamp() * 1_000)
-    if not 0 <= time < _TIMESTAMP_END:
-        raise BadRequest(f"the time {time}", "it must be milliseconds since 1970")
-    return time
+        time = int(time.timestamp() * 1_000)
+    return number("a time in milliseconds since 1970", time, _TIMESTAMP_END)

@@ -36,7 +36,7 @@ from anabranch.core.belfast.messages import (
     Welcome,
     Where,
 )
-from anabranch.core.errors import AnabranchError
+from anabranch.core.errors import AnabranchError, UnknownShard
 from anabranch.core.history import foretold
 from anabranch.core.history.calls import Verdict
 from anabranch.core.history.foretold import Placing, Watching
@@ -71,7 +71,7 @@ class Customer:
         self._dials: dict[str, int] = {}
         self._timers = 0
         self._pledges: dict[Pledge, Placing] = {}
-        self._followed: dict[Subscriber, tuple[EventQueue, Watching]] = {}
+        self._followed: dict[Subscriber, tuple[EventQueue, Watching, Where | None]] = {}
         # Its habits are drawn apart, so that they leave all else in a seed as it was.
         self._habits = Random(f"{deployment.options.seed} {number}")
         self._speculative = self._habits.random() < 0.6
@@ -96,7 +96,7 @@ class Customer:
     @property
     def settled(self) -> Position:
         """All below was delivered, and is final."""
-        return min((queue.final for queue, _ in self._followed.values()), default=0)
+        return min((queue.final for queue, _, _ in self._followed.values()), default=0)
 
     @property
     def follows(self) -> bool:
@@ -107,16 +107,20 @@ class Customer:
         if where is not None:
             watching.wanted = partial(is_wanted, where)
         self.archive.account.watchings.append(watching)
-        only = frozenset(shards) if shards else None
-        subscriber = Subscriber(start, where, None, only, speculative=self._speculative)
-        self._followed[subscriber] = EventQueue(subscriber), watching
+        self._subscribe(watching, where)
+
+    def _subscribe(self, watching: Watching, where: Where | None) -> None:
+        only = frozenset(watching.shards) or None
+        subscriber = Subscriber(watching.start, where, None, only, speculative=self._speculative)
+        self._followed[subscriber] = EventQueue(subscriber), watching, where
         self._step(Opened(subscriber))
         self._look(subscriber)
 
     def _look(self, subscriber: Subscriber) -> None:
         """Where there are no records nothing arrives, and yet it goes on."""
-        self._take(subscriber)
-        self.world.after(_LOOK, partial(self._look, subscriber))
+        if subscriber in self._followed:
+            self._take(subscriber)
+            self.world.after(_LOOK, partial(self._look, subscriber))
 
     def append(self, count: int) -> None:
         """One record after the other, where the session likes or at a shard that is named; what is
@@ -227,7 +231,9 @@ class Customer:
             self.world.note(self.name, "knows", placing, outcome)
 
     def _take(self, subscriber: Subscriber) -> None:
-        queue, watching = self._followed[subscriber]
+        if subscriber not in self._followed:
+            return
+        queue, watching, _ = self._followed[subscriber]
         if queue.empty:
             queue.take(1_000)
         self._see(queue, watching, None)
@@ -236,7 +242,7 @@ class Customer:
             self._see(queue, watching, event)
             count -= 1
         if subscriber.error is not None:
-            self._ended(subscriber.error)
+            self._ended(subscriber, subscriber.error)
         self._step(Taken(subscriber))
 
     def _see(self, queue: EventQueue, watching: Watching, event: records.Event | None) -> None:
@@ -256,5 +262,11 @@ class Customer:
         if event is not None and self.world.tracing:
             self.world.note(self.name, "takes", event)
 
-    def _ended(self, error: AnabranchError) -> None:
-        self.archive.faults.append(f"{self.name}'s subscription has ended: {error.message}")
+    def _ended(self, subscriber: Subscriber, error: AnabranchError) -> None:
+        _, watching, where = self._followed[subscriber]
+        if isinstance(error, UnknownShard):
+            # It may join yet: a program that knows so asks again.
+            del self._followed[subscriber]
+            self.world.after(_LOOK, partial(self._subscribe, watching, where))
+        else:
+            self.archive.faults.append(f"{self.name}'s subscription has ended: {error.message}")

@@ -7,6 +7,7 @@ from types import TracebackType
 
 from msgspec.structs import replace
 
+from anabranch.client.arguments import text
 from anabranch.client.belfast.endpoint import BelfastEndpoint, endpoint
 from anabranch.client.belfast.events import Events
 from anabranch.client.belfast.log import Appending, Log
@@ -28,6 +29,9 @@ def connect(
     where, chosen = endpoint(url), settings or Settings()
     if where.token is not None:
         chosen = replace(chosen, token=where.token)
+    text("the settings' client", chosen.client)
+    if chosen.token is not None:
+        text("the token", chosen.token)
     return Connecting(where, chosen, timeout)
 
 

@@ -10,7 +10,7 @@ from collections import deque
 from functools import partial
 from typing import Protocol
 
-from anabranch.client.belfast.directory import Whereabouts
+from anabranch.client.belfast.directory import UNSEEN_MAX, Whereabouts
 from anabranch.client.belfast.line import Commons, Line, unavailable
 from anabranch.client.producer import stamp
 from anabranch.core.belfast.messages import Append, Appended, Elsewhere, ToClient
@@ -45,9 +45,6 @@ ADVICE = (
     "look at the log before you repeat it, append under a request id, or say retry_unknown where "
     "twice does no harm"
 )
-
-_UNSEEN_MAX = 2
-"""So many nodes in a row don't know a shard: there is none."""
 
 _ELSEWHERE = (NotPrimary, ShardElsewhere)
 """Another replica takes it."""
@@ -171,6 +168,8 @@ class Producer:
         pledge.where, pledge.shard = self, self.shard
         self.queue.append(pledge)
         self.pending_bytes += pledge.size
+        if self.shard and self._whereabouts.shard(self.shard) is None:
+            self._whereabouts.ask()
 
     def pump(self) -> None:
         """Send what there is room for; at the end of each step of the session."""
@@ -190,9 +189,11 @@ class Producer:
         """Somebody has told anew where the shards are."""
         shard = self._whereabouts.shard(self.shard)
         self.unseen = self.unseen + 1 if shard is None else 0
-        if self.unseen >= _UNSEEN_MAX or self._whereabouts.failed(self.shard):
+        if self.unseen >= UNSEEN_MAX or self._whereabouts.failed(self.shard):
             self._give_up()
-        elif shard is not None and self._line is not None and shard.primary != self._line.node:
+        elif shard is None:
+            self._whereabouts.ask()
+        elif self._line is not None and shard.primary != self._line.node:
             self._leave_line()
 
     def answered(self, pledge: Pledge, message: ToClient) -> None:
@@ -365,13 +366,13 @@ class Producer:
                 self.pending_bytes -= pledge.size
                 self._owner.settle(pledge, unknown(pledge, SHARD_FAILED))
         self._queue_again(again)
-        if not self._whereabouts.failed(self.shard) and self.unseen < _UNSEEN_MAX:
+        if not self._whereabouts.failed(self.shard) and self.unseen < UNSEEN_MAX:
             return
         for pledge in list(self.queue):
             if not pledge.named:
                 self._drop(pledge)
                 self._owner.reroute(pledge)
-            elif self.unseen >= _UNSEEN_MAX:
+            elif self.unseen >= UNSEEN_MAX:
                 self._drop(pledge)
                 self._owner.settle(pledge, UnknownShard(self.shard))
 

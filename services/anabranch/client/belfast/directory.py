@@ -13,6 +13,9 @@ from anabranch.core.belfast.messages import Directory, Locate, Shard, ToClient
 SERVING = (Standing.SEATED, Standing.LEAVING, Standing.WAITING)
 """Of shards whose primary answers."""
 
+UNSEEN_MAX = 2
+"""So many nodes in a row don't know a shard: there is none."""
+
 
 class Whereabouts:
     """Of the shards and the leader."""

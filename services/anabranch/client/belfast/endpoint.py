@@ -7,6 +7,7 @@ for TLS, is as in `anabranch://` (see anabranch.client.endpoint).
 from typing import NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
+from anabranch.client.arguments import text
 from anabranch.client.endpoint import SCHEME, TLS_SCHEME, Endpoint
 from anabranch.client.endpoint import endpoint as of_service
 from anabranch.core.errors import BadRequest
@@ -44,8 +45,8 @@ class BelfastEndpoint(NamedTuple):
 
 def endpoint(url: str) -> BelfastEndpoint:
     """The scheme may be left out."""
+    what = f"the address {text('an address', url)!r}"
     full = url if "://" in url else f"{BELFAST_SCHEME}://{url}"
-    what = f"the address {url!r}"
     try:
         parts = urlsplit(full)
     except ValueError as error:
@@ -57,4 +58,4 @@ def endpoint(url: str) -> BelfastEndpoint:
         if not host.rpartition("]")[2].rpartition(":")[2].isdigit():
             raise BadRequest(what, f"{host!r} must say its port: a node may have any")
     service = urlunsplit((_SCHEMES[parts.scheme], parts.netloc, "", parts.query, parts.fragment))
-    return BelfastEndpoint(cluster, of_service(service))
+    return BelfastEndpoint(cluster, of_service(service, what))

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from anabranch.client.arguments import number, position, seconds
+from anabranch.client.belfast.checks import check_filter, shard_names
 from anabranch.client.belfast.eventqueue import EventQueue
 from anabranch.client.belfast.rollback import Predicate
 from anabranch.client.records import Event
 from anabranch.core.belfast.messages import Directory, Locate, Where
-from anabranch.core.errors import BadRequest
 from anabranch.core.types import Position
 
 if TYPE_CHECKING:
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 RECORDS_MAX = 1_024
 """Of one portion, where nothing else is said."""
+
+RECORDS_LIMIT = 1 << 31
+"""One portion has fewer."""
 
 
 class Events:
@@ -36,12 +40,11 @@ class Events:
         *,
         speculative: bool,
     ) -> None:
-        if start is not None and start < 0:
-            raise BadRequest("a subscription", "its start must be 0 or more")
-        self._link, self._start, self._where = link, start, where
-        self._shards = None if shards is None else frozenset(shards)
-        if self._shards is not None and not self._shards:
-            raise BadRequest("a subscription", "its shards must be named, or left out for all")
+        self._link, self._where = link, where
+        self._start = None if start is None else position("a subscription's start", start)
+        self._shards = None if shards is None else shard_names(shards)
+        if where is not None:
+            check_filter(where)
         self._speculative = speculative
         self._queue: EventQueue | None = None
 
@@ -93,10 +96,12 @@ class Events:
 
         `records_max`: with 0, only what is told of records that were delivered before.
         """
+        number("records_max", records_max, RECORDS_LIMIT)
+        limit_s = None if timeout is None else seconds("a timeout", timeout)
         queue = await self._opened()
         if queue.empty:
             try:
-                async with asyncio.timeout(timeout):
+                async with asyncio.timeout(limit_s):
                     await self._arrival(queue, records=records_max > 0)
             except TimeoutError:
                 return []

@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from anabranch.client import arguments
 from anabranch.client.belfast.appending import Pledge
 from anabranch.client.belfast.call import Call
 from anabranch.client.belfast.core import Session
@@ -106,7 +107,7 @@ class Link:
 
     def milliseconds(self, timeout: float | None) -> Milliseconds:
         """Of a timeout in seconds, or of the settings."""
-        return self.session.settings.timeout_ms if timeout is None else round(timeout * 1_000)
+        return arguments.milliseconds(timeout, self.session.settings.timeout_ms)
 
     def open(self, subscriber: Subscriber) -> None:
         self.step(Opened(subscriber))
@@ -252,7 +253,7 @@ class Link:
             return None
         try:
             return (await asyncio.to_thread(Path(file).read_text, "utf-8")).strip()
-        except (OSError, UnicodeDecodeError) as error:
+        except (OSError, ValueError) as error:
             raise BadRequest(f"the token file {file}", str(error)) from None
 
     def _hang_up(self, node: str) -> None:

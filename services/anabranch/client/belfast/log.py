@@ -6,9 +6,19 @@ from inspect import isawaitable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from anabranch.client import arguments
+from anabranch.client.belfast.checks import shard_name
 from anabranch.client.belfast.events import Events
 from anabranch.client.belfast.rollback import Predicate
-from anabranch.client.records import Confirm, Deliver, Headers, LogRecord, Time, record
+from anabranch.client.records import (
+    Confirm,
+    Deliver,
+    Headers,
+    LogRecord,
+    Time,
+    checked,
+    record,
+)
 from anabranch.core.belfast.messages import (
     Directory,
     Done,
@@ -154,8 +164,8 @@ class Log:
         """
         chosen = shard
         pending: list[Appending] = []
-        for value in values:
-            made = value if isinstance(value, Record) else Record(value)
+        for value in arguments.several("the values to append", values, "[b'1', b'2']"):
+            made = checked(value)
             pledge = await self.pledge(made, shard, retry_unknown, timeout, beside=chosen)
             chosen = pledge.shard or None
             pending.append(Appending(self._link, pledge, pledge.count - 1))
@@ -208,15 +218,18 @@ class Log:
 
     async def trim(self, position: Position, *, timeout: float | None = None) -> None:
         """Give up everything below this position, which must be confirmed."""
-        await self._link.ask(Trim(position), Done, "trim the log", timeout)
+        message = Trim(arguments.position("a trim's position", position))
+        await self._link.ask(message, Done, "trim the log", timeout)
 
     async def leave(self, shard: str, *, timeout: float | None = None) -> None:
         """Let a shard go: it keeps its seat to the end of the windows that are published."""
-        await self._link.ask(Leave(shard), Done, f"let shard {shard} go", timeout)
+        message = Leave(shard_name(shard))
+        await self._link.ask(message, Done, f"let shard {shard} go", timeout)
 
     async def join(self, shard: str, *, timeout: float | None = None) -> None:
         """Take back a shard that has left, once all of its replicas are there."""
-        await self._link.ask(Join(shard), Done, f"take shard {shard} back", timeout)
+        message = Join(shard_name(shard))
+        await self._link.ask(message, Done, f"take shard {shard} back", timeout)
 
     async def status(self, *, timeout: float | None = None) -> Status:
         """What the leader of the sequencing group sees."""
@@ -241,6 +254,8 @@ class Log:
         """
         link = self._link
         limit_ms = link.milliseconds(timeout)
+        if shard is not None:
+            shard_name(shard)
         while True:
             try:
                 pledge = link.session.appender.add(

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from itertools import chain
 
-from anabranch.client.belfast.directory import Whereabouts
+from anabranch.client.belfast.directory import UNSEEN_MAX, Whereabouts
 from anabranch.client.belfast.effects import Arrived
 from anabranch.client.belfast.line import Commons
 from anabranch.client.belfast.merging import Merge, Piece
@@ -25,6 +25,7 @@ from anabranch.core.errors import (
     BatchTooLarge,
     BatchUnreadable,
     TooManyHeaders,
+    UnknownShard,
 )
 from anabranch.core.machine import Buffer
 from anabranch.core.records.record import Record, decode
@@ -56,6 +57,10 @@ class Subscriber:
         self.waiter: object = None
         """The driver's own."""
         self._where, self._shards, self._start = where, shards, start
+        self._unseen = shards or frozenset[str]()
+        """Of the shards that are wanted, those that no node has told of yet."""
+        self._answers = 0
+        """How many nodes in a row have told of others and not of these."""
         self._merge = Merge(start, shards)
         self._rollback = Rollback(self._merge, self._released, only, speculative=speculative)
         self._streams: dict[str, Stream] = {}
@@ -77,6 +82,7 @@ class Subscriber:
 
     def begin(self, commons: Commons, whereabouts: Whereabouts, forget: Callable[[], None]) -> None:
         self._commons, self._whereabouts, self._forget = commons, whereabouts, forget
+        self._look_for_unseen()
         self._tend()
 
     def taken(self) -> None:
@@ -86,6 +92,11 @@ class Subscriber:
 
     def located(self) -> None:
         """Somebody has told anew where the shards are: go to whoever serves them now."""
+        if self._unseen:
+            self._answers += 1
+            self._look_for_unseen()
+            if self.error is not None:
+                return
         for stream in list(self._streams.values()):
             node = self.node_for(stream.shard)
             if stream.node and node and stream.node != node:
@@ -163,6 +174,15 @@ class Subscriber:
         if error is not None:
             self.close(error)
 
+    def _look_for_unseen(self) -> None:
+        """A shard that is known once may be gone later, when its records are trimmed."""
+        _, whereabouts = self._begun
+        self._unseen = frozenset(each for each in self._unseen if whereabouts.shard(each) is None)
+        if self._unseen and self._answers >= UNSEEN_MAX:
+            self.close(UnknownShard(min(self._unseen)))
+        elif self._unseen:
+            whereabouts.ask()
+
     def _good(self, stream: Stream, view: int) -> bool:
         """Else what came with it says nothing, and whoever said it is asked again."""
         match self._rollback.judge(view):
@@ -193,6 +213,8 @@ class Subscriber:
 
     def _tend(self) -> None:
         """Ask the shards that may have something that hasn't come, and no others."""
+        if self._unseen:
+            return
         commons, _ = self._begun
         needed = self._needed()
         for shard, start in needed.items():

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from anabranch.core.belfast import inspection
+from anabranch.core.belfast import inspection, requests
 from anabranch.core.belfast.consensus import (
     KEPT_ENTRIES,
     SNAPSHOT_ENTRIES,
@@ -235,6 +235,11 @@ class Sequencer:
     def _asked_leader(
         self, office: Office, token: Token, message: Inspect | Join | Leave | Trim
     ) -> None:
+        try:
+            requests.check(message)
+        except BadRequest as error:
+            self._refuse(token, error)
+            return
         match message:
             case Inspect():
                 self._effects.append(Reply(token, self._status(office)))

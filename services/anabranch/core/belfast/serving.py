@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from anabranch.core.belfast import requests
 from anabranch.core.belfast.acknowledging import Acknowledging
 from anabranch.core.belfast.copying import Copies, Role
 from anabranch.core.belfast.delivering import Delivering
@@ -75,11 +76,12 @@ class Serving:
             Inspect: self._ask_leader,
         }
 
-    def asked(self, token: Token, message: object) -> None:
+    def asked(self, token: Token, message: Any) -> None:
         try:
-            answer = self._table.get(type(message))
+            answer = self._table.get(message.__class__)
             if answer is None:
                 raise BadRequest(type(message).__name__, "no shard answers that")
+            requests.check(message)
             answer(token, message)
         except AnabranchError as error:
             self._counters.refused += 1

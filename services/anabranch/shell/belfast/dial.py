@@ -38,6 +38,8 @@ class ClientLine(asyncio.Protocol):
         self._reader = replies()
         self._transport: asyncio.Transport
         self._welcomed: asyncio.Future[Welcome] = self._loop.create_future()
+        # Whoever dials may have left by the time that the node refuses it.
+        self._welcomed.add_done_callback(_note)
         self._out: list[Buffer] = []
         self._greeted = False
         self._closed = False
@@ -74,7 +76,7 @@ class ClientLine(asyncio.Protocol):
         except TimeoutError:
             reason = f"it takes no connection within {CONNECT_S:g} s"
             raise Unavailable(address, reason) from None
-        except OSError as error:
+        except (OSError, UnicodeError) as error:
             raise Unavailable(address, str(error)) from None
         await line._greet(hello)
         return line
@@ -168,3 +170,9 @@ class ClientLine(asyncio.Protocol):
     def _write(self, out: list[Buffer]) -> None:
         if not self._transport.is_closing():
             write_all(self._transport, out)
+
+
+def _note(welcomed: "asyncio.Future[Welcome]") -> None:
+    """An error that nobody waits for any more isn't one that was overlooked."""
+    if not welcomed.cancelled():
+        welcomed.exception()
