@@ -76,6 +76,11 @@ class OperatorSettings(
     webhook_dir: str = "/var/run/anabranch/webhook"
     """Where the webhook's tls.crt and tls.key come to be; they may change at any time."""
 
+    webhook_client_ca: str = ""
+    """The authority whose certificates callers of the webhook must show, as PEM; empty: anybody may
+    call, and pods are handed over only if their node is seen to be drained.
+    """
+
     announce: str = ""
     """A file to write where this process is found, once it listens; gone when it doesn't."""
 
@@ -83,7 +88,9 @@ class OperatorSettings(
     """Log lines for people, or one JSON object each."""
 
     watch_nodes: bool = False
-    """See nodes that are about to go; it needs a right in the whole cluster."""
+    """See nodes that are being drained; it needs a right in the whole cluster. Without it, and
+    without `webhook_client_ca`, evicted pods wait for the deadline and nothing is handed over.
+    """
 
     lease_s: float = 15
     """Without a sign of life for so long another operator takes over."""

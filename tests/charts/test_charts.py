@@ -172,7 +172,9 @@ def test_the_operator_takes_the_settings_that_it_is_given(
 def test_the_operator_may_look_at_all_that_it_watches(helm: Helm, values: str) -> None:
     found = helm.rendered(values)
     wide = values == "gke"
-    kinds = watched("logs", "demo-operator", "demo-metadata", everywhere=wide, nodes=wide)
+    told = _named(found, "ConfigMap", "demo-operator")["data"]["operator.toml"]
+    nodes = tomllib.loads(told)["watch_nodes"]
+    kinds = watched("logs", "demo-operator", "demo-metadata", everywhere=wide, nodes=nodes)
     everywhere = [rule for kind, rule in _rules(found, "-operator") if kind == "ClusterRole"]
     everywhere += [rule for kind, rule in _rules(found, "-cluster") if kind == "ClusterRole"]
     somewhere = [rule for _, rule in _rules(found, "")]

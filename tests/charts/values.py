@@ -304,6 +304,11 @@ class Eviction(Shape, frozen=True, kw_only=True):
     """Let a broker or the leading member hand over before its pod is evicted."""
     deadline_seconds: Annotated[int, Meta(ge=10, le=3_600)] = 600
     """After this a pod is evicted even so."""
+    client_ca_secret: Name = ""
+    """A Secret with `ca.crt`, the authority of the certificate that your API server shows to
+    webhooks; others are then not let in. Empty: anybody may call, and brokers hand over only where
+    the operator sees that the node is cordoned or about to be removed.
+    """
 
 
 class Admission(Shape, frozen=True, kw_only=True):

@@ -39,6 +39,7 @@ RULES = (
     Rule(("get", "list", "watch", "create", "update"), ("coordination.k8s.io",), ("leases",)),
 )
 """As the chart grants them in one namespace, but for Secrets."""
+WATCHES_NODES = (Rule(("list", "watch"), ("",), ("nodes",)),)
 
 
 class Operator:
@@ -58,6 +59,7 @@ class Operator:
         """`through`: another address of the API server; `python`: of another environment."""
         self.user = f"system:serviceaccount:{namespace}:{name}"
         everywhere = RULES if settings.get("watch") == "cluster" else ()
+        everywhere += WATCHES_NODES if settings.get("watch_nodes") else ()
         token = server.service_account(namespace, name, RULES, everywhere)
         config = server.write_config(f"{namespace}-{name}", through or server.url, {"token": token})
         self._announced = folder / f"{name}.json"

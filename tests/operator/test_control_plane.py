@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.kubernetes.api_server import ApiServer, Refused, Rule
+from tests.kubernetes.api_server import ApiServer, Refused
 from tests.kubernetes.control_plane import API_SERVER, CONTROLLERS, ControlPlane
 from tests.kubernetes.fixtures import needs
 from tests.operator.harbour import harbour
 from tests.operator.installed import resources_of, until
 from tests.operator.life import Home
-from tests.operator.running import RULES, Operator, log_service, running, until_one_leads
+from tests.operator.running import Operator, log_service, running, until_one_leads
 
 import anabranch
 from anabranch_operator.api import names
@@ -22,7 +22,6 @@ FORKS = 300
 """A thousand are for the benchmark."""
 MEMORY_KB_MAX = 256 << 10
 AT_ONCE = 8
-WATCHES_NODES = (Rule(("list", "watch"), ("",), ("nodes",)),)
 GATE = {"containers": [{"name": "check", "image": "none"}]}
 
 Document = dict[str, Any]
@@ -38,13 +37,10 @@ def home(control_plane: ApiServer) -> Home:
 def operating(home: Home, folder: Path, **settings: Any) -> Iterator[Operator]:
     """An operator that makes pods of a pool, in which brokers come to live."""
     server, namespace = home.server, home.namespace
-    token = server.service_account(namespace, "sees-nodes", RULES, WATCHES_NODES)
-    account = str(server.config_of(token))
     with harbour(server, namespace) as service:
-        told = {"service": service, "kubeconfig": account, "watch_nodes": True, **settings}
+        told = {"service": service, "watch_nodes": True, **settings}
         told["gates_service_account"] = "default"
         operator = Operator(server, namespace, folder, "operator", **told)
-        operator.user = f"system:serviceaccount:{namespace}:sees-nodes"
         with running(operator):
             yield operator
 

@@ -2,6 +2,10 @@
 
 A drain asks again every few seconds, so nothing is kept waiting here. What isn't ours, and what
 can't be understood, may go at once; and when nobody answers here, the API server lets it go.
+
+API servers seldom show webhooks who they are, so a call may come from any pod that reaches this
+port. It is believed if its certificate was checked, or if the operator itself sees that the pod's
+node is being emptied. Another call is answered and changes nothing: nothing is handed over for it.
 """
 
 from collections.abc import Callable
@@ -14,7 +18,8 @@ from anabranch.core.types import MS, Nanoseconds
 from anabranch_operator.api import names
 from anabranch_operator.plan.events import Evicting
 from anabranch_operator.plan.evictions import may_go
-from anabranch_operator.plan.objects import Ref
+from anabranch_operator.plan.nodes import is_leaving
+from anabranch_operator.plan.objects import Observed, Ref
 from anabranch_operator.plan.reconciler import Operator
 
 _HELD = (names.BROKER, names.METADATA, names.SEQUENCER, names.SHARD)
@@ -35,14 +40,21 @@ class Evictions:
     """Asks the machine each time anew: whether a pod can be spared may change."""
 
     def __init__(
-        self, machine: Operator, give: Callable[[Evicting], None], now: Callable[[], Nanoseconds]
+        self,
+        machine: Operator,
+        give: Callable[[Evicting], None],
+        now: Callable[[], Nanoseconds],
+        *,
+        authenticated: bool,
     ) -> None:
+        """`authenticated`: only callers with a certificate of our authority for them get here."""
         self._machine = machine
         self._give = give
         self._now = now
+        self._authenticated = authenticated
         self._allowed: set[str] = set()
         self._since: dict[str, Nanoseconds] = {}
-        """When those were first asked for that only another operator can decide about."""
+        """When pods were first asked for that can't be handed over for this caller, or by us."""
 
     def allow(self, uid: str) -> None:
         self._allowed.add(uid)
@@ -69,10 +81,22 @@ class Evictions:
         if pod is None or pod.deleting or pod.labels.get(names.ROLE) not in _HELD:
             return None
         if not self._machine.leads:
-            return self._put_off(pod.uid)
+            return self._put_off(pod.uid, "the operator that was asked doesn't lead: ask again")
+        if not (self._authenticated or is_leaving(self._machine.world, pod)):
+            return self._unbelieved(pod)
         if self._may_go(pod.uid, told=not request.dry_run):
             return None
         return f"{request.name} hands over what it serves first: ask again"
+
+    def _unbelieved(self, pod: Observed) -> str | None:
+        """The answer to somebody whom nothing that we see bears out."""
+        if may_go(self._machine.world, pod.uid, self._now()):
+            return None
+        message = (
+            f"{pod.ref.name} serves, and the operator doesn't see that its node is being drained: "
+            "cordon the node and ask again, and it hands over first"
+        )
+        return self._put_off(pod.uid, message)
 
     def _may_go(self, uid: str, *, told: bool) -> bool:
         """Nothing is handed over for somebody who only wants to know."""
@@ -82,10 +106,10 @@ class Evictions:
         self._give(Evicting(uid))
         return uid in self._allowed
 
-    def _put_off(self, uid: str) -> str | None:
-        """Whoever asks again may ask the one that leads; but not for ever."""
+    def _put_off(self, uid: str, message: str) -> str | None:
+        """A pod isn't held for ever: whatever the reason, it may go after the deadline."""
         now = self._now()
         patience = self._machine.world.surroundings.eviction_ms * MS
         if now - self._since.setdefault(uid, now) >= patience:
             return None
-        return "the operator that was asked doesn't lead: ask again"
+        return message

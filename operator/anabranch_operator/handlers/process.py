@@ -113,7 +113,12 @@ class Process:
             visit=self._visitor.visit,
             evict=self._evict,
         )
-        self._evictions = Evictions(self.machine, self.driver.give, clock.now)
+        self._evictions = Evictions(
+            self.machine,
+            self.driver.give,
+            clock.now,
+            authenticated=bool(settings.webhook_client_ca),
+        )
         self.sight = Sight(
             self._client,
             self._watched,
@@ -240,7 +245,9 @@ class Process:
     async def _serve_evictions(self, listener: socket.socket) -> None:
         """From when there is a certificate on; until then nobody is answered."""
         with listener:
-            tls = await certificate(Path(self._settings.webhook_dir), self.log)
+            settings = self._settings
+            folder = Path(settings.webhook_dir)
+            tls = await certificate(folder, settings.webhook_client_ca, self.log)
             server = Server([web.post("/evictions", self._evictions.serve)])
             try:
                 await server.answer(listener, tls)

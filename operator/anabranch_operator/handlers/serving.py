@@ -16,7 +16,8 @@ from anabranch.shell.metrics import CONTENT_TYPE
 from anabranch.shell.tls import TlsSettings, listening
 
 _LOOK_S = 1.0
-_BODY_BYTES_MAX = 3 << 20
+_BODY_BYTES_MAX = 1 << 18
+"""A review of an eviction is small: its object is a name, and the rest says who asks."""
 
 Handler = Callable[[web.Request], Awaitable[web.Response]]
 
@@ -76,9 +77,12 @@ class Server:
         await self._runner.cleanup()
 
 
-async def certificate(folder: Path, log: Log) -> ssl.SSLContext:
-    """Once it is there: the operator itself may be the one who makes it. It follows its files."""
-    files = TlsSettings(cert=str(folder / "tls.crt"), key=str(folder / "tls.key"))
+async def certificate(folder: Path, client_ca: str, log: Log) -> ssl.SSLContext:
+    """Once it is there: the operator itself may be the one who makes it. It follows its files.
+
+    With `client_ca` only callers are let in that show a certificate of that authority.
+    """
+    files = TlsSettings(cert=str(folder / "tls.crt"), key=str(folder / "tls.key"), ca=client_ca)
     waits = False
     while not all(map(os.path.exists, files.files)):
         if not waits:

@@ -12,7 +12,8 @@ from anabranch_operator.api import names
 from anabranch_operator.plan.actions import ForgetBroker
 from anabranch_operator.plan.health import Health, health
 from anabranch_operator.plan.interest import broker_name
-from anabranch_operator.plan.objects import Observed, Ref
+from anabranch_operator.plan.nodes import is_leaving
+from anabranch_operator.plan.objects import Observed
 from anabranch_operator.plan.pods import template
 from anabranch_operator.plan.world import Eviction, Pool, World
 
@@ -123,7 +124,6 @@ def forsaken(world: World, pool: Pool) -> Iterator[ForgetBroker]:
 def _broker(world: World, pod: Observed, wanted: str, now: Nanoseconds) -> Broker:
     found = health(pod, now)
     seat = world.service.brokers.get(broker_name(pod))
-    node = world.objects.get(Ref("Node", "", pod.spec.get("nodeName", "")))
     return Broker(
         pod=pod,
         seat=seat,
@@ -131,7 +131,7 @@ def _broker(world: World, pod: Observed, wanted: str, now: Nanoseconds) -> Broke
         state=_state(pod, found, seat, away=world.service.trouble is not None),
         outdated=pod.labels.get(names.TEMPLATE) != wanted,
         eviction=world.evicting.get(pod.uid),
-        cordoned=node is not None and bool(node.spec.get("unschedulable")),
+        cordoned=is_leaving(world, pod),
     )
 
 

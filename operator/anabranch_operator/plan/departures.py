@@ -93,7 +93,7 @@ def departures(
     yard.doubted = _doubted(troubles)
     useless = list(_useless(yard))
     gone = {each.pod.uid: None for each in useless}
-    forced = [each for each in found.staying if each.pod.uid not in gone and yard.is_overdue(each)]
+    forced = [] if found.leaving(now) else _forced(yard, gone)
     gone |= {each.pod.uid: None for each in forced}
     candidate, cause = _candidate(yard, gone)
     cramped = candidate is not None and cause is not Cause.SURPLUS and _cramped(yard, candidate)
@@ -164,6 +164,14 @@ def _surplus(yard: _Yard, target: int, gone: dict[str, None]) -> Iterator[Broker
     starting.sort(key=lambda each: yard.cause(each) is None)
     excess = sum(each.sound for each in staying) - target
     yield from starting[: max(0, excess)]
+
+
+def _forced(yard: _Yard, gone: dict[str, None]) -> list[Broker]:
+    """The one that was to leave its node the longest, whatever stands in the way. One at a time: a
+    pool never loses all of its brokers at once because somebody asked for all of them.
+    """
+    overdue = [each for each in yard.found.staying if yard.is_overdue(each)]
+    return sorted((each for each in overdue if each.pod.uid not in gone), key=_rank)[:1]
 
 
 def _candidate(yard: _Yard, gone: dict[str, None]) -> tuple[Broker | None, Cause | None]:

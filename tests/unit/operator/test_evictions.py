@@ -69,6 +69,27 @@ def test_an_eviction_isnt_put_off_for_ever(harbour: Harbour) -> None:
     assert harbour.office.evicted[-1] == pod.uid
 
 
+def test_brokers_whose_time_is_up_go_one_at_a_time(harbour: Harbour) -> None:
+    """Whoever asks for all of a pool's brokers doesn't get all of them at once."""
+    harbour.busiest()
+    for number in range(4):
+        harbour.cordon(f"node-{number}", on=True)
+    harbour.office.service_away = "it doesn't answer"
+    pods = harbour.pods()
+    for _ in range(harbour.office.operator.world.surroundings.eviction_ms // 60_000 + 1):
+        for pod in pods:
+            harbour.evict(pod)
+        harbour.office.wait(60)
+    assert len(pods) > 1
+    assert len([pod for pod in harbour.pods() if pod.deleting]) <= 1
+    for _ in range(20):
+        for pod in harbour.pods():
+            harbour.evict(pod)
+        harbour.step()
+        assert len([pod for pod in harbour.pods() if pod.deleting]) <= 1
+    assert not {pod.uid for pod in pods} & {pod.uid for pod in harbour.pods()}
+
+
 def test_an_eviction_that_nobody_repeats_is_forgotten(harbour: Harbour) -> None:
     for number in range(4):
         harbour.cordon(f"node-{number}", on=True)

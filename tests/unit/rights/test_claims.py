@@ -26,6 +26,8 @@ from anabranch.core.wire.messages import ClientMessage
 A, B = LogId(1), LogId(2)
 ONCE = b"r"
 OWNER = "k8s/shop/Fork/what-if/6f9619ff"
+ODD = "k8s/shop/Fork/what-if/6f9619ff/more"
+"""Listed among the owners of the namespace shop, and no resource's."""
 OWNED = Subject(FORKS, "what-if", "shop")
 
 
@@ -52,13 +54,19 @@ def wanted(message: ClientMessage) -> list[tuple[Any, str]]:
         (messages.ListLogs(owner="k8s/sh"), [(Subject(LOGS), "list")]),
         (messages.CreateLog("orders", ONCE), [(Subject(LOGS, "orders"), "create")]),
         (messages.CreateLog("orders", ONCE, owner=OWNER), [(OWNED, "create")]),
+        (messages.CreateLog("orders", ONCE, owner=ODD), [(Subject(POOLS), "update")]),
         (messages.DeleteLog(A, ONCE), [(A, "delete")]),
         (messages.Squash(A, ONCE), [(A, "delete")]),
         (messages.Fork(A, Kind.SEVERED, ONCE), [(A, "fork")]),
         (messages.Fork(A, Kind.SEVERED, ONCE, owner=OWNER), [(A, "fork"), (OWNED, "create")]),
+        (
+            messages.Fork(A, Kind.SEVERED, ONCE, owner=ODD),
+            [(A, "fork"), (Subject(POOLS), "update")],
+        ),
         (messages.Promote(A, ONCE), [(A, "promote")]),
         (messages.Trim(A, 1, ONCE), [(A, "trim")]),
         (messages.Adopt(A, OWNER, ONCE), [(A, "update"), (OWNED, "create")]),
+        (messages.Adopt(A, ODD, ONCE), [(A, "update"), (Subject(POOLS), "update")]),
         (messages.Adopt(A, "", ONCE), [(A, "update")]),
         (messages.DrainBroker("b", 1, ONCE), [(Subject(POOLS), "update")]),
         (messages.ForgetBroker("b", 1, ONCE), [(Subject(POOLS), "update")]),

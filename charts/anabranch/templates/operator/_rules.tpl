@@ -157,7 +157,9 @@
 - apiGroups: [""]
   resources: [namespaces]
   verbs: [get]
-# Nodes that are about to go.
+{{- end }}
+{{- if or (eq .Values.operator.watch "cluster") .Values.eviction.enabled }}
+# Nodes that are being drained: without them nobody's word for an eviction could be checked.
 - apiGroups: [""]
   resources: [nodes]
   verbs: [list, watch]

@@ -8,9 +8,12 @@ belfast_token_file = "/var/run/anabranch/belfast/token"
 {{- if include "anabranch.tls" . }}
 belfast_ca = "/var/run/anabranch/service/ca.crt"
 {{- end }}
-watch_nodes = {{ eq .Values.operator.watch "cluster" }}
+watch_nodes = {{ or (eq .Values.operator.watch "cluster") .Values.eviction.enabled }}
 {{- if .Values.eviction.enabled }}
 eviction_s = {{ int .Values.eviction.deadlineSeconds }}
+{{- if .Values.eviction.clientCaSecret }}
+webhook_client_ca = "/var/run/anabranch/callers/ca.crt"
+{{- end }}
 {{- else }}
 webhook_port = -1
 {{- end }}

@@ -101,9 +101,15 @@ def _on(*verbs: Verb) -> Callable[[Any], tuple[Claim, ...]]:
 
 
 def _owning(owner: str) -> tuple[Claim, ...]:
-    """Whoever may create a resource may have a log in its name."""
+    """Whoever may create a resource may have a log in its name.
+
+    An owner that only begins like a resource's is listed among those of its namespace, though no
+    right on a resource could be asked for: such owners are for who may do everything.
+    """
     subject = declared(owner)
-    return () if subject is None else (Claim(subject, (Verb.CREATE,)),)
+    if subject is not None:
+        return (Claim(subject, (Verb.CREATE,)),)
+    return (_POOL,) if owner.startswith(f"{_OWNER}/") else ()
 
 
 def _creating(message: messages.CreateLog) -> tuple[Claim, ...]:

@@ -1,0 +1,116 @@
+"""Who is believed when the webhook is told that a pod is evicted."""
+
+import asyncio
+import json
+from typing import Any, cast
+
+import pytest
+from aiohttp import web
+from tests.unit.operator.harbour import Harbour
+
+from anabranch_operator.handlers.eviction import Evictions
+from anabranch_operator.plan.actions import Create, Delete, DrainBroker
+from anabranch_operator.plan.objects import Observed, Ref
+
+
+class Request:
+    """As much of an HTTP request as the webhook reads."""
+
+    def __init__(self, pod: Observed, *, dry: bool = False) -> None:
+        asked = {"uid": "1", "name": pod.ref.name, "namespace": pod.ref.namespace, "dryRun": dry}
+        self._body = json.dumps({"request": asked}).encode()
+
+    async def read(self) -> bytes:
+        return self._body
+
+
+class Webhook:
+    """Before the operator of a pool."""
+
+    def __init__(self, harbour: Harbour, *, authenticated: bool = False) -> None:
+        self.harbour = harbour
+        office = harbour.office
+        self._evictions = Evictions(
+            office.operator, office.tell, lambda: office.now, authenticated=authenticated
+        )
+
+    def ask(self, pod: Observed, *, dry: bool = False) -> str | None:
+        """Why the pod may not go yet."""
+        request = cast("web.Request", Request(pod, dry=dry))
+        answer = asyncio.run(self._evictions.serve(request))
+        told: dict[str, Any] = json.loads(cast("bytes", answer.body))["response"]
+        return None if told["allowed"] else told["status"]["message"]
+
+    @property
+    def believed(self) -> bool:
+        return bool(self.harbour.office.operator.world.evicting)
+
+
+@pytest.fixture
+def harbour() -> Harbour:
+    made = Harbour()
+    made.settle()
+    return made
+
+
+def test_a_stranger_moves_nothing(harbour: Harbour) -> None:
+    """Any pod that reaches the port can ask; nobody drains a broker by that."""
+    webhook, pod = Webhook(harbour), harbour.busiest()
+    before = harbour.names()
+    harbour.office.done.clear()
+    for _ in range(5):
+        for each in harbour.pods():
+            webhook.ask(each)
+        harbour.step()
+    assert "cordon the node" in str(webhook.ask(pod))
+    assert not webhook.believed
+    assert harbour.names() == before
+    assert harbour.done(Create, DrainBroker, Delete) == []
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"unschedulable": True},
+        {"taints": [{"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"}]},
+        {"taints": [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]},
+    ],
+)
+def test_a_node_that_is_seen_to_be_emptied_is_believed(
+    harbour: Harbour, spec: dict[str, Any]
+) -> None:
+    webhook, pod = Webhook(harbour), harbour.busiest()
+    harbour.kube.edit(Ref("Node", "", pod.spec["nodeName"]), **spec)
+    harbour.office.settle()
+    assert "hands over" in str(webhook.ask(pod))
+    assert webhook.believed
+
+
+def test_other_taints_say_nothing(harbour: Harbour) -> None:
+    webhook, pod = Webhook(harbour), harbour.busiest()
+    taint = {"key": "dedicated", "effect": "NoSchedule"}
+    harbour.kube.edit(Ref("Node", "", pod.spec["nodeName"]), taints=[taint])
+    harbour.office.settle()
+    assert "cordon the node" in str(webhook.ask(pod))
+    assert not webhook.believed
+
+
+def test_a_caller_with_a_certificate_is_believed(harbour: Harbour) -> None:
+    webhook = Webhook(harbour, authenticated=True)
+    assert "hands over" in str(webhook.ask(harbour.busiest()))
+    assert webhook.believed
+
+
+def test_nothing_is_handed_over_for_a_question(harbour: Harbour) -> None:
+    webhook = Webhook(harbour, authenticated=True)
+    assert "hands over" in str(webhook.ask(harbour.busiest(), dry=True))
+    assert not webhook.believed
+
+
+def test_a_pod_isnt_held_for_ever_though_nobody_sees_why_it_is_evicted(harbour: Harbour) -> None:
+    """Who evicts without a cordon gets the pod after the deadline; it then drains by itself."""
+    webhook, pod = Webhook(harbour), harbour.busiest()
+    assert webhook.ask(pod) is not None
+    harbour.office.wait(harbour.office.operator.world.surroundings.eviction_ms // 1_000 + 1)
+    assert webhook.ask(pod) is None
+    assert not webhook.believed
