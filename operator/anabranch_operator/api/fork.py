@@ -110,8 +110,8 @@ class At(Shape, frozen=True, kw_only=True):
     position: Annotated[int, Meta(ge=0)] | None = None
     """The last position that it inherits."""
     time: Moment | None = None
-    """Every record that was committed before this time is inherited, and none that was committed at
-    it or later. By the log service's clock, to the millisecond.
+    """Records that were committed before it are inherited, none committed at it or later; to the
+    millisecond.
     """
 
     def __post_init__(self) -> None:
