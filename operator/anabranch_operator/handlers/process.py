@@ -113,12 +113,8 @@ class Process:
             visit=self._visitor.visit,
             evict=self._evict,
         )
-        self._evictions = Evictions(
-            self.machine,
-            self.driver.give,
-            clock.now,
-            authenticated=bool(settings.webhook_client_ca),
-        )
+        known = bool(settings.webhook_client_ca)
+        self._evictions = Evictions(self.machine, self.driver.give, clock.now, authenticated=known)
         self.sight = Sight(
             self._client,
             self._watched,
