@@ -76,6 +76,20 @@ def test_every_pod_is_restricted(helm: Helm, values: str) -> None:
             assert "memory" in container["resources"]["limits"], name
 
 
+def test_an_etcd_that_is_full_is_still_reached(helm: Helm) -> None:
+    """Its `/health` says no while it is full, and members make room in it through its Service."""
+    [etcd] = [pod for name, pod in pod_specs(helm.rendered("kind")) if name.endswith("/demo-etcd")]
+    [container] = etcd["containers"]
+    asked = {
+        probe: how["httpGet"]["path"] for probe, how in container.items() if probe.endswith("Probe")
+    }
+    assert asked == {
+        "startupProbe": "/readyz",
+        "livenessProbe": "/livez",
+        "readinessProbe": "/readyz",
+    }
+
+
 @pytest.mark.parametrize("values", MATRIX)
 def test_what_runs_for_ever_is_probed(helm: Helm, values: str) -> None:
     for name, pod in pod_specs(helm.rendered(values)):

@@ -137,6 +137,14 @@ def test_what_operators_count(line: str, says: str) -> None:
     assert says in words(found)
 
 
+def test_a_full_etcd_is_named() -> None:
+    found = collected()
+    found.pages["demo-metadata-0.metrics"] = "anabranch_etcd_full 1.0\n"
+    assert "pod demo-metadata-0: etcd is full" in words(found)
+    found.pages["demo-metadata-0.metrics"] = "anabranch_etcd_full 0.0\n"
+    assert words(found) == ""
+
+
 def test_a_standby_does_not_look_at_the_service() -> None:
     found = collected()
     page = "anabranch_operator_leader 0.0\nanabranch_operator_service_reachable 0.0\n"

@@ -75,6 +75,8 @@ class Reason(StrEnum):
     """The log service doesn't know the log any more."""
     NOT_SERVED = "NotServed"
     """No broker serves it at the moment; one will be found."""
+    ETCD_FULL = "EtcdFull"
+    """Appends and changes are refused, because etcd takes no more."""
     PROMOTING = "Promoting"
     """It is being promoted."""
     PROMOTED = "Promoted"
@@ -194,6 +196,7 @@ TABLE: tuple[Declared, ...] = (
             Reason.SERVICE_AWAY,
             Reason.LOG_LOST,
             Reason.NOT_SERVED,
+            Reason.ETCD_FULL,
             Reason.PROMOTING,
             Reason.PROMOTED,
             Reason.SQUASHED,

@@ -1,4 +1,4 @@
-"""Whose figures the operator needs now: of nobody, mostly."""
+"""Whose figures the operator needs now."""
 
 from collections.abc import Iterator
 
@@ -19,7 +19,7 @@ class Target(Struct, frozen=True):
 
 def targets(world: World) -> tuple[Target, ...]:
     """Brokers of pools that grow with what is appended; shards, for what their speculation is
-    worth; members while one is to be replaced.
+    worth; members, for whether etcd is full and, while one is to be replaced, for who leads.
     """
     found: list[Target] = []
     for pod in world.of_kind("Pod"):
@@ -28,7 +28,7 @@ def targets(world: World) -> tuple[Target, ...]:
             found += _target(pod, names.PROBE_PORT)
         if role == names.SHARD:
             found += _target(pod, names.SHARD_PROBE_PORT)
-        if role == names.METADATA and _rolls(world, pod.ref.namespace):
+        if role == names.METADATA and pod.ref.namespace == world.surroundings.namespace:
             found += _target(pod, names.METADATA_PROBE_PORT)
     return tuple(found)
 
@@ -46,20 +46,3 @@ def _scales(world: World, pod: Observed) -> bool:
         for each in world.pools.values()
         if (each.ref.namespace, each.ref.name) == (pod.ref.namespace, pool)
     )
-
-
-def _rolls(world: World, namespace: str) -> bool:
-    """Somebody wants a member away, or the members aren't what their StatefulSet says."""
-    members = [
-        each
-        for each in world.of_kind("Pod")
-        if each.labels.get(names.ROLE) == names.METADATA and each.ref.namespace == namespace
-    ]
-    if any(each.uid in world.evicting for each in members):
-        return True
-    revisions = {
-        each.status.get("updateRevision")
-        for each in world.of_kind("StatefulSet")
-        if each.ref.name == world.surroundings.metadata
-    }
-    return any(each.labels.get("controller-revision-hash") not in revisions for each in members)

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from anabranch_operator.api.conditions import Reason, Type
 from anabranch_operator.api.pods import RolloutPolicy
+from anabranch_operator.plan import telling
 from anabranch_operator.plan.actions import Announce, Apply, Create, Delete, DrainBroker
 from anabranch_operator.plan.brokers import Crew, State
 from anabranch_operator.plan.demand import Demand
@@ -77,7 +78,10 @@ def _ready(sight: Sight, troubles: Troubles) -> Said:
         return Said(Type.READY, False, Reason.SERVICE_AWAY, sight.world.service.trouble)
     ready, desired = len(sight.found.ready), sight.wanted.desired
     if ready >= desired:
-        return Said(Type.READY, True, Reason.POOL_COMPLETE, "all brokers that are wanted are ready")
+        complete = Said(
+            Type.READY, True, Reason.POOL_COMPLETE, "all brokers that are wanted are ready"
+        )
+        return telling.full(sight.world) or complete
     message = f"{ready} of {desired} brokers are ready"
     return Said(Type.READY, False, Reason.WAITING_FOR_BROKERS, message)
 

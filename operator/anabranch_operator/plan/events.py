@@ -70,6 +70,8 @@ class Vitals(Struct, frozen=True):
     """A metadata member's: it leads the group."""
     behind: int = 0
     """A metadata member's: entries of the journal that it hasn't applied."""
+    etcd_full: bool = False
+    """A metadata member's: etcd takes no more, so nothing can be journaled."""
     append_bytes_per_s: float = 0.0
     confirmed: int = 0
     """A shard's: its records and no-ops whose places turned out as they were foretold."""

@@ -236,7 +236,7 @@ def _served(
     )
     status = _status(world, fork, found, shown, verdict)
     promote = troubles.with_action(Promote)
-    ready = telling.ready(shown, troubles)
+    ready = telling.ready(world, shown, troubles)
     if promote is not None:
         message = f"it isn't promoted: {promote.refusal.message}"
         ready = Said(Type.READY, ready.status, Reason.REFUSED, message)

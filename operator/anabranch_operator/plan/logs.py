@@ -92,7 +92,7 @@ def _served(
     if troubles.due(wanted, now):
         return Plan(wanted)
     plan = told(
-        world, log, now, _status(log, found, shown), [telling.ready(shown, troubles)], wanted
+        world, log, now, _status(log, found, shown), [telling.ready(world, shown, troubles)], wanted
     )
     return Plan(plan.actions, again)
 

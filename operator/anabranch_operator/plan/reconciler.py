@@ -139,7 +139,9 @@ class Operator:
             case Visited():
                 self._wake(self._visits.take(event), now)
             case Measured(vitals):
-                self.world.vitals = vitals
+                before, self.world.vitals = self.world.etcd_full, vitals
+                if self.world.etcd_full != before:
+                    self._wake_everybody(now)
                 self._wake_all_of(now, names.POOL)
                 self._wake_all_of(now, names.SHARDS)
                 self._wake_whole(now)

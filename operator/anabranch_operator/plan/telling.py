@@ -52,6 +52,7 @@ _TOLD = (
     Reason.REFUSED,
     Reason.NO_SPARE_BROKER,
     Reason.SERVICE_AWAY,
+    Reason.ETCD_FULL,
     Reason.GATE_RUNNING,
     Reason.GATE_SUCCEEDED,
     Reason.GATE_FAILED,
@@ -171,7 +172,15 @@ def not_adopted(world: World, name: str) -> Said:
     return Said(Type.READY, False, Reason.NAME_TAKEN, message)
 
 
-def ready(shown: Face, troubles: Troubles) -> Said:
+def full(world: World) -> Said | None:
+    """Readiness of whatever needs the journal, while etcd has no room for it."""
+    if not world.etcd_full:
+        return None
+    message = "etcd is full: appends and changes are refused; raise its quota, or make room in it"
+    return Said(Type.READY, False, Reason.ETCD_FULL, message)
+
+
+def ready(world: World, shown: Face, troubles: Troubles) -> Said:
     """It is there; can it be met?"""
     held = troubles.with_action(Apply)
     if held is not None and isinstance(held.action, Apply):
@@ -181,7 +190,8 @@ def ready(shown: Face, troubles: Troubles) -> Said:
         pod = shown.pod.ref.name if shown.pod else "no broker"
         message = f"{pod} serves it, and can't be reached yet"
         return Said(Type.READY, False, Reason.NOT_SERVED, message)
-    return Said(Type.READY, True, Reason.SERVING, f"{shown.endpoint} leads to it")
+    serves = Said(Type.READY, True, Reason.SERVING, f"{shown.endpoint} leads to it")
+    return full(world) or serves
 
 
 def quota(wanted: Quota | None, found: Description) -> tuple[SetQuota, ...]:

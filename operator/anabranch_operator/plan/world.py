@@ -308,6 +308,11 @@ class World:
         self.texts.pop(ref, None)
         return known
 
+    @property
+    def etcd_full(self) -> bool:
+        """Does a metadata member say that nothing can be journaled?"""
+        return any(each.etcd_full for each in self.vitals.values())
+
     def confirm_gone(self, uid: str) -> None:
         """The API server says that there is no such resource; its UID never comes back."""
         _keep_latest(self.absent, uid, None)

@@ -18,7 +18,8 @@ _JOURNALED, _INDEX = "anabranch_member_journaled", "anabranch_member_index"
 _APPENDED = "anabranch_broker_appends_bytes_total"
 _CONFIRMED = "anabranch_shard_confirmed_total"
 _VOIDED = "anabranch_shard_voided_total"
-_READ = frozenset({_LEADING, _JOURNALED, _INDEX, _APPENDED, _CONFIRMED, _VOIDED})
+_ETCD_FULL = "anabranch_etcd_full"
+_READ = frozenset({_LEADING, _JOURNALED, _INDEX, _APPENDED, _CONFIRMED, _VOIDED, _ETCD_FULL})
 
 
 class Scraper:
@@ -68,6 +69,7 @@ class Scraper:
             append_bytes_per_s=rate,
             confirmed=round(told.get(_CONFIRMED, 0.0)),
             voided=round(told.get(_VOIDED, 0.0)),
+            etcd_full=bool(told.get(_ETCD_FULL, 0.0)),
         )
 
 

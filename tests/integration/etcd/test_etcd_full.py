@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -20,7 +21,7 @@ from anabranch.shell.etcd.coordinator import EtcdCoordinator
 from anabranch.shell.etcd.election import Candidate
 from anabranch.shell.etcd.journal import EtcdJournal
 from anabranch.shell.etcd.reading import JournalReader
-from anabranch.shell.etcd.relief import HEADROOM
+from anabranch.shell.etcd.relief import HEADROOM, Fill
 from anabranch.shell.etcd.snapshots import BridgedBlobs
 
 Result = TypeVar("Result")
@@ -82,6 +83,24 @@ def in_time(act: Callable[[], Result]) -> Result:
         except StorageFull:
             pause.wait(0.1)
     raise AssertionError("no space was made")
+
+
+def test_a_full_etcd_is_told_of_and_can_be_reached_when_it_is_started_again(
+    members: EtcdGroup,
+) -> None:
+    """Whoever is to make room in it must reach it: `/health` says no for as long as it is full."""
+    client = client_of(members.addresses)
+    assert not Fill.of(client).full
+    with suppress(StorageFull):
+        for number in range(2 * QUOTA_BYTES // MIB):
+            client.put(b"%d" % number, b"x" * MIB)
+    for each in members.members:
+        each.kill()
+    members.start()
+    fill = Fill.of(client)
+    assert fill.full
+    assert fill.quota_bytes == QUOTA_BYTES <= fill.bytes
+    client.close()
 
 
 def test_what_was_refused_for_want_of_space_isnt_there(group: Group) -> None:

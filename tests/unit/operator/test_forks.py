@@ -3,6 +3,7 @@
 import pytest
 from tests.unit.operator.declared import (
     NAMESPACE,
+    ORDERS,
     WHAT_IF,
     conditions,
     fork,
@@ -24,6 +25,8 @@ from anabranch_operator.api import names
 from anabranch_operator.api.fork import ForkPhase
 from anabranch_operator.plan import actions
 from anabranch_operator.plan.actions import Action
+from anabranch_operator.plan.attention import targets
+from anabranch_operator.plan.events import Measured, Vitals
 from anabranch_operator.plan.objects import Ref
 from anabranch_operator.plan.world import Fork
 from anabranch_sim.kubernetes.office import Office
@@ -134,6 +137,20 @@ def test_the_slice_follows_the_broker_that_serves(tended: Office) -> None:
     assert conditions(current(tended))["Ready"] == ("False", "NotServed")
     slice_ = tended.kube.documents[Ref("EndpointSlice", NAMESPACE, "fork-what-if")]
     assert slice_["endpoints"] == []
+
+
+def test_while_etcd_is_full_neither_logs_nor_forks_are_ready(tended: Office) -> None:
+    fork(tended)
+    meta = {"name": "demo-metadata-0", "namespace": NAMESPACE, "labels": {names.ROLE: "metadata"}}
+    member = Ref("Pod", NAMESPACE, "demo-metadata-0")
+    tended.kube.apply(member, {"kind": "Pod", "metadata": meta, "spec": {}})
+    tended.kube.report(member, {"podIP": "10.0.0.9"})
+    tended.settle()
+    [target] = targets(tended.operator.world)
+    for full, said in ((True, ("False", "EtcdFull")), (False, ("True", "Serving"))):
+        tended.tell(Measured({target.uid: Vitals(etcd_full=full)}))
+        assert conditions(current(tended))["Ready"] == said
+        assert conditions(tended.operator.world.logs[ORDERS])["Ready"] == said
 
 
 def test_a_promotion_is_asked_for_and_told(tended: Office) -> None:

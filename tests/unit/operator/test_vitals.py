@@ -7,6 +7,7 @@ anabranch_member_leading 1.0
 anabranch_member_journaled 1.2e+02
 anabranch_member_index 118.0
 anabranch_member_brokers 3.0
+anabranch_etcd_full 1.0
 anabranch_log_puts_total{log="7"} 12.0
 """
 
@@ -16,4 +17,5 @@ def test_only_what_is_read_is_kept() -> None:
         "anabranch_member_leading": 1,
         "anabranch_member_journaled": 120,
         "anabranch_member_index": 118,
+        "anabranch_etcd_full": 1,
     }

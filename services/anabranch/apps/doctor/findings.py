@@ -52,7 +52,7 @@ def findings(found: Collected, now_s: float) -> list[Finding]:
         *_nothing(found),
         *_pods(found),
         *_leader(found, now_s),
-        *_operators(found, now_s),
+        *_counters(found, now_s),
         *_conditions(found),
         *_unread(found),
     ]
@@ -120,8 +120,8 @@ def _leader(found: Collected, now_s: float) -> Iterator[Finding]:
             yield Finding(f"lease {name}", f"{spec['holderIdentity']} doesn't renew it any more")
 
 
-def _operators(found: Collected, now_s: float) -> Iterator[Finding]:
-    """What they count of themselves."""
+def _counters(found: Collected, now_s: float) -> Iterator[Finding]:
+    """What operators and members count of themselves."""
     for file, page in sorted(found.pages.items()):
         if not file.endswith(".metrics"):
             continue
@@ -138,6 +138,8 @@ def _counted(
     name: str, labels: Mapping[str, str], value: float, now_s: float, *, leads: bool
 ) -> str:
     match name.removeprefix("anabranch_operator_"):
+        case "anabranch_etcd_full" if value:
+            return "etcd is full, so appends and changes are refused: raise its quota or make room"
         case "api_requests_total" if labels.get("code") == "403" and value:
             what = f"{labels.get('verb')} {labels.get('kind')}"
             return f"the API server forbids it to {what}: a Role or its binding is missing"

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 
 from anabranch.apps import process
 from anabranch.apps.pods.bucket import StorePod
@@ -21,11 +21,14 @@ from anabranch.shell.etcd.coordinator import EtcdCoordinator
 from anabranch.shell.etcd.election import Candidate
 from anabranch.shell.etcd.marker import Marker, agree
 from anabranch.shell.etcd.reading import JournalReader
+from anabranch.shell.etcd.relief import Fill
 from anabranch.shell.etcd.snapshots import Blobs, BridgedBlobs
 from anabranch.shell.peers import PeerServer
 from anabranch.shell.tracing import TracedMember
 
 KIND = "metadata"
+FILL_S = 15.0
+"""How often etcd is asked how full it is."""
 
 
 class MemberGauges:
@@ -82,7 +85,11 @@ async def serve(
         group.begin(host, settings.node)
         pod.run_host(host, lambda: "leader" if member.leader else "follower")
         pod.vitals.counters["peers"] = peers.counters
-        pod.vitals.gauges |= {"member": lambda: group.gauges(member), "peers": lambda: peers.gauges}
+        pod.vitals.gauges |= {
+            "member": lambda: group.gauges(member),
+            "peers": lambda: peers.gauges,
+            "etcd": lambda: group.fill,
+        }
         pod.vitals.obstacles.append(lambda: group.obstacle(member))
         host.start({settings.node: _traced(member, pod)})
         stack.push_async_callback(host.stop)
@@ -131,6 +138,10 @@ class _Group:
         self.marker = marker
         self.damaged: asyncio.Future[AnabranchError] = loop.create_future()
         """Done when the journal can be followed no more."""
+        self.fill = Fill()
+        """As etcd was when it was asked last."""
+        self._client = client
+        self._watches = loop.create_task(self._watch_fill())
         self._loop = loop
         self._host: Host | None = None
         self._node = settings.node
@@ -172,7 +183,14 @@ class _Group:
             return "it doesn't follow the journal: etcd doesn't answer, or hasn't yet"
         return None
 
+    async def _watch_fill(self) -> None:
+        while True:
+            with suppress(AnabranchError):
+                self.fill = await asyncio.to_thread(Fill.of, self._client)
+            await asyncio.sleep(FILL_S)
+
     async def close(self) -> None:
+        self._watches.cancel()
         await asyncio.to_thread(self.coordinator.close)
         await asyncio.to_thread(self.journal.close)
 

@@ -191,8 +191,10 @@ class EtcdServer(ServerProcess):
         self._command = [find(ETCD), *(f"--{key}={value}" for key, value in told.items())]
 
     def _healthy(self) -> bool:
-        """It knows a leader and can commit."""
-        return self.answers(self._health_port, "/health")
+        """It knows a leader and can be read. `/health` is no for an etcd that is full as well, and
+        whoever is to make room in it must reach it.
+        """
+        return self.answers(self._health_port, "/readyz")
 
 
 class EtcdGroup:

@@ -25,6 +25,25 @@ nothing was deleted since.
 """
 
 
+class Fill:
+    """How full etcd is, by its fullest member."""
+
+    __slots__ = ("bytes", "full", "quota_bytes")
+
+    def __init__(self, used: int = 0, quota_bytes: int = 0, *, full: bool = False) -> None:
+        self.bytes = used
+        self.quota_bytes = quota_bytes
+        """0: this version of etcd doesn't tell it."""
+        self.full = int(full)
+        """Writes are refused: by etcd itself, or by us because they would leave too little room."""
+
+    @classmethod
+    def of(cls, client: EtcdClient) -> "Fill":
+        used, quota = max(client.sizes(), default=0), client.status().dbSizeQuota
+        alarmed = any(each.alarm == NOSPACE for each in client.alarms())
+        return cls(used, quota, full=alarmed or used > quota * (1 - HEADROOM) > 0)
+
+
 class Room:
     """What there is left in etcd, asked for now and then by the one who appends."""
 
