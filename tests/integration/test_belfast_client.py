@@ -13,7 +13,7 @@ from anabranch.apps.processes.belfast import BelfastShape, LocalBelfast, settle
 from anabranch.client.belfast.aio import Events, Log
 from anabranch.client.records import Confirm, Deliver, Event, Fail
 from anabranch.core.belfast.ledger import Standing
-from anabranch.core.errors import OutcomeUnknown, RecordVoided
+from anabranch.core.errors import OutcomeUnknown, RecordVoided, Unavailable
 
 PATIENCE_S = 90.0
 STEADY = {"ANABRANCH_RULES_T_ORD_US": "20000", "ANABRANCH_RULES_ADAPTIVE": "false"}
@@ -165,3 +165,8 @@ def test_a_program_without_an_event_loop(tmp_path: Path) -> None:
         status = log.status()
         assert status.confirmed > many[-1]
         assert not status.fsync
+        hasty = belfast.connect(processes.layout.url)
+        pending = hasty.append_soon(b"pending")
+        hasty.close(wait=False)
+        with pytest.raises(Unavailable, match="closed"):
+            pending.result()

@@ -42,7 +42,7 @@ def test_curl_is_enough(blocks: dict[str, str], tmp_path: Path) -> None:
         assert server.http is not None
         curl = blocks["curl"].replace("localhost:7421", server.http)
         assert '"position":1' in run(FOLLOW.sub("", curl), server.environment)
-        assert followed(FOLLOW.findall(curl), server.environment) == ["event: deliver", "id: 1"]
+        assert followed(FOLLOW.findall(curl), server.environment) == ["event: deliver", "id: 1:1"]
 
 
 def test_the_verbs_of_make_are_there(root: Path) -> None:

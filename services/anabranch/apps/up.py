@@ -77,13 +77,15 @@ async def serve(
     app: AppBuilder | None = None,
     stop: asyncio.Event | None = None,
     accept_loss: bool = False,
+    clock: Clock | None = None,
 ) -> None:
     """Run until `stop` is set or, if none is given, until a signal says so.
 
-    `ready` is told where clients find it. Raises what stood in the way, or what ended it:
-    JournalBehind if entries are missing from the journal, unless their loss is accepted.
+    `ready` is told where clients find it; `clock` says what time it is. Raises what stood in the
+    way, or what ended it: JournalBehind if entries are missing from the journal, unless their loss
+    is accepted.
     """
-    clock = Clock()
+    clock = clock or Clock()
     log = Log(clock.now, settings.log_format)
     stop = stop or process.signalled()
     failure = None

@@ -21,6 +21,7 @@ from anabranch.client.records import Appended, record
 from anabranch.client.requesting import append_by_name
 from anabranch.client.settings import Settings
 from anabranch.core.bolt.commands import Description, Done
+from anabranch.core.bolt.commands import Receipt as Promise
 from anabranch.core.bolt.queries import BrokerSeat, Census, Listing, Pool
 from anabranch.core.errors import LogExists, UnknownBroker
 from anabranch.core.records.record import Record
@@ -122,10 +123,15 @@ class Service:
         """As the service was connected with."""
         return self._link.session.settings
 
-    async def close(self) -> None:
-        """Wait until no append is pending, then close; raises what became of one nobody awaited."""
+    async def close(self, *, wait: bool = True) -> None:
+        """Wait until no append is pending, then close; raises what became of one nobody awaited.
+
+        Without `wait`, close at once: an append that isn't answered yet may be done or not, and
+        whoever awaits it gets Unavailable or DeadlineExceeded.
+        """
         try:
-            await self.flush()
+            if wait:
+                await self.flush()
         finally:
             self._link.close()
 
@@ -135,6 +141,10 @@ class Service:
         error, self._link.failed = self._link.failed, None
         if error is not None:
             raise error
+
+    def receipt(self, text: str) -> Receipt:
+        """A receipt as it was, from what `str` gave of it, or HTTP. BadRequest if it is none."""
+        return Receipt(self._link, Promise.parse(text))
 
     def guard(self, scope: str, epoch: int) -> None:
         """Change something only while nobody of a higher epoch has in this scope: of several

@@ -22,7 +22,10 @@ class Receipt:
     def __init__(self, link: Link, promise: Promise) -> None:
         self._link = link
         self.promise = promise
-        """What to keep where the receipt must outlive this program."""
+
+    def __str__(self) -> str:
+        """What to keep where the receipt must outlive this program: `Service.receipt` takes it."""
+        return self.promise.text
 
     async def position(self, *, timeout: float | None = None) -> Position:
         """Wait for the decision up to `timeout`; ReceiptPending if there is none by then."""

@@ -73,14 +73,28 @@ class Service:
         """As the service was connected with."""
         return self._service.settings
 
-    def close(self) -> None:
-        """Wait until no append is pending, and close; raises the error of one nobody awaited."""
-        self.__exit__(None, None, None)
+    def close(self, *, wait: bool = True) -> None:
+        """Wait until no append is pending, and close; raises the error of one nobody awaited.
+
+        Without `wait`, close at once: an append that isn't answered yet may be done or not, and
+        whoever asks for its result gets an error.
+        """
+        if wait:
+            self.__exit__(None, None, None)
+        elif not self._thread.closed:
+            try:
+                self._thread.run(self._service.close(wait=False))
+            finally:
+                self._thread.stop()
 
     def flush(self) -> None:
         """Wait until no append is pending; raises the first error of one that nobody awaited."""
         self._thread.run(self._handover.taken())
         self._thread.run(self._service.flush())
+
+    def receipt(self, text: str) -> Receipt:
+        """A receipt as it was, from what `str` gave of it, or HTTP. BadRequest if it is none."""
+        return Receipt(self._handover, self._service.receipt(text))
 
     def guard(self, scope: str, epoch: int) -> None:
         """Change something only while nobody of a higher epoch has in this scope: of several

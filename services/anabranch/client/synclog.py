@@ -44,7 +44,10 @@ class Receipt:
     def __init__(self, loop: Handover, receipt: appending.Receipt) -> None:
         self._loop, self._receipt = loop, receipt
         self.promise = receipt.promise
-        """What to keep where the receipt must outlive this program."""
+
+    def __str__(self) -> str:
+        """What to keep where the receipt must outlive this program: `Service.receipt` takes it."""
+        return self.promise.text
 
     def position(self, *, timeout: float | None = None) -> Position:
         """Wait for the decision up to `timeout`; ReceiptPending if there is none by then."""

@@ -338,6 +338,12 @@ class Host:
         if len(self._resting) == len(self._machines) and not self.rested.done():
             self.rested.set_result(None)
 
+    def clock_moved(self) -> None:
+        """The time has jumped: look now whether a timer is due."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._ring()
+
     def _fail(self) -> None:
         """Called while the exception is on its way to the loop, which reports it with its trace."""
         error = sys.exc_info()[1]

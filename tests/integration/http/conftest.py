@@ -172,15 +172,18 @@ class Events:
         raise EOFError
 
     def take(self, count: int) -> list[tuple[str, str | None, Any]]:
-        """What each says in short: the value delivered, or the position told."""
+        """What each says in short: the position in its id, and the value delivered or the position
+        told.
+        """
         return [self._short(self.next()) for _ in range(count)]
 
     @staticmethod
     def _short(event: Event) -> tuple[str, str | None, Any]:
+        resume_at = event.id and event.id.partition(":")[2]
         if event.name == "deliver":
             kind = "guess" if event.data["speculative"] else "final"
-            return kind, event.id, (event.data["position"], event.data["value"])
-        return event.name, event.id, next(iter(event.data.values()))
+            return kind, resume_at, (event.data["position"], event.data["value"])
+        return event.name, resume_at, next(iter(event.data.values()))
 
 
 Serving = Callable[..., AbstractContextManager[Served]]

@@ -25,7 +25,8 @@ def test_records_are_delivered_as_they_come(shared: Any, subscribing: Any, log: 
     with subscribing(shared, log) as events:
         shared.append(log, "new")
         event = events.next()
-    assert (event.name, event.id) == ("deliver", "5")
+    id = shared.client.get(f"/v1/logs/{log}").json()["id"]
+    assert (event.name, event.id) == ("deliver", f"{id}:5")
     assert event.data["origin"] == {"log": log, "position": 4}
     with subscribing(shared, log, encoding="base64", **{"from": 0}) as events:
         assert events.next().data["value"] == "YQ=="
@@ -81,7 +82,8 @@ def test_a_subscriber_resumes_at_the_last_event_id_having_forgotten_what_was_ope
         assert (final[1], guess) == ("2", ("guess", None, (2, "c")))
     shared.append(fork, "won")
     shared.client.post(f"/v1/logs/{fork}/promote")
-    with subscribing(shared, log, {"Last-Event-ID": "2"}, **{"from": 0}) as events:
+    id = shared.client.get(f"/v1/logs/{log}").json()["id"]
+    with subscribing(shared, log, {"Last-Event-ID": f"{id}:2"}, **{"from": 0}) as events:
         assert events.take(3) == [
             ("fail", "2", 2),
             ("final", "3", (2, "c")),
@@ -93,9 +95,27 @@ def test_what_cannot_be_subscribed_to_is_refused_before_the_stream(shared: Any, 
     path = f"/v1/logs/{log}/subscribe"
     assert shared.refusal("GET", path, params={"from": 3}) == (416, "out-of-range")
     assert shared.refusal("GET", "/v1/logs/none/subscribe") == (404, "unknown-log")
-    for id in ("x", "-1", "1.5", str(1 << 53)):
+    for id in ("x", "-1", "2", "1:", "1:-1", "1:1.5", "1:2:3", f"1:{1 << 53}0", "x" * 81):
         refusal = shared.refusal("GET", path, headers={"Last-Event-ID": id})
         assert refusal == (422, "bad-request")
+
+
+def test_an_event_of_a_log_that_is_gone_is_not_resumed_in_another_of_its_name(
+    shared: Any, subscribing: Any, log: str
+) -> None:
+    fork = shared.fork(log, "try")
+    with subscribing(shared, fork, **{"from": 0}) as events:
+        event = events.next()
+    resume = {"Last-Event-ID": event.id}
+    with subscribing(shared, fork, resume) as events:
+        assert events.next().id == event.id
+    shared.client.post(f"/v1/logs/{fork}/squash")
+    path = f"/v1/logs/{fork}/subscribe"
+    assert shared.refusal("GET", path, headers=resume) == (410, "squashed")
+    shared.fork(log, "try")
+    assert shared.refusal("GET", path, headers=resume) == (410, "event-of-another-log")
+    with subscribing(shared, fork, **{"from": 1}) as events:
+        assert events.next().data["position"] == 1
 
 
 def test_the_end_of_a_log_ends_its_subscriptions_and_says_why(

@@ -10,7 +10,7 @@ from pydantic import Field
 from anabranch.apps.http import door, records
 from anabranch.apps.http.asking import Ask, OnlyOnce
 from anabranch.apps.http.logs import Name
-from anabranch.apps.http.models import WAIT_MS_MAX, Told, write_receipt
+from anabranch.apps.http.models import WAIT_MS_MAX, Told
 from anabranch.apps.http.problems import OF_LOG, ON_CHANGE
 from anabranch.core.bolt.forest import SEPARATOR
 from anabranch.core.bolt.producers import REQUEST_EPOCH, request_identity
@@ -161,7 +161,7 @@ async def append_records(
     if done.receipt is None:
         return Appended(log=log, count=len(found), position=done.position, receipt=None)
     response.status_code = HTTPStatus.ACCEPTED
-    receipt = write_receipt(done.receipt)
+    receipt = done.receipt.text
     return Appended(log=log, count=len(found), position=None, receipt=receipt)
 
 

@@ -20,12 +20,11 @@ from anabranch.apps.http.models import (
     Redeeming,
     Squashing,
     Trimming,
-    read_receipt,
 )
 from anabranch.apps.http.problems import OF_LOG, ON_CHANGE, WITH_BODY
 from anabranch.apps.http.refusals import UnknownCursor
 from anabranch.core.bolt import queries
-from anabranch.core.bolt.commands import Description, Done, Promotion
+from anabranch.core.bolt.commands import Description, Done, Promotion, Receipt
 from anabranch.core.bolt.queries import Settled
 from anabranch.core.errors import (
     BadName,
@@ -164,7 +163,7 @@ async def set_quota(name: Name, body: NewQuota, ask: Ask, once: OnlyOnce) -> Log
     ).documented,
 )
 async def redeem_receipt(body: Redeeming, ask: Ask) -> Place:
-    message = Redeem(read_receipt(body.receipt), body.wait_ms)
+    message = Redeem(Receipt.parse(body.receipt), body.wait_ms)
     return Place.model_validate(
         await ask.call(message, Settled, f"redeem {body.receipt}", body.wait_ms)
     )

@@ -16,6 +16,7 @@ from pydantic import (
 from anabranch.core.bolt.commands import Description, Receipt
 from anabranch.core.bolt.queries import BrokerSeat, Census
 from anabranch.core.bolt.quotas import BURST_MS_MAX, RATE_MAX, Quota
+from anabranch.core.errors import BadRequest
 from anabranch.core.types import Kind, Milliseconds, OnParentDelete, OnPromote
 
 NUMBER_END = 1 << 53
@@ -43,7 +44,10 @@ def _moment(given: Any) -> Milliseconds:
 
 
 def _receipt(text: str) -> str:
-    read_receipt(text)
+    try:
+        Receipt.parse(text)
+    except BadRequest as error:
+        raise ValueError(error.facts["reason"]) from None
     return text
 
 
@@ -67,20 +71,6 @@ Moment = Annotated[
 ReceiptText = Annotated[
     str, AfterValidator(_receipt), Field(max_length=80, examples=["1.0.12"], description="As given")
 ]
-
-
-def write_receipt(receipt: Receipt) -> str:
-    return f"{receipt.log}.{receipt.generation}.{receipt.provisional}"
-
-
-def read_receipt(text: str) -> Receipt:
-    parts = text.split(".")
-    if len(parts) != 3 or not all(part.isascii() and part.isdecimal() for part in parts):
-        raise ValueError("it isn't one that an append returned")
-    log, generation, provisional = map(int, parts)
-    if max(log, generation, provisional) >= NUMBER_END:
-        raise ValueError("it isn't one that an append returned")
-    return Receipt(log, generation, provisional)  # pyright: ignore[reportArgumentType]
 
 
 class Asked(BaseModel):

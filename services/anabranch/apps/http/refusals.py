@@ -82,6 +82,20 @@ class ForeignOrigin(Mistake):
         super().__init__(header=header, given=given)
 
 
+class EventOfAnotherLog(Mistake):
+    """An `EventSource` doesn't reconnect after it: else it would go on in a log it never read."""
+
+    code = "event-of-another-log"
+    status = 410
+    says = (
+        "Last-Event-ID {event} is of another log than {log} is now, whose events have ids that "
+        "begin with {id}: forget what that one gave, and subscribe anew with from="
+    )
+
+    def __init__(self, event: str, log: str, id: int) -> None:
+        super().__init__(event=event, log=log, id=id)
+
+
 class UnknownCursor(Mistake):
     code = "unknown-cursor"
     status = 404

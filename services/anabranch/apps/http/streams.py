@@ -1,6 +1,7 @@
 """Subscriptions as server-sent events: deliver, confirm, fail, each with where to resume."""
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator
 from typing import Annotated, Any
 
@@ -14,7 +15,9 @@ from anabranch.apps.http.models import Told, Whole
 from anabranch.apps.http.problems import OF_LOG, problem
 from anabranch.apps.http.reads import Base64
 from anabranch.apps.http.records import Delivery, Encoding, portions
-from anabranch.core.errors import AnabranchError, OutOfRange
+from anabranch.apps.http.refusals import EventOfAnotherLog
+from anabranch.core.bolt.commands import Description
+from anabranch.core.errors import AnabranchError, BadRequest, OutOfRange
 from anabranch.core.types import Position
 from anabranch.core.wire.messages import Confirmed, Delivered, Failed, Subscribe
 from anabranch.shell.local import Pushed
@@ -22,29 +25,34 @@ from anabranch.shell.local import Pushed
 router = APIRouter(tags=["records"])
 
 _HEARTBEAT = b": alive\n\n"
+_EVENT_ID = re.compile(r"(?P<log>[0-9]{1,15}):(?P<position>[0-9]{1,15})")
+_EVENT_ID_CHARS_MAX = 80
 _EXAMPLE = """\
 event: deliver
-id: 13
+id: 1:13
 data: {"position":12,"value":"40 apples","key":"7","headers":[],"timestamp":1782907200000,\
 "encoding":"text","origin":{"log":"orders","position":12},"id":"1-12","speculative":false}
 
 event: confirm
-id: 14
+id: 1:14
 data: {"up_to":14}
 
 event: fail
-id: 14
+id: 1:14
 data: {"since":14}
 """
 _RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "`deliver`: the next record, and whether it is speculative. `confirm`: all "
         "below `up_to` is final. `fail`: forget what was delivered from `since` on, it comes anew. "
-        "`ended`: a problem document, nothing more will come. An `id` is the first position that "
-        "isn't final yet; given back as `Last-Event-ID` it resumes there, with a `fail`.",
+        "`ended`: a problem document, nothing more will come. An `id` is the "
+        "log's number and the first position that isn't final yet; given back as `Last-Event-ID` "
+        "it resumes there, with a `fail`, and is refused if the name is another log's by then.",
         "content": {"text/event-stream": {"schema": {"type": "string"}, "example": _EXAMPLE}},
     },
-    **(OF_LOG | OutOfRange("orders", 99, 0, 12)).documented,
+    **(
+        OF_LOG | OutOfRange("orders", 99, 0, 12) | EventOfAnotherLog("3:13", "orders--try", 7)
+    ).documented,
 }
 
 
@@ -73,19 +81,41 @@ async def subscribe_log(
     ] = True,
     encoding: Base64 = None,
     last: Annotated[
-        Whole | None,
-        Header(alias="Last-Event-ID", description="Resume there; it goes before `from`."),
+        str | None,
+        Header(
+            alias="Last-Event-ID",
+            max_length=_EVENT_ID_CHARS_MAX,
+            description="The `id` of an event: resume there. It goes before `from`. A bare "
+            "position is refused: give it as `from`.",
+        ),
     ] = None,
 ) -> StreamingResponse:
     log = await ask.log(name)
-    begin = next((each for each in (last, start) if each is not None), log.settled)
+    resumed = None if last is None else _position(last, log)
+    begin = next((each for each in (resumed, start) if each is not None), log.settled)
     if not log.start <= begin <= log.tail:
         raise OutOfRange(log.name, begin, log.start, log.tail)
     message = Subscribe(log.id, begin, speculative)
     await ask.permitted(message)
-    events = _events(ask, message, encoding, last, log.name)
+    events = _events(ask, message, encoding, resumed, log)
     headers = {"X-Accel-Buffering": "no"}
     return StreamingResponse(events, headers=headers, media_type="text/event-stream")
+
+
+def _position(event: str, log: Description) -> Position:
+    """Where an event of this very log has its reader resume."""
+    found = _EVENT_ID.fullmatch(event)
+    if found is None:
+        reason = f"ids of events are such as {_id(log, log.settled)}; a position goes into from="
+        raise BadRequest("Last-Event-ID", reason)
+    if int(found["log"]) != log.id:
+        raise EventOfAnotherLog(event, log.name, log.id)
+    return int(found["position"])
+
+
+def _id(log: Description, resume_at: Position) -> str:
+    """A log's number is never given again, as its name may be after a squash."""
+    return f"{log.id}:{resume_at}"
 
 
 async def _events(
@@ -93,7 +123,7 @@ async def _events(
     message: Subscribe,
     encoding: Encoding | None,
     resumed: Position | None,
-    log: str,
+    log: Description,
 ) -> AsyncGenerator[bytes]:
     """Until the subscription ends, the client goes, may not have it any more, or the server
     stops.
@@ -101,7 +131,7 @@ async def _events(
     pushed = ask.front.backend.stream(message)
     if resumed is not None:
         # What was speculative when the connection broke may have become something else.
-        yield _event("fail", Fail(since=resumed), resumed)
+        yield _event("fail", Fail(since=resumed), _id(log, resumed))
     stopping = asyncio.ensure_future(ask.front.stopping.wait())
     revoked = asyncio.ensure_future(ask.revoked(message))
     coming = asyncio.ensure_future(anext(pushed))
@@ -133,27 +163,27 @@ async def _events(
 
 
 async def _told(
-    ask: Asking, pushed: Pushed, encoding: Encoding | None, log: str
+    ask: Asking, pushed: Pushed, encoding: Encoding | None, log: Description
 ) -> AsyncGenerator[bytes]:
     match pushed:
         case Confirmed(up_to):
-            yield _event("confirm", Confirm(up_to=up_to), up_to)
+            yield _event("confirm", Confirm(up_to=up_to), _id(log, up_to))
         case Failed(since):
-            yield _event("fail", Fail(since=since), since)
+            yield _event("fail", Fail(since=since), _id(log, since))
         case Delivered(runs, batches, speculative):
             ask.renew()
-            async for portion in portions(ask, runs, batches, encoding, log):
+            async for portion in portions(ask, runs, batches, encoding, log.name):
                 yield b"".join(
                     _event(
                         "deliver",
                         Delivery(speculative=speculative, **dict(record)),
-                        None if speculative else record.position + 1,
+                        None if speculative else _id(log, record.position + 1),
                     )
                     for record, _ in portion
                 )
 
 
-def _event(name: str, content: BaseModel, resume_at: Position | None = None) -> bytes:
+def _event(name: str, content: BaseModel, id: str | None = None) -> bytes:
     """Without an id the one before stays: a speculative record is none to resume after."""
-    id = "" if resume_at is None else f"id: {resume_at}\n"
-    return f"event: {name}\n{id}data: {content.model_dump_json()}\n\n".encode()
+    line = "" if id is None else f"id: {id}\n"
+    return f"event: {name}\n{line}data: {content.model_dump_json()}\n\n".encode()

@@ -99,10 +99,14 @@ class Log:
         """As it was connected with."""
         return self._link.session.settings
 
-    async def close(self) -> None:
-        """Wait until no append is pending, then close; raises what became of one nobody awaited."""
+    async def close(self, *, wait: bool = True) -> None:
+        """Wait until no append is pending, then close; raises what became of one nobody awaited.
+
+        Without `wait`, close at once: an append that isn't answered yet may be done or not.
+        """
         try:
-            await self.flush()
+            if wait:
+                await self.flush()
         finally:
             self._link.close()
 

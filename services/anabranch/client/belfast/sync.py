@@ -83,9 +83,19 @@ class Log:
         finally:
             self._thread.stop()
 
-    def close(self) -> None:
-        """Wait until no append is pending, and close; raises the error of one nobody awaited."""
-        self.__exit__(None, None, None)
+    def close(self, *, wait: bool = True) -> None:
+        """Wait until no append is pending, and close; raises the error of one nobody awaited.
+
+        Without `wait`, close at once: an append that isn't answered yet may be done or not, and
+        whoever asks for its result gets an error.
+        """
+        if wait:
+            self.__exit__(None, None, None)
+        elif not self._thread.closed:
+            try:
+                self._thread.run(self.wrapped.close(wait=False))
+            finally:
+                self._thread.stop()
 
     def flush(self) -> None:
         """Wait until no append is pending; raises the first error of one that nobody awaited."""

@@ -9,7 +9,7 @@ only ever added at the end.
 import msgspec
 
 from anabranch.core.bolt.quotas import Quota
-from anabranch.core.errors import AnabranchError, Fact, restore
+from anabranch.core.errors import AnabranchError, BadRequest, Fact, restore
 from anabranch.core.types import (
     Kind,
     LogId,
@@ -343,6 +343,11 @@ decode_group = msgspec.msgpack.Decoder(list[Entry]).decode
 """One entry of the journal holds one group."""
 
 
+_RECEIPT_CHARS_MAX = 80
+_RECEIPT_END = 1 << 53
+"""JSON's numbers are exact below it."""
+
+
 class Receipt(msgspec.Struct, frozen=True, array_like=True, tag="receipt"):
     """The promise of a position: where the record would be if no promotion came between
     (AgileLog, 4.1).
@@ -351,6 +356,23 @@ class Receipt(msgspec.Struct, frozen=True, array_like=True, tag="receipt"):
     log: LogId
     generation: int
     provisional: Position
+
+    @property
+    def text(self) -> str:
+        """What every front gives and takes; `parse` reads it."""
+        return f"{self.log}.{self.generation}.{self.provisional}"
+
+    @staticmethod
+    def parse(text: str) -> "Receipt":
+        """BadRequest if it is none."""
+        parts = text.split(".")
+        if len(parts) == 3 and all(each.isascii() and each.isdecimal() for each in parts):
+            # The length is looked at first: to read a number of many digits takes long.
+            short = len(text) <= _RECEIPT_CHARS_MAX
+            log, generation, provisional = map(int, parts) if short else (_RECEIPT_END, 0, 0)
+            if max(log, generation, provisional) < _RECEIPT_END:
+                return Receipt(LogId(log), generation, provisional)
+        raise BadRequest("receipt", "it isn't one that an append returned, such as 1.0.12")
 
 
 class Description(msgspec.Struct, frozen=True, array_like=True, tag="description"):
