@@ -212,7 +212,9 @@ class Authority(Protocol):
         """True: let in. False: `admit` has to find out."""
         ...
 
-    async def admit(self, token: str | None) -> None: ...
+    async def admit(self, token: str | None, address: str = "") -> None:
+        """`address`: where the caller is, so that strangers there don't take everybody's turns."""
+        ...
 
     def standing(self, token: str | None, message: ClientMessage) -> Nanoseconds:
         """Until when this request is allowed; 0: `permit` has to find out."""

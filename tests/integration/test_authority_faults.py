@@ -64,12 +64,27 @@ def test_what_is_asked_is_what_a_review_wants(reviewer: Reviewer) -> None:
     }
 
 
-@pytest.mark.parametrize("status", [500, 503, 429, 403])
+@pytest.mark.parametrize("status", [401, 403, 413, 422, 429])
+def test_an_answer_about_one_call_keeps_nobody_else_from_asking(
+    reviewer: Reviewer, status: int
+) -> None:
+    reviewer.status = status
+
+    async def scene(reviews: Reviews) -> None:
+        with pytest.raises(Unavailable):
+            await reviews.who_is("a stranger's")
+        reviewer.status = 201
+        assert await reviews.may(ANN, RIGHT) in (True, False)
+
+    run(reviewer, scene)
+
+
+@pytest.mark.parametrize("status", [500, 503])
 def test_what_isnt_an_answer_is_no_verdict(reviewer: Reviewer, status: int) -> None:
     reviewer.status = status
 
     async def scene(reviews: Reviews) -> None:
-        with pytest.raises(Unavailable, match="delegator" if status == 403 else str(status)):
+        with pytest.raises(Unavailable, match=str(status)):
             await reviews.may(ANN, RIGHT)
         asked = len(reviewer.asked)
         # For a moment nobody asks again: what waits is told at once.

@@ -349,7 +349,9 @@ class Connection(asyncio.Protocol):
         if known:
             welcome()
         else:
-            self._find_out(authority.admit(token), welcome, turn_away)
+            peer = self._transport.get_extra_info("peername")
+            address = str(peer[0]) if peer else ""
+            self._find_out(authority.admit(token, address), welcome, turn_away)
 
     def _open_request(self, request: int, size: int) -> bool:
         """False if it was refused."""

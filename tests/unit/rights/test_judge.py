@@ -8,6 +8,7 @@ from anabranch.core.errors import Forbidden, Unauthenticated
 from anabranch.core.rights.claims import FORKS, LOGS, Right, Subject, Verb
 from anabranch.core.rights.judge import (
     NOWHERE,
+    TOKEN_BYTES_MAX,
     Guest,
     Judge,
     MayThey,
@@ -141,6 +142,37 @@ def test_a_token_that_was_good_and_is_no_more_ends_what_it_allowed(court: Court)
     court.learn(WhoIs(TOKEN), "its account is deleted")
     with pytest.raises(Unauthenticated, match="deleted"):
         court.standing()
+
+
+def test_strangers_tokens_push_nobody_out(court: Court) -> None:
+    for number in range(10 * TERMS.entries_max):
+        court.learn(WhoIs(f"random-{number}"), "it is nobody's " + "x" * 10_000)
+    assert court.standing().until
+    with pytest.raises(Unauthenticated, match="nobody's") as refused:
+        court.judge.admission(f"random-{10 * TERMS.entries_max - 1}", court.now)
+    assert len(str(refused.value)) < 1_000
+
+
+def test_rights_that_somebody_lacks_push_out_none_that_are_held(court: Court) -> None:
+    for number in range(10 * TERMS.entries_max):
+        court.learn(may(Verb.APPEND, Subject(LOGS, f"log-{number}", "shop")), False)
+    assert court.standing().until
+
+
+@pytest.mark.parametrize("size", [TOKEN_BYTES_MAX, TOKEN_BYTES_MAX + 1])
+def test_a_token_that_is_too_long_is_nobodys_and_nobody_is_asked(court: Court, size: int) -> None:
+    if size <= TOKEN_BYTES_MAX:
+        assert court.judge.admission("x" * size, court.now).ask
+    else:
+        with pytest.raises(Unauthenticated, match="longer than 16384 bytes"):
+            court.judge.admission("x" * size, court.now)
+
+
+def test_no_token_is_kept_as_it_is(court: Court) -> None:
+    court.learn(WhoIs("stranger"), "it is nobody's")
+    kept = [getattr(court.judge, name) for name in ("_guests", "_strangers")]
+    assert all(len(each) for each in kept)
+    assert not {TOKEN, "stranger"} & {key for each in kept for key in each._known}
 
 
 def test_the_first_verb_that_is_allowed_is_enough(court: Court) -> None:

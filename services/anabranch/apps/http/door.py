@@ -94,7 +94,8 @@ class Door:
             return
         token = _bearer(headers)
         if not authority.known(token):
-            await authority.admit(token)
+            address, _ = scope.get("client") or ("", 0)
+            await authority.admit(token, address)
         scope["state"][SHOWN] = token
 
     async def _pass(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:

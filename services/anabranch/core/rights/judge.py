@@ -6,6 +6,7 @@ there is an answer or the grace is over: an outage of those who know shuts nobod
 """
 
 from collections.abc import Iterator
+from hashlib import sha256
 
 import msgspec
 
@@ -16,6 +17,12 @@ from anabranch.core.rights.recollection import Recollection
 from anabranch.core.types import MS, LogId, Milliseconds, Nanoseconds
 from anabranch.core.wire.messages import ClientMessage
 
+TOKEN_BYTES_MAX = 16 * 1_024
+"""Of a token; Kubernetes' own have about one KiB."""
+_REASON_CHARS_MAX = 200
+"""Of why a token is nobody's: the sentence is another's, and is kept for a while."""
+_STRANGERS = 16
+"""Strangers' tokens are remembered by one entry for so many of the others."""
 NOWHERE = LogId(0)
 """Of requests that are about no log any more: ids begin at 1."""
 _LOOK_NS: Nanoseconds = 1_000 * MS
@@ -70,30 +77,41 @@ class Judge:
         self._terms = terms
         self._namespace = namespace
         self._audience = audience
-        self._guests: Recollection[str, Guest | str] = Recollection(terms.entries_max)
+        self._guests: Recollection[bytes, Guest] = Recollection(terms.entries_max)
+        # Apart, and fewer: whoever shows one random token after the other must push out nobody.
+        few = max(1, terms.entries_max // _STRANGERS)
+        self._strangers: Recollection[bytes, str] = Recollection(few)
         self._subjects: Recollection[LogId | str, Subject | None] = Recollection(terms.entries_max)
-        self._verdicts: Recollection[tuple[Guest, Right], bool] = Recollection(terms.entries_max)
+        self._allowances: Recollection[tuple[Guest, Right], bool] = Recollection(terms.entries_max)
+        self._denials: Recollection[tuple[Guest, Right], bool] = Recollection(few)
 
     def admission(self, token: str | None, now: Nanoseconds) -> Standing:
         """Raises Unauthenticated if this token is known to be worth nothing."""
         if not token:
             raise Unauthenticated("none was given", self._audience)
-        found = self._guests.recall(token, now)
+        if len(token) > TOKEN_BYTES_MAX:
+            raise Unauthenticated(f"it is longer than {TOKEN_BYTES_MAX} bytes", self._audience)
+        key = _key(token)
+        stranger = self._strangers.recall(key, now)
+        if stranger is not None:
+            raise Unauthenticated(stranger.value, self._audience)
+        found = self._guests.recall(key, now)
         if found is None:
             return Standing(0, (WhoIs(token),))
-        if isinstance(found.value, str):
-            raise Unauthenticated(found.value, self._audience)
         return self._allowed(found.until, WhoIs(token), now)
+
+    def guest(self, token: str, now: Nanoseconds) -> Guest | None:
+        """Whose token this is, if that is known."""
+        found = self._guests.recall(_key(token), now)
+        return found.value if found is not None else None
 
     def standing(self, token: str, message: ClientMessage, now: Nanoseconds) -> Standing:
         """Raises Unauthenticated or Forbidden if it is known that this isn't allowed."""
         admission = self.admission(token, now)
         if not admission.until:
             return admission
-        found = self._guests.recall(token, now)
-        assert found is not None
-        guest = found.value
-        assert isinstance(guest, Guest)
+        guest = self.guest(token, now)
+        assert guest is not None, "a token that is admitted is somebody's"
         until, ask = admission.until, admission.ask
         for claim in needs(message):
             held = self._held(guest, claim, now)
@@ -104,7 +122,14 @@ class Judge:
 
     def met(self, question: WhoIs, guest: Guest | str, now: Nanoseconds) -> None:
         """Whose token this is, or why it is nobody's."""
-        self._guests.learn(question.token, guest, *self._times(now, yes=isinstance(guest, Guest)))
+        key = _key(question.token)
+        if isinstance(guest, Guest):
+            self._strangers.forget(key)
+            self._guests.learn(key, guest, *self._times(now, yes=True))
+        else:
+            self._guests.forget(key)
+            reason = guest[:_REASON_CHARS_MAX]
+            self._strangers.learn(key, reason, *self._times(now, yes=False))
 
     def described(self, question: WhatIs, subject: Subject | None, now: Nanoseconds) -> None:
         """None: the log is gone for good, and nothing can be done to it. A name may come to be
@@ -117,7 +142,10 @@ class Judge:
 
     def ruled(self, question: MayThey, now: Nanoseconds, *, allowed: bool) -> None:
         key = question.guest, question.right
-        self._verdicts.learn(key, allowed, *self._times(now, yes=allowed))
+        self._allowances.forget(key)
+        self._denials.forget(key)
+        learned = self._allowances if allowed else self._denials
+        learned.learn(key, allowed, *self._times(now, yes=allowed))
 
     def _held(self, guest: Guest, claim: Claim, now: Nanoseconds) -> Standing:
         about = claim.about
@@ -146,7 +174,8 @@ class Judge:
         unknown: MayThey | None = None
         doubtful: Standing | None = None
         for right in _rights(claim, subject):
-            found = self._verdicts.recall((guest, right), now)
+            key = guest, right
+            found = self._allowances.recall(key, now) or self._denials.recall(key, now)
             question = MayThey(guest, right)
             if found is None:
                 unknown = unknown or question
@@ -171,6 +200,11 @@ class Judge:
             return now + terms.deny_ms * MS, now + terms.deny_ms * MS
         good = now + terms.allow_ms * MS
         return good, good + terms.grace_ms * MS
+
+
+def _key(token: str) -> bytes:
+    """What a token is remembered by: the same for all lengths, and useless to a thief."""
+    return sha256(token.encode(errors="surrogatepass")).digest()
 
 
 def _rights(claim: Claim, subject: Subject) -> Iterator[Right]:

@@ -34,6 +34,9 @@ class Recollection(Generic[K, V]):
         if len(self._known) > self._entries_max:
             del self._known[next(iter(self._known))]
 
+    def forget(self, key: K) -> None:
+        self._known.pop(key, None)
+
     def recall(self, key: K, now: Nanoseconds) -> Recalled[V] | None:
         found = self._known.get(key)
         if found is None:

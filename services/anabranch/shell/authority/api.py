@@ -19,7 +19,9 @@ CALLS_MAX = 4
 
 _ANSWER_BYTES_MAX = MIB
 _PAUSE_S = 1.0
-"""After a call that nobody answered the next ones fail at once, for so long."""
+"""After a call without an answer, or with one of 5xx, the next ones fail at once, for so long. An
+answer of 4xx is about that one call: a stranger could provoke it, and must not shut others out.
+"""
 _HEADERS = {"Content-Type": "application/json", "Accept": "application/json"}
 
 
@@ -45,14 +47,16 @@ class ApiServer:
         loop = asyncio.get_running_loop()
         if loop.time() < self._away_until:
             raise Unavailable(WHAT, self._away)
+        pauses = True
         try:
             async with asyncio.timeout(self._deadline_s):
                 return await loop.run_in_executor(self._threads, self._post, path, body)
         except TimeoutError:
             reason = f"it doesn't answer within {self._deadline_s:g} s"
         except _Unanswered as failed:
-            reason = str(failed)
-        self._away, self._away_until = reason, loop.time() + _PAUSE_S
+            reason, pauses = str(failed), failed.pauses
+        if pauses:
+            self._away, self._away_until = reason, loop.time() + _PAUSE_S
         raise Unavailable(WHAT, reason)
 
     def close(self) -> None:
@@ -103,15 +107,22 @@ class ApiServer:
             case http.client.OK | http.client.CREATED:
                 return content
             case http.client.UNAUTHORIZED:
-                raise _Unanswered(f"it doesn't take this process's own token, {self._token}")
+                reason = f"it doesn't take this process's own token, {self._token}"
+                raise _Unanswered(reason, pauses=False)
             case http.client.FORBIDDEN:
                 raise _Unanswered(
                     f"this process may not POST {path}: bind its service account to the "
-                    "ClusterRole system:auth-delegator"
+                    "ClusterRole system:auth-delegator",
+                    pauses=False,
                 )
             case status:
-                raise _Unanswered(f"it answers {status} {answer.reason}")
+                reason = f"it answers {status} {answer.reason}"
+                raise _Unanswered(reason, pauses=status >= http.client.INTERNAL_SERVER_ERROR)
 
 
 class _Unanswered(Exception):
-    """In a thread; the loop turns it into an error of the house."""
+    """Raised in a thread; the loop turns it into an error of the house."""
+
+    def __init__(self, reason: str, *, pauses: bool = True) -> None:
+        super().__init__(reason)
+        self.pauses = pauses

@@ -26,7 +26,7 @@ class SharedToken:
             raise Unauthorized
         return True
 
-    async def admit(self, token: str | None) -> None:
+    async def admit(self, token: str | None, address: str = "") -> None:
         self.known(token)
 
     def standing(self, token: str | None, message: ClientMessage) -> Nanoseconds:

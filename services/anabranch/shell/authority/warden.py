@@ -9,6 +9,7 @@ from typing import Protocol
 from anabranch.core.bolt.commands import Description
 from anabranch.core.errors import (
     Forbidden,
+    Overloaded,
     Promoted,
     Retry,
     Squashed,
@@ -16,14 +17,23 @@ from anabranch.core.errors import (
     Unavailable,
     UnknownLog,
 )
+from anabranch.core.rights import backoff
+from anabranch.core.rights.backoff import Backoff
 from anabranch.core.rights.claims import Right, Subject, subject_of
 from anabranch.core.rights.judge import Guest, Judge, MayThey, Question, Standing, WhatIs, WhoIs
 from anabranch.core.types import LogId, Milliseconds, Nanoseconds
 from anabranch.core.wire.messages import ClientMessage
+from anabranch.shell.authority.api import CALLS_MAX
 from anabranch.shell.complaints import INTERVAL_S
 from anabranch.shell.log import Log
 
 WHAT = "knowledge of who may do what"
+REFUSED_MAX = 4_096
+"""Addresses, and names, whose refusals are counted."""
+NEWCOMERS_MAX = 64
+"""At one address: so many may wait to be known for the first time."""
+FIRST_TIME_CALLS_MAX = CALLS_MAX // 2
+"""The other calls are for those who were known before: strangers can't take them."""
 
 
 class Registry(Protocol):
@@ -79,6 +89,11 @@ class Warden:
         self._now = now
         self._deadline_s = deadline_ms / 1_000
         self._asked: dict[Question, asyncio.Task[None]] = {}
+        self._refused_addresses = Backoff(REFUSED_MAX)
+        self._refused_guests = Backoff(REFUSED_MAX)
+        self._newcomers: dict[str, int] = {}
+        """By address: who waits there to be known for the first time."""
+        self._first_time = asyncio.Semaphore(FIRST_TIME_CALLS_MAX)
         self._told_at = -INTERVAL_S
         self.counters = AuthorityCounters()
 
@@ -89,8 +104,31 @@ class Warden:
         """False: `admit` has to find out. Raises if it is known that this is nobody."""
         return bool(self._begun(self._admission(token)).until)
 
-    async def admit(self, token: str | None) -> None:
-        await self._find(lambda: self._admission(token))
+    async def admit(self, token: str | None, address: str = "") -> None:
+        if self._admission(token).until:
+            return
+        if self._refused_addresses.until(address, self._now()):
+            raise Overloaded(f"refused tokens from {address or 'here'}", backoff.FREE, "in a row")
+        waiting = self._newcomers.get(address, 0)
+        if waiting >= NEWCOMERS_MAX:
+            raise Overloaded(
+                f"tokens in question from {address or 'here'}", NEWCOMERS_MAX, "at once"
+            )
+        self._newcomers[address] = waiting + 1
+        try:
+            await self._find(lambda: self._admission(token))
+        except Unauthenticated:
+            self._refused_addresses.refused(address, self._now())
+            raise
+        else:
+            self._refused_addresses.accepted(address)
+        finally:
+            self._leave(address)
+
+    def _leave(self, address: str) -> None:
+        waiting = self._newcomers.pop(address) - 1
+        if waiting:
+            self._newcomers[address] = waiting
 
     def standing(self, token: str | None, message: ClientMessage) -> Nanoseconds:
         """Until when it is allowed; 0: `permit` has to find out. Raises if it isn't."""
@@ -98,7 +136,18 @@ class Warden:
 
     async def permit(self, token: str | None, message: ClientMessage) -> Nanoseconds:
         """Until when; by an answer that isn't doubtful, if there is one to be had."""
-        return await self._find(lambda: self._standing(token, message))
+        found = self._standing(token, message)
+        guest = self._judge.guest(token or "", self._now())
+        who = guest.name if guest is not None else ""
+        if not found.until and self._refused_guests.until(who, self._now()):
+            raise Overloaded(f"requests of {who} that were refused", backoff.FREE, "in a row")
+        try:
+            until = await self._find(lambda: self._standing(token, message))
+        except Forbidden:
+            self._refused_guests.refused(who, self._now())
+            raise
+        self._refused_guests.accepted(who)
+        return until
 
     async def close(self) -> None:
         await self._registry.close()
@@ -174,7 +223,12 @@ class Warden:
         judge = self._judge
         match question:
             case WhoIs(token):
-                judge.met(question, await self._registry.who_is(token), self._now())
+                if judge.guest(token, self._now()) is not None:
+                    found = await self._registry.who_is(token)
+                else:
+                    async with self._first_time:
+                        found = await self._registry.who_is(token)
+                judge.met(question, found, self._now())
             case WhatIs(log):
                 judge.described(question, await self._subject(log), self._now())
             case MayThey(guest, right):
