@@ -63,7 +63,15 @@ from anabranch_sim.node import EPOCH
 AnyCall = TypeVar("AnyCall", bound=Call)
 Then = Callable[[ServerMessage | AnabranchError], None]
 
-DAMAGE = {"corrupt-batch", "corrupt-object", "object-missing", "damage", "error", "bad-frame"}
+DAMAGE = {
+    "corrupt-batch",
+    "corrupt-object",
+    "object-missing",
+    "records-damaged",
+    "damage",
+    "error",
+    "bad-frame",
+}
 """Errors that no client of a cluster without damage should ever see."""
 
 UNSURE = (OutcomeUnknown, RequestForgotten)

@@ -15,9 +15,8 @@ from anabranch import aio
 from anabranch.client.log import Log
 from anabranch.core.errors import (
     AnabranchError,
-    CorruptObject,
-    ObjectMissing,
     OutcomeUnknown,
+    RecordsDamaged,
     StorageFull,
 )
 from anabranch.core.journal import HEADER_BYTES
@@ -168,9 +167,9 @@ def test_a_flipped_bit_in_an_object_is_told_to_its_readers_alone(server: Server)
     wrong = [position for position in range(RECORDS) if found[position] != expected()[position]]
     assert wrong == [RECORDS // 2]
     told = found[RECORDS // 2]
-    assert isinstance(told, CorruptObject)
+    assert isinstance(told, RecordsDamaged)
     name = str(broken.relative_to(server.data / "objects"))
-    assert f"object {name} is damaged" in told.message
+    assert f"object {name}: " in told.message
     assert "at byte " in told.message
     server.end()
     faults = server.fsck()["faults"]
@@ -187,7 +186,7 @@ def test_a_missing_object_is_named_to_its_readers_alone(server: Server) -> None:
     wrong = [position for position in range(RECORDS) if found[position] != expected()[position]]
     assert wrong == [3]
     told = found[3]
-    assert isinstance(told, ObjectMissing)
+    assert isinstance(told, RecordsDamaged)
     assert name in told.message
     server.end()
     assert any(

@@ -12,6 +12,7 @@ from anabranch.core.bolt.queries import Describe, Resolve
 from anabranch.core.errors import ObjectMissing, StorageFailed, UnknownLog
 from anabranch.core.machine import Gone
 from anabranch.core.records.batch import peek
+from anabranch.core.records.objects import ObjectName
 from anabranch.core.records.origins import deliveries
 from anabranch.core.types import LogId
 from anabranch.core.wire.messages import Appended, Cancel, Read, Records
@@ -195,10 +196,65 @@ def test_a_damaged_object_is_named_and_not_delivered(stage: Any, props: Any, at:
         assert isinstance(reply, Records), "a base offset is not what the store says it is"
         return
     stage.read_object(bytes(spoilt))
+    ((_, reply),) = stage.take_replies()
+    assert (props.values(reply), reply.next) == ([(0, b"a")], 1), "what lies before it comes"
+    error = refused(stage, props, content, bytes(spoilt), 1)
+    facts = error.facts
+    assert (facts["log"], facts["position"], facts["object"]) == (
+        "orders",
+        1,
+        str(ObjectName.of("cluster", content.object)),
+    )
+    assert f"byte {second}: " in error.message
+    # Where a batch ends can't be told if its length is wrong.
+    assert facts["after"] == (3 if at == 8 else 2)
+    if facts["after"] == 2:
+        found = [props.values(each) for each in reads_from(stage, props, content, bytes(spoilt), 2)]
+        assert found == [[(2, b"c")]]
+
+
+def reads_from(stage: Any, props: Any, content: Any, spoilt: bytes, start: int) -> list[Any]:
+    stage.request(1, read(props.LOG, start))
+    stage.answer(props.resolved(content.slice(start, 3 - start, start), tail=3))
+    for _ in range(2):
+        stage.read_object(bytes(spoilt))
+    if stage.pending(Describe):
+        stage.answer(described(props.LOG, "orders"), Describe)
+    return [reply for _, reply in stage.take_replies()]
+
+
+def refused(stage: Any, props: Any, content: Any, spoilt: bytes, start: int) -> Any:
+    (error,) = reads_from(stage, props, content, spoilt, start)
+    assert error.code == "records-damaged"
+    return error
+
+
+def test_damage_that_goes_on_is_told_as_one(stage: Any, props: Any) -> None:
+    content = props.Content(b"a", b"b", b"c")
+    spoilt = bytearray(content.bytes)
+    for batch in (0, 1):
+        spoilt[sum(map(len, content.batches[: batch + 1])) - 1] ^= 1
+    error = refused(stage, props, content, bytes(spoilt), 0)
+    assert (error.facts["position"], error.facts["after"]) == (0, 2)
+
+
+def test_a_damaged_count_gives_no_position_to_what_follows(stage: Any, props: Any) -> None:
+    """Were it believed, the next record would be delivered as another one."""
+    content = props.Content(b"a", b"b", b"c")
+    spoilt = bytearray(content.bytes)
+    spoilt[60] ^= 2
+    error = refused(stage, props, content, bytes(spoilt), 0)
+    assert (error.facts["position"], error.facts["after"]) == (0, 3)
+
+
+def test_damage_of_one_extent_leaves_those_that_came_with_it(stage: Any, props: Any) -> None:
+    lost, kept = props.Content(b"a"), props.Content(b"b", sequence=1, first=1)
+    stage.request(1, read(props.LOG))
+    stage.answer(props.resolved(kept.slice(0), lost.slice(1), tail=2))
+    stage.read_object(kept.bytes, 1)
+    stage.get_failed(ObjectMissing("x"))
     ((_, reply),) = stage.replies
-    assert reply.code == "corrupt-object"
-    assert "cluster/data/" in reply.message
-    assert f"byte {second}: " in reply.message
+    assert (props.values(reply), reply.next) == ([(0, b"b")], 1)
 
 
 def test_bytes_that_were_spoilt_on_their_way_are_read_again(stage: Any, props: Any) -> None:
@@ -218,7 +274,8 @@ def test_an_object_cut_short_is_damaged(stage: Any, props: Any) -> None:
     stage.answer(props.resolved(content.slice(), tail=1))
     stage.read_object(content.bytes[:-1])
     stage.read_object(content.bytes[:-1])
-    assert stage.codes() == [(1, "corrupt-object")]
+    stage.answer(described(props.LOG, "orders"), Describe)
+    assert stage.codes() == [(1, "records-damaged")]
 
 
 def test_an_extent_that_lacks_records_is_damaged(stage: Any, props: Any) -> None:
@@ -226,7 +283,8 @@ def test_an_extent_that_lacks_records_is_damaged(stage: Any, props: Any) -> None
     stage.request(1, read(props.LOG))
     stage.answer(props.resolved(content.slice(0, 2), tail=2))
     stage.read_object(content.bytes)
-    assert stage.codes() == [(1, "corrupt-object")]
+    ((_, reply),) = stage.take_replies()
+    assert (props.values(reply), reply.next) == ([(0, b"a")], 1)
 
 
 def test_a_store_that_falters_is_asked_again(stage: Any, props: Any) -> None:
@@ -251,7 +309,11 @@ def test_a_store_that_cannot_is_not_asked_for_ever(
     while stage.gets:
         stage.get_failed(error)
         stage.wait(1_000)
-    assert stage.codes() == [(1, error.code)]  # pyright: ignore[reportAttributeAccessIssue]
+    if isinstance(error, ObjectMissing):
+        stage.answer(described(props.LOG, "orders"), Describe)
+        assert stage.codes() == [(1, "records-damaged")]
+    else:
+        assert stage.codes() == [(1, "storage-failed")]
     assert stage.broker.counters.gets == gets
 
 

@@ -4,10 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.unit.described import described
 
 from anabranch.core.bolt.commands import Refused
 from anabranch.core.bolt.letters import Watch
-from anabranch.core.bolt.queries import Resolve
+from anabranch.core.bolt.queries import Describe, Resolve
 from anabranch.core.errors import OutOfRange, StorageFailed
 from anabranch.core.machine import Gone
 from anabranch.core.types import LogId
@@ -275,3 +276,26 @@ def test_subscriptions_max_and_one_past_it(stage_of: Callable[..., Any]) -> None
 def test_a_position_no_log_can_have_is_refused(stage: Any) -> None:
     stage.request(1, Subscribe(LOG, -1))
     assert stage.codes() == [(1, "bad-request")]
+
+
+def test_a_subscriber_gets_what_lies_before_damage_then_where_to_go_on(
+    stage: Any, props: Any
+) -> None:
+    content = props.Content(b"a", b"b", b"c")
+    spoilt = bytearray(content.bytes)
+    spoilt[len(content.batches[0]) + 68] ^= 1
+    stage.request(1, Subscribe(LOG, 0))
+    for start in (0, 1):
+        stage.answer(props.resolved(content.slice(start, 3 - start, start), tail=3))
+        for _ in range(2):
+            stage.read_object(bytes(spoilt))
+    stage.answer(described(LOG, "orders"), Describe)
+    *delivered, error = events(stage, props)
+    assert delivered == ["sure", (0, b"a")]
+    assert error.code == "records-damaged"
+    assert (error.facts["position"], error.facts["after"]) == (1, 2)
+    stage.request(2, Subscribe(LOG, error.facts["after"]))
+    stage.answer(props.resolved(content.slice(2, 1, 2), tail=3))
+    for _ in range(2):
+        stage.read_object(bytes(spoilt))
+    assert events(stage, props) == ["sure", (2, b"c")]

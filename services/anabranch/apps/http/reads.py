@@ -18,10 +18,10 @@ from anabranch.core.bolt.commands import Description
 from anabranch.core.errors import (
     AnabranchError,
     BatchUnreadable,
-    ObjectMissing,
     OutOfRange,
     QuotaExceeded,
     ReadBlocked,
+    RecordsDamaged,
 )
 from anabranch.core.limits import MIB
 from anabranch.core.types import Milliseconds, Position
@@ -68,7 +68,7 @@ _RESPONSES: dict[int | str, dict[str, Any]] = {
         OF_LOG
         | OutOfRange("orders", 99, 0, 12)
         | ReadBlocked("orders", 12, "orders--try")
-        | ObjectMissing("orders/data/1/7")
+        | RecordsDamaged("orders", 40, 41, "orders/data/1/7", "its checksum is wrong")
         | BatchUnreadable("orders", 40, 41, "a batch has 8000000 headers")
         | QuotaExceeded("orders", "read_bytes_per_s", 1_048_576, 1_050_000, 2)
     ).documented,
@@ -175,7 +175,7 @@ async def _gathered(flow: AsyncGenerator[list[Sized]], bytes_max: int) -> list[R
                     size += record_bytes
                     if size >= bytes_max:
                         return found
-        except BatchUnreadable:
+        except (BatchUnreadable, RecordsDamaged):
             # A page ends before what can't be read; the next one begins with the error.
             if not found:
                 raise

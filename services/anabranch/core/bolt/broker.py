@@ -91,9 +91,9 @@ class Broker:
         self._parking = Parking(limits, alarms, watches)
         metering = Metering(outbox, alarms, asking)
         self._appending = Appending(limits, outbox, alarms, self._writing, self._parking, metering)
-        self._reading = Reading(limits, outbox, asking, fetching, waits, metering)
+        self._reading = Reading(cluster, limits, outbox, asking, fetching, waits, metering)
         self._subscriptions = Subscriptions(
-            limits, outbox, alarms, asking, watches, fetching, metering
+            cluster, limits, outbox, alarms, asking, watches, fetching, metering
         )
         self._controlling = Controlling(limits, outbox, asking, waits)
         self._compacting = Compacting(

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from anabranch.core.bolt.queries import Slice
 from anabranch.core.keeping import Keeping
 from anabranch.core.machine import Buffer
-from anabranch.core.types import ObjectId
+from anabranch.core.types import NEVER, ObjectId
 
 ENTRY_BYTES = 1_024
 BATCH_BYTES = 240
@@ -21,13 +21,24 @@ outgrow the limit.
 class Extent:
     """Whole batches of one log that follow each other in one object."""
 
-    __slots__ = ("batches", "bytes", "upto")
+    __slots__ = ("batches", "bytes", "holes", "reason", "upto")
 
     def __init__(self, batches: Sequence[Buffer], upto: Sequence[int], size: int) -> None:
         self.batches = batches
         self.upto = upto
         """Records up to and including each batch."""
         self.bytes = size
+        self.holes: Sequence[tuple[int, int]] = ()
+        """Records that can't be read, from and without; an extent that has any is never cached."""
+        self.reason = ""
+        """What is wrong with the first of them."""
+
+    @staticmethod
+    def unreadable(reason: str) -> "Extent":
+        """Nothing of it can be read."""
+        extent = Extent((), (), 0)
+        extent.holes, extent.reason = ((0, NEVER),), reason
+        return extent
 
 
 ExtentKey = tuple[ObjectId, int, int]

@@ -133,7 +133,8 @@ class Compacting:
         copy = self._copy
         assert copy is not None
         if isinstance(found, Refused) or any(
-            extent.upto[-1] != asked.count for extent, asked in zip(found, some, strict=True)
+            extent.holes or extent.upto[-1] != asked.count
+            for extent, asked in zip(found, some, strict=True)
         ):
             self._end()
             return

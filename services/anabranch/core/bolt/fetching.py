@@ -12,12 +12,11 @@ from anabranch.core.bolt.commands import Refused
 from anabranch.core.bolt.flights import Flight, Line, flights
 from anabranch.core.bolt.outbox import Outbox
 from anabranch.core.bolt.queries import Slice
-from anabranch.core.errors import AnabranchError, CorruptObject, Damage, Mistake
+from anabranch.core.errors import AnabranchError, Damage, Mistake
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Buffer, GetFailed, GetObject, ObjectRead, Token
 from anabranch.core.records.batch import split, verify
-from anabranch.core.records.objects import ObjectName
-from anabranch.core.types import LogId
+from anabranch.core.types import NEVER, LogId
 
 CACHE_PART = 16
 """What is read ahead takes so small a part of the cache, so that it is still there when asked for.
@@ -28,6 +27,7 @@ BACKOFF_MS = 50
 """Before the second attempt; doubled before each further one."""
 
 Fetched = Callable[[list[Extent] | Refused], None]
+"""Refused if the store doesn't answer; what is damaged is in the extents."""
 
 
 class _Want:
@@ -112,54 +112,55 @@ class Fetching:
 
     def arrived(self, event: ObjectRead) -> None:
         flight = self._landed(event.token)
-        try:
-            extents = self._parse(flight, event.content)
-        except Damage as damage:
+        extents = self._parse(flight, event.content)
+        if any(extent.holes for extent in extents):
             self._outbox.counters.gets_damaged += 1
-            if flight.damaged:
-                self._lost(flight, damage)
+            if not flight.damaged:
+                # Bytes that were spoilt on their way are whole when they come again.
+                flight.damaged = True
+                self._again(flight)
                 return
-            # Bytes that were spoilt on their way are whole when they come again.
-            flight.damaged = True
-            self._again(flight)
-            return
         self._outbox.counters.gets_bytes += len(event.content)
         self._outbox.usage.read([(self._origins.pop(key), key[2]) for key in flight.keys])
         for key, extent in zip(flight.keys, extents, strict=True):
             wants = self._wanted.pop(key)
-            if not wants or not all(want.passing for want in wants):
-                self._cache.put(key, extent)
-            for want in wants:
-                self._cache.get(key, want.pieces[key].skip, passing=want.passing)
-                want.extents[key] = extent
-                want.missing -= 1
-                self._settle(want)
+            if not extent.holes:
+                if not wants or not all(want.passing for want in wants):
+                    self._cache.put(key, extent)
+                for want in wants:
+                    self._cache.get(key, want.pieces[key].skip, passing=want.passing)
+            self._give(wants, key, extent)
 
     def failed(self, event: GetFailed) -> None:
         """Try again unless the store has said that it will never help."""
         flight = self._landed(event.token)
-        hopeless = isinstance(event.error, Damage | Mistake)
-        if hopeless or flight.attempts >= GET_ATTEMPTS_MAX:
+        if isinstance(event.error, Damage):
+            if len(flight.keys) > 1:
+                # An object that was cut short may still hold some of them.
+                self._line.join([Flight(flight.object, [key]) for key in flight.keys])
+                self._depart()
+                return
+            for key in flight.keys:
+                del self._origins[key]
+                self._give(self._wanted.pop(key), key, Extent.unreadable(_why(event.error)))
+            return
+        if isinstance(event.error, Mistake) or flight.attempts >= GET_ATTEMPTS_MAX:
             self._lost(flight, event.error)
             return
         delay_ms = BACKOFF_MS << (flight.attempts - 1)
         self._alarms.after(delay_ms, lambda: self._again(flight))
 
+    def _give(self, wants: Sequence[_Want], key: ExtentKey, extent: Extent) -> None:
+        for want in wants:
+            want.extents[key] = extent
+            want.missing -= 1
+            self._settle(want)
+
     def _settle(self, want: _Want) -> None:
         """Answer if nothing is missing any more."""
-        if want.missing:
-            return
-        extents = [want.extents[key_of(piece)] for piece in want.slices]
-        for piece, extent in zip(want.slices, extents, strict=True):
-            if extent.upto[-1] < piece.skip + piece.count:
-                want.answer(Refused.of(self._too_short(piece, extent)))
-                return
-        want.answer(extents)
-
-    def _too_short(self, piece: Slice, extent: Extent) -> CorruptObject:
-        held, named = extent.upto[-1], piece.skip + piece.count
-        reason = f"it holds {held} records at byte {piece.offset} where {named} are named"
-        return CorruptObject(str(ObjectName.of(self._cluster, piece.object)), reason)
+        if not want.missing:
+            slices = want.slices
+            want.answer([_checked(piece, want.extents[key_of(piece)]) for piece in slices])
 
     def _get(self, keys: Sequence[ExtentKey]) -> None:
         self._line.join([*flights(keys, self._limits.read_gap_bytes_max)])
@@ -193,32 +194,69 @@ class Fetching:
                 want.answer(refused)
 
     def _parse(self, flight: Flight, content: Buffer) -> list[Extent]:
-        name = str(ObjectName.of(self._cluster, flight.object))
         if len(content) != flight.end - flight.start:
             reason = f"{len(content)} bytes came where {flight.end - flight.start} begin"
-            raise CorruptObject(name, f"{reason} at byte {flight.start}")
+            damaged = Extent.unreadable(f"{reason} at byte {flight.start}")
+            return [damaged for _ in flight.keys]
         view = memoryview(content)
         extents: list[Extent] = []
         for _, offset, length in flight.keys:
             start = offset - flight.start
-            extents.append(_verified(view[start : start + length], name, offset))
+            extents.append(_verified(view[start : start + length], offset))
         return extents
 
 
-def _verified(content: memoryview, name: str, offset: int) -> Extent:
-    """The extent in these bytes, which lie at this offset of the object."""
+def _verified(content: memoryview, offset: int) -> Extent:
+    """The extent in these bytes, which lie at this offset of the object.
+
+    The header of a damaged batch is believed where it says how many records the batch has twice
+    over, and how long it is leads to another batch. If not, nothing behind it has a sure place.
+    """
     batches: list[Buffer] = []
     upto: list[int] = []
+    holes: list[tuple[int, int]] = []
+    reason = ""
     records = end = 0
     try:
         for at, length, header in split(content):
+            end = at
             batch = content[at : at + length]
-            verify(batch, "")
-            end = at + length
+            try:
+                verify(batch, "")
+            except Mistake as fault:
+                reason = reason or f"the batch at byte {offset + at}: {_why(fault)}"
+                if header.count < 1 or header.last_offset_delta != header.count - 1:
+                    raise
+                holes.append((records, records + header.count))
             batches.append(batch)
             records += header.count
+            end = at + length
             upto.append(records)
     except Mistake as fault:
-        reason = fault.facts.get("reason", fault.message)
-        raise CorruptObject(name, f"the batch at byte {offset + end}: {reason}") from fault
-    return Extent(batches, upto, len(content))
+        reason = reason or f"the batch at byte {offset + end}: {_why(fault)}"
+        holes.append((records, NEVER))
+    extent = Extent(batches, upto, len(content))
+    extent.holes, extent.reason = holes, reason
+    return extent
+
+
+def _checked(piece: Slice, extent: Extent) -> Extent:
+    """The extent, if it holds as many records as its slice names; damage makes the count doubtful.
+
+    It may hold more: a severed fork that lost its parent uses only a part.
+    """
+    held = extent.upto[-1] if extent.upto else 0
+    named = piece.skip + piece.count
+    if held >= named:
+        return extent
+    doubtful = Extent(extent.batches, extent.upto, extent.bytes)
+    since = extent.holes[0][0] if extent.holes else held
+    doubtful.holes = ((since, NEVER),)
+    doubtful.reason = extent.reason or (
+        f"it holds {held} records at byte {piece.offset} where {named} are named"
+    )
+    return doubtful
+
+
+def _why(error: AnabranchError) -> str:
+    return str(error.facts.get("reason") or error.message)

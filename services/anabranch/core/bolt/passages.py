@@ -27,6 +27,36 @@ class Passage:
         self.next = start
 
 
+class Damage:
+    """Positions of a log that can't be read, from and without, and why."""
+
+    __slots__ = ("after", "first", "object", "reason")
+
+    def __init__(self, first: Position, after: Position, piece: Slice, reason: str) -> None:
+        self.first = first
+        self.after = after
+        self.object = piece.object
+        self.reason = reason
+
+
+def damage(slices: Sequence[Slice], extents: Sequence[Extent], start: Position) -> Damage | None:
+    """The first damage at or behind this position, together with what follows it at once."""
+    found: Damage | None = None
+    for piece, extent in zip(slices, extents, strict=True):
+        base, end = piece.first - piece.skip, piece.first + piece.count
+        for low, high in extent.holes:
+            first, after = max(base + low, piece.first, start), min(base + high, end)
+            if first >= after:
+                continue
+            if found is None:
+                found = Damage(first, after, piece, extent.reason)
+            elif first <= found.after:
+                found.after = max(found.after, after)
+            else:
+                return found
+    return found
+
+
 def passage(
     slices: Sequence[Slice],
     extents: Sequence[Extent],

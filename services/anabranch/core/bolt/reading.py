@@ -14,7 +14,7 @@ from anabranch.core.bolt.fetching import Fetching
 from anabranch.core.bolt.letters import Moved
 from anabranch.core.bolt.metering import Metering
 from anabranch.core.bolt.outbox import Outbox
-from anabranch.core.bolt.passages import passage
+from anabranch.core.bolt.passages import Damage, damage, passage
 from anabranch.core.bolt.queries import (
     Answer,
     Describe,
@@ -22,9 +22,10 @@ from anabranch.core.bolt.queries import (
     Resolved,
 )
 from anabranch.core.bolt.waits import Wait, Waits
-from anabranch.core.errors import AnabranchError, BadRequest, ReadBlocked
+from anabranch.core.errors import AnabranchError, BadRequest, ReadBlocked, RecordsDamaged
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Token
+from anabranch.core.records.objects import ObjectName
 from anabranch.core.types import NEVER, LogId, Position
 from anabranch.core.wire.messages import Read, Records
 
@@ -39,11 +40,21 @@ def refusal_of(start: Position) -> BadRequest | None:
     return BadRequest(f"read from {start}", "positions begin at 0")
 
 
+def refusal_of_damage(cluster: str, hurt: Damage, described: Answer) -> Refused:
+    """People know logs by name, and the metadata know the names."""
+    if isinstance(described, Refused):
+        return described
+    assert isinstance(described, Description), "Describe is answered as such"
+    object = str(ObjectName.of(cluster, hurt.object))
+    return Refused.of(RecordsDamaged(described.name, hurt.first, hurt.after, object, hurt.reason))
+
+
 class Reading:
     """Reads on their way to an answer."""
 
     def __init__(
         self,
+        cluster: str,
         limits: Limits,
         outbox: Outbox,
         correspondence: Correspondence,
@@ -51,6 +62,7 @@ class Reading:
         waits: Waits,
         metering: Metering,
     ) -> None:
+        self._cluster = cluster
         self._limits = limits
         self._outbox = outbox
         self._correspondence = correspondence
@@ -149,6 +161,14 @@ class Reading:
             return
         bytes_max = min(message.bytes_max, self._limits.read_bytes_max)
         end = min(answer.settled, message.start + message.records_max)
+        hurt = damage(answer.slices, extents, message.start)
+        if hurt is not None:
+            if hurt.first == message.start:
+                named = partial(self._damaged, wait, hurt)
+                self._correspondence.ask(Describe(message.log), named)
+                return
+            # What lies before it is delivered; who reads on meets it first.
+            end = min(end, hurt.first)
         found = passage(answer.slices, extents, message.start, end, bytes_max)
         self._waits.end(wait)
         self._outbox.counters.batches_read += len(found.batches)
@@ -162,6 +182,10 @@ class Reading:
             found.runs, found.batches, found.next, answer.start, answer.tail, answer.settled
         )
         self._outbox.reply(wait.token, records)
+
+    def _damaged(self, wait: Wait, hurt: Damage, described: Answer) -> None:
+        if not wait.over:
+            self._refuse(wait, refusal_of_damage(self._cluster, hurt, described))
 
     def _refuse(self, wait: Wait, why: AnabranchError | Refused) -> None:
         self._waits.end(wait)

@@ -15,9 +15,9 @@ from anabranch.core.bolt.fetching import Fetching
 from anabranch.core.bolt.letters import Moved
 from anabranch.core.bolt.metering import Metering
 from anabranch.core.bolt.outbox import Outbox
-from anabranch.core.bolt.passages import passage
-from anabranch.core.bolt.queries import Answer, Resolve, Resolved
-from anabranch.core.bolt.reading import refusal_of
+from anabranch.core.bolt.passages import Damage, damage, passage
+from anabranch.core.bolt.queries import Answer, Describe, Resolve, Resolved
+from anabranch.core.bolt.reading import refusal_of, refusal_of_damage
 from anabranch.core.bolt.watches import Watches
 from anabranch.core.errors import Overloaded
 from anabranch.core.limits import Limits
@@ -78,6 +78,7 @@ class Subscriptions:
 
     def __init__(
         self,
+        cluster: str,
         limits: Limits,
         outbox: Outbox,
         alarms: Alarms,
@@ -86,6 +87,7 @@ class Subscriptions:
         fetching: Fetching,
         metering: Metering,
     ) -> None:
+        self._cluster = cluster
         self._limits = limits
         self._outbox = outbox
         self._alarms = alarms
@@ -216,10 +218,22 @@ class Subscriptions:
             self._end(subscription, extents)
             return
         if answer.generation == subscription.generation:
-            self._deliver(subscription, answer, extents, subscription.settled, False)
+            hurt = damage(answer.slices, extents, subscription.next)
+            if hurt is not None and hurt.first == subscription.next:
+                subscription.busy = True
+                named = partial(self._damaged, subscription, hurt)
+                self._correspondence.ask(Describe(subscription.log), named)
+                return
+            end = hurt.first if hurt else NEVER
+            settled = min(subscription.settled, end)
+            self._deliver(subscription, answer, extents, settled, False)
             if subscription.speculative and subscription.next >= subscription.settled:
-                self._deliver(subscription, answer, extents, NEVER, True)
+                self._deliver(subscription, answer, extents, end, True)
         self._pump(subscription)
+
+    def _damaged(self, subscription: Subscription, hurt: Damage, described: Answer) -> None:
+        if not subscription.over:
+            self._end(subscription, refusal_of_damage(self._cluster, hurt, described))
 
     def _deliver(
         self,

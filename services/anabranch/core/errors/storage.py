@@ -58,6 +58,23 @@ class CorruptObject(Damage):
         super().__init__(name=name, reason=reason)
 
 
+class RecordsDamaged(Damage):
+    """What lies before these records was delivered; all others of the log can still be read."""
+
+    code = "records-damaged"
+    says = (
+        "records {position} to {last} of log {log} can't be read: object {object}: {reason}; "
+        "reading goes on at {after}. `anabranch fsck` shows all that is damaged, also while the "
+        "server runs"
+    )
+
+    def __init__(self, log: str, position: int, after: int, object: str, reason: str) -> None:
+        last = after - 1
+        super().__init__(
+            log=log, position=position, last=last, after=after, object=object, reason=reason
+        )
+
+
 class JournalCorrupt(Damage):
     code = "journal-corrupt"
     says = (
