@@ -13,7 +13,7 @@ from anabranch.apps.processes.belfast import BelfastShape, LocalBelfast, settle
 from anabranch.client.belfast.aio import Events, Log
 from anabranch.client.records import Confirm, Deliver, Event, Fail
 from anabranch.core.belfast.ledger import Standing
-from anabranch.core.errors import OutcomeUnknown, RecordVoided, Unavailable
+from anabranch.core.errors import BadRequest, OutcomeUnknown, RecordVoided, Unavailable
 
 PATIENCE_S = 90.0
 STEADY = {"ANABRANCH_RULES_T_ORD_US": "20000", "ANABRANCH_RULES_ADAPTIVE": "false"}
@@ -149,6 +149,11 @@ def test_a_program_without_an_event_loop(tmp_path: Path) -> None:
         first = log.append(b"first", shard="shard-0")
         many = log.append_many([b"%d" % number for number in range(1_000)], shard="shard-1")
         soon = log.append_soon(b"soon")
+        with belfast.connect(processes.layout.url) as other:
+            once = [each.append(b"once", shard="shard-0", request_id="k") for each in (log, other)]
+        assert once[0] == once[1]
+        with pytest.raises(BadRequest, match="name the shard"):
+            log.append(b"once", request_id="k")
         assert first < many[0]
         assert many == sorted(many)
         account = Account()
@@ -156,7 +161,7 @@ def test_a_program_without_an_event_loop(tmp_path: Path) -> None:
             while account.confirmed <= max(soon.result(), many[-1]):
                 for event in events.take():
                     account.told(event)
-        assert len(account.seen) == 1_002
+        assert len(account.seen) == 1_003
         assert {shard.name for shard in log.directory().shards} == {"shard-0", "shard-1"}
         only = [b"1"]
         with log.subscribe(0, where=lambda record: record.value in only) as events:

@@ -141,9 +141,19 @@ def top(target: Target, out: Output, interval: float, count: int | None) -> None
 @click.argument("values", nargs=-1)
 @click.option("--shard", help="Which one takes them; without, one that has least to do.")
 @click.option("--key", help="Of each record.")
+@click.option(
+    "--request-id",
+    help="With --shard: repeated with the same id, the command gives its first positions and "
+    "appends nothing again. Several records have this id and a number each.",
+)
 @asks
-def append(
-    target: Target, out: Output, values: tuple[str, ...], shard: str | None, key: str | None
+def append(  # click passes every option by its name
+    target: Target,
+    out: Output,
+    values: tuple[str, ...],
+    shard: str | None,
+    key: str | None,
+    request_id: str | None,
 ) -> None:
     """Append records, and print their positions, which are final.
 
@@ -157,6 +167,12 @@ def append(
     named = None if key is None else os.fsencode(key)
 
     async def work(log: "Log") -> list[int]:
+        if request_id is not None:
+            ids = [f"{request_id}/{number}" for number in range(len(given))]
+            return [
+                await log.append(each, key=named, shard=shard, request_id=id)
+                for each, id in zip(given, ids, strict=True)
+            ]
         pending = [await log.append_soon(each, key=named, shard=shard) for each in given]
         return [await each for each in pending]
 

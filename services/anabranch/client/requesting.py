@@ -10,7 +10,7 @@ from anabranch.client.line import hold_ms
 from anabranch.client.link import Link
 from anabranch.client.producer import stamp
 from anabranch.client.records import Appended
-from anabranch.core.bolt.producers import REQUEST_EPOCH, REQUEST_ID_CHARS_MAX, request_identity
+from anabranch.core.bolt.producers import REQUEST_EPOCH, request_identity
 from anabranch.core.errors import BadRequest, Refresh, UnknownLog
 from anabranch.core.records.batch import verify
 from anabranch.core.records.record import Record, encode
@@ -19,13 +19,6 @@ from anabranch.core.wire import messages
 
 NOWHERE = LogId(0)
 """The id of no log: a request that was done before gets its first outcome, any other is refused."""
-
-
-def check_request_id(request_id: str) -> str:
-    if not isinstance(request_id, str) or not 0 < len(request_id) <= REQUEST_ID_CHARS_MAX:
-        reason = f"a string of 1 to {REQUEST_ID_CHARS_MAX} characters was expected"
-        raise BadRequest(f"request_id {request_id!r:.40}", reason)
-    return request_id
 
 
 async def append_records(
@@ -45,7 +38,7 @@ async def append_records(
     batch = encode(
         records,
         session.settings.codec,
-        producer_id=request_identity(name, check_request_id(request_id)),
+        producer_id=request_identity(name, request_id),
         producer_epoch=REQUEST_EPOCH,
         base_sequence=0,
         now=link.now_ms(),
@@ -59,7 +52,7 @@ async def append_batch(
 ) -> Appended[Receipt]:
     """Of its first record."""
     count = verify(batch, "to be appended").count
-    identity = request_identity(name, check_request_id(request_id))
+    identity = request_identity(name, request_id)
     stamped = stamp(batch, identity, REQUEST_EPOCH, 0)
     return placed(link, await _send(link, log, name, stamped, count, request_id, timeout_ms), 0)
 

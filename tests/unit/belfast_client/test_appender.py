@@ -16,6 +16,7 @@ from anabranch.core.errors import (
     OutcomeUnknown,
     Overloaded,
     RecordVoided,
+    Retry,
     Unavailable,
     UnknownShard,
 )
@@ -130,7 +131,7 @@ def test_what_becomes_of_an_append_is_what_its_caller_is_told(
             case RecordVoided():
                 assert pledge.named
                 assert found[value] == 0
-            case OutcomeUnknown() | DeadlineExceeded():
+            case OutcomeUnknown():
                 assert found[value] <= 1 or pledge.retry_unknown
             case other:
                 assert isinstance(other, Unavailable), other
@@ -217,3 +218,62 @@ def test_a_client_that_is_closed_says_so() -> None:
     assert isinstance(pledge.outcome, OutcomeUnknown), "it may be in the log"
     with pytest.raises(Unavailable):
         append(world, b"late")
+
+
+def request(
+    world: Counters, value: bytes, *, request_id: str = "k", timeout_ms: int = 500
+) -> Pledge:
+    pledge = world.session.appender.add_request(Record(value), timeout_ms, "a", request_id)
+    world.give(Written())
+    return pledge
+
+
+def test_a_request_that_nobody_answered_is_repeated_under_its_id_and_is_there_once() -> None:
+    """By another client, whose producers have other names."""
+    world = Counters(SHARDS, SETTINGS)
+    lost = request(world, b"once")
+    world.take_in("a", 1)
+    while lost.outcome is None:
+        world.ring()
+    assert isinstance(lost.outcome, DeadlineExceeded)
+    assert lost.outcome.request_id == "k"
+    other = Counters(SHARDS, SETTINGS)
+    other.shards = world.shards
+    again = request(other, b"once", timeout_ms=TIMEOUT_MS)
+    finish(other)
+    assert at(other, again.position(0)) == b"once"
+    assert in_log(other)[b"once"] == 1
+    assert other.session.appender.idle
+
+
+def test_requests_of_different_ids_are_different() -> None:
+    world = Counters(SHARDS, SETTINGS)
+    pledges = [request(world, b"x", request_id=id, timeout_ms=TIMEOUT_MS) for id in "kkl"]
+    finish(world)
+    places = [pledge.position(0) for pledge in pledges]
+    assert places[0] == places[1] != places[2]
+    assert in_log(world)[b"x"] == 2
+
+
+@settings(max_examples=100, deadline=None)
+@given(program=actions)
+def test_a_request_is_never_twice_in_the_log_whatever_fails(
+    program: list[tuple[str, int, int]],
+) -> None:
+    """A stubborn caller repeats it for as long as that is advised."""
+    world = Counters(SHARDS, SETTINGS)
+    pledge = request(world, b"stubborn")
+    for action in program:
+        if isinstance(pledge.outcome, Retry):
+            pledge = request(world, b"stubborn")
+        act(world, [], ("ring", 0, 0) if action[0] == "append" else action)
+        assert in_log(world)[b"stubborn"] <= 1
+    for shard in world.shards.values():
+        shard.failed = shard.away = False
+    while pledge.outcome is None or isinstance(pledge.outcome, Retry):
+        if pledge.outcome is not None:
+            pledge = request(world, b"stubborn", timeout_ms=TIMEOUT_MS)
+        finish(world)
+    assert in_log(world)[b"stubborn"] <= 1
+    if isinstance(pledge.outcome, Appended):
+        assert at(world, pledge.position(0)) == b"stubborn"

@@ -7,6 +7,7 @@ from anabranch.client.belfast.line import Commons
 from anabranch.client.line import UNANSWERED
 from anabranch.client.producer import RECORD_FRAMING_BYTES
 from anabranch.core.belfast.messages import Appended
+from anabranch.core.bolt.producers import request_identity
 from anabranch.core.errors import (
     AnabranchError,
     OutcomeUnknown,
@@ -31,13 +32,16 @@ class Appender:
         self.ended: AnabranchError | None = None
         self._commons, self._whereabouts = commons, whereabouts
         self._producers: dict[str, Producer] = {}
+        self._requests: dict[tuple[str, str], Producer] = {}
+        """Of appends under a request id, by shard and id: each sends nothing else."""
         self._fresh: list[Pledge] = []
         """Without a deadline yet."""
         self._current = _UNPLACED
 
     @property
     def idle(self) -> bool:
-        return all(producer.idle for producer in self._producers.values())
+        producers = (*self._producers.values(), *self._requests.values())
+        return all(producer.idle for producer in producers)
 
     def add(
         self,
@@ -52,11 +56,7 @@ class Appender:
         if self.ended is not None:
             raise self.ended
         commons = self._commons
-        size = record.size
-        if size > commons.record_bytes_max:
-            raise RecordTooLarge(size, commons.record_bytes_max)
-        size += RECORD_FRAMING_BYTES + _HEADER_FRAMING_BYTES * len(record.headers)
-        self._make_sure_of_room(size)
+        size = self._size(record)
         producer = self._producer(shard or self._choose(beside, size))
         pledge = producer.open
         if (
@@ -79,6 +79,27 @@ class Appender:
         commons.pending_bytes += size
         return pledge
 
+    def add_request(
+        self, record: Record, timeout_ms: Milliseconds, shard: str, request_id: str
+    ) -> Pledge:
+        """Take a record that travels alone, and that its shard appends once under this id."""
+        if self.ended is not None:
+            raise self.ended
+        size = self._size(record)
+        key = (shard, request_id)
+        producer = self._requests.get(key)
+        if producer is None:
+            identity = request_identity(f"shard {shard}", request_id)
+            producer = Producer(self._commons, self._whereabouts, self, shard, identity)
+            self._requests[key] = producer
+        pledge = Pledge(shard, timeout_ms, named=True, retry_unknown=False, request_id=request_id)
+        pledge.records.append(record)
+        pledge.count, pledge.size = 1, size
+        producer.add(pledge)
+        self._fresh.append(pledge)
+        self._commons.pending_bytes += size
+        return pledge
+
     def pump(self) -> None:
         """Send what there is room for; at the end of each step of the session."""
         alarms = self._commons.alarms
@@ -88,12 +109,18 @@ class Appender:
         self._place()
         for producer in self._producers.values():
             producer.pump()
+        for key, producer in list(self._requests.items()):
+            producer.pump()
+            if producer.idle:
+                del self._requests[key]
 
     def located(self) -> None:
         """Somebody has told anew where the shards are."""
         for producer in list(self._producers.values()):
             if producer.shard != _UNPLACED and not producer.idle:
                 producer.located()
+        for producer in list(self._requests.values()):
+            producer.located()
 
     def settle(self, pledge: Pledge, outcome: Appended | AnabranchError) -> None:
         if pledge.outcome is not None:
@@ -109,6 +136,8 @@ class Appender:
         """What invites to repeat an append is told only if it certainly isn't in the log."""
         if isinstance(outcome, Appended | OutcomeUnknown):
             return outcome
+        if pledge.request_id:
+            return outcome  # repeated under the same id, it is never appended twice
         if pledge.unsure:
             return unknown(pledge, SHARD_FAILED)
         sent = pledge.doubts or pledge.request
@@ -127,8 +156,17 @@ class Appender:
     def close(self, error: AnabranchError) -> None:
         self.ended = error
         self._fresh.clear()
-        for producer in self._producers.values():
+        for producer in (*self._producers.values(), *self._requests.values()):
             producer.close(error)
+
+    def _size(self, record: Record) -> int:
+        """What it takes in a batch, if it may be taken and there is room for it."""
+        size, limit = record.size, self._commons.record_bytes_max
+        if size > limit:
+            raise RecordTooLarge(size, limit)
+        size += RECORD_FRAMING_BYTES + _HEADER_FRAMING_BYTES * len(record.headers)
+        self._make_sure_of_room(size)
+        return size
 
     def _make_sure_of_room(self, size: int) -> None:
         commons = self._commons

@@ -20,6 +20,7 @@ from anabranch.core.bolt.producers import REQUEST_EPOCH, SEQUENCE_SPACE
 from anabranch.core.errors import (
     AnabranchError,
     BadFrame,
+    DeadlineExceeded,
     Mistake,
     NotPrimary,
     OutcomeUnknown,
@@ -70,6 +71,7 @@ class Pledge:
         "records",
         "refusal",
         "request",
+        "request_id",
         "retry_unknown",
         "sequence",
         "shard",
@@ -81,9 +83,17 @@ class Pledge:
     )
 
     def __init__(
-        self, shard: str, timeout_ms: Milliseconds, *, named: bool, retry_unknown: bool
+        self,
+        shard: str,
+        timeout_ms: Milliseconds,
+        *,
+        named: bool,
+        retry_unknown: bool,
+        request_id: str = "",
     ) -> None:
         self.shard, self.named = shard, named
+        self.request_id = request_id
+        """Its caller's, under which the shard appends it once however often it is sent."""
         self.timeout_ms, self.retry_unknown = timeout_ms, retry_unknown
         self.where: Producer | None = None
         self.records: list[Record] = []
@@ -136,8 +146,14 @@ class Producer:
     """One shard's appends by one client, in order."""
 
     def __init__(
-        self, commons: Commons, whereabouts: Whereabouts, owner: Owner, shard: str
+        self,
+        commons: Commons,
+        whereabouts: Whereabouts,
+        owner: Owner,
+        shard: str,
+        identity: int | None = None,
     ) -> None:
+        """`identity`: of one request. Its batches have that place and no other, ever."""
         self.shard = shard
         self.queue: deque[Pledge] = deque()
         """Not sent under these numbers yet; the last may still be open."""
@@ -157,7 +173,11 @@ class Producer:
         """The shard doesn't know the numbers before these."""
         self._alarm: Alarm | None = None
         self._tries = 0
-        self._id, self._epoch = commons.randbits(_PRODUCER_BITS), 0
+        self._fixed = identity is not None
+        if identity is None:
+            self._id, self._epoch = commons.randbits(_PRODUCER_BITS), 0
+        else:
+            self._id, self._epoch = identity, REQUEST_EPOCH
         self._next = 0
 
     @property
@@ -227,11 +247,16 @@ class Producer:
         if pledge in self.queue:
             self._drop(pledge)
             error = pledge.refusal or unavailable(self._commons, f"shard {self.shard}")
-            if pledge.doubts:
+            if pledge.doubts and not self._fixed:
                 error = unknown(pledge, "a shard to which it was sent has failed")
             self._owner.settle(pledge, error)
             return
-        error = OutcomeUnknown.late(f"an append to shard {self.shard}", pledge.timeout_ms)
+        what, timeout_ms = f"an append to shard {self.shard}", pledge.timeout_ms
+        error = (
+            DeadlineExceeded(what, timeout_ms, pledge.request_id)
+            if self._fixed
+            else OutcomeUnknown.late(what, timeout_ms, ADVICE)
+        )
         error.__cause__ = pledge.refusal
         # Those behind it have their numbers after it: it stays until the shard has answered.
         self._owner.settle(pledge, error)
@@ -248,7 +273,8 @@ class Producer:
         if pledge is self.open:
             self.open = None
         pledge.sequence = self._next
-        self._next = (self._next + pledge.count) % SEQUENCE_SPACE
+        if not self._fixed:
+            self._next = (self._next + pledge.count) % SEQUENCE_SPACE
         if pledge.batch:
             pledge.batch = stamp(pledge.batch, self._id, self._epoch, pledge.sequence)
         else:
@@ -355,12 +381,14 @@ class Producer:
         self._unheard()
         window, self._window = self._window, deque()
         self._halted = self._forgotten = False
-        self._epoch = _EPOCH_MAX
+        if not self._fixed:
+            self._epoch = _EPOCH_MAX
         self._begin_epoch()
         again: list[Pledge] = []
         for pledge in window:
-            if pledge.outcome is None and (pledge.doubts == 0 or pledge.retry_unknown):
-                pledge.unsure = pledge.unsure or pledge.doubts > 0
+            sure = pledge.doubts == 0 or self._fixed
+            if pledge.outcome is None and (sure or pledge.retry_unknown):
+                pledge.unsure = pledge.unsure or not sure
                 again.append(pledge)
             else:
                 self.pending_bytes -= pledge.size
@@ -379,6 +407,8 @@ class Producer:
     def _begin_epoch(self) -> None:
         """From now on the shard refuses copies of older batches that may still be on their way."""
         self._broken_off, self._next = False, 0
+        if self._fixed:
+            return
         self._epoch += 1
         if self._epoch > _EPOCH_MAX:
             self._id, self._epoch = self._commons.randbits(_PRODUCER_BITS), 0

@@ -30,7 +30,7 @@ from anabranch.core.belfast.messages import (
     Where,
 )
 from anabranch.core.belfast.messages import Inspect as Inspecting
-from anabranch.core.errors import AnabranchError, Overloaded
+from anabranch.core.errors import AnabranchError, BadRequest, Overloaded
 from anabranch.core.records.record import Record
 from anabranch.core.types import Position
 
@@ -123,6 +123,7 @@ class Log:
         headers: Headers = (),
         timestamp: Time | None = None,
         shard: str | None = None,
+        request_id: str | None = None,
         retry_unknown: bool = False,
         timeout: float | None = None,
     ) -> Position:
@@ -131,8 +132,14 @@ class Log:
         `shard`: which one takes it; without, one that has least to do. `retry_unknown`: append it
         again where a shard failed and nobody can tell whether it is in the log: then it may be
         there twice.
+
+        `request_id`: repeated with the same id and shard, also by another program, the append gives
+        its first position and is not done again. It goes with `shard`, for each shard knows only
+        its own ids: the last 100,000, as long as their records aren't trimmed.
         """
         made = record(value, key, headers, timestamp)
+        if request_id is not None:
+            return await self._once(made, shard, request_id, timeout)
         return await await_(await self.pledge(made, shard, retry_unknown, timeout), self._link)
 
     async def append_soon(
@@ -242,6 +249,27 @@ class Log:
     async def directory(self, *, timeout: float | None = None) -> Directory:
         """Which shards there are and who serves them, as some node knows it now."""
         return await self._link.ask(Locate(), Directory, "ask for the directory", timeout)
+
+    async def _once(
+        self, made: Record, shard: str | None, request_id: str, timeout: float | None
+    ) -> Position:
+        if shard is None:
+            reason = (
+                "name the shard as well: each shard knows only the ids that it was given itself"
+            )
+            raise BadRequest(f"request_id {request_id!r:.40}", reason)
+        shard_name(shard)
+        link = self._link
+        limit_ms = link.milliseconds(timeout)
+        while True:
+            try:
+                pledge = link.session.appender.add_request(made, limit_ms, shard, request_id)
+                break
+            except Overloaded:
+                if not await link.room(limit_ms):
+                    raise
+        link.written()
+        return await await_(pledge, link)
 
     async def pledge(
         self,

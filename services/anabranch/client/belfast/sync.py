@@ -109,16 +109,22 @@ class Log:
         headers: Headers = (),
         timestamp: Time | None = None,
         shard: str | None = None,
+        request_id: str | None = None,
         retry_unknown: bool = False,
         timeout: float | None = None,
     ) -> Position:
-        """Append one record: it is durable and its position is final on return."""
+        """Append one record: it is durable and its position is final on return.
+
+        `request_id`: repeated with the same id and shard, also by another program, the append gives
+        its first position and is not done again; see `anabranch.belfast.aio`.
+        """
         done = self.wrapped.append(
             value,
             key=key,
             headers=headers,
             timestamp=timestamp,
             shard=shard,
+            request_id=request_id,
             retry_unknown=retry_unknown,
             timeout=timeout,
         )

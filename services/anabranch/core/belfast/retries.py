@@ -1,13 +1,20 @@
 """Which batches of which producers are in a shard's log, so that none is appended twice (spec D4).
 
 Every replica knows it from its log alone: a retry after a fail-over finds what it is a retry of.
+Batches that are requests of their own are kept apart: however many come, no producer is forgotten
+for them (decision 38).
 """
 
 import msgspec
 
 from anabranch.core.belfast.items import Item
 from anabranch.core.belfast.windows import LocalSequence
-from anabranch.core.bolt.producers import SEQUENCE_SPACE, Producer
+from anabranch.core.bolt.producers import (
+    REQUEST_EPOCH,
+    SEQUENCE_SPACE,
+    Producer,
+    is_request,
+)
 from anabranch.core.errors import SequenceGap
 from anabranch.core.records.batch import Header, peek
 
@@ -28,6 +35,8 @@ class Retries:
         self._shard = shard
         self._producers_max = producers_max
         self._producers: dict[int, Producer] = {}
+        self._requests: dict[int, tuple[LocalSequence, int]] = {}
+        """First place and count of the last batches that are requests, oldest first."""
         self.partial = False
         """Some were forgotten, or their batches were trimmed before this replica saw them: one
         that isn't known needn't be new."""
@@ -39,6 +48,8 @@ class Retries:
         """
         if header.producer_id < 0:
             return None
+        if _is_request(header):
+            return self._requests.get(header.producer_id)
         producer = self._producers.get(header.producer_id)
         expected = 0
         if producer is not None and producer.epoch == header.producer_epoch:
@@ -60,6 +71,11 @@ class Retries:
         header = peek(item.batch)
         if header.producer_id < 0:
             return
+        if _is_request(header):
+            self._requests[header.producer_id] = (item.first, item.count)
+            if len(self._requests) > self._producers_max:
+                del self._requests[next(iter(self._requests))]
+            return
         producer = self._producers.pop(header.producer_id, None)
         if producer is None or producer.epoch != header.producer_epoch:
             producer = Producer(header.producer_epoch, 0)
@@ -72,6 +88,9 @@ class Retries:
 
     def cut_back(self, to: LocalSequence) -> None:
         """What lies beyond isn't in the log: it may come again, and is then no retry."""
+        for id, (first, _) in list(self._requests.items()):
+            if first >= to:
+                del self._requests[id]
         for id, producer in list(self._producers.items()):
             void = [sequence for sequence, first, _ in producer.recent if first >= to]
             if not void:
@@ -82,12 +101,25 @@ class Retries:
                 del self._producers[id]
 
     def image(self) -> list[Known]:
-        return [
+        producers = [
             Known(id, producer.epoch, producer.next, list(producer.recent))
             for id, producer in self._producers.items()
         ]
+        requests = [
+            Known(id, REQUEST_EPOCH, count, [(0, first, count)])
+            for id, (first, count) in self._requests.items()
+        ]
+        return producers + requests
 
     def restore(self, known: list[Known]) -> None:
         for each in known:
+            if each.epoch == REQUEST_EPOCH:
+                for _, first, count in each.recent:
+                    self._requests[each.id] = (first, count)
+                continue
             producer = self._producers[each.id] = Producer(each.epoch, 0)
             producer.next, producer.recent = each.next, list(each.recent)
+
+
+def _is_request(header: Header) -> bool:
+    return is_request(header.producer_id, header.producer_epoch, header.base_sequence)

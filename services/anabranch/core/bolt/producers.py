@@ -4,6 +4,7 @@ D4).
 
 from hashlib import blake2b
 
+from anabranch.core.errors import BadRequest
 from anabranch.core.types import Milliseconds, Position
 
 REMEMBERED = 16
@@ -27,9 +28,18 @@ def request_identity(name: str, request_id: str) -> int:
     It follows from the name and not from the log's id, so that a repetition is known for what it is
     after the log was squashed or promoted and its name was given to another.
     """
+    _check(request_id)
     path = f"/v1/logs/{name.replace('@', '--', 1)}/records"
-    digest = blake2b(f"POST {path}\n{request_id}".encode(), digest_size=16).digest()
+    digest = blake2b(
+        f"POST {path}\n{request_id}".encode("utf-8", "surrogatepass"), digest_size=16
+    ).digest()
     return int.from_bytes(digest[:8]) >> 1
+
+
+def _check(request_id: object) -> None:
+    if not isinstance(request_id, str) or not 0 < len(request_id) <= REQUEST_ID_CHARS_MAX:
+        reason = f"a string of 1 to {REQUEST_ID_CHARS_MAX} characters was expected"
+        raise BadRequest(f"request_id {request_id!r:.40}", reason)
 
 
 def is_request(producer: int, epoch: int, sequence: int) -> bool:
