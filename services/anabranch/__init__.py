@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from anabranch.client import aio, belfast
+    from anabranch import aio, belfast, errors
     from anabranch.client.records import (
         Appended,
         Batch,
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from anabranch.client.settings import Settings
     from anabranch.client.sync import Service, connect
     from anabranch.client.synclog import Appending, Cursor, Events, Log, Receipt
-    from anabranch.core import errors
     from anabranch.core.bolt.quotas import Quota
     from anabranch.core.errors import AnabranchError
     from anabranch.core.records.codecs import Codec
@@ -27,9 +26,6 @@ if TYPE_CHECKING:
 
 # Whoever imports a part of this package passes here: it must cost next to nothing.
 _HOMES = {
-    "aio": "anabranch.client",
-    "belfast": "anabranch.client",
-    "errors": "anabranch.core",
     "Appended": "anabranch.client.records",
     "Batch": "anabranch.client.records",
     "Confirm": "anabranch.client.records",
@@ -86,9 +82,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name in {"aio", "belfast", "errors"}:
+        return import_module(f"anabranch.{name}")
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"anabranch has no {name}")
-    if name in {"aio", "belfast", "errors"}:
-        return import_module(f"{home}.{name}")
     return getattr(import_module(home), name)
