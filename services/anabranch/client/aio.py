@@ -108,10 +108,7 @@ class Service:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if error is None:
-            await self.close()
-        else:
-            self._link.close()
+        await self.close(wait=error is None)
 
     @property
     def endpoint(self) -> str:

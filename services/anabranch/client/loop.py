@@ -38,6 +38,16 @@ class LoopThread:
         finally:
             future.cancel()
 
+    def run_last(self, work: Coroutine[Any, Any, None]) -> None:
+        """Have it done and stop, whatever came of it; nothing if the thread was stopped before."""
+        if self.closed:
+            work.close()
+            return
+        try:
+            self.run(work)
+        finally:
+            self.stop()
+
     def stop(self) -> None:
         """What still runs is cancelled."""
         self.loop.call_soon_threadsafe(self._stopping.set)

@@ -54,14 +54,7 @@ class Service:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._thread.closed:
-            return
-        try:
-            if error is None:
-                self._thread.run(self._handover.taken())
-            self._thread.run(self._service.__aexit__(kind, error, trace))
-        finally:
-            self._thread.stop()
+        self.close(wait=error is None)
 
     @property
     def endpoint(self) -> str:
@@ -79,13 +72,15 @@ class Service:
         Without `wait`, close at once: an append that isn't answered yet may be done or not, and
         whoever asks for its result gets an error.
         """
-        if wait:
-            self.__exit__(None, None, None)
-        elif not self._thread.closed:
+
+        async def closed() -> None:
             try:
-                self._thread.run(self._service.close(wait=False))
+                if wait:
+                    await self._handover.taken()
             finally:
-                self._thread.stop()
+                await self._service.close(wait=wait)
+
+        self._thread.run_last(closed())
 
     def flush(self) -> None:
         """Wait until no append is pending; raises the first error of one that nobody awaited."""

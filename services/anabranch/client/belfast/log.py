@@ -89,10 +89,7 @@ class Log:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if error is None:
-            await self.close()
-        else:
-            self._link.close()
+        await self.close(wait=error is None)
 
     @property
     def settings(self) -> "Settings":

@@ -76,12 +76,7 @@ class Log:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._thread.closed:
-            return
-        try:
-            self._thread.run(self.wrapped.__aexit__(kind, error, trace))
-        finally:
-            self._thread.stop()
+        self.close(wait=error is None)
 
     def close(self, *, wait: bool = True) -> None:
         """Wait until no append is pending, and close; raises the error of one nobody awaited.
@@ -89,13 +84,7 @@ class Log:
         Without `wait`, close at once: an append that isn't answered yet may be done or not, and
         whoever asks for its result gets an error.
         """
-        if wait:
-            self.__exit__(None, None, None)
-        elif not self._thread.closed:
-            try:
-                self._thread.run(self.wrapped.close(wait=False))
-            finally:
-                self._thread.stop()
+        self._thread.run_last(self.wrapped.close(wait=wait))
 
     def flush(self) -> None:
         """Wait until no append is pending; raises the first error of one that nobody awaited."""
