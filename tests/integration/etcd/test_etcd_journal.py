@@ -45,6 +45,30 @@ def test_who_was_deposed_writes_nothing(group: Group) -> None:
     assert chunks(group) == 0
 
 
+def test_the_fence_alone_keeps_out_who_was_deposed_before_its_heir_wrote_anything(
+    group: Group,
+) -> None:
+    """No entry stands in the way: only the leader's key says that the lead is over."""
+    zombie = journaled(group, b"a")
+    fence = seize(group.client, Keys(group.cluster).candidates)
+    with pytest.raises(Deposed):
+        zombie.append([b"zombie"])
+    heir = EtcdJournal(group.client, group.cluster, group.blobs, group.log)
+    heir.lead(fence, heir.recover().last)
+    assert heir.append([b"b"]) == 2
+    assert heir.read_after(0).entries == [b"a", b"b"]
+
+
+def test_an_absent_key_alone_keeps_an_entry_from_being_written_over(group: Group) -> None:
+    """Whoever leads holds the fence, and may still be wrong about where the journal ends."""
+    leader = journaled(group, b"a", b"b")
+    fence = seize(group.client, Keys(group.cluster).candidates)
+    leader.lead(fence, 1)
+    with pytest.raises(EntryCorrupt, match="somebody else has put it"):
+        leader.append([b"over it"])
+    assert leader.read_after(0).entries == [b"a", b"b"]
+
+
 def test_who_was_deposed_cuts_nothing_and_points_to_nothing(group: Group) -> None:
     zombie = journaled(group, b"a", b"b", b"c")
     heir = journaled(group)
