@@ -225,6 +225,13 @@ def test_promote_takes_one_and_squashes_the_others(anabranch: Command, log: str)
     done = anabranch("promote", f"{log}--right", "-o", "json").json
     assert (done["into"], done["records"], done["squashed"]) == (log, 1, [f"{log}--left"])
     assert anabranch("read", log, "--format", "raw").out.split() == ["a", "right", "held", "too"]
+    told = anabranch("read", log, "-o", "json").lines
+    right, born = f"{log}--right", [each["origin"] for each in told]
+    assert [(each["log"], each["position"]) for each in born] == [
+        (log, 0), (right, 1), (log, 1), (log, 2),
+    ]  # fmt: skip
+    assert len({each["id"] for each in told}) == 4
+    assert f"{right}:1  right" in anabranch("read", log, "--origins").out
     assert log in anabranch("append", f"{log}--right", "late", code=Exit.REFUSED).err
     assert "squashed" in anabranch("promote", f"{log}--left", code=Exit.REFUSED).err
 
