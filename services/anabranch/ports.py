@@ -216,6 +216,12 @@ class Authority(Protocol):
         """`address`: where the caller is, so that strangers there don't take everybody's turns."""
         ...
 
+    def principal(self, token: str | None) -> str:
+        """The name of somebody who was let in, for shares of what a process has; empty where
+        clients aren't told apart.
+        """
+        ...
+
     def standing(self, token: str | None, message: ClientMessage) -> Nanoseconds:
         """Until when this request is allowed; 0: `permit` has to find out."""
         ...

@@ -357,14 +357,15 @@ def test_many_clients_append_at_once_and_every_record_is_there_once() -> None:
 def test_one_connection_too_many_is_turned_away() -> None:
     async def scene() -> None:
         async with serving(in_memory(Limits(connections_max=2))) as served:
-            first, second, third = [await served.connect() for _ in range(3)]
+            first, second = await served.greeted(), await served.greeted()
+            third = await served.connect()
             _, refused = await third.hear()
             assert isinstance(refused, Refused)
             assert refused.code == "overloaded"
             assert await third.left()
             await first.close()
-            assert isinstance(await second.call(Hello(1, "test")), Welcome)
             assert await served.greeted()
+            assert isinstance(await second.call(Survey()), Census)
 
     run(scene())
 

@@ -273,6 +273,21 @@ def test_a_window_is_what_was_asked_for_while_there_is_room() -> None:
     run(scene())
 
 
+def test_credit_for_what_did_not_come_is_none() -> None:
+    async def scene() -> None:
+        stage = Stage()
+        stage.say((1, Subscribe(LOG, 0, credit_bytes=100)))
+        await stage.turn()
+        stage.say((2, Credit(1, 1 << 40)))
+        await stage.turn((stage.token(0), Delivered([], [b"x" * 30, b"x" * 20], False)))
+        stage.say((3, Credit(1, 40)), (4, Credit(1, 1 << 40)), (5, Credit(1, -7)))
+        await stage.turn()
+        token = stage.token(0)
+        assert stage.asked[1:] == [Credit(token, each) for each in (0, 40, 10, 0)]
+
+    run(scene())
+
+
 def test_who_does_not_fetch_answers_is_left() -> None:
     async def scene() -> None:
         stage = Stage()

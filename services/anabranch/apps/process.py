@@ -112,6 +112,16 @@ def _allow_files(connections_max: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
+def connections_max(wanted: int) -> int:
+    """As many as this process may have open beside its files: accepting more fails for all, those
+    who append included.
+    """
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return wanted
+    return max(1, min(wanted, max(soft - _OTHER_FILES, soft // 2)))
+
+
 def _not_there(host: str, port: int, error: OSError) -> Unavailable:
     reason = f"{error.strerror or error}: choose another port or address"
     by = owner(port) if error.errno == errno.EADDRINUSE else None

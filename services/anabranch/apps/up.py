@@ -25,6 +25,7 @@ from anabranch.core.errors import AnabranchError
 from anabranch.core.limits import Limits
 from anabranch.ports import Journal, ObjectStore, Recovered
 from anabranch.shell.allocator import keep_memory
+from anabranch.shell.budgets import Budgets
 from anabranch.shell.clock import Clock
 from anabranch.shell.datadir import DataDir
 from anabranch.shell.disk import RealDisk
@@ -64,6 +65,8 @@ class Embedded:
     token: str | None
     log: Log
     metrics: Callable[[], bytes]
+    budgets: Budgets
+    """What its connections share with those of a front."""
 
 
 AppBuilder = Callable[[Embedded], Any]
@@ -150,6 +153,7 @@ async def _begin(
     host.start({METADATA: metadata, BROKER: broker})
     stack.push_async_callback(host.stop)
     release = version("anabranch")
+    budgets = Budgets(limits, process.connections_max(limits.connections_max))
     server = FrameServer(
         host,
         BROKER,
@@ -158,14 +162,17 @@ async def _begin(
         version=release,
         token=settings.token,
         log=log,
+        budgets=budgets,
     )
 
     def metrics() -> bytes:
         counters = {"broker": broker.counters, "server": server.counters}
         counters |= {"host": host.counters, "storing": host.storing.counters}
-        return render(counters, {"broker": broker.gauges(), "server": server.gauges})
+        gauges = {"broker": broker.gauges(), "server": server.gauges, "budget": budgets.gauges()}
+        return render(counters, gauges)
 
-    embedded = Embedded(host, BROKER, shelf.cluster, release, limits, settings.token, log, metrics)
+    cluster, token = shelf.cluster, settings.token
+    embedded = Embedded(host, BROKER, cluster, release, limits, token, log, metrics, budgets)
     return embedded, server
 
 

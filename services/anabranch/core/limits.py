@@ -59,6 +59,16 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     connection_bytes_max: int = 16 * MIB
     """Unanswered request bytes of one connection before the server stops reading from it."""
 
+    request_bytes_max: int = 128 * MIB
+    """Request bytes of all connections of a process, frames and HTTP together, that have come or
+    are announced and aren't answered. Past it connections aren't read until there is room.
+    """
+
+    reply_bytes_max: int = 256 * MIB
+    """Reply bytes of all connections of a process that are asked for or not fetched, windows of
+    subscriptions included. Past it reads wait, and subscriptions are refused.
+    """
+
     cache_bytes: int = 256 * MIB
     """The broker's cache of objects."""
 
@@ -94,7 +104,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Subscriptions of one broker."""
 
     connections_max: int = 10_000
-    """Open client connections of one process."""
+    """Open connections of one process, frames, HTTP and probes together. Fewer where the system
+    allows fewer open files.
+    """
 
     name_chars_max: int = 120
     """A log's own name, and a fork's own name, each."""

@@ -16,6 +16,15 @@ _MAPPED_FROM_BYTES = 32 << 20
 """The most that glibc accepts."""
 
 
+def return_memory() -> None:
+    """Give free memory above a reserve back to the system, after an unusual load."""
+    try:
+        malloc_trim = ctypes.CDLL(None).malloc_trim
+    except (OSError, AttributeError):
+        return
+    malloc_trim(KEPT_BYTES // 4)
+
+
 def keep_memory() -> bool:
     """For the life of the process; False if its C library isn't glibc, and then nothing changes."""
     try:

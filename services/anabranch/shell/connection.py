@@ -2,11 +2,10 @@
 
 No task per request: what a turn answers is written at its end, at once. Bounds keep it small. Past
 `connection_bytes_max` of unanswered requests the socket isn't read. Past `ANSWERS` times that of
-answers to come, reads and listings wait their turn; past as much of windows, new subscriptions get
-the smallest. A client that leaves twice as much unfetched is left.
-
-While it has to be found out who a client is, or whether it may do what it asks next, nothing more
-of it is read: what it sent keeps its order.
+answers to come, reads and listings wait; past as much of windows, new subscriptions get the
+smallest. A client that leaves twice as much unfetched is left. `Budgets` bound all connections
+together. While it has to be found out who a client is, or whether it may do what it asks next,
+nothing more of it is read: what it sent keeps its order.
 """
 
 import asyncio
@@ -36,8 +35,10 @@ from anabranch.core.wire.messages import (
     Credit,
     Delivered,
     Failed,
+    Guarded,
     Hello,
     ListLogs,
+    Once,
     Read,
     ReadCursors,
     Redeem,
@@ -45,6 +46,8 @@ from anabranch.core.wire.messages import (
     Subscribe,
 )
 from anabranch.shell.authority.gate import Gate
+from anabranch.shell.budgets import HELLO_BYTES_MAX, FirstFrame, Share
+from anabranch.shell.expected import Question, reply_bytes, shared_bytes
 from anabranch.shell.peerline import write_all
 
 if TYPE_CHECKING:
@@ -60,15 +63,8 @@ _WRITE_BYTES_HIGH = 256 * KIB
 """Past so much unsent the socket isn't read either."""
 _REQUEST_BYTES = 64
 """What a request is counted as, beside its batch."""
-_LISTING_BYTES = 256 * KIB
-"""What the answer to a listing is counted as."""
-_WINDOW_BYTES_MIN = 16 * KIB
-"""What a subscription may have coming, however many there are."""
-
 _PUSHED = frozenset({Delivered, Confirmed, Failed})
 """Replies after which more will come."""
-_Question = Read | Subscribe | Redeem | ListLogs | Compare | ReadCursors
-"""Changes nothing, may take long and may be answered at length."""
 
 
 class Connection(asyncio.Protocol):
@@ -78,7 +74,9 @@ class Connection(asyncio.Protocol):
         self._answer_bytes_max = max(
             ANSWERS * server.limits.connection_bytes_max, server.limits.read_bytes_max
         )
-        self._reader = client_messages(server.limits.frame_bytes_max)
+        self._share = Share(server.budgets, self)
+        self._first = FirstFrame()
+        self._reader = client_messages(HELLO_BYTES_MAX)
         self._transport: asyncio.Transport
         self._handshake: asyncio.TimerHandle
         self._seat: Seat | None = None
@@ -89,22 +87,22 @@ class Connection(asyncio.Protocol):
         self._open_bytes = 0
         self._questions: dict[int, int] = {}
         self._answer_bytes = 0
-        self._windows: dict[int, int] = {}
-        self._window_bytes = 0
-        self._held: dict[int, _Question] = {}
+        self._held: dict[int, Question] = {}
         self._out: list[Buffer] = []
         self._writable = True
         self._reads = True
         self._finishing = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # Other loops' transports offer the same, but aren't asyncio's.
-        self._transport = cast("asyncio.Transport", transport)
+        self._transport = cast("asyncio.Transport", transport)  # or what other loops have for it
         self._transport.set_write_buffer_limits(_WRITE_BYTES_HIGH)
         self._handshake = asyncio.get_running_loop().call_later(HANDSHAKE_S, self._leave_silent)
-        if not self._server.enter(self):
-            limit = self._limits.connections_max
-            self._dismiss(CONNECTION, Overloaded("connections", limit, "connections_max"))
+        crowded = self._share.enter()
+        if crowded is not None and self._server.make_room():
+            crowded = self._share.enter()
+        self._server.enter(self, welcome=crowded is None)
+        if crowded is not None:
+            self._dismiss(CONNECTION, crowded)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._handshake.cancel()
@@ -116,10 +114,15 @@ class Connection(asyncio.Protocol):
             self._seat.leave(list(self._open))
             self._server.vacated(self._seat)
         self._held.clear()
+        self._share.leave()
         self._server.leave(self)
 
     def data_received(self, data: bytes) -> None:
         self._server.counters.bytes_in += len(data)
+        if self._seat is None:
+            data = self._meet(data)
+            if not data:
+                return
         frames = self._reader.feed(data)
         if self._finding is None:
             self._take_all(frames)
@@ -135,6 +138,11 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._writable = True
+        self._share.count_unfetched(self._transport.get_write_buffer_size())
+        self.resume()
+
+    def resume(self) -> None:
+        """Others have given something back."""
         self._ask_held()
         self._throttle()
 
@@ -143,6 +151,8 @@ class Connection(asyncio.Protocol):
         if type(message) in _PUSHED:
             if request not in self._open:
                 return
+            if type(message) is Delivered:
+                self._share.delivered(request, sum(map(len, message.batches)))
         elif not self._close(request):
             return
         if type(message) is Refused:
@@ -168,6 +178,7 @@ class Connection(asyncio.Protocol):
         if self._transport.get_write_buffer_size() > 2 * self._answer_bytes_max:
             self._server.counters.left_unread += 1
             self._transport.abort()
+        self._share.count_unfetched(self._transport.get_write_buffer_size())
         if self._held:
             self._ask_held()
         self._throttle()
@@ -181,6 +192,8 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     def abort(self) -> None:
+        """Its share is free at once."""
+        self._share.leave()
         self._transport.abort()
 
     @property
@@ -188,6 +201,23 @@ class Connection(asyncio.Protocol):
         """Where it connects from."""
         peer = self._transport.get_extra_info("peername")
         return f"{peer[0]}:{peer[1]}" if peer else "somebody"
+
+    def _meet(self, data: bytes) -> bytes:
+        """Take the hello and no more; returns what came behind it, if that is answered."""
+        frame = self._first.feed(data)
+        if frame is not None:
+            self._take_all(self._reader.feed(frame))
+            if self._reader.broken is not None:
+                self._dismiss(CONNECTION, self._reader.broken)
+        if self._transport.is_closing():
+            return b""
+        if self._seat is not None:
+            return self._first.rest()
+        if self._first.crowded is not None:
+            self._dismiss(CONNECTION, self._first.crowded)
+        else:
+            self._throttle()
+        return b""
 
     def _take_all(self, frames: list[tuple[int, ClientMessage | BadFrame]]) -> None:
         """In order; appends that follow each other go to the machine together."""
@@ -231,9 +261,10 @@ class Connection(asyncio.Protocol):
                 self._greet(request, message)
             case Hello():
                 self._refuse(request, BadRequest("hello", "it is said once, at the beginning"))
-            case Credit(other):
+            case Credit(other, consumed):
                 if other in self._open:
-                    self._seat.refer(request, message)
+                    came = self._share.consumed(other, consumed)
+                    self._seat.refer(request, Credit(other, came))
             case Cancel(other):
                 asked = other not in self._held
                 if self._close(other) and asked:
@@ -254,7 +285,12 @@ class Connection(asyncio.Protocol):
                 self._held[request] = message
                 self._ask_held()
             case _:
-                self._seat.ask(request, message)
+                now = self._server.authority.now()
+                error = self._share.remember(now) if isinstance(message, Once | Guarded) else None
+                if error is None:
+                    self._seat.ask(request, message)
+                elif self._close(request):
+                    self._refuse(request, error)
 
     def _begin_if_allowed(self, gate: Gate, request: int, message: ClientMessage) -> None:
         def begin() -> None:
@@ -294,6 +330,9 @@ class Connection(asyncio.Protocol):
                 raise error
             behind, self._behind = self._behind, []
             self._take_all(behind)
+            early = self._first.rest()
+            if early and not self._transport.is_closing():
+                self.data_received(early)
             self._throttle()
 
         self._finding = asyncio.get_running_loop().create_task(question)
@@ -333,6 +372,12 @@ class Connection(asyncio.Protocol):
 
         def welcome() -> None:
             self._handshake.cancel()
+            self._server.met(self)
+            crowded = self._share.become(authority.principal(token))
+            if crowded is not None:
+                turn_away(crowded)
+                return
+            self._reader = client_messages(self._limits.frame_bytes_max)
             self._seat = self._server.seat(self, hello.traceparent)
             if authority.selective:
                 self._gate = Gate(authority, token, self)
@@ -370,33 +415,34 @@ class Connection(asyncio.Protocol):
         held = self._held
         while held and self._writable and self._answer_bytes < self._answer_bytes_max:
             request = next(iter(held))
-            self._ask(request, held.pop(request))
+            message = held[request]
+            if isinstance(message, Subscribe):
+                del held[request]
+                self._subscribe(request, message)
+                continue
+            if not self._share.reserve(request, shared_bytes(message, self._limits)):
+                return
+            del held[request]
+            self._ask(request, message)
 
-    def _ask(self, request: int, message: _Question) -> None:
-        match message:
-            case Subscribe(log, start, speculative, credit_bytes):
-                window = min(
-                    self._limits.subscription_bytes, self._answer_bytes_max - self._window_bytes
-                )
-                window = min(credit_bytes, max(window, _WINDOW_BYTES_MIN))
-                message = Subscribe(log, start, speculative, window)
-                self._windows[request] = window
-                self._window_bytes += window
-            case _:
-                coming = self._coming(message)
-                self._questions[request] = coming
-                self._answer_bytes += coming
+    def _subscribe(self, request: int, message: Subscribe) -> None:
+        limits = self._limits
+        most = min(limits.subscription_bytes, self._answer_bytes_max - self._share.window_bytes)
+        try:
+            window = self._share.subscribe(request, message.credit_bytes, most)
+        except Overloaded as error:
+            if self._close(request):
+                self._refuse(request, error)
+            return
+        assert self._seat is not None
+        self._seat.ask(request, Subscribe(message.log, message.start, message.speculative, window))
+
+    def _ask(self, request: int, message: Question) -> None:
+        coming = reply_bytes(message, self._limits)
+        self._questions[request] = coming
+        self._answer_bytes += coming
         assert self._seat is not None
         self._seat.ask(request, message)
-
-    def _coming(self, message: _Question) -> int:
-        match message:
-            case Read(bytes_max=bytes_max):
-                return max(0, min(bytes_max, self._limits.read_bytes_max))
-            case ListLogs() | Compare() | ReadCursors():
-                return _LISTING_BYTES
-            case _:
-                return 0
 
     def _close(self, request: int) -> bool:
         """The request is done with; False if it wasn't open."""
@@ -406,8 +452,8 @@ class Connection(asyncio.Protocol):
         self._open_bytes -= size
         if self._questions:
             self._answer_bytes -= self._questions.pop(request, 0)
-            self._window_bytes -= self._windows.pop(request, 0)
             self._held.pop(request, None)
+            self._share.release(request)
         if self._gate is not None:
             self._gate.forget(request)
         return True
@@ -415,6 +461,8 @@ class Connection(asyncio.Protocol):
     def _throttle(self) -> None:
         bound = self._limits.connection_bytes_max
         free = self._writable and self._finding is None
+        if self._seat is not None:
+            free = self._share.count_requests(self._open_bytes, self._reader) and free
         if self._reads and free and self._open_bytes < bound:
             return
         if self._transport.is_closing():

@@ -11,6 +11,7 @@ from anabranch.core.machine import Token
 from anabranch.core.wire.messages import PROTOCOL_VERSION, Welcome
 from anabranch.ports import Authority
 from anabranch.shell.authority.shared import SharedToken
+from anabranch.shell.budgets import Budgets
 from anabranch.shell.complaints import Complaints
 from anabranch.shell.connection import HANDSHAKE_S, Connection
 from anabranch.shell.driver import Host, Seat, seat_of
@@ -46,7 +47,7 @@ class FrameServer:
     know the token, if there is one.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # all but the first three have a default, or a name
         self,
         host: Host,
         node: str,
@@ -57,12 +58,15 @@ class FrameServer:
         token: str | None = None,
         authority: Authority | None = None,
         log: Log | None = None,
+        budgets: Budgets | None = None,
     ) -> None:
+        self.budgets = budgets or Budgets(limits)
         self._complaints = Complaints(log) if log else None
         self._host = host
         self._node = node
         self.authority: Authority = authority or SharedToken(token)
         self._connections: dict[Connection, None] = {}
+        self._strangers: dict[Connection, None] = {}
         self._listener: asyncio.Server | None = None
         self._contexts: dict[int, Context] = {}
         self._empty = asyncio.Event()
@@ -113,19 +117,35 @@ class FrameServer:
                 connection.abort()
             await self._empty.wait()
 
-    def enter(self, connection: Connection) -> bool:
-        """False if there is no room; the connection is known until it leaves all the same."""
+    def enter(self, connection: Connection, *, welcome: bool) -> None:
+        """Known until it leaves, also if it isn't welcome: it has yet to be told."""
         self._connections[connection] = None
+        if welcome:
+            self._strangers[connection] = None
         self.gauges.connections += 1
         self._empty.clear()
-        if len(self._connections) <= self.limits.connections_max:
+        if welcome:
             self.counters.accepted += 1
-            return True
-        self.counters.turned_away += 1
-        return False
+        else:
+            self.counters.turned_away += 1
+
+    def make_room(self) -> bool:
+        """Among strangers, by ending who has been one for longest; false if there is none."""
+        if not self._strangers:
+            return False
+        oldest = next(iter(self._strangers))
+        del self._strangers[oldest]
+        self.counters.left_silent += 1
+        oldest.abort()
+        return True
+
+    def met(self, connection: Connection) -> None:
+        """It has said who it is."""
+        self._strangers.pop(connection, None)
 
     def leave(self, connection: Connection) -> None:
         del self._connections[connection]
+        self._strangers.pop(connection, None)
         self.gauges.connections -= 1
         if not self._connections:
             self._empty.set()

@@ -70,6 +70,7 @@ async def serve(
             version=RELEASE,
             authority=authority,
             log=pod.log,
+            budgets=pod.budgets,
         )
         pod.run_host(host, lambda: KIND)
         vitals = pod.vitals

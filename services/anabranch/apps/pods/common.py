@@ -20,6 +20,7 @@ from anabranch.apps.pods.probe import Probes, Readiness
 from anabranch.core.errors import AnabranchError, Retry, Unavailable
 from anabranch.shell import failpoints
 from anabranch.shell.allocator import keep_memory
+from anabranch.shell.budgets import Budgets
 from anabranch.shell.clock import Clock
 from anabranch.shell.driver import Host
 from anabranch.shell.log import Log
@@ -78,7 +79,10 @@ class Pod(Generic[P]):
         self.stack = stack
         self.clock = Clock()
         self.log = Log(self.clock.now, settings.log_format)
+        limits = settings.limits
+        self.budgets = Budgets(limits, process.connections_max(limits.connections_max))
         self.vitals = Vitals(settings.node)
+        self.vitals.gauges["budget"] = self.budgets.gauges
         self.draining = False
         self._probes: str | None = None
 

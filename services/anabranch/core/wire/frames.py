@@ -143,12 +143,14 @@ class FrameReader(Generic[M]):
     bytes: it may be kept without keeping anything else of the stream alive.
     """
 
-    __slots__ = ("_decoders", "_frame_bytes_max", "_partial", "broken")
+    __slots__ = ("_decoders", "_frame_bytes_max", "_partial", "begun", "broken")
 
     def __init__(self, decoders: "Mapping[int, Decoder[M]]", frame_bytes_max: int) -> None:
         self._decoders = decoders
         self._frame_bytes_max = frame_bytes_max
         self._partial = bytearray()
+        self.begun = 0
+        """Frames that came in more than one piece."""
         self.broken: BadFrame | None = None
         """Set when the stream can't be followed any more; whatever comes then is dropped."""
 
@@ -156,6 +158,13 @@ class FrameReader(Generic[M]):
     def pending_bytes(self) -> int:
         """Of the unfinished frame."""
         return len(self._partial)
+
+    @property
+    def announced_bytes(self) -> int:
+        """Of the unfinished frame, once its length has come."""
+        if len(self._partial) < _LENGTH_BYTES:
+            return 0
+        return _LENGTH_BYTES + int.from_bytes(self._partial[:_LENGTH_BYTES])
 
     def feed(self, data: bytes) -> "list[tuple[int, M | BadFrame]]":
         """The frames that these bytes complete, by request; BadFrame for one that can't be read."""
@@ -174,6 +183,7 @@ class FrameReader(Generic[M]):
             frames.append((request, self._decode(kind, flags or reserved, data, at + 12, end)))
             at = end
         if at < size and self.broken is None:
+            self.begun += not self._partial
             self._partial += memoryview(data)[at:]
         return frames
 

@@ -3,6 +3,7 @@
 import hmac
 import time
 
+from anabranch.core.budget import EVERYBODY
 from anabranch.core.errors import Unauthorized
 from anabranch.core.types import NEVER, Nanoseconds
 from anabranch.core.wire.messages import ClientMessage
@@ -28,6 +29,9 @@ class SharedToken:
 
     async def admit(self, token: str | None, address: str = "") -> None:
         self.known(token)
+
+    def principal(self, token: str | None) -> str:
+        return EVERYBODY
 
     def standing(self, token: str | None, message: ClientMessage) -> Nanoseconds:
         return NEVER

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from anabranch.core.bolt.commands import Description
+from anabranch.core.budget import STRANGERS
 from anabranch.core.errors import (
     Forbidden,
     Overloaded,
@@ -129,6 +130,10 @@ class Warden:
         waiting = self._newcomers.pop(address) - 1
         if waiting:
             self._newcomers[address] = waiting
+
+    def principal(self, token: str | None) -> str:
+        guest = self._judge.guest(token, self._now()) if token else None
+        return guest.name if guest else STRANGERS
 
     def standing(self, token: str | None, message: ClientMessage) -> Nanoseconds:
         """Until when it is allowed; 0: `permit` has to find out. Raises if it isn't."""
