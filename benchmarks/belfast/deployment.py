@@ -13,6 +13,9 @@ from benchmarks.cluster.local import scratch
 
 _ATTEMPTS = 3
 
+SILENT_INTERVALS, FAIL_INTERVALS = 20, 50
+"""Of T_ord: the paper's detection of 50 T_ord, whatever the defaults of a deployment are."""
+
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that both sides of a comparison have in common, and what may differ."""
@@ -33,6 +36,8 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
             "t_ord_us": self.t_ord_ms * 1_000,
             "free_will": self.free_will,
             "adaptive": False,
+            "silent_intervals": SILENT_INTERVALS,
+            "fail_intervals": FAIL_INTERVALS,
             "shards_min": self.shards,
             **self.rules,
         }

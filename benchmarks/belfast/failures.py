@@ -9,8 +9,7 @@ from pathlib import Path
 from examples.belfast.fraud import Fraud
 
 from anabranch.apps.processes.belfast import LocalBelfast, Node
-from anabranch.core.belfast.rules import Rules
-from benchmarks.belfast.deployment import Setting, running
+from benchmarks.belfast.deployment import FAIL_INTERVALS, SILENT_INTERVALS, Setting, running
 from benchmarks.belfast.tasks import Course, Play, Task, Work
 from benchmarks.belfast.timeline import Sampled, between, curve
 from benchmarks.belfast.workload import MS, connected
@@ -19,13 +18,12 @@ from benchmarks.report import Chart, Found, Line, Row, row, versus
 from benchmarks.size import Size
 from benchmarks.timing import now
 
-RULES = Rules()
 REPLICA = Setting(copies=3, rules={"first_quota": 4})
 SHARD = Setting(copies=2, rules={"first_quota": 4})
 WORK = Work(rate=400.0, compute_ms=2.2 * REPLICA.t_ord_ms, warm_s=4.0)
 SETTLED_S = 1.0
 """After which a kill is over."""
-DETECTION_MS = (RULES.fail_intervals + RULES.silent_intervals // 4) * SHARD.t_ord_ms
+DETECTION_MS = (FAIL_INTERVALS + SILENT_INTERVALS // 4) * SHARD.t_ord_ms
 """A lag that wasn't answered for so long, and the leader's next look."""
 BAR_MS = DETECTION_MS + 100
 ROUNDS = 5
@@ -215,11 +213,11 @@ def _notes(count: int) -> list[str]:
     )
     replicas = (
         "with three replicas a shard: a backup is killed, 4 s later the other shard's primary, "
-        f"which is missed after {RULES.silent_intervals * SHARD.t_ord_ms} ms; a takeover follows"
+        f"which is missed after {SILENT_INTERVALS * SHARD.t_ord_ms} ms; a takeover follows"
     )
     shards = (
-        f"with two: both of one shard killed. Detection is {RULES.fail_intervals} T_ord of silence "
-        f"and at most {RULES.silent_intervals // 4} until the leader looks: {DETECTION_MS} ms; the "
+        f"with two: both of one shard killed. Detection is {FAIL_INTERVALS} T_ord of silence "
+        f"and at most {SILENT_INTERVALS // 4} until the leader looks: {DETECTION_MS} ms; the "
         "bar is that and 100 ms"
     )
     records = (

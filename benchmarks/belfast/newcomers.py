@@ -33,7 +33,7 @@ class Newcomers:
         _linked(self._held, setting.sequencers)
         for node in self._held:
             node.pause()
-        # Until what they have said so far is forgotten: `silent_intervals` is 20 T_ord.
+        # Until what they have said so far is forgotten: `SILENT_INTERVALS` is 20 T_ord.
         time.sleep(40 * setting.t_ord_ms / 1_000)
         _linked([node for replicas in added for node in replicas[:-1]], setting.sequencers)
 

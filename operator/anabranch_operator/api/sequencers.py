@@ -54,9 +54,9 @@ class Ordering(Shape, frozen=True, kw_only=True):
     rest_windows: Rounds = _AS_IS.rest_windows
     """For which a straggler has no quota."""
     silent_intervals: Intervals = _AS_IS.silent_intervals
-    """Without a word from a replica: it is thought dead, and its shard goes on without it."""
+    """Silence after which a replica is given up; up to four times longer on a slow machine."""
     fail_intervals: Intervals = _AS_IS.fail_intervals
-    """Without an answer to a signal of lag: the shard as a whole has failed."""
+    """Silence after which a whole shard has failed; prolonged like silentIntervals."""
     free_will: bool = _AS_IS.free_will
     """Scalog's order: cuts follow the shards, and nothing is delivered before its cut."""
     adaptive: bool = _AS_IS.adaptive

@@ -156,10 +156,10 @@ def _run_cluster(flags: dict[str, Any], counts: dict[str, int], *, with_gateway:
 
 
 def _run_belfast(flags: dict[str, Any], counts: dict[str, int], *, namespaces: bool) -> None:
-    from anabranch.apps.processes.belfast import T_ORD, T_ORD_US, BelfastShape, run
+    from anabranch.apps.processes.belfast import T_ORD, BelfastShape, run
 
     config = flags.pop("config")
-    settings = {T_ORD: os.environ.get(T_ORD, T_ORD_US)}
+    settings = {T_ORD: os.environ[T_ORD]} if T_ORD in os.environ else {}
     if config:
         settings = {"ANABRANCH_CONFIG": str(config)}
     folder, log = _supervised(flags, "anabranch-belfast")

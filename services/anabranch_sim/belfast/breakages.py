@@ -26,6 +26,7 @@ from anabranch.core.belfast.leading import Leading
 from anabranch.core.belfast.ledger import Ledger, Member, Standing
 from anabranch.core.belfast.letters import Report, Sealed
 from anabranch.core.belfast.locallog import LocalLog
+from anabranch.core.belfast.membership import Membership
 from anabranch.core.belfast.messages import Confirmed
 from anabranch.core.belfast.modes import Modes
 from anabranch.core.belfast.office import Office
@@ -293,6 +294,15 @@ def _as_if_awake(original: Function) -> Function:
     return look
 
 
+def _by_the_clock_alone(_: Function) -> Function:
+    """However late letters, timers and syncs have been."""
+
+    def patience(self: Membership, intervals: int, now: int, delay: int = 0) -> int:
+        return self._rules.intervals(intervals)
+
+    return patience
+
+
 SPECULATIONS = [
     Breakage("a quota changes within its window", Reporting, "_seat", _less_after_the_first),
     Breakage("durable is what its primary has", Leading, "count", _its_own_alone),
@@ -325,6 +335,7 @@ SPECULATIONS = [
     Breakage("a log at rest predicts nothing", Modes, "review", _back_to_free_will),
     Breakage("a log at rest fills up with no-ops", Reporting, "_arm", _whatever_rests),
     Breakage("at rest nobody has to catch up at once", Lag, "look", _as_if_awake),
+    Breakage("silence counts by the clock alone", Membership, "patience", _by_the_clock_alone),
 ]
 
 COUNCILS = [

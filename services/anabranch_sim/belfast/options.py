@@ -30,6 +30,9 @@ _ORDEAL_SALT = 0x0BDEA4
 _ORDEAL = 0.08
 """Of all runs where shards have backups."""
 _REST_SALT = 0x0E57
+_STALL_SALT = 0x57A11
+_STALL = 0.15
+"""Of all runs: the whole machine is overloaded now and then, which is no fault."""
 _QUIET = 0.2
 """Of all runs have no fault: nothing may be misspeculated then."""
 _TRAITS = (
@@ -95,7 +98,7 @@ class Options(Struct, frozen=True, kw_only=True):
             segment_bytes=rng.choice((2 * KIB, 16 * KIB, MIB)),
             cache_bytes=rng.choice((1, KIB, MIB)),
         )
-        return _put_to_the_test(_at_rest_soon(drawn))
+        return _put_to_the_test(_overloaded(_at_rest_soon(drawn)))
 
     def __str__(self) -> str:
         usual = Rules()
@@ -121,6 +124,13 @@ def _at_rest_soon(options: Options) -> Options:
     idle = rng.choice((5, 20, 60, 2_000))
     rules = structs.replace(options.rules, idle_intervals=idle)
     return structs.replace(options, rules=rules)
+
+
+def _overloaded(options: Options) -> Options:
+    """By a draw of its own as well."""
+    if Random(options.seed ^ _STALL_SALT).random() >= _STALL:
+        return options
+    return structs.replace(options, traits=(*options.traits, "stalls"))
 
 
 def _put_to_the_test(options: Options) -> Options:

@@ -202,8 +202,23 @@ class Simulation:
         if "trims" in traits:
             for _ in range(2):
                 self.world.at(self.world.between(chaos // 4, chaos), self._trim)
+        if "stalls" in traits:
+            self.world.after(self.world.between(100 * MS, chaos // 2), self._stall)
         if "stragglers" in traits:
             self.world.after(self.world.between(0, chaos // 2), self._straggle)
+
+    def _stall(self) -> None:
+        """The machine that all processes share is overloaded: none of them runs for a while. The
+        sequencers go on first, and wait for the shards for longer than these may be silent.
+        """
+        fails = self.options.rules.intervals(self.options.rules.fail_intervals)
+        stalled = self.world.between(fails // 2, fails)
+        for name in self.deployment.members:
+            self.deployment.node(name).pause(stalled)
+        for name in self.deployment.replicas():
+            self.deployment.node(name).pause(self.world.between(2 * stalled, 5 * stalled // 2))
+        if not self.nemesis.over:
+            self.world.after(self.world.between(5 * stalled, 8 * stalled), self._stall)
 
     def _petition(self, name: str, message: Trim | Leave | Join) -> None:
         petition = Petition(self.deployment, f"{name}-{len(self.petitions)}", message)

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from anabranch.core.belfast.decisions import AnyDecision
+from anabranch.core.belfast.delays import Delays
 from anabranch.core.belfast.ledger import Ledger, Member
 from anabranch.core.belfast.letters import Alive, Report
 from anabranch.core.belfast.office import Office
@@ -14,7 +15,14 @@ from anabranch.core.belfast.rules import Rules
 from anabranch.core.belfast.windows import Window
 from anabranch.core.types import MS, Nanoseconds
 
-RULES = Rules(window=10, ahead_rounds=3, adaptive=False)
+RULES = Rules(
+    t_ord_us=1_000,
+    window=10,
+    ahead_rounds=3,
+    silent_intervals=20,
+    fail_intervals=50,
+    adaptive=False,
+)
 
 
 @dataclass
@@ -43,6 +51,8 @@ class Stage:
     sent: list[tuple[str, Any]] = field(default_factory=list[tuple[str, Any]])
     shards: dict[str, Faked] = field(default_factory=dict[str, Faked])
     term: int = 1
+    delays: Delays = field(default_factory=Delays)
+    """Of the timers of the sequencer whose office this is."""
 
     def __post_init__(self) -> None:
         self.elect()
@@ -56,7 +66,9 @@ class Stage:
 
     def elect(self) -> None:
         """Another leader: it knows the ledger and nothing else."""
-        self.office = Office(self.ledger, self.rules, self.term, self.now, self._send)
+        self.office = Office(
+            self.ledger, self.rules, self.term, self.now, self._send, delays=self.delays
+        )
 
     def _send(self, node: str, letter: Any) -> None:
         self.sent.append((node, letter))
@@ -118,6 +130,7 @@ class Stage:
             0,
             fields.get("silent", ()),
             fields.get("caught_up", ()),
+            delay_us=fields.get("delay_us", 0),
         )
         self.office.received(self.now, fields.get("sender", member.primary), letter)
         return self.settle(room)

@@ -15,6 +15,7 @@ from anabranch.core.belfast.consensus_letters import (
     Offer,
     Vote,
 )
+from anabranch.core.types import MS
 from anabranch_sim.belfast.breakages import COUNCILS
 from anabranch_sim.breakages import Breakage
 from anabranch_sim.mutants import broken
@@ -220,6 +221,30 @@ def test_a_member_whose_disk_refuses_is_silent_until_the_disk_is_back() -> None:
     read(alone, "b", Offer(2, 1, 2, [], committed=1, joined=False))
     told = [each for _, _, each in council.letters if isinstance(each, Accepted)]
     assert told == [Accepted(2, durable=1, matched=1, fresh=False)]
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_leader_that_itself_did_not_run_doesnt_take_that_for_others_silence(told: bool) -> None:
+    council, alone = leader()
+    read(alone, "b", Accepted(2, durable=2, matched=2, fresh=False))
+    assert alone.leads
+    council.now += 2_000 * MS
+    if told:
+        alone.step(lambda: alone.consensus.was_away(2_000 * MS))
+    alone.ring()
+    assert alone.leads is told
+
+
+def test_a_follower_that_itself_did_not_run_doesnt_stand_against_its_leader() -> None:
+    council, alone = member(Joined(), Ballot(2, "b"))
+    read(alone, "b", Offer(2, 0, 0, [], committed=0, joined=False))
+    council.letters.clear()
+    council.now += 2_000 * MS
+    alone.step(lambda: alone.consensus.was_away(2_000 * MS))
+    alone.ring()
+    assert council.letters == []
+    council.run(2_000)
+    assert any(isinstance(each, AskVote) for _, _, each in council.letters)
 
 
 FINDS: dict[str, Callable[[], None]] = {

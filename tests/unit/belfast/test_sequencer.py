@@ -44,7 +44,14 @@ from anabranch.core.machine import (
 )
 from anabranch.core.types import MS
 
-RULES = Rules(window=10, ahead_rounds=3, adaptive=False)
+RULES = Rules(
+    t_ord_us=1_000,
+    window=10,
+    ahead_rounds=3,
+    silent_intervals=20,
+    fail_intervals=50,
+    adaptive=False,
+)
 TIMING = ConsensusTiming(heartbeat_ms=10, election_ms=100)
 
 

@@ -22,8 +22,7 @@ ACCESS_FILE = "token"
 PORTS = (7440, 7441)
 """Of a process that has a host of its own."""
 SEQUENCER, SHARD = "sequencer", "shard"
-T_ORD, T_ORD_US = "ANABRANCH_RULES_T_ORD_US", "10000"
-"""Where nobody says otherwise: all processes share this machine's cores and its disk."""
+T_ORD = "ANABRANCH_RULES_T_ORD_US"
 _COMMAND = (sys.executable, "-m", "anabranch.cli.main")
 
 

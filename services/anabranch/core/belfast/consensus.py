@@ -25,6 +25,7 @@ from anabranch.core.belfast.replication import Replication
 from anabranch.core.bolt.alarms import Alarms
 from anabranch.core.errors import AnabranchError
 from anabranch.core.machine import Effect
+from anabranch.core.types import Nanoseconds
 
 __all__ = ["Consensus", "ConsensusLetter", "ConsensusTiming", "Recovered"]
 
@@ -171,6 +172,12 @@ class Consensus:
         self._ballots.linked(node)
         if self._replication is not None:
             self._replication.linked(node)
+
+    def was_away(self, missed: Nanoseconds) -> None:
+        """Told that the member itself did not run for so long: it neither steps down for what it
+        didn't hear meanwhile, nor stands against a leader that may have been as slow.
+        """
+        self._group.was_away(missed)
 
     def resign(self) -> None:
         """Hand over to the follower that has most, and stand for election no more: for a process

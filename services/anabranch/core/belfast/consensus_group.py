@@ -58,6 +58,12 @@ class Group:
     def heard(self, member: str) -> None:
         self._heard[member] = self.alarms.now
 
+    def was_away(self, missed: Nanoseconds) -> None:
+        """Told that this member itself did not run for so long: that isn't others' silence."""
+        now = self.alarms.now
+        self._heard = {each: min(now, at + missed) for each, at in self._heard.items()}
+        self.led_at = min(now, self.led_at + missed)
+
     @property
     def reachable(self) -> tuple[str, ...]:
         """Those heard within an election's time, and this one."""

@@ -134,6 +134,15 @@ class Copies:
         return self._log.journal.unreadable
 
     @property
+    def delay(self) -> Nanoseconds:
+        """How long this replica's syncs took of late, or its timers came late, at most."""
+        return self._log.journal.delay
+
+    def was_late(self, late: Nanoseconds) -> None:
+        """Told that the replica itself did not run for so long."""
+        self._log.journal.delays.note(late, self._post.alarms.now)
+
+    @property
     def unstored_bytes(self) -> int:
         """Of what waits for the journal: the owner bounds it."""
         return self._log.journal.unstored_bytes

@@ -9,6 +9,7 @@ from anabranch.core.belfast.ledger import Member, Standing
 from anabranch.core.belfast.letters import Alive, Learn, Report, Seal, Sealed
 from anabranch.core.belfast.membership import Membership
 from anabranch.core.belfast.plan import Plan
+from anabranch.core.belfast.rules import US
 from anabranch.core.belfast.windows import ShardId
 from anabranch.core.types import Nanoseconds
 
@@ -37,6 +38,8 @@ class Failures:
         self._on_failed = on_failed
         self._on_arranged = on_arranged
         self._takeovers: dict[ShardId, _Takeover] = {}
+        self._delays: dict[ShardId, Nanoseconds] = {}
+        """What primaries say of their own disks and timers."""
 
     def alive(self, node: str, letter: Alive) -> None:
         """A replica without which its shard goes on may come back: it is to learn first."""
@@ -48,6 +51,7 @@ class Failures:
 
     def reported(self, member: Member, report: Report, now: Nanoseconds) -> None:
         """Of the shard's epoch: what its primary says of the other replicas."""
+        self._delays[member.id] = report.delay_us * US
         if member.id in self._takeovers or not (report.silent or report.caught_up):
             return
         name = member.name
@@ -158,10 +162,13 @@ class Failures:
 
     def _has_failed(self, member: Member, now: Nanoseconds) -> bool:
         """Also one without a seat, that rests or had none to give: clients append to it."""
-        patience = self._rules.intervals(self._rules.fail_intervals)
-        signal = self._lag.signals.get(member.id)
-        unanswered = signal is not None and now - signal.since >= patience
-        silent = self._membership.silence(member.name, member.primary, now) >= patience
+        limit, membership = self._rules.fail_intervals, self._membership
+        signal, delay = self._lag.signals.get(member.id), self._delays.get(member.id, 0)
+        unanswered = signal is not None and now - signal.since >= membership.patience(
+            limit, now, delay
+        )
+        silence = membership.silence(member.name, member.primary, now)
+        silent = silence >= membership.patience(limit, now)
         return silent or (unanswered and self._plan.counts_on(member.id))
 
     def _change_view(self, failed: list[Member], now: Nanoseconds) -> None:

@@ -11,13 +11,10 @@ from anabranch.core.belfast.config import ShardConfig
 from anabranch.core.belfast.decisions import AnyDecision, decode_entry
 from anabranch.core.belfast.ledger import Ledger, Member, Standing
 from anabranch.core.belfast.letters import Alive, Decided, Leading, Restored
-from anabranch.core.belfast.rules import Rules
+from anabranch.core.belfast.rules import ALIVE_INTERVALS, Rules
 from anabranch.core.belfast.windows import LocalSequence
 from anabranch.core.bolt.alarms import Alarms
 from anabranch.core.machine import Effect, Send
-
-_ALIVE_INTERVALS = 5
-"""A few T_ord: several are lost before anybody is thought dead (`silent_intervals`)."""
 
 
 class Follower(Protocol):
@@ -126,7 +123,7 @@ class Following:
             self._greet(node)
 
     def _sleep(self) -> None:
-        self._alarms.at(self._alarms.now + self.rules.intervals(_ALIVE_INTERVALS), self._tick)
+        self._alarms.at(self._alarms.now + self.rules.intervals(ALIVE_INTERVALS), self._tick)
 
     def _tick(self) -> None:
         self._asked = -1

@@ -3,11 +3,13 @@
 from collections import deque
 from collections.abc import Callable, Sequence
 
+from anabranch.core.belfast.delays import Delays
 from anabranch.core.belfast.items import Entry, encode
 from anabranch.core.bolt.alarms import Alarms
 from anabranch.core.errors import AnabranchError
 from anabranch.core.limits import MIB
 from anabranch.core.machine import Effect, EntriesRead, Persist, ReadEntries, ReadFailed, Token
+from anabranch.core.types import Nanoseconds
 
 GROUP_BYTES_MAX = 8 * MIB
 AGAIN_MS = 100
@@ -38,6 +40,16 @@ class Journaling:
         self._done = 0
         self._reads: dict[Token, Callable[[Sequence[bytes]], None]] = {}
         self._token = 0
+        self.delays = Delays()
+        """Of writes, and of whatever else its owner notes."""
+        self._began: Nanoseconds = 0
+        """When the group in flight was given to the disk."""
+
+    @property
+    def delay(self) -> Nanoseconds:
+        """The longest of late; the write in flight counts."""
+        longest = self.delays.longest(self._alarms.now)
+        return max(longest, self._alarms.now - self._began) if self._in_flight else longest
 
     def put(self, entry: Entry) -> None:
         encoded = encode(entry)
@@ -56,6 +68,7 @@ class Journaling:
         assert self._in_flight
         group, self._group = self._group, []
         self._in_flight = False
+        self.delays.note(self._alarms.now - self._began, self._alarms.now)
         self.obstacle = None
         index = last - len(group)
         for entry, encoded in group:
@@ -97,6 +110,7 @@ class Journaling:
             self._gather()
         if self._group:
             self._in_flight = True
+            self._began = self._alarms.now
             self._effects.append(Persist([encoded for _, encoded in self._group]))
 
     def _gather(self) -> None:

@@ -127,6 +127,12 @@ class Lag:
         self.signals.pop(shard, None)
         self._looked = 0
 
+    def was_away(self, missed: Nanoseconds, now: Nanoseconds) -> None:
+        """The leader itself didn't run for so long: that isn't the shards' time."""
+        self._cut_at = min(now, self._cut_at + missed)
+        for signal in self.signals.values():
+            signal.since = min(now, signal.since + missed)
+
     def forgive(self, now: Nanoseconds) -> None:
         """The leader itself was away: nobody is to blame."""
         self._cut_at = now

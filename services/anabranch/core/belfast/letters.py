@@ -104,6 +104,8 @@ class Report(Letter, frozen=True, tag="report", gc=False):
     """Real records that had a position, and lost it when the shard failed."""
     noops: int = 0
     """Among what `records` are counted of."""
+    delay_us: int = 0
+    """How long its primary's syncs took of late, or its timers came late, at most."""
 
 
 class FixLag(Letter, frozen=True, tag="lag"):

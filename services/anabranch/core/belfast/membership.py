@@ -3,9 +3,11 @@
 from dataclasses import dataclass, field
 
 from anabranch.core.belfast.decisions import Admit, Arrange, Release
+from anabranch.core.belfast.delays import Delays, patience
 from anabranch.core.belfast.ledger import Member, Standing
 from anabranch.core.belfast.letters import Alive
 from anabranch.core.belfast.plan import Plan
+from anabranch.core.belfast.rules import ALIVE_INTERVALS
 from anabranch.core.errors import AnabranchError, CantJoin, ShardFailed, UnknownShard
 from anabranch.core.types import Nanoseconds
 
@@ -24,20 +26,39 @@ class _Shard:
 
 
 class Membership:
-    def __init__(self, plan: Plan, now: Nanoseconds) -> None:
+    def __init__(self, plan: Plan, now: Nanoseconds, delays: Delays) -> None:
         self._plan = plan
         self._rules = plan.rules
         self._shards: dict[str, _Shard] = {}
         self._since = now
         """Nobody was silent before: this leader wasn't there to hear."""
+        self._delays = delays
+        """Of letters that came at last, and of this leader's own timers."""
 
     def heard(self, shard: str, node: str, now: Nanoseconds) -> None:
         contacts = self._shards.setdefault(shard, _Shard()).contacts
         contact = contacts.get(node)
         if contact is None:
             contacts[node] = _Contact(now)
-        else:
-            contact.at = now
+            return
+        silence = now - max(contact.at, self._since)
+        late = silence - self._rules.intervals(ALIVE_INTERVALS)
+        if late > 0 and silence < self.patience(self._rules.silent_intervals, now):
+            # One that was away for longer is taken for restarted, which says nothing of others.
+            self._delays.note(late, now)
+        contact.at = now
+
+    def patience(self, intervals: int, now: Nanoseconds, delay: Nanoseconds = 0) -> Nanoseconds:
+        """How long silence lasts before it counts; `delay`: one that is known of this shard."""
+        longest = max(delay, self._delays.longest(now))
+        return patience(self._rules.intervals(intervals), longest)
+
+    def was_away(self, missed: Nanoseconds, now: Nanoseconds) -> None:
+        """Told that the leader itself did not run for so long: that isn't others' silence."""
+        self._since = min(now, self._since + missed)
+        for shard in self._shards.values():
+            for contact in shard.contacts.values():
+                contact.at = min(now, contact.at + missed)
 
     def alive(self, node: str, letter: Alive, now: Nanoseconds) -> Member | None:
         """Says who is back by this letter."""
@@ -102,8 +123,8 @@ class Membership:
         return now - max(self._since, contact.at if contact is not None else 0)
 
     def silent(self, shard: str, node: str, now: Nanoseconds) -> bool:
-        patience = self._rules.intervals(self._rules.silent_intervals)
-        return self.silence(shard, node, now) >= patience
+        limit = self.patience(self._rules.silent_intervals, now)
+        return self.silence(shard, node, now) >= limit
 
     def present(self, shard: str, node: str, now: Nanoseconds) -> bool:
         """It said, to this leader and just now, who it is."""

@@ -7,6 +7,7 @@ it needs as soon as each shard has repeated its last (spec, D7).
 from collections.abc import Callable
 
 from anabranch.core.belfast.decisions import AnyDecision, TrimTo
+from anabranch.core.belfast.delays import Delays
 from anabranch.core.belfast.failures import Failures
 from anabranch.core.belfast.lag import Lag
 from anabranch.core.belfast.ledger import Ledger, Member, Standing
@@ -39,13 +40,15 @@ class Office:
         now: Nanoseconds,
         send: Callable[[str, FromSequencer], None],
         counters: SequencerCounters | None = None,
+        delays: Delays | None = None,
     ) -> None:
+        """`delays`: those of this member's own timers, known from before it led."""
         self.plan = Plan(ledger, rules, counters)
         self.progress = Progress(self.plan)
         self.quotas = Quotas(self.plan)
         self.trailing = Trailing(self.plan, self.progress)
         self.stragglers = Stragglers(self.plan)
-        self.membership = Membership(self.plan, now)
+        self.membership = Membership(self.plan, now, delays or Delays())
         self.modes = Modes(self.plan, self.quotas)
         self.lag = Lag(self.plan, self.progress, self.modes, term)
         self.publishing = Publishing(
@@ -94,6 +97,11 @@ class Office:
                 if member is not None:
                     self.membership.heard(member.name, sender, now)
                 self.failures.sealed(sender, letter)
+
+    def was_away(self, missed: Nanoseconds, now: Nanoseconds) -> None:
+        """Told before the letters that came meanwhile: this leader did not run for so long."""
+        self.membership.was_away(missed, now)
+        self.lag.was_away(missed, now)
 
     def leave(self, shard: str) -> AnabranchError | None:
         self._window_due = True

@@ -6,6 +6,7 @@ from anabranch.core.belfast.copying import Copies, Role
 from anabranch.core.belfast.following import Following
 from anabranch.core.belfast.ledger import Member, Standing
 from anabranch.core.belfast.letters import FixLag, Report
+from anabranch.core.belfast.rules import US
 from anabranch.core.belfast.seating import Seating
 from anabranch.core.belfast.shard_counters import ShardCounters
 from anabranch.core.belfast.windows import LocalSequence, Mode, Seat, Window
@@ -175,6 +176,7 @@ class Reporting:
             self._forecast.foretold,
             self._forecast.voided,
             self._tally.noops_below(durable),
+            copies.delay // US,
         )
         self._effects.append(Send(following.leader, letter))
         self._durable = durable

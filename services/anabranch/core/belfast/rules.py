@@ -9,9 +9,12 @@ from anabranch.core.types import Nanoseconds
 
 US = 1_000
 
+ALIVE_INTERVALS = 5
+"""A replica says so often that it is alive: several times before its silence counts."""
+
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
-    t_ord_us: int = 1_000
+    t_ord_us: int = 10_000
     """The ordering interval: a shard's quota is what it takes in within one."""
 
     window: int = 100
@@ -59,12 +62,15 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     rest_windows: int = 5
     """A straggler has no quota for so many windows, and a small one then."""
 
-    silent_intervals: int = 20
-    """Without a word from a replica: it is thought dead, and its shard is arranged anew."""
+    silent_intervals: int = 30
+    """Without a word from a replica: it is thought dead, and its shard is arranged anew. Where
+    replies, timers or syncs have been late, three times that delay longer, and four times at most.
+    """
 
-    fail_intervals: int = 50
+    fail_intervals: int = 90
     """A lag that was signalled and not answered for so long: the shard as a whole has failed
     (4.8). Longer than its own fail-over takes, or every one of those would be a misspeculation.
+    Prolonged like `silent_intervals`.
     """
 
     free_will: bool = False

@@ -21,6 +21,7 @@ from anabranch.core.belfast.consensus import (
     Recovered,
 )
 from anabranch.core.belfast.decisions import decode_entry, encode_entry
+from anabranch.core.belfast.delays import Delays
 from anabranch.core.belfast.feeding import Feed
 from anabranch.core.belfast.ledger import Image, Ledger
 from anabranch.core.belfast.letters import Alive, FromReplica, FromSequencer, Leading
@@ -118,6 +119,10 @@ class Sequencer:
         self._wake_at: Nanoseconds = 0
         self._draining = False
         self._rested = False
+        self._delays = Delays()
+        """Of its own timers, whether it leads or not."""
+        self._ran_at: Nanoseconds = 0
+        """Up to here it has said when it didn't run."""
 
     def recover(self, recovered: Recovered) -> None:
         """What the disk held, before `start`."""
@@ -130,6 +135,8 @@ class Sequencer:
 
     def step(self, now: Nanoseconds, event: Event) -> Effects:
         self._alarms.now = now
+        if self._alarms.overdue:
+            self._was_away(self._alarms.overdue, now)
         match event:
             case Received(sender, message):
                 self._received(sender, message)
@@ -158,6 +165,15 @@ class Sequencer:
             case _:
                 pass
         return self._settle()
+
+    def _was_away(self, late: Nanoseconds, now: Nanoseconds) -> None:
+        """The timer is late: this member did not run, and others may have spoken meanwhile."""
+        missed = now - max(now - late, self._ran_at)
+        self._ran_at = now
+        self._delays.note(late, now)
+        self.consensus.was_away(missed)
+        if self.office is not None:
+            self.office.was_away(missed, now)
 
     def _settle(self) -> Effects:
         office = self.office
@@ -305,6 +321,7 @@ class Sequencer:
             self._alarms.now,
             self._send,
             self.counters,
+            self._delays,
         )
 
     def _step_down(self) -> None:

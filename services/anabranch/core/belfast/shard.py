@@ -13,6 +13,7 @@ from anabranch.core.belfast.acknowledging import Acknowledging
 from anabranch.core.belfast.config import ShardConfig
 from anabranch.core.belfast.copying import Copies, Role
 from anabranch.core.belfast.decisions import Admit, AnyDecision, ChangeView
+from anabranch.core.belfast.delays import patience
 from anabranch.core.belfast.delivering import Delivering
 from anabranch.core.belfast.following import Following
 from anabranch.core.belfast.ledger import Standing
@@ -48,9 +49,6 @@ from anabranch.core.machine import (
     TimerFired,
 )
 from anabranch.core.types import MS, NEVER, Nanoseconds, Position
-
-_PATIENCE_INTERVALS = 20
-"""How long a replica may owe an answer to its primary: as long as a primary to its leader."""
 
 
 class Shard:
@@ -143,6 +141,7 @@ class Shard:
 
     def step(self, now: Nanoseconds, event: Event) -> Effects:
         self._alarms.now = now
+        self._be_patient()
         match event:
             case Request(token, message):
                 self._serving.asked(token, message)
@@ -170,6 +169,14 @@ class Shard:
             case _:
                 pass
         return self._settled()
+
+    def _be_patient(self) -> None:
+        """A replica may owe its primary an answer for as long as a primary one to the leader."""
+        late, rules = self._alarms.overdue, self.following.rules
+        if late:
+            self.copies.was_late(late)
+        limit = rules.intervals(rules.silent_intervals)
+        self.copies.patience = patience(limit, self.copies.delay)
 
     def _settled(self) -> Effects:
         """Every part looks once at what the step has led to."""
@@ -225,7 +232,6 @@ class Shard:
         self._seating.trim(self._acknowledging.oldest)
 
     def on_leader(self) -> None:
-        self.copies.patience = self.following.rules.intervals(_PATIENCE_INTERVALS)
         self._reporting.repeat()
 
     def on_tick(self) -> None:

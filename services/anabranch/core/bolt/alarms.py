@@ -38,6 +38,11 @@ class Alarms:
         self._dead = 0
         self._timer_at: Nanoseconds = NEVER
 
+    @property
+    def overdue(self) -> Nanoseconds:
+        """How late the driver's timer is: so long at least this machine itself didn't run."""
+        return max(0, self.now - self._timer_at)
+
     def after(self, delay_ms: Milliseconds, action: Callable[[], None]) -> Alarm:
         """Ring once, when so much time has passed."""
         return self.at(self.now + delay_ms * MS, action)
