@@ -89,12 +89,14 @@ async def ingest(
 
 
 async def _paced(made: Iterator[Ingested], rate: float) -> AsyncIterator[Ingested]:
-    """A log that had rested foretells nothing before it has seen that records flow again."""
+    """Readers that are behind the appends see only what is final already. So what a busy machine
+    was too slow for is not made up for by a burst.
+    """
     loop = asyncio.get_running_loop()
     due_s = loop.time()
     for each in made:
         yield each
-        due_s += 1 / rate
+        due_s = max(due_s + 1 / rate, loop.time())
         if due_s > loop.time():
             await asyncio.sleep(due_s - loop.time())
 
