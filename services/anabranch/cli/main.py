@@ -27,7 +27,7 @@ COMMANDS = {
     "cursor": ("cursors:cursor", "Keep a reader's position in a log."),
     "brokers": ("brokers:brokers", "List the brokers of the pool, and take some out of it."),
     "bench": ("bench:bench", "Measure this installation's throughput and latency."),
-    "fsck": ("up:fsck", "Prove that everything in a data directory can be read."),
+    "fsck": ("fsck:fsck", "Prove that everything in a data directory can be read."),
     "recover": (
         "recover:recover",
         "Bring back a cluster whose etcd is lost, or a data directory whose journal is.",

@@ -10,6 +10,8 @@ from typing import Any, cast
 
 import click
 
+from anabranch.cli.output import OutputFormat
+
 PACKAGES = "pip install 'anabranch[cluster]'"
 
 
@@ -25,7 +27,7 @@ class PodCommand(click.Command):
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         if not self._made:
             self._made = True
-            self.params = [*self.params, *flags(self._kind), *COMMON]
+            self.params = [*self.params, *flags(self._kind), *_COMMON]
         return super().get_params(ctx)
 
     @property
@@ -35,6 +37,24 @@ class PodCommand(click.Command):
     def _start(self, limit: tuple[str, ...], **flags: Any) -> None:
         chosen = module(self._home).load(self._kind, {**limits_of(limit), **flags}, os.environ)
         module(str(self.name)).main(chosen)
+
+
+class StoredCommand(PodCommand):
+    """A command on what is stored: by a data directory, or by the settings of a cluster."""
+
+    home: str
+    settings: str
+
+    def __init__(self, name: str, says: str) -> None:
+        super().__init__(name, self.settings, says, self.home)
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """For a data directory the packages of a cluster aren't needed."""
+        try:
+            return super().get_params(ctx)
+        except click.ClickException:
+            self.params = [*self.params, *_COMMON]
+            return super().get_params(ctx)
 
 
 def module(name: str) -> Any:
@@ -83,7 +103,7 @@ def limits_of(given: tuple[str, ...]) -> Mapping[str, str]:
     return limits
 
 
-COMMON: list[click.Parameter] = [
+_COMMON: list[click.Parameter] = [
     click.Option(
         ["--limit"],
         multiple=True,
@@ -97,6 +117,14 @@ COMMON: list[click.Parameter] = [
         help="A TOML file with settings and limits; flags and ANABRANCH_... variables win over it.",
     ),
 ]
+
+OUTPUT = click.Option(
+    ["--output", "-o"],
+    type=click.Choice([each.value for each in OutputFormat]),
+    default=OutputFormat.TABLE.value,
+    envvar="ANABRANCH_OUTPUT",
+    help="Tables for people, JSON for programs.",
+)
 
 metadata = PodCommand(
     "metadata",

@@ -7,7 +7,7 @@ import click
 
 from anabranch.cli.failure import Exit
 from anabranch.cli.output import Output, OutputFormat, counted, number
-from anabranch.cli.pods import COMMON, PodCommand, limits_of, module
+from anabranch.cli.pods import OUTPUT, StoredCommand, limits_of, module
 
 if TYPE_CHECKING:
     from anabranch.apps.pods.recover import Report
@@ -16,20 +16,10 @@ if TYPE_CHECKING:
 _MISSING_SHOWN = 10
 
 
-class RecoverCommand(PodCommand):
+class RecoverCommand(StoredCommand):
     """Its flags are its settings, as a pod's are."""
 
-    @property
-    def _kind(self) -> Any:
-        return module("recover").RecoverSettings
-
-    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """A data directory can be recovered without the packages of a cluster."""
-        try:
-            return super().get_params(ctx)
-        except click.ClickException:
-            self.params = [*self.params, *COMMON]
-            return super().get_params(ctx)
+    home, settings = "recover", "RecoverSettings"
 
     def _start(self, limit: tuple[str, ...], **flags: Any) -> None:
         own = _own(flags)
@@ -115,7 +105,6 @@ def _say(out: Output, report: "Report") -> None:
 
 recover = RecoverCommand(
     "recover",
-    "",
     "Bring back a cluster whose etcd is lost, or a data directory whose journal is.\n\n"
     "With --data and --into a new data directory is made of one whose journal is behind its "
     "objects or gone; the old one stays as it is. Records of logs that the journal doesn't know "
@@ -139,10 +128,5 @@ recover.params = [
         type=click.Path(file_okay=False),
         help="The new data directory; with --data.",
     ),
-    click.Option(
-        ["--output", "-o"],
-        type=click.Choice([each.value for each in OutputFormat]),
-        default=OutputFormat.TABLE.value,
-        help="Tables for people, JSON for programs.",
-    ),
+    OUTPUT,
 ]

@@ -1,25 +1,13 @@
-"""`anabranch up` and `anabranch fsck`: what works on a data directory itself, in this process.
-
-The only part of the command line that knows the server.
-"""
+"""`anabranch up`: the only part of the command line that knows the server."""
 
 import os
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
-from msgspec.structs import asdict
-
-from anabranch.cli.failure import Exit
-from anabranch.cli.options import prints
-from anabranch.cli.output import Output, counted, number, printable, size
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from anabranch.apps.cut import Cut
-    from anabranch.apps.fsck import Report
-    from anabranch.core.bolt.audit import Fault
     from anabranch.shell.log import Log
 
 _CONFIG = click.option(
@@ -179,126 +167,3 @@ def _supervised(flags: dict[str, Any], folder: str) -> "tuple[Path, Log]":
             raise click.UsageError(f"--{shown} is for one process; a cluster's pods have their own")
     log = Log(Clock().now, LogFormat(flags["log_format"] or "human"))
     return Path(flags["data"] or folder).absolute(), log
-
-
-@click.command()
-@click.option(
-    "--data",
-    type=click.Path(file_okay=False, exists=True),
-    required=True,
-    envvar="ANABRANCH_DATA",
-    help="The directory of `anabranch up --data`; its server may run, unless it is changed.",
-)
-@click.option(
-    "--repair",
-    is_flag=True,
-    help="Move orphans, which were never committed, to quarantine; the server must not run.",
-)
-@click.option(
-    "--cut-journal",
-    is_flag=True,
-    help="Give up what a damaged journal holds from the damage on; it is put aside. The server "
-    "must not run.",
-)
-@click.option("--yes", "-y", is_flag=True, help="Don't ask before the journal is cut.")
-@_CONFIG
-@prints
-def fsck(
-    *, out: Output, data: str, repair: bool, cut_journal: bool, yes: bool, config: str | None
-) -> None:
-    """Prove that everything in a data directory can be read.
-
-    Reads the journal and every object, recomputes every checksum, and looks for every record of
-    every log. Changes nothing, unless told to. Exits with 5 if anything is damaged or missing.
-    """
-    from anabranch.apps import settings
-    from anabranch.apps.sources import Directory
-
-    limits = settings.load({"config": config}, os.environ).limits
-
-    def examine(examination: Directory) -> "Report":
-        with out.progress("reading objects", None, "bytes") as meter:
-            return examination.report(meter.reach)
-
-    done: list[str] = []
-    with Directory(data, limits, alone=repair or cut_journal) as examination:
-        report = examine(examination)
-        if cut_journal and report.cut is not None:
-            _say(out, report)
-            if not yes:
-                _ask()
-            aside = examination.cut_journal()
-            done.append(f"cut the journal; what it held from there on is in {aside}")
-            report = examine(examination)
-        if repair and report.orphans.objects:
-            pile = examination.quarantine_orphans()
-            what = f"{counted(pile.objects, 'orphan')}, {size(pile.bytes)}"
-            done.append(f"moved {what}, to quarantine")
-            report = examine(examination)
-    if out.json:
-        out.document({"sound": report.sound, "done": done, **asdict(report)})
-    else:
-        _say(out, report)
-        for each in done:
-            out.say(each)
-    if not report.sound:
-        raise click.exceptions.Exit(Exit.DAMAGE)
-
-
-def _ask() -> None:
-    if not sys.stdin.isatty():
-        raise click.UsageError("--cut-journal gives something up: say --yes to it")
-    click.confirm("Cut the journal there?", abort=True, err=True)
-
-
-def _say(out: Output, found: "Report") -> None:
-    if out.json:
-        return
-    if found.online:
-        out.say("in use: what is being written now isn't judged; nothing is changed")
-    out.say(
-        f"{found.data} of cluster {found.cluster}: {counted(found.logs, 'log')}, "
-        f"{counted(found.forks, 'fork')}, {counted(found.extents, 'extent')}"
-    )
-    after = f" after snapshot {number(found.snapshot)}" if found.snapshot else ""
-    out.say(f"journal: {number(found.entries)} entries{after}")
-    out.say(
-        f"objects: {number(found.objects)} read, {size(found.bytes)}, {number(found.batches)} "
-        f"batches, {number(found.records)} records"
-    )
-    if found.garbage.objects:
-        what = f"{counted(found.garbage.objects, 'object')}, {size(found.garbage.bytes)}"
-        out.say(f"garbage: {what}, deleted when their grace period is over")
-    if found.orphans.objects:
-        what = f"{counted(found.orphans.objects, 'object')}, {size(found.orphans.bytes)}"
-        out.say(
-            f"orphans: {what}, never committed; moved to quarantine after the next start, or by "
-            "--repair"
-        )
-    if found.quarantine.objects:
-        what = f"{counted(found.quarantine.objects, 'object')}, {size(found.quarantine.bytes)}"
-        out.say(f"quarantine: {what}, deleted when quarantine_ms is over")
-    for name in found.strangers:
-        out.say(f"not ours: {name}, left alone")
-    for note in found.notes:
-        out.say(f"note: {note}")
-    for fault in found.faults:
-        _print_fault(fault)
-    if found.cut is not None:
-        _say_cut(out, found.cut)
-    out.say("sound" if found.sound else f"DAMAGED: {counted(len(found.faults), 'fault')}")
-
-
-def _print_fault(fault: "Fault") -> None:
-    print(f"fault: {printable(fault.where)}: {printable(fault.reason)} ({fault.code})")
-
-
-def _say_cut(out: Output, cut: "Cut") -> None:
-    out.say(
-        f"cutting {cut.file} at byte {cut.offset} (--cut-journal) keeps entries up to "
-        f"{number(cut.kept)} and loses at least {number(cut.lost)} behind them"
-    )
-    if cut.commands:
-        known = ", ".join(f"{number(count)} {kind}" for kind, count in sorted(cut.commands.items()))
-        out.say(f"  in those that can be read: {known}; {number(cut.records)} records appended")
-    out.say("  what is lost is put aside, not deleted; the faults below show what is missing then")

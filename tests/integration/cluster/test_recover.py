@@ -18,6 +18,7 @@ from anabranch.apps.processes.cluster import LocalCluster
 from anabranch.apps.processes.layout import Shape, settle
 from anabranch.core.errors import AnabranchError
 
+FSCK = [sys.executable, "-m", "anabranch.cli.main", "fsck", "--output", "json"]
 RECOVER = [sys.executable, "-m", "anabranch.cli.main", "recover", "--output", "json"]
 
 
@@ -113,7 +114,17 @@ def test_all_that_was_acknowledged_is_there_again(cluster: LocalCluster) -> None
         assert past.append(b"and on").position == past.tail() - 1
 
 
-def test_what_is_not_lost_is_not_recovered(cluster: LocalCluster) -> None:
+def test_what_is_not_lost_is_not_recovered_and_can_be_proved_while_it_runs(
+    cluster: LocalCluster,
+) -> None:
+    with anabranch.connect(cluster.layout.url) as service:
+        service.create("orders").append_many([b"%d" % number for number in range(100)])
+    environment = {**os.environ, **cluster.place.environment}
+    command = [*FSCK, "--cluster", cluster.layout.cluster]
+    proved = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert proved.returncode == 0, proved.stdout + proved.stderr
+    report = json.loads(proved.stdout)
+    assert (report["sound"], report["online"], report["records"]) == (True, True, 100)
     told = recover(cluster, "--from-bucket")
     assert told.returncode != 0
     assert "isn't lost" in told.stderr

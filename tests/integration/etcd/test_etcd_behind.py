@@ -3,7 +3,13 @@
 import pytest
 from tests.etcd_groups import Group, Heard
 
-from anabranch.core.errors import AnabranchError, BadRequest, JournalBehind, NotLost
+from anabranch.core.errors import (
+    AnabranchError,
+    BadRequest,
+    EntryCorrupt,
+    JournalBehind,
+    NotLost,
+)
 from anabranch.ports import Recovered
 from anabranch.shell.etcd.archive import Archive, Archiver
 from anabranch.shell.etcd.client import prefix_end
@@ -108,3 +114,12 @@ def test_an_etcd_is_not_replaced_while_a_member_stands_for_election(pair: Pair) 
     pair.group.client.delete(pair.keys.group(6), prefix_end(pair.keys.groups))
     with pytest.raises(BadRequest, match="stop all"):
         pair.restore(replace=True)
+
+
+def test_a_damaged_journal_is_replaced_as_its_error_advises(pair: Pair) -> None:
+    pair.group.client.delete(pair.keys.candidates, prefix_end(pair.keys.candidates))
+    pair.group.client.put(pair.keys.group(3), b"spoilt")
+    with pytest.raises(EntryCorrupt, match="recover --from-bucket --replace"):
+        pair.reader.recover()
+    assert pair.restore(replace=True) == ENTRIES
+    assert pair.reader.recover().recovered.last == len(ENTRIES) + 1

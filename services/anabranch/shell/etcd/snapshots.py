@@ -15,7 +15,7 @@ from anabranch.core.errors import (
     ObjectMissing,
 )
 from anabranch.core.journal import read_snapshot, snapshot_header
-from anabranch.ports import ObjectStore, Snapshot
+from anabranch.ports import ObjectStore, Snapshot, StoredObject
 
 KEPT = 2
 """Snapshots that stay: the newest, and one before it for who is about to read that."""
@@ -52,8 +52,11 @@ class BridgedBlobs:
         return self._await(f"getting {name}", self._get(name))
 
     def list(self, prefix: str) -> list[str]:
-        found = self._await(f"listing {prefix}", self._store.list(prefix))
-        return [each.name for each in found]
+        return [each.name for each in self.listed(prefix)]
+
+    def listed(self, prefix: str) -> Sequence[StoredObject]:
+        """With their sizes and times."""
+        return self._await(f"listing {prefix}", self._store.list(prefix))
 
     def delete(self, names: Sequence[str]) -> None:
         self._await("deleting snapshots", self._store.delete(names))
