@@ -33,10 +33,7 @@ class Server:
 
     def terminal(self, directory: Path) -> dict[str, str]:
         """For a shell in which `anabranch` is this one, and knows the server."""
-        command = directory / "anabranch"
-        command.write_text(f'#!/bin/sh\nexec {sys.executable} -m anabranch.cli.main "$@"\n')
-        command.chmod(0o700)
-        path = f"{directory}:{bare()['PATH']}"
+        path = f"{command_in(directory)}:{bare()['PATH']}"
         return {**self.environment, "PATH": path, "LOGNAME": "you"}
 
     @staticmethod
@@ -55,6 +52,14 @@ class Server:
         finally:
             process.terminate()
             process.wait()
+
+
+def command_in(directory: Path) -> Path:
+    """A directory for a shell's PATH, in which `anabranch` is this one."""
+    command = directory / "anabranch"
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m anabranch.cli.main "$@"\n')
+    command.chmod(0o700)
+    return directory
 
 
 def bare() -> dict[str, str]:
