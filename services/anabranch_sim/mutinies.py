@@ -1,15 +1,21 @@
-"""Ways to get a metadata group wrong, and whom it places what on."""
+"""Ways to get a metadata group wrong, and whom it places what on; and what callers are told of
+appends that aren't done.
+"""
 
 # Breaking what others keep to themselves is the purpose here.
 # pyright: reportPrivateUsage=false
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
+from anabranch.client.producer import Pledge
 from anabranch.core.bolt import owning, snapshot
+from anabranch.core.bolt.appending import Appending
 from anabranch.core.bolt.broker import Broker
 from anabranch.core.bolt.correspondence import Correspondence
+from anabranch.core.bolt.gathering import Held
 from anabranch.core.bolt.group import Member
+from anabranch.core.bolt.parking import Parking
 from anabranch.core.bolt.placement import Placement, Seat
 from anabranch.core.bolt.replica import BrokerRecord
 from anabranch.core.machine import Effects, Elected, PersistFailed
@@ -17,6 +23,8 @@ from anabranch.core.types import NEVER, Nanoseconds
 from anabranch_sim.breakages import Breakage, Function, _always, _doing_nothing
 from anabranch_sim.coordinator import SimCoordinator
 from anabranch_sim.etcd import SimEtcd
+
+_FOR_EVER_MS = 1 << 30
 
 
 def _for_ever(original: Function) -> Function:
@@ -85,7 +93,30 @@ def _among_roots(original: Function) -> Function:
     return for_tree
 
 
+def _refused_and_kept(original: Function) -> Function:
+    """A blocked append is refused, and appended all the same once the fork is decided."""
+
+    def expire(self: Parking, lot: Any, held: Held) -> None:
+        original(self, lot, held)
+        appending: Appending = cast("Any", self.on_refused).__self__
+        appending.held += 1
+        appending.held_bytes += held.entry.length
+        sizes = appending._log_bytes
+        sizes[held.log] = sizes.get(held.log, 0) + held.entry.length
+        lot.held[held.serial] = held
+        self._tokens[held.token] = held
+        lot.alarms[held.serial] = self._alarms.after(_FOR_EVER_MS, lambda: None)
+
+    return expire
+
+
+def _never(_: Function) -> Any:
+    return property(lambda _pledge: False)
+
+
 MUTINIES = [
+    Breakage("a blocked append is refused and kept", Parking, "_expire", _refused_and_kept),
+    Breakage("what wasn't answered wasn't done", Pledge, "in_doubt", _never),
     Breakage("questions answered past the lease", Member, "_received", _for_ever),
     Breakage("leads before it has followed", SimCoordinator, "_catch_up", _as_it_is),
     Breakage("a zombie's group is journaled", SimEtcd, "leads", _always),

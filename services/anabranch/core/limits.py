@@ -136,14 +136,16 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """A producer not heard of for so long is forgotten; far above any client's retry deadline."""
 
     requests_max: int = 200_000
-    """Replies kept so that a repeated request gets its first answer."""
+    """Replies kept so that a repeated request gets its first answer, and beside them as many first
+    outcomes of appends that came under a request id.
+    """
 
     request_memory_ms: int = 3_600_000
     """How long they are kept at most."""
 
     request_memory_min_ms: int = 120_000
     """How long they are kept in any case, far above any client's deadline: if there are too many
-    younger ones, commands are refused.
+    younger ones, commands and appends under a request id are refused.
     """
 
     tombstone_ms: int = 7 * 86_400_000
