@@ -14,11 +14,8 @@ from anabranch.core.bolt.producers import REQUEST_EPOCH, request_identity
 from anabranch.core.errors import BadRequest, Refresh, UnknownLog
 from anabranch.core.records.batch import verify
 from anabranch.core.records.record import Record, encode
-from anabranch.core.types import LogId, Milliseconds
+from anabranch.core.types import NOWHERE, LogId, Milliseconds
 from anabranch.core.wire import messages
-
-NOWHERE = LogId(0)
-"""The id of no log: a request that was done before gets its first outcome, any other is refused."""
 
 
 async def append_records(

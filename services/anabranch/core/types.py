@@ -24,6 +24,11 @@ MS = 1_000_000
 NEVER = (1 << 62) - 1
 """A position or time past every real one: the paper's +inf."""
 
+NOWHERE = LogId(0)
+"""The id of no log: ids begin at 1. A request that was done before gets its first outcome under it,
+any other is refused.
+"""
+
 
 class Kind(StrEnum):
     ROOT = "root"

@@ -186,7 +186,11 @@ def test_a_key_is_remembered_over_a_restart(embedding: Any, tmp_path: Path) -> N
     with embedding(data=tmp_path / "log") as served:
         assert served.client.post(**promote).json() == done
         assert first["position"] is None
-        assert served.append("orders", "c", **{"Idempotency-Key": "2"}) == first
+        again = served.append("orders", "c", **{"Idempotency-Key": "2"})
+        assert again == first, "the receipt that it was answered with"
+        redeeming = {"receipt": again["receipt"]}
+        place = served.client.post("/v1/receipts/redeem", json=redeeming).json()
+        assert place == {"log": "orders", "position": 2}
         assert served.values("orders") == ["a", "b", "c"]
 
 

@@ -25,14 +25,12 @@ from anabranch.core.errors import (
     Unavailable,
     UnknownLog,
 )
-from anabranch.core.types import NEVER, Kind, LogId, Milliseconds, Nanoseconds
+from anabranch.core.types import NEVER, NOWHERE, Kind, LogId, Milliseconds, Nanoseconds
 from anabranch.core.wire.messages import Append, Appended, ClientMessage, Describe, doubles
 from anabranch.core.wire.messages import Once as Changing
 
 DEADLINE_MS = 30_000
 DEADLINE_MS_MAX = 600_000
-NOWHERE = LogId(0)
-"""Ids begin at 1."""
 KEY = "Idempotency-Key"
 WITH_KEY = f"repeat it with the same {KEY}, under which it is done once"
 WITHOUT_KEY = f"look at the log before you repeat it. With an {KEY} it can be repeated blindly"

@@ -2,12 +2,13 @@
 
 from fastapi import APIRouter, Request, Response
 
-from anabranch.apps.http.asking import NOWHERE, Ask, front
+from anabranch.apps.http.asking import Ask, front
 from anabranch.apps.http.models import Broker, Brokers, Counts, Health, Welcome
 from anabranch.apps.http.problems import ANY
 from anabranch.core.bolt.commands import Description
 from anabranch.core.bolt.queries import Census, Pool
 from anabranch.core.errors import AnabranchError, Unavailable, UnknownLog
+from anabranch.core.types import NOWHERE
 from anabranch.core.wire.messages import Describe, ListBrokers, Survey
 from anabranch.shell.metrics import CONTENT_TYPE
 

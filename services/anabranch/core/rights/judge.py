@@ -14,7 +14,7 @@ from anabranch.core.errors import Forbidden, Unauthenticated
 from anabranch.core.machine import Value
 from anabranch.core.rights.claims import Claim, Right, Subject, needs, subject_named
 from anabranch.core.rights.recollection import Recollection
-from anabranch.core.types import MS, LogId, Milliseconds, Nanoseconds
+from anabranch.core.types import MS, NOWHERE, LogId, Milliseconds, Nanoseconds
 from anabranch.core.wire.messages import ClientMessage
 
 TOKEN_BYTES_MAX = 16 * 1_024
@@ -23,8 +23,6 @@ _REASON_CHARS_MAX = 200
 """Of why a token is nobody's: the sentence is another's, and is kept for a while."""
 _STRANGERS = 16
 """Strangers' tokens are remembered by one entry for so many of the others."""
-NOWHERE = LogId(0)
-"""Of requests that are about no log any more: ids begin at 1."""
 _LOOK_NS: Nanoseconds = 1_000 * MS
 """How soon to look again whether a doubtful yes still is one."""
 
