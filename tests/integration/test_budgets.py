@@ -70,8 +70,9 @@ class Wire:
 class Site:
     """A log in memory, and whoever connects to it."""
 
-    def __init__(self, port: int, embedded: Embedded | None = None) -> None:
+    def __init__(self, port: int, embedded: Embedded | None = None, http: str = "") -> None:
         self.port = port
+        self.http = http
         self._embedded = embedded
         self._wires: list[Wire] = []
 
@@ -120,7 +121,7 @@ async def site(**limits: int) -> AsyncGenerator[Site]:
     settings = Settings(memory=True, port=0, http_port=0, limits=Limits(**limits))
     server = asyncio.ensure_future(serve(settings, ready.set_result, app=app, stop=stop))
     endpoint = await ready
-    running = Site(int(endpoint.frames.rpartition(":")[2]), found[0])
+    running = Site(int(endpoint.frames.rpartition(":")[2]), found[0], endpoint.http or "")
     try:
         yield running
         await running.left()
@@ -272,6 +273,49 @@ def test_neither_strangers_nor_one_client_take_all_connections() -> None:
                 eves += 1
             assert 0 < eves < 17
             await here.greeted("ann")
+
+    run(scene())
+
+
+def test_whoever_crowds_http_leaves_connections_to_those_who_append() -> None:
+    async def scene() -> None:
+        async with site(connections_max=40) as here:
+            host, port = here.http.split(":")
+            crowd = [await asyncio.open_connection(host, int(port)) for _ in range(60)]
+            # Whoever was idle for longest made room for the last ones.
+            assert [await reader.read() for reader, _ in crowd[:40]] == [b""] * 40
+            assert here.embedded.budgets.connections.used == 20
+            writer = await here.greeted()
+            log = await created(writer)
+            assert isinstance(await writer.call(Append(log, batch(10))), Appended)
+            for _, crowded in crowd:
+                crowded.transport.abort()
+
+    run(scene())
+
+
+def test_pages_that_are_not_fetched_are_counted_and_given_back() -> None:
+    async def scene() -> None:
+        async with site(reply_bytes_max=24 * MIB) as here:
+            writer = await here.greeted()
+            log = await created(writer)
+            for _ in range(4):
+                assert isinstance(await writer.call(Append(log, batch(900_000))), Appended)
+            host, port = here.http.split(":")
+            budgets, crowd = here.embedded.budgets, list[asyncio.StreamWriter]()
+            path = "/v1/logs/orders/records?bytes=4000000&encoding=base64"
+            for number in range(8):
+                _, deaf = await asyncio.open_connection(host, int(port))
+                deaf.transport.pause_reading()  # type: ignore[attr-defined]
+                deaf.write(f"GET {path} HTTP/1.1\r\nHost: {here.http}\r\n\r\n".encode())
+                crowd.append(deaf)
+                least = min(number + 1, 5) * 4 * MIB
+                await until(lambda least=least: budgets.replies.used > least)
+            reader, late = await asyncio.open_connection(host, int(port))
+            late.write(f"GET {path} HTTP/1.1\r\nHost: {here.http}\r\n\r\n".encode())
+            assert (await reader.readline()).startswith(b"HTTP/1.1 429 ")
+            for deaf in (*crowd, late):
+                deaf.transport.abort()
 
     run(scene())
 

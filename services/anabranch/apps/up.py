@@ -187,7 +187,7 @@ async def _listen(
     stack.push_async_callback(server.stop)
     http = None
     if app is not None and settings.http_port >= 0:
-        front = AsgiServer(app(embedded))
+        front = AsgiServer(app(embedded), budgets=embedded.budgets)
         http_port = await process.bound(front.start, settings.host, settings.http_port)
         stack.push_async_callback(front.stop)
         http = process.address(settings.host, http_port)

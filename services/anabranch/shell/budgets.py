@@ -99,6 +99,25 @@ class Budgets:
         if (self._waiting or large) and self._wakes is None:
             self._wakes = asyncio.get_running_loop().call_later(_WAKE_S, self._wake)
 
+    def open_window(self, who: str, wanted: int, most: int) -> int:
+        """Bytes that a new subscription may have coming; raises Overloaded if there is room for
+        none.
+        """
+        if not self.subscriptions.take(who, 1):
+            raise Overloaded("subscriptions", self.subscriptions.limit, "subscriptions_max")
+        # Half is for windows that are as small as can be.
+        free = self.replies.room(who) - self.replies.limit // 2
+        free = min(free // _WINDOW_PART, most)
+        window = min(wanted, max(free, _WINDOW_BYTES_MIN))
+        if not self.replies.take(who, window):
+            self.give(self.subscriptions, who, 1)
+            raise Overloaded("windows of subscriptions", self.replies.limit, "reply_bytes_max")
+        return window
+
+    def close_window(self, who: str, window: int) -> None:
+        self.give(self.subscriptions, who, 1)
+        self.give(self.replies, who, window)
+
     def _wake(self) -> None:
         self._wakes = None
         waiting, self._waiting = self._waiting, {}
@@ -127,23 +146,20 @@ class Share:
         """How much of each came and wasn't given back as credit."""
         self._window_bytes = 0
 
-    def enter(self) -> Overloaded | None:
-        """As a stranger; why there is no room, if there is none."""
-        return self._enter(STRANGERS)
-
-    def become(self, who: str) -> Overloaded | None:
-        """From here on its share is that of this principal, which may have none left."""
-        self._budgets.give(self._budgets.connections, self._who, 1)
-        self._entered = False
-        return self._enter(who)
-
-    def _enter(self, who: str) -> Overloaded | None:
+    def enter(self, who: str = STRANGERS) -> Overloaded | None:
+        """Why there is no room for one more connection, if there is none."""
         self._who = who
         connections = self._budgets.connections
         self._entered = connections.take(who, 1)
         if self._entered:
             return None
         return Overloaded("connections", connections.limit, "connections_max")
+
+    def become(self, who: str) -> Overloaded | None:
+        """From here on its share is that of this principal, which may have none left."""
+        self._budgets.give(self._budgets.connections, self._who, 1)
+        self._entered = False
+        return self.enter(who)
 
     def leave(self) -> None:
         """Nothing is counted any more."""
@@ -213,16 +229,7 @@ class Share:
 
     def subscribe(self, request: int, wanted: int, most: int) -> int:
         """The window of a new subscription; raises Overloaded if there is room for none."""
-        budgets, who = self._budgets, self._who
-        if not budgets.subscriptions.take(who, 1):
-            raise Overloaded("subscriptions", budgets.subscriptions.limit, "subscriptions_max")
-        # Half is for windows that are as small as can be.
-        free = budgets.replies.room(who) - budgets.replies.limit // 2
-        free = min(free // _WINDOW_PART, most)
-        window = min(wanted, max(free, _WINDOW_BYTES_MIN))
-        if not budgets.replies.take(who, window):
-            budgets.give(budgets.subscriptions, who, 1)
-            raise Overloaded("windows of subscriptions", budgets.replies.limit, "reply_bytes_max")
+        window = self._budgets.open_window(self._who, wanted, most)
         self._reserved[request] = window
         self._windows[request] = 0
         self._window_bytes += window
@@ -247,10 +254,11 @@ class Share:
 
     def release(self, request: int) -> None:
         reserved = self._reserved.pop(request, 0)
-        if self._windows.pop(request, None) is not None:
+        if self._windows.pop(request, None) is None:
+            self._budgets.give(self._budgets.replies, self._who, reserved)
+        else:
             self._window_bytes -= reserved
-            self._budgets.give(self._budgets.subscriptions, self._who, 1)
-        self._budgets.give(self._budgets.replies, self._who, reserved)
+            self._budgets.close_window(self._who, reserved)
 
     def remember(self, now: Nanoseconds) -> Overloaded | None:
         """Replies to commands are kept for all clients together; why not one more, if those to this

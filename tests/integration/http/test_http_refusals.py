@@ -223,7 +223,8 @@ def test_bodies_in_hand_and_requests_at_once_are_bounded(serving: Any) -> None:
     with serving(Limits(connections_max=1)) as served:
         served.create()
         with httpx.stream("GET", f"{served.url}/v1/logs/orders/subscribe?from=0"):
-            answer = served.client.get("/v1/logs")
+            answer = httpx.get(f"{served.url}/v1/logs")
+            assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
             assert answer.json()["facts"]["setting"] == "connections_max"
 
 

@@ -19,6 +19,7 @@ from anabranch.apps.http.front import Front, FrontSettings
 from anabranch.apps.up import Embedded
 from anabranch.core.errors import AnabranchError
 from anabranch.ports import Authority
+from anabranch.shell.budgets import Budgets
 
 _TOLD = """\
 A shared log that can be forked.
@@ -49,16 +50,19 @@ _BEHIND_BYTES = (problems.Problem, records.RecordsIn, records.RecordIn, records.
 
 def build(embedded: Embedded, settings: FrontSettings | None = None) -> Door:
     """The ASGI application of a log that runs in this process."""
-    return application(Seated(embedded), settings)
+    return application(Seated(embedded), settings, budgets=embedded.budgets)
 
 
 def application(
-    backend: Backend, settings: FrontSettings | None = None, authority: Authority | None = None
+    backend: Backend,
+    settings: FrontSettings | None = None,
+    authority: Authority | None = None,
+    budgets: Budgets | None = None,
 ) -> Door:
     """The same ASGI application, whatever it stands before. Without an authority, the backend's
-    token lets in.
+    token lets in; without budgets, it shares with nobody.
     """
-    front = Front(backend, settings or FrontSettings(), authority)
+    front = Front(backend, settings or FrontSettings(), authority, budgets)
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncGenerator[None]:

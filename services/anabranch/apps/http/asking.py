@@ -16,11 +16,13 @@ from anabranch.apps.http.refusals import ClientGone
 from anabranch.client.line import hold_ms
 from anabranch.core.bolt.commands import Description
 from anabranch.core.bolt.producers import REQUEST_ID_CHARS_MAX
+from anabranch.core.budget import STRANGERS
 from anabranch.core.errors import (
     AnabranchError,
     BadRequest,
     DeadlineExceeded,
     OutcomeUnknown,
+    Overloaded,
     Refresh,
     Unavailable,
     UnknownLog,
@@ -65,6 +67,8 @@ class Asking:
     ) -> A:
         """The answer; a wait that was asked for is no part of the deadline."""
         await self.permitted(message)
+        if isinstance(message, Changing):
+            self._remember()
         return await self._told(message, kind, what, wait_ms)
 
     async def _told(
@@ -77,6 +81,18 @@ class Asking:
             raise self._late(late, message, what, wait_ms) from None
         assert isinstance(reply, kind), f"{type(reply).__name__} can't be the answer to {what}"
         return reply
+
+    def _remember(self) -> None:
+        """Replies to commands are kept for all clients together."""
+        front = self.front
+        commands = front.budgets.commands
+        if not commands.take(self.who, front.authority.now()):
+            raise Overloaded("commands of this client", commands.limit, "requests_max")
+
+    @property
+    def who(self) -> str:
+        """Whose part of the process's budgets this takes."""
+        return self._request.scope["state"].get(door.WHO, STRANGERS)
 
     async def permitted(self, message: ClientMessage) -> Nanoseconds:
         """Until when whoever asks may ask this; raises if they may not."""

@@ -20,6 +20,7 @@ from anabranch.apps.http.refusals import (
     HeadersTooLarge,
     UnsupportedMedia,
 )
+from anabranch.core.budget import STRANGERS
 from anabranch.core.errors import AnabranchError, Overloaded
 
 JSON, NDJSON, BYTES = "application/json", "application/x-ndjson", "application/octet-stream"
@@ -28,6 +29,10 @@ RECORDS = "/records"
 
 SHOWN = "shown"
 """Where a request's scope keeps what it was let in by."""
+WHO = "who"
+"""And whose part of the process's budgets it takes."""
+_PART_BYTES = 64 * 1024
+"""What is handed to the server at once, which waits between two parts for a client that is slow."""
 
 OPEN = frozenset({"/healthz", "/readyz"})
 """A supervisor that asks whether the server lives needn't be trusted with more."""
@@ -63,7 +68,9 @@ class Door:
                 marked = MutableHeaders(scope=message)
                 marked["X-Request-Id"] = request_id
                 marked.setdefault("Cache-Control", "no-store")
-            await send(message)
+                await send(message)
+            else:
+                await self._send(scope["state"].get(WHO, STRANGERS), message, send)
 
         meter = self._meter
         meter.open += 1
@@ -76,6 +83,20 @@ class Door:
             meter.open -= 1
             route = getattr(scope.get("route"), "path", NO_ROUTE)
             meter.count(scope["method"], route, status, seconds)
+
+    async def _send(self, who: str, message: Message, send: Send) -> None:
+        """What isn't fetched yet counts among the replies of the process."""
+        body: bytes = message.get("body", b"")
+        budgets = self.front.budgets
+        budgets.replies.hold(who, len(body))
+        try:
+            for at in range(0, len(body) - _PART_BYTES, _PART_BYTES):
+                part = body[at : at + _PART_BYTES]
+                await send({"type": message["type"], "body": part, "more_body": True})
+            done = max(0, len(body) - 1) // _PART_BYTES * _PART_BYTES
+            await send({**message, "body": body[done:]})
+        finally:
+            budgets.give(budgets.replies, who, len(body))
 
     async def _check(self, scope: Scope, headers: Headers) -> None:
         front = self.front
@@ -91,12 +112,21 @@ class Door:
         authority = front.authority
         if authority.open:
             _check_origin(headers)
+            self._count(scope, None)
             return
         token = _bearer(headers)
         if not authority.known(token):
             address, _ = scope.get("client") or ("", 0)
             await authority.admit(token, address)
         scope["state"][SHOWN] = token
+        self._count(scope, token)
+
+    def _count(self, scope: Scope, token: str | None) -> None:
+        front = self.front
+        who = scope["state"][WHO] = front.authority.principal(token)
+        if front.budgets.replies.room(who) <= 0:
+            limit = front.budgets.replies.limit
+            raise Overloaded("bytes of replies not fetched", limit, "reply_bytes_max")
 
     async def _pass(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
         """Hand the request on once its body is here: whole, or not at all."""
@@ -105,12 +135,19 @@ class Door:
             return
         body = bytearray()
         try:
-            await self._take(body, scope["path"], headers, receive)
+            await self._take(body, scope, headers, receive)
             await self._app(scope, _replay(bytes(body), receive), send)
         finally:
             self._meter.held_bytes -= len(body)
+            budgets = self.front.budgets
+            who: str = scope["state"].get(WHO, STRANGERS)
+            budgets.give(budgets.requests, who, len(body))
 
-    async def _take(self, body: bytearray, path: str, headers: Headers, receive: Receive) -> None:
+    async def _take(
+        self, body: bytearray, scope: Scope, headers: Headers, receive: Receive
+    ) -> None:
+        path: str = scope["path"]
+        who: str = scope["state"].get(WHO, STRANGERS)
         limits, settings = self.front.limits, self.front.settings
         _check_media(path, headers)
         # JSON and base64 make records larger; what they hold is measured again as a batch.
@@ -127,16 +164,19 @@ class Door:
                     if message["type"] == "http.disconnect":
                         raise ClientGone
                     more = message.get("more_body", False)
-                    self._hold(body, message.get("body", b""))
+                    self._hold(body, message.get("body", b""), who)
                     if len(body) > limit:
                         raise BodyTooLarge(path, len(body), limit)
         except TimeoutError:
             raise BodyTooSlow(settings.body_ms) from None
 
-    def _hold(self, body: bytearray, part: bytes) -> None:
+    def _hold(self, body: bytearray, part: bytes, who: str) -> None:
+        requests = self.front.budgets.requests
         limit = self.front.limits.queue_bytes_max
         if self._meter.held_bytes + len(part) > limit:
             raise Overloaded("bytes of HTTP bodies in hand", limit, "queue_bytes_max")
+        if not requests.take(who, len(part)):
+            raise Overloaded("bytes of requests in hand", requests.limit, "request_bytes_max")
         body += part
         self._meter.held_bytes += len(part)
 

@@ -10,6 +10,7 @@ from anabranch.core.limits import KIB
 from anabranch.core.types import LogId
 from anabranch.ports import Authority
 from anabranch.shell.authority.shared import SharedToken
+from anabranch.shell.budgets import Budgets
 
 
 class FrontSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,9 +33,14 @@ class Front:
     """One per server."""
 
     def __init__(
-        self, backend: Backend, settings: FrontSettings, authority: Authority | None = None
+        self,
+        backend: Backend,
+        settings: FrontSettings,
+        authority: Authority | None = None,
+        budgets: Budgets | None = None,
     ) -> None:
         self.backend = backend
+        self.budgets = budgets or Budgets(backend.limits)
         self.authority: Authority = authority or SharedToken(backend.token)
         self.settings = settings
         self.limits = backend.limits

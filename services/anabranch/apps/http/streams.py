@@ -3,10 +3,12 @@
 import asyncio
 import re
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query
 from fastapi.responses import StreamingResponse
+from msgspec.structs import replace
 from pydantic import BaseModel, Field
 
 from anabranch.apps.http.asking import Ask, Asking
@@ -17,7 +19,7 @@ from anabranch.apps.http.reads import Base64
 from anabranch.apps.http.records import Delivery, Encoding, portions
 from anabranch.apps.http.refusals import EventOfAnotherLog
 from anabranch.core.bolt.commands import Description
-from anabranch.core.errors import AnabranchError, BadRequest, OutOfRange
+from anabranch.core.errors import AnabranchError, BadRequest, OutOfRange, Overloaded
 from anabranch.core.types import Position
 from anabranch.core.wire.messages import Confirmed, Delivered, Failed, Subscribe
 from anabranch.shell.local import Pushed
@@ -97,7 +99,7 @@ async def subscribe_log(
         raise OutOfRange(log.name, begin, log.start, log.tail)
     message = Subscribe(log.id, begin, speculative)
     await ask.permitted(message)
-    events = _events(ask, message, encoding, resumed, log)
+    events = _counted(ask, message, encoding, resumed, log)
     headers = {"X-Accel-Buffering": "no"}
     return StreamingResponse(events, headers=headers, media_type="text/event-stream")
 
@@ -116,6 +118,30 @@ def _position(event: str, log: Description) -> Position:
 def _id(log: Description, resume_at: Position) -> str:
     """A log's number is never given again, as its name may be after a squash."""
     return f"{log.id}:{resume_at}"
+
+
+async def _counted(
+    ask: Asking,
+    message: Subscribe,
+    encoding: Encoding | None,
+    resumed: Position | None,
+    log: Description,
+) -> AsyncGenerator[bytes]:
+    """Events, among the subscriptions of the process as long as they come."""
+    budgets, who = ask.front.budgets, ask.who
+    most = ask.front.limits.subscription_bytes
+    try:
+        window = budgets.open_window(who, message.credit_bytes, most)
+    except Overloaded as error:
+        yield _event("ended", problem(error, ask.request_id))
+        return
+    try:
+        message = replace(message, credit_bytes=window)
+        async with aclosing(_events(ask, message, encoding, resumed, log)) as events:
+            async for event in events:
+                yield event
+    finally:
+        budgets.close_window(who, window)
 
 
 async def _events(

@@ -14,7 +14,7 @@ import msgspec
 import uvloop
 
 from anabranch.apps import process
-from anabranch.apps.asgi import AsgiServer
+from anabranch.apps.asgi import PROBES, AsgiServer
 from anabranch.apps.pods.basis import ProcessSettings
 from anabranch.apps.pods.probe import Probes, Readiness
 from anabranch.core.errors import AnabranchError, Retry, Unavailable
@@ -96,7 +96,7 @@ class Pod(Generic[P]):
             readiness=vitals.readiness,
             metrics=vitals.metrics,
         )
-        server = AsgiServer(probes)
+        server = AsgiServer(probes, budgets=self.budgets, who=PROBES)
         host = self.settings.host
         found = await process.bound(server.start, host, port)
         self.stack.push_async_callback(server.stop)

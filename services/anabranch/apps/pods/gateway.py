@@ -10,7 +10,7 @@ from pathlib import Path
 import uvloop
 
 from anabranch.apps import process
-from anabranch.apps.asgi import AsgiServer
+from anabranch.apps.asgi import PROBES, AsgiServer
 from anabranch.apps.http import application
 from anabranch.apps.http.door import Door
 from anabranch.apps.http.front import FrontSettings
@@ -30,6 +30,7 @@ from anabranch.shell.allocator import keep_memory
 from anabranch.shell.authority.opening import by_kubernetes
 from anabranch.shell.authority.settings import AuthMode
 from anabranch.shell.authority.shared import SharedToken
+from anabranch.shell.budgets import Budgets
 from anabranch.shell.clock import Clock
 from anabranch.shell.log import Log
 
@@ -56,9 +57,11 @@ async def serve(
         cluster = await _met(link, settings, log)
         remote = Remote(link, settings.limits, log, version=release, token=settings.token)
         authority = _authority(settings, remote, log, stack)
-        door = application(remote, front, authority)
+        limits = settings.limits
+        budgets = Budgets(limits, process.connections_max(limits.connections_max))
+        door = application(remote, front, authority, budgets)
         probes = await _probed(settings, door, stack)
-        server = AsgiServer(door, tls.listening(settings.tls, log))
+        server = AsgiServer(door, tls.listening(settings.tls, log), budgets=budgets)
         port = await process.bound(server.start, settings.host, settings.http_port)
         stack.push_async_callback(server.stop)
         address = process.address(settings.host, port)
@@ -97,7 +100,7 @@ async def _probed(settings: GatewaySettings, door: Door, stack: AsyncExitStack) 
         ),
         metrics=front.metrics,
     )
-    server = AsgiServer(probes)
+    server = AsgiServer(probes, budgets=front.budgets, who=PROBES)
     port = await process.bound(server.start, settings.host, settings.probe_port)
     stack.push_async_callback(server.stop)
     return process.address(settings.host, port)
