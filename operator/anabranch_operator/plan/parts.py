@@ -5,7 +5,7 @@ version would build it otherwise: that one's pods come as others go (ADR 0024).
 """
 
 import hashlib
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -20,6 +20,8 @@ GRACE_S = 15
 """After a pod's own time to hand over, before the kubelet ends it."""
 
 TLS_DIR = f"{names.RUN_DIR}/tls"
+SECRETS_DIR = f"{names.RUN_DIR}/secrets"
+"""Secrets are files too: tokens in files are read anew when they change, variables never."""
 _HASH_CHARS = 10
 
 Mounted = tuple[Document, Document]
@@ -131,6 +133,13 @@ def secret(name: str, secret: str, path: str) -> Mounted:
     return volume, {"name": name, "mountPath": path, "readOnly": True}
 
 
+def _secrets(names: Sequence[str]) -> Mounted:
+    """All of them in one folder; of two with the same key the later counts, as for variables."""
+    sources = [{"secret": {"name": each}} for each in names]
+    volume = {"name": "secrets", "projected": {"sources": sources}}
+    return volume, {"name": "secrets", "mountPath": SECRETS_DIR, "readOnly": True}
+
+
 def _declared(shape: msgspec.Struct) -> dict[str, Any]:
     return {
         field.name: _declared(value) if isinstance(value, msgspec.Struct) else value
@@ -160,7 +169,11 @@ def _container(spec: PodsSpec, body: Body) -> Document:
         "image": spec.image,
         "imagePullPolicy": spec.image_pull_policy,
         "command": ["anabranch", body.role],
-        "env": [*body.variables, *_environment(body.settings.items())],
+        "env": [
+            *body.variables,
+            *_environment(body.settings.items()),
+            *_environment([("SECRETS", SECRETS_DIR)] if spec.config.secrets else ()),
+        ],
         "envFrom": sources,
         "ports": [
             {"name": "clients", "containerPort": clients},
@@ -197,6 +210,8 @@ def _volumes(spec: PodsSpec, body: Body) -> list[Mounted]:
     ]
     if spec.tls_secret:
         found.append(secret("tls", spec.tls_secret, TLS_DIR))
+    if spec.config.secrets:
+        found.append(_secrets(spec.config.secrets))
     return found + body.volumes
 
 

@@ -68,6 +68,10 @@ which is named by `--config` or `ANABRANCH_CONFIG`. A name that isn't known is r
 the environment that begins with `ANABRANCH_` (`ANABRANCH_URL` and `ANABRANCH_OUTPUT` are the
 command line's, and passed over).
 
+Tokens change without a restart where they come from a file: `tokens_file`, one token a line, any of
+which lets in. `ANABRANCH_SECRETS` names a folder in which such files are called as the variables
+are, `ANABRANCH_TOKEN` and `ANABRANCH_PEER_TOKEN`: a Secret that Kubernetes has mounted.
+
 The file is TOML; [limits](limits.md) stand in a table of their own:
 
 ```toml
@@ -91,6 +95,11 @@ A flag of a [command](cli.md) wins over an environment variable, and that over t
 named by `--config` or `ANABRANCH_CONFIG`. All processes of a cluster can share one file and one
 environment: each takes its own of it, and passes over what only another kind knows. What nobody
 knows is refused. Lists are written with commas where there are none: `--metadata a:7430,b:7430`.
+
+Tokens change without a restart where they come from a file: `tokens_file` and `peer_tokens_file`,
+one token a line, any of which lets in; a process shows others the first. `ANABRANCH_SECRETS` names
+a folder in which such files are called as the variables are, `ANABRANCH_TOKEN` and
+`ANABRANCH_PEER_TOKEN`: a Secret that Kubernetes has mounted, as the chart does.
 
 The file is TOML. Where a name below has a dot, what stands before it is a table; the flag and the
 variable have a dash or an underscore in its place (`--s3-bucket`, `ANABRANCH_S3_BUCKET`).

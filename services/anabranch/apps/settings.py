@@ -7,7 +7,7 @@ their own names.
 
 import ipaddress
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast, get_origin
@@ -21,6 +21,10 @@ from anabranch.shell.log import LogFormat
 from anabranch.shell.prose import proses
 
 PREFIX = "ANABRANCH_"
+SECRETS = "secrets"
+"""ANABRANCH_SECRETS names a folder in which a file ANABRANCH_TOKEN holds tokens, as Kubernetes
+mounts Secrets. Such a file counts instead of the variable of that name.
+"""
 FILE = "ANABRANCH_CONFIG"
 CLIENT_ONLY = frozenset({FILE, "ANABRANCH_URL", "ANABRANCH_OUTPUT", "ANABRANCH_TOKEN_FILE"})
 """Variables of this prefix that are not the server's."""
@@ -29,6 +33,9 @@ BINARIES = ("_ETCD_BIN", "_VERSITYGW_BIN", "_TOXIPROXY_BIN")
 """How variables end that name a binary to run (`apps/processes/binaries.py`)."""
 
 LIMITS = "limits"
+
+_TOKENS = ("token", "peer_token")
+"""Settings that a file of Secrets may stand for."""
 
 _REPEATED = frozenset(
     {"watch_ms", "gc_interval_ms", "propose_retry_ms", "alive_ms", "compact_wait_ms"}
@@ -78,6 +85,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     token: str | None = None
     """What clients must show; none means that whoever reaches the address may do everything."""
 
+    tokens_file: str = ""
+    """A file with such tokens instead, one a line; it is read anew when it changes."""
+
     cluster: str | None = None
     """The name of a new data directory's cluster; an existing one keeps its own."""
 
@@ -90,9 +100,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def __post_init__(self) -> None:
         check_port("port", self.port)
         check_port("http_port", self.http_port, least=-1)
-        if self.token is not None and not self.token:
-            raise BadRequest("token", "it is empty: leave it out, or give one")
-        if self.token is None and not is_loopback(self.host):
+        check_token("token", self.token, self.tokens_file)
+        if self.token is None and not self.tokens_file and not is_loopback(self.host):
             raise BadRequest(
                 f"host = {self.host}",
                 "others than this machine could reach it without a token: set one, or listen at "
@@ -156,7 +165,7 @@ def read(
     tables = {*_tables(kind), *(table for other in others for table in _tables(other))}
     sources = (
         (str(path), _flat(_file(path), tables) if path else {}, passed_over),
-        ("the environment", _variables(environment), passed_over),
+        ("the environment", _variables(environment, known), passed_over),
         ("the command line", _flat(given, tables), set[str]()),
     )
     for where, values, skipped in sources:
@@ -193,6 +202,13 @@ def options(kind: type[msgspec.Struct]) -> Iterator[Option]:
 def check_port(name: str, port: int, least: int = 0) -> None:
     if not least <= port <= 65_535:
         raise BadRequest(f"{name} = {port}", "a port is a number from 0 to 65535")
+
+
+def check_token(name: str, token: str | None, file: str = "") -> None:
+    if token is not None and not token:
+        raise BadRequest(name, "it is empty: leave it out, or give one")
+    if token is not None and file:
+        raise BadRequest(name, f"give {name} or {name}s_file, not both")
 
 
 def is_loopback(host: str) -> bool:
@@ -279,9 +295,17 @@ def _file(path: str) -> dict[str, Any]:
         raise BadRequest(f"the settings file {path}", str(error)) from None
 
 
-def _variables(environment: Mapping[str, str]) -> dict[str, Any]:
-    return {
+def _variables(environment: Mapping[str, str], known: Container[str]) -> dict[str, Any]:
+    """By name; the tokens that the folder of Secrets holds take the places of their variables."""
+    found = {
         name.removeprefix(PREFIX).lower(): value
         for name, value in environment.items()
         if name.startswith(PREFIX) and name not in CLIENT_ONLY and not name.endswith(BINARIES)
     }
+    folder = found.pop(SECRETS, "")
+    for name in _TOKENS if folder else ():
+        file = Path(folder, PREFIX + name.upper())
+        if f"{name}s_file" in known and file.is_file():
+            found.pop(name, None)
+            found[f"{name}s_file"] = str(file)
+    return found

@@ -25,6 +25,7 @@ from anabranch.core.errors import AnabranchError
 from anabranch.core.limits import Limits
 from anabranch.ports import Journal, ObjectStore, Recovered
 from anabranch.shell.allocator import keep_memory
+from anabranch.shell.authority.tokens import Tokens
 from anabranch.shell.budgets import Budgets
 from anabranch.shell.clock import Clock
 from anabranch.shell.datadir import DataDir
@@ -62,7 +63,7 @@ class Embedded:
     cluster: str
     version: str
     limits: Limits
-    token: str | None
+    token: Tokens
     log: Log
     metrics: Callable[[], bytes]
     budgets: Budgets
@@ -154,13 +155,14 @@ async def _begin(
     stack.push_async_callback(host.stop)
     release = version("anabranch")
     budgets = Budgets(limits, process.connections_max(limits.connections_max))
+    tokens = Tokens(settings.token, settings.tokens_file, log)
     server = FrameServer(
         host,
         BROKER,
         limits,
         cluster=shelf.cluster,
         version=release,
-        token=settings.token,
+        token=tokens,
         log=log,
         budgets=budgets,
     )
@@ -171,8 +173,8 @@ async def _begin(
         gauges = {"broker": broker.gauges(), "server": server.gauges, "budget": budgets.gauges()}
         return render(counters, gauges)
 
-    cluster, token = shelf.cluster, settings.token
-    embedded = Embedded(host, BROKER, cluster, release, limits, token, log, metrics, budgets)
+    cluster = shelf.cluster
+    embedded = Embedded(host, BROKER, cluster, release, limits, tokens, log, metrics, budgets)
     return embedded, server
 
 

@@ -3,7 +3,6 @@ those who make one a process takes for its own.
 """
 
 import asyncio
-import hmac
 import ssl
 from functools import partial
 from typing import Generic, Protocol, TypeVar
@@ -20,6 +19,7 @@ from anabranch.core.errors import (
 from anabranch.core.limits import Limits
 from anabranch.core.wire.frames import FrameReader
 from anabranch.core.wire.peers import Greeting, encode_greeting
+from anabranch.shell.authority.tokens import Tokens
 from anabranch.shell.chance import randbits
 from anabranch.shell.failpoints import reached
 from anabranch.shell.log import Log
@@ -41,11 +41,13 @@ class Dialer(Protocol[M]):
     here: str
     away: str
     """What it calls those at the other side, and what it says when they come and go."""
-    greeting: Greeting
     limits: Limits
     log: Log
     counters: PeerCounters
     gauges: PeerGauges
+
+    @property
+    def greeting(self) -> Greeting: ...
 
     def reader(self) -> FrameReader[M]: ...
 
@@ -156,9 +158,7 @@ class PeerLink(Generic[M]):
         self._trouble = why
 
 
-def objection(
-    here: str, ours: Greeting, token: str | None, theirs: Greeting
-) -> AnabranchError | None:
+def objection(here: str, ours: Greeting, tokens: Tokens, theirs: Greeting) -> AnabranchError | None:
     """Why whoever greets so isn't of us; with a token, only those who show it are."""
     if theirs.version != ours.version:
         return VersionMismatch(theirs.version, ours.version)
@@ -168,8 +168,7 @@ def objection(
         shown = f"{theirs.cluster} ({{}})"
         known, told = ours.incarnation, theirs.incarnation
         return WrongCluster(here, shown.format(known), f"{shown.format(told)} of its bucket")
-    # In constant time: how long it takes tells nothing of how much was right.
-    if token is not None and not hmac.compare_digest((theirs.token or "").encode(), token.encode()):
+    if not tokens.accepts(theirs.token):
         reason = "it doesn't show the token that peers ask of each other (peer_token)"
         return AccessDenied(here, theirs.node, reason)
     return None

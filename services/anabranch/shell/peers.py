@@ -11,6 +11,8 @@ import socket
 import ssl
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from anabranch.core.bolt.commands import Refused
 from anabranch.core.bolt.letters import FromMetadata, ToMetadata
 from anabranch.core.errors import AccessDenied, AnabranchError
@@ -27,6 +29,7 @@ from anabranch.core.wire.peers import (
     letters_of_brokers,
     messages_of_members,
 )
+from anabranch.shell.authority.tokens import Tokens, tokens_of
 from anabranch.shell.failpoints import reached
 from anabranch.shell.log import Log
 from anabranch.shell.peerline import HANDSHAKE_S, Line, PeerCounters, PeerGauges
@@ -53,7 +56,7 @@ class PeerServer:
         log: Log,
         *,
         release: str = "",
-        token: str | None = None,
+        token: Tokens | str | None = None,
         incarnation: str = "",
         names: str = "",
     ) -> None:
@@ -63,7 +66,7 @@ class PeerServer:
         self._limits = limits
         self._log = log
         self._greeting = Greeting(PEER_VERSION, cluster, node, release, None, incarnation)
-        self._token = token
+        self._tokens = tokens_of(token)
         self._post: Post
         self._listener: asyncio.Server | None = None
         self._lines: dict[str, Line[FromBroker]] = {}
@@ -153,7 +156,7 @@ class PeerServer:
 
     def _objection(self, line: Line[FromBroker], greeting: Greeting) -> AnabranchError | None:
         here = f"metadata member {self._node}"
-        found = objection(here, self._greeting, self._token, greeting)
+        found = objection(here, self._greeting, self._tokens, greeting)
         if found is None and not greeting.node:
             return AccessDenied(here, "a broker without a name", "give it one with --name")
         if found is None and self._names:
@@ -178,11 +181,12 @@ class PeerLinks:
         log: Log,
         *,
         release: str = "",
-        token: str | None = None,
+        token: Tokens | str | None = None,
         incarnation: str = "",
     ) -> None:
         self._node = node
-        self.greeting = Greeting(PEER_VERSION, cluster, node, release, token, incarnation)
+        self._tokens = tokens_of(token)
+        self._greeting = Greeting(PEER_VERSION, cluster, node, release, None, incarnation)
         self._post: Post
         self._tasks: list[asyncio.Task[None]] = []
         self.limits = limits
@@ -210,6 +214,11 @@ class PeerLinks:
 
     def send(self, sender: str, to: str, message: ToMetadata | FromMetadata) -> None:
         self._links[to].send(message)
+
+    @property
+    def greeting(self) -> Greeting:
+        """With the token of today."""
+        return msgspec.structs.replace(self._greeting, token=self._tokens.first)
 
     def reader(self) -> FrameReader[FromMember]:
         return messages_of_members(self.limits.peer_frame_bytes_max)

@@ -11,6 +11,7 @@ from anabranch.core.machine import Token
 from anabranch.core.wire.messages import PROTOCOL_VERSION, Welcome
 from anabranch.ports import Authority
 from anabranch.shell.authority.shared import SharedToken
+from anabranch.shell.authority.tokens import Tokens
 from anabranch.shell.budgets import Budgets
 from anabranch.shell.complaints import Complaints
 from anabranch.shell.connection import HANDSHAKE_S, Connection
@@ -55,7 +56,7 @@ class FrameServer:
         *,
         cluster: str,
         version: str,
-        token: str | None = None,
+        token: Tokens | str | None = None,
         authority: Authority | None = None,
         log: Log | None = None,
         budgets: Budgets | None = None,

@@ -23,6 +23,11 @@
 - name: ANABRANCH_{{ $name }}
   value: {{ $file }}
 {{- end }}
+{{- if eq .Values.tls.mode "off" }}
+# Tokens are read anew when they change.
+- name: ANABRANCH_SECRETS
+  value: /var/run/anabranch/secrets
+{{- end }}
 {{- if include "anabranch.tls" . }}
 # An authority may have signed for others too: a broker is taken only by its own name.
 - name: ANABRANCH_PEER_NAMES

@@ -15,6 +15,7 @@ from anabranch.core.wire.messages import (
     ServerMessage,
     Subscribe,
 )
+from anabranch.shell.authority.tokens import Tokens
 from anabranch.shell.local import Local, Pushed
 from anabranch.shell.log import Log
 
@@ -25,7 +26,7 @@ class Backend(Protocol):
     version: str
     limits: Limits
     """What is taken from clients of HTTP."""
-    token: str | None
+    token: Tokens
     """What they must show."""
     log: Log
     grace_ms: Milliseconds

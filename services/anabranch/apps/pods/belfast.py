@@ -35,6 +35,14 @@ class NodeSettings(ProcessSettings, frozen=True, kw_only=True, forbid_unknown_fi
     peer_token: str | None = None
     """What sequencers and shards show each other."""
 
+    tokens_file: str = ""
+    """A file with tokens of clients instead, one a line; it is read anew when it changes."""
+
+    peer_tokens_file: str = ""
+    """A file with tokens of sequencers and shards instead, one a line, of which they show the
+    first; it is read anew when it changes.
+    """
+
     tls: TlsSettings = TlsSettings()
     """The certificate to show whoever dials; and, with an authority (`ca`), TLS to the others,
     whose certificates it checks.
@@ -50,16 +58,16 @@ class NodeSettings(ProcessSettings, frozen=True, kw_only=True, forbid_unknown_fi
 
     def check(self, port: int, probe_port: int) -> None:
         super().check(port, probe_port)
-        for name, token in (("token", self.token), ("peer_token", self.peer_token)):
-            if token is not None and not token:
-                raise BadRequest(name, "it is empty: leave it out, or give one")
+        settings.check_token("token", self.token, self.tokens_file)
+        settings.check_token("peer_token", self.peer_token, self.peer_tokens_file)
         if self.address:
             check_address(self.address)
         if self.delay_us < 0:
             raise BadRequest(f"delay_us = {self.delay_us}", "nothing comes before it was sent")
         if settings.is_loopback(self.host):
             return
-        if self.token is None or self.peer_token is None:
+        known = (self.token or self.tokens_file, self.peer_token or self.peer_tokens_file)
+        if not all(known):
             raise BadRequest(
                 f"host = {self.host}",
                 "others than this machine could reach it without a token: set token and "

@@ -18,6 +18,7 @@ from anabranch.shell.authority.catalogue import OwnLogs
 from anabranch.shell.authority.opening import by_kubernetes
 from anabranch.shell.authority.settings import AuthMode
 from anabranch.shell.authority.shared import SharedToken
+from anabranch.shell.authority.tokens import Tokens
 from anabranch.shell.disk_cache import DiskCache
 from anabranch.shell.driver import Host
 from anabranch.shell.etcd.marker import in_bucket
@@ -55,7 +56,7 @@ async def serve(
             limits,
             pod.log,
             release=RELEASE,
-            token=settings.peer_token,
+            token=settings.peer_tokens(pod.log),
             incarnation=incarnation,
         )
         life = secrets.token_bytes(16)
@@ -96,7 +97,7 @@ async def serve(
 
 def _authority(settings: BrokerSettings, host: Host, pod: StorePod[BrokerSettings]) -> Authority:
     if settings.auth.mode is AuthMode.TOKEN:
-        return SharedToken(settings.token)
+        return SharedToken(Tokens(settings.token, settings.tokens_file, pod.log))
     warden = by_kubernetes(settings.auth, OwnLogs(host, settings.node), pod.log)
     pod.stack.push_async_callback(warden.close)
     pod.vitals.counters["authority"] = warden.counters

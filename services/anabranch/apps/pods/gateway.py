@@ -30,6 +30,7 @@ from anabranch.shell.allocator import keep_memory
 from anabranch.shell.authority.opening import by_kubernetes
 from anabranch.shell.authority.settings import AuthMode
 from anabranch.shell.authority.shared import SharedToken
+from anabranch.shell.authority.tokens import Tokens
 from anabranch.shell.budgets import Budgets
 from anabranch.shell.clock import Clock
 from anabranch.shell.log import Log
@@ -55,8 +56,9 @@ async def serve(
         stack.callback(link.close)
         link.start()
         cluster = await _met(link, settings, log)
-        remote = Remote(link, settings.limits, log, version=release, token=settings.token)
-        authority = _authority(settings, remote, log, stack)
+        tokens = Tokens(settings.token, settings.tokens_file, log)
+        remote = Remote(link, settings.limits, log, version=release, token=tokens)
+        authority = _authority(settings, remote, log, stack, tokens)
         limits = settings.limits
         budgets = Budgets(limits, process.connections_max(limits.connections_max))
         door = application(remote, front, authority, budgets)
@@ -78,10 +80,10 @@ async def serve(
 
 
 def _authority(
-    settings: GatewaySettings, remote: Remote, log: Log, stack: AsyncExitStack
+    settings: GatewaySettings, remote: Remote, log: Log, stack: AsyncExitStack, tokens: Tokens
 ) -> Authority:
     if settings.auth.mode is AuthMode.TOKEN:
-        return SharedToken(settings.token)
+        return SharedToken(tokens)
     warden = by_kubernetes(settings.auth, remote, log)
     stack.push_async_callback(warden.close)
     remote.counters["authority"] = warden.counters

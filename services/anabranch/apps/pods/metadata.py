@@ -68,7 +68,7 @@ async def serve(
             settings.limits,
             pod.log,
             release=RELEASE,
-            token=settings.peer_token,
+            token=settings.peer_tokens(pod.log),
             incarnation=group.marker.incarnation,
             names=settings.peer_names,
         )

@@ -16,6 +16,7 @@ from anabranch.core.errors import AnabranchError, WrongCluster
 from anabranch.core.machine import Machine
 from anabranch.ports import Disk
 from anabranch.shell import tls
+from anabranch.shell.authority.tokens import Tokens
 from anabranch.shell.belfast.clients import Clients
 from anabranch.shell.belfast.door import Door
 from anabranch.shell.belfast.mesh import Mesh
@@ -101,7 +102,7 @@ async def _inhabit(node: Node, occupant: Occupant, ready: Ready) -> None:
         settings.limits,
         pod.log,
         release=RELEASE,
-        token=settings.peer_token,
+        token=Tokens(settings.peer_token, settings.peer_tokens_file, pod.log),
         delay_us=settings.delay_us,
     )
     host = Host(settings.cluster, node.journal, None, now=pod.clock.now, log=pod.log, network=mesh)
@@ -112,7 +113,7 @@ async def _inhabit(node: Node, occupant: Occupant, ready: Ready) -> None:
         settings.limits,
         pod.log,
         release=RELEASE,
-        token=settings.token,
+        token=Tokens(settings.token, settings.tokens_file, pod.log),
     )
     door = Door(mesh, clients)
     pod.run_host(host, occupant.role)

@@ -24,6 +24,7 @@ from anabranch.core.wire.messages import (
     ServerMessage,
     Subscribe,
 )
+from anabranch.shell.authority.tokens import Tokens
 from anabranch.shell.log import Log
 from anabranch.shell.metrics import render
 
@@ -46,7 +47,7 @@ class Remote:
     grace_ms = 1_000
 
     def __init__(
-        self, link: Link, limits: Limits, log: Log, *, version: str, token: str | None
+        self, link: Link, limits: Limits, log: Log, *, version: str, token: Tokens
     ) -> None:
         self._link = link
         self.version = version

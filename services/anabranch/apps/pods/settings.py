@@ -16,8 +16,9 @@ from anabranch.client.endpoint import endpoint
 from anabranch.core.errors import BadRequest
 from anabranch.core.limits import MIB, Limits
 from anabranch.shell.authority.settings import AuthMode, AuthSettings
+from anabranch.shell.authority.tokens import Tokens
 from anabranch.shell.etcd.settings import EtcdSettings
-from anabranch.shell.log import LogFormat
+from anabranch.shell.log import Log, LogFormat
 from anabranch.shell.peers import NAME
 from anabranch.shell.s3.settings import S3Settings
 from anabranch.shell.tls import TlsSettings, check_mutual
@@ -42,6 +43,11 @@ class PodSettings(ProcessSettings, frozen=True, kw_only=True, forbid_unknown_fie
     peer_token: str | None = None
     """What brokers show to metadata members."""
 
+    peer_tokens_file: str = ""
+    """A file with such tokens instead, one a line, of which brokers show the first; it is read anew
+    when it changes.
+    """
+
     peer_tls: TlsSettings = TlsSettings()
     """Between brokers and metadata members, both of which show a certificate."""
 
@@ -58,8 +64,14 @@ class PodSettings(ProcessSettings, frozen=True, kw_only=True, forbid_unknown_fie
             raise BadRequest(
                 f"trace_one_in = {self.trace_one_in}", "1 traces all, and is the least"
             )
-        if self.peer_token is not None and not self.peer_token:
-            raise BadRequest("peer_token", "it is empty: leave it out, or give one")
+        settings.check_token("peer_token", self.peer_token, self.peer_tokens_file)
+
+    @property
+    def has_peer_token(self) -> bool:
+        return bool(self.peer_token or self.peer_tokens_file)
+
+    def peer_tokens(self, log: Log) -> Tokens:
+        return Tokens(self.peer_token, self.peer_tokens_file, log)
 
 
 class MetadataSettings(PodSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -96,7 +108,7 @@ class MetadataSettings(PodSettings, frozen=True, kw_only=True, forbid_unknown_fi
         if self.peer_names and not (self.peer_tls and NAME in self.peer_names):
             reason = f"it needs peer_tls, and {NAME} where a broker's name belongs"
             raise BadRequest(f"peer_names = {self.peer_names}", reason)
-        if not (settings.is_loopback(self.host) or self.peer_token or self.peer_tls):
+        if not (settings.is_loopback(self.host) or self.has_peer_token or self.peer_tls):
             raise BadRequest(
                 f"host = {self.host}",
                 "others than this machine could write metadata without a token: set peer_token or "
@@ -122,6 +134,9 @@ class BrokerSettings(PodSettings, frozen=True, kw_only=True, forbid_unknown_fiel
     token: str | None = None
     """What clients must show; none means that whoever reaches the address may do everything."""
 
+    tokens_file: str = ""
+    """A file with such tokens instead, one a line; it is read anew when it changes."""
+
     auth: AuthSettings = AuthSettings()
     """Who clients are, and what they may do."""
 
@@ -145,7 +160,7 @@ class BrokerSettings(PodSettings, frozen=True, kw_only=True, forbid_unknown_fiel
         if self.disk_cache_bytes < 1:
             reason = "it is too small to work with: leave disk_cache empty for no cache"
             raise BadRequest(f"disk_cache_bytes = {self.disk_cache_bytes}", reason)
-        _check_door(self.host, self.token, self.auth, certified=bool(self.tls.ca))
+        _check_door(self.host, self.token, self.tokens_file, self.auth, certified=bool(self.tls.ca))
         if settings.is_loopback(self.host):
             return
         if self.host in {"0.0.0.0", "::"} and not self.advertise:  # noqa: S104 - refused, not used
@@ -173,6 +188,9 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
     token: str | None = None
     """What clients of HTTP must show; none: whoever reaches the address may do everything."""
+
+    tokens_file: str = ""
+    """A file with such tokens instead, one a line; it is read anew when it changes."""
 
     auth: AuthSettings = AuthSettings()
     """Who clients of HTTP are, and what they may do."""
@@ -203,10 +221,9 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         settings.check_port("http_port", self.http_port)
         settings.check_port("probe_port", self.probe_port, least=-1)
         settings.check_limits(self.limits)
-        if self.service_token is not None and not self.service_token:
-            raise BadRequest("service_token", "it is empty: leave it out, or give one")
+        settings.check_token("service_token", self.service_token)
         endpoint(self.service)
-        _check_door(self.host, self.token, self.auth, certified=bool(self.tls.ca))
+        _check_door(self.host, self.token, self.tokens_file, self.auth, certified=bool(self.tls.ca))
 
 
 KINDS: tuple[type[msgspec.Struct], ...] = (MetadataSettings, BrokerSettings, GatewaySettings)
@@ -219,15 +236,16 @@ def load(kind: type[P], flags: Mapping[str, Any], environment: Mapping[str, str]
     return settings.read(kind, flags, environment, [each for each in KINDS if each is not kind])
 
 
-def _check_door(host: str, token: str | None, auth: AuthSettings, *, certified: bool) -> None:
+def _check_door(
+    host: str, token: str | None, file: str, auth: AuthSettings, *, certified: bool
+) -> None:
     """Nobody else's machine gets in by reaching the address alone."""
-    if token is not None and not token:
-        raise BadRequest("token", "it is empty: leave it out, or give one")
+    settings.check_token("token", token, file)
     if auth.mode is AuthMode.KUBERNETES:
-        if token is not None:
+        if token is not None or file:
             raise BadRequest("token", "with auth.mode = kubernetes each client has its own")
         return
-    if token is None and not certified and not settings.is_loopback(host):
+    if token is None and not file and not certified and not settings.is_loopback(host):
         raise BadRequest(
             f"host = {host}",
             "others than this machine could reach it without a token: set one, or listen at "

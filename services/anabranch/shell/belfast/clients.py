@@ -39,6 +39,7 @@ from anabranch.core.machine import Buffer
 from anabranch.core.wire.belfast import encode_reply, requests
 from anabranch.core.wire.frames import CONNECTION
 from anabranch.shell.authority.shared import SharedToken
+from anabranch.shell.authority.tokens import Tokens
 from anabranch.shell.belfast.delay import Delay
 from anabranch.shell.complaints import Complaints
 from anabranch.shell.driver import Host
@@ -69,7 +70,7 @@ class Clients:
         log: Log,
         *,
         release: str = "",
-        token: str | None = None,
+        token: Tokens | str | None = None,
         delay_us: int = 0,
     ) -> None:
         self.host = host

@@ -21,6 +21,7 @@ from anabranch.core.machine import Event, Linked, Received
 from anabranch.core.wire.belfast import Letter, greetings, letters
 from anabranch.core.wire.frames import FrameReader
 from anabranch.core.wire.peers import FromNode, Greeting, Pulse, encode_greeting
+from anabranch.shell.authority.tokens import Tokens, tokens_of
 from anabranch.shell.belfast.delay import Delay
 from anabranch.shell.failpoints import reached
 from anabranch.shell.log import Log
@@ -59,11 +60,11 @@ class Mesh:
         log: Log,
         *,
         release: str = "",
-        token: str | None = None,
+        token: Tokens | str | None = None,
         delay_us: int = 0,
     ) -> None:
         self._address = address
-        self._token = token
+        self._tokens = tokens_of(token)
         self._delay = Delay(delay_us)
         self._post: Post
         self._tls: Renewed[ssl.SSLContext] | None = None
@@ -73,7 +74,7 @@ class Mesh:
         self._empty = asyncio.Event()
         self._empty.set()
         self._sweep: asyncio.TimerHandle | None = None
-        self.greeting = Greeting(BELFAST_VERSION, cluster, address, release, token)
+        self._greeting = Greeting(BELFAST_VERSION, cluster, address, release)
         self.limits = limits
         self.log = log
         self.counters = PeerCounters()
@@ -145,6 +146,11 @@ class Mesh:
     def refuse(self, error: AnabranchError) -> None:
         """It is dialed again: it may be set right."""
 
+    @property
+    def greeting(self) -> Greeting:
+        """With the token of today."""
+        return msgspec.structs.replace(self._greeting, token=self._tokens.first)
+
     def welcome(self, transport: asyncio.Transport, greeting: Greeting, known: bool) -> None:
         """Somebody has dialed this node and greets as one of us; `known` by a certificate, where
         they are asked for.
@@ -169,7 +175,7 @@ class Mesh:
 
     def _objection(self, greeting: Greeting, known: bool) -> AnabranchError | None:
         here = f"node {self._address}"
-        refusal = objection(here, self.greeting, self._token, greeting)
+        refusal = objection(here, self._greeting, self._tokens, greeting)
         if refusal is None and not known:
             reason = "it shows no certificate of its authority that was issued for this name (tls)"
             refusal = AccessDenied(here, greeting.node, reason)
