@@ -37,7 +37,7 @@ from anabranch.shell.peerlink import PeerLink, objection
 from anabranch.shell.renewal import Renewed
 
 NAME = "{name}"
-"""The place of a broker's name in `peer_names`."""
+"""The place of a broker's name in `peer_names`, up to its first dot."""
 STOP_S = 1.0
 """How long the other side may take to fetch what was written before the end."""
 _BACKLOG = 1_024
@@ -160,7 +160,8 @@ class PeerServer:
         if found is None and not greeting.node:
             return AccessDenied(here, "a broker without a name", "give it one with --name")
         if found is None and self._names:
-            name = self._names.replace(NAME, greeting.node)
+            # In a pod a broker is called by the pod's name, a dot, and the pod's UID.
+            name = self._names.replace(NAME, greeting.node.partition(".")[0])
             if not line.shows(name):
                 reason = f"its certificate wasn't issued for {name} (peer_names)"
                 return AccessDenied(here, f"broker {greeting.node}", reason)
@@ -231,6 +232,10 @@ class PeerLinks:
         self.counters.letters_in += 1
         if not reached("peers.receive"):
             self._post(self._node, Received(address, message))
+
+    def is_meant(self, address: str, node: str) -> bool:
+        """Members have names beside their addresses, and all of them may be asked the same."""
+        return True
 
     def refuse(self, error: AnabranchError) -> None:
         if not self._taken and not self.refused.done():

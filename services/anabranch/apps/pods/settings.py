@@ -89,7 +89,8 @@ class MetadataSettings(PodSettings, frozen=True, kw_only=True, forbid_unknown_fi
 
     peer_names: str = ""
     """The name that a broker's certificate must be issued for, with `{name}` for what the broker is
-    called: `{name}.brokers.example`. Empty: any certificate of the authority in `peer_tls` will do.
+    called, up to the first dot: `{name}.brokers.example`. Empty: any certificate of the authority
+    in `peer_tls` will do.
     """
 
     archive: Archiving = Archiving.ASYNC
