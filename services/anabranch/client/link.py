@@ -48,6 +48,7 @@ from anabranch.core.wire.frames import encode_request, server_messages
 from anabranch.core.wire.messages import ClientMessage, ServerMessage
 from anabranch.shell.chance import randbits
 from anabranch.shell.clock import Clock
+from anabranch.shell.reaching import reach
 from anabranch.shell.tls import trusting
 
 CONNECT_S = 5.0
@@ -311,10 +312,11 @@ class Link:
             host, port = address(where)
             token = await self._token()
             context = None if self._tls is None else self._tls.current()
-            checked = self.endpoint.server_name if context else None
+            checked = (self.endpoint.server_name or host) if context else None
             async with asyncio.timeout(CONNECT_S):
+                sock = await reach(host, port)
                 _, wire = await self._loop.create_connection(
-                    lambda: Wire(self, line), host, port, ssl=context, server_hostname=checked
+                    lambda: Wire(self, line), sock=sock, ssl=context, server_hostname=checked
                 )
         except TimeoutError:
             failure = f"{shown} did not answer within {CONNECT_S:g} s"

@@ -4,6 +4,7 @@ those who make one a process takes for its own.
 
 import asyncio
 import ssl
+from contextlib import suppress
 from functools import partial
 from typing import Generic, Protocol, TypeVar
 
@@ -24,6 +25,7 @@ from anabranch.shell.chance import randbits
 from anabranch.shell.failpoints import reached
 from anabranch.shell.log import Log
 from anabranch.shell.peerline import Line, PeerCounters, PeerGauges
+from anabranch.shell.reaching import Hint, reach
 from anabranch.shell.renewal import Renewed
 
 BACK_OFF_MIN_S, BACK_OFF_MAX_S = 0.1, 2.0
@@ -57,11 +59,18 @@ class Dialer(Protocol[M]):
 
     def refuse(self, error: AnabranchError) -> None: ...
 
+    def is_meant(self, address: str, node: str) -> bool:
+        """Is this who was to be met there? Addresses of what is gone are given to others."""
+        ...
+
 
 class PeerLink(Generic[M]):
-    def __init__(self, links: Dialer[M], address: str) -> None:
+    def __init__(self, links: Dialer[M], address: str, met_at: str = "") -> None:
+        """`met_at`: where the other side was met last, if it has dialed us."""
         self._links = links
         self._address = address
+        self._hint = Hint(met_at)
+        self._down_since: float | None = asyncio.get_running_loop().time()
         self._line: Line[M] | None = None
         self._over: asyncio.Future[str]
         self._trouble = ""
@@ -72,6 +81,22 @@ class PeerLink(Generic[M]):
             self._links.counters.lost += 1
         else:
             self._line.send(message)
+
+    def met(self, host: str) -> None:
+        """The other side has just dialed us from there, so it lives, and is there. Its name may
+        still lead to where it was before.
+        """
+        known = self._hint.host
+        self._hint.met(host)
+        if self._line is not None and known and known != host:
+            self._line.abort("the other side is at another address now")
+
+    @property
+    def down_s(self) -> float:
+        """For how long nothing could be written to the other side."""
+        if self._down_since is None:
+            return 0.0
+        return asyncio.get_running_loop().time() - self._down_since
 
     def end(self) -> None:
         if self._line is not None:
@@ -87,7 +112,9 @@ class PeerLink(Generic[M]):
             if greeted:
                 back_off_s = BACK_OFF_MIN_S
             self._say(self._refusal.message if self._refusal else why)
-            await asyncio.sleep(back_off_s * (0.5 + 0.5 * randbits(_CHANCE_BITS) / (1 << 16)))
+            with suppress(TimeoutError):
+                pause_s = back_off_s * (0.5 + 0.5 * randbits(_CHANCE_BITS) / (1 << 16))
+                await asyncio.wait_for(self._hint.news.wait(), pause_s)
             back_off_s = min(2 * back_off_s, BACK_OFF_MAX_S)
 
     async def _dial(self, tls: Renewed[ssl.SSLContext] | None) -> str | None:
@@ -101,9 +128,12 @@ class PeerLink(Generic[M]):
             if reached("peers.connect"):
                 return "a failpoint keeps it away"
             context = tls.current() if tls else None
-            _, self._line = await asyncio.wait_for(
-                loop.create_connection(make, host, port, ssl=context), CONNECT_S
-            )
+            checked = host if context else None
+            async with asyncio.timeout(CONNECT_S):
+                sock = await reach(host, port, self._hint)
+                _, self._line = await loop.create_connection(
+                    make, sock=sock, ssl=context, server_hostname=checked
+                )
         except TimeoutError:
             return f"it takes no connection within {CONNECT_S:.0f} s"
         except OSError as error:
@@ -126,6 +156,7 @@ class PeerLink(Generic[M]):
     def lost(self, line: Line[M], why: str) -> None:
         if line.peer:
             self._links.gauges.connected -= 1
+            self._down_since = asyncio.get_running_loop().time()
         if not self._over.done():
             self._over.set_result(why)
 
@@ -138,9 +169,12 @@ class PeerLink(Generic[M]):
         elif greeting.cluster != ours.cluster:
             where = f"{links.noun} {self._address}"
             self._refused(line, WrongCluster(where, greeting.cluster, ours.cluster))
+        elif not links.is_meant(self._address, greeting.node):
+            line.end(f"{greeting.node} is there now")
         else:
             line.greeted(greeting.node)
             self._trouble = ""
+            self._down_since = None
             links.gauges.connected += 1
             links.log.info(links.here, address=self._address, name=greeting.node)
             links.linked(self._address)

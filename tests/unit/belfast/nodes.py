@@ -75,6 +75,7 @@ class Node:
         peer_token: str | None = None,
         delay_us: int = 0,
         tls: TlsSettings | None = None,
+        name: str = "127.0.0.1",
     ) -> None:
         self._cluster = cluster
         self._limits = limits or Limits()
@@ -86,7 +87,7 @@ class Node:
         self._socket = socket.socket()
         self._socket.bind(("127.0.0.1", 0))
         _bound.append(self._socket)
-        self.address = f"127.0.0.1:{self._socket.getsockname()[1]}"
+        self.address = f"{name}:{self._socket.getsockname()[1]}"
         self.lines = io.StringIO()
         self.puppet = Puppet()
         self.mesh: Mesh

@@ -1,6 +1,7 @@
 """Letters between nodes, over sockets of this machine: what is said when links break."""
 
 import asyncio
+import socket
 import ssl
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,86 @@ def test_letters_to_one_that_is_away_are_lost_and_it_is_dialed_until_it_is_back(
                 one.send(other, Seal(1, 4))
                 await until(lambda: other.puppet.letters == [Seal(1, 2), Seal(1, 4)])
             assert one.lines.getvalue().count("a node is here") == 2
+
+    run(scene())
+
+
+class Resolver:
+    """What names lead to: nowhere, or to where somebody was."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.leads: dict[str, list[str]] = {}
+        self.asked: list[str] = []
+        ask = asyncio.BaseEventLoop.getaddrinfo
+
+        async def answer(loop: Any, host: str, port: int, **more: Any) -> Any:
+            self.asked.append(host)
+            if host not in self.leads:
+                return await ask(loop, host, port, **more)
+            if not self.leads[host]:
+                raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+            made = (socket.AF_INET, socket.SOCK_STREAM, 6, "")
+            return [(*made, (address, port)) for address in self.leads[host]]
+
+        monkeypatch.setattr(asyncio.BaseEventLoop, "getaddrinfo", answer)
+
+
+@pytest.mark.parametrize("leads_to", [[], ["127.0.0.9"]], ids=["nowhere", "where it was"])
+def test_a_node_that_was_replaced_is_reached_whatever_its_name_leads_to(
+    monkeypatch: pytest.MonkeyPatch, leads_to: list[str]
+) -> None:
+    """It dials the others, who learn from that where it is."""
+
+    async def scene() -> None:
+        names = Resolver(monkeypatch)
+        names.leads = {"partner": ["127.0.0.1"], "primary": leads_to}
+        partner, primary = Node(name="partner"), Node(name="primary")
+        async with partner.alive(), primary.alive():
+            partner.send(primary, Seal(1, 1))
+            await until(lambda: "no node is here" in partner.lines.getvalue())
+            primary.send(partner, Seal(1, 2))
+            await until(lambda: linked(partner, primary))
+            partner.send(primary, Seal(1, 3))
+            await until(lambda: primary.puppet.letters == [Seal(1, 3)])
+            assert partner.mesh.hosts == {primary.address: "127.0.0.1"}
+            assert names.asked.count("primary") >= 1
+
+    run(scene())
+
+
+def test_who_answers_at_an_address_that_was_anothers_isnt_taken_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scene() -> None:
+        one, other = Node(), Node()
+        Resolver(monkeypatch).leads = {"gone": ["127.0.0.1"]}
+        _, port = parse_address(other.address)
+        async with one.alive(), other.alive():
+            one.mesh.send(one.address, f"gone:{port}", Seal(1, 1))
+            await until(lambda: f"{other.address} is there now" in one.lines.getvalue())
+            assert not one.puppet.events
+
+    run(scene())
+
+
+@pytest.mark.parametrize("patience_s", [0.0, 60.0])
+def test_a_node_that_cant_be_dialed_for_a_while_isnt_heard(
+    monkeypatch: pytest.MonkeyPatch, patience_s: float
+) -> None:
+    """Or it would be counted on for what nobody can ask of it."""
+    monkeypatch.setattr(mesh, "DEAF_S", patience_s)
+
+    async def scene() -> None:
+        leader, replica = Node(), Node()  # which nobody runs
+        async with leader.alive():
+            leader.send(replica, Seal(1, 1))
+            await until(lambda: "no node is here" in leader.lines.getvalue())
+            _, writer, _ = await greeted(leader, replica.address)
+            writer.write(encode_letter(Learn(1, 1, "")))
+            counters = leader.mesh.counters
+            await until(lambda: counters.lost > 1 or counters.letters_in > 0)
+            assert bool(leader.puppet.letters) == (patience_s > 0)
+            writer.close()
 
     run(scene())
 

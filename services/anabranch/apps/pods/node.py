@@ -115,6 +115,7 @@ async def _inhabit(node: Node, occupant: Occupant, ready: Ready) -> None:
         release=RELEASE,
         token=Tokens(settings.token, settings.tokens_file, pod.log),
     )
+    clients.hosts = mesh.hosts
     door = Door(mesh, clients)
     pod.run_host(host, occupant.role)
     vitals = pod.vitals

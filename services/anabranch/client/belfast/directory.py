@@ -24,6 +24,8 @@ class Whereabouts:
         """`told`: somebody has said what it knows."""
         self.directory: Directory | None = None
         self.leader = ""
+        self.hosts: dict[str, str] = {}
+        """Where nodes were met last, as others have told."""
         self._commons = commons
         self._seeds = list(seeds)
         self._told = told
@@ -88,6 +90,7 @@ class Whereabouts:
 
     def learn(self, told: Directory) -> None:
         known = self.directory
+        self.hosts |= told.hosts
         if known is None or told.index >= known.index:
             self.directory = told
             self.leader = told.leader or self.leader

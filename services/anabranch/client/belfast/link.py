@@ -234,6 +234,7 @@ class Link:
                 lost=partial(self._lost, node),
                 tls=None if self._tls is None else self._tls.current(),
                 server_name=endpoint.server_name,
+                met_at=self.session.whereabouts.hosts.get(node, ""),
                 delay_us=self._delay_us,
             )
         except AnabranchError as error:

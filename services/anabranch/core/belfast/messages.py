@@ -169,6 +169,8 @@ class Directory(Message, frozen=True, tag="directory"):
     shards: tuple[Shard, ...]
     confirmed: Position
     trimmed: Position
+    hosts: dict[str, str] = {}
+    """Where nodes were met last, by whoever answers; their names may not lead there yet."""
 
 
 class ShardStatus(Message, frozen=True):

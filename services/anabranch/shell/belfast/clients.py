@@ -7,8 +7,10 @@ isn't read. A client that leaves eight times as much unfetched is left.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+
+from msgspec.structs import replace
 
 from anabranch.core.belfast.messages import (
     BELFAST_VERSION,
@@ -17,6 +19,7 @@ from anabranch.core.belfast.messages import (
     Confirmed,
     Credit,
     Delivered,
+    Directory,
     Eras,
     Failed,
     Hello,
@@ -74,6 +77,8 @@ class Clients:
         delay_us: int = 0,
     ) -> None:
         self.host = host
+        self.hosts: Mapping[str, str] = {}
+        """Where other nodes were met last, for the clients to know."""
         self.address = address
         self.limits = limits
         self.delay = Delay(delay_us)
@@ -190,6 +195,8 @@ class ClientConnection(asyncio.Protocol):
         if type(message) is Refused:
             now_s = asyncio.get_running_loop().time()
             self._clients.complaints.note(self._client, request, message, now_s)
+        elif type(message) is Directory:
+            message = replace(message, hosts=dict(self._clients.hosts))
         self._out += encode_reply(request, message)
 
     def answer_many(self, requests: Sequence[int], messages: Sequence[ToClient]) -> None:

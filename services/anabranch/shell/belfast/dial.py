@@ -19,6 +19,7 @@ from anabranch.core.wire.frames import CONNECTION
 from anabranch.shell.belfast.delay import Delay
 from anabranch.shell.peerline import HANDSHAKE_S, set_up, write_all
 from anabranch.shell.peerlink import CONNECT_S, parse_address
+from anabranch.shell.reaching import Hint, reach
 
 Heard = Callable[[int, ToClient], None]
 Lost = Callable[[str], None]
@@ -57,21 +58,25 @@ class ClientLine(asyncio.Protocol):
         lost: Lost,
         tls: ssl.SSLContext | None = None,
         server_name: str | None = None,
+        met_at: str = "",
         delay_us: int = 0,
     ) -> "ClientLine":
         """Connected and welcomed; raises Unavailable if nobody answers, or what the node's
         refusal says. `heard` gets each reply with its request's number. `lost` is called once,
         with the reason, if the connection ends by itself.
 
-        For benchmarks, `delay_us` passes before a frame is written, and before one is heard.
+        `met_at`: where others have met the node; its name may not lead there yet. For benchmarks,
+        `delay_us` passes before a frame is written, and before one is heard.
         """
         host, port = parse_address(address)
         make = partial(cls, address, heard, lost, delay_us)
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(CONNECT_S):
+                sock = await reach(host, port, Hint(met_at))
+                checked = (server_name or host) if tls else None
                 _, line = await loop.create_connection(
-                    make, host, port, ssl=tls, server_hostname=server_name if tls else None
+                    make, sock=sock, ssl=tls, server_hostname=checked
                 )
         except TimeoutError:
             reason = f"it takes no connection within {CONNECT_S:g} s"

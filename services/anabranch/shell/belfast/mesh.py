@@ -10,6 +10,7 @@ import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import cast
 
 import msgspec
 
@@ -31,6 +32,10 @@ from anabranch.shell.renewal import Renewed
 
 IDLE_S = 300.0
 """A node to which nothing was sent for so long isn't dialed any more, until something is."""
+DEAF_S = 1.0
+"""A node that can't be dialed for so long isn't heard either. A machine that hears it would take it
+to be there, and go on to count on what it can't be asked for.
+"""
 STOP_S = 1.0
 """How long the other side may take to fetch what was written before the end."""
 
@@ -69,6 +74,8 @@ class Mesh:
         self._post: Post
         self._tls: Renewed[ssl.SSLContext] | None = None
         self._ways: dict[str, _Way] = {}
+        self.hosts: dict[str, str] = {}
+        """Where nodes were met last; the names that they are known by may lead elsewhere."""
         self._inbound: dict[str, Line[Inbound]] = {}
         self._lines: dict[Line[Inbound], None] = {}
         self._empty = asyncio.Event()
@@ -119,7 +126,7 @@ class Mesh:
         way.link.send(message)
 
     def _dial(self, to: str) -> _Way:
-        link = PeerLink[FromNode](self, to)
+        link = PeerLink[FromNode](self, to, self.hosts.get(to, ""))
         task = asyncio.get_running_loop().create_task(link.keep(self._tls))
         self._ways[to] = way = _Way(link, task)
         return way
@@ -142,6 +149,9 @@ class Mesh:
 
     def received(self, address: str, message: FromNode) -> None:
         """Who was dialed writes its letters to where it dials us."""
+
+    def is_meant(self, address: str, node: str) -> bool:
+        return node == address
 
     def refuse(self, error: AnabranchError) -> None:
         """It is dialed again: it may be set right."""
@@ -172,6 +182,19 @@ class Mesh:
         line.greeted(greeting.node)
         self._inbound[greeting.node] = line
         line.say(encode_greeting(self.greeting))
+        self._meet(greeting.node, transport)
+
+    def _meet(self, node: str, transport: asyncio.Transport) -> None:
+        """A node that was replaced dials the others, whose names still lead to them. They learn
+        from that where it is, before any resolver tells them.
+        """
+        name = transport.get_extra_info("peername")
+        if not isinstance(name, tuple):
+            return
+        self.hosts[node] = host = cast("tuple[str, int]", name)[0]
+        way = self._ways.get(node)
+        if way is not None:
+            way.link.met(host)
 
     def _objection(self, greeting: Greeting, known: bool) -> AnabranchError | None:
         here = f"node {self._address}"
@@ -189,6 +212,10 @@ class Mesh:
 
     def heard(self, line: Line[Inbound], message: Inbound) -> None:
         if self._inbound.get(line.peer) is not line:
+            return
+        way = self._ways.get(line.peer)
+        if way is not None and way.link.down_s > DEAF_S:
+            self.counters.lost += 1
             return
         self.counters.letters_in += 1
         if not reached("peers.receive"):
