@@ -25,7 +25,15 @@ from tests.operator.running import Operator, running, until_one_leads
 import anabranch
 from anabranch.client.settings import Settings
 from anabranch.shell.authority.settings import AuthMode, AuthSettings
-from anabranch_operator.api.names import AUDIENCE, GROUP, PLURALS
+from anabranch_operator.api.names import (
+    API_VERSION,
+    AUDIENCE,
+    FINALIZER,
+    GROUP,
+    LOG,
+    MARK_MANAGER,
+    PLURALS,
+)
 
 HOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 LEAVES = ("peer", "broker", "gateway", "operator", "etcd", "s3")
@@ -220,6 +228,7 @@ def _everything(site: Site, home: Home) -> None:
                 service.log(log).append(b"a record")
 
         live(home, site.operator, append)
+        _from_an_earlier_version(home)
     until(lambda: _all_made(server, namespace), "certificates and pods are made")
     pools = Home(server, namespace)
     _belfast(pools)
@@ -228,6 +237,19 @@ def _everything(site: Site, home: Home) -> None:
         until(lambda n=count: len(_brokers(pools)) == n or None, f"there are {count} brokers")
     # A pod is gone before the account tells of it, which it does when the request is answered.
     until(lambda: _deletes_pods(site), "a broker's deletion is told")
+
+
+def _from_an_earlier_version(home: Home) -> None:
+    """A Log with the finalizer that operators used to put on Logs."""
+    log = {"apiVersion": API_VERSION, "kind": LOG, "spec": {"deletionPolicy": "Delete"}}
+    meta = {"name": "early", "finalizers": [FINALIZER]}
+    home.server.apply(home.path("logs", "early"), {**log, "metadata": meta}, MARK_MANAGER)
+
+    def is_free() -> bool | None:
+        return None if home.find("logs", "early")["metadata"].get("finalizers") else True
+
+    until(is_free, "its finalizer is taken away")
+    home.leave("logs", "early")
 
 
 def _belfast(home: Home) -> None:
