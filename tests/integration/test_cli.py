@@ -209,7 +209,9 @@ def test_promote_takes_one_and_squashes_the_others(anabranch: Command, log: str)
     anabranch("append", f"{log}--right", "right")
     held = anabranch("append", log, "held", "-o", "json").json
     assert held["first"] is None
-    assert held["first_receipt"]["provisional"] == 1
+    receipt = held["first_receipt"]
+    assert receipt["provisional"] == 1
+    assert receipt["text"] == f"{receipt['log']}.0.1"
     assert "withheld" in anabranch("append", log, "too").out
     said = anabranch("read", log)
     assert said.out.split() == ["0", "a"]

@@ -14,6 +14,7 @@ import pytest
 
 from anabranch.apps.up import Endpoint
 from anabranch.core.bolt.commands import Description
+from anabranch.core.bolt.producers import REMEMBERED
 from anabranch.core.errors import BadFrame
 from anabranch.core.records.origins import deliveries
 from anabranch.core.records.record import Record, encode
@@ -30,7 +31,8 @@ from anabranch.core.wire.messages import (
     ServerMessage,
 )
 
-IN_FLIGHT = 40
+IN_FLIGHT = REMEMBERED - 1
+"""With the last that was acknowledged, as many as a log remembers of one producer."""
 
 
 class Line:

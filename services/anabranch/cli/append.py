@@ -242,11 +242,13 @@ def _print(out: Output, log: str, tally: Tally) -> None:
     out.say(f"appended {what} ({size(tally.bytes)}) to {log} at {span}")
 
 
-def _receipt(appended: Appended[Receipt] | None) -> dict[str, int] | None:
+def _receipt(appended: Appended[Receipt] | None) -> dict[str, int | str] | None:
+    """`text` is what `Service.receipt` and HTTP take."""
     if appended is None or appended.receipt is None:
         return None
     promise = appended.receipt.promise
     return {
+        "text": promise.text,
         "log": promise.log,
         "generation": promise.generation,
         "provisional": promise.provisional,
