@@ -156,6 +156,16 @@ def test_a_dead_shard_is_given_up_within_the_documented_time_however_slow_the_ma
     assert [each.failed for each in stage.of(ChangeView)] == [(1,)]
 
 
+def test_a_shard_that_starts_after_its_leader_isnt_given_up_meanwhile() -> None:
+    """As when everything starts again after a loss of power: processes take seconds to start."""
+    stage = stage_of()
+    stage.elect()
+    live(stage, 3_500, "a")
+    assert stage.of(ChangeView) == []
+    live(stage, 200, "a")
+    assert [each.failed for each in stage.of(ChangeView)] == [(1,)]
+
+
 def test_a_restart_is_not_taken_for_a_slow_machine() -> None:
     stage = stage_of()
     live(stage, 700, "a")

@@ -164,11 +164,14 @@ class Failures:
         """Also one without a seat, that rests or had none to give: clients append to it."""
         limit, membership = self._rules.fail_intervals, self._membership
         signal, delay = self._lag.signals.get(member.id), self._delays.get(member.id, 0)
-        unanswered = signal is not None and now - signal.since >= membership.patience(
-            limit, now, delay
-        )
+        starting = 0
+        if not membership.known(member.name, member.primary):
+            # It may be starting, together with this leader: it has the longest time that there is.
+            starting = self._rules.intervals(limit)
+        allowed = membership.patience(limit, now, max(delay, starting))
+        unanswered = signal is not None and now - signal.since >= allowed
         silence = membership.silence(member.name, member.primary, now)
-        silent = silence >= membership.patience(limit, now)
+        silent = silence >= membership.patience(limit, now, starting)
         return silent or (unanswered and self._plan.counts_on(member.id))
 
     def _change_view(self, failed: list[Member], now: Nanoseconds) -> None:

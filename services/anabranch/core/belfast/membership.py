@@ -122,6 +122,11 @@ class Membership:
         contact = known.contacts.get(node) if known is not None else None
         return now - max(self._since, contact.at if contact is not None else 0)
 
+    def known(self, shard: str, node: str) -> bool:
+        """Was it ever heard by this leader?"""
+        shards = self._shards.get(shard)
+        return shards is not None and node in shards.contacts
+
     def silent(self, shard: str, node: str, now: Nanoseconds) -> bool:
         limit = self.patience(self._rules.silent_intervals, now)
         return self.silence(shard, node, now) >= limit
