@@ -79,3 +79,12 @@ def test_objects_behind_the_last_known_entry_are_told_and_their_lives_not_begun_
     assert (missing, unnamed) == ([], late)
     state.apply(Entry(10, b"", RegisterBroker("b")))
     assert state.replica.brokers["b"].epoch == 6
+
+
+def test_what_is_in_quarantine_returns_if_it_is_referred_to_and_keeps_its_life() -> None:
+    groups = [msgspec.msgpack.encode([Entry(9, b"", each)]) for each in HISTORY]
+    orphan = object_id(7, 0)
+    found = rebuild("c", Limits(), None, groups, OBJECTS[:2], [OBJECTS[2], orphan])
+    assert (found.missing, found.returning) == ([], [OBJECTS[2]])
+    state = blank("c", Limits())
+    assert snapshot.load(found.image, state.replica.limits).broker_epochs == 7

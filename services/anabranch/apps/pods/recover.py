@@ -2,21 +2,23 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 
 import msgspec
 
 from anabranch.apps import settings
 from anabranch.core.bolt.rebuilding import Rebuilt, rebuild
-from anabranch.core.errors import BadName
+from anabranch.core.errors import BadName, ObjectExists
 from anabranch.core.limits import Limits
-from anabranch.core.records.objects import ObjectName
+from anabranch.core.records.objects import ObjectName, quarantined, unquarantined
 from anabranch.core.types import ObjectId
-from anabranch.ports import ObjectStore, Recovered
+from anabranch.ports import Recovered, StoredObject
+from anabranch.shell import quarantine
 from anabranch.shell.clock import Clock
 from anabranch.shell.etcd.client import EtcdClient
 from anabranch.shell.etcd.recovery import restore
 from anabranch.shell.etcd.settings import EtcdSettings
-from anabranch.shell.etcd.snapshots import BridgedBlobs
+from anabranch.shell.etcd.snapshots import Blobs, BridgedBlobs
 from anabranch.shell.log import Log, LogFormat
 from anabranch.shell.s3.admin import open_bucket
 from anabranch.shell.s3.settings import S3Settings
@@ -76,13 +78,18 @@ async def _recover(chosen: RecoverSettings) -> Report:
     store = S3Store(chosen.s3, log, clock.now)
     client = EtcdClient(chosen.etcd)
     try:
-        objects = await _objects(store, chosen.cluster)
+        objects = _ids(await store.list(f"{chosen.cluster}/data/"))
+        orphans = _ids(await quarantine.listed(store, chosen.cluster))
         found: list[Rebuilt] = []
 
         def rebuilt(recovered: Recovered) -> bytes:
             snapshot = recovered.snapshot
             image = snapshot.content if snapshot else None
-            state = rebuild(chosen.cluster, chosen.limits, image, recovered.entries, objects)
+            state = rebuild(
+                chosen.cluster, chosen.limits, image, recovered.entries, objects, orphans
+            )
+            for object in state.returning:
+                _bring_back(blobs, str(ObjectName.of(chosen.cluster, object)))
             found.append(state)
             return state.image
 
@@ -102,15 +109,18 @@ async def _recover(chosen: RecoverSettings) -> Report:
         await store.close()
 
 
-async def _objects(store: ObjectStore, cluster: str) -> list[ObjectId]:
+def _ids(stored: Sequence[StoredObject]) -> list[ObjectId]:
     found: list[ObjectId] = []
-    for each in await store.list(f"{cluster}/data/"):
-        try:
-            found.append(ObjectName.parse(each.name).id)
-        except BadName:
-            # Somebody else's, and nothing that a log could refer to.
-            continue
+    for each in stored:
+        # Somebody else's is nothing that a log could refer to.
+        with suppress(BadName):
+            found.append(ObjectName.parse(unquarantined(each.name)).id)
     return found
+
+
+def _bring_back(blobs: Blobs, name: str) -> None:
+    with suppress(ObjectExists):
+        blobs.put(name, blobs.get(quarantined(name)))
 
 
 def _report(

@@ -24,6 +24,8 @@ class Rebuilt(msgspec.Struct, frozen=True):
     """Objects of the last lives of brokers that nothing refers to: written, and perhaps
     acknowledged, behind the last entry that is known.
     """
+    returning: list[ObjectId]
+    """Objects in quarantine that are referred to: whoever moved them there knew too little."""
 
 
 def rebuild(
@@ -32,13 +34,14 @@ def rebuild(
     image: bytes | None,
     entries: Sequence[bytes],
     objects: Sequence[ObjectId],
+    quarantined: Sequence[ObjectId] = (),
 ) -> Rebuilt:
-    """`objects` are all that the bucket holds. Lives of brokers are counted on from the latest that
-    left one there, so that no name is given twice.
+    """`objects` and `quarantined` are all that the bucket holds. Lives of brokers are counted on
+    from the latest that left one there, so that no name is given twice.
     """
     replica = replayed(cluster, limits, image, entries).replica
     named = referenced(replica)
-    held: set[int] = set(objects)
+    held: set[int] = {*objects, *quarantined}
     alive = {broker.epoch for broker in replica.brokers.values()}
     unnamed = [
         object
@@ -47,7 +50,7 @@ def rebuild(
         and object not in replica.references.garbage
         and ((epoch := split_id(object)[0]) in alive or epoch > replica.broker_epochs)
     ]
-    latest = max((split_id(object)[0] for object in objects), default=0)
+    latest = max((split_id(object)[0] for object in (*objects, *quarantined)), default=0)
     replica.broker_epochs = max(replica.broker_epochs, latest)
     roots = sum(log.parent is None for log in replica.forest.logs.values())
     return Rebuilt(
@@ -56,4 +59,5 @@ def rebuild(
         forks=len(replica.forest.logs) - roots,
         missing=[ObjectId(object) for object in sorted(named - held)],
         unnamed=unnamed,
+        returning=[ObjectId(each) for each in sorted(named.intersection(quarantined) - {*objects})],
     )
