@@ -454,7 +454,7 @@ def test_orphans_are_looked_for_again_only_when_those_found_were_moved(stage: St
 
 def test_the_quarantine_is_purged_of_what_is_too_old_and_again_after_a_while(stage: Stage) -> None:
     gc_ms = stage.limits.gc_interval_ms
-    for wait_ms, looks in ((gc_ms, 1), (gc_ms, 1), (PURGE_MS, 2)):
+    for wait_ms, looks in ((gc_ms, 0), (PURGE_MS, 1), (gc_ms, 1), (PURGE_MS, 2)):
         stage.wait(wait_ms)
         purges = [each for each in stage.asked if isinstance(each, PurgeQuarantine)]
         assert len(purges) == looks

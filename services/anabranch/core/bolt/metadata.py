@@ -82,7 +82,7 @@ SILENCE = "silence"
 BEHIND_MS = 100
 """While there is more to look at than one turn has time for, turns follow so closely."""
 DELETED_AT_ONCE_MAX = 1_000
-PURGE_MS = 3_600_000
+PURGE_MS = 600_000
 """How often the quarantine is looked through, at most: its retention is counted in days."""
 SELF = ""
 """Who proposed what the leader itself noticed: nobody waits for the outcome."""
@@ -144,6 +144,7 @@ class Metadata:
         to.
         """
         self.knows = knows
+        self._purge_later(now)
         return (self._tend_again(now), *self._configure(now))
 
     def start_in_group(self, now: Nanoseconds, knows: int) -> Effects:
@@ -333,8 +334,7 @@ class Metadata:
             self.orphans_due, self.sweeping = False, True
             effects.append(ListObjects())
         if now >= self.purge_due:
-            interval_ms = max(self.limits.gc_interval_ms, self.limits.quarantine_ms // 8)
-            self.purge_due = now + min(PURGE_MS, interval_ms) * MS
+            self._purge_later(now)
             effects.append(PurgeQuarantine(now // MS - self.limits.quarantine_ms))
         effects += self.delegation.letters(now // MS)
         effects.append(self._tend_again(now))
@@ -386,6 +386,10 @@ class Metadata:
         ]
         self.sweeping = bool(orphans)
         return (QuarantineObjects(orphans),) if orphans else ()
+
+    def _purge_later(self, now: Nanoseconds) -> None:
+        interval_ms = max(self.limits.gc_interval_ms, self.limits.quarantine_ms // 8)
+        self.purge_due = now + min(PURGE_MS, interval_ms) * MS
 
     def _tend_again(self, now: Nanoseconds) -> SetTimer:
         """Wake at the next expiry, or when garbage is due to be looked for."""
