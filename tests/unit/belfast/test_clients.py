@@ -106,7 +106,7 @@ def test_a_subscription_gets_many_replies_and_its_credit_and_end_refer_to_it() -
             client.line.send(8, Credit(7, 1 << 20))
             await until(lambda: len(client.told) == 2)
             assert client.told == [(7, delivered), (7, Confirmed(1, 9))]
-            assert asked(node)[1] == Credit(token, 1 << 20)
+            assert asked(node)[1] == Credit(token, 0), "nothing had come by then"
             other.line.send(7, Cancel(7))
             client.line.send(9, Cancel(7))
             client.line.send(10, Credit(7, 1))
@@ -116,6 +116,28 @@ def test_a_subscription_gets_many_replies_and_its_credit_and_end_refer_to_it() -
             assert not other.told
             client.line.close()
             other.line.close()
+
+    run(scene())
+
+
+def test_windows_of_all_subscriptions_come_out_of_one_budget() -> None:
+    async def scene() -> None:
+        node = Node(limits=Limits(reply_bytes_max=1 << 20))
+        async with node.alive():
+            client = await Client.of(node)
+            for number in range(1, 101):
+                client.line.send(number, Subscribe("a", number))
+            await until(lambda: len(asked(node)) + len(client.told) == 100)
+            refused = {message.code for _, message in client.told if isinstance(message, Refused)}
+            assert refused == {"overloaded"}
+            windows = [each.window_bytes for each in asked(node) if isinstance(each, Subscribe)]
+            budgets = node.clients.budgets
+            assert sum(windows) == budgets.replies.used <= 1 << 20
+            assert len(windows) == budgets.subscriptions.used > 30
+            client.line.close()
+            await until(lambda: not budgets.replies.used and not budgets.connections.used)
+            assert not budgets.subscriptions.used
+            assert not budgets.requests.used
 
     run(scene())
 

@@ -114,6 +114,7 @@ async def _inhabit(node: Node, occupant: Occupant, ready: Ready) -> None:
         pod.log,
         release=RELEASE,
         token=Tokens(settings.token, settings.tokens_file, pod.log),
+        budgets=pod.budgets,
     )
     clients.hosts = mesh.hosts
     door = Door(mesh, clients)

@@ -3,7 +3,8 @@
 No task per request: what a turn answers is written at its end, at once. Appends that come together
 reach the machine as one `Requests`; everything else as a `Request` each. Past
 `connection_bytes_max` of unanswered requests, or while what was answered isn't fetched, the socket
-isn't read. A client that leaves eight times as much unfetched is left.
+isn't read. A client that leaves eight times as much unfetched is left. `Budgets` bound all
+connections together.
 """
 
 import asyncio
@@ -23,11 +24,13 @@ from anabranch.core.belfast.messages import (
     Eras,
     Failed,
     Hello,
+    Subscribe,
     ToClient,
     ToServer,
     Welcome,
 )
 from anabranch.core.bolt.commands import Refused
+from anabranch.core.budget import EVERYBODY
 from anabranch.core.errors import (
     AnabranchError,
     BadFrame,
@@ -44,6 +47,7 @@ from anabranch.core.wire.frames import CONNECTION
 from anabranch.shell.authority.shared import SharedToken
 from anabranch.shell.authority.tokens import Tokens
 from anabranch.shell.belfast.delay import Delay
+from anabranch.shell.budgets import Budgets, Share
 from anabranch.shell.complaints import Complaints
 from anabranch.shell.driver import Host
 from anabranch.shell.log import Log
@@ -64,7 +68,7 @@ _PUSHED = frozenset({Eras, Delivered, Confirmed, Failed})
 class Clients:
     """Of the machine that a host runs under this address."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # most have a default and a name
         self,
         host: Host,
         address: str,
@@ -75,7 +79,9 @@ class Clients:
         release: str = "",
         token: Tokens | str | None = None,
         delay_us: int = 0,
+        budgets: Budgets | None = None,
     ) -> None:
+        self.budgets = budgets or Budgets(limits)
         self.host = host
         self.hosts: Mapping[str, str] = {}
         """Where other nodes were met last, for the clients to know."""
@@ -147,8 +153,9 @@ class Clients:
         if hello.cluster != self._welcome.cluster:
             raise WrongCluster(f"node {self.address}", self._welcome.cluster, hello.cluster)
         self._token.known(hello.token)
-        if len(self._connections) >= self.limits.connections_max:
-            raise Overloaded("connections", self.limits.connections_max, "connections_max")
+        connections = self.budgets.connections
+        if connections.room(EVERYBODY) <= 0:
+            raise Overloaded("connections", connections.limit, "connections_max")
 
 
 class ClientConnection(asyncio.Protocol):
@@ -157,6 +164,8 @@ class ClientConnection(asyncio.Protocol):
         self._transport = transport
         self._reader = requests(clients.limits.frame_bytes_max)
         self._seat = clients.host.seat(clients.address, self)
+        self._share = Share(clients.budgets, self)
+        self._share.enter(EVERYBODY)
         self._open: dict[int, int] = {}
         self._open_bytes = 0
         self._out: list[Buffer] = []
@@ -167,6 +176,7 @@ class ClientConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._seat.leave(list(self._open))
         self._open.clear()
+        self._share.leave()
         self._clients.leave(self)
 
     def data_received(self, data: bytes) -> None:
@@ -176,6 +186,7 @@ class ClientConnection(asyncio.Protocol):
             self._clients.delay.after(partial(self._take_all, frames))
         if self._reader.broken is not None:
             self._clients.dismiss(self._transport, self._reader.broken)
+        self._throttle()
 
     def pause_writing(self) -> None:
         self._writable = False
@@ -183,6 +194,11 @@ class ClientConnection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._writable = True
+        self._share.count_unfetched(self._transport.get_write_buffer_size())
+        self._throttle()
+
+    def resume(self) -> None:
+        """Others have given something back."""
         self._throttle()
 
     def answer(self, request: int, message: ToClient) -> None:
@@ -190,6 +206,8 @@ class ClientConnection(asyncio.Protocol):
         if type(message) in _PUSHED:
             if request not in self._open:
                 return
+            if type(message) is Delivered:
+                self._share.delivered(request, sum(map(len, message.batches)))
         elif not self._close(request):
             return
         if type(message) is Refused:
@@ -219,6 +237,8 @@ class ClientConnection(asyncio.Protocol):
             self._clients.delay.after(self._transport.close)
 
     def abort(self) -> None:
+        """Its share is free at once."""
+        self._share.leave()
         self._transport.abort()
 
     @property
@@ -253,15 +273,29 @@ class ClientConnection(asyncio.Protocol):
                 self._refuse(request, message)
             case Hello():
                 self._refuse(request, BadRequest("hello", "it is said once, at the beginning"))
-            case Credit(other):
+            case Credit(other, consumed):
                 if other in self._open:
-                    self._seat.refer(request, message)
+                    came = self._share.consumed(other, consumed)
+                    self._seat.refer(request, Credit(other, came))
             case Cancel(other):
                 if self._close(other):
                     self._seat.refer(request, message)
+            case Subscribe():
+                if self._begin(request, _REQUEST_BYTES):
+                    self._subscribe(request, message)
             case _:
                 if self._begin(request, _REQUEST_BYTES):
                     self._seat.ask(request, message)
+
+    def _subscribe(self, request: int, message: Subscribe) -> None:
+        most = self._clients.limits.subscription_bytes
+        try:
+            window = self._share.subscribe(request, message.window_bytes, most)
+        except Overloaded as error:
+            if self._close(request):
+                self._refuse(request, error)
+            return
+        self._seat.ask(request, replace(message, window_bytes=window))
 
     def _begin(self, request: int, size: int) -> bool:
         """False if it was refused."""
@@ -282,6 +316,7 @@ class ClientConnection(asyncio.Protocol):
         if size is None:
             return False
         self._open_bytes -= size
+        self._share.release(request)
         return True
 
     def _refuse(self, request: int, error: AnabranchError) -> None:
@@ -293,6 +328,7 @@ class ClientConnection(asyncio.Protocol):
         if transport.is_closing():
             return
         clients.counters.bytes_out += write_all(transport, out)
+        self._share.count_unfetched(transport.get_write_buffer_size())
         if transport.get_write_buffer_size() > UNFETCHED * clients.limits.connection_bytes_max:
             clients.counters.left_unread += 1
             transport.abort()
@@ -300,7 +336,8 @@ class ClientConnection(asyncio.Protocol):
     def _throttle(self) -> None:
         """It is read again when half of what it asks is answered."""
         bound = self._clients.limits.connection_bytes_max
-        reads = self._writable and self._open_bytes < (bound if self._reads else bound // 2)
+        free = self._share.count_requests(self._open_bytes, self._reader) and self._writable
+        reads = free and self._open_bytes < (bound if self._reads else bound // 2)
         if reads == self._reads or self._transport.is_closing():
             return
         if reads:

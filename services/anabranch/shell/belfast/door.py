@@ -5,6 +5,7 @@ import socket
 import ssl
 from typing import cast
 
+from anabranch.core.budget import STRANGERS
 from anabranch.core.errors import BadFrame, Overloaded
 from anabranch.core.wire.belfast import First, first_frames
 from anabranch.core.wire.peers import Greeting
@@ -48,8 +49,28 @@ class Door:
             stranger.abort()
         await self.clients.stop()
 
+    def crowded(self, stranger: "Stranger") -> Overloaded | None:
+        """Whoever has been a stranger for longest makes room; why nobody does."""
+        connections = self.clients.budgets.connections
+        taken = connections.take(STRANGERS, 1)
+        if not taken and self.strangers:
+            oldest = next(iter(self.strangers))
+            self.leave(oldest)
+            oldest.abort()
+            taken = connections.take(STRANGERS, 1)
+        if not taken:
+            return Overloaded("connections", connections.limit, "connections_max")
+        self.strangers[stranger] = None
+        return None
+
+    def leave(self, stranger: "Stranger") -> None:
+        if stranger in self.strangers:
+            del self.strangers[stranger]
+            budgets = self.clients.budgets
+            budgets.give(budgets.connections, STRANGERS, 1)
+
     def enter(self, stranger: "Stranger", transport: asyncio.Transport, first: First) -> None:
-        del self.strangers[stranger]
+        self.leave(stranger)
         if isinstance(first, Greeting):
             known = not self._checks or _is_who_it_says(transport, first)
             self.mesh.welcome(transport, first, known)
@@ -76,15 +97,13 @@ class Stranger(asyncio.Protocol):
         # Other loops' transports offer the same, but aren't asyncio's.
         self._transport = cast("asyncio.Transport", transport)
         self._patience = asyncio.get_running_loop().call_later(HANDSHAKE_S, self._silent)
-        door = self._door
-        door.strangers[self] = None
-        limit = door.clients.limits.connections_max
-        if len(door.strangers) > limit:
-            self._turn_away(Overloaded("connections", limit, "connections_max"))
+        crowded = self._door.crowded(self)
+        if crowded is not None:
+            self._turn_away(crowded)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._patience.cancel()
-        self._door.strangers.pop(self, None)
+        self._door.leave(self)
 
     def data_received(self, data: bytes) -> None:
         found = self._reader.feed(data)
