@@ -38,6 +38,7 @@ from anabranch.core.wire import belfast as frames
 from anabranch.core.wire.frames import HEADER
 from anabranch.shell.belfast.dial import ClientLine
 from anabranch.shell.peerlink import parse_address
+from anabranch.shell.reaching import Hint
 
 DIRECTORY = Directory(1, 2, "leader:1", (), 3, 4)
 
@@ -85,6 +86,31 @@ def test_appends_that_come_together_reach_the_machine_together_and_are_answered(
             assert len(node.puppet.events) < 10, "not each by itself"
             client.line.close()
             await until(lambda: node.clients.gauges.connections == 0)
+
+    run(scene())
+
+
+def test_clients_are_told_where_nodes_were_met_and_dial_them_there() -> None:
+    """Names of what was replaced lead nowhere for a while: this one never does."""
+
+    async def scene() -> None:
+        known, replaced = Node(), Node(name="replaced.invalid")
+        known.puppet.rule = acknowledge
+        async with known.alive(), replaced.alive():
+            known.clients.hosts = {replaced.address: "127.0.0.1"}
+            client = await Client.of(known)
+            client.line.send(1, Locate())
+            await until(lambda: len(client.told) == 1)
+            [(_, told)] = client.told
+            assert isinstance(told, Directory)
+            assert told.hosts == known.clients.hosts
+            with pytest.raises(Unavailable):
+                await Client.of(replaced)
+            hint = Hint(told.hosts[replaced.address])
+            other = await Client.of(replaced, hint=hint)
+            assert other.line.welcome.node == replaced.address
+            other.line.close()
+            client.line.close()
 
     run(scene())
 

@@ -43,6 +43,7 @@ from anabranch.core.types import Milliseconds
 from anabranch.shell.belfast.dial import ClientLine
 from anabranch.shell.chance import randbits
 from anabranch.shell.clock import Clock
+from anabranch.shell.reaching import Hint
 from anabranch.shell.tls import trusting
 
 A = TypeVar("A")
@@ -63,6 +64,8 @@ class Link:
         self._tls = None if endpoint.tls is None else trusting(endpoint.tls)
         self._lines: dict[str, ClientLine] = {}
         self._dialing: dict[str, asyncio.Task[None]] = {}
+        self._hints: dict[str, Hint] = {}
+        """Where nodes that are being dialed were met last."""
         self._timer: asyncio.TimerHandle | None = None
         self._heard: dict[str, list[tuple[int, ToClient]]] = {}
         self._written = False
@@ -214,11 +217,21 @@ class Link:
         heard = self._heard.pop(node, None)
         if heard and node in self._lines:
             self.step(Heard(node, heard))
+            for dialed in self._hints.keys() & self._dialing.keys():
+                self._hint(dialed)
 
     def _lost(self, node: str, reason: str) -> None:
         self._listen(node)
         if self._lines.pop(node, None) is not None:
             self.step(Disconnected(node, reason))
+
+    def _hint(self, node: str) -> Hint:
+        """What is heard of a node while it is being dialed counts at once."""
+        hint = self._hints.setdefault(node, Hint())
+        host = self.session.whereabouts.hosts.get(node, "")
+        if host != hint.host:
+            hint.met(host)
+        return hint
 
     async def _dial(self, node: str) -> None:
         refusal: AnabranchError | None = None
@@ -234,7 +247,7 @@ class Link:
                 lost=partial(self._lost, node),
                 tls=None if self._tls is None else self._tls.current(),
                 server_name=endpoint.server_name,
-                met_at=self.session.whereabouts.hosts.get(node, ""),
+                hint=self._hint(node),
                 delay_us=self._delay_us,
             )
         except AnabranchError as error:

@@ -58,14 +58,14 @@ class ClientLine(asyncio.Protocol):
         lost: Lost,
         tls: ssl.SSLContext | None = None,
         server_name: str | None = None,
-        met_at: str = "",
+        hint: Hint | None = None,
         delay_us: int = 0,
     ) -> "ClientLine":
         """Connected and welcomed; raises Unavailable if nobody answers, or what the node's
         refusal says. `heard` gets each reply with its request's number. `lost` is called once,
         with the reason, if the connection ends by itself.
 
-        `met_at`: where others have met the node; its name may not lead there yet. For benchmarks,
+        `hint`: where others have met the node; its name may not lead there yet. For benchmarks,
         `delay_us` passes before a frame is written, and before one is heard.
         """
         host, port = parse_address(address)
@@ -73,7 +73,7 @@ class ClientLine(asyncio.Protocol):
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(CONNECT_S):
-                sock = await reach(host, port, Hint(met_at))
+                sock = await reach(host, port, hint)
                 checked = (server_name or host) if tls else None
                 _, line = await loop.create_connection(
                     make, sock=sock, ssl=tls, server_hostname=checked
