@@ -116,6 +116,20 @@ def test_a_primary_that_is_killed_comes_back(
         crew.until_whole()
 
 
+def test_a_primary_that_is_deleted_by_force_is_met_where_it_comes_back(
+    site: Site, account: Account, crew: Crew, ticks: Ticks
+) -> None:
+    """Its name leads to where it was for as long as the cluster's DNS keeps its answers."""
+    (seat, *_) = crew.group["seats"]
+    view = crew.members["view"]
+    with account.step("deletion by force of a shard's primary, until its shard takes appends"):
+        site.kubectl("delete", "pod", "--force", "--grace-period=0", seat["primary"])
+        ticks.ask("append", "--shard", seat["name"], "asked")
+    crew.until_whole()
+    ticks.go_on()
+    assert crew.members["view"] == view
+
+
 def test_a_primary_that_stays_away_is_succeeded(account: Account, crew: Crew, ticks: Ticks) -> None:
     (seat, *_) = crew.group["seats"]
     view, primary = crew.members["view"], seat["primary"]
