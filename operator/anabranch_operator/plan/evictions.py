@@ -87,17 +87,20 @@ def _sequencers_spare(world: World, pod: Observed, now: Nanoseconds) -> bool:
     if group is None or group.object.deleting or is_paused(group.object):
         return True
     sight = sequencers.look(world, group, now)
-    return all(sequencers.spares(sight, each) for each in sight.posts if each.pod == pod)
+    return sequencers.spares(sight, pod.ref.name)
 
 
 def _shard_spares(world: World, pod: Observed, now: Nanoseconds) -> bool:
-    """All other replicas of its shard are there, and count."""
+    """All other replicas of its shard are there, and count. Pods of a deleted group of the same
+    name are judged like the new group's: the log may still count on them.
+    """
     name = pod.labels.get(names.SHARDS_LABEL, "")
     group = world.shards.get(Ref(names.SHARDS, pod.ref.namespace, name))
     if group is None or group.object.deleting or is_paused(group.object):
         return True
     found = seats.look(world, group, now)
-    here = [each for each in found.shards if any(post.pod == pod for post in each.posts)]
+    shard = pod.labels.get(names.SHARD_LABEL)
+    here = [each for each in found.shards if each.name == shard]
     return all(_is_out(each) or (found.status is not None and each.whole) for each in here)
 
 

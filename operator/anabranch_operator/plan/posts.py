@@ -31,12 +31,21 @@ ENDED_MS = 10_000
 class Post(Struct, frozen=True, kw_only=True):
     name: str
     pod: Observed | None
+    taken: bool
+    """A pod of this name is there that isn't the owner's: of a deleted resource of the same name,
+    until the garbage collector has come to it.
+    """
     health: Health | None
     outdated: bool
     evicted: bool
     """Somebody wants it off its node."""
     going: bool
     """It was said that it may go, or that is being done."""
+
+    @property
+    def empty(self) -> bool:
+        """No pod of this name is there, whoever owns it: nothing uses its volume or can serve."""
+        return self.pod is None and not self.taken
 
     @property
     def manned(self) -> bool:
@@ -72,13 +81,17 @@ def posts(
 ) -> tuple[Post, ...]:
     """Whoever bears a name and isn't the owner's doesn't man a post of its."""
     pods = {pod.ref.name: pod for pod in world.children(owner.uid, "Pod")}
-    return tuple(_post(world, name, pods.get(name), template, now) for name in wanted)
+    return tuple(
+        _post(world, Ref("Pod", owner.ref.namespace, name), pods.get(name), template, now)
+        for name in wanted
+    )
 
 
-def _post(world: World, name: str, pod: Observed | None, template: str, now: Nanoseconds) -> Post:
+def _post(world: World, ref: Ref, pod: Observed | None, template: str, now: Nanoseconds) -> Post:
     return Post(
-        name=name,
+        name=ref.name,
         pod=pod,
+        taken=pod is None and ref in world.objects,
         health=None if pod is None else health(pod, now),
         outdated=pod is not None and pod.labels.get(names.TEMPLATE) != template,
         evicted=pod is not None and pod.uid in world.evicting,

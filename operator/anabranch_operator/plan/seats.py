@@ -42,11 +42,12 @@ class Seen(Struct, frozen=True, kw_only=True):
     @property
     def barred(self) -> bool:
         """Can nobody come to count on it? One that isn't known, or has failed, may be admitted at
-        any time, but not without all of its replicas.
+        any time, but not without all of its replicas. Pods of a deleted group of the same name
+        serve until they are collected.
         """
         if self.standing is Standing.LEFT:
             return True
-        return self.current and any(each.pod is None for each in self.posts)
+        return self.current and any(each.empty for each in self.posts)
 
     @property
     def whole(self) -> bool:

@@ -99,11 +99,11 @@ def look(world: World, group: Sequencers, now: Nanoseconds) -> Sight:
     return Sight(group, found, told(world, group.ref), trouble(world, group.ref))
 
 
-def spares(sight: Sight, post: Post) -> bool:
-    """Can this one go? All others are there, and the leader can reach them; nobody else was told
-    to go before it.
+def spares(sight: Sight, name: str) -> bool:
+    """Can the pod of this name go? All others are there, and the leader can reach them; nobody else
+    was told to go before it.
     """
-    others = [each for each in sight.posts if each.name != post.name]
+    others = [each for each in sight.posts if each.name != name]
     return all(each.ready and sight.reaches(each) and not each.going for each in others)
 
 

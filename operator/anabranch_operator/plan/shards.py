@@ -104,8 +104,8 @@ def _leaving(found: Group) -> Iterator[LeaveShard]:
 
 
 def _going(found: Group) -> Iterator[Delete]:
-    """Pods first, and when they are gone their volumes. Of one that might be admitted meanwhile one
-    replica goes before the others.
+    """Pods first, and their volumes when no pod is left, not even of a deleted group of the same
+    name. Of a shard that might be admitted meanwhile one replica goes before the others.
     """
     for shard in found.surplus:
         if not shard.over:
@@ -116,7 +116,7 @@ def _going(found: Group) -> Iterator[Delete]:
             yield from (each.leave for each in staying)
         elif len(staying) == len(shard.posts):
             yield staying[-1].leave
-        if not there and shard.barred and shard.told is not None:
+        if all(each.empty for each in shard.posts) and shard.barred and shard.told is not None:
             for volume in shard.volumes:
                 yield Delete(ref=volume.ref, uid=volume.uid)
 

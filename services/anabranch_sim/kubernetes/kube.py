@@ -56,7 +56,7 @@ class Kube:
         self.now: Milliseconds = 0
         self._check = check
         self._clock = clock
-        self._collects = collects
+        self.collects = collects
         self._uids = 0
 
     @property
@@ -233,7 +233,7 @@ class Kube:
         gone = observe(self.documents.pop(ref))
         self.version += 1
         self._tell(Change(self.version, gone, gone=True))
-        if not self._collects:
+        if not self.collects:
             return
         for child in [child for child, each in self.documents.items() if _owned(each, gone.uid)]:
             self.delete(child)

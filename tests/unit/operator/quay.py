@@ -42,7 +42,7 @@ class Quay:
         """Pods by UID whose kubelet does nothing."""
         self._disks: dict[str, int] = {}
         """By the UID of what they are, a volume or the pod itself."""
-        self._apply(LOG, {"image": "good", "storage": VOLUME} | sequencers)
+        self.declare_log(**sequencers)
         self.declare(**(shards or {}))
 
     @property
@@ -139,6 +139,11 @@ class Quay:
             if quiet == 10:
                 return
         raise AssertionError(f"it never comes to rest: {self.office.done[-12:]}")
+
+    def declare_log(self, **sequencers: Any) -> None:
+        """The set of sequencers."""
+        self._apply(LOG, {"image": "good", "storage": VOLUME} | sequencers)
+        self.office.settle()
 
     def declare(self, **shards: Any) -> None:
         """The group of shards."""

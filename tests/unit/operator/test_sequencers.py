@@ -203,6 +203,17 @@ def test_one_may_be_evicted_when_all_others_are_there(quay: Quay) -> None:
     assert quay.evict("orders-sequencer-2")
 
 
+def test_sequencers_of_a_deleted_set_are_not_evicted_at_once(quay: Quay) -> None:
+    quay.kube.collects = False
+    quay.kube.delete(LOG)
+    quay.declare_log()
+    assert not quay.evict("orders-sequencer-1"), "no sequencer is the new set's"
+    assert not quay.evict("orders-sequencer-2")
+    quay.kube.collect()
+    quay.settle()
+    assert quay.evict("orders-sequencer-1")
+
+
 def test_volumes_outlive_the_resource_unless_it_says_not(quay: Quay) -> None:
     claim = quay.kube.get(Ref("PersistentVolumeClaim", NAMESPACE, "data-orders-sequencer-0"))
     assert claim is not None

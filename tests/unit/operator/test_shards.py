@@ -266,6 +266,44 @@ def test_its_volumes_go_when_the_log_was_asked_without_its_pods(quay: Quay) -> N
     assert len(quay.volumes()) == before - 2
 
 
+def replace_group(quay: Quay, **spec: Any) -> None:
+    """The group is deleted, and declared anew before its pods are collected."""
+    quay.kube.collects = False
+    quay.kube.delete(GROUP)
+    quay.declare(**spec)
+    quay.office.wait(LOOK_S + 1)
+
+
+@pytest.mark.parametrize("left", [True, False])
+def test_volumes_stay_while_pods_of_a_deleted_group_use_them(quay: Quay, *, left: bool) -> None:
+    if left:
+        quay.edit(GROUP, shards=1)
+        quay.settle()
+        quay.belfast.trim()
+        quay.office.done.clear()
+    else:
+        fail(quay)
+    replace_group(quay, shards=1, leaving={"waitFor": "Nothing"})
+    assert "orders-1-0" in quay.names()
+    assert "data-orders-1-0" in quay.volumes()
+    assert quay.done(Delete) == []
+    quay.frozen.clear()
+    quay.kube.collect()
+    quay.settle()
+    assert quay.names() == ["orders-0-0", "orders-0-1"]
+    assert not [each for each in quay.volumes() if "orders-1" in each]
+
+
+def test_replicas_of_a_deleted_group_are_not_evicted_at_once(quay: Quay) -> None:
+    replace_group(quay)
+    assert not quay.evict("orders-0-0"), "a window counts on it, and no replica is the new group's"
+    assert not quay.evict("orders-0-1")
+    quay.kube.collect()
+    quay.settle()
+    assert quay.evict("orders-0-0")
+    assert not quay.evict("orders-0-1")
+
+
 def test_a_group_of_a_name_that_was_there_before_gets_its_seats(quay: Quay) -> None:
     quay.edit(GROUP, shards=0)
     quay.settle()
