@@ -149,7 +149,8 @@ def _run_belfast(flags: dict[str, Any], counts: dict[str, int], *, namespaces: b
     config = flags.pop("config")
     settings = {T_ORD: os.environ[T_ORD]} if T_ORD in os.environ else {}
     if config:
-        settings = {"ANABRANCH_CONFIG": str(config)}
+        # Each process has a working directory of its own.
+        settings = {"ANABRANCH_CONFIG": os.path.abspath(config)}
     folder, log = _supervised(flags, "anabranch-belfast")
     run(folder, BelfastShape(**counts), log, settings, namespaces=namespaces)
 

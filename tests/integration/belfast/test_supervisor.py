@@ -27,9 +27,12 @@ def words(folder: Path) -> list[str]:
 def supervisor(folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
     settle(folder, SMALL)
     output = folder.with_suffix(".log")
-    environment = {**bare(), "ANABRANCH_RULES_FAIL_INTERVALS": "100000"}
+    # By a name that holds only here: each process runs in a directory of its own.
+    config = folder.with_suffix(".toml")
+    config.write_text("[rules]\nfail_intervals = 100000\n", encoding="utf-8")
+    told = [*words(folder), "--config", config.name]
     with output.open("wb") as file:
-        process = subprocess.Popen(words(folder), env=environment, stdout=file, stderr=file)
+        process = subprocess.Popen(told, env=bare(), cwd=folder.parent, stdout=file, stderr=file)
     try:
         served(process, output)
         yield process
