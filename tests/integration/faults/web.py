@@ -9,8 +9,8 @@ from typing import Any
 
 from tests.integration.kill.account import Account, made
 
-from anabranch.apps.http.models import read_receipt
 from anabranch.apps.processes.ports import HOST
+from anabranch.core.bolt.commands import Receipt
 from anabranch.core.history.calls import UNTOLD, Append, Create
 from anabranch.core.types import LogId
 
@@ -59,7 +59,7 @@ class WebClient(Thread):
         self._sent += 1
         call.position = told["position"]
         if told["receipt"] is not None:
-            self.account.receipts.append((read_receipt(told["receipt"]), call.records))
+            self.account.receipts.append((Receipt.parse(told["receipt"]), call.records))
         self.account.succeeded(call)
         self.acknowledged += 1
         return True
