@@ -104,8 +104,8 @@ def _endpoint(process: subprocess.Popen[bytes], data: Path) -> dict[str, str]:
     endpoint = data / "endpoint"
     pause = Event()
     for _ in range(int(START_S / LOOK_S)):
-        if endpoint.exists():
-            return json.loads(endpoint.read_bytes())
+        if endpoint.exists() and (found := json.loads(endpoint.read_bytes()))["pid"] == process.pid:
+            return found
         assert process.poll() is None, "the server ended before it began"
         pause.wait(LOOK_S)
     raise AssertionError("the server did not start in time")

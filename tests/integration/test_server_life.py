@@ -171,6 +171,25 @@ def test_a_signal_ends_it_in_order_and_says_nobody_is_at_home(tmp_path: Path) ->
             assert not (tmp_path / "endpoint").exists()
 
 
+def test_where_a_killed_server_was_is_forgotten_when_the_next_one_starts(tmp_path: Path) -> None:
+    with running(tmp_path) as process:
+        process.end(signal.SIGKILL)
+    assert (tmp_path / "endpoint").exists()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        started = subprocess.run(
+            [sys.executable, "-m", "anabranch.apps.up"],
+            env={
+                **os.environ,
+                "ANABRANCH_DATA": str(tmp_path),
+                "ANABRANCH_PORT": str(taken.getsockname()[1]),
+            },
+            capture_output=True,
+            check=False,
+        )
+    assert started.returncode != 0, "it starts, and comes as far as its port"
+    assert not (tmp_path / "endpoint").exists()
+
+
 def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
     with running(tmp_path) as process:
         # While it is stopped both signals gather, so that the second can't come too late.

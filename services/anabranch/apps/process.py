@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -66,11 +67,13 @@ def announce(path: Path, endpoint: msgspec.Struct, log: Log) -> Callable[[], Non
             part.unlink(missing_ok=True)
             log.warning("clients aren't told the address", code=full.code, reason=full.message)
 
-    def withdraw() -> None:
-        with storage(str(path)):
-            path.unlink(missing_ok=True)
+    return partial(withdraw, path)
 
-    return withdraw
+
+def withdraw(path: Path) -> None:
+    """Take away what a process wrote there, this one or one that was killed."""
+    with storage(str(path)):
+        path.unlink(missing_ok=True)
 
 
 def signalled() -> asyncio.Event:

@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from http import HTTPStatus
 from http.client import HTTPConnection
 from pathlib import Path
 from threading import Event
@@ -13,7 +14,7 @@ from tests.servers import needs
 
 import anabranch
 from anabranch.apps.processes.binaries import ETCD, VERSITYGW
-from anabranch.apps.processes.cluster import LocalCluster
+from anabranch.apps.processes.cluster import Gateway, LocalCluster
 from anabranch.apps.processes.layout import Shape, settle
 from anabranch.apps.processes.ports import HOST
 from anabranch.apps.processes.watch import Watch
@@ -38,7 +39,17 @@ def cluster(tmp_path: Path) -> Iterator[LocalCluster]:
         cluster.kill()
 
 
+def post(gateway: Gateway, path: str, body: object) -> int:
+    """Once: HTTP has no client that would try again."""
+    with closing(HTTPConnection(HOST, gateway.port, timeout=PATIENCE_S)) as connection:
+        connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+        return connection.getresponse().status
+
+
 def test_the_gateway_serves_and_who_was_killed_is_started_again(cluster: LocalCluster) -> None:
+    assert post(cluster.gateways[0], "/v1/logs", {"name": "first"}) == HTTPStatus.CREATED
+    appended = {"records": [{"value": "at once"}]}
+    assert post(cluster.gateways[0], "/v1/logs/first/records", appended) == HTTPStatus.CREATED
     with anabranch.connect(cluster.layout.url, timeout=PATIENCE_S) as service:
         orders = service.create("orders", timeout=PATIENCE_S)
         orders.append(b"before", timeout=PATIENCE_S)

@@ -11,9 +11,10 @@ import msgspec
 
 from anabranch.apps.processes.layout import Pair, asked, kept, pairs
 from anabranch.apps.processes.machines import Machines, Network, check_rights, new_network
-from anabranch.apps.processes.servers import ServerProcess
+from anabranch.apps.processes.seats import wait_seated
+from anabranch.apps.processes.servers import START_S, ServerProcess
 from anabranch.apps.processes.watch import Listener, run_until_told
-from anabranch.core.errors import BadRequest
+from anabranch.core.errors import BadRequest, Unavailable
 from anabranch.shell.datadir import exclusive
 from anabranch.shell.log import Log
 
@@ -243,7 +244,9 @@ class LocalBelfast:
         ]
 
     def start(self, told: Callable[[str], None]) -> None:
-        """Return when everything is ready; else raise why it isn't, with nothing left running."""
+        """Return when every process is ready and every shard can have appends ordered; else raise
+        why not, with nothing left running.
+        """
         whole = False
         try:
             if self.machines is not None and not self.machines.made:
@@ -258,10 +261,19 @@ class LocalBelfast:
                         node.launch()
                 for node in nodes:
                     node.wait_ready()
+            if self.shards:
+                told("their windows")
+                wait_seated(self.layout.access, self.shards, START_S, self._check)
             whole = True
         finally:
             if not whole:
                 self.kill()
+
+    def _check(self) -> None:
+        for node in self.processes:
+            if not node.running:
+                reason = f"it ended before the log was ready: see {node.output}"
+                raise Unavailable(f"the process {node.name}", reason)
 
     def stop(self) -> None:
         for nodes in (self.replicas, self.sequencers):
