@@ -10,14 +10,15 @@ from typing import IO
 import click
 import msgspec
 
+from anabranch.cli.failure import advised
 from anabranch.cli.options import log_argument, talks
-from anabranch.cli.output import Meter, Output, counted, number, size
+from anabranch.cli.output import Meter, Output, counted, size
 from anabranch.cli.service import Target
 from anabranch.client.aio import Service
 from anabranch.client.appending import Receipt
 from anabranch.client.log import Log
 from anabranch.client.records import Appended, record
-from anabranch.core.errors import AnabranchError, DeadlineExceeded, OutcomeUnknown, restore
+from anabranch.core.errors import DeadlineExceeded, OutcomeUnknown
 from anabranch.core.records.codecs import Codec
 from anabranch.core.records.record import Record
 
@@ -131,10 +132,10 @@ def append(  # noqa: PLR0913  # click passes every option by its name
         if late.request_id is None:
             raise
         advice = f"run the same command again with --request-id {shlex.quote(late.request_id)}"
-        raise _advised(late, advice) from late.__cause__
+        raise advised(late, advice) from late.__cause__
     except OutcomeUnknown as unknown:
         advice = "look at the log before you run it again; with --request-id that isn't needed"
-        raise _advised(unknown, advice) from unknown.__cause__
+        raise advised(unknown, advice) from unknown.__cause__
 
 
 async def _once(service: Service, log: str, records: list[Record], request_id: str) -> Tally:
@@ -153,12 +154,6 @@ async def _contents(files: tuple[str, ...], lines: bool) -> list[bytes]:
             content = await asyncio.to_thread(stream.read)
         found += content.removesuffix(b"\n").split(b"\n") if lines and content else [content]
     return found
-
-
-def _advised(error: AnabranchError, advice: str) -> AnabranchError:
-    """The same in the words of the command line."""
-    facts = {**error.facts, "advice": advice}
-    return restore(error.code, type(error).says.format(**facts), facts)
 
 
 async def _append_file(
@@ -236,9 +231,9 @@ def _print(out: Output, log: str, tally: Tally) -> None:
             f"appended {what} to {log}: durable and ordered, {where} until its forks are decided"
         )
         return
-    span = number(first.position)
+    span = str(first.position)
     if last.position != first.position:
-        span += f"..{number(last.position)}"
+        span += f"..{last.position}"
     out.say(f"appended {what} ({size(tally.bytes)}) to {log} at {span}")
 
 

@@ -18,15 +18,21 @@ from anabranch.cli.belfast_tables import (
     shards,
     windows,
 )
+from anabranch.cli.failure import advised
 from anabranch.cli.options import DURATION, prints
-from anabranch.cli.output import Output, number, printable, shown
+from anabranch.cli.output import Output, printable, shown
 from anabranch.client.records import Confirm, Deliver, Event
-from anabranch.core.errors import BadRequest
+from anabranch.core.errors import BadRequest, DeadlineExceeded, OutcomeUnknown
 
 if TYPE_CHECKING:
     from anabranch.client.belfast.aio import Log
 
 DEFAULT_URL = "belfast://127.0.0.1:7440/belfast"
+
+_UNKNOWN = (
+    "look at the log before you run it again; with --shard and --request-id that isn't needed, nor "
+    "with --retry-unknown where a record may be there twice"
+)
 
 A = TypeVar("A")
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -55,7 +61,7 @@ _URL = click.option(
     default=DEFAULT_URL,
     envvar="ANABRANCH_URL",
     show_default=True,
-    help="Where its sequencers, or shards, listen, and its cluster's name (ANABRANCH_URL).",
+    help="Addresses of its sequencers or shards, and its cluster's name (ANABRANCH_URL).",
 )
 _TIMEOUT = click.option(
     "--timeout",
@@ -81,7 +87,7 @@ def asks(command: Command) -> Command:
 def belfast() -> None:
     """Look at a Belfast log, append to it and read ahead of its order.
 
-    Start one with `anabranch up --engine belfast`, which says its --url.
+    Start one with `anabranch up --engine belfast`, which logs the --url to use.
     """
 
 
@@ -111,12 +117,12 @@ def show_windows(target: Target, out: Output) -> None:
 
 @belfast.command()
 @click.option(
-    "--interval", type=DURATION, default="1s", show_default=True, help="Between two looks."
+    "--interval", type=DURATION, default="1s", show_default=True, help="The time between two looks."
 )
-@click.option("--count", type=click.IntRange(1), help="End after so many looks.")
+@click.option("--count", type=click.IntRange(1), help="End after this many looks.")
 @asks
 def top(target: Target, out: Output, interval: float, count: int | None) -> None:
-    """Show rates, no-ops, lag and quotas of each shard, live, until Ctrl-C."""
+    """Show rates, no-ops, lag and quotas of each shard live, until Ctrl-C."""
 
     async def look(log: "Log") -> None:
         rates, looked = Rates(), 0
@@ -139,12 +145,18 @@ def top(target: Target, out: Output, interval: float, count: int | None) -> None
 
 @belfast.command()
 @click.argument("values", nargs=-1)
-@click.option("--shard", help="Which one takes them; without, one that has least to do.")
-@click.option("--key", help="Of each record.")
+@click.option("--shard", help="The shard that takes the records. [default: the least busy one]")
+@click.option("--key", help="The key of every record.")
 @click.option(
     "--request-id",
     help="With --shard: repeated with the same id, the command gives its first positions and "
     "appends nothing again. Several records have this id and a number each.",
+)
+@click.option(
+    "--retry-unknown",
+    is_flag=True,
+    help="If a shard fails with a record whose fate it doesn't know, append the record again, "
+    "though it may then be in the log twice.",
 )
 @asks
 def append(  # click passes every option by its name
@@ -154,11 +166,16 @@ def append(  # click passes every option by its name
     shard: str | None,
     key: str | None,
     request_id: str | None,
+    retry_unknown: bool,
 ) -> None:
     """Append records, and print their positions, which are final.
 
-    Without values, each line of stdin is one.
+    Each VALUE is a record. Without any, each line of stdin is one.
     """
+    if request_id is not None and retry_unknown:
+        raise click.UsageError(
+            "give --request-id, under which nothing is appended twice, or --retry-unknown, not both"
+        )
     # Bytes that aren't text come out as they went in, as with every other log.
     given = [os.fsencode(each) for each in values]
     given = given or [line.rstrip(b"\n") for line in sys.stdin.buffer]
@@ -173,22 +190,46 @@ def append(  # click passes every option by its name
                 await log.append(each, key=named, shard=shard, request_id=id)
                 for each, id in zip(given, ids, strict=True)
             ]
-        pending = [await log.append_soon(each, key=named, shard=shard) for each in given]
+        pending = [
+            await log.append_soon(each, key=named, shard=shard, retry_unknown=retry_unknown)
+            for each in given
+        ]
         return [await each for each in pending]
 
-    positions = target.run(work)
+    try:
+        positions = target.run(work)
+    except DeadlineExceeded as late:
+        if request_id is None:
+            raise
+        raise advised(
+            late, "run the same command again, with the same --request-id"
+        ) from late.__cause__
+    except OutcomeUnknown as unknown:
+        raise advised(unknown, _UNKNOWN) from unknown.__cause__
     if out.json:
         out.document({"positions": positions})
     else:
         for position in positions:
-            out.say(number(position))
+            out.say(str(position))
 
 
 @belfast.command()
-@click.option("--from", "start", type=click.IntRange(0), help="The first position; without, now.")
-@click.option("--shard", "chosen", multiple=True, help="Only this one's records; more than once.")
-@click.option("--confirmed", is_flag=True, help="Print nothing before its order is certain.")
-@click.option("--records", "count", type=click.IntRange(1), help="End after so many are certain.")
+@click.option(
+    "--from", "start", type=click.IntRange(0), help="The first position. [default: the end]"
+)
+@click.option(
+    "--shard",
+    "chosen",
+    multiple=True,
+    help="Only records of this shard; may be given several times.",
+)
+@click.option("--confirmed", is_flag=True, help="Print a record only once its position is final.")
+@click.option(
+    "--records",
+    "count",
+    type=click.IntRange(1),
+    help="End after this many records with final positions.",
+)
 @asks
 def tail(
     target: Target,
@@ -198,10 +239,10 @@ def tail(
     confirmed: bool,
     count: int | None,
 ) -> None:
-    """Print records as soon as they are durable, and what becomes of their order.
+    """Print records as soon as they are durable, and what becomes of their positions.
 
-    `?` is a record whose position is a prediction, `!` a failed one: from there on everything
-    comes again. `=` says up to where all is certain.
+    `?` marks a record whose position is predicted. `! N` says that predictions failed: everything
+    from position N on comes again. `= N` says that everything before position N is final.
     """
 
     async def follow(log: "Log") -> None:
@@ -267,10 +308,10 @@ def _print(out: Output, event: Event) -> None:
 @click.argument("shard")
 @asks
 def leave(target: Target, out: Output, shard: str) -> None:
-    """Let a shard go.
+    """Let a shard leave the log.
 
-    It keeps its part of the windows that are published, and can be ended when its records are
-    trimmed, or nobody wants them.
+    It keeps its slots in the windows that are published. Stop it when its records are trimmed, or
+    when nobody needs them.
     """
     target.run(lambda log: log.leave(shard))
     if out.json:
@@ -285,8 +326,8 @@ def leave(target: Target, out: Output, shard: str) -> None:
 def join(target: Target, out: Output, shard: str) -> None:
     """Take back a shard that has left.
 
-    All of its replicas must be there. A shard that is new needs no asking, and one that has failed
-    comes back by itself.
+    All of its replicas must be up. A new shard joins by itself, and a failed one comes back by
+    itself.
     """
     target.run(lambda log: log.join(shard))
     if out.json:
@@ -299,9 +340,9 @@ def join(target: Target, out: Output, shard: str) -> None:
 @click.argument("position", type=click.IntRange(0))
 @asks
 def trim(target: Target, out: Output, position: int) -> None:
-    """Give up the records before a position."""
+    """Delete the records before POSITION."""
     target.run(lambda log: log.trim(position))
     if out.json:
         out.document({"trimmed": position})
     else:
-        out.say(f"nothing before {number(position)} is kept")
+        out.say(f"nothing before {position} is kept")

@@ -45,12 +45,12 @@ def document(found: Status) -> dict[str, object]:
 def overview(found: Status) -> Iterator[tuple[str, ...]]:
     yield (
         found.leader,
-        number(found.term),
-        number(found.view),
+        str(found.term),
+        str(found.view),
         "at rest" if found.at_rest else found.mode.name.lower().replace("_", " "),
-        number(found.window),
+        str(found.window),
         f"{found.cut}/{found.cuts}",
-        number(found.confirmed),
+        str(found.confirmed),
         number(found.horizon - found.confirmed),
         _percent(found.foretold, sum(shard.records for shard in found.shards)),
         number(found.voided),
@@ -64,7 +64,7 @@ def shards(found: Status) -> Iterator[tuple[str, ...]]:
             shard.name,
             standing(shard),
             shard.primary,
-            number(shard.epoch),
+            str(shard.epoch),
             number(shard.quota),
             number(shard.lag),
             number(shard.records),
@@ -80,10 +80,10 @@ def windows(found: Status) -> Iterator[tuple[str, ...]]:
         yield (
             shard.name,
             number(shard.quota),
-            f"{shard.rounds} of window {number(shard.window)}",
-            f"{number(shard.next_quota)} of window {number(found.published)}",
+            f"{shard.rounds} of window {shard.window}",
+            f"{number(shard.next_quota)} of window {found.published}",
             number(shard.lag),
-            number(shard.last),
+            str(shard.last),
         )
 
 
@@ -96,11 +96,11 @@ def standing(shard: ShardStatus) -> str:
 
 def _share(part: int, whole: int) -> str:
     """No-ops beside records, as the paper's N/R."""
-    return f"{number(part)} ({part / whole:.1%})" if whole else number(part)
+    return f"{number(part)} ({_percent(part, whole)})"
 
 
 def _percent(part: int, whole: int) -> str:
-    """Of the records, how many had their positions before their cuts."""
+    """`-` for a share of nothing."""
     return f"{part / whole:.1%}" if whole else "-"
 
 
@@ -147,4 +147,4 @@ class Rates:
 
 
 def _rate(count: int, took_s: float) -> str:
-    return f"{max(0, count) / took_s:,.0f}"
+    return number(max(0, count) / took_s) if took_s > 0 else "-"

@@ -87,7 +87,7 @@ def bench(
                     def show(
                         spent: float, rate: float, turn: int = turn, load: Load = load
                     ) -> None:
-                        meter.reach(turn * seconds + spent, pace=f"{load.what}: {rate:,.0f}/s")
+                        meter.reach(turn * seconds + spent, pace=f"{load.what}: {number(rate)}/s")
 
                     found.append(await measure(load, log, plan, Meters(show)))
         finally:
@@ -107,7 +107,7 @@ def bench(
             (
                 each.what,
                 number(each.operations),
-                f"{each.rate:,.0f}/s",
+                f"{number(each.rate)}/s",
                 f"{size(each.bytes_rate)}/s" if each.bytes else "",
                 *(duration(each.percentile(p)) for p in (50, 90, 99, 100)),
             )

@@ -78,7 +78,7 @@ def list_cursors(target: Target, out: Output, log: str) -> None:
         out.table(
             ["NAME", ">POSITION", ">BEHIND", "ON PROMOTE"],
             (
-                (name, number(at), number(settled - at), choices.get(name, ""))
+                (name, str(at), number(settled - at), choices.get(name, ""))
                 for name, at in sorted(cursors.items())
             ),
         )
@@ -105,4 +105,4 @@ def _print(out: Output, name: str, position: int) -> None:
     if out.json:
         out.document({"name": name, "position": position})
     else:
-        out.say(number(position))
+        out.say(str(position))

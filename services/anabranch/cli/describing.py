@@ -73,11 +73,9 @@ def kind(log: Description) -> str:
 def held_by(log: Description) -> str:
     """Which undecided promotable fork stands in whose way; nothing if none does."""
     if log.append_blocked_by:
-        return (
-            f"no appends, reads below {number(log.settled)}: {log.append_blocked_by} is undecided"
-        )
+        return f"no appends, reads below {log.settled}: {log.append_blocked_by} is undecided"
     if log.undecided:
-        return f"reads below {number(log.settled)}: {log.undecided} is undecided"
+        return f"reads below {log.settled}: {log.undecided} is undecided"
     return ""
 
 

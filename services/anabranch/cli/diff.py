@@ -42,7 +42,7 @@ def diff(target: Target, out: Output, a: str, b: str, limit: int) -> None:
         one, other = await service.log(a), await service.log(b)
         for each in (one.description, other.description):
             if each.undecided and not out.json:
-                what = f"{each.name} is compared below position {number(each.settled)}"
+                what = f"{each.name} is compared below position {each.settled}"
                 print(f"{what}: {each.undecided} is undecided", file=sys.stderr)
         found = await one.diff(other)
         names = await origins(service, one.description)
@@ -106,8 +106,8 @@ def _side(
 
 
 def _say_shared(out: Output, found: Comparison) -> None:
-    end = f"up to position {number(found.shared)} (not included)"
-    since = f"from position {number(found.since)} on, where the log that was trimmed begins"
+    end = f"up to position {found.shared} (not included)"
+    since = f"from position {found.since} on, where the log that was trimmed begins"
     if found.shared > found.since:
         out.say(f"the same {since}, {end}" if found.since else f"the same {end}")
     else:

@@ -8,7 +8,7 @@ from enum import IntEnum
 import click
 import msgspec
 
-from anabranch.core.errors import AnabranchError, Damage, JournalBehind, Retry
+from anabranch.core.errors import AnabranchError, Damage, JournalBehind, Retry, restore
 
 
 class Exit(IntEnum):
@@ -51,6 +51,12 @@ class Unreachable(AnabranchError):
 
     def __init__(self, url: str, reason: str) -> None:
         super().__init__(url=url, reason=reason)
+
+
+def advised(error: AnabranchError, advice: str) -> AnabranchError:
+    """The same error with advice for the command line, not for a program."""
+    facts = {**error.facts, "advice": advice}
+    return restore(error.code, type(error).says.format(**facts), facts)
 
 
 def exit_code(error: AnabranchError) -> Exit:

@@ -6,7 +6,7 @@ import click
 
 from anabranch.cli.describing import document, kind
 from anabranch.cli.options import DURATION, POINT, log_argument, talks
-from anabranch.cli.output import Meter, Output, counted, duration, number
+from anabranch.cli.output import Meter, Output, counted, duration
 from anabranch.cli.service import Target
 from anabranch.client.aio import Service
 from anabranch.client.log import Log
@@ -92,7 +92,7 @@ def fork(  # noqa: PLR0913  # click passes every option by its name
         out.document(document(made))
         return
     out.say(
-        f"{made.name}: {kind(made)} fork of {made.parent} at {number(made.fork_point)}, "
+        f"{made.name}: {kind(made)} fork of {made.parent} at {made.fork_point}, "
         f"made in {duration(seconds)}"
     )
 
@@ -126,7 +126,7 @@ def promote(target: Target, out: Output, fork: str) -> None:
     cursors = f"; cursors {', '.join(done.cursors)} followed" if done.cursors else ""
     out.say(
         f"{done.into} is now what {fork} was: {counted(done.records, 'record')} of its own from "
-        f"position {number(done.fork_point)} on{squashed}{cursors}"
+        f"position {done.fork_point} on{squashed}{cursors}"
     )
 
 

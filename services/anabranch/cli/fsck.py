@@ -95,7 +95,7 @@ def _say(out: Output, found: "Report") -> None:
         f"{found.data} of cluster {found.cluster}: {counted(found.logs, 'log')}, "
         f"{counted(found.forks, 'fork')}, {counted(found.extents, 'extent')}"
     )
-    after = f" after snapshot {number(found.snapshot)}" if found.snapshot else ""
+    after = f" after snapshot {found.snapshot}" if found.snapshot else ""
     out.say(f"journal: {number(found.entries)} entries{after}")
     out.say(
         f"objects: {number(found.objects)} read, {size(found.bytes)}, {number(found.batches)} "
@@ -131,7 +131,7 @@ def _print_fault(fault: "Fault") -> None:
 def _say_cut(out: Output, cut: "Cut") -> None:
     out.say(
         f"cutting {cut.file} at byte {cut.offset} (--cut-journal) keeps entries up to "
-        f"{number(cut.kept)} and loses at least {number(cut.lost)} behind them"
+        f"{cut.kept} and loses at least {number(cut.lost)} behind them"
     )
     if cut.commands:
         known = ", ".join(f"{number(count)} {kind}" for kind, count in sorted(cut.commands.items()))

@@ -74,7 +74,7 @@ def list_logs(target: Target, out: Output, prefix: str, tree: str | None) -> Non
             (
                 each.name,
                 kind(each),
-                number(each.tail),
+                str(each.tail),
                 number(each.own_records),
                 number(each.forks),
                 age(each, now),
@@ -103,8 +103,8 @@ def show(target: Target, out: Output, log: str) -> None:
     rows = [
         ("name", found.name),
         ("kind", kind(found)),
-        ("parent", f"{found.parent} at {number(found.fork_point)}" if found.parent else ""),
-        ("positions", f"{number(found.start)} up to {number(found.tail)} (not included)"),
+        ("parent", f"{found.parent} at {found.fork_point}" if found.parent else ""),
+        ("positions", f"{found.start} up to {found.tail} (not included)"),
         ("its own", f"{number(found.own_records)} records"),
         ("forks", number(found.forks) if found.forks else ""),
         ("held up", held_by(found)),
@@ -205,4 +205,4 @@ def trim(target: Target, out: Output, log: str, before: int) -> None:
     if out.json:
         out.document(document(found))
     else:
-        out.say(f"{found.name} now begins at {number(found.start)}")
+        out.say(f"{found.name} now begins at {found.start}")

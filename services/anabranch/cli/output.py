@@ -120,7 +120,7 @@ class Meter:
             self._bar = self._begin()
         if pace is None:
             rate = done / max(self.elapsed_s, 1e-9)
-            pace = f"{size(rate)}/s" if self._unit == "bytes" else f"{rate:,.0f} {self._unit}/s"
+            pace = f"{size(rate)}/s" if self._unit == "bytes" else f"{number(rate)} {self._unit}/s"
         task = self._bar.task_ids[0]
         self._bar.update(task, completed=done, total=self._total, pace=pace)
 
@@ -190,12 +190,17 @@ def size(count: float) -> str:
     return f"{count:.1f} TiB"
 
 
-def number(count: int) -> str:
-    return f"{count:,}"
+def number(count: float) -> str:
+    """A count or a rate, with separators only where a person looks at a terminal.
+
+    Never for a position or an id, which is typed back as it was printed.
+    """
+    whole = count if isinstance(count, int) else round(count)
+    return f"{whole:,}" if sys.stdout.isatty() else str(whole)
 
 
 def counted(count: int, what: str) -> str:
-    """`1 record`, `2,000 records`."""
+    """`1 record`, `2000 records`; on a terminal `2,000 records`."""
     return f"{number(count)} {what}" + "s" * (count != 1)
 
 

@@ -161,9 +161,9 @@ def _print_event(event: Event, printer: Printer, out: Output, *, marked: bool) -
         case Deliver(record, speculative):
             print(f"{'?' if speculative else ' '} {printer.text(record)}")
         case Confirm(up_to):
-            print(f"  -- final below {number(up_to)}")
+            print(f"  -- final below {up_to}")
         case Fail(since):
-            print(f"  -- forget what stood from {number(since)} on")
+            print(f"  -- forget what stood from {since} on")
 
 
 async def _printer(

@@ -63,7 +63,7 @@ def _salvage(data: str, into: str, flags: dict[str, Any], limit: Any, *, output:
 
 def _say_salvaged(out: Output, report: "Salvaged") -> None:
     out.say(f"{report.into} has {counted(report.logs, 'log')} of cluster {report.cluster}")
-    out.say(f"as they were at entry {number(report.entries)} of the journal, and behind it")
+    out.say(f"as they were at entry {report.entries} of the journal, and behind it")
     what = f"{counted(report.records, 'record')} of {counted(report.objects, 'object')}"
     out.say(f"recovered: {what} that the journal didn't know")
     if report.repeated:
@@ -90,7 +90,7 @@ def _own(flags: dict[str, Any]) -> dict[str, Any]:
 def _say(out: Output, report: "Report") -> None:
     logs, forks = counted(report.logs, "log"), counted(report.forks, "fork")
     out.say(f"{report.cluster} is back: {logs}, {forks}, {counted(report.objects, 'object')}")
-    behind = f" and the snapshot at {number(report.snapshot)}" if report.snapshot else ""
+    behind = f" and the snapshot at {report.snapshot}" if report.snapshot else ""
     out.say(f"from {number(report.entries)} entries of the archive{behind}")
     if report.unnamed:
         what = counted(report.unnamed, "object")

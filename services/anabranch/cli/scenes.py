@@ -109,7 +109,7 @@ async def feed(stage: Stage) -> None:
     tail = await stage.orders.tail()
     assert tail == ORDERS, tail
     tell.tell(
-        f"{number(ORDERS)} orders appended in {duration(seconds)}: {ORDERS / seconds:,.0f} a "
+        f"{number(ORDERS)} orders appended in {duration(seconds)}: {number(ORDERS / seconds)} a "
         "second, each on disk and in its place before it was acknowledged."
     )
     began = _now()
@@ -147,8 +147,8 @@ async def agent(stage: Stage) -> None:
     tell.tell("The end of the fork, and where each record comes from:")
     tell.show(_table(stage, mixed))
     tell.tell(
-        f"`orders` itself ends at {number(await orders.tail())}, the fork at "
-        f"{number(await fork.tail())}: 4 of its records are its own."
+        f"`orders` itself ends at {await orders.tail()}, the fork at "
+        f"{await fork.tail()}: 4 of its records are its own."
     )
 
 
@@ -159,7 +159,7 @@ async def what_if(stage: Stage) -> None:
     fork = await stage.fork("orders--discount", lambda: _sfork(orders, "discount", PAST))
     tell.tell(
         f"Made in {duration(stage.times[-1][1])}. It has the orders before position "
-        f"{number(PAST)} and nothing after: history goes on differently from here."
+        f"{PAST} and nothing after: history goes on differently from here."
     )
     cheaper = [_decode(each.value or b"") async for each in orders.read(PAST, 1_000)]
     for each in cheaper:
@@ -172,7 +172,7 @@ async def what_if(stage: Stage) -> None:
     assert parted.shared == PAST
     tell.tell(
         f"1,000 orders replayed at a discount of 10%: {number(was)} became {number(then)}. "
-        f"`anabranch diff` says that both are the same up to {number(parted.shared)}; "
+        f"`anabranch diff` says that both are the same up to {parted.shared}; "
         f"{number(_count(parted.only_a))} records are only in orders, "
         f"{number(_count(parted.only_b))} only in the fork."
     )
@@ -219,7 +219,7 @@ async def two_plans(stage: Stage) -> None:
             f"{', '.join(done.squashed)} is squashed."
         )
         position = await late.receipt.position(timeout=30)
-        tell.tell(f"The producer's receipt turns into position {number(position)}.")
+        tell.tell(f"The producer's receipt turns into position {position}.")
         events = await seen.until(lambda events: _settled_after(events, position))
         tell.tell("Who subscribed to `orders` all the while saw this:")
         tell.show(_events(events, before))

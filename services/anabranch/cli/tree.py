@@ -75,14 +75,14 @@ def _label(log: Description, now: Nanoseconds) -> "Text":
         label.append(f"  {number(log.tail)} records", style="default not bold")
     else:
         label.append(
-            f"  {log.kind.value} at {number(log.fork_point)}, tail {number(log.tail)}, "
+            f"  {log.kind.value} at {log.fork_point}, tail {log.tail}, "
             f"{number(log.own_records)} own",
             style="default not bold",
         )
     if log.promotable:
         label.append("  promotable", style="yellow not bold")
     if log.start:
-        label.append(f"  from {number(log.start)}", style="not bold dim")
+        label.append(f"  from {log.start}", style="not bold dim")
     label.append(f"  {age(log, now)}", style="not bold dim")
     if log.expires_at is not None:
         label.append(f", squashed in {remaining(log, now)}", style="not bold dim")
