@@ -222,6 +222,65 @@ def go_on(stage: Stage, chance: random.Random) -> None:
         stage.cut(window.number, chance.randint(ledger.cut + 1, window.cuts))
 
 
+@pytest.mark.parametrize(
+    ("mode", "quota"),
+    [(Mode.FREE_WILL, 0), (Mode.FREE_WILL, 1), (Mode.STEADY, 0), (Mode.STEADY, 1)],
+)
+@pytest.mark.parametrize("leaves", [True, False])
+def test_a_cut_that_no_replica_heard_of_is_in_the_ledger_after_its_window(
+    mode: Mode, quota: int, *, leaves: bool
+) -> None:
+    """All replicas are down when it is made, and its entry isn't kept until they are back."""
+    stage = Stage(SHARDS)
+    stage.admit()
+    stage.open(1, 1, mode=Mode.FREE_WILL)
+    stage.append("a1", "x", "y", "z")
+    for name in ("a1", "a2"):
+        stage.nodes[name].deaf = True
+        stage.crash(name)
+    stage.decide(CutFreely(0, (1, 1)))
+    stage.decide(CutFreely(0, (3, 1)))
+    if leaves:
+        stage.decide(Release(0))
+    stage.open(0 if leaves else quota, 1, mode=mode)
+    if not leaves:
+        stage.decide(ChangeView(1, (0,), 1))
+    for name in ("a1", "a2"):
+        stage.restart(name)
+        stage.restore(name)
+        assert [places(stage, name).position(each) for each in range(3)] == [0, 2, 3]
+
+
+def test_the_ledger_forgets_places_when_a_later_cut_counts_on_their_shard() -> None:
+    stage = Stage(SHARDS)
+    stage.admit()
+    stage.open(1, 1, mode=Mode.FREE_WILL)
+    stage.decide(CutFreely(0, (3, 1)))
+    stage.open(1, 1, mode=Mode.FREE_WILL)
+    assert list(stage.ledger.stranded) == [0, 1]
+    stage.decide(CutFreely(1, (2, 0)))
+    stage.open(1, 1)
+    assert [local for _, local, _ in stage.ledger.stranded[0]] == [3]
+    assert [local for _, local, _ in stage.ledger.stranded[1]] == [0], "it reported nothing since"
+    stage.cut(2, 1)
+    assert stage.ledger.stranded == {}
+
+
+def test_nothing_is_reported_in_a_window_before_the_last_ones_places_are_journaled() -> None:
+    stage = Stage(SHARDS)
+    stage.admit()
+    stage.open(1, 1, mode=Mode.FREE_WILL)
+    stage.append("a1", "x", "y", "z")
+    stage.nodes["a1"].held = True
+    stage.decide(CutFreely(0, (2, 0)))
+    stage.open(1, 1, mode=Mode.FREE_WILL)
+    stage.sleep(5)
+    assert (stage.report("a1").window, stage.report("a1").durable) == (1, 2)
+    stage.nodes["a1"].held = False
+    stage.sleep(5)
+    assert (stage.report("a1").window, stage.report("a1").durable) == (1, 3)
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_what_is_known_is_true_whatever_was_missed(seed: int) -> None:
     """Of all that may still be asked for."""

@@ -126,7 +126,10 @@ class Ledger:
         self.gaps: dict[tuple[int, ShardId], int] = {}
         self.eras: list[Era] = []
         self.stranded: dict[ShardId, list[Placement]] = {}
-        """Of shards that failed in a window of free will: its placements, until they come back."""
+        """The placements of a shard in its last window of free will, until a later cut proves that
+        it has journaled them, or a shard that failed or left is back. A shard learns of a cut
+        after it is made: if all of its replicas are down by then, nobody else would know.
+        """
         self.placements: list[Placement] = []
         """Of free will: where the cuts of `windows[0]` put each seat's records."""
         if image is not None:
@@ -171,7 +174,7 @@ class Ledger:
         """
         seats = (window.by_shard.get(shard) for window in self.windows)
         told = [seat.base for seat in seats if seat is not None]
-        told += [local for _, local, _ in self.stranded.get(shard, [])]
+        told += [local for _, local, _ in self.stranded.get(shard, [])[:1]]
         return min((*told, self.members[shard].placed))
 
     def apply(self, decisions: Sequence[AnyDecision]) -> None:
@@ -267,6 +270,8 @@ class Ledger:
         window = Window(opened.number, opened.mode, start, opened.rounds, opened.groups, seated)
         if last is not None and (not last.foreseen or (self._finished and len(self.windows) == 1)):
             assert len(self.windows) == 1
+            for seat in last.seats:
+                self._strand(seat.shard)
             self.windows.clear()
             self._forget_gaps(window.number)
         if not self.windows:
@@ -312,6 +317,8 @@ class Ledger:
         assert self.cut < to.cut <= window.cuts
         self.cut = to.cut
         self.confirmed = window.covered(to.cut)
+        for shard in [each for each in self.stranded if self._has_gone_on(each, window)]:
+            del self.stranded[shard]
         if to.cut == window.cuts:
             self._let_go()
 
@@ -341,7 +348,7 @@ class Ledger:
         assert change.view == self.view + 1
         self.view = change.view
         for shard in change.failed:
-            self.stranded[shard] = [each for each in self.placements if each[0] == shard]
+            self._strand(shard)
             void = Void(change.view, self._void(shard), self.confirmed, self.horizon)
             self._change(
                 shard,
@@ -356,6 +363,21 @@ class Ledger:
         for member in list(self.members.values()):
             if member.standing is Standing.FAILED and member.stand_in in change.failed:
                 self._change(member.id, stand_in=change.stand_in)
+
+    def _strand(self, shard: ShardId) -> None:
+        """Remember the placements of this window. Its cuts counted what the shard had reported in
+        this window, so the shard had journaled earlier placements by then.
+        """
+        placed = [each for each in self.placements if each[0] == shard]
+        if placed:
+            self.stranded[shard] = placed
+
+    def _has_gone_on(self, shard: ShardId, window: Window) -> bool:
+        """Do the cuts of this predicted window hold rounds that the shard has reported?"""
+        seat = window.by_shard.get(shard)
+        if seat is None or self.members[shard].standing is Standing.FAILED:
+            return False
+        return self.gap(window, seat) is None and window.rounds_in(seat, self.cut) > 0
 
     def _void(self, shard: ShardId) -> LocalSequence:
         """What the cuts hold of it ends here; no seat of its counts any more."""

@@ -154,11 +154,11 @@ class Reporting:
         self._repeat = False
         if not following.leader or copies.stuck:
             return
-        durable = self._seating.durable
+        window = following.ledger.window(self.window)
+        durable = self._reported(me, window)
         if self._pending is not None and self._covered >= self._pending[1]:
             self._answered, self._pending = self._pending[0], None
             self._counters.signals += 1
-        window = following.ledger.window(self.window)
         covered = self._covered if window is None or window.foreseen else durable
         letter = Report(
             me.id,
@@ -182,6 +182,16 @@ class Reporting:
         self._durable = durable
         self._sent_at = self._alarms.now
         self._counters.reports += 1
+
+    def _reported(self, me: Member, window: Window | None) -> LocalSequence:
+        """What is durable; nothing of a window of free will before the placements of earlier
+        windows are journaled: its first cut lets the sequencers forget them.
+        """
+        seat = None if window is None or window.foreseen else window.by_shard.get(me.id)
+        durable = self._seating.durable
+        if seat is None or self._seating.knows_earlier_windows:
+            return durable
+        return min(durable, seat.base)
 
     def _target(self, me: Member, letter: FixLag) -> LocalSequence:
         """Where so many rounds of this window end, or of the last that is published."""

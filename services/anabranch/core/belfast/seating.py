@@ -67,6 +67,11 @@ class Seating:
         """Up to here it is in the journal where records are. No report goes further: when all
         others have forgotten what was published then, this replica must still know.
         """
+        self._notes_put = 0
+        self._notes_stored = 0
+        self._notes_earlier = 0
+        """How many notes tell of what came before the last window of free will."""
+        self._opened_freely = False
         self._voids = 0
         self._cut: LocalSequence = _NO_CUT
         self._rows: list[Row] = []
@@ -81,6 +86,11 @@ class Seating:
     def durable(self) -> LocalSequence:
         """What the cuts have come to was, even if this primary has yet to hear it again."""
         return max(self._copies.durable, min(self.confirmed, self._copies.last))
+
+    @property
+    def knows_earlier_windows(self) -> bool:
+        """Is it in the journal where windows before the last one of free will put records?"""
+        return self._notes_stored >= self._notes_earlier
 
     @property
     def _ledger(self) -> Ledger:
@@ -158,6 +168,9 @@ class Seating:
             return
         if self._rows or self._cut != _NO_CUT:
             self._note()
+        if self._opened_freely:
+            # The cuts in the window's own entry, which end the window before, are noted by now.
+            self._opened_freely, self._notes_earlier = False, self._notes_put
         before, self.confirmed = self.confirmed, self._confirmed()
         self._counters.confirmed += max(0, self.confirmed - before)
 
@@ -179,6 +192,7 @@ class Seating:
         current = ledger.current
         self.forecast.cut(self.confirmed, foreseen=current is not None and current.foreseen)
         self._note()
+        self._opened_freely, self._notes_earlier = False, self._notes_put
 
     def obey(self) -> bool:
         """A primary whose shard has failed, or left, cuts its log back to what the cuts have come
@@ -237,6 +251,7 @@ class Seating:
         seat = window.by_shard.get(me.id)
         if seat is not None and window.foreseen:
             self._add(row_of(window, seat, window.rounds))
+        self._opened_freely = self._opened_freely or not window.foreseen
 
     def _left_by(self, me: Member) -> LocalSequence:
         """Of what was known here, by the failures that were missed."""
@@ -297,7 +312,8 @@ class Seating:
         # A replica that took over what is left of a trimmed log may be ahead of its own ledger.
         assert max(known, floor) == max(covered, floor), "F5"
 
-    def _stored(self, voids: int, end: LocalSequence) -> None:
+    def _stored(self, number: int, voids: int, end: LocalSequence) -> None:
+        self._notes_stored = number
         if voids == self._voids:
             self.journaled = max(self.journaled, end)
 
@@ -320,7 +336,9 @@ class Seating:
             forecast.voided,
         )
         self._copies.note(notes.encode(note))
-        self._copies.when_stored(partial(self._stored, self._voids, self.placements.end))
+        self._notes_put += 1
+        stored = partial(self._stored, self._notes_put, self._voids, self.placements.end)
+        self._copies.when_stored(stored)
         self.tally.forget(forecast.settled)
         self._rows.clear()
         self._cut = _NO_CUT
