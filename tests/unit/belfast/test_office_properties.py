@@ -5,9 +5,11 @@ from hypothesis import strategies as st
 from tests.unit.belfast.office_stage import Stage
 
 from anabranch.core.belfast.decisions import AnyDecision, ChangeView, CutTo, OpenWindow
+from anabranch.core.belfast.delays import LIMIT_MAX
 from anabranch.core.belfast.ledger import Ledger, Standing
 from anabranch.core.belfast.letters import FromReplica, Report
 from anabranch.core.belfast.windows import ShardId, Window
+from anabranch.core.types import MS
 
 SHARDS = "abcdefgh"
 
@@ -141,7 +143,9 @@ def test_when_the_dead_have_failed_the_others_go_on(
             world.act(action, which, rounds)
     stage = world.stage
     alive = [name for name in world.names if name not in world.dead]
-    stage.pass_time(80, *alive)
+    # A leader gives shards that it has never heard the longest time there is.
+    limit = stage.office.plan.rules.intervals(stage.office.plan.rules.fail_intervals)
+    stage.pass_time(LIMIT_MAX * limit // MS + 30, *alive)
     before = stage.ledger.confirmed
     for _ in range(30):
         for nth, name in enumerate(world.names):
