@@ -58,6 +58,35 @@ def test_a_file_without_good_tokens_is_refused_and_later_passed_over(
     assert not tokens.accepts(None)
 
 
+def test_a_pipe_in_the_place_of_the_file_keeps_nobody_waiting(tmp_path: Path) -> None:
+    file = tmp_path / "tokens"
+    write(file, "good")
+    tokens = Tokens(file=str(file))
+    file.unlink()
+    os.mkfifo(file)
+    assert tokens.accepts("good")
+    with pytest.raises(BadRequest, match="isn't a regular file"):
+        Tokens(file=str(file))
+
+
+def test_a_file_is_read_up_to_a_bound_and_without_the_mark_that_editors_put_first(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "tokens"
+    file.write_text("\ufeffgood\n", encoding="utf-8")
+    assert Tokens(file=str(file)).accepts("good")
+    with file.open("wb") as sparse:
+        sparse.truncate(1 << 40)
+    with pytest.raises(BadRequest, match="is larger than"):
+        Tokens(file=str(file))
+
+
+def test_a_token_that_no_client_could_show_is_refused_at_the_start() -> None:
+    with pytest.raises(BadRequest, match="can't be printed"):
+        settings.load({}, {"ANABRANCH_TOKEN": "caf\udce9"})
+    assert not Tokens("caf\udce9").accepts("other")
+
+
 def test_a_folder_of_secrets_counts_instead_of_variables(tmp_path: Path) -> None:
     write(tmp_path / "ANABRANCH_TOKEN", "from-the-file")
     environment = {"ANABRANCH_SECRETS": str(tmp_path), "ANABRANCH_TOKEN": "from-the-variable"}

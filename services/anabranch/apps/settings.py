@@ -207,6 +207,8 @@ def check_port(name: str, port: int, least: int = 0) -> None:
 def check_token(name: str, token: str | None, file: str = "") -> None:
     if token is not None and not token:
         raise BadRequest(name, "it is empty: leave it out, or give one")
+    if token is not None and not token.isprintable():
+        raise BadRequest(name, "it holds what can't be printed: clients couldn't show it")
     if token is not None and file:
         raise BadRequest(name, f"give {name} or {name}s_file, not both")
 

@@ -16,6 +16,8 @@ from anabranch.core.errors import Unavailable
 
 GROUP, VERSION = "anabranch.dev", "v1alpha1"
 LINES = 200
+LOG_BYTES_MAX = 1_048_576
+"""Of each log: a line may be of any length."""
 
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _ANABRANCH = f"/apis/{GROUP}/{VERSION}"
@@ -144,7 +146,9 @@ def _ask_pod(found: Collected, api: Api, pod: Document) -> None:
     name, home = pod["metadata"]["name"], f"/api/v1/namespaces/{found.namespace}/pods"
     for status in pod.get("status", {}).get("containerStatuses", ()):
         container = quote(status["name"])
-        path = f"{home}/{name}/log?container={container}&tailLines={LINES}"
+        path = (
+            f"{home}/{name}/log?container={container}&tailLines={LINES}&limitBytes={LOG_BYTES_MAX}"
+        )
         _keep(found, api, found.logs, f"{name}.log", path)
         if status.get("restartCount"):
             _keep(found, api, found.logs, f"{name}.previous.log", f"{path}&previous=true")

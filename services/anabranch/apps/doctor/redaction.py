@@ -21,16 +21,25 @@ _ADDRESS = re.compile(r"(?<=://)[^/\s@\"']+(?=@)")
 """What stands before the host of a URL: a token, or a name and a password."""
 
 _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*-----|$)"), HIDDEN),
+    (
+        re.compile(
+            r"(?s)-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z ]{0,40}-----|$)"
+        ),
+        HIDDEN,
+    ),
     (_ADDRESS, HIDDEN),
-    (re.compile(r"eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"), HIDDEN),  # a JSON Web Token
+    (re.compile(r"(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"), HIDDEN),  # a JSON Web Token
     (re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{12,}\b"), HIDDEN),
     (re.compile(r"(?i)(\b(?:bearer|basic)\s+)[\w.~+/=-]{8,}"), rf"\g<1>{HIDDEN}"),
     (
         re.compile(rf"(?i)((?:{_NAMED}|signature)[\"']?\s*[=:]\s*[\"']?)[^\s\"',;&)]+"),
         rf"\g<1>{HIDDEN}",
     ),
-    (re.compile(rf"(?i)(--[\w-]*{_NAMED}\s+)[^\s-]\S*"), rf"\g<1>{HIDDEN}"),
+    (
+        # The flag begins where nothing like it stands before: a line of dashes costs no more.
+        re.compile(rf"(?i)((?<![\w-])--[\w-]{{0,40}}{_NAMED}\s{{1,8}})[^\s-]\S*"),
+        rf"\g<1>{HIDDEN}",
+    ),
 )
 
 

@@ -5,8 +5,9 @@ those who show it follow, and then the old one goes.
 """
 
 import hmac
+import os
+import stat
 from functools import partial
-from pathlib import Path
 
 from anabranch.core.errors import BadRequest
 from anabranch.core.rights.judge import TOKEN_BYTES_MAX
@@ -15,6 +16,7 @@ from anabranch.shell.renewal import Renewed
 
 TOKENS_MAX = 64
 """In one file: each is compared with what a caller shows."""
+_FILE_BYTES_MAX = TOKENS_MAX * (TOKEN_BYTES_MAX + 2)
 
 
 class Tokens:
@@ -34,10 +36,10 @@ class Tokens:
         """In constant time for each of them: how long it takes tells nothing of how much fits."""
         if self.open:
             return True
-        shown = (token or "").encode(errors="surrogatepass")
+        shown = _bytes(token or "")
         if len(shown) > TOKEN_BYTES_MAX:
             return False
-        found = [hmac.compare_digest(shown, each.encode()) for each in self._all]
+        found = [hmac.compare_digest(shown, _bytes(each)) for each in self._all]
         return any(found)
 
     @property
@@ -52,7 +54,7 @@ def tokens_of(given: Tokens | str | None) -> Tokens:
 def _read(file: str) -> tuple[str, ...]:
     """Raises BadRequest where there is none: nobody is let in by an empty token."""
     try:
-        text = Path(file).read_text(encoding="utf-8")
+        text = _content(file).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise BadRequest(f"the tokens in {file}", str(error)) from None
     found = tuple(line.strip() for line in text.splitlines() if line.strip())
@@ -63,3 +65,20 @@ def _read(file: str) -> tuple[str, ...]:
     if any(len(each.encode()) > TOKEN_BYTES_MAX for each in found):
         raise BadRequest(f"the tokens in {file}", f"one is longer than {TOKEN_BYTES_MAX} bytes")
     return found
+
+
+def _content(file: str) -> bytes:
+    """Of a regular file alone: reading from a pipe would wait for its writer, and all with it."""
+    opened = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(opened, "rb") as content:
+        if not stat.S_ISREG(os.fstat(opened).st_mode):
+            raise BadRequest(f"the tokens in {file}", "it isn't a regular file")
+        found = content.read(_FILE_BYTES_MAX + 1)
+    if len(found) > _FILE_BYTES_MAX:
+        raise BadRequest(f"the tokens in {file}", f"it is larger than {_FILE_BYTES_MAX} bytes")
+    return found
+
+
+def _bytes(token: str) -> bytes:
+    """Bytes that are no text stand in a variable, or a frame, as surrogates."""
+    return token.encode(errors="surrogatepass")
