@@ -169,7 +169,10 @@ class ObjectStore(Protocol):
         ...
 
     async def list(self, prefix: str = "") -> list[StoredObject]:
-        """Every object whose name starts so, in order of name."""
+        """Every object whose name starts so, in order of name.
+
+        What others put into the store is among them if its name could be an object's.
+        """
         ...
 
     async def close(self) -> None: ...

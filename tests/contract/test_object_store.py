@@ -1,6 +1,7 @@
 """What every object store promises (`ports.ObjectStore`)."""
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
@@ -9,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from obstore import put_async
 from tests.servers import bucket_of
 
+from anabranch.apps.processes.servers import S3Server
 from anabranch.core.errors import CorruptObject, ObjectExists, ObjectMissing
 from anabranch.core.records.objects import quarantined, unquarantined
 from anabranch.ports import ObjectStore
@@ -20,6 +23,7 @@ from anabranch.shell.disk_cache import DiskCache
 from anabranch.shell.folder import Folder, FolderStore
 from anabranch.shell.log import Log
 from anabranch.shell.memory_store import MemoryStore
+from anabranch.shell.s3.clients import hot
 from anabranch.shell.s3.store import S3Store
 
 Body = Callable[[ObjectStore], Awaitable[None]]
@@ -219,3 +223,57 @@ def test_a_move_to_quarantine_that_was_cut_short_is_simply_repeated(run: Run) ->
         assert [each.name for each in await store.list("c1/")] == [quarantined(name)]
 
     run(body)
+
+
+FOREIGN = (
+    "c1/quarantine/notes.txt",
+    "c1/quarantine/00000001/0000000000000.bak",
+    "c1/quarantine/00000001/1",
+    "c1/quarantine/c2/quarantine/00000001/0000000000000",
+    "c1/quarantine/data/00000001/0000000000000",
+)
+
+
+def test_what_others_put_into_quarantine_stays_there(run: Run) -> None:
+    log = Log(Clock().now)
+    name = "c1/data/00000001/0000000000000"
+
+    async def body(store: ObjectStore) -> None:
+        for each in FOREIGN:
+            await store.put(each, [b"not ours"])
+        await store.put(quarantined(name), [b"orphan"])
+        assert [each.name for each in await quarantine.listed(store, "c1")] == [quarantined(name)]
+        later = max(each.modified_ms for each in await store.list()) + 1
+        assert await quarantine.purge(store, "c1", later, log) == 1
+        assert [each.name for each in await store.list()] == sorted(FOREIGN)
+
+    run(body)
+
+
+def test_files_that_no_object_can_be_are_not_listed(tmp_path: Path) -> None:
+    folder = Folder(str(tmp_path))
+    folder.put("c1/data/1", [b"ours"])
+    (tmp_path / "c1/data/a b").write_bytes(b"")
+    (tmp_path / "c1/data/a\n").write_bytes(b"")
+    (tmp_path / "c1/with space").mkdir()
+    (tmp_path / "c1/with space/1").write_bytes(b"")
+    (tmp_path / "c1/data/link").symlink_to(tmp_path / "c1/data/1")
+    (tmp_path / "c1/data/lost").symlink_to(tmp_path / "nowhere")
+    os.mkfifo(tmp_path / "c1/data/pipe")
+    assert [each.name for each in folder.list()] == ["c1/data/1"]
+    assert [each.name for each in folder.list("c1/da")] == ["c1/data/1"]
+
+
+def test_objects_of_others_in_a_bucket_are_not_listed(s3: S3Server) -> None:
+    settings = bucket_of(s3)
+
+    async def body() -> None:
+        store = S3Store(settings, Log(Clock().now), Clock().now)
+        try:
+            await store.put("c1/data/1", [b"ours"])
+            await put_async(hot(settings), "c1/data/a b", b"not ours")
+            assert [each.name for each in await store.list("c1/")] == ["c1/data/1"]
+        finally:
+            await store.close()
+
+    asyncio.run(body())

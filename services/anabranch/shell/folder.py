@@ -73,10 +73,12 @@ class StoredFolder:
         with suppress(FileNotFoundError, NotADirectoryError), os.scandir(path) as found:
             for entry in found:
                 name = f"{directory}/{entry.name}" if directory else entry.name
-                if entry.name.startswith("."):
-                    continue
+                if not NAME.fullmatch(name):
+                    continue  # hidden, or put there by somebody else: no call could name it
                 if entry.is_dir(follow_symlinks=False):
                     yield from self._walk(name)
+                    continue
+                if not entry.is_file(follow_symlinks=False):
                     continue
                 with suppress(FileNotFoundError):  # deleted meanwhile
                     status = entry.stat(follow_symlinks=False)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from anabranch.core.errors import ObjectExists, ObjectMissing
-from anabranch.core.records.objects import quarantined
+from anabranch.core.records.objects import in_quarantine, quarantined
 from anabranch.core.types import Milliseconds
 from anabranch.ports import ObjectStore, StoredObject
 from anabranch.shell.log import Log
@@ -45,4 +45,9 @@ async def purge(store: ObjectStore, cluster: str, before: Milliseconds, log: Log
 
 
 async def listed(store: ObjectStore, cluster: str) -> list[StoredObject]:
-    return await store.list(prefix(cluster))
+    """Orphans of this cluster; what else lies under the prefix isn't ours, and is left alone."""
+    return [
+        each
+        for each in await store.list(prefix(cluster))
+        if (was := in_quarantine(each.name)) is not None and was.cluster == cluster
+    ]

@@ -85,6 +85,15 @@ def unquarantined(name: str) -> str:
     return _DATA.join(name.rsplit(_QUARANTINE, 1))
 
 
+def in_quarantine(text: str) -> ObjectName | None:
+    """The name that this object in quarantine had; None if we didn't put it there."""
+    try:
+        name = ObjectName.parse(unquarantined(text))
+    except BadName:
+        return None
+    return name if quarantined(str(name)) == text else None
+
+
 def object_id(epoch: int, sequence: int) -> ObjectId:
     """Both in 64 bits without a sign; ids sort as names do."""
     assert 0 <= epoch < 1 << _EPOCH_BITS

@@ -117,13 +117,18 @@ class S3Store:
                 raise self._asking.failed(call)
 
     async def list(self, prefix: str = "") -> "list[StoredObject]":
-        """By folders, which is what the client can ask for; the rest of the prefix is sifted."""
+        """By folders, which is what the client can ask for; the rest of the prefix is sifted.
+
+        Objects of others whose names none of our calls accepts are left out.
+        """
         folder = prefix.rpartition("/")[0]
         found: list[StoredObject] = []
         after: str | None = None
         while True:
             page = await self._page(folder, after)
-            found += (each for each in page if each.name.startswith(prefix))
+            found += (
+                each for each in page if each.name.startswith(prefix) and NAME.fullmatch(each.name)
+            )
             if len(page) < PAGE:
                 return sorted(found, key=lambda each: each.name)
             after = page[-1].name
