@@ -133,6 +133,7 @@ def check(kept: Chronicle) -> None:
     _check_places(kept)
     _check_eras(kept)
     _check_leavers(kept)
+    _check_stranded(kept)
     image = msgspec.msgpack.encode(ledger.image())
     again = Ledger(msgspec.msgpack.decode(image, type=Image))
     assert again.image() == ledger.image()
@@ -169,6 +170,23 @@ def _check_eras(kept: Chronicle) -> None:
         assert era.shards == tuple(
             sorted(seat.shard for seat in kept.windows[kept.slots[at].window].seats)
         )
+
+
+def _check_stranded(kept: Chronicle) -> None:
+    """Places that are kept beyond their window are true, and join what the windows tell."""
+    ledger = kept.ledger
+    for shard, placed in ledger.stranded.items():
+        assert placed, "a shard of which nothing is kept isn't mentioned"
+        end = placed[0][1]
+        for owner, local, run in placed:
+            assert (owner, local) == (shard, end)
+            for nth in range(run.count):
+                slot = kept.slots[run.first + nth]
+                assert (slot.shard, slot.local, slot.decreed) == (shard, local + nth, False)
+            end = local + run.count
+        member = ledger.members[shard]
+        bases = [each.by_shard[shard].base for each in ledger.windows if shard in each.by_shard]
+        assert end in (member.placed, *bases)
 
 
 def _check_leavers(kept: Chronicle) -> None:
