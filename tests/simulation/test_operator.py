@@ -16,7 +16,6 @@ SEEDS = 1_000
 IN_ONE_TEST = 20
 
 QUICK = (
-    "nobody confirms that a resource is gone",
     "logs without resources stay",
     "what was to end is released",
     "a fork is made for nobody",

@@ -33,6 +33,7 @@ from anabranch_operator.plan.trouble import Trouble, Troubles, key_of
 from anabranch_operator.plan.vigil import Roll
 from anabranch_operator.plan.world import Fork, Pool, Resource, World
 from anabranch_sim.breakages import Breakage, Function, _always, _doing_nothing
+from anabranch_sim.kubernetes import simulation
 from anabranch_sim.kubernetes.mishaps import MISHAPS
 from anabranch_sim.kubernetes.operators import SimOperator
 
@@ -159,7 +160,7 @@ def _nobody(_: Function) -> Function:
 
 
 MISRULES = [
-    Breakage("nobody confirms that a resource is gone", orphans, "plan_orphan", _unconfirmed),
+    Breakage("nobody confirms that a resource is gone", simulation, "plan_orphan", _unconfirmed),
     Breakage("logs without resources stay", World, "orphan", _nobody),
     Breakage("what was to end is released", orphans, "_end", _released),
     Breakage("a fork is made for nobody", forks, "_make", _for_nobody),
