@@ -1,11 +1,14 @@
 """Both clients against the real server: every verb, and a server that is killed under them."""
 
 import asyncio
+import math
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
+from uuid import uuid4
 
 import pytest
 from tests.integration.cli_server import Server
@@ -254,6 +257,49 @@ def test_bad_records_are_refused_here_with_nothing_appended(service: anabranch.S
     with pytest.raises(BadRequest):
         log.append(b"x", timestamp=datetime(2024, 1, 1))  # noqa: DTZ001
     assert log.tail() == 0
+
+
+MEANINGLESS: dict[str, Callable[[Any], object]] = {
+    "read text": lambda log: list(log.read("5")),
+    "read nan": lambda log: list(log.read(math.nan)),
+    "read 2^64": lambda log: list(log.read(1 << 64)),
+    "read none": lambda log: list(log.read(0, count=0)),
+    "wait text": lambda log: list(log.read(0, wait="5")),
+    "wait nan": lambda log: list(log.read(0, wait=math.nan)),
+    "wait -1": lambda log: list(log.read(0, wait=-1)),
+    "trim text": lambda log: log.trim("5"),
+    "trim -1": lambda log: log.trim(-1),
+    "ttl nan": lambda log: log.cfork("f", ttl=math.nan),
+    "ttl text": lambda log: log.cfork("f", ttl="5"),
+    "many of text": lambda log: log.append_many("abc"),
+    "once of text": lambda log: log.append_many("abc", request_id="one"),
+    "subscribe text": lambda log: log.subscribe("5"),
+    "cursor -1": lambda log: log.cursor("c").commit(-1),
+}
+
+
+@pytest.mark.parametrize("asked", list(MEANINGLESS))
+def test_what_cant_be_meant_is_refused_at_once(service: anabranch.Service, asked: str) -> None:
+    log = service.create(f"meant-{uuid4().hex[:12]}")
+    with pytest.raises(BadRequest):
+        MEANINGLESS[asked](log)
+
+
+def test_what_is_no_receipt_is_refused_at_once(service: anabranch.Service) -> None:
+    for text in (5, None, "", "1.2"):
+        with pytest.raises(BadRequest):
+            service.receipt(text)  # type: ignore[arg-type]
+
+
+def test_what_a_list_of_appends_has_raised_isnt_raised_again(server: Server) -> None:
+    service = anabranch.connect(server.url)
+    fork = service.create("many").cfork("f")
+    fork.squash()
+    # Several batches: a value that fills one, and the next.
+    with pytest.raises(Squashed):
+        fork.append_many([b"x" * 900_000] * 6)
+    service.flush()
+    service.close()
 
 
 def test_an_error_that_nobody_awaits_is_raised_at_the_end(server: Server) -> None:

@@ -12,6 +12,7 @@ from typing import Self
 
 from msgspec.structs import replace
 
+from anabranch.client import arguments
 from anabranch.client.appending import Receipt
 from anabranch.client.arguments import text
 from anabranch.client.endpoint import Endpoint, endpoint
@@ -141,7 +142,7 @@ class Service:
 
     def receipt(self, text: str) -> Receipt:
         """A receipt as it was, from what `str` gave of it, or HTTP. BadRequest if it is none."""
-        return Receipt(self._link, Promise.parse(text))
+        return Receipt(self._link, Promise.parse(arguments.text("a receipt", text)))
 
     def guard(self, scope: str, epoch: int) -> None:
         """Change something only while nobody of a higher epoch has in this scope: of several

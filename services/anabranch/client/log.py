@@ -23,7 +23,7 @@ from anabranch.client.requesting import append_batch, append_records
 from anabranch.core.bolt.commands import Description, Done, Promotion
 from anabranch.core.bolt.queries import At, Comparison, Cursors
 from anabranch.core.bolt.quotas import Quota
-from anabranch.core.errors import Overloaded
+from anabranch.core.errors import AnabranchError, Overloaded
 from anabranch.core.records.record import Record
 from anabranch.core.types import (
     Kind,
@@ -49,6 +49,8 @@ from anabranch.core.wire.messages import (
 )
 
 A = TypeVar("A")
+
+_VALUES, _VALUES_SHOWN = "the values to append", "[b'1', b'2']"
 
 
 class Log:
@@ -129,13 +131,13 @@ class Log:
         """
         link = self.link
         if request_id is not None:
-            made = [each if isinstance(each, Record) else record(each) for each in values]
+            made = [checked(each) for each in arguments.several(_VALUES, values, _VALUES_SHOWN)]
             return await self._once(made, request_id, timeout)
         limit_ms = link.milliseconds(timeout)
         producer = link.session.producer(self.id, self.name)
         pledges: list[tuple[Pledge, int]] = []
         last: Pledge | None = None
-        for value in arguments.several("the values to append", values, "[b'1', b'2']"):
+        for value in arguments.several(_VALUES, values, _VALUES_SHOWN):
             made = checked(value)
             try:
                 pledge = producer.add(made, limit_ms)
@@ -150,6 +152,10 @@ class Log:
         for pledge, _ in pledges:
             if pledge.outcome is None:
                 await link.settled(pledge)
+        for pledge, _ in pledges:
+            if isinstance(pledge.outcome, AnabranchError):
+                # The first is raised here; no other may be raised again by `flush` or `close`.
+                link.heeded(pledge.outcome)
         return [appended(link, pledge, index) for pledge, index in pledges]
 
     async def append_batch(
@@ -224,6 +230,8 @@ class Log:
 
         `speculative`: also what lies past an undecided promotable fork, to be confirmed or failed.
         """
+        if start is not None:
+            start = arguments.position(f"subscribe to {self.name}", start)
         return Events(self.link, self.description, start, speculative=speculative)
 
     async def cfork(  # noqa: PLR0913  # whoever calls it names them
@@ -316,6 +324,7 @@ class Log:
 
     async def trim(self, before: Position, *, timeout: float | None = None) -> None:
         """Give up positions below `before`; forks keep what they inherited of them."""
+        before = arguments.position(f"trim {self.name}", before)
         await self.ask(Trim(self.id, before, self.link.once()), Done, "trim", timeout)
 
     async def set_quota(self, quota: Quota, *, timeout: float | None = None) -> None:
@@ -416,6 +425,7 @@ class Cursor:
         the fork's was, if that is further (by default it stays). Chosen once, it is kept.
         """
         log = self.log
+        position = arguments.position(f"the cursor {self.name}", position)
         message = CommitCursor(log.id, self.name, position, log.link.once(), on_promote)
         await log.ask(message, Done, f"commit cursor {self.name} of", timeout)
 
@@ -426,4 +436,6 @@ class Cursor:
 
 
 def _milliseconds(seconds: float | None) -> Milliseconds | None:
-    return None if seconds is None else round(seconds * 1_000)
+    if seconds is None:
+        return None
+    return round(arguments.seconds("the ttl of a fork", seconds) * 1_000)

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Iterator
 from types import TracebackType
 from typing import Self, assert_never
 
+from anabranch.client import arguments
 from anabranch.client.call import Call
 from anabranch.client.link import Link
 from anabranch.client.records import (
@@ -21,7 +22,7 @@ from anabranch.client.records import (
 from anabranch.client.subscription import News, Subscription, size_of
 from anabranch.core.bolt.commands import Description
 from anabranch.core.errors import BadRequest, BatchUnreadable
-from anabranch.core.types import Position
+from anabranch.core.types import NEVER, Position
 from anabranch.core.wire.messages import Confirmed, Delivered, Describe, Failed, Read, Records
 
 _EVERYTHING = (1 << 31) - 1
@@ -36,9 +37,11 @@ async def pages(
     timeout: float | None,
 ) -> AsyncGenerator[list[Batch], None]:
     """Portions of a read, as they arrive; the next one is on its way while one is used."""
-    left = _EVERYTHING if count is None else count
-    if start < 0 or left <= 0:
-        raise BadRequest(f"read {log.name}", "start must be 0 or more, and count 1 or more")
+    what = f"read {log.name}"
+    start, wait = arguments.position(what, start), arguments.seconds(what, wait)
+    left = _EVERYTHING if count is None else arguments.number(what, count, NEVER)
+    if left == 0:
+        raise BadRequest(what, "count must be 1 or more")
     call = _ask(link, log, start, left, timeout, wait)
     try:
         while True:
