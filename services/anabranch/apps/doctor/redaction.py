@@ -7,40 +7,14 @@ from collections.abc import Iterable, Mapping
 from itertools import zip_longest
 from typing import Any, cast
 
+from anabranch.core.redaction import NAMED, credentials_in, printable, redacted
+
 HIDDEN = "(not shown)"
 _LENGTH_MIN = 6
 """A shorter value is a word like any other: hiding it everywhere would hide the report."""
 
-_NAMED = r"(?:token|secret|password|passwd|credentials?|(?:secret|access|api|private)[_-]?key)"
-_NAME = re.compile(rf"(?i){_NAMED}$")
+_NAME = re.compile(rf"(?i){NAMED}$")
 """How a variable, a flag or a field is called that holds a secret."""
-
-_GIVEN = rf"(?:{_NAMED}|signature)[\"']?\s*[=:]\s*[\"']?"
-
-_ADDRESS = re.compile(r"(?<=://)[^/\s@\"']+(?=@)")
-"""What stands before the host of a URL: a token, or a name and a password."""
-
-_SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
-    (
-        re.compile(
-            r"(?s)-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z ]{0,40}-----|$)"
-        ),
-        HIDDEN,
-    ),
-    (_ADDRESS, HIDDEN),
-    (re.compile(r"(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"), HIDDEN),  # a JSON Web Token
-    (re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{12,}\b"), HIDDEN),
-    (re.compile(r"(?i)(\b(?:bearer|basic)\s+)[\w.~+/=-]{8,}"), rf"\g<1>{HIDDEN}"),
-    (
-        re.compile(rf"(?i)((?:{_NAMED}|signature)[\"']?\s*[=:]\s*[\"']?)[^\s\"',;&)]+"),
-        rf"\g<1>{HIDDEN}",
-    ),
-    (
-        # The flag begins where nothing like it stands before: a line of dashes costs no more.
-        re.compile(rf"(?i)((?<![\w-])--[\w-]{{0,40}}{_NAMED}\s{{1,8}})[^\s-]\S*"),
-        rf"\g<1>{HIDDEN}",
-    ),
-)
 
 
 def names_a_secret(name: str) -> bool:
@@ -70,14 +44,13 @@ class Redaction:
             for each in words:
                 self.learn(each)
         elif isinstance(value, str):
-            for found in _ADDRESS.findall(value):
+            for found in credentials_in(value):
                 self._add(found)
                 self._add(found.rpartition(":")[2])
 
     def clean(self, text: str) -> str:
         """The text without what looks like a secret, and without every value that was learned."""
-        for shape, instead in _SHAPES:
-            text = shape.sub(instead, text)
+        text = redacted(printable(text), HIDDEN)
         # The longest first: one may be part of another.
         for secret in sorted(self._known, key=lambda each: (-len(each), each)):
             text = text.replace(secret, HIDDEN)
