@@ -253,7 +253,8 @@ class Diff(Told):
     )
     shared: int = Field(description="From `since` up to here both logs are the same.")
     only_a: list[Range] = Field(
-        description="Positions of the first log whose records the second never had."
+        description="Positions of the first log whose records aren't among the settled ones of the "
+        "second, and never were: an undecided promotable fork may withhold some of them for now."
     )
     only_b: list[Range] = Field(description="And the other way round.")
     trimmed_a: list[Range] = Field(

@@ -31,7 +31,7 @@ class _Side:
         """Those that may differ from the other's, in order."""
         self.complete = True
         self.lacking: list[Range] = []
-        """What the other log never had."""
+        """Records that aren't among the settled ones of the other log, and never were."""
         self.unknown: list[Range] = []
         """What the other log may have had, and trimmed."""
 

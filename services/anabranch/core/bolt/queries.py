@@ -122,7 +122,9 @@ class Comparison(msgspec.Struct, frozen=True, array_like=True, tag="comparison")
     shared: Position
     """Both have the same records at the same positions from `since` up to here."""
     only_a: list[tuple[Position, Position]]
-    """Positions of the first log whose records the second never had."""
+    """Positions of the first log whose records aren't among the settled ones of the second, and
+    never were: an undecided promotable fork may withhold some of them for now.
+    """
     only_b: list[tuple[Position, Position]]
     complete: bool
     """False if there were more ranges than an answer may hold."""
