@@ -27,18 +27,21 @@ from anabranch.core.machine import (
     GetObject,
     Gone,
     ListObjects,
+    ListQuarantine,
     Machine,
     ObjectPut,
     ObjectRead,
     ObjectsDeleted,
     ObjectsListed,
     ObjectsQuarantined,
+    ObjectsReturned,
     Persist,
     Persisted,
     PersistFailed,
     PurgeQuarantine,
     PutFailed,
     PutObject,
+    QuarantineListed,
     QuarantineObjects,
     QuarantinePurged,
     ReadEntries,
@@ -49,6 +52,7 @@ from anabranch.core.machine import (
     Request,
     Resign,
     Rest,
+    ReturnObjects,
     SaveSnapshot,
     Send,
     SetTimer,
@@ -56,8 +60,8 @@ from anabranch.core.machine import (
     TimerFired,
     Token,
 )
-from anabranch.core.records.objects import ObjectName
-from anabranch.core.types import MS, Milliseconds, Nanoseconds, ObjectId
+from anabranch.core.records.objects import ObjectName, unquarantined
+from anabranch.core.types import MS, Nanoseconds, ObjectId
 from anabranch.core.wire.messages import Cancel, Credit
 from anabranch.ports import Journal, RecordJournal
 from anabranch_sim.clocks import SlewedClock
@@ -256,8 +260,12 @@ class Node:
                 self._delete(self.life, objects)
             case QuarantineObjects(objects):
                 self._quarantine(self.life, objects)
-            case PurgeQuarantine(before):
-                self._purge(self.life, before)
+            case ReturnObjects(objects):
+                self._return(self.life, objects)
+            case PurgeQuarantine(objects):
+                self._purge(self.life, objects)
+            case ListQuarantine():
+                self.around.store.in_quarantine(partial(self._quarantine_listed, self.life))
             case ListObjects():
                 self.around.store.names(partial(self._listed, self.life))
             case ReadEntries():
@@ -388,15 +396,32 @@ class Node:
             names = [self._name(object) for object in objects]
             self.around.store.quarantine_orphans(names, told)
 
-    def _purge(self, life: int, before: Milliseconds) -> None:
+    def _return(self, life: int, objects: Sequence[ObjectId]) -> None:
+        def told(outcome: AnabranchError | bytes | None) -> None:
+            if outcome is None:
+                self._report(life, ObjectsReturned(objects))
+            elif life == self.life:
+                self.world.after(RETRY, partial(self._return, life, objects))
+
+        if life == self.life:
+            self.around.store.return_objects([self._name(each) for each in objects], told)
+
+    def _purge(self, life: int, objects: Sequence[ObjectId]) -> None:
         def told(outcome: AnabranchError | bytes | None) -> None:
             if outcome is None:
                 self._report(life, QuarantinePurged())
             elif life == self.life:
-                self.world.after(RETRY, partial(self._purge, life, before))
+                self.world.after(RETRY, partial(self._purge, life, objects))
 
         if life == self.life:
-            self.around.store.purge(before * MS - EPOCH, told)
+            self.around.store.purge([self._name(each) for each in objects], told)
+
+    def _quarantine_listed(self, life: int, found: dict[str, Nanoseconds]) -> None:
+        dated = [
+            (ObjectName.parse(unquarantined(name)).id, (EPOCH + since) // MS)
+            for name, since in found.items()
+        ]
+        self._report(life, QuarantineListed(dated))
 
     def _listed(self, life: int, names: list[str]) -> None:
         self._report(life, ObjectsListed([ObjectName.parse(name).id for name in names]))

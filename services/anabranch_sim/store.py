@@ -88,13 +88,24 @@ class SimStore:
 
         self._serve(done, told)
 
-    def purge(self, before: Nanoseconds, told: Told) -> None:
+    def return_objects(self, names: Sequence[str], told: Told) -> None:
         def done() -> None:
-            old = [name for name, since in self.quarantine.items() if since < before]
-            for name in old:
-                del self.quarantine[name], self.objects[name]
+            for name in names:
+                if self.quarantine.pop(quarantined(name), None) is not None:
+                    self.objects[name] = self.objects.pop(quarantined(name))
 
         self._serve(done, told)
+
+    def purge(self, names: Sequence[str], told: Told) -> None:
+        def done() -> None:
+            for name in map(quarantined, names):
+                self.quarantine.pop(name, None)
+                self.objects.pop(name, None)
+
+        self._serve(done, told)
+
+    def in_quarantine(self, told: Callable[[dict[str, Nanoseconds]], None]) -> None:
+        self.world.after(self._delay(), lambda: told(dict(self.quarantine)))
 
     def names(self, told: Callable[[list[str]], None]) -> None:
         self.world.after(

@@ -203,11 +203,26 @@ def test_orphans_are_moved_to_quarantine_once_and_purged_by_its_own_time(run: Ru
         assert [each.name for each in await store.list("c1/data/")] == [
             "c1/data/00000002/0000000000000"
         ]
-        since = min(each.modified_ms for each in there)
-        assert await quarantine.purge(store, "c1", since, log) == 0
-        later = max(each.modified_ms for each in there) + 1
-        assert await quarantine.purge(store, "c1", later, log) == 2
+        assert await quarantine.purge(store, names, log) == 2
         assert await quarantine.listed(store, "c1") == []
+
+    run(body)
+
+
+def test_objects_are_brought_back_from_quarantine_though_an_attempt_was_cut_short(run: Run) -> None:
+    log = Log(Clock().now)
+    names = [f"c1/data/00000001/000000000000{turn}" for turn in range(3)]
+
+    async def body(store: ObjectStore) -> None:
+        for name in names:
+            await store.put(name, [name.encode()])
+        await quarantine.move(store, names, log)
+        await store.put(names[0], [names[0].encode()])
+        assert await quarantine.bring_back(store, names[:2], log) == 2
+        assert await quarantine.bring_back(store, names[:2], log) == 0
+        there = [each.name for each in await store.list("c1/")]
+        assert there == [*names[:2], quarantined(names[2])]
+        assert await store.get(names[1], 0, len(names[1])) == names[1].encode()
 
     run(body)
 
@@ -243,8 +258,7 @@ def test_what_others_put_into_quarantine_stays_there(run: Run) -> None:
             await store.put(each, [b"not ours"])
         await store.put(quarantined(name), [b"orphan"])
         assert [each.name for each in await quarantine.listed(store, "c1")] == [quarantined(name)]
-        later = max(each.modified_ms for each in await store.list()) + 1
-        assert await quarantine.purge(store, "c1", later, log) == 1
+        assert await quarantine.purge(store, [name], log) == 1
         assert [each.name for each in await store.list()] == sorted(FOREIGN)
 
     run(body)

@@ -240,9 +240,10 @@ def test_an_object_of_an_unknown_broker_means_that_the_journal_lost_its_end(
     epoch = written.parent.with_name(f"{int(written.parent.name) + 3:0{len(written.parent.name)}}")
     epoch.mkdir()
     shutil.copy(written, epoch / written.name)
-    found = fsck("--repair")
+    found = fsck()
     assert found.code == Exit.DAMAGE
     assert found.codes == {"journal-behind"}
+    assert fsck("--repair").code == Exit.BEHIND
     assert (epoch / written.name).exists()
 
 
@@ -272,6 +273,16 @@ def test_a_damaged_journal_says_what_a_cut_costs_and_changes_nothing(
     refused = fsck("--cut-journal")
     assert refused.code == Exit.USAGE
     assert "--yes" in refused.err
+    assert everything(data) == before
+
+
+def test_repair_is_refused_while_the_journal_is_damaged(fsck: Fsck, data: Path) -> None:
+    """What is behind the damage may refer to what looks like orphans."""
+    flip(segment(data), segment(data).stat().st_size // 2)
+    before = everything(data)
+    refused = fsck("--repair")
+    assert refused.code == Exit.REFUSED
+    assert "--cut-journal" in refused.err
     assert everything(data) == before
 
 

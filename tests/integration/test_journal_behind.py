@@ -179,6 +179,55 @@ def test_a_process_that_is_killed_never_leaves_its_journal_behind(worn: Worn) ->
     assert mark.lives == 5
 
 
+def test_repair_refuses_to_take_what_an_older_journal_does_not_know_for_orphans(
+    worn: Worn, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One entry short within a life: the last object looks like an orphan of a crash."""
+    worn.age()
+    before = worn.objects
+    assert run(cli, PROGRAM, ["fsck", "--data", str(worn.data), "--repair"]) == Exit.BEHIND
+    said = capsys.readouterr()
+    assert "recover --data" in said.err
+    assert worn.objects == before
+
+
+def test_objects_that_the_journal_refers_to_are_brought_back_from_quarantine(
+    worn: Worn, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever moved them knew an older journal; the newest one is there again."""
+    before = worn.objects
+    _into_quarantine(worn, before[OLD:])
+    assert run(cli, PROGRAM, ["fsck", "--data", str(worn.data)]) == Exit.DAMAGE
+    assert "in quarantine, from where the next start" in capsys.readouterr().out
+    with (
+        Server.started(worn.data.parent) as server,
+        anabranch.connect(server.url) as service,
+    ):
+        values = [each.value for each in service.log("orders").read()]
+        assert values == [b"%d" % turn for turn in range(OLD + NEW)]
+    assert worn.objects == before
+    assert run(cli, PROGRAM, ["fsck", "--data", str(worn.data)]) == Exit.OK
+
+
+def test_fsck_calls_nothing_never_committed_while_entries_are_missing(
+    worn: Worn, capsys: pytest.CaptureFixture[str]
+) -> None:
+    worn.age()
+    orphan = worn.objects[OLD - 1]
+    shutil.copy(orphan, orphan.with_name(f"{int(orphan.name) + 1:0{len(orphan.name)}}"))
+    assert run(cli, PROGRAM, ["fsck", "--data", str(worn.data)]) == Exit.DAMAGE
+    said = capsys.readouterr().out
+    assert "unknown to this journal" in said
+    assert "never committed" not in said
+
+
+def _into_quarantine(worn: Worn, objects: list[Path]) -> None:
+    for path in objects:
+        to = Path(str(path).replace("/data/0", "/quarantine/0"))
+        to.parent.mkdir(parents=True, exist_ok=True)
+        path.rename(to)
+
+
 Recover = Callable[[Path], tuple[int, dict[str, Any]]]
 
 

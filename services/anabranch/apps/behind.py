@@ -91,7 +91,7 @@ def recovered(
     proof = reach.proof(found.last, lives)
     if proof:
         if not accept_loss:
-            raise JournalBehind(directory.journal, found.last, proof, _advice(directory.root))
+            raise JournalBehind(directory.journal, found.last, proof, advice(directory))
         log.warning("the journal is behind, and its loss was accepted", proof=proof)
         if reach.lives > lives:
             found = _raised(journal, found, reach.lives - lives, metadata.state.replica.at)
@@ -128,7 +128,9 @@ def _raised(journal: NotedJournal, found: Recovered, lives: int, at: int) -> Rec
     return Recovered(found.snapshot, found.first, [*found.entries, group], found.repairs)
 
 
-def _advice(root: str) -> str:
+def advice(directory: DataDir) -> str:
+    """What to do about a journal that is behind, in order."""
+    root = directory.root
     return (
         f"Put the newest copy of {root}/journal back. If there is none, `anabranch recover --data "
         f"{root} --into NEW` makes a new directory of all that the objects hold, and `anabranch "

@@ -55,7 +55,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     garbage: Pile
     """Squashed, trimmed or replaced: deleted when the grace period is over."""
     orphans: Pile
-    """Written and never committed: the server moves them to quarantine after its next start."""
+    """Written and never committed, as far as the journal tells: the server moves them to
+    quarantine after its next start.
+    """
     quarantine: Pile
     """Orphans that are deleted when quarantine_ms is over."""
     strangers: list[str]
@@ -69,6 +71,11 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def sound(self) -> bool:
         return not self.faults
+
+    @property
+    def whole_journal(self) -> bool:
+        """Otherwise an orphan may be an object that the missing entries refer to."""
+        return not any(each.code in {"journal-behind", "journal-corrupt"} for each in self.faults)
 
 
 @dataclass(slots=True)

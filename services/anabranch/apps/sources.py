@@ -6,11 +6,19 @@ from types import TracebackType
 from typing import Self
 
 from anabranch.apps.behind import Reach, accept
+from anabranch.apps.behind import advice as behind_advice
 from anabranch.apps.cut import Cut, Plan, plan_cut
 from anabranch.apps.fsck import Examination, Found, Pile, Progress, Report, pile
 from anabranch.core.bolt.audit import Fault
+from anabranch.core.bolt.metadata import replayed
 from anabranch.core.bolt.replica import Replica
-from anabranch.core.errors import BadRequest, DataDirLocked, JournalCorrupt, StorageFailed
+from anabranch.core.errors import (
+    BadRequest,
+    DataDirLocked,
+    JournalBehind,
+    JournalCorrupt,
+    StorageFailed,
+)
 from anabranch.core.limits import Limits
 from anabranch.ports import StoredObject
 from anabranch.shell import quarantine
@@ -73,9 +81,25 @@ class Directory:
         """Nothing can refer to them any more: the server isn't running, and its next life has
         another epoch.
         """
+        self._demand_whole()
         orphans = self._examination.orphans
         asyncio.run(self._quarantine([each.name for each in orphans]))
         return pile(orphans)
+
+    def _demand_whole(self) -> None:
+        """Of a journal that isn't all, nobody knows what it doesn't refer to."""
+        if self._plan is not None:
+            raise BadRequest(
+                "fsck --repair",
+                "the journal is damaged, and what it refers to behind the damage can't be told "
+                "from orphans: restore the damaged file, or cut the journal (--cut-journal)",
+            )
+        found = self.replay_whole()
+        replica = replayed(self.cluster, self._limits, found.image, found.entries).replica
+        proof = Reach(self.directory).proof(found.last, replica.broker_epochs)
+        if proof:
+            advice = f"--repair would take them for orphans. {behind_advice(self.directory)}"
+            raise JournalBehind(self.journal, found.last, proof, advice)
 
     def cut_journal(self) -> str:
         """Go back to what could be replayed; the rest is put aside, not deleted. Returns where."""

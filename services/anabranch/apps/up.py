@@ -21,9 +21,12 @@ from anabranch.apps.asgi import AsgiServer
 from anabranch.apps.settings import Settings, load
 from anabranch.core.bolt.broker import Broker
 from anabranch.core.bolt.metadata import Metadata
+from anabranch.core.bolt.retention import referenced
 from anabranch.core.errors import AnabranchError
 from anabranch.core.limits import Limits
+from anabranch.core.records.objects import ObjectName
 from anabranch.ports import Journal, ObjectStore, Recovered
+from anabranch.shell import quarantine
 from anabranch.shell.allocator import keep_memory
 from anabranch.shell.authority.tokens import Tokens
 from anabranch.shell.budgets import Budgets
@@ -148,6 +151,7 @@ async def _begin(
         log.warning("repaired the journal", repair=repair)
     metadata = shelf.recover(recovered)
     log.info("recovered", groups=len(recovered.entries), last=metadata.index)
+    await _bring_back(shelf, metadata, log)
     broker = Broker(BROKER, shelf.cluster, limits, (METADATA,), secrets.token_bytes(16))
     host = Host(shelf.cluster, shelf.journal, shelf.store, now=clock.now, log=log)
     # What was recovered stays: to look through it again for garbage would only cost pauses.
@@ -178,6 +182,20 @@ async def _begin(
     cluster = shelf.cluster
     embedded = Embedded(host, BROKER, cluster, release, limits, tokens, log, metrics, budgets)
     return embedded, server
+
+
+async def _bring_back(shelf: _Shelf, metadata: Metadata, log: Log) -> None:
+    """What a log refers to leaves quarantine before anything is read.
+
+    If the store refuses, the leader tries on: what can be read is served meanwhile.
+    """
+    try:
+        found = quarantine.dated(await quarantine.listed(shelf.store, shelf.cluster))
+        kept = referenced(metadata.state.replica) if found else set[int]()
+        names = [str(ObjectName.of(shelf.cluster, object)) for object, _ in found if object in kept]
+        await quarantine.bring_back(shelf.store, names, log)
+    except AnabranchError as error:
+        log.warning("can't bring objects back from quarantine yet", reason=error.message)
 
 
 async def _listen(

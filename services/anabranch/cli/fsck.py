@@ -61,7 +61,9 @@ def _examine_directory(
             aside = examination.cut_journal()
             done.append(f"cut the journal; what it held from there on is in {aside}")
             report = examine(examination)
-        if repair and report.orphans.objects:
+        if repair and (report.orphans.objects or not report.whole_journal):
+            if not report.whole_journal:
+                _say(out, report)
             pile = examination.quarantine_orphans()
             what = f"{counted(pile.objects, 'orphan')}, {size(pile.bytes)}"
             done.append(f"moved {what}, to quarantine")
@@ -106,10 +108,14 @@ def _say(out: Output, found: "Report") -> None:
         out.say(f"garbage: {what}, deleted when their grace period is over")
     if found.orphans.objects:
         what = f"{counted(found.orphans.objects, 'object')}, {size(found.orphans.bytes)}"
-        out.say(
-            f"orphans: {what}, never committed; moved to quarantine after the next start of "
-            "whoever leads, or of a stopped server's directory by --repair"
+        fate = (
+            "never committed; moved to quarantine after the next start of whoever leads, or of a "
+            "stopped server's directory by --repair"
+            if found.whole_journal
+            else "unknown to this journal, which isn't all that was journaled: leave them there, "
+            "and see to the journal first"
         )
+        out.say(f"orphans: {what}, {fate}")
     if found.quarantine.objects:
         what = f"{counted(found.quarantine.objects, 'object')}, {size(found.quarantine.bytes)}"
         out.say(f"quarantine: {what}, deleted when quarantine_ms is over")
@@ -158,7 +164,8 @@ fsck.params = [
     click.Option(
         ["--repair"],
         is_flag=True,
-        help="Move orphans, which were never committed, to quarantine; the server must not run.",
+        help="Move orphans, which were never committed, to quarantine; the server must not run. "
+        "Refused if the journal is damaged or behind its objects.",
     ),
     click.Option(
         ["--cut-journal"],

@@ -110,10 +110,20 @@ class QuarantineObjects(Value, frozen=True):
     objects: Sequence[ObjectId]
 
 
-class PurgeQuarantine(Value, frozen=True):
-    """Delete what was moved to the quarantine before this time of the store's clock."""
+class ReturnObjects(Value, frozen=True):
+    """Move these objects from quarantine back to where they were."""
 
-    before: Milliseconds
+    objects: Sequence[ObjectId]
+
+
+class PurgeQuarantine(Value, frozen=True):
+    """Delete these objects from quarantine."""
+
+    objects: Sequence[ObjectId]
+
+
+class ListQuarantine(Value, frozen=True):
+    """Which objects are in quarantine, and since when?"""
 
 
 class ListObjects(Value, frozen=True):
@@ -160,7 +170,9 @@ Effect = (
     | GetObject
     | DeleteObjects
     | QuarantineObjects
+    | ReturnObjects
     | PurgeQuarantine
+    | ListQuarantine
     | ListObjects
     | ReadEntries
     | Follow
@@ -244,8 +256,20 @@ class ObjectsQuarantined(Value, frozen=True):
     objects: Sequence[ObjectId]
 
 
+class ObjectsReturned(Value, frozen=True):
+    """These objects are no longer in quarantine."""
+
+    objects: Sequence[ObjectId]
+
+
 class QuarantinePurged(Value, frozen=True):
     """What had been in quarantine for too long is deleted."""
+
+
+class QuarantineListed(Value, frozen=True):
+    """Each with when it was moved there, by the store's clock."""
+
+    objects: Sequence[tuple[ObjectId, Milliseconds]]
 
 
 class ObjectsListed(Value, frozen=True):
@@ -323,7 +347,9 @@ Event = (
     | GetFailed
     | ObjectsDeleted
     | ObjectsQuarantined
+    | ObjectsReturned
     | QuarantinePurged
+    | QuarantineListed
     | ObjectsListed
     | EntriesRead
     | ReadFailed

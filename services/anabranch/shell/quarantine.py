@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from anabranch.core.errors import ObjectExists, ObjectMissing
-from anabranch.core.records.objects import in_quarantine, quarantined
-from anabranch.core.types import Milliseconds
+from anabranch.core.records.objects import ObjectName, in_quarantine, quarantined, unquarantined
+from anabranch.core.types import Milliseconds, ObjectId
 from anabranch.ports import ObjectStore, StoredObject
 from anabranch.shell.log import Log
 
@@ -34,14 +34,29 @@ async def move(store: ObjectStore, names: Sequence[str], log: Log) -> int:
     return moved
 
 
-async def purge(store: ObjectStore, cluster: str, before: Milliseconds, log: Log) -> int:
-    """Delete what was put in quarantine before this time; how many objects that were."""
-    old = [each for each in await listed(store, cluster) if each.modified_ms < before]
-    if old:
-        await store.delete([each.name for each in old])
-    for each in old:
-        log.warning("deleted an orphan from quarantine", object=each.name, bytes=each.size)
-    return len(old)
+async def bring_back(store: ObjectStore, names: Sequence[str], log: Log) -> int:
+    """Put these objects back where they were; how many were still in quarantine."""
+    returned = 0
+    for name in names:
+        lies = quarantined(name)
+        try:
+            content = await store.get(lies, 0, await store.size(lies))
+        except ObjectMissing:  # brought back by an attempt whose answer was lost
+            continue
+        with suppress(ObjectExists):
+            await store.put(name, [content])
+        await store.delete([lies])
+        log.warning("brought an object back from quarantine: a log refers to it", object=name)
+        returned += 1
+    return returned
+
+
+async def purge(store: ObjectStore, names: Sequence[str], log: Log) -> int:
+    """Delete these orphans from quarantine; how many that were."""
+    await store.delete([quarantined(name) for name in names])
+    for name in names:
+        log.warning("deleted an orphan from quarantine", object=quarantined(name))
+    return len(names)
 
 
 async def listed(store: ObjectStore, cluster: str) -> list[StoredObject]:
@@ -51,3 +66,8 @@ async def listed(store: ObjectStore, cluster: str) -> list[StoredObject]:
         for each in await store.list(prefix(cluster))
         if (was := in_quarantine(each.name)) is not None and was.cluster == cluster
     ]
+
+
+def dated(found: Sequence[StoredObject]) -> list[tuple[ObjectId, Milliseconds]]:
+    """Which objects these are, each with when it was moved to quarantine."""
+    return [(ObjectName.parse(unquarantined(each.name)).id, each.modified_ms) for each in found]

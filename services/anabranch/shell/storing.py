@@ -21,21 +21,25 @@ from anabranch.core.machine import (
     GetFailed,
     GetObject,
     ListObjects,
+    ListQuarantine,
     ObjectPut,
     ObjectRead,
     ObjectsDeleted,
     ObjectsListed,
     ObjectsQuarantined,
+    ObjectsReturned,
     Persist,
     Persisted,
     PersistFailed,
     PurgeQuarantine,
     PutFailed,
     PutObject,
+    QuarantineListed,
     QuarantineObjects,
     QuarantinePurged,
     ReadEntries,
     ReadFailed,
+    ReturnObjects,
     SaveSnapshot,
     SnapshotSaved,
 )
@@ -60,7 +64,9 @@ Stored = (
     | GetObject
     | DeleteObjects
     | QuarantineObjects
+    | ReturnObjects
     | PurgeQuarantine
+    | ListQuarantine
     | ListObjects
 )
 Post = Callable[[str, Event], None]
@@ -124,8 +130,12 @@ class Storing:
                 self._delete(node, effect)
             case QuarantineObjects():
                 self._quarantine(node, effect)
+            case ReturnObjects():
+                self._return(node, effect)
             case PurgeQuarantine():
                 self._purge(node, effect)
+            case ListQuarantine():
+                self._list_quarantine(node)
             case ListObjects():
                 self._list(node)
 
@@ -222,7 +232,20 @@ class Storing:
 
         self._spawn(quarantine.move(self._store, names, self._log), done)
 
+    def _return(self, node: str, wanted: ReturnObjects) -> None:
+        names = [self._name(each) for each in wanted.objects]
+
+        def done(work: Work) -> None:
+            if self._expected("bring back from quarantine", work):
+                self._later(partial(self._return, node, wanted))
+            else:
+                self._post(node, ObjectsReturned(wanted.objects))
+
+        self._spawn(quarantine.bring_back(self._store, names, self._log), done)
+
     def _purge(self, node: str, wanted: PurgeQuarantine) -> None:
+        names = [self._name(each) for each in wanted.objects]
+
         def done(work: Work) -> None:
             if self._expected("purge the quarantine", work):
                 self._later(partial(self._purge, node, wanted))
@@ -230,7 +253,16 @@ class Storing:
             self.counters.deletions += work.result()
             self._post(node, QuarantinePurged())
 
-        self._spawn(quarantine.purge(self._store, self._cluster, wanted.before, self._log), done)
+        self._spawn(quarantine.purge(self._store, names, self._log), done)
+
+    def _list_quarantine(self, node: str) -> None:
+        def done(work: Work) -> None:
+            if self._expected("list the quarantine", work):
+                self._later(partial(self._list_quarantine, node))
+            else:
+                self._post(node, QuarantineListed(quarantine.dated(work.result())))
+
+        self._spawn(quarantine.listed(self._store, self._cluster), done)
 
     def _list(self, node: str) -> None:
         prefix = f"{self._cluster}/data/"

@@ -31,7 +31,7 @@ from anabranch.core.bolt.letters import (
     Unwatch,
     Watch,
 )
-from anabranch.core.bolt.metadata import PURGE_MS, Metadata
+from anabranch.core.bolt.metadata import Metadata
 from anabranch.core.bolt.queries import Describe
 from anabranch.core.bolt.state import State
 from anabranch.core.errors import StorageFull
@@ -47,9 +47,7 @@ from anabranch.core.machine import (
     Persist,
     Persisted,
     PersistFailed,
-    PurgeQuarantine,
     QuarantineObjects,
-    QuarantinePurged,
     Received,
     SaveSnapshot,
     Send,
@@ -450,16 +448,6 @@ def test_orphans_are_looked_for_again_only_when_those_found_were_moved(stage: St
         stage.do(RegisterBroker(BROKER))
         stage.wait(stage.limits.gc_interval_ms)
         assert sum(isinstance(each, ListObjects) for each in stage.asked) == looks
-
-
-def test_the_quarantine_is_purged_of_what_is_too_old_and_again_after_a_while(stage: Stage) -> None:
-    gc_ms = stage.limits.gc_interval_ms
-    for wait_ms, looks in ((gc_ms, 0), (PURGE_MS, 1), (gc_ms, 1), (PURGE_MS, 2)):
-        stage.wait(wait_ms)
-        purges = [each for each in stage.asked if isinstance(each, PurgeQuarantine)]
-        assert len(purges) == looks
-        stage.give(QuarantinePurged())
-    assert purges[-1].before == stage.now // MS - stage.limits.quarantine_ms
 
 
 def test_what_the_leader_itself_proposes_is_nobodys_to_answer(stage: Stage) -> None:

@@ -117,10 +117,14 @@ def inspect(name: str, cluster: str, content: Buffer, held: Sequence[Holding]) -
 
 def loss(name: str, held: Sequence[Holding], in_quarantine: bool = False) -> Iterator[Fault]:
     """What an object that isn't there takes with it."""
-    lies = "it is in quarantine" if in_quarantine else "not in the store"
+    lies = (
+        "in quarantine, from where the next start of whoever leads brings it back"
+        if in_quarantine
+        else "not in the store"
+    )
     for each in held:
         where = f"{each.log} {each.first}..{each.first + each.count - 1}"
-        reason = f"object {name} is referred to and {lies}; {_beyond(each)}"
+        reason = f"object {name} is referred to and is {lies}; {_beyond(each)}"
         yield Fault("object-missing", where, reason)
 
 

@@ -57,16 +57,20 @@ from anabranch.core.machine import (
     Effects,
     Event,
     ListObjects,
+    ListQuarantine,
     ObjectsDeleted,
     ObjectsListed,
     ObjectsQuarantined,
+    ObjectsReturned,
     Persist,
     Persisted,
     PersistFailed,
     PurgeQuarantine,
+    QuarantineListed,
     QuarantineObjects,
     QuarantinePurged,
     Received,
+    ReturnObjects,
     SaveSnapshot,
     Send,
     SetTimer,
@@ -74,7 +78,7 @@ from anabranch.core.machine import (
     TimerFired,
 )
 from anabranch.core.records.objects import split_id
-from anabranch.core.types import MS, Nanoseconds, ObjectId
+from anabranch.core.types import MS, Milliseconds, Nanoseconds, ObjectId
 
 GROUP = "group"
 TEND = "tend"
@@ -145,7 +149,8 @@ class Metadata:
         """
         self.knows = knows
         self._purge_later(now)
-        return (self._tend_again(now), *self._configure(now))
+        # What was moved there by someone who knew too little must be back before it is read.
+        return (ListQuarantine(), self._tend_again(now), *self._configure(now))
 
     def start_in_group(self, now: Nanoseconds, knows: int) -> Effects:
         """As the leader of members that brokers reach by a network, and that may be older."""
@@ -172,7 +177,9 @@ class Metadata:
             case ObjectsQuarantined():
                 self.sweeping = False
                 return ()
-            case QuarantinePurged():
+            case QuarantineListed(objects):
+                return self._sort_quarantine(now, objects)
+            case ObjectsReturned() | QuarantinePurged():
                 return ()
             case SnapshotSaved():
                 self.saving_snapshot = False
@@ -335,7 +342,7 @@ class Metadata:
             effects.append(ListObjects())
         if now >= self.purge_due:
             self._purge_later(now)
-            effects.append(PurgeQuarantine(now // MS - self.limits.quarantine_ms))
+            effects.append(ListQuarantine())
         effects += self.delegation.letters(now // MS)
         effects.append(self._tend_again(now))
         return tuple(effects)
@@ -386,6 +393,31 @@ class Metadata:
         ]
         self.sweeping = bool(orphans)
         return (QuarantineObjects(orphans),) if orphans else ()
+
+    def _sort_quarantine(
+        self, now: Nanoseconds, objects: Sequence[tuple[ObjectId, Milliseconds]]
+    ) -> Effects:
+        """Bring back what some log refers to, and delete the rest when its time is over.
+
+        Whoever moved an object there may have known an older journal. Nothing of a broker life
+        that this one doesn't know is deleted: it may be the older one itself.
+        """
+        if not objects:
+            return ()
+        replica, before = self.state.replica, now // MS - self.limits.quarantine_ms
+        kept = referenced(replica)
+        returning = [object for object, _ in objects if object in kept]
+        purged = [
+            object
+            for object, since in objects
+            if object not in kept
+            and since < before
+            and split_id(object)[0] <= replica.broker_epochs
+        ]
+        effects: list[Effect] = [ReturnObjects(returning)] if returning else []
+        if purged:
+            effects.append(PurgeQuarantine(purged))
+        return tuple(effects)
 
     def _purge_later(self, now: Nanoseconds) -> None:
         interval_ms = max(self.limits.gc_interval_ms, self.limits.quarantine_ms // 8)
