@@ -1,5 +1,8 @@
 """Shares of what a process has only so much of."""
 
+from collections.abc import Callable
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -70,3 +73,13 @@ def test_a_window_gives_back_by_itself() -> None:
     assert not window.take("eve", 799)
     assert window.take("eve", 1_800)
     assert all(window.take(EVERYBODY, 1_800) for _ in range(1_000))
+
+
+@pytest.mark.parametrize("change", [Budget.take, Budget.hold, Budget.give])
+def test_less_than_nothing_is_neither_taken_nor_given_back(
+    change: Callable[[Budget, str, int], object],
+) -> None:
+    budget = Budget(10)
+    with pytest.raises(AssertionError):
+        change(budget, "ann", -1)
+    assert not budget.used

@@ -38,6 +38,7 @@ class Budget:
 
     def take(self, who: str, amount: int) -> bool:
         """False if there is no room for all of it, and then nothing was taken."""
+        assert amount >= 0, f"{amount} is taken"
         if amount > self.room(who):
             return False
         self.hold(who, amount)
@@ -45,10 +46,12 @@ class Budget:
 
     def hold(self, who: str, amount: int) -> None:
         """Count what is held already, room or not."""
+        assert amount >= 0, f"{amount} is held"
         self.used += amount
         self._held[who] = self._held.get(who, 0) + amount
 
     def give(self, who: str, amount: int) -> None:
+        assert amount >= 0, f"{amount} is given back"
         left = self._held.get(who, 0) - amount
         assert left >= 0, f"{who or 'everybody'} gives back {amount}, {-left} more than was taken"
         self.used -= amount

@@ -1,11 +1,10 @@
 """One client's connection: frames in, frames out, and never more in memory than was agreed.
 
-No task per request: what a turn answers is written at its end, at once. Bounds keep it small. Past
-`connection_bytes_max` of unanswered requests the socket isn't read. Past `ANSWERS` times that of
-answers to come, reads and listings wait; past as much of windows, new subscriptions get the
-smallest. A client that leaves twice as much unfetched is left. `Budgets` bound all connections
-together. While it has to be found out who a client is, or whether it may do what it asks next,
-nothing more of it is read: what it sent keeps its order.
+What a turn answers is written at its end, at once. Past `connection_bytes_max` of unanswered
+requests the socket isn't read. Past `ANSWERS` times that of answers to come, reads and listings
+wait; past as much of windows, new subscriptions get the smallest. A client that leaves twice as
+much unfetched is left. `Budgets` bound all connections together. While it has to be found out who a
+client is, or whether it may do what it asks next, no more is read: what it sent keeps its order.
 """
 
 import asyncio
@@ -45,6 +44,7 @@ from anabranch.core.wire.messages import (
     ServerMessage,
     Subscribe,
 )
+from anabranch.core.wire.requests import fault_in
 from anabranch.shell.authority.gate import Gate
 from anabranch.shell.budgets import HELLO_BYTES_MAX, FirstFrame, Share
 from anabranch.shell.expected import Question, reply_bytes, shared_bytes
@@ -269,6 +269,8 @@ class Connection(asyncio.Protocol):
                 asked = other not in self._held
                 if self._close(other) and asked:
                     self._seat.refer(request, message)
+            case _ if (fault := fault_in(message)) is not None:
+                self._refuse(request, fault)
             case _ if self._gate is None:
                 self._begin(request, message)
             case _:
@@ -494,6 +496,5 @@ class Connection(asyncio.Protocol):
         try:
             return encode_reply(request, message)
         except OverflowError:
-            # A client's own number near 2^64, and one more than it, named in a refusal.
             error = BadRequest("a number in this request", "it is too large for any log")
             return encode_reply(request, Refused.of(error))

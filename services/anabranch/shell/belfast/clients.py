@@ -44,6 +44,7 @@ from anabranch.core.limits import KIB, Limits
 from anabranch.core.machine import Buffer
 from anabranch.core.wire.belfast import encode_reply, requests
 from anabranch.core.wire.frames import CONNECTION
+from anabranch.core.wire.requests import fault_in
 from anabranch.shell.authority.shared import SharedToken
 from anabranch.shell.authority.tokens import Tokens
 from anabranch.shell.belfast.delay import Delay
@@ -280,6 +281,8 @@ class ClientConnection(asyncio.Protocol):
             case Cancel(other):
                 if self._close(other):
                     self._seat.refer(request, message)
+            case _ if (fault := fault_in(message)) is not None:
+                self._refuse(request, fault)
             case Subscribe():
                 if self._begin(request, _REQUEST_BYTES):
                     self._subscribe(request, message)
