@@ -18,7 +18,7 @@ from anabranch_operator.plan.excerpts import excerpt
 from anabranch_operator.plan.faces import entrance, metadata
 from anabranch_operator.plan.objects import Document, Observed, Ref
 from anabranch_operator.plan.status import Said
-from anabranch_operator.plan.templates import GateSettings, objections, restrict
+from anabranch_operator.plan.templates import GateSettings, objections, restrict, without_nulls
 from anabranch_operator.plan.trouble import Troubles
 from anabranch_operator.plan.world import Fork, World
 
@@ -164,21 +164,24 @@ def _result(job: Observed) -> str | None:
 def _job(world: World, fork: Fork, gate: Gate, log: Description) -> Document:
     """The template with the fork's address in every container's environment."""
     template = gate.job_template
+    said = without_nulls(template.get("metadata"))
     labels: dict[str, Any] = {
-        **(template.get("metadata", {}).get("labels") or {}),
+        **(said.get("labels") or {}),
         names.ROLE: names.GATE,
         names.FORK_LABEL: fork.ref.name,
     }
-    spec: dict[str, Any] = {"backoffLimit": 0, **template["spec"]}
+    spec: dict[str, Any] = {"backoffLimit": 0, **without_nulls(template["spec"])}
     pod: dict[str, Any] = dict(spec["template"])
-    pod_meta: dict[str, Any] = pod.get("metadata") or {}
-    pod["metadata"] = {**pod_meta, "labels": {**(pod_meta.get("labels") or {}), **labels}}
+    pod_said = without_nulls(pod.get("metadata"))
+    # Only these: a finalizer or an owner in it would outlive the Job.
+    pod["metadata"] = {"labels": {**(pod_said.get("labels") or {}), **labels}}
+    if pod_said.get("annotations"):
+        pod["metadata"]["annotations"] = pod_said["annotations"]
     pod["spec"] = _pod_spec(world, fork, log, pod["spec"])
     spec["template"] = pod
     meta = dict(metadata(fork.object, job_name(fork), labels))
-    annotations = template.get("metadata", {}).get("annotations")
-    if annotations:
-        meta["annotations"] = annotations
+    if said.get("annotations"):
+        meta["annotations"] = said["annotations"]
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": spec}
 
 
@@ -208,7 +211,7 @@ def _pod_spec(world: World, fork: Fork, log: Description, spec: Document) -> Doc
     restricted = restrict(spec, surroundings.gates, surroundings.release)
     filled = {"restartPolicy": "Never", **restricted}
     for key in ("initContainers", "containers"):
-        if key in spec:
+        if key in restricted:
             filled[key] = [_container(each, env, mount) for each in restricted[key]]
     volume = {"name": _VOLUME, "projected": {"sources": sources}}
     filled["volumes"] = [*(spec.get("volumes") or ()), volume]

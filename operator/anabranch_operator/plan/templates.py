@@ -143,7 +143,11 @@ _CONTAINER_SECURITY = _SHARED_SECURITY | {
     "capabilities",
     "readOnlyRootFilesystem",
 }
-_PROFILES = ("RuntimeDefault", "Localhost")
+_PROFILES = {
+    # A profile on a node may allow anything: nobody here knows what it says.
+    PodSecurity.RESTRICTED: ("RuntimeDefault",),
+    PodSecurity.BASELINE: ("RuntimeDefault", "Localhost"),
+}
 _CAPABILITIES = {
     PodSecurity.RESTRICTED: ("NET_BIND_SERVICE",),
     PodSecurity.BASELINE: (
@@ -165,6 +169,18 @@ _CAPABILITIES = {
 _OURS = f"{names.GROUP}/"
 _RELEASE = "app.kubernetes.io/instance"
 """Services of the release choose their pods by it."""
+_METADATA = frozenset({"annotations", "generateName", "labels", "name", "namespace"})
+"""Labels and annotations are taken over, names are ignored."""
+_LABELS = frozenset(
+    f"app.kubernetes.io/{each}" for each in ("component", "name", "part-of", "version")
+)
+_ANNOTATIONS = frozenset({"kubectl.kubernetes.io/default-container", "kubernetes.io/description"})
+"""By others, admission controllers and meshes add containers, credentials or rights to a pod."""
+_WITHOUT_SIDECARS = (("linkerd.io/inject", "disabled"), ("sidecar.istio.io/inject", "false"))
+"""A Job whose sidecar goes on running doesn't end."""
+_NODE_ROLES = "node-role.kubernetes.io/"
+_POD_LISTS = ("imagePullSecrets", "tolerations", "volumes")
+_CONTAINER_LISTS = ("env", "envFrom", "ports", "volumeMounts")
 
 
 def objections(template: Document, settings: GateSettings, release: str) -> tuple[str, ...]:
@@ -177,26 +193,39 @@ def restrict(spec: Document, settings: GateSettings, release: str) -> Document:
     account = spec.get("serviceAccountName") or settings.account(release)
     found: dict[str, Any] = {
         "enableServiceLinks": False,
-        **spec,
+        **without_nulls(spec),
         "serviceAccountName": account,
         "automountServiceAccountToken": False,
     }
     if settings.pod_security is PodSecurity.BASELINE:
         return found
-    seccomp = {"type": "RuntimeDefault"}
-    given = _table(spec.get("securityContext"))
-    found["securityContext"] = {"runAsNonRoot": True, "seccompProfile": seccomp, **given}
+    security = _with_profile(_table(spec.get("securityContext")))
+    security.setdefault("seccompProfile", {"type": "RuntimeDefault"})
+    found["securityContext"] = {**security, "runAsNonRoot": True}
     for key in ("initContainers", "containers"):
-        if key in spec:
-            found[key] = [_restricted(each) for each in spec[key]]
+        if key in found:
+            found[key] = [_restricted(each) for each in _tables(found[key])]
     return found
 
 
+def without_nulls(given: Any) -> dict[str, Any]:
+    """For Kubernetes a null is a field that was left out; here it would undo a default."""
+    return {key: value for key, value in _table(given).items() if value is not None}
+
+
 def _restricted(container: Document) -> Document:
-    given = _table(container.get("securityContext"))
-    capabilities = {**_table(given.get("capabilities")), "drop": ["ALL"]}
-    security = {"allowPrivilegeEscalation": False, **given, "capabilities": capabilities}
+    given = _with_profile(_table(container.get("securityContext")))
+    capabilities = {**without_nulls(given.get("capabilities")), "drop": ["ALL"]}
+    security = {**given, "allowPrivilegeEscalation": False, "capabilities": capabilities}
     return {**container, "securityContext": security}
+
+
+def _with_profile(security: Document) -> dict[str, Any]:
+    """Without a seccomp profile that has no type, which is none."""
+    found = without_nulls(security)
+    if not _table(found.get("seccompProfile")).get("type"):
+        found.pop("seccompProfile", None)
+    return found
 
 
 class _Review:
@@ -216,13 +245,28 @@ class _Review:
         yield from self._only("spec", spec, _JOB)
         pods = _table(spec.get("template"))
         yield from self._metadata("spec.template.metadata", pods.get("metadata"))
-        yield from self._pod("spec.template.spec", _table(pods.get("spec")))
+        given = pods.get("spec")
+        if not isinstance(given, dict):
+            yield f"spec.template.spec has fields, and isn't {_kind(given)}"
+        yield from self._pod("spec.template.spec", _table(given))
 
     def _metadata(self, where: str, given: Any) -> Iterator[str]:
+        if given is not None and not isinstance(given, dict):
+            yield f"{where} has fields, and isn't {_kind(given)}"
+        table = _table(given)
+        yield from self._only(where, table, _METADATA)
         for key in ("labels", "annotations"):
-            for name in _table(_table(given).get(key)):
-                if name.startswith(_OURS) or name == _RELEASE:
-                    yield f"{where}.{key}: {name} is the operator's"
+            said = table.get(key)
+            if said is not None and not isinstance(said, dict):
+                yield f"{where}.{key} has fields, and isn't {_kind(said)}"
+        for name, value in _table(table.get("labels")).items():
+            if name.startswith(_OURS) or name == _RELEASE:
+                yield f"{where}.labels: {name} is the operator's"
+            elif "/" in name and name not in _LABELS and (name, value) not in _WITHOUT_SIDECARS:
+                yield f"{where}.labels: {name} isn't allowed"
+        for name, value in _table(table.get("annotations")).items():
+            if name not in _ANNOTATIONS and (name, value) not in _WITHOUT_SIDECARS:
+                yield f"{where}.annotations: {name} isn't allowed"
 
     def _pod(self, where: str, spec: Document) -> Iterator[str]:
         yield from self._only(where, spec, _POD)
@@ -238,13 +282,41 @@ class _Review:
         yield from self._security(f"{where}.securityContext", security, _POD_SECURITY)
         for volume in _tables(spec.get("volumes")):
             yield from self._volume(f"{where}.volumes[{volume.get('name')}]", volume)
+        yield from self._nodes(where, spec)
+        yield from self._lists(where, without_nulls(spec), _POD_LISTS)
+        yield from self._lists(where, spec, ("initContainers", "containers"))
         for key in ("initContainers", "containers"):
             for container in _tables(spec.get(key)):
                 yield from self._container(f"{where}.{key}[{container.get('name')}]", container)
 
+    def _lists(self, where: str, given: Document, keys: Collection[str]) -> Iterator[str]:
+        """What the operator adds to, or looks through, has to be what it seems."""
+        for key in keys:
+            value = given.get(key)
+            if key in given and not isinstance(value, list):
+                yield f"{where}.{key} is a list, and not {_kind(value)}"
+            for each in _list(value):
+                if not isinstance(each, dict):
+                    yield f"{where}.{key}: an entry has fields, and isn't {_kind(each)}"
+
+    def _nodes(self, where: str, spec: Document) -> Iterator[str]:
+        """Nodes with a role, such as the control plane, run no gates."""
+        for toleration in _tables(spec.get("tolerations")):
+            key = toleration.get("key")
+            if not key:
+                yield f"{where}.tolerations: one without a key tolerates every taint"
+            elif str(key).startswith(_NODE_ROLES):
+                yield f"{where}.tolerations: {key} isn't allowed"
+        for key in _table(spec.get("nodeSelector")):
+            if key.startswith(_NODE_ROLES):
+                yield f"{where}.nodeSelector: {key} isn't allowed"
+
     def _container(self, where: str, container: Document) -> Iterator[str]:
         yield from self._only(where, container, _CONTAINER)
+        yield from self._lists(where, without_nulls(container), _CONTAINER_LISTS)
         for variable in _tables(container.get("env")):
+            if not isinstance(variable.get("name"), str):
+                yield f"{where}.env: a variable has no name"
             source = _table(variable.get("valueFrom"))
             yield from self._source(f"{where}.env[{variable.get('name')}]", source, "KeyRef")
         for each in _tables(container.get("envFrom")):
@@ -294,7 +366,7 @@ class _Review:
         yield from self._only(where, given, allowed)
         for key in ("seccompProfile", "appArmorProfile"):
             profile = _table(given.get(key)).get("type")
-            if profile is not None and profile not in _PROFILES:
+            if profile is not None and profile not in _PROFILES[self._settings.pod_security]:
                 yield f"{where}.{key}: {profile} isn't allowed"
         if self._restricted and given.get("runAsNonRoot") is False:
             yield f"{where}.runAsNonRoot is false, which gates.pod_security doesn't allow"
@@ -319,6 +391,13 @@ class _Review:
 def _is_unset(value: Any) -> bool:
     """Says no more than leaving the field out."""
     return value is None or value is False or value in ("", {}, [])
+
+
+def _kind(value: Any) -> str:
+    """What somebody wrote instead of what belongs there."""
+    if value is None:
+        return "null"
+    return "a list" if isinstance(value, list) else "a single value"
 
 
 def _list(value: Any) -> list[Any]:

@@ -9,12 +9,13 @@ from anabranch.core.bolt.commands import Description, Refused
 from anabranch_operator.api.fork import ForkPhase
 from anabranch_operator.plan.actions import TailLog
 from anabranch_operator.plan.objects import Ref
-from anabranch_operator.plan.templates import GateSettings
+from anabranch_operator.plan.templates import GateSettings, PodSecurity
 from anabranch_operator.plan.world import Surroundings
 from anabranch_sim.kubernetes.office import Office
 
 SAID = [{"name": "ANABRANCH_LOG", "value": "y"}]
 JUDGE = {"name": "judge", "image": "x", "env": SAID}
+BASELINE = GateSettings(enabled=True, pod_security=PodSecurity.BASELINE)
 TEMPLATE: dict[str, Any] = {"spec": {"template": {"spec": {"containers": [JUDGE]}}}}
 
 
@@ -179,6 +180,30 @@ def test_a_gates_pods_are_restricted_and_run_as_the_account_for_gates() -> None:
     assert pod["securityContext"]["runAsNonRoot"] is True
     (container,) = pod["containers"]
     assert container["securityContext"]["capabilities"]["drop"] == ["ALL"]
+
+
+@pytest.mark.parametrize("containers", [None, [None], "none"])
+def test_containers_that_are_none_make_the_gate_invalid(containers: Any) -> None:
+    for settings in (GateSettings(enabled=True), BASELINE):
+        made = given(settings, containers=containers)
+        found = made.operator.world.forks[WHAT_IF]
+        assert jobs(made) == []
+        assert conditions(found)["GatePassed"] == ("False", "GateInvalid")
+
+
+def test_nulls_in_a_template_leave_the_jobs_defaults() -> None:
+    for settings in (GateSettings(enabled=True), BASELINE):
+        made = office(Surroundings(namespace=NAMESPACE, release="demo", gates=settings))
+        log(made)
+        pod = {"containers": [{**JUDGE, "env": None, "volumeMounts": None}], "volumes": None}
+        pods = {"metadata": None, "spec": {**pod, "restartPolicy": None}}
+        asked = {"metadata": None, "spec": {"backoffLimit": None, "template": pods}}
+        promotion = {"policy": "Gate", "gate": {"jobTemplate": asked}}
+        fork(made, promotable=True, promotion=promotion, state="Promoted")
+        (job,) = jobs(made)
+        spec = made.kube.documents[job]["spec"]
+        assert spec["backoffLimit"] == 0
+        assert spec["template"]["spec"]["restartPolicy"] == "Never"
 
 
 def test_a_failed_jobs_log_is_shown_only_where_that_is_asked_for() -> None:

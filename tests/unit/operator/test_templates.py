@@ -139,6 +139,120 @@ def test_labels_and_annotations_of_the_operator_may_not_be_borrowed() -> None:
         assert name in refused({**template(), "metadata": {"annotations": {name: "demo"}}})
 
 
+METADATA: dict[str, dict[str, Any]] = {
+    "finalizers": {"finalizers": ["example.com/never"]},
+    "ownerReferences": {"ownerReferences": [{"kind": "Pod", "name": "a", "uid": "b"}]},
+    "managedFields": {"managedFields": [{}]},
+    "labels: azure.workload.identity/use": {"labels": {"azure.workload.identity/use": "true"}},
+    "annotations: sidecar.istio.io/inject": {"annotations": {"sidecar.istio.io/inject": "true"}},
+    "annotations: k8s.v1.cni.cncf.io/networks": {
+        "annotations": {"k8s.v1.cni.cncf.io/networks": ""}
+    },
+    "metadata has fields, and isn't a list": [],  # pyright: ignore[reportAssignmentType]
+    "labels has fields, and isn't a single value": {"labels": "a=b"},
+}
+
+
+@pytest.mark.parametrize("what", METADATA)
+def test_metadata_may_not_have(what: str) -> None:
+    asked = template()
+    asked["spec"]["template"]["metadata"] = METADATA[what]
+    assert what in refused(asked)
+    assert what in refused(asked, OPEN)
+    assert what in refused({**template(), "metadata": METADATA[what]})
+
+
+def test_metadata_may_describe() -> None:
+    described = {
+        "name": "ignored",
+        "labels": {
+            "team": "orders",
+            "app.kubernetes.io/component": "check",
+            "sidecar.istio.io/inject": "false",
+        },
+        "annotations": {
+            "kubernetes.io/description": "totals match",
+            "linkerd.io/inject": "disabled",
+        },
+        "creationTimestamp": None,
+        "finalizers": None,
+    }
+    asked = {**template(), "metadata": described}
+    asked["spec"]["template"]["metadata"] = described
+    assert refused(asked) == ""
+
+
+NODES: dict[str, dict[str, Any]] = {
+    "tolerations: one without a key": {"tolerations": [{"operator": "Exists"}]},
+    "tolerations: node-role.kubernetes.io/control-plane": {
+        "tolerations": [{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists"}]
+    },
+    "nodeSelector: node-role.kubernetes.io/control-plane": {
+        "nodeSelector": {"node-role.kubernetes.io/control-plane": ""}
+    },
+}
+
+
+@pytest.mark.parametrize("what", NODES)
+def test_a_pod_may_not_go_to_the_control_plane(what: str) -> None:
+    assert what in refused(template(NODES[what]), OPEN)
+
+
+@pytest.mark.parametrize("field", ["seccompProfile", "appArmorProfile"])
+def test_a_profile_on_a_node_needs_the_baseline(field: str) -> None:
+    profile = {field: {"type": "Localhost", "localhostProfile": "open.json"}}
+    for asked in (template({"securityContext": profile}), template(securityContext=profile)):
+        assert f"{field}: Localhost isn't allowed" in refused(asked)
+        assert refused(asked, OPEN) == ""
+
+
+SHAPES: dict[str, dict[str, Any]] = {
+    "initContainers is a list, and not null": {"initContainers": None},
+    "containers is a list, and not null": {"containers": None},
+    "containers: an entry has fields, and isn't null": {"containers": [None]},
+    "containers is a list, and not a single value": {"containers": "none"},
+    "volumes is a list, and not a single value": {"volumes": 1},
+    "tolerations: an entry has fields": {"tolerations": [None]},
+    "env is a list": {"containers": [{"name": "a", "env": {"a": "b"}}]},
+    "env: an entry has fields": {"containers": [{"name": "a", "env": [None]}]},
+    "env: a variable has no name": {"containers": [{"name": "a", "env": [{"value": "b"}]}]},
+    "volumeMounts is a list": {"containers": [{"name": "a", "volumeMounts": 1}]},
+}
+
+
+@pytest.mark.parametrize("what", SHAPES)
+def test_what_is_not_a_list_of_such_things_is_named(what: str) -> None:
+    asked = template(SHAPES[what])
+    assert what in refused(asked)
+    restrict(asked["spec"]["template"]["spec"], STRICT, RELEASE)
+
+
+def test_a_job_without_pods_spec_is_refused() -> None:
+    assert "spec.template.spec" in refused({"spec": {"template": {"spec": None}}})
+
+
+def test_a_null_undoes_no_default() -> None:
+    container = {"allowPrivilegeEscalation": None, "capabilities": None, "runAsNonRoot": None}
+    for seccomp in (None, {}, {"type": None}):
+        asked = template(
+            {
+                "enableServiceLinks": None,
+                "serviceAccountName": None,
+                "securityContext": {"runAsNonRoot": None, "seccompProfile": seccomp},
+            },
+            securityContext={**container, "seccompProfile": seccomp},
+        )
+        assert refused(asked) == ""
+        found = restrict(asked["spec"]["template"]["spec"], STRICT, RELEASE)
+        default = {"type": "RuntimeDefault"}
+        assert found["securityContext"] == {"runAsNonRoot": True, "seccompProfile": default}
+        assert found["enableServiceLinks"] is False
+        assert found["serviceAccountName"] == "demo-gate"
+        (one,) = found["containers"]
+        security = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+        assert one["securityContext"] == security
+
+
 def test_what_is_harmless_is_allowed() -> None:
     sources = [{"configMap": {"name": "a"}}, {"downwardAPI": {"items": []}}]
     volumes = [
@@ -151,6 +265,7 @@ def test_what_is_harmless_is_allowed() -> None:
         "serviceAccountName": "demo-gate",
         "hostNetwork": False,
         "nodeSelector": {"disk": "fast"},
+        "tolerations": [{"key": "spot", "operator": "Exists"}],
         "volumes": volumes,
         "securityContext": {"runAsUser": 1_000, "seccompProfile": {"type": "RuntimeDefault"}},
     }
