@@ -21,10 +21,16 @@ TEXTS = (
     "connect user=a pwd=hunter2xyz",
     "GET /?auth=hunter2xyz&x=1",
     "https://store/blob?sv=1&sig=hunter2xyz%3D",
+    "password => hunter2xyz",
+    "password -> hunter2xyz",
+    "password := hunter2xyz",
+    "<password>hunter2xyz</password>",
+    "?q=password%3Dhunter2xyz",
+    "Bearer: hunter2xyz",
     "Cookie: session=hunter2xyz; theme=dark",
     "Set-Cookie: a=b; id=hunter2xyz",
     "found hf_hunter2xyz there",
-    "found npm_hunter2xyz there",
+    "found npm_hunter2 there",
     "found ghp_hunter2xyz there",
     "found glpat-hunter2xyz there",
     "found xoxb-1-hunter2xyz there",
@@ -82,7 +88,8 @@ def test_credentials_of_urls_are_found_to_their_end() -> None:
 
 
 PIECES = (
-    "-", "--a", "eyJ", "eyJa.", "-eyJaaaaa", "token", "token=\\\"", "token ", "://", "://a@",
+    "-", "--a", "eyJ", "eyJa.", "-eyJaaaaa", "token", "token=\\\"", "token ", "token=>", "bearer:",
+    "://", "://a@",
     "-----BEGIN ", "-----BEGIN PRIVATE KEY-----", "bearer ", "cookie:", "authorization: \"",
     "password is ", "mysql ", "mysql -p ", "sk-", "xoxb-", "AKIA", "password=\"\\\\", "\\\"", "\\",
     " ", "\x1b", "\x1b[", "\x1b]", "\x9b0", "sig=", "api", "a.", "=",

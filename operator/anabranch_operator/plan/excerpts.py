@@ -23,9 +23,10 @@ _WIDE = tuple(
         # Names that go on behind what makes them secret, as in `secret_key_file: x`.
         rf"(?i)(?P<kept>(?:{NAMED}|pass|authorization)[\w.-]{{0,64}}{IS}){VALUE}",
         r"(?i)(?P<kept>\b(?:token|secret|credentials?|key)\s{1,8}(?:is|was)[\s:]{1,8})\S+",
-        r"(?i)(?P<kept>\b(?:bearer|basic)\s{1,8})\S+",
+        r"(?i)(?P<kept>\b(?:bearer|basic)[\s:=]{1,8})\S+",
+        r"(?i)(?P<kept>\b\w{0,40}(?:password|passwd|passphrase)[ \t]{1,8})\S+",
         # The name of a variable and its value.
-        r"(?P<kept>\b[A-Z0-9_]{0,40}(?:PASSWORD|PASSWD|PWD|SECRET|TOKEN|KEY)[ \t]{1,8})\S+",
+        r"(?P<kept>\b[A-Z0-9_]{0,40}(?:PWD|SECRET|TOKEN|KEY)[ \t]{1,8})\S+",
     )
 )
 """Ordinary text looks like this as well; whoever may read a Fork may read an excerpt."""

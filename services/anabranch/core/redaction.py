@@ -15,8 +15,8 @@ NAMED = (
 """How the name of a variable, a flag or a field that holds a secret ends."""
 
 _QUOTE = r"(?:\\{0,8}[\"'])?"
-IS = rf"{_QUOTE}\s{{0,8}}[:=]\s{{0,8}}"
-"""What stands between a field's name and its value, in JSON within JSON as well."""
+IS = rf"{_QUOTE}\s{{0,8}}(?:[:=]{{1,2}}>?|-?>|%3[ADad])\s{{0,8}}"
+"""What stands between a field's name and its value: in JSON within JSON, XML and URLs as well."""
 VALUE = (
     # Within a string of JSON: up to the quote that is escaped as often as the first one.
     r"(?:(?P<quote>\\{1,8}[\"'])[^\n]{0,512}?(?<!\\)(?P=quote)"
@@ -48,7 +48,8 @@ _SHAPES = tuple(
         r"(?<![A-Za-z0-9])eyJ[\w-]{5,}(?:\.[\w-]*)*",
         # Access keys of clouds, and tokens with well-known prefixes.
         (
-            r"(?<![A-Za-z0-9])(?:(?:AKIA|ASIA)[A-Z0-9]{8,}|npm_[A-Za-z0-9]{10,}|AIza[\w-]{16,}"
+            r"(?<![A-Za-z0-9])(?:(?:AKIA|ASIA)[A-Z0-9]{8,}|AIza[\w-]{16,}"
+            r"|npm_(?!config|package|lifecycle)[A-Za-z0-9]{6,}"
             r"|(?:gh[oprsu]_|github_pat_|glpat-|hf_|pypi-|xapp-|xox[a-z]-|sk[-_])[\w-]{6,})"
         ),
         # Headers whose whole value is secret, whatever its scheme.
@@ -56,7 +57,7 @@ _SHAPES = tuple(
             rf"(?i)(?P<kept>(?<![A-Za-z])(?:authorization|cookie){IS})"
             r"(?:\"(?:[^\"\\\n]|\\.)*\"?|'(?:[^'\\\n]|\\.)*'?|[^\n]+)"
         ),
-        r"(?i)(?P<kept>\b(?:bearer|basic)\s{1,8})[\w.~+/=-]{6,}",
+        r"(?i)(?P<kept>\b(?:bearer|basic)[\s:=]{1,8})[\w.~+/=-]{6,}",
         rf"(?i)(?P<kept>(?:{NAMED}|signature){IS}){VALUE}",
         rf"(?i)(?P<kept>(?:pass|(?<![A-Za-z])(?:pwd|auth|sig)){IS}){VALUE}",
         r"(?i)(?P<kept>\b(?:password|passphrase)\s{1,8}(?:is|was)[\s:]{1,8})\S+",

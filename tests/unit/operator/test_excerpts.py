@@ -51,6 +51,7 @@ def test_the_end_is_kept_and_a_cut_spares_no_part_of_a_secret() -> None:
     [
         "tok\x00en=hunter2xyz",
         "PGPASSWORD hunter2xyz",
+        "with password hunter2xyz",
         "password is hunter2xyz",
         "the token was hunter2xyz",
         "secret_key_data: 'a hunter2xyz'",
