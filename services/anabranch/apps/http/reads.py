@@ -100,7 +100,8 @@ async def read_records(
             alias="bytes",
             ge=1,
             le=_EVERYTHING,
-            description="JSON ends with the record that reaches so many.",
+            description="JSON ends with the record whose content, as it is written in JSON, "
+            "reaches so many.",
         ),
     ] = MIB,
     wait_ms: Annotated[
@@ -122,7 +123,7 @@ async def read_records(
     flow = _flow(ask, log, first, count, bytes_max, encoding)
     if lines:
         return StreamingResponse(_lines(ask, flow), media_type=door.NDJSON)
-    found = await _gathered(flow, bytes_max)
+    found = await gathered(flow, bytes_max)
     return Page(
         log=log.name,
         records=found,
@@ -164,7 +165,7 @@ async def _flow(
         answer = await _read(ask, log, answer.next, min(left, end - answer.next), bytes_max)
 
 
-async def _gathered(flow: AsyncGenerator[list[Sized]], bytes_max: int) -> list[RecordOut]:
+async def gathered(flow: AsyncGenerator[list[Sized]], bytes_max: int) -> list[RecordOut]:
     found: list[RecordOut] = []
     size = 0
     async with aclosing(flow):

@@ -16,13 +16,20 @@ from anabranch.apps.http.asking import Asking
 from anabranch.apps.http.models import Asked, Moment, Told
 from anabranch.core.errors import BadRequest, BatchTooLarge, BatchUnreadable
 from anabranch.core.machine import Buffer
-from anabranch.core.records.origins import Run, deliveries, identity
+from anabranch.core.records.origins import Run, identity, stretches
 from anabranch.core.records.record import UNSTAMPED, Record
 
 PORTION = 256
 """Records and headers that are made into JSON before anything else in the loop gets its turn."""
+PORTION_BYTES = 64 << 10
+"""A portion also ends with the record whose JSON reaches so much."""
+_TURN_S = 0.01
+"""So long may decoding take before others get their turn: a small batch may unpack to much."""
 _HEADER_BYTES = 32
 """What a header adds to a page, beside its value: its JSON, even if all of it is empty."""
+_SHORT = b'"\\\b\f\n\r\t'
+"""What JSON writes with two characters; other control characters take six."""
+_PLAIN = bytes(byte for byte in range(256) if byte >= 0x20 and byte not in _SHORT)
 _SIGNS = {b"{": 1, b"[": 1, b",": 8}
 """How often each stands in a body for each of its records and headers at most, outside of texts."""
 _TEXT = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z)'
@@ -99,7 +106,7 @@ class Delivery(RecordOut):
 
 
 class Sized(NamedTuple):
-    """A record as JSON, and how many bytes it carries, with a share for each header."""
+    """A record, and how many bytes of JSON its content takes, with a share for each header."""
 
     record: RecordOut
     bytes: int
@@ -166,31 +173,58 @@ async def portions(
     log: str = "",
 ) -> AsyncGenerator[list[Sized]]:
     """All that these runs mean, a little at a time: machines share this loop."""
+    loop = asyncio.get_running_loop()
     portion: list[Sized] = []
-    cost = 0
-    decoded = deliveries(runs, batches, log)
+    cost = size = 0
+    decoded = stretches(runs, batches, log)
     unreadable: BatchUnreadable | None = None
+    began = loop.time()
     while True:
         try:
-            each = next(decoded, None)
+            stretch = next(decoded, None)
         except BatchUnreadable as error:
-            each, unreadable = None, error
-        if each is None:
+            stretch, unreadable = None, error
+        if stretch is None:
             break
-        position, origin_log, origin_position, record = each
-        origin = Origin(log=await ask.name(origin_log), position=origin_position)
-        id = identity(origin_log, origin_position)
-        size = record.size + _HEADER_BYTES * len(record.headers)
-        portion.append(Sized(_shown(record, position, origin, id, encoding), size))
-        cost += 1 + len(record.headers)
-        if cost >= PORTION:
-            yield portion
-            portion, cost = [], 0
+        if loop.time() - began > _TURN_S:
             await asyncio.sleep(0)
+            began = loop.time()
+        name = await ask.name(stretch.origin_log)
+        for ahead, record in enumerate(stretch.records):
+            origin = Origin(log=name, position=stretch.origin_first + ahead)
+            id = identity(stretch.origin_log, origin.position)
+            shown = _shown(record, stretch.first + ahead, origin, id, encoding)
+            portion.append(Sized(shown, _rendered_bytes(record, shown.encoding)))
+            cost += 1 + len(record.headers)
+            size += portion[-1].bytes
+            if cost >= PORTION or size >= PORTION_BYTES:
+                yield portion
+                portion, cost, size = [], 0, 0
+                await asyncio.sleep(0)
+                began = loop.time()
     if portion:
         yield portion
     if unreadable is not None:
         raise unreadable
+
+
+def _rendered_bytes(record: Record, encoding: Encoding) -> int:
+    size = _HEADER_BYTES * len(record.headers)
+    values = [record.value, record.key]
+    for name, value in record.headers:
+        size += _text_bytes(name.encode())
+        values.append(value)
+    measure = _text_bytes if encoding is Encoding.TEXT else _base64_bytes
+    return size + sum(measure(value) for value in values if value)
+
+
+def _text_bytes(text: bytes) -> int:
+    escaped = text.translate(None, _PLAIN)
+    return len(text) + len(escaped) + 4 * len(escaped.translate(None, _SHORT))
+
+
+def _base64_bytes(content: bytes) -> int:
+    return -(-len(content) // 3) * 4
 
 
 def _shown(

@@ -29,6 +29,8 @@ router = APIRouter(tags=["records"])
 _HEARTBEAT = b": alive\n\n"
 _EVENT_ID = re.compile(r"(?P<log>[0-9]{1,15}):(?P<position>[0-9]{1,15})")
 _EVENT_ID_CHARS_MAX = 80
+_WINDOW_BYTES = 256 << 10
+"""Of a stream: many that aren't read leave room for others of the same principal."""
 _EXAMPLE = """\
 event: deliver
 id: 1:13
@@ -97,7 +99,7 @@ async def subscribe_log(
     begin = next((each for each in (resumed, start) if each is not None), log.settled)
     if not log.start <= begin <= log.tail:
         raise OutOfRange(log.name, begin, log.start, log.tail)
-    message = Subscribe(log.id, begin, speculative)
+    message = Subscribe(log.id, begin, speculative, _WINDOW_BYTES)
     await ask.permitted(message)
     events = _counted(ask, message, encoding, resumed, log)
     headers = {"X-Accel-Buffering": "no"}
