@@ -286,6 +286,78 @@ def test_recover_finds_what_an_accepted_loss_put_into_quarantine(
     assert (code, report["records"]) == (Exit.OK, OLD + NEW), report
 
 
+def test_recover_gives_what_an_accepted_loss_gave_up_a_log_of_its_own(
+    worn: Worn, recovered: Recover, tmp_path: Path
+) -> None:
+    worn.age()
+    _accept_loss(worn, tmp_path)
+    code, report = recovered(tmp_path / "new" / "data")
+    assert (code, report["records"], report["given_up_records"]) == (Exit.OK, NEW, NEW), report
+    assert (report["orphans"], report["recovered"]) == (0, [])
+    (name,) = report["given_up"]
+    with Server.started(tmp_path / "new") as server, anabranch.connect(server.url) as service:
+        values = [each.value for each in service.log(name).read()]
+        assert values == [b"%d" % turn for turn in range(OLD, OLD + NEW)]
+        values = [each.value for each in service.log("orders").read()]
+        assert values == [b"%d" % turn for turn in range(OLD)]
+        assert service.log("orders").append(b"on it goes").position == OLD
+    assert run(cli, PROGRAM, ["fsck", "--data", str(tmp_path / "new" / "data")]) == Exit.OK
+
+
+def test_orphans_of_a_crash_are_never_taken_for_what_was_given_up(
+    worn: Worn, recovered: Recover, tmp_path: Path
+) -> None:
+    """After the loss was accepted, and in a life that is over since."""
+    worn.age()
+    _accept_loss(worn, tmp_path)
+    with Server.started(worn.data.parent) as server, anabranch.connect(server.url) as service:
+        service.log("orders").append(b"anew")
+    written = max(each for each in worn.objects if "/data/0" in str(each))
+    shutil.copy(written, written.with_name(f"{int(written.name) + 1:0{len(written.name)}}"))
+    with Server.started(worn.data.parent):
+        pass
+    _, report = recovered(tmp_path / "new" / "data")
+    assert (report["given_up_records"], report["orphans"]) == (NEW, 1), report
+
+
+def test_a_journal_that_was_given_up_is_recovered_with_what_came_after_in_a_log_of_its_own(
+    worn: Worn, recovered: Recover, tmp_path: Path
+) -> None:
+    newest = Path(shutil.copytree(worn.journal, tmp_path / "newest"))
+    worn.age()
+    _accept_loss(worn, tmp_path)
+    with Server.started(worn.data.parent) as server, anabranch.connect(server.url) as service:
+        service.log("orders").append(b"anew")
+    shutil.rmtree(worn.journal)
+    shutil.copytree(newest, worn.journal)
+    with pytest.raises(JournalBehind) as refused:
+        asyncio.run(serve(Settings(data=str(worn.data), port=0), stop=asyncio.Event()))
+    assert "First run `anabranch recover" in refused.value.message
+    code, report = recovered(tmp_path / "new" / "data")
+    assert (code, report["given_up_records"]) == (Exit.OK, 1), report
+    (name,) = report["given_up"]
+    with Server.started(tmp_path / "new") as server, anabranch.connect(server.url) as service:
+        assert [each.value for each in service.log(name).read()] == [b"anew"]
+        values = [each.value for each in service.log("orders").read()]
+        assert values == [b"%d" % turn for turn in range(OLD + NEW)]
+
+
+def test_an_older_copy_that_is_put_back_again_after_its_loss_was_accepted_is_no_newest_one(
+    worn: Worn, tmp_path: Path
+) -> None:
+    worn.age()
+    _accept_loss(worn, tmp_path)
+    worn.age()
+    with pytest.raises(JournalBehind, match="Put the newest copy"):
+        asyncio.run(serve(Settings(data=str(worn.data), port=0), stop=asyncio.Event()))
+
+
+def _accept_loss(worn: Worn, tmp_path: Path) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text('log_format = "json"\n[limits]\ngc_interval_ms = 10\n')
+    _said_until(worn, "--config", str(config), "--accept-loss", wanted="to quarantine")
+
+
 def test_recover_takes_no_record_twice_and_nothing_into_a_directory_in_use(
     worn: Worn, recovered: Recover, tmp_path: Path
 ) -> None:

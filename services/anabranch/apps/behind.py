@@ -17,6 +17,7 @@ from anabranch.core.bolt.metadata import Metadata
 from anabranch.core.errors import BadRequest, JournalBehind, StorageFailed
 from anabranch.core.limits import Limits
 from anabranch.ports import Recovered
+from anabranch.shell.acceptances import Acceptance, AcceptancesFile
 from anabranch.shell.datadir import DataDir
 from anabranch.shell.disk import storage
 from anabranch.shell.log import Log
@@ -91,12 +92,13 @@ def recovered(
     proof = reach.proof(found.last, lives)
     if proof:
         if not accept_loss:
-            raise JournalBehind(directory.journal, found.last, proof, advice(directory))
+            todo = advice(directory, found.last, lives)
+            raise JournalBehind(directory.journal, found.last, proof, todo)
         log.warning("the journal is behind, and its loss was accepted", proof=proof)
-        if reach.lives > lives:
-            found = _raised(journal, found, reach.lives - lives, metadata.state.replica.at)
-            metadata = metadata_of(directory.cluster, limits, found)
-            lives = reach.lives
+        given_up = Acceptance(found.last, lives, max(reach.lives, lives))
+        found = _raised(directory, journal, found, given_up, metadata.state.replica.at)
+        metadata = metadata_of(directory.cluster, limits, found)
+        lives = metadata.state.replica.broker_epochs
     note = reach.mark.note + 1 if reach.mark else 0
     # The life that is about to begin counts: without its entry nobody else knows of it.
     journal.begin(Watermark(found.last, max(lives + 1, reach.lives), note))
@@ -115,22 +117,37 @@ def metadata_of(cluster: str, limits: Limits, found: Recovered) -> Metadata:
     return Metadata.recovered(cluster, limits, image, found.entries, found.last)
 
 
-def _raised(journal: NotedJournal, found: Recovered, lives: int, at: int) -> Recovered:
-    """Journal lives that nobody leads, so that none that was given out is given out again.
+def _raised(
+    directory: DataDir, journal: NotedJournal, found: Recovered, given_up: Acceptance, at: int
+) -> Recovered:
+    """Note what is given up, and journal lives that nobody leads: none is given out twice.
 
     Nobody but a broker that registers counts lives up, and that every version can replay.
     """
+    # One more than were given out: by it this journal is told from the one that is given up.
+    lives = given_up.lives + 1 - given_up.knew
     if lives > LIVES_RAISED_MAX:
         reason = f"there are names of broker lives {lives} ahead of the journal: they can't be ours"
         raise BadRequest("--accept-loss", reason)
+    AcceptancesFile(directory.objects).add(given_up)
     group = _encode([Entry(at, b"", RegisterBroker("broker-0"))] * lives)
     journal.append([group])
     return Recovered(found.snapshot, found.first, [*found.entries, group], found.repairs)
 
 
-def advice(directory: DataDir) -> str:
-    """What to do about a journal that is behind, in order."""
-    root = directory.root
+def advice(directory: DataDir, last: int, lives: int) -> str:
+    """What to do about a journal that is behind, ends here, and knows so many broker lives."""
+    root, accepted = directory.root, AcceptancesFile(directory.objects).read()
+    # A shorter one is an older copy once more, and of no use.
+    if any(not each.is_known(lives) and last > each.entry for each in accepted):
+        return (
+            "An earlier start with --accept-loss gave this journal up and went on from an older "
+            f"one. First run `anabranch recover --data {root} --into NEW`: it makes a new "
+            "directory of what this journal knows, and what was written after that start is there "
+            "in logs named recovered-ID. Then serve NEW. "
+            f"`anabranch up --data {root} --accept-loss` would give up what was written after that "
+            "start"
+        )
     return (
         f"Put the newest copy of {root}/journal back. If there is none, `anabranch recover --data "
         f"{root} --into NEW` makes a new directory of all that the objects hold, and `anabranch "

@@ -17,9 +17,10 @@ from anabranch.core.bolt.salvaging import Read, Salvage, read
 from anabranch.core.bolt.state import State
 from anabranch.core.errors import AnabranchError, BadRequest
 from anabranch.core.limits import Limits
-from anabranch.core.records.objects import ObjectName, split_id
+from anabranch.core.records.objects import ObjectName, object_id, split_id
 from anabranch.core.types import ObjectId
 from anabranch.ports import StoredObject
+from anabranch.shell.acceptances import AcceptancesFile
 from anabranch.shell.datadir import DataDir, holds_something
 from anabranch.shell.disk import RealDisk, make_directory, storage, sync_directory
 from anabranch.shell.wal import FileJournal
@@ -47,6 +48,12 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """Records left out because they are in another object as well."""
     recovered: list[str]
     """New logs, with the records of logs whose names aren't known."""
+    given_up: list[str]
+    """New logs, with records that `--accept-loss` gave up, or that were written after it if this is
+    the journal that was given up. Whether each of them was acknowledged, nobody knows.
+    """
+    given_up_records: int
+    """Records in them."""
     orphans: int
     """Objects of lives that the journal saw end: never committed, and left behind."""
     missing: int
@@ -76,6 +83,8 @@ class _Recovery:
         self._state: State = replayed(source.cluster, limits, image, self._found.entries)
         self._damaged: list[str] = []
         self._known = self._state.replica.broker_epochs
+        self._accepted = AcceptancesFile(source.directory.objects).read()
+        self._spare = 0
 
     def run(self, progress: Progress) -> Report:
         replica, source = self._state.replica, self._source
@@ -88,31 +97,58 @@ class _Recovery:
         new = [each for each in sorted(everything) if each not in held and each not in garbage]
         # A life that the journal saw end can't have committed anything behind its last entry.
         unknown = [each for each in new if split_id(each)[0] >= self._known]
+        over = [each for each in new if split_id(each)[0] < self._known]
+        given_up = [each for each in over if self._was_given_up(each)]
         entries: list[Entry] = []
-        kept = {object for object in everything if object in held or object in garbage}
-        for turn, object in enumerate(unknown):
-            content = self._read(everything[object])
-            at = max(replica.at, everything[object].modified_ms)
-            done = salvage.add(object, content.logs, at) if content else []
-            entries += done
+        kept = {object: everything[object] for object in everything.keys() & (held | garbage)}
+        objects, apart_records = 0, 0
+        for turn, object in enumerate((*unknown, *given_up)):
+            stored, records = everything[object], salvage.records
+            content = self._read(stored)
+            apart = turn >= len(unknown) or self._is_of_another_history(object)
+            name = object if turn < len(unknown) else self._renamed(turn - len(unknown))
+            at = max(replica.at, stored.modified_ms)
+            done = salvage.add(name, content.logs, at, apart=apart) if content else []
             if done:
-                kept.add(object)
-            progress(turn + 1, len(unknown))
-        self._write(entries, {object: everything[object] for object in sorted(kept)})
+                entries += done
+                kept[name] = stored
+                objects += 1
+            apart_records += (salvage.records - records) * apart
+            progress(turn + 1, len(unknown) + len(given_up))
+        self._write(entries, {object: kept[object] for object in sorted(kept)})
         return Report(
             data=source.where,
             into=self._into,
             cluster=source.cluster,
             entries=self._found.last,
             logs=len(replica.forest.logs),
-            objects=len(kept - held - garbage),
+            objects=objects,
             records=salvage.records,
             repeated=salvage.repeated,
             recovered=salvage.names,
-            orphans=len(new) - len(unknown),
+            given_up=salvage.apart,
+            given_up_records=apart_records,
+            orphans=len(over) - len(given_up),
             missing=len(held - everything.keys()),
             damaged=self._damaged,
         )
+
+    def _was_given_up(self, object: ObjectId) -> bool:
+        """Did this journal go on without knowing what that life committed?"""
+        life = split_id(object)[0]
+        return any(each.is_known(self._known) and each.gave_up(life) for each in self._accepted)
+
+    def _is_of_another_history(self, object: ObjectId) -> bool:
+        """Was it written after this journal had been given up?"""
+        life = split_id(object)[0]
+        return any(not each.is_known(self._known) and life > each.lives for each in self._accepted)
+
+    def _renamed(self, turn: int) -> ObjectId:
+        """Brokers of lives that are over can't commit: such objects get a life that nobody had."""
+        if self._spare == 0:
+            latest = latest_life(self._source.directory.objects, self._source.cluster)
+            self._spare = max(self._state.replica.broker_epochs, latest) + 1
+        return object_id(self._spare, turn)
 
     def _read(self, stored: StoredObject) -> Read | None:
         try:

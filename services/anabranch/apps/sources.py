@@ -5,8 +5,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
-from anabranch.apps.behind import Reach, accept
-from anabranch.apps.behind import advice as behind_advice
+from anabranch.apps.behind import Reach, accept, advice
 from anabranch.apps.cut import Cut, Plan, plan_cut
 from anabranch.apps.fsck import Examination, Found, Pile, Progress, Report, pile
 from anabranch.core.bolt.audit import Fault
@@ -96,10 +95,12 @@ class Directory:
             )
         found = self.replay_whole()
         replica = replayed(self.cluster, self._limits, found.image, found.entries).replica
-        proof = Reach(self.directory).proof(found.last, replica.broker_epochs)
+        lives = replica.broker_epochs
+        proof = Reach(self.directory).proof(found.last, lives)
         if proof:
-            advice = f"--repair would take them for orphans. {behind_advice(self.directory)}"
-            raise JournalBehind(self.journal, found.last, proof, advice)
+            reason = "--repair would take objects that they refer to for orphans"
+            todo = f"{reason}. {advice(self.directory, found.last, lives)}"
+            raise JournalBehind(self.journal, found.last, proof, todo)
 
     def cut_journal(self) -> str:
         """Go back to what could be replayed; the rest is put aside, not deleted. Returns where."""

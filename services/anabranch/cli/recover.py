@@ -69,7 +69,15 @@ def _say_salvaged(out: Output, report: "Salvaged") -> None:
     if report.repeated:
         out.say(f"left out: {counted(report.repeated, 'record')} that were there twice")
     if report.orphans:
-        out.say(f"left out: {counted(report.orphans, 'orphan')} of broker lives that are over")
+        what = counted(report.orphans, "orphan")
+        out.say(f"left out: {what}, of earlier runs of the server that never committed them")
+    if report.given_up:
+        what, logs = counted(report.given_up_records, "record"), ", ".join(report.given_up)
+        out.say(
+            f"note: {what} of another history of the journal, which a start with --accept-loss "
+            f"ended or began, are in logs of their own: {logs}; some of them may never have been "
+            "acknowledged"
+        )
     for name in report.recovered:
         out.say(f"note: {name} has the records of a log whose name isn't known")
     out.say(

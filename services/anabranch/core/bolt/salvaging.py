@@ -7,6 +7,7 @@ closed to appends, go to a new root log named after its id.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import count
 
 import msgspec
 
@@ -53,9 +54,11 @@ class Salvage:
     def __init__(self, state: State) -> None:
         self._state = state
         self._seen: set[tuple[int, ...]] = set()
-        self._logs: dict[LogId, LogId] = {}
+        self._logs: dict[tuple[LogId, bool], LogId] = {}
         self.names: list[str] = []
         """Logs that were made because nobody knows any more what they were."""
+        self.apart: list[str] = []
+        """Logs with records of another history than the journal's."""
         self.records = 0
         self.repeated = 0
         """Records left out because they are there already: sent twice, or copied by compaction."""
@@ -66,8 +69,14 @@ class Salvage:
             for run in each.runs:
                 self._seen.update(_identity(each.log, header) for _, header in run)
 
-    def add(self, object: ObjectId, found: Sequence[Found], at: Milliseconds) -> list[Entry]:
-        """The commands that give an object's records their places, already applied."""
+    def add(
+        self, object: ObjectId, found: Sequence[Found], at: Milliseconds, *, apart: bool = False
+    ) -> list[Entry]:
+        """The commands that give an object's records their places, already applied.
+
+        With `apart` they were written for another journal than this one: a log of the same id may
+        be another there, and so they go to logs of their own.
+        """
         rows: list[tuple[LogId, Row]] = []
         for each in found:
             for run in each.runs:
@@ -79,8 +88,8 @@ class Salvage:
         while self._state.replica.broker_epochs < life:
             done += self._apply(RegisterBroker(BROKER), at)
         for log, _ in rows:
-            done += self._open(log, at)
-        placed = [msgspec.structs.replace(row, log=self._logs[log]) for log, row in rows]
+            done += self._open(log, at, apart)
+        placed = [msgspec.structs.replace(row, log=self._logs[log, apart]) for log, row in rows]
         done += self._apply(CommitObject(BROKER, object, placed), at)
         self.records += sum(batch.count for row in placed for batch in row.batches)
         return done
@@ -107,23 +116,24 @@ class Salvage:
         if row is not None:
             yield row
 
-    def _open(self, log: LogId, at: Milliseconds) -> list[Entry]:
+    def _open(self, log: LogId, at: Milliseconds, apart: bool) -> list[Entry]:
         """Have a log that takes this one's records."""
         forest = self._state.replica.forest
-        if log in self._logs:
+        if (log, apart) in self._logs:
             return []
-        known: Log | None = forest.logs.get(log)
+        known: Log | None = None if apart else forest.logs.get(log)
         if known is not None and forest.blocked_by(known) is None:
-            self._logs[log] = log
+            self._logs[log, apart] = log
             return []
-        command = CreateLog(f"recovered-{log}", BY, f"records of log {log}, whose name is lost")
-        entry = Entry(at, b"", command)
+        what = "as another journal had it" if apart else "whose name is lost"
+        names = (f"recovered-{log}{f'-{turn}' if turn > 1 else ''}" for turn in count(1))
+        taken = {each.name for each in forest.logs.values()}
+        name = next(name for name in names if name not in taken)
+        entry = Entry(at, b"", CreateLog(name, BY, f"records of log {log}, {what}"))
         made = self._state.apply(entry)
-        if not isinstance(made, Description):
-            made = self._state.apply(entry := Entry(at, b"", CreateLog(f"recovered-{log}-again")))
         assert isinstance(made, Description), made
-        self._logs[log] = made.id
-        self.names.append(made.name)
+        self._logs[log, apart] = made.id
+        (self.apart if apart else self.names).append(made.name)
         return [entry]
 
     def _apply(self, command: Command, at: Milliseconds) -> list[Entry]:
