@@ -1,6 +1,9 @@
 """A connection's bounds, on a transport that does nothing by itself."""
 
 import asyncio
+import gc
+import struct
+import tracemalloc
 from collections.abc import Coroutine
 from typing import Any
 
@@ -362,5 +365,29 @@ def test_a_stopping_server_begins_nothing_and_waits_only_for_what_could_change_a
         await stage.turn((stage.token(0), Appended(0)))
         assert stage.heard() == [(1, Appended(0))]
         assert stage.pipe.closed
+
+    run(scene())
+
+
+def test_a_frame_that_is_broken_off_is_gone_with_its_connection() -> None:
+    """Not only once a collector finds the cycles that connections are part of."""
+
+    async def scene() -> None:
+        stage = Stage()
+        gc.disable()
+        tracemalloc.start()
+        try:
+            before, _ = tracemalloc.get_traced_memory()
+            begun = struct.pack(">IBBHI", 4_000_000, frames.APPEND, 0, 0, 1) + bytes(250_000)
+            stage.connection.data_received(begun)
+            del begun
+            held, _ = tracemalloc.get_traced_memory()
+            stage.connection.connection_lost(None)
+            left, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+            gc.enable()
+        assert held - before > 240_000
+        assert left - before < 100_000
 
     run(scene())

@@ -61,7 +61,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     request_bytes_max: int = 128 * MIB
     """Request bytes of all connections of a process, frames and HTTP together, that have come or
-    are announced and aren't answered. Past it connections aren't read until there is room.
+    are announced and aren't answered. Past it connections aren't read until there is room. On top
+    come up to 256 KiB of each connection, taken before it can be told to wait, and up to 256 MiB
+    of freed memory that the process keeps for the next requests.
     """
 
     reply_bytes_max: int = 256 * MIB

@@ -161,8 +161,9 @@ class Share:
         self._entered = False
         return self.enter(who)
 
-    def leave(self) -> None:
-        """Nothing is counted any more."""
+    def leave(self, reader: FrameReader[Any]) -> None:
+        """Nothing is counted any more, and what it counted of an unfinished frame is gone."""
+        reader.drop()
         budgets, who = self._budgets, self._who
         for request in list(self._reserved):
             self.release(request)

@@ -114,7 +114,7 @@ class Connection(asyncio.Protocol):
             self._seat.leave(list(self._open))
             self._server.vacated(self._seat)
         self._held.clear()
-        self._share.leave()
+        self._share.leave(self._reader)
         self._server.leave(self)
 
     def data_received(self, data: bytes) -> None:
@@ -193,7 +193,7 @@ class Connection(asyncio.Protocol):
 
     def abort(self) -> None:
         """Its share is free at once."""
-        self._share.leave()
+        self._share.leave(self._reader)
         self._transport.abort()
 
     @property

@@ -154,6 +154,10 @@ class FrameReader(Generic[M]):
         self.broken: BadFrame | None = None
         """Set when the stream can't be followed any more; whatever comes then is dropped."""
 
+    def drop(self) -> None:
+        """Nothing more will come. Whoever reads may be kept alive for long, by a cycle."""
+        self._partial = bytearray()
+
     @property
     def pending_bytes(self) -> int:
         """Of the unfinished frame."""

@@ -177,7 +177,7 @@ class ClientConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._seat.leave(list(self._open))
         self._open.clear()
-        self._share.leave()
+        self._share.leave(self._reader)
         self._clients.leave(self)
 
     def data_received(self, data: bytes) -> None:
@@ -239,7 +239,7 @@ class ClientConnection(asyncio.Protocol):
 
     def abort(self) -> None:
         """Its share is free at once."""
-        self._share.leave()
+        self._share.leave(self._reader)
         self._transport.abort()
 
     @property
