@@ -104,3 +104,27 @@ def test_no_number_stops_a_server_or_keeps_what_clients_share(
     messages: list[ClientMessage],
 ) -> None:
     run(survives(messages))
+
+
+async def node_survives(messages: list[belfast.ToServer]) -> None:
+    node = Node()
+    async with node.alive():
+        client = await Client.of(node)
+        for request, message in enumerate(messages, 1):
+            client.line.send(request, message)
+        last = len(messages) + 1
+        client.line.send(last, belfast.Subscribe("a", 0, None, -1))
+        await until(lambda: any(request == last for request, _ in client.told))
+        client.line.close()
+        budgets = node.clients.budgets
+        kinds = (budgets.connections, budgets.requests, budgets.replies, budgets.subscriptions)
+        await until(lambda: not any(kind.used for kind in kinds))
+        assert not node.host.failed.done()
+
+
+@settings(max_examples=10, deadline=None, phases=[Phase.generate])
+@given(st.lists(extreme(belfast.ToServer), min_size=10, max_size=30))
+def test_no_number_stops_a_belfast_node_or_keeps_what_clients_share(
+    messages: list[belfast.ToServer],
+) -> None:
+    run_nodes(node_survives(messages))
