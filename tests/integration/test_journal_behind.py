@@ -291,10 +291,13 @@ def test_recover_gives_what_an_accepted_loss_gave_up_a_log_of_its_own(
 ) -> None:
     worn.age()
     _accept_loss(worn, tmp_path)
+    with Server.started(worn.data.parent) as server, anabranch.connect(server.url) as service:
+        service.create("recovered-1")
     code, report = recovered(tmp_path / "new" / "data")
     assert (code, report["records"], report["given_up_records"]) == (Exit.OK, NEW, NEW), report
     assert (report["orphans"], report["recovered"]) == (0, [])
     (name,) = report["given_up"]
+    assert name == "recovered-1-2"
     with Server.started(tmp_path / "new") as server, anabranch.connect(server.url) as service:
         values = [each.value for each in service.log(name).read()]
         assert values == [b"%d" % turn for turn in range(OLD, OLD + NEW)]

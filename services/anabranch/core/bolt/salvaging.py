@@ -7,7 +7,6 @@ closed to appends, go to a new root log named after its id.
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import count
 
 import msgspec
 
@@ -29,6 +28,8 @@ from anabranch.core.records.batch import Header, split, verify
 from anabranch.core.records.objects import TRAILER_BYTES, footer_bytes, read_footer, split_id
 from anabranch.core.types import LogId, Milliseconds, ObjectId
 
+NAMES_MAX = 1_000
+"""Names tried for one log: each earlier recovery may have taken one."""
 BROKER = "broker-0"
 BY = "anabranch recover"
 
@@ -126,15 +127,15 @@ class Salvage:
             self._logs[log, apart] = log
             return []
         what = "as another journal had it" if apart else "whose name is lost"
-        names = (f"recovered-{log}{f'-{turn}' if turn > 1 else ''}" for turn in count(1))
-        taken = {each.name for each in forest.logs.values()}
-        name = next(name for name in names if name not in taken)
-        entry = Entry(at, b"", CreateLog(name, BY, f"records of log {log}, {what}"))
-        made = self._state.apply(entry)
-        assert isinstance(made, Description), made
-        self._logs[log, apart] = made.id
-        (self.apart if apart else self.names).append(made.name)
-        return [entry]
+        for turn in range(1, NAMES_MAX):
+            name = f"recovered-{log}" if turn == 1 else f"recovered-{log}-{turn}"
+            entry = Entry(at, b"", CreateLog(name, BY, f"records of log {log}, {what}"))
+            made = self._state.apply(entry)
+            if isinstance(made, Description):
+                self._logs[log, apart] = made.id
+                (self.apart if apart else self.names).append(made.name)
+                return [entry]
+        raise AssertionError(f"no name is free for log {log}")
 
     def _apply(self, command: Command, at: Milliseconds) -> list[Entry]:
         entry = Entry(at, b"", command)
