@@ -14,6 +14,7 @@ from anabranch.core.belfast.shard import Shard
 from anabranch.core.bolt.group import Member
 from anabranch.core.limits import Limits
 from anabranch.shell.authority.warden import AuthorityCounters
+from anabranch.shell.etcd.relief import Fill
 from anabranch.shell.metrics import render
 from anabranch.shell.otlp import SpanCounters
 from anabranch.shell.peerline import PeerCounters, PeerGauges
@@ -22,7 +23,7 @@ from anabranch.shell.peerline import PeerCounters, PeerGauges
 def test_the_page_lists_what_is_counted_and_no_more(root: Path) -> None:
     member = MemberGauges(Member("c", Limits()), following=True, journaled=7)
     counters = {"peers": PeerCounters(), "spans": SpanCounters(), "authority": AuthorityCounters()}
-    gauges = {"peers": PeerGauges(), "member": member}
+    gauges = {"peers": PeerGauges(), "member": member, "etcd": Fill()}
     assert listed(root, "Cluster") == served(counters, gauges)
 
 

@@ -32,7 +32,7 @@ def test_the_reference_lists_every_code_that_only_http_has(page: str) -> None:
         and issubclass(kind, AnabranchError)
         and kind.__module__ == refusals.__name__
     }
-    assert len(own) == 10
+    assert len(own) == 11
     assert own == set(re.findall(r"^\| `[a-z-]+` \| \d{3} \|", page, re.MULTILINE))
 
 

@@ -12,7 +12,7 @@ from anabranch.apps.settings import Settings
 from anabranch.apps.up import Endpoint
 from anabranch.client import aio
 from anabranch.client.log import Log
-from anabranch.core.errors import CorruptObject
+from anabranch.core.errors import RecordsDamaged
 from anabranch.core.limits import Limits
 from anabranch.shell.s3.store import S3Store
 
@@ -81,7 +81,7 @@ def test_what_is_spoilt_for_good_is_named_and_not_delivered(
         behind.proxy.spoil = lambda request: (
             Spoil(flipped=30) if request.method == "GET" else NOTHING
         )
-        with pytest.raises(CorruptObject, match=r"object .*/data/.* is damaged: .*checksum"):
+        with pytest.raises(RecordsDamaged, match=r"object .*/data/.*checksum"):
             await read(log)
 
     play(body)
