@@ -19,7 +19,7 @@ from anabranch.shell.disk import storage
 from anabranch.shell.driver import Host
 from anabranch.shell.log import Log
 
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that end a process in order; a terminal that is closed sends the last one."""
 SWITCH_S = 0.0005
 """A thread that comes back from the disk waits no longer than this for the interpreter."""
@@ -76,6 +76,11 @@ def withdraw(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def ending_signals() -> list[signal.Signals]:
+    """Those that end this process, without any that it was started to ignore, as by `nohup`."""
+    return [number for number in _ENDING if signal.getsignal(number) is not signal.SIG_IGN]
+
+
 def signalled() -> asyncio.Event:
     """Set by the first signal to end; the second ends at once, as a crash would."""
     stop = asyncio.Event()
@@ -85,9 +90,8 @@ def signalled() -> asyncio.Event:
             os._exit(128 + number)
         stop.set()
 
-    for number in ENDING:
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as `nohup` has SIGHUP ignored
-            asyncio.get_running_loop().add_signal_handler(number, told, number)
+    for number in ending_signals():
+        asyncio.get_running_loop().add_signal_handler(number, told, number)
     return stop
 
 

@@ -10,7 +10,7 @@ from threading import Event
 from typing import Protocol
 
 from anabranch.apps.listeners import owner
-from anabranch.apps.process import ENDING
+from anabranch.apps.process import ending_signals
 from anabranch.apps.processes.ports import is_free
 from anabranch.apps.processes.servers import ServerProcess
 from anabranch.core.errors import Unavailable
@@ -89,9 +89,8 @@ def run_until_told(cluster: Supervised, log: Log, serving: Callable[[], None]) -
             raise Unavailable("the cluster", "it was told to end at once")
         told.set()
 
-    for number in ENDING:
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as `nohup` has SIGHUP ignored
-            signal.signal(number, stop)
+    for number in ending_signals():
+        signal.signal(number, stop)
     cluster.start(lambda what: log.info("starting", what=what))
     try:
         begun.set()
