@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from anabranch.core.bolt.commands import RegisterBroker
+from anabranch.core.bolt.commands import Description, Refused, RegisterBroker
 from anabranch_operator.api import names
 from anabranch_operator.plan.forks import plan_fork
 from anabranch_operator.plan.logs import plan_log
@@ -53,3 +53,13 @@ def log(office: Office, ref: Ref = ORDERS, **spec: Any) -> Log:
 def conditions(resource: Fork | Log) -> dict[str, tuple[str, str]]:
     """Status and reason of each."""
     return {each.type: (each.status, each.reason) for each in resource.status.conditions}
+
+
+def current(made: Office, ref: Ref = WHAT_IF) -> Fork:
+    """A Fork as the operator has it now."""
+    return made.operator.world.forks[ref]
+
+
+def in_service(made: Office, name: str = "orders--what-if") -> Description | Refused:
+    """A log as the log service has it now."""
+    return made.service.describe(name)

@@ -6,7 +6,9 @@ from tests.unit.operator.declared import (
     ORDERS,
     WHAT_IF,
     conditions,
+    current,
     fork,
+    in_service,
     log,
     office,
 )
@@ -28,7 +30,6 @@ from anabranch_operator.plan.actions import Action
 from anabranch_operator.plan.attention import targets
 from anabranch_operator.plan.events import Measured, Vitals
 from anabranch_operator.plan.objects import Ref
-from anabranch_operator.plan.world import Fork
 from anabranch_sim.kubernetes.office import Office
 
 
@@ -37,14 +38,6 @@ def tended() -> Office:
     made = office()
     log(made)
     return made
-
-
-def current(tended: Office, ref: Ref = WHAT_IF) -> Fork:
-    return tended.operator.world.forks[ref]
-
-
-def in_service(tended: Office, name: str = "orders--what-if") -> Description | Refused:
-    return tended.service.describe(name)
 
 
 def test_a_fork_is_made_reached_and_told_about(tended: Office) -> None:

@@ -6,8 +6,10 @@ from tests.unit.operator.declared import (
     ORDERS,
     WHAT_IF,
     conditions,
+    current,
     declare,
     fork,
+    in_service,
     log,
     office,
 )
@@ -24,7 +26,7 @@ from anabranch_operator.api.fork import ForkPhase
 from anabranch_operator.plan import actions
 from anabranch_operator.plan.events import Gone
 from anabranch_operator.plan.objects import Ref
-from anabranch_operator.plan.world import Fork, Surroundings
+from anabranch_operator.plan.world import Surroundings
 from anabranch_sim.kubernetes.office import Office
 
 
@@ -33,14 +35,6 @@ def tended() -> Office:
     made = office()
     log(made)
     return made
-
-
-def current(tended: Office, ref: Ref = WHAT_IF) -> Fork:
-    return tended.operator.world.forks[ref]
-
-
-def in_service(tended: Office, name: str = "orders--what-if") -> Description | Refused:
-    return tended.service.describe(name)
 
 
 def test_deletion_squashes(tended: Office) -> None:
