@@ -17,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 SERVERS := $(BIN)/python -m anabranch.apps.processes.binaries
 KUBERNETES := $(BIN)/python -m tests.kubernetes.binaries
 
-.PHONY: help setup servers demo up cluster-local test test-cluster lint format simulate simulate-operator simulate-belfast mutants bench lock protos clean
+.PHONY: help setup servers demo up cluster-local test test-cluster lint format simulate simulate-operator simulate-belfast mutants bench lock map protos clean
 
 help:  ## list the verbs
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -91,6 +91,9 @@ lock: $(VENV)/dev.stamp  ## resolve requirements/ anew from pyproject.toml; LOCK
 		--constraint requirements/cluster.txt --constraint requirements/operator.txt \
 		--constraint requirements/build.txt \
 		pyproject.toml --output-file requirements/dev.txt
+
+map: $(VENV)/dev.stamp  ## print every module with its first sentence, room by room
+	@$(BIN)/python -m tests.tidy.map
 
 protos: $(VENV)/dev.stamp  ## compile the .proto files anew
 	@$(BIN)/python -m tests.tidy.protos

@@ -4,8 +4,8 @@ without one of its techniques.
 
 from array import array
 
-from anabranch.core.bolt.index import COLUMNS, Index
-from anabranch.core.bolt.tails import LazyTailTree, Tail
+from anabranch.core.bolt.logs.index import COLUMNS, Index
+from anabranch.core.bolt.logs.tails import LazyTailTree, Tail
 from anabranch.core.types import ObjectId
 
 _OBJECT = ObjectId(1 << 40)

@@ -4,7 +4,7 @@ import gc
 from collections.abc import Callable, Iterator
 from statistics import median
 
-from anabranch.core.bolt.commands import Entry, ForkLog, Squash
+from anabranch.core.bolt.protocol.commands import Entry, ForkLog, Squash
 from anabranch.core.types import Kind, LogId
 from benchmarks.baselines import copy_metadata
 from benchmarks.replicas import AT, Replica

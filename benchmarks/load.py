@@ -17,11 +17,11 @@ from typing import cast
 import msgspec
 import uvloop
 
-from anabranch.client.producer import stamp
+from anabranch.client.bolt.producer import stamp
+from anabranch.core.bolt.protocol.messages import Append, Hello
 from anabranch.core.records.record import Record, encode
 from anabranch.core.types import LogId
 from anabranch.core.wire.frames import HEADER, encode_request
-from anabranch.core.wire.messages import Append, Hello
 from benchmarks.timing import now, percentile
 
 _APPENDED = struct.Struct(">IBBHIq")

@@ -5,9 +5,9 @@ import random
 from collections.abc import Callable
 from statistics import median
 
-from anabranch.core.bolt.forest import Log
-from anabranch.core.bolt.lineage import descend, locate
-from anabranch.core.bolt.queries import Resolve, Resolved
+from anabranch.core.bolt.logs.forest import Log
+from anabranch.core.bolt.logs.lineage import descend, locate
+from anabranch.core.bolt.protocol.queries import Resolve, Resolved
 from anabranch.core.types import LogId
 from benchmarks.replicas import Replica
 from benchmarks.report import Chart, Found, Line, row, versus

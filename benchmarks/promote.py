@@ -5,8 +5,8 @@ figure 11).
 import gc
 from statistics import median
 
-from anabranch.client.synclog import Log
-from anabranch.core.bolt.commands import Entry, Promote, Promotion
+from anabranch.client.bolt.sync_log import Log
+from anabranch.core.bolt.protocol.commands import Entry, Promote, Promotion
 from benchmarks.replicas import AT, Replica
 from benchmarks.report import Chart, Found, Line, Row, row, versus
 from benchmarks.server import running

@@ -4,7 +4,7 @@ import asyncio
 from statistics import median
 
 from anabranch.client import aio
-from anabranch.client.log import Log
+from anabranch.client.bolt.log import Log
 from benchmarks.append_frames import SHAPES
 from benchmarks.load import put
 from benchmarks.report import Chart, Found, Line, row

@@ -4,7 +4,8 @@ from array import array
 from collections.abc import Iterator
 from itertools import count
 
-from anabranch.core.bolt.commands import (
+from anabranch.core.bolt.logs.forest import Log
+from anabranch.core.bolt.protocol.commands import (
     Batch,
     CommitObject,
     Committed,
@@ -16,8 +17,7 @@ from anabranch.core.bolt.commands import (
     RegisterBroker,
     Row,
 )
-from anabranch.core.bolt.forest import Log
-from anabranch.core.bolt.state import State
+from anabranch.core.bolt.state.state import State
 from anabranch.core.limits import Limits
 from anabranch.core.records.objects import object_id
 from anabranch.core.types import Kind, LogId

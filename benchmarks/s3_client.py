@@ -18,9 +18,9 @@ from typing import Any
 
 from anabranch.apps.processes.servers import S3Server
 from anabranch.core.limits import KIB, MIB
-from anabranch.shell.clock import Clock
-from anabranch.shell.log import Log
-from anabranch.shell.s3.settings import S3Settings
+from anabranch.shell.objects.s3.settings import S3Settings
+from anabranch.shell.runtime.clock import Clock
+from anabranch.shell.telemetry.log import Log
 from benchmarks.report import SCRATCH, Chart, Found, Line, Row, row, versus
 from benchmarks.size import Size
 
@@ -33,7 +33,7 @@ Call = Callable[[int], Awaitable[object]]
 
 class Ours:
     def __init__(self, settings: S3Settings) -> None:
-        from anabranch.shell.s3.store import S3Store
+        from anabranch.shell.objects.s3.store import S3Store
 
         clock = Clock()
         self._store = S3Store(settings, Log(clock.now), clock.now)

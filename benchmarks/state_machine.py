@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from anabranch.core.bolt.commands import Entry, decode_group
+from anabranch.core.bolt.protocol.commands import Entry, decode_group
 from benchmarks.replicas import Replica, objects_of_many_logs
 from benchmarks.report import Chart, Found, Line, row
 from benchmarks.size import Size

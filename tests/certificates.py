@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from anabranch.shell.tls import TlsSettings
+from anabranch.shell.net.tls import TlsSettings
 
 _KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
 LOOPBACK = "IP:127.0.0.1"

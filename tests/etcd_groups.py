@@ -10,16 +10,16 @@ from typing import Generic, TypeVar
 
 from anabranch.core.errors import AnabranchError
 from anabranch.ports import Recovered
-from anabranch.shell.clock import Clock
-from anabranch.shell.etcd.client import EtcdClient, delete_op, prefix_end, put_op
-from anabranch.shell.etcd.follower import Follower
-from anabranch.shell.etcd.journal import KEPT_ENTRIES, EtcdJournal, Fence
-from anabranch.shell.etcd.reading import JournalReader
-from anabranch.shell.etcd.relief import HEADROOM
-from anabranch.shell.etcd.settings import EtcdSettings
-from anabranch.shell.etcd.snapshots import BridgedBlobs
-from anabranch.shell.folder import FolderStore
-from anabranch.shell.log import Log
+from anabranch.shell.etcd.api.client import EtcdClient, delete_op, prefix_end, put_op
+from anabranch.shell.etcd.api.settings import EtcdSettings
+from anabranch.shell.etcd.api.space import HEADROOM
+from anabranch.shell.etcd.archive.snapshots import BridgedBlobs
+from anabranch.shell.etcd.group.follower import Follower
+from anabranch.shell.etcd.group.journal import KEPT_ENTRIES, EtcdJournal, Fence
+from anabranch.shell.etcd.group.reader import JournalReader
+from anabranch.shell.objects.folder import FolderStore
+from anabranch.shell.runtime.clock import Clock
+from anabranch.shell.telemetry.log import Log
 
 WAIT_S = 60.0
 """Against hanging only: nothing here takes so long."""

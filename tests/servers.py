@@ -14,7 +14,7 @@ import pytest
 from anabranch.apps.processes.binaries import ETCD, TOXIPROXY, VERSITYGW, Server, find, obstacle
 from anabranch.apps.processes.servers import EtcdGroup, EtcdServer, S3Server
 from anabranch.apps.processes.toxiproxy import Toxiproxy
-from anabranch.shell.s3.settings import S3Settings
+from anabranch.shell.objects.s3.settings import S3Settings
 
 _SERIALS = count()
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from anabranch.apps.processes.belfast import LocalBelfast
 from anabranch.client.belfast.log import Log
-from anabranch.core.belfast.ledger import Standing
+from anabranch.core.belfast.ledger.ledger import Standing
 from benchmarks.belfast.compare import alternating, notes, systems
 from benchmarks.belfast.deployment import Setting, running
 from benchmarks.belfast.newcomers import Newcomers

@@ -15,21 +15,21 @@ from typing import Any
 
 import msgspec
 
-from anabranch.core.belfast.config import ShardConfig
-from anabranch.core.belfast.messages import Append, Appended, Credit, Delivered, Subscribe
-from anabranch.core.belfast.shard import Shard
+from anabranch.core.belfast.protocol.messages import Append, Appended, Credit, Delivered, Subscribe
+from anabranch.core.belfast.shard.shard import Shard
 from anabranch.core.limits import Limits
 from anabranch.core.records.record import Record, encode
+from anabranch.core.replication.config import ShardConfig
 from anabranch.core.types import MS
-from anabranch.shell.belfast.clients import Clients
-from anabranch.shell.belfast.door import Door
-from anabranch.shell.belfast.mesh import Mesh
-from anabranch.shell.clock import Clock
-from anabranch.shell.disk import RealDisk
-from anabranch.shell.driver import Host
-from anabranch.shell.log import Log
-from anabranch.shell.unsynced import UnsyncedDisk
-from anabranch.shell.wal import FileJournal
+from anabranch.shell.journal.disk import RealDisk
+from anabranch.shell.journal.file_journal import FileJournal
+from anabranch.shell.journal.unsynced_disk import UnsyncedDisk
+from anabranch.shell.peers.mesh import Mesh
+from anabranch.shell.runtime.clock import Clock
+from anabranch.shell.runtime.driver import Host
+from anabranch.shell.server.belfast_clients import Clients
+from anabranch.shell.server.first_frame import Door
+from anabranch.shell.telemetry.log import Log
 from benchmarks.cluster.worker import Tell, Turn, serve
 from benchmarks.timing import now
 

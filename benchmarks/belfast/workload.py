@@ -19,7 +19,7 @@ from anabranch.client.belfast.endpoint import endpoint
 from anabranch.client.belfast.link import Link
 from anabranch.client.belfast.log import Log
 from anabranch.client.belfast.settings import Settings
-from anabranch.client.records import Confirm, Deliver
+from anabranch.client.bolt.records import Confirm, Deliver
 from anabranch.core.errors import AnabranchError
 from benchmarks.timing import now, percentile
 

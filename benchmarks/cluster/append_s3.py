@@ -15,11 +15,11 @@ from obstore import put_async
 
 from anabranch.apps.processes.layout import Shape
 from anabranch.client import aio
-from anabranch.client.log import Log
-from anabranch.client.reading import Events
-from anabranch.client.records import Deliver
+from anabranch.client.bolt.log import Log
+from anabranch.client.bolt.reads import Events
+from anabranch.client.bolt.records import Deliver
 from anabranch.core.limits import KIB, MIB, Limits
-from anabranch.shell.s3.clients import hot
+from anabranch.shell.objects.s3.clients import hot
 from benchmarks.cluster.local import Cluster, Far, running
 from benchmarks.cluster.slow_store import Latency
 from benchmarks.report import Chart, Found, Line, Row, row

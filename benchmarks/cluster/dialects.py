@@ -8,10 +8,10 @@ import struct
 from collections.abc import Iterator
 from typing import Protocol
 
-from anabranch.client.producer import stamp
+from anabranch.client.bolt.producer import stamp
+from anabranch.core.bolt.protocol.messages import Append, Hello
 from anabranch.core.types import LogId
 from anabranch.core.wire.frames import HEADER, encode_request
-from anabranch.core.wire.messages import Append, Hello
 from benchmarks.load import plan_request
 
 _APPENDED = struct.Struct(">IBBHIq")

@@ -10,9 +10,9 @@ from statistics import median
 
 from anabranch.apps.processes.layout import Shape
 from anabranch.client import aio
-from anabranch.client.log import Log
+from anabranch.client.bolt.log import Log
 from anabranch.core.records.record import Record, encode
-from anabranch.shell.etcd.client import EtcdClient, absent, prefix_end, put_op
+from anabranch.shell.etcd.api.client import EtcdClient, absent, prefix_end, put_op
 from benchmarks import paper
 from benchmarks.cluster.local import Cluster, running
 from benchmarks.report import Chart, Found, Line, Row, row, versus

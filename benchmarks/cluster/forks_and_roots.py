@@ -12,7 +12,7 @@ from statistics import median
 
 from anabranch.apps.processes.layout import Shape
 from anabranch.client import aio
-from anabranch.client.log import Log
+from anabranch.client.bolt.log import Log
 from benchmarks import paper
 from benchmarks.baselines import copy_metadata
 from benchmarks.cluster import flood

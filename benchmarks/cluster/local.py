@@ -15,10 +15,10 @@ import anabranch
 from anabranch.apps.processes.cluster import LocalCluster, Pod
 from anabranch.apps.processes.layout import Pair, Shape, settle
 from anabranch.apps.processes.ports import HOST, free_ports
-from anabranch.core.bolt.commands import Description
-from anabranch.shell.etcd.client import EtcdClient
-from anabranch.shell.etcd.settings import EtcdSettings
-from anabranch.shell.s3.settings import S3Settings
+from anabranch.core.bolt.protocol.commands import Description
+from anabranch.shell.etcd.api.client import EtcdClient
+from anabranch.shell.etcd.api.settings import EtcdSettings
+from anabranch.shell.objects.s3.settings import S3Settings
 from benchmarks.cluster import slow_store
 from benchmarks.cluster.cores import prefer
 from benchmarks.cluster.slow_store import Latency

@@ -9,7 +9,7 @@ from statistics import median
 from anabranch.apps.processes.cluster import Pod
 from anabranch.apps.processes.layout import Shape
 from anabranch.client import aio
-from anabranch.client.log import Log
+from anabranch.client.bolt.log import Log
 from benchmarks.cluster.local import Cluster, running
 from benchmarks.report import Chart, Found, Line, row
 from benchmarks.size import Size

@@ -75,11 +75,11 @@ async def gathered(apply: Apply, namespace: str, calls: int, at_once: int) -> li
 
 
 async def ours(kubeconfig: str) -> tuple[Apply, Callable[[], Awaitable[None]]]:
-    from anabranch.shell.clock import Clock
+    from anabranch.shell.runtime.clock import Clock
     from anabranch_operator.kube.access import from_kubeconfig
     from anabranch_operator.kube.client import Client
-    from anabranch_operator.kube.pace import Pace
-    from anabranch_operator.plan.objects import Ref
+    from anabranch_operator.kube.rate_limit import Pace
+    from anabranch_operator.plan.engine.objects import Ref
 
     client = Client(from_kubeconfig(kubeconfig), Pace(Clock(), 10**6, 10**6), lambda: True)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple, Protocol
 
-from anabranch.client.records import LogRecord
-from anabranch.core.belfast.messages import Where
+from anabranch.client.bolt.records import LogRecord
+from anabranch.core.belfast.protocol.messages import Where
 
 
 class Ingested(NamedTuple):

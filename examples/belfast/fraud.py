@@ -9,8 +9,8 @@ from random import Random
 
 from examples.belfast.application import Database, Ingested, Interest, Undo
 
-from anabranch.client.records import LogRecord
-from anabranch.core.belfast.messages import Where
+from anabranch.client.bolt.records import LogRecord
+from anabranch.core.belfast.protocol.messages import Where
 
 USERS = 100_000
 BRANCHES = 64

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from examples.belfast.application import Database, Ingested, Interest, Undo
 
-from anabranch.client.records import LogRecord
-from anabranch.core.belfast.messages import Where
+from anabranch.client.bolt.records import LogRecord
+from anabranch.core.belfast.protocol.messages import Where
 
 PAIRS = 8
 ALPHA = 0.9

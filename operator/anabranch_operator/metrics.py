@@ -10,8 +10,8 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 from anabranch_operator.api import names
-from anabranch_operator.plan.reconciler import Operator
-from anabranch_operator.plan.world import RESOURCES
+from anabranch_operator.plan.engine.operator import Operator
+from anabranch_operator.plan.engine.world import RESOURCES
 
 PREFIX = "anabranch_operator"
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)

@@ -10,8 +10,8 @@ from anabranch.apps.settings import PREFIX as EVERYBODYS
 from anabranch.apps.settings import options
 from anabranch_operator.metrics import PREFIX as COUNTED
 from anabranch_operator.metrics import Metrics
-from anabranch_operator.plan.reconciler import Operator
-from anabranch_operator.plan.world import Surroundings
+from anabranch_operator.plan.engine.operator import Operator
+from anabranch_operator.plan.engine.world import Surroundings
 from anabranch_operator.settings import PREFIX, OperatorSettings
 
 PAGE = Path("docs/reference/operator.md")

@@ -8,14 +8,14 @@ from typing import Any
 import msgspec
 
 from anabranch.apps import settings
-from anabranch.client.endpoint import endpoint
+from anabranch.client.session.endpoint import endpoint
 from anabranch.core.errors import BadRequest
-from anabranch.shell.log import LogFormat
+from anabranch.shell.telemetry.log import LogFormat
 from anabranch_operator.kube.tokens import TokenSecret
-from anabranch_operator.plan.certificates import CertificateSettings, Mode
-from anabranch_operator.plan.leadership import Terms
-from anabranch_operator.plan.templates import GateSettings
-from anabranch_operator.plan.world import Surroundings
+from anabranch_operator.plan.certificates.facts import CertificateSettings, Mode
+from anabranch_operator.plan.engine.leadership import Terms
+from anabranch_operator.plan.engine.world import Surroundings
+from anabranch_operator.plan.log.job_templates import GateSettings
 
 PREFIX = "ANABRANCH_OPERATOR_"
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from anabranch import aio, belfast, errors
-    from anabranch.client.records import (
+    from anabranch.client.bolt.records import (
         Appended,
         Batch,
         Confirm,
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
         LogRecord,
         Origin,
     )
-    from anabranch.client.settings import Settings
+    from anabranch.client.bolt.sync_log import Appending, Cursor, Events, Log, Receipt
+    from anabranch.client.session.settings import Settings
     from anabranch.client.sync import Service, connect
-    from anabranch.client.synclog import Appending, Cursor, Events, Log, Receipt
-    from anabranch.core.bolt.quotas import Quota
+    from anabranch.core.bolt.protocol.quota import Quota
     from anabranch.core.errors import AnabranchError
     from anabranch.core.records.codecs import Codec
     from anabranch.core.records.record import Record
@@ -26,23 +26,23 @@ if TYPE_CHECKING:
 
 # Whoever imports a part of this package passes here: it must cost next to nothing.
 _HOMES = {
-    "Appended": "anabranch.client.records",
-    "Batch": "anabranch.client.records",
-    "Confirm": "anabranch.client.records",
-    "Deliver": "anabranch.client.records",
-    "Event": "anabranch.client.records",
-    "Fail": "anabranch.client.records",
-    "LogRecord": "anabranch.client.records",
-    "Origin": "anabranch.client.records",
-    "Settings": "anabranch.client.settings",
+    "Appended": "anabranch.client.bolt.records",
+    "Batch": "anabranch.client.bolt.records",
+    "Confirm": "anabranch.client.bolt.records",
+    "Deliver": "anabranch.client.bolt.records",
+    "Event": "anabranch.client.bolt.records",
+    "Fail": "anabranch.client.bolt.records",
+    "LogRecord": "anabranch.client.bolt.records",
+    "Origin": "anabranch.client.bolt.records",
+    "Settings": "anabranch.client.session.settings",
     "Service": "anabranch.client.sync",
     "connect": "anabranch.client.sync",
-    "Appending": "anabranch.client.synclog",
-    "Cursor": "anabranch.client.synclog",
-    "Events": "anabranch.client.synclog",
-    "Log": "anabranch.client.synclog",
-    "Receipt": "anabranch.client.synclog",
-    "Quota": "anabranch.core.bolt.quotas",
+    "Appending": "anabranch.client.bolt.sync_log",
+    "Cursor": "anabranch.client.bolt.sync_log",
+    "Events": "anabranch.client.bolt.sync_log",
+    "Log": "anabranch.client.bolt.sync_log",
+    "Receipt": "anabranch.client.bolt.sync_log",
+    "Quota": "anabranch.core.bolt.protocol.quota",
     "AnabranchError": "anabranch.core.errors",
     "Codec": "anabranch.core.records.codecs",
     "Record": "anabranch.core.records.record",

@@ -1,9 +1,9 @@
 """The asyncio client: `async with anabranch.aio.connect(url) as service`."""
 
 from anabranch.client.aio import Connecting, Service, connect
-from anabranch.client.appending import Appending, Receipt
-from anabranch.client.log import Cursor, Log
-from anabranch.client.reading import Events
+from anabranch.client.bolt.log import Cursor, Log
+from anabranch.client.bolt.reads import Events
+from anabranch.client.bolt.receipts import Appending, Receipt
 
 __all__ = [
     "Appending",

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+from anabranch.core.bolt.protocol.messages import ClientMessage
 from anabranch.core.machine import Buffer
 from anabranch.core.types import Milliseconds, Nanoseconds
-from anabranch.core.wire.messages import ClientMessage
 
 
 class File(Protocol):

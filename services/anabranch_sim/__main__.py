@@ -2,8 +2,8 @@
 
 import sys
 
+from anabranch_sim.bolt.simulation import Report, simulate
 from anabranch_sim.seeds import Kind
-from anabranch_sim.simulation import Report, simulate
 
 
 def counts(report: Report) -> str:

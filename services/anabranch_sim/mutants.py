@@ -13,15 +13,15 @@ from typing import Any, cast
 
 import msgspec
 
-from anabranch_sim.belfast.breakages import SPECULATIONS
+from anabranch_sim.belfast.mutants import SPECULATIONS
 from anabranch_sim.belfast.simulation import Report as Foretold
 from anabranch_sim.belfast.simulation import simulate as foretell
-from anabranch_sim.breakages import BREAKAGES, Breakage
-from anabranch_sim.kubernetes.breakages import MISRULES
+from anabranch_sim.bolt.group_mutants import MUTINIES
+from anabranch_sim.bolt.mutants import BREAKAGES, Breakage
+from anabranch_sim.bolt.simulation import Report, simulate
+from anabranch_sim.kubernetes.mutants import MISRULES
 from anabranch_sim.kubernetes.simulation import Report as Tended
 from anabranch_sim.kubernetes.simulation import simulate as tend
-from anabranch_sim.mutinies import MUTINIES
-from anabranch_sim.simulation import Report, simulate
 
 SEEDS_MAX = 2000
 

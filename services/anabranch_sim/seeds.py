@@ -8,7 +8,7 @@ from multiprocessing import Pool
 from typing import Generic, Protocol, TypeVar
 
 from anabranch.core.errors import AnabranchError
-from anabranch_sim.world import Digest
+from anabranch_sim.world.events import Digest
 
 
 class Seeded(Protocol):

@@ -9,12 +9,17 @@ from typing import Any
 import pytest
 from tests.charts.helm import CHART, CRDS, MATRIX, Document, Helm, Refused, pod_specs, values_of
 
-from anabranch.apps.pods import belfast
-from anabranch.apps.pods.settings import BrokerSettings, GatewaySettings, MetadataSettings, load
+from anabranch.apps.pods import belfast_settings
+from anabranch.apps.pods.bolt_settings import (
+    BrokerSettings,
+    GatewaySettings,
+    MetadataSettings,
+    load,
+)
 from anabranch_operator import settings as operator_settings
 from anabranch_operator.kube.resources import RESOURCES
-from anabranch_operator.kube.watched import watched
-from anabranch_operator.plan.certificates import Mode
+from anabranch_operator.kube.selectors import watched
+from anabranch_operator.plan.certificates.facts import Mode
 
 CLUSTER_WIDE = {
     "ClusterRole",
@@ -338,15 +343,17 @@ def test_sequencers_find_etcd_as_members_do_unless_no_epochs_are_wanted(
         del members["ANABRANCH_PEER_TOKEN"]
     wanted = load(MetadataSettings, {}, members).etcd
     own = {"ANABRANCH_DATA": "data", "ANABRANCH_CLUSTER": "ticks", "ANABRANCH_NAME": "ticks-0"}
-    sequencer = belfast.load(belfast.SequencerSettings, {}, told | own)
+    sequencer = belfast_settings.load(belfast_settings.SequencerSettings, {}, told | own)
     assert sequencer.epochs
     assert sequencer.etcd.endpoints == wanted.endpoints
     for name in ("ca", "cert", "key"):
         theirs, ours = getattr(wanted, name), getattr(sequencer.etcd, name)
         assert Path(ours).name == Path(theirs).name
         assert not ours or ours.startswith("/var/run/anabranch/etcd/")
-    shards = belfast.load(
-        belfast.ShardSettings, {"shard": "ticks-0", "sequencers": "127.0.0.1:7440"}, told | own
+    shards = belfast_settings.load(
+        belfast_settings.ShardSettings,
+        {"shard": "ticks-0", "sequencers": "127.0.0.1:7440"},
+        told | own,
     )
     assert shards.cluster == "ticks"
 

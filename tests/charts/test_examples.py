@@ -10,14 +10,14 @@ import yaml
 from msgspec import convert
 from tests.charts.helm import RELEASE, Document, Helm, pod_specs, values_of
 
-from anabranch.apps.pods.belfast import SequencerSettings, ShardSettings, load
+from anabranch.apps.pods.belfast_settings import SequencerSettings, ShardSettings, load
 from anabranch.client.belfast.endpoint import endpoint
 from anabranch_operator.api import names
 from anabranch_operator.api.sequencers import SequencerSetSpec, SequencerSetStatus
 from anabranch_operator.api.shards import ShardGroupSpec, ShardGroupStatus
-from anabranch_operator.plan import sequencing, sharding
-from anabranch_operator.plan.objects import observe
-from anabranch_operator.plan.world import Sequencers, Shards
+from anabranch_operator.plan.belfast import sequencer_pod, shard_pod
+from anabranch_operator.plan.engine.objects import observe
+from anabranch_operator.plan.engine.world import Sequencers, Shards
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "kubernetes"
 EARNEST, TRIAL, CLIENT = "belfast", "belfast-trial", "belfast-client"
@@ -53,14 +53,14 @@ def test_all_that_a_belfast_log_names_is_of_the_release(
 def test_its_processes_take_what_they_are_given(helm: Helm, example: str) -> None:
     """In earnest terms are kept in etcd; a trial's volumes go with it, and it may begin anew."""
     found, (log, group) = _rendered(helm, "kind"), _declared(example)
-    pod = sequencing.pod(log, "ticks-sequencer-1")
+    pod = sequencer_pod.pod(log, "ticks-sequencer-1")
     sequencer = load(SequencerSettings, {}, _environment(found, pod))
     assert sequencer.epochs is (example == EARNEST)
     mounts = [each["mountPath"] for each in pod["spec"]["containers"][0]["volumeMounts"]]
     for file in (sequencer.etcd.ca, sequencer.etcd.cert, sequencer.etcd.key):
         assert bool(file) is sequencer.epochs
         assert not file or str(Path(file).parent) in mounts
-    pod = sharding.pod(group, log, 0, "ticks-0-1")
+    pod = shard_pod.pod(group, log, 0, "ticks-0-1")
     shard = load(ShardSettings, {}, _environment(found, pod))
     assert (shard.cluster, shard.sequencers) == (sequencer.cluster, sequencer.members)
     assert shard.token == sequencer.token
@@ -88,8 +88,8 @@ def test_the_client_dials_the_trial_with_the_releases_token(helm: Helm) -> None:
     (pod,) = (each["spec"] for each in _shown(CLIENT))
     (container,) = pod["containers"]
     (url,) = (each["value"] for each in container["env"] if each["name"] == "ANABRANCH_URL")
-    assert url.partition("?")[0] == sequencing.url(log)
-    assert str(endpoint(url)) == sequencing.url(log)
+    assert url.partition("?")[0] == sequencer_pod.url(log)
+    assert str(endpoint(url)) == sequencer_pod.url(log)
     (volume,) = pod["volumes"]
     (mount,) = container["volumeMounts"]
     files = dict[str, str]()

@@ -10,7 +10,7 @@ from msgspec import Struct
 from tests.charts.helm import MATRIX, NAMESPACE, RELEASE, Document, Helm, values_of
 
 from anabranch_operator.api import names
-from anabranch_operator.plan import sequencing, sharding
+from anabranch_operator.plan.belfast import sequencer_pod, shard_pod
 
 ENFORCED = tuple(each for each in MATRIX if each != "plain")
 DNS, ETCD, HTTPS = 53, 2379, 443
@@ -40,8 +40,8 @@ def _part(name: str) -> End:
 
 PARTS = {each: _part(each) for each in ("operator", "metadata", "broker", "gateway", "etcd", "s3")}
 ROLES = {
-    names.SEQUENCER: End(sequencing.labels("ticks")),
-    names.SHARD: End({**sharding.labels("ticks"), names.SHARD_LABEL: "ticks-0"}),
+    names.SEQUENCER: End(sequencer_pod.labels("ticks")),
+    names.SHARD: End({**shard_pod.labels("ticks"), names.SHARD_LABEL: "ticks-0"}),
 }
 CLIENT, PROMETHEUS, STRANGER = (End({}, each) for each in ("programs", "monitoring", "others"))
 OTHERS = {"client": CLIENT, "prometheus": PROMETHEUS, "stranger": STRANGER, "beside": End({})}

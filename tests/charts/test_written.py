@@ -16,12 +16,12 @@ from tests.charts.written import written
 
 from anabranch.apps.pods.sequencer import SequencerGauges
 from anabranch.apps.pods.shard import ShardGauges
-from anabranch.core.belfast.sequencer_counters import SequencerCounters
-from anabranch.core.belfast.shard_counters import ShardCounters
+from anabranch.core.belfast.sequencer.counters import SequencerCounters
+from anabranch.core.belfast.shard.counters import ShardCounters
 from anabranch_operator.metrics import Metrics
-from anabranch_operator.plan.events import Elected
-from anabranch_operator.plan.reconciler import Operator
-from anabranch_operator.plan.world import Surroundings
+from anabranch_operator.plan.engine.events import Elected
+from anabranch_operator.plan.engine.operator import Operator
+from anabranch_operator.plan.engine.world import Surroundings
 
 OURS = re.compile(r"\b(?:anabranch|process)_[a-z0-9_]+\b")
 HISTOGRAMS = re.compile(r"_(?:bucket|sum|count)$")

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from anabranch.apps.pods.settings import KINDS
+from anabranch.apps.pods.bolt_settings import KINDS
 from anabranch.apps.settings import Option, options
 
 Name = Annotated[str, Meta(pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$", max_length=253)]

@@ -14,7 +14,7 @@ from tests.charts.grafana import as_json
 from tests.charts.values import Values, free_settings
 
 from anabranch.apps.settings import Option
-from anabranch.shell.prose import proses
+from anabranch.shell.runtime.prose import proses
 
 CHART = Path("charts/anabranch")
 SETTINGS = "settings"

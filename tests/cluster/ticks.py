@@ -42,9 +42,9 @@ def declared(site: Site, root: Path) -> list[Document]:
 
 _TERMS = """\
 import os, sys
-from anabranch.apps.pods.belfast import SequencerSettings, load
-from anabranch.shell.etcd.client import EtcdClient
-from anabranch.shell.etcd.epochs import latest
+from anabranch.apps.pods.belfast_settings import SequencerSettings, load
+from anabranch.shell.etcd.api.client import EtcdClient
+from anabranch.shell.etcd.group.epochs import latest
 cluster = sys.argv[1]
 settings = load(SequencerSettings, {"cluster": cluster, "data": "none"}, os.environ)
 print(latest(EtcdClient(settings.etcd), cluster).term)

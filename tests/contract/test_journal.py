@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from tests.etcd_groups import Group, bridged, client_of
 
 from anabranch.apps.processes.servers import EtcdGroup, EtcdServer
-from anabranch.core import journal as layout
 from anabranch.core.errors import JournalCorrupt, WrongCluster
+from anabranch.core.storage import journal as layout
 from anabranch.ports import Journal, Recovered, Snapshot
-from anabranch.shell.disk import RealDisk
-from anabranch.shell.etcd.client import EtcdClient
-from anabranch.shell.etcd.snapshots import BridgedBlobs
-from anabranch.shell.memory_journal import MemoryJournal
-from anabranch.shell.wal import FileJournal
+from anabranch.shell.etcd.api.client import EtcdClient
+from anabranch.shell.etcd.archive.snapshots import BridgedBlobs
+from anabranch.shell.journal.disk import RealDisk
+from anabranch.shell.journal.file_journal import FileJournal
+from anabranch.shell.journal.memory import MemoryJournal
 
 Open = Callable[[], Journal]
 

@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from anabranch.core.errors import StorageFailed, StorageFull
 from anabranch.core.machine import Buffer
 from anabranch.ports import Recovered, Snapshot
-from anabranch.shell.wal import FileJournal
+from anabranch.shell.journal.file_journal import FileJournal
 
 SECTOR = 512
 NEVER = 1 << 40

@@ -17,14 +17,14 @@ from anabranch.apps.processes.servers import S3Server
 from anabranch.core.errors import CorruptObject, ObjectExists, ObjectMissing
 from anabranch.core.records.objects import quarantined, unquarantined
 from anabranch.ports import ObjectStore
-from anabranch.shell import quarantine
-from anabranch.shell.clock import Clock
-from anabranch.shell.disk_cache import DiskCache
-from anabranch.shell.folder import Folder, FolderStore
-from anabranch.shell.log import Log
-from anabranch.shell.memory_store import MemoryStore
-from anabranch.shell.s3.clients import hot
-from anabranch.shell.s3.store import S3Store
+from anabranch.shell.objects import quarantine
+from anabranch.shell.objects.disk_cache import DiskCache
+from anabranch.shell.objects.folder import Folder, FolderStore
+from anabranch.shell.objects.memory import MemoryStore
+from anabranch.shell.objects.s3.clients import hot
+from anabranch.shell.objects.s3.store import S3Store
+from anabranch.shell.runtime.clock import Clock
+from anabranch.shell.telemetry.log import Log
 
 Body = Callable[[ObjectStore], Awaitable[None]]
 Run = Callable[[Body], None]

@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.contract.test_journal_on_frail_disk import FrailDisk
 
-from anabranch.core import journal as layout
 from anabranch.core.errors import JournalCorrupt, StorageFailed, StorageFull
+from anabranch.core.storage import journal as layout
 from anabranch.ports import Disk, RecordJournal, Replayed
-from anabranch.shell import readback
-from anabranch.shell.disk import RealDisk
-from anabranch.shell.unsynced import UnsyncedDisk
-from anabranch.shell.wal import FileJournal
+from anabranch.shell.journal import readback
+from anabranch.shell.journal.disk import RealDisk
+from anabranch.shell.journal.file_journal import FileJournal
+from anabranch.shell.journal.unsynced_disk import UnsyncedDisk
 
 SEED = 20_230
 

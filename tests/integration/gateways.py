@@ -9,10 +9,10 @@ from typing import Any
 
 from tests.integration.living import PATIENCE_S, living
 
-from anabranch.apps.http.front import FrontSettings
-from anabranch.apps.pods.common import Endpoint
+from anabranch.apps.http.context import FrontSettings
+from anabranch.apps.pods.bolt_settings import GatewaySettings
 from anabranch.apps.pods.gateway import serve
-from anabranch.apps.pods.settings import GatewaySettings
+from anabranch.apps.pods.pod import Endpoint
 from anabranch.core.limits import Limits
 
 

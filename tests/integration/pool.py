@@ -13,22 +13,22 @@ from typing import Any, TypeVar
 from tests.integration.living import PATIENCE_S, living
 
 from anabranch.apps import process
-from anabranch.core.bolt.broker import Broker
-from anabranch.core.bolt.group import Member
+from anabranch.core.bolt.broker.broker import Broker
+from anabranch.core.bolt.metadata.member import Member
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Drain, Effects, Elected, Event, Linked, Machine
 from anabranch.core.types import NEVER, Nanoseconds
-from anabranch.shell.authority.catalogue import OwnLogs
-from anabranch.shell.authority.opening import by_kubernetes
+from anabranch.shell.authority.log_names import OwnLogs
+from anabranch.shell.authority.open import by_kubernetes
+from anabranch.shell.authority.reviewer import Warden
 from anabranch.shell.authority.settings import AuthSettings
-from anabranch.shell.authority.warden import Warden
-from anabranch.shell.clock import Clock
-from anabranch.shell.driver import Host
-from anabranch.shell.log import Log, LogFormat
-from anabranch.shell.memory_journal import MemoryJournal
-from anabranch.shell.memory_store import MemoryStore
-from anabranch.shell.server import FrameServer
-from anabranch.shell.tls import TlsSettings, listening
+from anabranch.shell.journal.memory import MemoryJournal
+from anabranch.shell.net.tls import TlsSettings, listening
+from anabranch.shell.objects.memory import MemoryStore
+from anabranch.shell.runtime.clock import Clock
+from anabranch.shell.runtime.driver import Host
+from anabranch.shell.server.frame_server import FrameServer
+from anabranch.shell.telemetry.log import Log, LogFormat
 
 CLUSTER = "pool"
 METADATA = "metadata-0"

@@ -15,7 +15,7 @@ from typing import Any
 from tests.certificates import certified
 
 from anabranch.shell.authority.kubernetes import TOKENS
-from anabranch.shell.tls import TlsSettings, listening
+from anabranch.shell.net.tls import TlsSettings, listening
 
 SERVER_TOKEN = "this process's own"
 NAMESPACE = "home"

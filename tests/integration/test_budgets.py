@@ -14,13 +14,8 @@ from tests.integration.cli_server import Server
 from anabranch.apps.http import build
 from anabranch.apps.settings import Settings
 from anabranch.apps.up import Embedded, Endpoint, serve
-from anabranch.core.bolt.commands import Description, Done, Refused
-from anabranch.core.errors import BadFrame
-from anabranch.core.limits import KIB, MIB, Limits
-from anabranch.core.records.record import Record, encode
-from anabranch.core.types import LogId
-from anabranch.core.wire import frames
-from anabranch.core.wire.messages import (
+from anabranch.core.bolt.protocol.commands import Description, Done
+from anabranch.core.bolt.protocol.messages import (
     Append,
     Appended,
     ClientMessage,
@@ -31,6 +26,12 @@ from anabranch.core.wire.messages import (
     Subscribe,
     Welcome,
 )
+from anabranch.core.errors import BadFrame
+from anabranch.core.errors.refused import Refused
+from anabranch.core.limits import KIB, MIB, Limits
+from anabranch.core.records.record import Record, encode
+from anabranch.core.types import LogId
+from anabranch.core.wire import frames
 from anabranch.shell.authority.shared import SharedToken
 
 PATIENCE_S = 20.0

@@ -5,12 +5,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from anabranch.apps.cut import Plan, plan_cut
-from anabranch.core.bolt.commands import CreateLog, Entry
+from anabranch.apps.check.cut import Plan, plan_cut
+from anabranch.core.bolt.protocol.commands import CreateLog, Entry
 from anabranch.core.errors import JournalCorrupt
-from anabranch.shell.disk import RealDisk
-from anabranch.shell.replay import Replay, replay
-from anabranch.shell.wal import FileJournal
+from anabranch.shell.journal.disk import RealDisk
+from anabranch.shell.journal.file_journal import FileJournal
+from anabranch.shell.journal.replay import Replay, replay
 
 CLUSTER = "test"
 ENTRIES = 40

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from anabranch.core.errors import BadRequest, DataDirLocked, JournalCorrupt, JournalTooNew
-from anabranch.shell import datadir
-from anabranch.shell.datadir import DataDir
+from anabranch.shell.journal import data_dir
+from anabranch.shell.journal.data_dir import DataDir
 
 HOLD = """
 import sys
-from anabranch.shell.datadir import DataDir
+from anabranch.shell.journal.data_dir import DataDir
 held = DataDir(sys.argv[1], "c1")
 print("held", flush=True)
 sys.stdin.read()
@@ -56,7 +56,7 @@ def test_a_directory_of_something_else_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_a_newer_format_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(datadir, "FORMAT", 2)
+    monkeypatch.setattr(data_dir, "FORMAT", 2)
     DataDir(str(tmp_path), "c1").close()
     monkeypatch.undo()
     with pytest.raises(JournalTooNew, match="format 2"):

@@ -7,10 +7,10 @@ import pytest
 from tests.integration.loop_disk import LoopDisk, run
 
 from anabranch.core.errors import StorageFailed, StorageFull
-from anabranch.shell.datadir import DataDir
-from anabranch.shell.disk import RealDisk
-from anabranch.shell.folder import Folder, FolderStore
-from anabranch.shell.wal import FileJournal
+from anabranch.shell.journal.data_dir import DataDir
+from anabranch.shell.journal.disk import RealDisk
+from anabranch.shell.journal.file_journal import FileJournal
+from anabranch.shell.objects.folder import Folder, FolderStore
 
 
 def journal(loop: LoopDisk) -> FileJournal:

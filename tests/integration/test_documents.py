@@ -118,7 +118,7 @@ def test_names_and_imports_within_the_text_are_there(root: Path) -> None:
         found |= {name for name in DOTTED.findall(text) if not name.startswith("anabranch.dev")}
         for line in IMPORTED.findall(text):
             exec(line, {})
-    assert {"anabranch.errors", "anabranch.client.core.Session"} <= found
+    assert {"anabranch.errors", "anabranch.client.session.session.Session"} <= found
     missing = [name for name in sorted(found) if not _resolves(name)]
     assert missing == []
 

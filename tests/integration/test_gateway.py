@@ -19,7 +19,7 @@ from tests.integration.pool import PATIENCE_S, Pool, pooled
 
 from anabranch.core.errors import Unauthorized
 from anabranch.core.limits import Limits
-from anabranch.shell.tls import TlsSettings
+from anabranch.shell.net.tls import TlsSettings
 
 
 @pytest.fixture

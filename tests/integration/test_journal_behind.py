@@ -19,7 +19,7 @@ from anabranch.cli.failure import Exit, run
 from anabranch.cli.main import PROGRAM, cli
 from anabranch.core.errors import JournalBehind
 from anabranch.core.records.objects import ObjectName
-from anabranch.shell.watermark import FILE, WatermarkFile
+from anabranch.shell.journal.watermark import FILE, WatermarkFile
 
 OLD, NEW = 5, 7
 

@@ -19,7 +19,7 @@ from tests.integration.pool import PATIENCE_S, Pool, pooled
 import anabranch
 from anabranch import Confirm, Deliver, Fail, aio
 from anabranch.core.errors import BadRequest, NoSpareBroker, Unauthorized, Unavailable
-from anabranch.shell.tls import TlsSettings
+from anabranch.shell.net.tls import TlsSettings
 
 
 @pytest.fixture

@@ -13,17 +13,9 @@ import pytest
 
 from anabranch.apps.settings import Settings
 from anabranch.apps.up import Embedded, Endpoint, serve
-from anabranch.core.bolt.broker import Broker
-from anabranch.core.bolt.commands import Description, Done, Refused
-from anabranch.core.bolt.queries import Census
-from anabranch.core.errors import AnabranchError, BadFrame, DataDirLocked, Unavailable
-from anabranch.core.limits import Limits
-from anabranch.core.machine import Effects, Event, Request
-from anabranch.core.records.origins import deliveries
-from anabranch.core.records.record import Record, encode
-from anabranch.core.types import LogId
-from anabranch.core.wire import frames
-from anabranch.core.wire.messages import (
+from anabranch.core.bolt.broker.broker import Broker
+from anabranch.core.bolt.protocol.commands import Description, Done
+from anabranch.core.bolt.protocol.messages import (
     Append,
     Appended,
     Cancel,
@@ -42,7 +34,16 @@ from anabranch.core.wire.messages import (
     Trim,
     Welcome,
 )
-from anabranch.shell.local import Local
+from anabranch.core.bolt.protocol.queries import Census
+from anabranch.core.errors import AnabranchError, BadFrame, DataDirLocked, Unavailable
+from anabranch.core.errors.refused import Refused
+from anabranch.core.limits import Limits
+from anabranch.core.machine import Effects, Event, Request
+from anabranch.core.records.origins import deliveries
+from anabranch.core.records.record import Record, encode
+from anabranch.core.types import LogId
+from anabranch.core.wire import frames
+from anabranch.shell.server.local import Local
 
 NOW = 1_700_000_000_000
 FOR_EVER_MS = 60_000
@@ -211,7 +212,7 @@ def test_who_does_not_say_hello_properly_is_told_why_and_left(
 
 def test_who_says_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scene() -> None:
-        monkeypatch.setattr("anabranch.shell.connection.HANDSHAKE_S", 0.02)
+        monkeypatch.setattr("anabranch.shell.server.connection.HANDSHAKE_S", 0.02)
         async with serving(in_memory()) as served:
             silent, slow = await served.connect(), await served.connect()
             slow.raw(b"\0\0")

@@ -13,14 +13,8 @@ import msgspec
 import pytest
 
 from anabranch.apps.up import Endpoint
-from anabranch.core.bolt.commands import Description
-from anabranch.core.bolt.producers import REMEMBERED
-from anabranch.core.errors import BadFrame
-from anabranch.core.records.origins import deliveries
-from anabranch.core.records.record import Record, encode
-from anabranch.core.types import LogId
-from anabranch.core.wire import frames
-from anabranch.core.wire.messages import (
+from anabranch.core.bolt.protocol.commands import Description
+from anabranch.core.bolt.protocol.messages import (
     Append,
     Appended,
     ClientMessage,
@@ -30,6 +24,12 @@ from anabranch.core.wire.messages import (
     Records,
     ServerMessage,
 )
+from anabranch.core.errors import BadFrame
+from anabranch.core.producers import REMEMBERED
+from anabranch.core.records.origins import deliveries
+from anabranch.core.records.record import Record, encode
+from anabranch.core.types import LogId
+from anabranch.core.wire import frames
 
 IN_FLIGHT = REMEMBERED - 1
 """With the last that was acknowledged, as many as a log remembers of one producer."""

@@ -13,15 +13,15 @@ from anabranch.apps.http import build
 from anabranch.apps.settings import Settings
 from anabranch.apps.up import Embedded, Endpoint, serve
 from anabranch.cli.failure import Exit
-from anabranch.core.bolt import appending
+from anabranch.core.bolt.broker.write_path import appends
+from anabranch.core.bolt.protocol.messages import Append
 from anabranch.core.errors import BatchUnreadable
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Buffer
 from anabranch.core.records.batch import Header, pack, verify
 from anabranch.core.records.codecs import Codec
 from anabranch.core.records.record import BATCH_HEADERS_CEILING, Record, encode
-from anabranch.core.wire.messages import Append
-from anabranch.shell.local import Local
+from anabranch.shell.server.local import Local
 
 POISON_AT = 2
 
@@ -40,7 +40,7 @@ def poison() -> bytes:
 @pytest.fixture
 def old_version() -> Iterator[pytest.MonkeyPatch]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(appending, "check", _unchecked)
+        patch.setattr(appends, "check", _unchecked)
         yield patch
 
 

@@ -8,14 +8,12 @@ from hypothesis import strategies as st
 from msgspec import Struct
 from msgspec.structs import fields, replace
 from tests.integration.test_budgets import created, run, site
-from tests.unit.belfast.nodes import Client, Node, until
-from tests.unit.belfast.nodes import run as run_nodes
-from tests.unit.wire.test_frames import values
+from tests.unit.core.wire.test_frames import values
+from tests.unit.shell.nodes import Client, Node, until
+from tests.unit.shell.nodes import run as run_nodes
 
-from anabranch.core.belfast import messages as belfast
-from anabranch.core.bolt.commands import Refused
-from anabranch.core.types import NEVER, LogId
-from anabranch.core.wire.messages import (
+from anabranch.core.belfast.protocol import messages as belfast
+from anabranch.core.bolt.protocol.messages import (
     ClientMessage,
     Control,
     Ping,
@@ -23,7 +21,9 @@ from anabranch.core.wire.messages import (
     Records,
     Subscribe,
 )
-from anabranch.core.wire.requests import fault_in
+from anabranch.core.errors.refused import Refused
+from anabranch.core.types import NEVER, LogId
+from anabranch.core.wire.numbers import fault_in
 
 EXTREMES = (-(1 << 63), -NEVER, -1, 0, 1, 1 << 31, NEVER, NEVER + 1, (1 << 63) - 1, (1 << 64) - 1)
 

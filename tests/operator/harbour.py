@@ -15,17 +15,17 @@ from tests.integration.living import living
 from tests.integration.pool import CLUSTER, METADATA, Alone
 from tests.kubernetes.api_server import ApiServer
 
-from anabranch.core.bolt.broker import Broker
-from anabranch.core.bolt.group import Member
+from anabranch.core.bolt.broker.broker import Broker
+from anabranch.core.bolt.metadata.member import Member
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Elected, Received
 from anabranch.core.types import NEVER
-from anabranch.shell.clock import Clock
-from anabranch.shell.driver import Host
-from anabranch.shell.log import Log, LogFormat
-from anabranch.shell.memory_journal import MemoryJournal
-from anabranch.shell.memory_store import MemoryStore
-from anabranch.shell.server import FrameServer
+from anabranch.shell.journal.memory import MemoryJournal
+from anabranch.shell.objects.memory import MemoryStore
+from anabranch.shell.runtime.clock import Clock
+from anabranch.shell.runtime.driver import Host
+from anabranch.shell.server.frame_server import FrameServer
+from anabranch.shell.telemetry.log import Log, LogFormat
 
 LIVES = 16
 """So many brokers may come, one after the other."""

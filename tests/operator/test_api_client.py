@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from tests.kubernetes.api_server import ApiServer, Rule
 
-from anabranch.shell.clock import Clock
+from anabranch.shell.runtime.clock import Clock
 from anabranch_operator.api import names
 from anabranch_operator.kube.access import Access, from_account, from_kubeconfig
 from anabranch_operator.kube.client import Client
-from anabranch_operator.kube.pace import Pace
+from anabranch_operator.kube.rate_limit import Pace
 from anabranch_operator.kube.refusals import (
     Away,
     Conflict,
@@ -22,10 +22,10 @@ from anabranch_operator.kube.refusals import (
     NotFound,
     NotStanding,
 )
-from anabranch_operator.kube.writing import Writer
-from anabranch_operator.plan.actions import Apply
-from anabranch_operator.plan.events import Refusal
-from anabranch_operator.plan.objects import Observed, Ref, observe
+from anabranch_operator.kube.writes import Writer
+from anabranch_operator.plan.engine.actions import Apply
+from anabranch_operator.plan.engine.events import Refusal
+from anabranch_operator.plan.engine.objects import Observed, Ref, observe
 
 
 @asynccontextmanager

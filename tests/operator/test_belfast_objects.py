@@ -9,13 +9,13 @@ from tests.kubernetes.api_server import ApiServer
 
 from anabranch_operator.api import names
 from anabranch_operator.kube.resources import collection, place
-from anabranch_operator.plan.actions import Action, Announce, Apply, ApplyStatus, Create
-from anabranch_operator.plan.desks import PLANNERS
-from anabranch_operator.plan.objects import Ref, observe
-from anabranch_operator.plan.posts import CLAIM
-from anabranch_operator.plan.trouble import Troubles
-from anabranch_operator.plan.world import Surroundings, World
-from anabranch_sim.kubernetes.kube import canonical
+from anabranch_operator.plan.belfast.named_pods import CLAIM
+from anabranch_operator.plan.engine.actions import Action, Announce, Apply, ApplyStatus, Create
+from anabranch_operator.plan.engine.objects import Ref, observe
+from anabranch_operator.plan.engine.planners import PLANNERS
+from anabranch_operator.plan.engine.retries import Troubles
+from anabranch_operator.plan.engine.world import Surroundings, World
+from anabranch_sim.kubernetes.cluster.objects import canonical
 
 STRICT = {"pod-security.kubernetes.io/enforce": "restricted"}
 

@@ -11,9 +11,9 @@ from tests.kubernetes.api_server import ApiServer, Refused, Rule
 from tests.operator.installed import until
 from tests.operator.running import RULES, Operator, running
 
-from anabranch.shell import tls
-from anabranch.shell.renewal import Renewed
-from anabranch.shell.tls import TlsSettings
+from anabranch.shell.net import tls
+from anabranch.shell.net.reload import Renewed
+from anabranch.shell.net.tls import TlsSettings
 
 PEER, BROKER, CA = "demo-peer-tls", "demo-broker-tls", "demo-ca"
 NAME = "demo.x.svc"

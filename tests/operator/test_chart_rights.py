@@ -23,7 +23,7 @@ from tests.operator.life import GATED, MERGE, Home, live
 from tests.operator.running import Operator, running, until_one_leads
 
 import anabranch
-from anabranch.client.settings import Settings
+from anabranch.client.session.settings import Settings
 from anabranch.shell.authority.settings import AuthMode, AuthSettings
 from anabranch_operator.api.names import (
     API_VERSION,

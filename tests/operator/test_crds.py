@@ -11,7 +11,7 @@ from tests.operator.declared import CHANGED, REFUSED, TAKEN, Case, Change
 from tests.operator.installed import install, until, until_served
 
 from anabranch_operator.api import names
-from anabranch_operator.api.crd import KINDS, crd, whole
+from anabranch_operator.api.generate.crd import KINDS, crd, whole
 from anabranch_operator.api.rules import RULES, WHOLE
 
 Document = dict[str, Any]

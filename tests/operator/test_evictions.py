@@ -17,9 +17,9 @@ from tests.kubernetes.api_server import ApiServer, Refused
 from tests.operator.installed import until
 from tests.operator.running import Operator, log_service, running, until_one_leads
 
-from anabranch.shell.log import Log
-from anabranch.shell.tls import TlsSettings
-from anabranch_operator.handlers.serving import Server, certificate
+from anabranch.shell.net.tls import TlsSettings
+from anabranch.shell.telemetry.log import Log
+from anabranch_operator.handlers.http import Server, certificate
 
 MERGE = "application/merge-patch+json"
 POD = {"containers": [{"name": "main", "image": "none"}]}

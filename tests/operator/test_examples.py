@@ -11,7 +11,7 @@ from tests.kubernetes.binaries import program
 from tests.kubernetes.fixtures import needs
 
 from anabranch_operator.api import names
-from anabranch_operator.api.crd import KINDS, crd
+from anabranch_operator.api.generate.crd import KINDS, crd
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples" / "kubernetes").glob("*.yaml"))

@@ -11,11 +11,11 @@ from tests.kubernetes.api_server import ApiServer, Refused
 
 from anabranch_operator.api import names
 from anabranch_operator.kube.resources import collection, place
-from anabranch_operator.plan.actions import Action, Announce, Apply, ApplyStatus, Create
-from anabranch_operator.plan.objects import Document, Ref, observe
-from anabranch_operator.plan.pools import plan_pool
-from anabranch_operator.plan.trouble import Troubles
-from anabranch_operator.plan.world import Surroundings, World
+from anabranch_operator.plan.engine.actions import Action, Announce, Apply, ApplyStatus, Create
+from anabranch_operator.plan.engine.objects import Document, Ref, observe
+from anabranch_operator.plan.engine.retries import Troubles
+from anabranch_operator.plan.engine.world import Surroundings, World
+from anabranch_operator.plan.pool.pools import plan_pool
 
 STRICT = {"pod-security.kubernetes.io/enforce": "restricted"}
 PLAIN: Mapping[str, Any] = {"image": "anabranch", "replicas": 2}

@@ -14,9 +14,9 @@ from tests.kubernetes.api_server import ApiServer, Rule
 from tests.kubernetes.control_plane import ControlPlane
 
 import anabranch
-from anabranch.client.settings import Settings
+from anabranch.client.bolt.sync_log import Log
+from anabranch.client.session.settings import Settings
 from anabranch.client.sync import Service
-from anabranch.client.synclog import Log
 from anabranch.core.errors import Forbidden, Unauthenticated, Unavailable
 from anabranch.shell.authority.settings import AuthMode, AuthSettings
 

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from anabranch.core.bolt import snapshot
-from anabranch.core.bolt.commands import (
+from anabranch.core.bolt.protocol.commands import (
     Batch,
     Command,
     CommitCursor,
@@ -31,7 +30,6 @@ from anabranch.core.bolt.commands import (
     Promote,
     Promotion,
     Receipt,
-    Refused,
     RegisterBroker,
     Row,
     Sequenced,
@@ -40,7 +38,7 @@ from anabranch.core.bolt.commands import (
     Swapped,
     Trim,
 )
-from anabranch.core.bolt.queries import (
+from anabranch.core.bolt.protocol.queries import (
     At,
     Compare,
     Comparison,
@@ -55,9 +53,11 @@ from anabranch.core.bolt.queries import (
     Settled,
     Slice,
 )
-from anabranch.core.bolt.state import State
-from anabranch.core.bolt.swapping import copied
-from anabranch.core.invariants import Witness, broken
+from anabranch.core.bolt.state import snapshot
+from anabranch.core.bolt.state.invariants import Witness, broken
+from anabranch.core.bolt.state.state import State
+from anabranch.core.bolt.state.swap import copied
+from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import Limits
 from anabranch.core.records.objects import object_id
 from anabranch.core.types import NEVER, Kind, LogId, OnParentDelete, OnPromote

@@ -7,10 +7,10 @@ import sys
 import pytest
 
 from anabranch_sim.belfast.__main__ import BELFAST
-from anabranch_sim.belfast.breakages import BY_ORDER, SPECULATIONS
 from anabranch_sim.belfast.exhaustive import explore
+from anabranch_sim.belfast.mutants import BY_ORDER, SPECULATIONS
 from anabranch_sim.belfast.simulation import simulate
-from anabranch_sim.breakages import Breakage
+from anabranch_sim.bolt.mutants import Breakage
 from anabranch_sim.mutants import broken, hunt
 
 SEEDS = 2_000

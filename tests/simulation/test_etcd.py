@@ -19,11 +19,11 @@ from anabranch.core.machine import (
     SnapshotSaved,
 )
 from anabranch.core.types import MS
-from anabranch_sim.clocks import SlewedClock
-from anabranch_sim.coordinator import SimCoordinator
-from anabranch_sim.etcd import ETCD, SimEtcd
-from anabranch_sim.network import Network, Weather
-from anabranch_sim.world import SECOND, World
+from anabranch_sim.bolt.coordinator import SimCoordinator
+from anabranch_sim.world.clocks import SlewedClock
+from anabranch_sim.world.etcd import ETCD, SimEtcd
+from anabranch_sim.world.events import SECOND, World
+from anabranch_sim.world.network import Network, Weather
 
 LEASE = SECOND
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from anabranch_sim.breakages import BREAKAGES
+from anabranch_sim.bolt.group_mutants import MUTINIES
+from anabranch_sim.bolt.mutants import BREAKAGES
 from anabranch_sim.mutants import hunt
-from anabranch_sim.mutinies import MUTINIES
 
 ALL = [*BREAKAGES, *MUTINIES]
 QUICK = ("a zombie's group is journaled", "a standby leaves out an entry", "nothing is said again")

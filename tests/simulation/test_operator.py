@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from anabranch_sim.breakages import Breakage
+from anabranch_sim.bolt.mutants import Breakage
 from anabranch_sim.kubernetes.__main__ import OPERATORS
-from anabranch_sim.kubernetes.breakages import MISRULES
+from anabranch_sim.kubernetes.mutants import MISRULES
 from anabranch_sim.kubernetes.simulation import simulate
 from anabranch_sim.mutants import hunt
 

@@ -3,7 +3,7 @@
 import pytest
 
 from anabranch_sim.__main__ import CLUSTERS
-from anabranch_sim.simulation import simulate
+from anabranch_sim.bolt.simulation import simulate
 
 SEEDS = 2_000
 IN_ONE_TEST = 20

@@ -13,11 +13,11 @@ from anabranch.core.errors import (
     Unavailable,
 )
 from anabranch.core.types import MS
-from anabranch.shell.wal import FileJournal
-from anabranch_sim.disk import PowerCut, SimDisk, Troubles
-from anabranch_sim.network import Network, Pipe, Weather
-from anabranch_sim.store import Moods, SimStore
-from anabranch_sim.world import SECOND, World
+from anabranch.shell.journal.file_journal import FileJournal
+from anabranch_sim.world.disk import PowerCut, SimDisk, Troubles
+from anabranch_sim.world.events import SECOND, World
+from anabranch_sim.world.network import Network, Pipe, Weather
+from anabranch_sim.world.store import Moods, SimStore
 
 
 def disk(seed: int, **troubles: float) -> SimDisk:

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-SOURCES = ("anabranch/shell/etcd/etcd.proto",)
+SOURCES = ("anabranch/shell/etcd/api/etcd.proto",)
 _PIECE_CHARS_MAX = 88
 _GENERATED = "# type: ignore\n"
 _DESCRIPTOR = re.compile(r"AddSerializedFile\(b'(?P<content>.*)'\)$", re.MULTILINE)

@@ -203,7 +203,13 @@ def test_a_program_that_uses_the_log_loads_none_of_the_server(root: Path, packag
 
 
 @pytest.mark.parametrize(
-    "module", ["anabranch.apps.up", "anabranch.apps.http", "anabranch.cli.up", "anabranch.cli.demo"]
+    "module",
+    [
+        "anabranch.apps.up",
+        "anabranch.apps.http",
+        "anabranch.cli.commands.up",
+        "anabranch.cli.demo.demo",
+    ],
 )
 def test_one_machine_loads_nothing_of_a_cluster(module: str) -> None:
     assert _loaded_by_module(module) & CLUSTER == frozenset()

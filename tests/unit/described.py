@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from anabranch.core.bolt.commands import Description
+from anabranch.core.bolt.protocol.commands import Description
 from anabranch.core.types import Kind, LogId, OnParentDelete
 
 

@@ -10,11 +10,11 @@ from benchmarks.cluster.flood import Plan, Tally, batch_of
 from benchmarks.cluster.slow_store import Latency
 from benchmarks.timing import percentile
 
+from anabranch.core.bolt.protocol.messages import Append, Appended
 from anabranch.core.limits import MIB
 from anabranch.core.records.batch import verify
 from anabranch.core.types import LogId
 from anabranch.core.wire.frames import client_messages, encode_reply
-from anabranch.core.wire.messages import Append, Appended
 
 PLAN = Plan(targets=[], connections=1, in_flight=1, seconds=1, value_bytes=10, records=3, warm_s=0)
 MS = 1_000_000

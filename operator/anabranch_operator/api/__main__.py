@@ -10,9 +10,9 @@ from typing import Any
 
 import yaml
 
-from anabranch_operator.api import pages
 from anabranch_operator.api.admission import policies
-from anabranch_operator.api.crd import KINDS, crd
+from anabranch_operator.api.generate import pages
+from anabranch_operator.api.generate.crd import KINDS, crd
 
 _WRITTEN = (
     "# Written by `python -m anabranch_operator.api` from operator/anabranch_operator/api/.\n"

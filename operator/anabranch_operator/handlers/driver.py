@@ -7,15 +7,15 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import assert_never
 
-from anabranch.core.bolt.commands import Refused
+from anabranch.core.errors.refused import Refused
 from anabranch.core.machine import CancelTimer, SetTimer, TimerFired
 from anabranch.core.types import Nanoseconds
-from anabranch.shell.log import Detail, Log
-from anabranch.shell.timers import Timers
+from anabranch.shell.runtime.timers import Timers
+from anabranch.shell.telemetry.log import Detail, Log
 from anabranch_operator.api.conditions import Reason
 from anabranch_operator.metrics import Metrics
-from anabranch_operator.plan.actions import Action, Announce, ApplyStatus, Describe, TailLog
-from anabranch_operator.plan.events import (
+from anabranch_operator.plan.engine.actions import Action, Announce, ApplyStatus, Describe, TailLog
+from anabranch_operator.plan.engine.events import (
     Answered,
     Do,
     Effect,
@@ -30,8 +30,8 @@ from anabranch_operator.plan.events import (
     Visit,
     Visited,
 )
-from anabranch_operator.plan.objects import Ref
-from anabranch_operator.plan.reconciler import Operator
+from anabranch_operator.plan.engine.objects import Ref
+from anabranch_operator.plan.engine.operator import Operator
 
 _NODE = "operator"
 _GATES = {Reason.GATE_SUCCEEDED: "succeeded", Reason.GATE_FAILED: "failed"}

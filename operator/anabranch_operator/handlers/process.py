@@ -16,31 +16,31 @@ from aiohttp import web
 
 from anabranch.apps import process
 from anabranch.apps.pods.probe import Readiness
-from anabranch.shell.clock import Clock
-from anabranch.shell.log import Log
+from anabranch.shell.runtime.clock import Clock
+from anabranch.shell.telemetry.log import Log
+from anabranch_operator.handlers.actions import Performer
 from anabranch_operator.handlers.driver import Driver
-from anabranch_operator.handlers.eviction import Evictions
-from anabranch_operator.handlers.performing import Performer
-from anabranch_operator.handlers.serving import Probes, Server, certificate
-from anabranch_operator.handlers.sight import LEASE, Sight
+from anabranch_operator.handlers.eviction_webhook import Evictions
+from anabranch_operator.handlers.http import Probes, Server, certificate
+from anabranch_operator.handlers.watch_check import LEASE, Sight
 from anabranch_operator.handlers.watches import Watches, quieten
 from anabranch_operator.kube.access import Access, find
 from anabranch_operator.kube.client import Client
 from anabranch_operator.kube.lease import Election, boottime
-from anabranch_operator.kube.pace import Pace
+from anabranch_operator.kube.rate_limit import Pace
 from anabranch_operator.kube.refusals import Away, TooMany
+from anabranch_operator.kube.selectors import Watched, watched
 from anabranch_operator.kube.tokens import provide
-from anabranch_operator.kube.watched import Watched, watched
 from anabranch_operator.metrics import Metrics
-from anabranch_operator.plan.actions import Action
-from anabranch_operator.plan.attention import targets
-from anabranch_operator.plan.desks import PLANNERS, WHOLE
-from anabranch_operator.plan.events import Deposed, Elected, Event, Gone, Outcome
-from anabranch_operator.plan.objects import Observed, Ref
-from anabranch_operator.plan.reconciler import Operator
-from anabranch_operator.service.asker import Asker
-from anabranch_operator.service.visitor import Visitor
-from anabranch_operator.service.vitals import Scraper
+from anabranch_operator.plan.engine.actions import Action
+from anabranch_operator.plan.engine.events import Deposed, Elected, Event, Gone, Outcome
+from anabranch_operator.plan.engine.objects import Observed, Ref
+from anabranch_operator.plan.engine.operator import Operator
+from anabranch_operator.plan.engine.planners import PLANNERS, WHOLE
+from anabranch_operator.plan.engine.polls import targets
+from anabranch_operator.service.belfast_client import Visitor
+from anabranch_operator.service.bolt_client import Asker
+from anabranch_operator.service.pod_metrics import Scraper
 from anabranch_operator.settings import OperatorSettings, Scope
 
 T = TypeVar("T")

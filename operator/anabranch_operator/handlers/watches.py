@@ -11,11 +11,11 @@ from typing import Any
 
 import kopf
 
-from anabranch.shell.log import Log
+from anabranch.shell.telemetry.log import Log
 from anabranch_operator.kube.access import Access, session
 from anabranch_operator.kube.resources import RESOURCES
-from anabranch_operator.kube.watched import Watched
-from anabranch_operator.plan.objects import Document
+from anabranch_operator.kube.selectors import Watched
+from anabranch_operator.plan.engine.objects import Document
 
 SERVER_S, CONNECT_S = 300, 30
 CHUNK = 500

@@ -19,10 +19,10 @@ from anabranch_operator.api.names import (
     STATUS_MANAGER,
 )
 from anabranch_operator.kube.access import Access, session
-from anabranch_operator.kube.pace import Pace
+from anabranch_operator.kube.rate_limit import Pace
 from anabranch_operator.kube.refusals import ApiError, Away, NotStanding, TooMany, refused
 from anabranch_operator.kube.resources import RESOURCES, collection, place
-from anabranch_operator.plan.objects import Document, Ref
+from anabranch_operator.plan.engine.objects import Document, Ref
 
 CONNECTIONS_MAX = 32
 REQUEST_S = 15.0

@@ -14,7 +14,7 @@ from anabranch.core.types import Nanoseconds
 from anabranch_operator.kube.client import Client
 from anabranch_operator.kube.refusals import ApiError, Conflict, NotFound
 from anabranch_operator.kube.resources import RESOURCES
-from anabranch_operator.plan.leadership import (
+from anabranch_operator.plan.engine.leadership import (
     NOBODY,
     TIMER,
     Beaten,
@@ -34,7 +34,7 @@ from anabranch_operator.plan.leadership import (
     Terms,
     Write,
 )
-from anabranch_operator.plan.objects import Document, Ref
+from anabranch_operator.plan.engine.objects import Document, Ref
 
 
 def boottime() -> Nanoseconds:

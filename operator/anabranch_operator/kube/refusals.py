@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import msgspec
 
-from anabranch_operator.plan import events
-from anabranch_operator.plan.events import Refusal
+from anabranch_operator.plan.engine import events
+from anabranch_operator.plan.engine.events import Refusal
 
 
 class ApiError(Exception):

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from anabranch_operator.api.names import API_VERSION, PLURALS
-from anabranch_operator.plan.objects import Ref
+from anabranch_operator.plan.engine.objects import Ref
 
 
 class Resource(NamedTuple):

@@ -11,11 +11,11 @@ from typing import Any
 
 import msgspec
 
-from anabranch.shell.log import Log
+from anabranch.shell.telemetry.log import Log
 from anabranch_operator.api.names import MADE_BY, MANAGED_BY
 from anabranch_operator.kube.client import Client
 from anabranch_operator.kube.refusals import ApiError, Conflict, NotFound, NotStanding
-from anabranch_operator.plan.objects import Ref
+from anabranch_operator.plan.engine.objects import Ref
 
 _BYTES = 30
 _AGAIN_S = 2.0

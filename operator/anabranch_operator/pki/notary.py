@@ -9,11 +9,12 @@ from typing import Any, Protocol, assert_never
 from cryptography import x509
 
 from anabranch.core.types import Nanoseconds
-from anabranch_operator.pki import keeping, making
-from anabranch_operator.pki.keeping import Kept
-from anabranch_operator.pki.making import Identity
-from anabranch_operator.pki.reading import Unreadable, fingerprint
-from anabranch_operator.plan.certificates import (
+from anabranch_operator.pki import documents as keeping
+from anabranch_operator.pki import issue
+from anabranch_operator.pki.documents import Kept
+from anabranch_operator.pki.issue import Identity
+from anabranch_operator.pki.parse import Unreadable, fingerprint
+from anabranch_operator.plan.certificates.facts import (
     NEW,
     SECRET,
     Arrange,
@@ -27,7 +28,7 @@ from anabranch_operator.plan.certificates import (
     Publish,
     Shown,
 )
-from anabranch_operator.plan.objects import Document, Ref
+from anabranch_operator.plan.engine.objects import Document, Ref
 
 
 class Objects(Protocol):
@@ -114,7 +115,7 @@ class Notary:
         def take(wanted: Fingerprint | None) -> Identity | None:
             if wanted == NEW:
                 name = f"{self._namespace}/{action.ref.name}"
-                return making.found(name, action.not_before, action.not_after)
+                return issue.found(name, action.not_before, action.not_after)
             if wanted is not None and wanted not in named:
                 raise _Changed
             return None if wanted is None else named[wanted]
@@ -131,7 +132,7 @@ class Notary:
         if by is None or fingerprint(by.certificate) != action.issuer:
             raise _Changed
         names = action.leaf.names
-        leaf = making.issue(by, names[0], names, action.not_before, action.not_after)
+        leaf = issue.issue(by, names[0], names, action.not_before, action.not_after)
         bundle = keeping.bundled(self._certificates(action.bundle))
         manifest = keeping.leaf_manifest(
             action.ref, leaf.certificate_pem, leaf.key_pem, bundle, self._now()

@@ -10,7 +10,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from anabranch.core.errors import Overloaded
-from anabranch.shell.budgets import Budgets
+from anabranch.shell.server.budgets import Budgets
 
 _DRAIN_S = 5
 _HEAD_S = 10

@@ -15,9 +15,9 @@ import msgspec
 
 from anabranch.apps.listeners import owner
 from anabranch.core.errors import StorageFull, Unavailable
-from anabranch.shell.disk import storage
-from anabranch.shell.driver import Host
-from anabranch.shell.log import Log
+from anabranch.shell.journal.disk import storage
+from anabranch.shell.runtime.driver import Host
+from anabranch.shell.telemetry.log import Log
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that end a process in order; a terminal that is closed sends the last one."""

@@ -12,8 +12,8 @@ from typing import Any, cast
 import msgspec
 
 from anabranch.apps.http import refusals
-from anabranch.apps.pods import belfast
-from anabranch.apps.pods import settings as pods
+from anabranch.apps.pods import belfast_settings
+from anabranch.apps.pods import bolt_settings as pods
 from anabranch.apps.settings import LIMITS, Option, Settings, options
 from anabranch.core import errors
 from anabranch.core.errors import AnabranchError, Damage, Fenced, Mistake, Refresh, Retry
@@ -89,7 +89,7 @@ cache_bytes = 1_073_741_824
 
 _PODS = """# Settings of a cluster's processes
 
-Written by `python -m anabranch.apps.reference` from `apps/pods/settings.py`.
+Written by `python -m anabranch.apps.reference` from `apps/pods/bolt_settings.py`.
 
 A flag of a [command](cli.md) wins over an environment variable, and that over the file, which is
 named by `--config` or `ANABRANCH_CONFIG`. All processes of a cluster can share one file and one
@@ -188,7 +188,7 @@ def _settings() -> Iterator[str]:
 
 def _pods() -> Iterator[str]:
     yield from _processes("Metadata members and brokers", pods.PodSettings, pods.KINDS)
-    shared, kinds = belfast.NodeSettings, belfast.KINDS
+    shared, kinds = belfast_settings.NodeSettings, belfast_settings.KINDS
     yield from _processes("Sequencers and shards of a Belfast log", shared, kinds)
 
 

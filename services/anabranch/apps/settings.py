@@ -17,8 +17,8 @@ import msgspec
 from anabranch.core.errors import BadRequest
 from anabranch.core.limits import Limits
 from anabranch.core.records.record import BATCH_HEADERS_CEILING, UNPACKED_BYTES_CEILING
-from anabranch.shell.log import LogFormat
-from anabranch.shell.prose import proses
+from anabranch.shell.runtime.prose import proses
+from anabranch.shell.telemetry.log import LogFormat
 
 PREFIX = "ANABRANCH_"
 SECRETS = "secrets"

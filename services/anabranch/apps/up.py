@@ -16,32 +16,33 @@ from typing import Any
 import msgspec
 import uvloop
 
-from anabranch.apps import behind, process
+from anabranch.apps import process
 from anabranch.apps.asgi import AsgiServer
+from anabranch.apps.check import journal_behind
 from anabranch.apps.settings import Settings, load
-from anabranch.core.bolt.broker import Broker
-from anabranch.core.bolt.metadata import Metadata
-from anabranch.core.bolt.retention import referenced
+from anabranch.core.bolt.broker.broker import Broker
+from anabranch.core.bolt.metadata.leader import Metadata
+from anabranch.core.bolt.state.retention import referenced
 from anabranch.core.errors import AnabranchError
 from anabranch.core.limits import Limits
 from anabranch.core.records.objects import ObjectName
 from anabranch.ports import Journal, ObjectStore, Recovered
-from anabranch.shell import quarantine
-from anabranch.shell.allocator import keep_memory
 from anabranch.shell.authority.tokens import Tokens
-from anabranch.shell.budgets import Budgets
-from anabranch.shell.clock import Clock
-from anabranch.shell.datadir import DataDir
-from anabranch.shell.disk import RealDisk
-from anabranch.shell.driver import Host
-from anabranch.shell.folder import FolderStore
-from anabranch.shell.log import Log
-from anabranch.shell.memory_journal import MemoryJournal
-from anabranch.shell.memory_store import MemoryStore
-from anabranch.shell.metrics import render
-from anabranch.shell.server import FrameServer
-from anabranch.shell.wal import FileJournal
-from anabranch.shell.watermark import NotedJournal, WatermarkFile
+from anabranch.shell.journal.data_dir import DataDir
+from anabranch.shell.journal.disk import RealDisk
+from anabranch.shell.journal.file_journal import FileJournal
+from anabranch.shell.journal.memory import MemoryJournal
+from anabranch.shell.journal.watermark import NotedJournal, WatermarkFile
+from anabranch.shell.objects import quarantine
+from anabranch.shell.objects.folder import FolderStore
+from anabranch.shell.objects.memory import MemoryStore
+from anabranch.shell.runtime.allocator import keep_memory
+from anabranch.shell.runtime.clock import Clock
+from anabranch.shell.runtime.driver import Host
+from anabranch.shell.server.budgets import Budgets
+from anabranch.shell.server.frame_server import FrameServer
+from anabranch.shell.telemetry.log import Log
+from anabranch.shell.telemetry.metrics import render
 
 METADATA, BROKER = "metadata", "broker-0"
 ENDPOINT = "endpoint"
@@ -123,7 +124,7 @@ def _open(settings: Settings, log: Log, stack: AsyncExitStack, accept_loss: bool
     """Where things are kept; closed in reverse, when nothing is written any more."""
     cluster = settings.cluster or f"local-{secrets.token_hex(4)}"
     if settings.memory:
-        fresh = partial(behind.metadata_of, cluster, settings.limits)
+        fresh = partial(journal_behind.metadata_of, cluster, settings.limits)
         return _Shelf(cluster, MemoryJournal(), MemoryStore(), fresh)
     directory = DataDir(settings.data, cluster)
     stack.callback(directory.close)
@@ -134,7 +135,7 @@ def _open(settings: Settings, log: Log, stack: AsyncExitStack, accept_loss: bool
     files = FileJournal(RealDisk(directory.journal), directory.cluster)
     journal = NotedJournal(files, WatermarkFile(directory.objects), time.monotonic)
     recover = partial(
-        behind.recovered, directory, journal, settings.limits, log, accept_loss=accept_loss
+        journal_behind.recovered, directory, journal, settings.limits, log, accept_loss=accept_loss
     )
     return _Shelf(directory.cluster, journal, store, recover)
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from anabranch.client.belfast.settings import Settings
     from anabranch.client.belfast.speculator import BatchSpeculator, Speculator
     from anabranch.client.belfast.sync import Appending, Events, Log, connect
-    from anabranch.core.belfast.messages import Directory, Status, Where
+    from anabranch.core.belfast.protocol.messages import Directory, Status, Where
 
 _HOMES = {
     "Settings": "anabranch.client.belfast.settings",
@@ -22,9 +22,9 @@ _HOMES = {
     "Events": "anabranch.client.belfast.sync",
     "Log": "anabranch.client.belfast.sync",
     "connect": "anabranch.client.belfast.sync",
-    "Directory": "anabranch.core.belfast.messages",
-    "Status": "anabranch.core.belfast.messages",
-    "Where": "anabranch.core.belfast.messages",
+    "Directory": "anabranch.core.belfast.protocol.messages",
+    "Status": "anabranch.core.belfast.protocol.messages",
+    "Where": "anabranch.core.belfast.protocol.messages",
 }
 
 __all__ = [

@@ -1,1 +1,4 @@
-"""`anabranch ...`: the command line."""
+"""The command line: `anabranch ...`.
+
+`commands` has one module a command or family of commands, `render` what they print.
+"""

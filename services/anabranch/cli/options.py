@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 
 import click
 
-from anabranch.cli.output import Output, OutputFormat
+from anabranch.cli.render.output import Output, OutputFormat
 from anabranch.cli.service import Target
-from anabranch.client.endpoint import endpoint
+from anabranch.client.session.endpoint import endpoint
 from anabranch.core.errors import BadRequest
 
 DEFAULT_URL = "anabranch://127.0.0.1:7420"
@@ -182,7 +182,7 @@ def user() -> str:
 
 def log_argument(name: str = "log") -> Callable[[Any], Any]:
     """An argument that is a log's full name, completed by asking the server."""
-    from anabranch.cli.completion import complete_log
+    from anabranch.cli.commands.completion import complete_log
 
     return click.argument(name, shell_complete=complete_log)
 

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 from anabranch.cli.failure import Unreachable
 from anabranch.client import aio
 from anabranch.client.aio import Service
-from anabranch.client.endpoint import endpoint
-from anabranch.client.settings import Settings
+from anabranch.client.session.endpoint import endpoint
+from anabranch.client.session.settings import Settings
 from anabranch.core.errors import Retry
 from anabranch.core.records.codecs import Codec
 

@@ -1,1 +1,4 @@
-"""The Python client. The machine that decides everything is core.py; a driver moves its bytes."""
+"""The Python client. `aio` and `sync` are its two faces for programs.
+
+`session` holds what every engine's client needs, `bolt` and `belfast` what is their own.
+"""

@@ -12,22 +12,18 @@ from typing import Self
 
 from msgspec.structs import replace
 
-from anabranch.client import arguments
-from anabranch.client.appending import Receipt
-from anabranch.client.arguments import text
-from anabranch.client.endpoint import Endpoint, endpoint
-from anabranch.client.link import Link
-from anabranch.client.log import Log
-from anabranch.client.records import Appended, record
-from anabranch.client.requesting import append_by_name
-from anabranch.client.settings import Settings
-from anabranch.core.bolt.commands import Description, Done
-from anabranch.core.bolt.commands import Receipt as Promise
-from anabranch.core.bolt.queries import BrokerSeat, Census, Listing, Pool
-from anabranch.core.errors import LogExists, UnknownBroker
-from anabranch.core.records.record import Record
-from anabranch.core.types import LogId
-from anabranch.core.wire.messages import (
+from anabranch.client.bolt.log import Log
+from anabranch.client.bolt.receipts import Receipt
+from anabranch.client.bolt.records import Appended, record
+from anabranch.client.bolt.requests import append_by_name
+from anabranch.client.session import arguments
+from anabranch.client.session.arguments import text
+from anabranch.client.session.endpoint import Endpoint, endpoint
+from anabranch.client.session.link import Link
+from anabranch.client.session.settings import Settings
+from anabranch.core.bolt.protocol.commands import Description, Done
+from anabranch.core.bolt.protocol.commands import Receipt as Promise
+from anabranch.core.bolt.protocol.messages import (
     Adopt,
     CreateLog,
     DeleteLog,
@@ -38,6 +34,10 @@ from anabranch.core.wire.messages import (
     ListLogs,
     Survey,
 )
+from anabranch.core.bolt.protocol.queries import BrokerSeat, Census, Listing, Pool
+from anabranch.core.errors import LogExists, UnknownBroker
+from anabranch.core.records.record import Record
+from anabranch.core.types import LogId
 
 CONNECT_TIMEOUT_S = 5.0
 

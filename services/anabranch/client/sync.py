@@ -10,13 +10,13 @@ from types import TracebackType
 from typing import Self
 
 from anabranch.client import aio
-from anabranch.client.handover import Handover
-from anabranch.client.loop import LoopThread
-from anabranch.client.records import Appended
-from anabranch.client.settings import Settings
-from anabranch.client.synclog import Log, Receipt, each, waiting
-from anabranch.core.bolt.commands import Description
-from anabranch.core.bolt.queries import BrokerSeat, Census
+from anabranch.client.bolt.records import Appended
+from anabranch.client.bolt.sync_log import Log, Receipt, each, waiting
+from anabranch.client.session.handover import Handover
+from anabranch.client.session.loop import LoopThread
+from anabranch.client.session.settings import Settings
+from anabranch.core.bolt.protocol.commands import Description
+from anabranch.core.bolt.protocol.queries import BrokerSeat, Census
 from anabranch.core.records.record import Record
 from anabranch.core.types import LogId
 

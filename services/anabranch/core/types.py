@@ -20,6 +20,9 @@ Nanoseconds = int
 Milliseconds = int
 """Wall time since 1970, as commands and records carry it."""
 
+LocalSequence = int
+"""The place of a record or no-op in a replicated log of one shard, from 0."""
+
 MS = 1_000_000
 NEVER = (1 << 62) - 1
 """A position or time past every real one: the paper's +inf."""

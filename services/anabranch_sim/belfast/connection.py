@@ -5,8 +5,8 @@ from functools import partial
 from typing import Any
 
 from anabranch.core.types import MS, Nanoseconds
-from anabranch_sim.network import Network, Pipe
-from anabranch_sim.node import Node
+from anabranch_sim.bolt.node import Node
+from anabranch_sim.world.network import Network, Pipe
 
 GRIEF: Nanoseconds = 20 * MS
 """At the latest then each end knows that the connection is broken."""

@@ -6,22 +6,22 @@ from itertools import product
 
 import msgspec
 
-from anabranch.core.belfast.config import ShardConfig
-from anabranch.core.belfast.consensus import ConsensusTiming
-from anabranch.core.belfast.sequencer import Sequencer
-from anabranch.core.belfast.shard import Shard
+from anabranch.core.belfast.protocol.codec import Letter
+from anabranch.core.belfast.sequencer.sequencer import Sequencer
+from anabranch.core.belfast.shard.shard import Shard
+from anabranch.core.consensus.consensus import ConsensusTiming
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Linked, Machine
+from anabranch.core.replication.config import ShardConfig
 from anabranch.core.types import MS
-from anabranch.core.wire.belfast import Letter
-from anabranch.shell.wal import FileJournal
+from anabranch.shell.journal.file_journal import FileJournal
 from anabranch_sim.belfast.options import Options
-from anabranch_sim.cluster import Process
-from anabranch_sim.disk import SimDisk
-from anabranch_sim.network import Network, Weather
-from anabranch_sim.node import Node, Surroundings
-from anabranch_sim.store import SimStore
-from anabranch_sim.world import World
+from anabranch_sim.bolt.cluster import Process
+from anabranch_sim.bolt.node import Node, Surroundings
+from anabranch_sim.world.disk import SimDisk
+from anabranch_sim.world.events import World
+from anabranch_sim.world.network import Network, Weather
+from anabranch_sim.world.store import SimStore
 
 CLUSTER = "sim"
 
@@ -40,7 +40,7 @@ def observe_commits(sequencer: Sequencer, observe: Callable[[int, bytes], None])
 
 
 class Deployment:
-    """`anabranch_sim.cluster.Housing` of sequencers and replicas."""
+    """`anabranch_sim.bolt.cluster.Housing` of sequencers and replicas."""
 
     def __init__(self, world: World, options: Options) -> None:
         self.world = world

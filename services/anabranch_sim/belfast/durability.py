@@ -1,8 +1,8 @@
 """Is what a primary calls durable in the journals of a majority? By what its replicas have said."""
 
-from anabranch.core.belfast.copyletters import Stored
-from anabranch.core.belfast.ledger import Member
-from anabranch.core.belfast.windows import LocalSequence
+from anabranch.core.belfast.ledger.ledger import Member
+from anabranch.core.replication.letters import Stored
+from anabranch.core.types import LocalSequence
 
 
 class Durability:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from anabranch_sim.belfast.little import SEQUENCER, SHARDS, Little
+from anabranch_sim.belfast.small_deployment import SEQUENCER, SHARDS, Little
 from anabranch_sim.seeds import BUGS
 
 DEVIATIONS_MAX = 2

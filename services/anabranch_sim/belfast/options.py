@@ -4,7 +4,7 @@ from random import Random
 
 from msgspec import Struct, structs
 
-from anabranch.core.belfast.rules import Rules
+from anabranch.core.belfast.ledger.rules import Rules
 from anabranch.core.limits import KIB, MIB
 
 FAULTS = (

@@ -10,20 +10,20 @@ from functools import partial
 
 import msgspec
 
-from anabranch.core.belfast.ledger import Standing
-from anabranch.core.belfast.messages import Join, Leave, Trim, Where
+from anabranch.core.belfast.ledger.ledger import Standing
+from anabranch.core.belfast.protocol.messages import Join, Leave, Trim, Where
 from anabranch.core.history.foretold import judge
 from anabranch.core.types import MS, Nanoseconds, Position
-from anabranch_sim.belfast.customers import Customer
+from anabranch_sim.belfast.clients import Customer
 from anabranch_sim.belfast.deployment import Deployment
-from anabranch_sim.belfast.errands import Errand
-from anabranch_sim.belfast.nemesis import Nemesis
+from anabranch_sim.belfast.faults import Nemesis
+from anabranch_sim.belfast.idle import RestCheck, rests
+from anabranch_sim.belfast.message_clients import KEYS, Appender, Archive, Observer, Petition
 from anabranch_sim.belfast.options import Options
-from anabranch_sim.belfast.patrons import KEYS, Appender, Archive, Observer, Petition
-from anabranch_sim.belfast.rest import RestCheck, rests
+from anabranch_sim.belfast.requests import Errand
 from anabranch_sim.belfast.witness import Witness
 from anabranch_sim.seeds import BUGS
-from anabranch_sim.world import SECOND, World
+from anabranch_sim.world.events import SECOND, World
 
 CONVERGENCE: Nanoseconds = 30 * SECOND
 """How long a healed deployment may take to finish everything."""

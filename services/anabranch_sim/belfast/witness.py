@@ -9,8 +9,7 @@ from typing import Any
 
 import msgspec
 
-from anabranch.core.belfast.copyletters import Copy, Stored
-from anabranch.core.belfast.decisions import (
+from anabranch.core.belfast.ledger.decisions import (
     AnyDecision,
     ChangeView,
     CutFreely,
@@ -18,11 +17,12 @@ from anabranch.core.belfast.decisions import (
     OpenWindow,
     decode_entry,
 )
-from anabranch.core.belfast.ledger import Ledger, Standing
-from anabranch.core.belfast.letters import Decided, Report, Restored
-from anabranch.core.belfast.messages import Appended, Confirmed, Delivered, Failed
-from anabranch.core.belfast.windows import Run, ShardId, Window
+from anabranch.core.belfast.ledger.ledger import Ledger, Standing
+from anabranch.core.belfast.ledger.windows import Run, ShardId, Window
+from anabranch.core.belfast.protocol.letters import Decided, Report, Restored
+from anabranch.core.belfast.protocol.messages import Appended, Confirmed, Delivered, Failed
 from anabranch.core.machine import Effect, Replies, Reply, Send
+from anabranch.core.replication.letters import Copy, Stored
 from anabranch.core.types import Position
 from anabranch_sim.belfast.durability import Durability
 

@@ -10,11 +10,10 @@ from anabranch.core.machine import CancelTimer, SetTimer, TimerFired
 from anabranch.core.types import MS, Nanoseconds
 from anabranch_operator.kube.client import Client
 from anabranch_operator.kube.refusals import ApiError, Conflict
-from anabranch_operator.kube.writing import Writer
-from anabranch_operator.plan import leadership
-from anabranch_operator.plan.actions import Action, Ask, JoinShard, LeaveShard, Write
-from anabranch_operator.plan.attention import targets
-from anabranch_operator.plan.events import (
+from anabranch_operator.kube.writes import Writer
+from anabranch_operator.plan.engine import leadership
+from anabranch_operator.plan.engine.actions import Action, Ask, JoinShard, LeaveShard, Write
+from anabranch_operator.plan.engine.events import (
     Answered,
     Deposed,
     Do,
@@ -29,20 +28,21 @@ from anabranch_operator.plan.events import (
     Outcome,
     Visit,
 )
-from anabranch_operator.plan.leadership import Candidate, Terms
-from anabranch_operator.plan.objects import Observed, Ref
-from anabranch_operator.plan.reconciler import Operator, Planner
-from anabranch_operator.plan.world import Surroundings
-from anabranch_sim.kubernetes.apiserver import ApiServer
-from anabranch_sim.kubernetes.client import SimClient
-from anabranch_sim.kubernetes.docks import Docks
-from anabranch_sim.kubernetes.judge import Judge
-from anabranch_sim.kubernetes.office import BEGIN
-from anabranch_sim.kubernetes.plane import Plane
-from anabranch_sim.kubernetes.sight import KINDS, Haze, History, SimSight
-from anabranch_sim.kubernetes.waiting import Promise, drive
-from anabranch_sim.kubernetes.wardens import Wardens
-from anabranch_sim.world import SECOND, World
+from anabranch_operator.plan.engine.leadership import Candidate, Terms
+from anabranch_operator.plan.engine.objects import Observed, Ref
+from anabranch_operator.plan.engine.operator import Operator, Planner
+from anabranch_operator.plan.engine.polls import targets
+from anabranch_operator.plan.engine.world import Surroundings
+from anabranch_sim.kubernetes.belfast.invariants import Wardens
+from anabranch_sim.kubernetes.belfast.processes import Docks
+from anabranch_sim.kubernetes.calm import BEGIN
+from anabranch_sim.kubernetes.cluster.apiserver import ApiServer
+from anabranch_sim.kubernetes.cluster.client import SimClient
+from anabranch_sim.kubernetes.cluster.plane import Plane
+from anabranch_sim.kubernetes.cluster.waiting import Promise, drive
+from anabranch_sim.kubernetes.cluster.watches import KINDS, Haze, History, SimSight
+from anabranch_sim.kubernetes.invariants import Judge
+from anabranch_sim.world.events import SECOND, World
 
 VITALS: Nanoseconds = 60 * SECOND
 

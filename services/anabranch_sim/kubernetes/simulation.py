@@ -9,32 +9,32 @@ import msgspec
 
 from anabranch.core.types import MS, Nanoseconds
 from anabranch_operator.api import names
-from anabranch_operator.plan.forks import plan_fork
-from anabranch_operator.plan.interest import MEMBERS
-from anabranch_operator.plan.leadership import Terms
-from anabranch_operator.plan.logs import plan_log
-from anabranch_operator.plan.members import plan_members
-from anabranch_operator.plan.orphans import plan_orphan
-from anabranch_operator.plan.pools import plan_pool
-from anabranch_operator.plan.templates import GateSettings
-from anabranch_operator.plan.world import Surroundings
-from anabranch_sim.kubernetes import anchorage
-from anabranch_sim.kubernetes.anchorage import Anchorage
-from anabranch_sim.kubernetes.apiserver import ApiServer
-from anabranch_sim.kubernetes.chaos import Chaos
-from anabranch_sim.kubernetes.controllers import Controllers
-from anabranch_sim.kubernetes.deep import DeepPlane
-from anabranch_sim.kubernetes.judge import Judge
-from anabranch_sim.kubernetes.kube import Change, Kube
-from anabranch_sim.kubernetes.office import BEGIN
+from anabranch_operator.plan.engine.dependencies import MEMBERS
+from anabranch_operator.plan.engine.leadership import Terms
+from anabranch_operator.plan.engine.world import Surroundings
+from anabranch_operator.plan.log.forks import plan_fork
+from anabranch_operator.plan.log.job_templates import GateSettings
+from anabranch_operator.plan.log.logs import plan_log
+from anabranch_operator.plan.log.orphans import plan_orphan
+from anabranch_operator.plan.metadata.members import plan_members
+from anabranch_operator.plan.pool.pools import plan_pool
+from anabranch_sim.kubernetes.belfast import log
+from anabranch_sim.kubernetes.belfast.log import Anchorage
+from anabranch_sim.kubernetes.calm import BEGIN
+from anabranch_sim.kubernetes.cluster.apiserver import ApiServer
+from anabranch_sim.kubernetes.cluster.controllers import Controllers
+from anabranch_sim.kubernetes.cluster.machines import DeepPlane
+from anabranch_sim.kubernetes.cluster.objects import Change, Kube
+from anabranch_sim.kubernetes.cluster.plane import Plane, StatePlane
+from anabranch_sim.kubernetes.cluster.watches import KINDS, History
+from anabranch_sim.kubernetes.faults import Chaos
+from anabranch_sim.kubernetes.final_checks import Verdict
+from anabranch_sim.kubernetes.invariants import Judge
 from anabranch_sim.kubernetes.operators import Around, SimOperator
 from anabranch_sim.kubernetes.options import Options
-from anabranch_sim.kubernetes.people import HOME, People
-from anabranch_sim.kubernetes.plane import Plane, StatePlane
-from anabranch_sim.kubernetes.sight import KINDS, History
-from anabranch_sim.kubernetes.verdict import Verdict
+from anabranch_sim.kubernetes.users import HOME, People
 from anabranch_sim.seeds import BUGS
-from anabranch_sim.world import SECOND, World
+from anabranch_sim.world.events import SECOND, World
 
 OPERATORS = 2
 CALM: Nanoseconds = 700 * SECOND
@@ -142,8 +142,8 @@ class Simulation:
         }
         around.whole = (MEMBERS,)
         if self.anchorage is not None:
-            around.planners |= anchorage.PLANNERS
-            around.kinds = (*KINDS, *anchorage.KINDS)
+            around.planners |= log.PLANNERS
+            around.kinds = (*KINDS, *log.KINDS)
             around.docks = self.anchorage.docks
             around.wardens = self.anchorage.wardens
         around.sweep_s = options.sweep_s

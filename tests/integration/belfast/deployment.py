@@ -15,8 +15,8 @@ import msgspec
 
 from anabranch.apps.processes.belfast import BelfastLayout, BelfastShape, LocalBelfast, Node, settle
 from anabranch.client.belfast.aio import Log
-from anabranch.core.belfast.ledger import Standing
-from anabranch.core.belfast.messages import Status
+from anabranch.core.belfast.ledger.ledger import Standing
+from anabranch.core.belfast.protocol.messages import Status
 from anabranch.core.errors import Unavailable
 
 PATIENCE_S = 120.0

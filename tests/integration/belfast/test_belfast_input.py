@@ -14,9 +14,10 @@ from anabranch.apps.processes.belfast import LocalBelfast
 from anabranch.cli.failure import Exit, run
 from anabranch.cli.main import PROGRAM, cli
 from anabranch.client.belfast import aio
+from anabranch.client.belfast.connection import ClientLine
 from anabranch.client.belfast.endpoint import endpoint
-from anabranch.client.records import Deliver
-from anabranch.core.belfast.messages import (
+from anabranch.client.bolt.records import Deliver
+from anabranch.core.belfast.protocol.messages import (
     BELFAST_VERSION,
     Done,
     Hello,
@@ -28,10 +29,9 @@ from anabranch.core.belfast.messages import (
     Trim,
     Where,
 )
-from anabranch.core.bolt.commands import Refused
 from anabranch.core.errors import AnabranchError, BadRequest, Mistake
+from anabranch.core.errors.refused import Refused
 from anabranch.core.records.record import Record
-from anabranch.shell.belfast.dial import ClientLine
 
 HALF = "\ud800"
 """Half of a character, as arguments have that aren't UTF-8."""

@@ -13,7 +13,7 @@ from tests.integration.belfast.deployment import deployed, recovered, until
 from tests.integration.belfast.load import Load, under
 
 from anabranch.apps.processes.belfast import BelfastShape, LocalBelfast, Node
-from anabranch.apps.processes.machines import Machines
+from anabranch.apps.processes.namespaces import Machines
 
 KEPT, LOST = "shard-0", "shard-1"
 RULES = {"silent_intervals": 25, "fail_intervals": 250}

@@ -14,9 +14,9 @@ from tests.integration.cli_server import ANABRANCH, bare
 from anabranch.apps.processes.belfast import FILE
 from anabranch.client.belfast import aio
 from anabranch.client.belfast.aio import Log
-from anabranch.client.records import Deliver
-from anabranch.core.belfast.ledger import Standing
-from anabranch.core.belfast.messages import Status
+from anabranch.client.bolt.records import Deliver
+from anabranch.core.belfast.ledger.ledger import Standing
+from anabranch.core.belfast.protocol.messages import Status
 
 _LOOK_S = 0.05
 

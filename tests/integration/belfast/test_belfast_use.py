@@ -10,16 +10,16 @@ from tests.integration.belfast.deployment import PATIENCE_S, until
 from tests.integration.cli_server import ANABRANCH, bare
 
 import anabranch
-from anabranch.apps.pods.belfast import ShardSettings
+from anabranch.apps.pods.belfast_settings import ShardSettings
 from anabranch.apps.pods.shard import serve
 from anabranch.apps.processes.belfast import LocalBelfast
 from anabranch.client.belfast import aio
-from anabranch.client.records import Deliver, Fail
-from anabranch.core.belfast.messages import Where
+from anabranch.client.bolt.records import Deliver, Fail
+from anabranch.core.belfast.protocol.messages import Where
 from anabranch.core.errors import JournalCorrupt, PositionTrimmed, TrimTooFar
-from anabranch.core.journal import HEADER_BYTES
-from anabranch.shell.disk import RealDisk
-from anabranch.shell.wal import FileJournal
+from anabranch.core.storage.journal import HEADER_BYTES
+from anabranch.shell.journal.disk import RealDisk
+from anabranch.shell.journal.file_journal import FileJournal
 
 
 def test_an_asyncio_program_appends_reads_ahead_and_trims(shared: LocalBelfast) -> None:

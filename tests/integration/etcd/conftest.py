@@ -7,8 +7,8 @@ from tests.etcd_groups import Group, bridged, client_of
 from tests.servers import etcd, etcd_three, toxiproxy
 
 from anabranch.apps.processes.servers import EtcdServer
-from anabranch.shell.etcd.client import EtcdClient
-from anabranch.shell.etcd.snapshots import BridgedBlobs
+from anabranch.shell.etcd.api.client import EtcdClient
+from anabranch.shell.etcd.archive.snapshots import BridgedBlobs
 
 __all__ = ["etcd", "etcd_three", "toxiproxy"]
 

@@ -4,7 +4,7 @@ import pytest
 from tests.etcd_groups import Group
 
 from anabranch.core.errors import Deposed
-from anabranch.shell.etcd.epochs import Epochs, keep, latest
+from anabranch.shell.etcd.group.epochs import Epochs, keep, latest
 
 
 def reign(term: int, leader: str, index: int = 0) -> Epochs:

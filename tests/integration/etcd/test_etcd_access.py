@@ -16,10 +16,10 @@ from anabranch.apps.processes.binaries import ETCD
 from anabranch.apps.processes.ports import HOST, free_ports
 from anabranch.apps.processes.servers import EtcdGroup
 from anabranch.core.errors import AccessDenied, BadRequest, Unavailable
-from anabranch.shell.etcd.client import EtcdClient
-from anabranch.shell.etcd.settings import EtcdSettings
-from anabranch.shell.etcd.snapshots import BridgedBlobs
-from anabranch.shell.etcd.watching import Changed, WatchEvent
+from anabranch.shell.etcd.api.client import EtcdClient
+from anabranch.shell.etcd.api.settings import EtcdSettings
+from anabranch.shell.etcd.api.watch import Changed, WatchEvent
+from anabranch.shell.etcd.archive.snapshots import BridgedBlobs
 
 PASSWORD = "anabranch's own"
 DEADLINE_MS = 10_000

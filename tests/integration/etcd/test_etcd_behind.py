@@ -11,12 +11,12 @@ from anabranch.core.errors import (
     NotLost,
 )
 from anabranch.ports import Recovered
-from anabranch.shell.etcd.archive import Archive, Archiver
-from anabranch.shell.etcd.client import prefix_end
-from anabranch.shell.etcd.layout import Keys
-from anabranch.shell.etcd.marker import agree
-from anabranch.shell.etcd.reading import JournalReader
-from anabranch.shell.etcd.recovery import restore
+from anabranch.shell.etcd.api.client import prefix_end
+from anabranch.shell.etcd.archive.copy import Archive, Archiver
+from anabranch.shell.etcd.archive.recovery import restore
+from anabranch.shell.etcd.group.layout import Keys
+from anabranch.shell.etcd.group.marker import agree
+from anabranch.shell.etcd.group.reader import JournalReader
 
 ENTRIES = [b"%d" % number for number in range(10)]
 

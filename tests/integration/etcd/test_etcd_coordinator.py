@@ -17,12 +17,12 @@ from anabranch.apps.processes.toxiproxy import Toxiproxy
 from anabranch.core.errors import AnabranchError, EntryCorrupt
 from anabranch.core.errors import Deposed as DeposedError
 from anabranch.core.machine import Deposed, Elected, Event, Followed, LeaseHeld, Restored
-from anabranch.shell.clock import Clock
-from anabranch.shell.etcd.client import EtcdClient, prefix_end
-from anabranch.shell.etcd.coordinator import EtcdCoordinator
-from anabranch.shell.etcd.election import Candidate
-from anabranch.shell.etcd.journal import EtcdJournal
-from anabranch.shell.etcd.layout import Keys
+from anabranch.shell.etcd.api.client import EtcdClient, prefix_end
+from anabranch.shell.etcd.group.coordinator import EtcdCoordinator
+from anabranch.shell.etcd.group.election import Candidate
+from anabranch.shell.etcd.group.journal import EtcdJournal
+from anabranch.shell.etcd.group.layout import Keys
+from anabranch.shell.runtime.clock import Clock
 
 now = Clock().now
 

@@ -10,12 +10,12 @@ from tests.etcd_groups import WAIT_S, Group, Heard, client_of
 from anabranch.apps.processes.servers import EtcdServer
 from anabranch.apps.processes.toxiproxy import Toxiproxy
 from anabranch.core.types import Nanoseconds
-from anabranch.shell.clock import Clock
-from anabranch.shell.etcd.client import EtcdClient, prefix_end
-from anabranch.shell.etcd.election import Candidate, Election
-from anabranch.shell.etcd.journal import Fence
-from anabranch.shell.etcd.layout import Keys
-from anabranch.shell.etcd.relief import Relief
+from anabranch.shell.etcd.api.client import EtcdClient, prefix_end
+from anabranch.shell.etcd.api.space import Relief
+from anabranch.shell.etcd.group.election import Candidate, Election
+from anabranch.shell.etcd.group.journal import Fence
+from anabranch.shell.etcd.group.layout import Keys
+from anabranch.shell.runtime.clock import Clock
 
 now = Clock().now
 

@@ -14,8 +14,8 @@ from anabranch.apps.processes.ports import free_ports
 from anabranch.apps.processes.servers import EtcdGroup, EtcdServer
 from anabranch.apps.processes.toxiproxy import Toxiproxy
 from anabranch.core.errors import StorageFailed
-from anabranch.shell.etcd.reading import JournalReader
-from anabranch.shell.etcd.snapshots import BridgedBlobs
+from anabranch.shell.etcd.archive.snapshots import BridgedBlobs
+from anabranch.shell.etcd.group.reader import JournalReader
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from tests.etcd_groups import Group, Standby, client_of
 from anabranch.apps.processes.servers import EtcdGroup, EtcdServer
 from anabranch.apps.processes.toxiproxy import Link, Toxiproxy
 from anabranch.core.errors import EntryCorrupt
-from anabranch.shell.etcd.layout import Keys
-from anabranch.shell.etcd.reading import JournalReader
-from anabranch.shell.etcd.snapshots import BridgedBlobs
+from anabranch.shell.etcd.archive.snapshots import BridgedBlobs
+from anabranch.shell.etcd.group.layout import Keys
+from anabranch.shell.etcd.group.reader import JournalReader
 
 MIB = 1 << 20
 

@@ -4,9 +4,9 @@ import msgspec
 import pytest
 from tests.etcd_groups import Group
 
-from anabranch.apps.fsck import Examination, Report
+from anabranch.apps.check.fsck import Examination, Report
 from anabranch.apps.pods.fsck import Cluster
-from anabranch.core.bolt.commands import (
+from anabranch.core.bolt.protocol.commands import (
     Batch,
     Command,
     CommitObject,
@@ -20,10 +20,10 @@ from anabranch.core.limits import Limits
 from anabranch.core.records.objects import ObjectName, lay_out, object_id, quarantined
 from anabranch.core.records.record import Record, encode
 from anabranch.core.types import LogId
-from anabranch.shell.etcd.archive import Archive
-from anabranch.shell.etcd.client import prefix_end
-from anabranch.shell.etcd.layout import Keys
-from anabranch.shell.etcd.marker import agree
+from anabranch.shell.etcd.api.client import prefix_end
+from anabranch.shell.etcd.archive.copy import Archive
+from anabranch.shell.etcd.group.layout import Keys
+from anabranch.shell.etcd.group.marker import agree
 
 RECORDS = 4
 

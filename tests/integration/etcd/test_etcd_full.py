@@ -15,14 +15,14 @@ from anabranch.apps.processes.servers import EtcdGroup
 from anabranch.core.errors import AnabranchError, DeadlineExceeded, StorageFull, Unavailable
 from anabranch.core.machine import Elected, Event
 from anabranch.ports import Recovered, Snapshot
-from anabranch.shell.clock import Clock
-from anabranch.shell.etcd.client import prefix_end
-from anabranch.shell.etcd.coordinator import EtcdCoordinator
-from anabranch.shell.etcd.election import Candidate
-from anabranch.shell.etcd.journal import EtcdJournal
-from anabranch.shell.etcd.reading import JournalReader
-from anabranch.shell.etcd.relief import HEADROOM, Fill
-from anabranch.shell.etcd.snapshots import BridgedBlobs
+from anabranch.shell.etcd.api.client import prefix_end
+from anabranch.shell.etcd.api.space import HEADROOM, Fill
+from anabranch.shell.etcd.archive.snapshots import BridgedBlobs
+from anabranch.shell.etcd.group.coordinator import EtcdCoordinator
+from anabranch.shell.etcd.group.election import Candidate
+from anabranch.shell.etcd.group.journal import EtcdJournal
+from anabranch.shell.etcd.group.reader import JournalReader
+from anabranch.shell.runtime.clock import Clock
 
 Result = TypeVar("Result")
 

@@ -7,11 +7,11 @@ from tests.etcd_groups import Group, seize
 
 from anabranch.core.errors import Deposed, EntryCorrupt, JournalTooNew, StorageFailed
 from anabranch.ports import Recovered, Snapshot
-from anabranch.shell.etcd import layout
-from anabranch.shell.etcd.client import prefix_end
-from anabranch.shell.etcd.journal import EtcdJournal
-from anabranch.shell.etcd.layout import INLINE_BYTES_MAX, Keys
-from anabranch.shell.etcd.reading import JournalReader
+from anabranch.shell.etcd.api.client import prefix_end
+from anabranch.shell.etcd.group import layout
+from anabranch.shell.etcd.group.journal import EtcdJournal
+from anabranch.shell.etcd.group.layout import INLINE_BYTES_MAX, Keys
+from anabranch.shell.etcd.group.reader import JournalReader
 
 MIB = 1 << 20
 

@@ -7,9 +7,9 @@ import pytest
 from tests.etcd_groups import Group
 
 from anabranch.core.errors import HalfCluster, JournalTooNew, WrongCluster
-from anabranch.shell.etcd import marker
-from anabranch.shell.etcd.layout import VERSION, Keys
-from anabranch.shell.etcd.marker import Marker, agree, in_bucket
+from anabranch.shell.etcd.group import marker
+from anabranch.shell.etcd.group.layout import VERSION, Keys
+from anabranch.shell.etcd.group.marker import Marker, agree, in_bucket
 
 
 def test_a_new_pair_is_marked_once_for_all_who_ask(group: Group) -> None:

@@ -9,7 +9,7 @@ from tests.integration.faults.world import World
 
 from anabranch.core.errors import StorageFull
 from anabranch.core.limits import KIB, MIB
-from anabranch.shell.etcd.client import prefix_end
+from anabranch.shell.etcd.api.client import prefix_end
 
 OUTAGE_S = 10.0
 QUOTA_BYTES = 32 * MIB

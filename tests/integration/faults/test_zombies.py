@@ -7,8 +7,8 @@ from tests.integration.faults.load import Load
 from tests.integration.faults.world import World
 from tests.integration.pods.crew import Pod, start
 
-from anabranch.shell.etcd.client import EtcdClient, prefix_end
-from anabranch.shell.etcd.layout import Head, Keys, read_head
+from anabranch.shell.etcd.api.client import EtcdClient, prefix_end
+from anabranch.shell.etcd.group.layout import Head, Keys, read_head
 
 GROUPS = 60
 """The last of these is what the leader is about to write when it falls asleep."""

@@ -10,7 +10,7 @@ from typing import Any
 from tests.integration.kill.account import Account, made
 
 from anabranch.apps.processes.ports import HOST
-from anabranch.core.bolt.commands import Receipt
+from anabranch.core.bolt.protocol.commands import Receipt
 from anabranch.core.history.calls import UNTOLD, Append, Create
 from anabranch.core.types import LogId
 

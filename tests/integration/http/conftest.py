@@ -25,7 +25,7 @@ from tests.integration.living import living
 from tests.integration.pool import LIMITS, pooled
 
 from anabranch.apps.http import build
-from anabranch.apps.http.front import FrontSettings
+from anabranch.apps.http.context import FrontSettings
 from anabranch.apps.settings import Settings
 from anabranch.apps.up import Embedded, Endpoint, serve
 from anabranch.core.limits import Limits

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from anabranch.apps.http.front import FrontSettings
+from anabranch.apps.http.context import FrontSettings
 
 GUIDE = Path("docs/howto/curl.md")
 ADDRESS = "http://127.0.0.1:7421"

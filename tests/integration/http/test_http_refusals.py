@@ -11,11 +11,11 @@ import httpx
 import pytest
 
 from anabranch.apps import process
-from anabranch.apps.http.front import FrontSettings
+from anabranch.apps.http.context import FrontSettings
 from anabranch.core.errors import StorageFailed, StorageFull
 from anabranch.core.limits import Limits
-from anabranch.shell.driver import Host
-from anabranch.shell.memory_journal import MemoryJournal
+from anabranch.shell.journal.memory import MemoryJournal
+from anabranch.shell.runtime.driver import Host
 
 JSON = {"Content-Type": "application/json"}
 NUMBERS = (

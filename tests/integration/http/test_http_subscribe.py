@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from anabranch.apps.http.front import FrontSettings
+from anabranch.apps.http.context import FrontSettings
 from anabranch.core.limits import Limits
 
 NUMBERS = count()

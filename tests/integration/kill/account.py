@@ -7,8 +7,8 @@ from typing import TypeVar
 
 import msgspec
 
-from anabranch.client.records import LogRecord
-from anabranch.core.bolt.commands import Description, Receipt
+from anabranch.client.bolt.records import LogRecord
+from anabranch.core.bolt.protocol.commands import Description, Receipt
 from anabranch.core.errors import (
     AnabranchError,
     BadFrame,

@@ -11,11 +11,11 @@ from typing import Any
 from tests.integration.kill.account import Account, made, now
 
 from anabranch.client.aio import Service
-from anabranch.client.appending import Receipt, appended
-from anabranch.client.log import Log
-from anabranch.client.producer import Pledge
-from anabranch.client.reading import Events
-from anabranch.client.records import (
+from anabranch.client.bolt.log import Log
+from anabranch.client.bolt.producer import Pledge
+from anabranch.client.bolt.reads import Events
+from anabranch.client.bolt.receipts import Receipt, appended
+from anabranch.client.bolt.records import (
     Appended,
     Confirm,
     Deliver,
@@ -23,7 +23,9 @@ from anabranch.client.records import (
     Fail,
     batches,
 )
-from anabranch.core.bolt.commands import Description, Promotion
+from anabranch.core.bolt.protocol.commands import Description, Promotion
+from anabranch.core.bolt.protocol.messages import Read as ReadMessage
+from anabranch.core.bolt.protocol.messages import Records
 from anabranch.core.errors import AnabranchError
 from anabranch.core.history.calls import (
     UNTOLD,
@@ -46,9 +48,7 @@ from anabranch.core.history.calls import (
 )
 from anabranch.core.records.record import encode
 from anabranch.core.types import MS, NEVER, Kind, LogId, OnParentDelete
-from anabranch.core.wire.messages import Read as ReadMessage
-from anabranch.core.wire.messages import Records
-from anabranch_sim.directory import Directory, Known
+from anabranch_sim.bolt.directory import Directory, Known
 
 LOGS_MAX = 20
 UNDECIDED_MAX = 3

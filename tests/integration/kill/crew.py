@@ -16,12 +16,12 @@ from tests.integration.kill.account import Account
 from tests.integration.kill.actor import Actor, Follower
 
 from anabranch import aio
-from anabranch.client.settings import Settings
+from anabranch.client.session.settings import Settings
 from anabranch.core.errors import AnabranchError
 from anabranch.core.history.calls import Append, Call
 from anabranch.core.limits import KIB
 from anabranch.core.records.codecs import Codec
-from anabranch_sim.directory import Directory
+from anabranch_sim.bolt.directory import Directory
 
 ACTORS = 2
 CATCH_UP_S = 30.0

@@ -12,14 +12,14 @@ from tests.integration.kill.server import Pipes, Server
 from tests.integration.loop_disk import LoopDisk
 
 from anabranch import aio
-from anabranch.client.log import Log
+from anabranch.client.bolt.log import Log
 from anabranch.core.errors import (
     AnabranchError,
     OutcomeUnknown,
     RecordsDamaged,
     StorageFull,
 )
-from anabranch.core.journal import HEADER_BYTES
+from anabranch.core.storage.journal import HEADER_BYTES
 from anabranch.core.types import Position
 
 RECORDS = 40

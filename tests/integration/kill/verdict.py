@@ -7,10 +7,11 @@ from tests.integration.kill.account import Account, now
 from tests.integration.kill.actor import CURSORS
 
 from anabranch.client.aio import Service
-from anabranch.client.link import Link
-from anabranch.client.log import Log
-from anabranch.core.bolt.commands import Description, Receipt
-from anabranch.core.bolt.queries import Settled
+from anabranch.client.bolt.log import Log
+from anabranch.client.session.link import Link
+from anabranch.core.bolt.protocol.commands import Description, Receipt
+from anabranch.core.bolt.protocol.messages import Redeem as RedeemMessage
+from anabranch.core.bolt.protocol.queries import Settled
 from anabranch.core.errors import AnabranchError, Squashed
 from anabranch.core.history import check
 from anabranch.core.history.calls import (
@@ -23,8 +24,7 @@ from anabranch.core.history.calls import (
     Squash,
 )
 from anabranch.core.types import LogId
-from anabranch.core.wire.messages import Redeem as RedeemMessage
-from anabranch_sim.epilogue import FATES
+from anabranch_sim.bolt.final_checks import FATES
 
 Promises = list[tuple[Receipt, list[RecordId]]]
 

@@ -17,10 +17,10 @@ from tests.integration.cli_server import ANABRANCH
 from tests.servers import bucket_of
 
 import anabranch
-from anabranch.apps.pods.common import Endpoint
+from anabranch.apps.pods.pod import Endpoint
 from anabranch.apps.processes.servers import EtcdServer, S3Server, ServerProcess
-from anabranch.client.synclog import Log
-from anabranch.shell.s3.settings import S3Settings
+from anabranch.client.bolt.sync_log import Log
+from anabranch.shell.objects.s3.settings import S3Settings
 
 PATIENCE_S = 60.0
 LOOK_S = 0.02

@@ -4,7 +4,7 @@ import signal
 
 from tests.integration.pods.crew import PATIENCE_S, Crew, log_at, start, until
 
-from anabranch.shell.failpoints import FAILPOINTS
+from anabranch.shell.runtime.failpoints import FAILPOINTS
 
 
 def test_every_failpoint_is_reached(crew: Crew) -> None:

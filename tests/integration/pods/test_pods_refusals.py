@@ -11,7 +11,7 @@ from tests.servers import bucket_of
 
 from anabranch.apps.processes.servers import EtcdServer, S3Server
 from anabranch.cli.failure import Exit
-from anabranch.shell.etcd.marker import fresh
+from anabranch.shell.etcd.group.marker import fresh
 
 AT_ONCE = {"patience_ms": 0}
 

@@ -17,9 +17,9 @@ from anabranch.apps.processes.binaries import ETCD, VERSITYGW
 from anabranch.apps.processes.cluster import Gateway, LocalCluster
 from anabranch.apps.processes.layout import Shape, settle
 from anabranch.apps.processes.ports import HOST
-from anabranch.apps.processes.watch import Watch
-from anabranch.shell.clock import Clock
-from anabranch.shell.log import Log, LogFormat
+from anabranch.apps.processes.supervisor import Watch
+from anabranch.shell.runtime.clock import Clock
+from anabranch.shell.telemetry.log import Log, LogFormat
 
 PATIENCE_S = 120.0
 

@@ -11,10 +11,10 @@ from tests.fault_proxy import FaultProxy
 from tests.servers import bucket_of, s3
 
 from anabranch.apps.processes.servers import S3Server
-from anabranch.shell.clock import Clock
-from anabranch.shell.log import Log, LogFormat
-from anabranch.shell.s3.settings import S3Settings
-from anabranch.shell.s3.store import S3Store
+from anabranch.shell.objects.s3.settings import S3Settings
+from anabranch.shell.objects.s3.store import S3Store
+from anabranch.shell.runtime.clock import Clock
+from anabranch.shell.telemetry.log import Log, LogFormat
 
 __all__ = ["s3"]
 

@@ -14,11 +14,11 @@ from tests.servers import bucket_of
 from anabranch.apps.processes.ports import free_ports
 from anabranch.apps.processes.servers import S3Server
 from anabranch.core.errors import AccessDenied, BadRequest, ClockSkewed, Unavailable
-from anabranch.shell.clock import Clock
-from anabranch.shell.log import Log
-from anabranch.shell.s3.admin import PROBE, open_bucket
-from anabranch.shell.s3.clients import administrative
-from anabranch.shell.s3.settings import S3Settings
+from anabranch.shell.objects.s3.admin import PROBE, open_bucket
+from anabranch.shell.objects.s3.clients import administrative
+from anabranch.shell.objects.s3.settings import S3Settings
+from anabranch.shell.runtime.clock import Clock
+from anabranch.shell.telemetry.log import Log
 
 
 def opened(settings: S3Settings) -> str:

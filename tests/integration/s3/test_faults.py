@@ -19,8 +19,8 @@ from anabranch.core.errors import (
 )
 from anabranch.core.health import UNAVAILABLE_AFTER, Standing
 from anabranch.core.limits import MIB
-from anabranch.shell import failpoints
-from anabranch.shell.s3.store import S3Store
+from anabranch.shell.objects.s3.store import S3Store
+from anabranch.shell.runtime import failpoints
 
 BUSY = Spoil(status=503, code="SlowDown")
 CONTENT = bytes(range(256)) * 40

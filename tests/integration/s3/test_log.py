@@ -11,10 +11,10 @@ from anabranch.apps import up
 from anabranch.apps.settings import Settings
 from anabranch.apps.up import Endpoint
 from anabranch.client import aio
-from anabranch.client.log import Log
+from anabranch.client.bolt.log import Log
 from anabranch.core.errors import RecordsDamaged
 from anabranch.core.limits import Limits
-from anabranch.shell.s3.store import S3Store
+from anabranch.shell.objects.s3.store import S3Store
 
 RECORDS = 120
 

@@ -7,10 +7,10 @@ from botocore.exceptions import CredentialRetrievalError
 from tests.integration.s3.conftest import Behind
 
 from anabranch.core.errors import StorageFailed
-from anabranch.shell.s3 import clients
-from anabranch.shell.s3 import store as module
-from anabranch.shell.s3.clients import administrative
-from anabranch.shell.s3.store import S3Store
+from anabranch.shell.objects.s3 import clients
+from anabranch.shell.objects.s3 import store as module
+from anabranch.shell.objects.s3.clients import administrative
+from anabranch.shell.objects.s3.store import S3Store
 
 
 @pytest.mark.parametrize("prefix", ["", "deep/er"])

@@ -16,12 +16,12 @@ from anabranch.apps.processes.binaries import VERSITYGW
 from anabranch.apps.processes.servers import S3Server
 from anabranch.core.errors import StorageFailed, Unavailable
 from anabranch.core.limits import MIB
-from anabranch.shell.clock import Clock
-from anabranch.shell.log import Log
-from anabranch.shell.s3.admin import open_bucket
-from anabranch.shell.s3.clients import administrative, content
-from anabranch.shell.s3.settings import S3Settings
-from anabranch.shell.s3.store import S3Store
+from anabranch.shell.objects.s3.admin import open_bucket
+from anabranch.shell.objects.s3.clients import administrative, content
+from anabranch.shell.objects.s3.settings import S3Settings
+from anabranch.shell.objects.s3.store import S3Store
+from anabranch.shell.runtime.clock import Clock
+from anabranch.shell.telemetry.log import Log
 
 CLOCK = Clock()
 

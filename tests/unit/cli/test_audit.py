@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from anabranch.core.bolt.audit import Fault, holdings, replica_faults
-from anabranch.core.bolt.commands import (
+from anabranch.core.bolt.logs.forest import Log
+from anabranch.core.bolt.protocol.commands import (
     Batch,
     CommitObject,
     CreateLog,
@@ -14,8 +14,8 @@ from anabranch.core.bolt.commands import (
     RegisterBroker,
     Row,
 )
-from anabranch.core.bolt.forest import Log
-from anabranch.core.bolt.state import State
+from anabranch.core.bolt.state.audit import Fault, holdings, replica_faults
+from anabranch.core.bolt.state.state import State
 from anabranch.core.limits import Limits
 from anabranch.core.records.objects import object_id
 from anabranch.core.types import Kind, LogId

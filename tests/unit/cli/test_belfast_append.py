@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from anabranch.cli.belfast import Target, belfast
+from anabranch.cli.commands.belfast import Target, belfast
 from anabranch.core.errors import AnabranchError, DeadlineExceeded, OutcomeUnknown
 
 

@@ -1,9 +1,17 @@
 """A log's status as tables."""
 
-from anabranch.cli.belfast_tables import OVERVIEW, SHARDS, WINDOWS, Rates, overview, shards, windows
-from anabranch.core.belfast.ledger import Standing
-from anabranch.core.belfast.messages import ShardStatus, Status
-from anabranch.core.belfast.windows import Mode
+from anabranch.cli.render.belfast_tables import (
+    OVERVIEW,
+    SHARDS,
+    WINDOWS,
+    Rates,
+    overview,
+    shards,
+    windows,
+)
+from anabranch.core.belfast.ledger.ledger import Standing
+from anabranch.core.belfast.ledger.windows import Mode
+from anabranch.core.belfast.protocol.messages import ShardStatus, Status
 
 
 def shard(name: str, *, records: int = 0, foretold: int = 0, voided: int = 0) -> ShardStatus:

@@ -8,8 +8,16 @@ from pathlib import Path
 import pytest
 from tests.unit.cli.test_belfast_tables import cells, shard, status
 
-from anabranch.cli.belfast_tables import OVERVIEW, SHARDS, WINDOWS, Rates, overview, shards, windows
-from anabranch.cli.output import counted, number
+from anabranch.cli.render.belfast_tables import (
+    OVERVIEW,
+    SHARDS,
+    WINDOWS,
+    Rates,
+    overview,
+    shards,
+    windows,
+)
+from anabranch.cli.render.output import counted, number
 
 PRINTED_BACK = re.compile(
     r"number\([\w.]*\b(?:position|positions|fork_point|start|tail|settled|confirmed|since|up_to|"
@@ -33,7 +41,7 @@ def test_counts_have_separators_on_a_terminal_only(monkeypatch: pytest.MonkeyPat
 
 
 def test_positions_and_ids_are_never_grouped(root: Path) -> None:
-    sources = sorted((root / "services" / "anabranch" / "cli").glob("*.py"))
+    sources = sorted((root / "services" / "anabranch" / "cli").rglob("*.py"))
     grouped = {
         file.name: found
         for file in sources

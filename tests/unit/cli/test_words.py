@@ -6,7 +6,7 @@ import click
 import pytest
 
 from anabranch.cli.options import DURATION, POINT
-from anabranch.cli.output import duration, moment, printable, shown, size
+from anabranch.cli.render.output import duration, moment, printable, shown, size
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.unit.client.world import World
 
-from anabranch.client.settings import Settings
+from anabranch.client.session.settings import Settings
 
 
 @pytest.fixture(scope="session")

@@ -10,9 +10,10 @@ from typing import Any
 from tests.unit.client.world import BEGIN, Answer, ModelLog
 from tests.unit.described import described
 
-from anabranch.client.call import Call
-from anabranch.client.core import Session
-from anabranch.client.effects import (
+from anabranch.client.bolt.producer import Pledge
+from anabranch.client.bolt.subscription import Subscription, size_of
+from anabranch.client.session.call import Call
+from anabranch.client.session.effects import (
     Answered,
     Arrived,
     Asked,
@@ -30,18 +31,10 @@ from anabranch.client.effects import (
     Transmit,
     Written,
 )
-from anabranch.client.producer import Pledge
-from anabranch.client.settings import Settings
-from anabranch.client.subscription import Subscription, size_of
-from anabranch.core.bolt.commands import Description, Done, Refused
-from anabranch.core.bolt.placement import READY
-from anabranch.core.bolt.queries import BrokerSeat, Census, Pool
-from anabranch.core.errors import AnabranchError, BrokerDraining
-from anabranch.core.machine import SetTimer, TimerFired
-from anabranch.core.records.origins import Run
-from anabranch.core.records.record import Record, encode
-from anabranch.core.types import MS, LogId, Nanoseconds
-from anabranch.core.wire.messages import (
+from anabranch.client.session.session import Session
+from anabranch.client.session.settings import Settings
+from anabranch.core.bolt.protocol.commands import Description, Done
+from anabranch.core.bolt.protocol.messages import (
     PROTOCOL_VERSION,
     Append,
     Appended,
@@ -59,6 +52,14 @@ from anabranch.core.wire.messages import (
     Trim,
     Welcome,
 )
+from anabranch.core.bolt.protocol.queries import BrokerSeat, Census, Pool
+from anabranch.core.bolt.state.placement import READY
+from anabranch.core.errors import AnabranchError, BrokerDraining
+from anabranch.core.errors.refused import Refused
+from anabranch.core.machine import SetTimer, TimerFired
+from anabranch.core.records.origins import Run
+from anabranch.core.records.record import Record, encode
+from anabranch.core.types import MS, LogId, Nanoseconds
 
 WELCOME = Welcome(PROTOCOL_VERSION, "c", "s", 1_000, 10_000, 100)
 

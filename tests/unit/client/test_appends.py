@@ -17,11 +17,12 @@ from hypothesis.stateful import (
 )
 from tests.unit.client.world import World
 
-from anabranch.client.core import Session
-from anabranch.client.effects import Ended, Written
-from anabranch.client.producer import Pledge, stamp
-from anabranch.client.settings import Settings
-from anabranch.core.bolt.commands import Receipt, Refused
+from anabranch.client.bolt.producer import Pledge, stamp
+from anabranch.client.session.effects import Ended, Written
+from anabranch.client.session.session import Session
+from anabranch.client.session.settings import Settings
+from anabranch.core.bolt.protocol.commands import Receipt
+from anabranch.core.bolt.protocol.messages import Append, Appended
 from anabranch.core.errors import (
     AppendBlocked,
     BadRequest,
@@ -35,10 +36,10 @@ from anabranch.core.errors import (
     StorageFull,
     Unavailable,
 )
+from anabranch.core.errors.refused import Refused
 from anabranch.core.records.batch import peek, verify
 from anabranch.core.records.record import Record, decode, encode
 from anabranch.core.types import LogId
-from anabranch.core.wire.messages import Append, Appended
 
 
 def values(pledge: Pledge) -> list[bytes | None]:

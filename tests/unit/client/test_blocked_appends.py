@@ -2,9 +2,9 @@
 
 from tests.unit.client.world import World
 
-from anabranch.core.bolt.commands import Refused
+from anabranch.core.bolt.protocol.messages import Append
 from anabranch.core.errors import AppendBlocked, OutcomeUnknown
-from anabranch.core.wire.messages import Append
+from anabranch.core.errors.refused import Refused
 
 
 def test_a_deadline_that_passes_while_blocked_says_what_blocks(world: World) -> None:

@@ -6,9 +6,21 @@ from typing import Any
 import pytest
 from tests.unit.client.world import World
 
-from anabranch.client.effects import Connected, Disconnected, Dropped, Ended, Heard
-from anabranch.core.bolt.commands import Receipt, Refused
-from anabranch.core.bolt.queries import Census
+from anabranch.client.session.effects import Connected, Disconnected, Dropped, Ended, Heard
+from anabranch.core.bolt.protocol.commands import Receipt
+from anabranch.core.bolt.protocol.messages import (
+    PROTOCOL_VERSION,
+    Cancel,
+    CreateLog,
+    Guarded,
+    Hello,
+    Ping,
+    Read,
+    Redeem,
+    Survey,
+    Welcome,
+)
+from anabranch.core.bolt.protocol.queries import Census
 from anabranch.core.errors import (
     BadFrame,
     DeadlineExceeded,
@@ -23,19 +35,8 @@ from anabranch.core.errors import (
     UnknownLog,
     VersionMismatch,
 )
+from anabranch.core.errors.refused import Refused
 from anabranch.core.types import LogId
-from anabranch.core.wire.messages import (
-    PROTOCOL_VERSION,
-    Cancel,
-    CreateLog,
-    Guarded,
-    Hello,
-    Ping,
-    Read,
-    Redeem,
-    Survey,
-    Welcome,
-)
 
 CENSUS = Census("c", 1, 0, 0, 0, 0, 0)
 

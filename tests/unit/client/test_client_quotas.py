@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 from tests.unit.client.world import LOG, World
 
-from anabranch.core.bolt.commands import Refused
-from anabranch.core.bolt.queries import Census
-from anabranch.core.bolt.quotas import Bucket
+from anabranch.core.bolt.protocol.messages import Append, Appended, Read, Survey
+from anabranch.core.bolt.protocol.queries import Census
+from anabranch.core.bolt.protocol.quota import Bucket
 from anabranch.core.errors import QuotaExceeded
+from anabranch.core.errors.refused import Refused
 from anabranch.core.records.batch import verify
 from anabranch.core.types import MS
-from anabranch.core.wire.messages import Append, Appended, Read, Survey
 
 
 def exceeded(retry_after_ms: int) -> QuotaExceeded:

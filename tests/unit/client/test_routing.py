@@ -12,11 +12,8 @@ from tests.unit.client.pool_world import (
     taken,
 )
 
-from anabranch.client.effects import Ended
-from anabranch.core.bolt.commands import Refused
-from anabranch.core.errors import Unauthorized, Unavailable
-from anabranch.core.types import LogId
-from anabranch.core.wire.messages import (
+from anabranch.client.session.effects import Ended
+from anabranch.core.bolt.protocol.messages import (
     Append,
     Cancel,
     Confirmed,
@@ -30,6 +27,9 @@ from anabranch.core.wire.messages import (
     Survey,
     Trim,
 )
+from anabranch.core.errors import Unauthorized, Unavailable
+from anabranch.core.errors.refused import Refused
+from anabranch.core.types import LogId
 
 ONE, TWO = LogId(1), LogId(2)
 

@@ -4,9 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.client.pool_world import PoolWorld, appended, taken
 
-from anabranch.client.producer import Pledge
+from anabranch.client.bolt.producer import Pledge
+from anabranch.core.bolt.protocol.messages import Append, Appended, Describe, Trim
 from anabranch.core.types import LogId
-from anabranch.core.wire.messages import Append, Appended, Describe, Trim
 
 ONE, TWO = LogId(1), LogId(2)
 

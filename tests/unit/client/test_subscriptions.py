@@ -6,14 +6,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.client.world import World
 
-from anabranch.client.effects import Ended, Left, Taken
-from anabranch.client.subscription import Subscription, size_of
-from anabranch.core.bolt.commands import Refused
+from anabranch.client.bolt.subscription import Subscription, size_of
+from anabranch.client.session.effects import Ended, Left, Taken
+from anabranch.core.bolt.protocol.messages import (
+    Cancel,
+    Confirmed,
+    Credit,
+    Delivered,
+    Failed,
+    Subscribe,
+)
 from anabranch.core.errors import BadFrame, Overloaded, Squashed, Unavailable
+from anabranch.core.errors.refused import Refused
 from anabranch.core.records.origins import Run
 from anabranch.core.records.record import Record, encode
 from anabranch.core.types import LogId
-from anabranch.core.wire.messages import Cancel, Confirmed, Credit, Delivered, Failed, Subscribe
 
 
 def delivered(first: int, count: int, *, speculative: bool = False, size: int = 0) -> Delivered:

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.client.endpoint import Address, Endpoint, address, endpoint
-from anabranch.client.records import batches, cut, milliseconds, record
+from anabranch.client.bolt.records import batches, cut, milliseconds, record
+from anabranch.client.session.endpoint import Address, Endpoint, address, endpoint
 from anabranch.core.errors import BadRequest, CorruptBatch
 from anabranch.core.records.origins import Run, deliveries
 from anabranch.core.records.record import Record, encode
 from anabranch.core.types import LogId
-from anabranch.shell.chance import randbits
-from anabranch.shell.tls import TlsSettings
+from anabranch.shell.net.tls import TlsSettings
+from anabranch.shell.runtime.randomness import randbits
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from anabranch.client.call import Call
-from anabranch.client.core import Session
-from anabranch.client.effects import (
+from anabranch.client.bolt.producer import Pledge
+from anabranch.client.bolt.subscription import Subscription
+from anabranch.client.session.call import Call
+from anabranch.client.session.effects import (
     Answered,
     Arrived,
     Asked,
@@ -25,17 +26,10 @@ from anabranch.client.effects import (
     Transmit,
     Written,
 )
-from anabranch.client.producer import Pledge
-from anabranch.client.settings import Settings
-from anabranch.client.subscription import Subscription
-from anabranch.core.bolt.commands import Done, Refused
-from anabranch.core.bolt.queries import Census
-from anabranch.core.errors import AnabranchError, SequenceGap
-from anabranch.core.machine import Buffer, SetTimer, TimerFired
-from anabranch.core.records.batch import verify
-from anabranch.core.records.record import Record, decode
-from anabranch.core.types import MS, LogId, Nanoseconds
-from anabranch.core.wire.messages import (
+from anabranch.client.session.session import Session
+from anabranch.client.session.settings import Settings
+from anabranch.core.bolt.protocol.commands import Done
+from anabranch.core.bolt.protocol.messages import (
     PROTOCOL_VERSION,
     Append,
     Appended,
@@ -47,6 +41,13 @@ from anabranch.core.wire.messages import (
     Survey,
     Welcome,
 )
+from anabranch.core.bolt.protocol.queries import Census
+from anabranch.core.errors import AnabranchError, SequenceGap
+from anabranch.core.errors.refused import Refused
+from anabranch.core.machine import Buffer, SetTimer, TimerFired
+from anabranch.core.records.batch import verify
+from anabranch.core.records.record import Record, decode
+from anabranch.core.types import MS, LogId, Nanoseconds
 
 WELCOME = Welcome(PROTOCOL_VERSION, "c", "s", 1_000, 10_000, 100)
 LOG = LogId(1)

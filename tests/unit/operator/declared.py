@@ -2,14 +2,15 @@
 
 from typing import Any
 
-from anabranch.core.bolt.commands import Description, Refused, RegisterBroker
+from anabranch.core.bolt.protocol.commands import Description, RegisterBroker
+from anabranch.core.errors.refused import Refused
 from anabranch_operator.api import names
-from anabranch_operator.plan.forks import plan_fork
-from anabranch_operator.plan.logs import plan_log
-from anabranch_operator.plan.objects import Ref
-from anabranch_operator.plan.orphans import plan_orphan
-from anabranch_operator.plan.world import Fork, Log, Surroundings
-from anabranch_sim.kubernetes.office import Office
+from anabranch_operator.plan.engine.objects import Ref
+from anabranch_operator.plan.engine.world import Fork, Log, Surroundings
+from anabranch_operator.plan.log.forks import plan_fork
+from anabranch_operator.plan.log.logs import plan_log
+from anabranch_operator.plan.log.orphans import plan_orphan
+from anabranch_sim.kubernetes.calm import Office
 
 PLANNERS = {names.LOG: plan_log, names.FORK: plan_fork, names.ORPHAN: plan_orphan}
 NAMESPACE = "demo"

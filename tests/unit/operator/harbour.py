@@ -4,14 +4,14 @@ it: every action of it is held against what it may do.
 
 from typing import Any, TypeVar
 
-from anabranch.core.bolt import placement
-from anabranch.core.bolt.commands import CreateLog, LoseBroker, RegisterBroker
-from anabranch.core.bolt.commands import DrainBroker as Drained
-from anabranch.core.bolt.queries import BrokerSeat
+from anabranch.core.bolt.protocol.commands import CreateLog, LoseBroker, RegisterBroker
+from anabranch.core.bolt.protocol.commands import DrainBroker as Drained
+from anabranch.core.bolt.protocol.queries import BrokerSeat
+from anabranch.core.bolt.state import placement
 from anabranch.core.types import MS
 from anabranch_operator.api import names
 from anabranch_operator.api.pool import PoolStatus
-from anabranch_operator.plan.actions import (
+from anabranch_operator.plan.engine.actions import (
     Act,
     Action,
     Create,
@@ -19,16 +19,16 @@ from anabranch_operator.plan.actions import (
     DrainBroker,
     ForgetBroker,
 )
-from anabranch_operator.plan.events import Evicting, Measured, Vitals
-from anabranch_operator.plan.evictions import deadline
-from anabranch_operator.plan.faces import is_ready
-from anabranch_operator.plan.interest import broker_name
-from anabranch_operator.plan.objects import Observed, Ref
-from anabranch_operator.plan.pools import plan_pool
-from anabranch_operator.plan.status import stamp
-from anabranch_operator.plan.world import Pool, Surroundings
-from anabranch_sim.kubernetes.kube import Check, Kube
-from anabranch_sim.kubernetes.office import Office
+from anabranch_operator.plan.engine.dependencies import broker_name
+from anabranch_operator.plan.engine.events import Evicting, Measured, Vitals
+from anabranch_operator.plan.engine.objects import Observed, Ref
+from anabranch_operator.plan.engine.status import stamp
+from anabranch_operator.plan.engine.world import Pool, Surroundings
+from anabranch_operator.plan.log.services import is_ready
+from anabranch_operator.plan.metadata.evictions import deadline
+from anabranch_operator.plan.pool.pools import plan_pool
+from anabranch_sim.kubernetes.calm import Office
+from anabranch_sim.kubernetes.cluster.objects import Check, Kube
 
 NAMESPACE = "demo"
 POOL = Ref(names.POOL, NAMESPACE, "demo")

@@ -1,7 +1,7 @@
 """The Secrets and ConfigMaps of a cluster on a virtual clock, and whoever still goes by old ones.
 
 A process goes by what it was given up to `propagation_s` ago, even if that was deleted since. What
-the promise of `plan/rotation.py` is about is checked at every change.
+the promise of `plan/certificates/rotation.py` is about is checked at every change.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
-from anabranch_operator.plan.certificates import (
+from anabranch_operator.plan.certificates.facts import (
     NEW,
     SECOND,
     SECRET,
@@ -30,8 +30,8 @@ from anabranch_operator.plan.certificates import (
     Told,
     places,
 )
-from anabranch_operator.plan.objects import Ref
-from anabranch_operator.plan.rotation import rotate
+from anabranch_operator.plan.certificates.rotation import rotate
+from anabranch_operator.plan.engine.objects import Ref
 
 PROPAGATION_S = 10
 SETTINGS = CertificateSettings(

@@ -4,20 +4,20 @@ every pod that it ends is held against what the log counts on at that moment.
 
 from typing import Any, TypeVar
 
-from anabranch.core.belfast.ledger import Standing
+from anabranch.core.belfast.ledger.ledger import Standing
 from anabranch.core.types import MS
 from anabranch_operator.api import names
 from anabranch_operator.api.conditions import Condition
-from anabranch_operator.plan.actions import Act, Action, Delete
-from anabranch_operator.plan.desks import PLANNERS
-from anabranch_operator.plan.events import Evicting, Measured, Vitals
-from anabranch_operator.plan.evictions import deadline
-from anabranch_operator.plan.faces import is_ready
-from anabranch_operator.plan.objects import Observed, Ref
-from anabranch_operator.plan.status import stamp
-from anabranch_operator.plan.world import Sequencers, Shards, Surroundings
-from anabranch_sim.kubernetes.belfast import BelfastLog, Replica
-from anabranch_sim.kubernetes.office import Office
+from anabranch_operator.plan.engine.actions import Act, Action, Delete
+from anabranch_operator.plan.engine.events import Evicting, Measured, Vitals
+from anabranch_operator.plan.engine.objects import Observed, Ref
+from anabranch_operator.plan.engine.planners import PLANNERS
+from anabranch_operator.plan.engine.status import stamp
+from anabranch_operator.plan.engine.world import Sequencers, Shards, Surroundings
+from anabranch_operator.plan.log.services import is_ready
+from anabranch_operator.plan.metadata.evictions import deadline
+from anabranch_sim.kubernetes.belfast.ledger import BelfastLog, Replica
+from anabranch_sim.kubernetes.calm import Office
 
 NAMESPACE = "demo"
 LOG = Ref(names.SEQUENCERS, NAMESPACE, "orders")

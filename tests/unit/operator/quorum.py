@@ -3,14 +3,14 @@
 from typing import Any
 
 from anabranch_operator.api import names
-from anabranch_operator.plan.actions import Action, Delete
-from anabranch_operator.plan.events import Evicting, Measured, Vitals
-from anabranch_operator.plan.faces import is_ready
-from anabranch_operator.plan.interest import MEMBERS
-from anabranch_operator.plan.members import REVISION, plan_members
-from anabranch_operator.plan.objects import Observed, Ref
-from anabranch_operator.plan.world import Surroundings
-from anabranch_sim.kubernetes.office import Office
+from anabranch_operator.plan.engine.actions import Action, Delete
+from anabranch_operator.plan.engine.dependencies import MEMBERS
+from anabranch_operator.plan.engine.events import Evicting, Measured, Vitals
+from anabranch_operator.plan.engine.objects import Observed, Ref
+from anabranch_operator.plan.engine.world import Surroundings
+from anabranch_operator.plan.log.services import is_ready
+from anabranch_operator.plan.metadata.members import REVISION, plan_members
+from anabranch_sim.kubernetes.calm import Office
 
 NAMESPACE = "demo"
 OWNER = Ref("StatefulSet", NAMESPACE, "demo-metadata")

@@ -6,8 +6,8 @@ from pathlib import Path
 from tests.certificates import Issuer
 
 from anabranch.apps.processes.ports import free_ports
-from anabranch_operator.plan.events import Unseen
-from anabranch_operator.service.asker import Asker
+from anabranch_operator.plan.engine.events import Unseen
+from anabranch_operator.service.bolt_client import Asker
 
 
 def test_an_authority_that_the_operator_has_yet_to_make_is_waited_for(tmp_path: Path) -> None:

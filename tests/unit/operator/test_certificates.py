@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.unit.operator.offices import PLACES, SETTINGS, Office, P
 
 from anabranch.core.errors import BadRequest
-from anabranch_operator.plan.certificates import (
+from anabranch_operator.plan.certificates.facts import (
     CONFIG_MAP,
     NEW,
     SECOND,
@@ -28,8 +28,8 @@ from anabranch_operator.plan.certificates import (
     ends,
     places,
 )
-from anabranch_operator.plan.inspection import inspect
-from anabranch_operator.plan.objects import Ref
+from anabranch_operator.plan.certificates.inspection import inspect
+from anabranch_operator.plan.engine.objects import Ref
 
 PEER = Ref(SECRET, "x", "demo-peer-tls")
 BROKER = Ref(SECRET, "x", "demo-broker-tls")

@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.operator.harbour import BAD, NAMESPACE, POOL, Harbour
 
-from anabranch.core.bolt.commands import CreateLog
-from anabranch.core.bolt.commands import DrainBroker as Drained
+from anabranch.core.bolt.protocol.commands import CreateLog
+from anabranch.core.bolt.protocol.commands import DrainBroker as Drained
 from anabranch.core.errors import DeadlineExceeded
-from anabranch_operator.plan.actions import Create, Delete, DrainBroker, ForgetBroker
-from anabranch_operator.plan.events import Refusal
-from anabranch_operator.plan.health import START_UP_MS
-from anabranch_operator.plan.objects import Ref
-from anabranch_operator.plan.pools import plan_pool
-from anabranch_operator.plan.trouble import Troubles
+from anabranch_operator.plan.engine.actions import Create, Delete, DrainBroker, ForgetBroker
+from anabranch_operator.plan.engine.events import Refusal
+from anabranch_operator.plan.engine.objects import Ref
+from anabranch_operator.plan.engine.retries import Troubles
+from anabranch_operator.plan.pool.health import START_UP_MS
+from anabranch_operator.plan.pool.pools import plan_pool
 
 START_UP_S = START_UP_MS // 1_000
 

@@ -5,11 +5,11 @@ import io
 import json
 
 from anabranch.core.types import Nanoseconds
-from anabranch.shell.log import Log, LogFormat
+from anabranch.shell.telemetry.log import Log, LogFormat
 from anabranch_operator.handlers.driver import Driver
 from anabranch_operator.metrics import Metrics
-from anabranch_operator.plan.actions import Action, Apply, Plan
-from anabranch_operator.plan.events import (
+from anabranch_operator.plan.engine.actions import Action, Apply, Plan
+from anabranch_operator.plan.engine.events import (
     FORBIDDEN,
     Elected,
     Listed,
@@ -20,9 +20,9 @@ from anabranch_operator.plan.events import (
     Visit,
     Visited,
 )
-from anabranch_operator.plan.objects import Observed, Ref
-from anabranch_operator.plan.reconciler import Operator, Planner
-from anabranch_operator.plan.world import Surroundings
+from anabranch_operator.plan.engine.objects import Observed, Ref
+from anabranch_operator.plan.engine.operator import Operator, Planner
+from anabranch_operator.plan.engine.world import Surroundings
 
 AT: Nanoseconds = 1_800_000_000_000_000_000
 ORDERS = Ref("Log", "demo", "orders")

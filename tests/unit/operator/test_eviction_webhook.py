@@ -8,9 +8,9 @@ import pytest
 from aiohttp import web
 from tests.unit.operator.harbour import Harbour
 
-from anabranch_operator.handlers.eviction import Evictions
-from anabranch_operator.plan.actions import Create, Delete, DrainBroker
-from anabranch_operator.plan.objects import Observed, Ref
+from anabranch_operator.handlers.eviction_webhook import Evictions
+from anabranch_operator.plan.engine.actions import Create, Delete, DrainBroker
+from anabranch_operator.plan.engine.objects import Observed, Ref
 
 
 class Request:

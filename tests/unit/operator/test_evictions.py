@@ -5,11 +5,11 @@ from tests.unit.operator.harbour import Harbour
 from tests.unit.operator.quay import GROUP, LOG, Quay
 from tests.unit.operator.quorum import Quorum
 
-from anabranch_operator.plan.actions import Action, Create, Delete, DrainBroker
-from anabranch_operator.plan.events import Evict, Evicting
-from anabranch_operator.plan.evictions import FORGOTTEN_MS, may_go
-from anabranch_operator.plan.objects import Observed, Ref
-from anabranch_sim.kubernetes.office import Office
+from anabranch_operator.plan.engine.actions import Action, Create, Delete, DrainBroker
+from anabranch_operator.plan.engine.events import Evict, Evicting
+from anabranch_operator.plan.engine.objects import Observed, Ref
+from anabranch_operator.plan.metadata.evictions import FORGOTTEN_MS, may_go
+from anabranch_sim.kubernetes.calm import Office
 
 FORGOTTEN_S = FORGOTTEN_MS // 1_000
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from anabranch_operator.plan.excerpts import REDACTED, excerpt
+from anabranch_operator.plan.log.excerpts import REDACTED, excerpt
 
 CHARS_MAX = 900
 KEY = "-----BEGIN EC PRIVATE KEY-----\nMHcCAQEEIDummy\nAwEHoUQDQgAE\n-----END EC PRIVATE KEY-----"

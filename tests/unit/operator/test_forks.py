@@ -13,24 +13,24 @@ from tests.unit.operator.declared import (
     office,
 )
 
-from anabranch.core.bolt.commands import (
+from anabranch.core.bolt.protocol.commands import (
     CreateLog,
     DeleteLog,
     Description,
     Expire,
     ForkLog,
-    Refused,
     Squash,
 )
+from anabranch.core.errors.refused import Refused
 from anabranch.core.types import Kind
 from anabranch_operator.api import names
 from anabranch_operator.api.fork import ForkPhase
-from anabranch_operator.plan import actions
-from anabranch_operator.plan.actions import Action
-from anabranch_operator.plan.attention import targets
-from anabranch_operator.plan.events import Measured, Vitals
-from anabranch_operator.plan.objects import Ref
-from anabranch_sim.kubernetes.office import Office
+from anabranch_operator.plan.engine import actions
+from anabranch_operator.plan.engine.actions import Action
+from anabranch_operator.plan.engine.events import Measured, Vitals
+from anabranch_operator.plan.engine.objects import Ref
+from anabranch_operator.plan.engine.polls import targets
+from anabranch_sim.kubernetes.calm import Office
 
 
 @pytest.fixture

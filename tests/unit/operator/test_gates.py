@@ -5,13 +5,14 @@ from typing import Any
 import pytest
 from tests.unit.operator.declared import NAMESPACE, WHAT_IF, conditions, fork, log, office
 
-from anabranch.core.bolt.commands import Description, Refused
+from anabranch.core.bolt.protocol.commands import Description
+from anabranch.core.errors.refused import Refused
 from anabranch_operator.api.fork import ForkPhase
-from anabranch_operator.plan.actions import TailLog
-from anabranch_operator.plan.objects import Ref
-from anabranch_operator.plan.templates import GateSettings, PodSecurity
-from anabranch_operator.plan.world import Surroundings
-from anabranch_sim.kubernetes.office import Office
+from anabranch_operator.plan.engine.actions import TailLog
+from anabranch_operator.plan.engine.objects import Ref
+from anabranch_operator.plan.engine.world import Surroundings
+from anabranch_operator.plan.log.job_templates import GateSettings, PodSecurity
+from anabranch_sim.kubernetes.calm import Office
 
 SAID = [{"name": "ANABRANCH_LOG", "value": "y"}]
 JUDGE = {"name": "judge", "image": "x", "env": SAID}

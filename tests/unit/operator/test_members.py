@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.operator.quorum import NAMESPACE, OWNER, Quorum
 
-from anabranch_operator.plan.actions import Announce
-from anabranch_operator.plan.members import BEHIND_MAX
-from anabranch_operator.plan.objects import Ref
+from anabranch_operator.plan.engine.actions import Announce
+from anabranch_operator.plan.engine.objects import Ref
+from anabranch_operator.plan.metadata.members import BEHIND_MAX
 
 
 def test_standbys_go_first_and_the_leader_last() -> None:

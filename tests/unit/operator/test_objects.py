@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from anabranch_operator.plan.objects import contains
+from anabranch_operator.plan.engine.objects import contains
 
 AS_WANTED: list[tuple[Any, Any]] = [
     ({"a": 1, "b": 2}, {"a": 1}),

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from anabranch.core.errors import BadRequest
-from anabranch_operator.plan.certificates import Leaf, Mode
+from anabranch_operator.plan.certificates.facts import Leaf, Mode
 from anabranch_operator.settings import Scope, load
 
 FILE = """

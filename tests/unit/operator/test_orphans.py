@@ -14,20 +14,16 @@ from tests.unit.operator.declared import (
     office,
 )
 
-from anabranch.core.bolt.commands import (
-    Adopt,
-    CreateLog,
-    Description,
-    Refused,
-)
+from anabranch.core.bolt.protocol.commands import Adopt, CreateLog, Description
+from anabranch.core.errors.refused import Refused
 from anabranch.core.types import LogId
 from anabranch_operator.api import names
 from anabranch_operator.api.fork import ForkPhase
-from anabranch_operator.plan import actions
-from anabranch_operator.plan.events import Gone
-from anabranch_operator.plan.objects import Ref
-from anabranch_operator.plan.world import Surroundings
-from anabranch_sim.kubernetes.office import Office
+from anabranch_operator.plan.engine import actions
+from anabranch_operator.plan.engine.events import Gone
+from anabranch_operator.plan.engine.objects import Ref
+from anabranch_operator.plan.engine.world import Surroundings
+from anabranch_sim.kubernetes.calm import Office
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from anabranch.core.types import MS, Nanoseconds
-from anabranch.shell.clock import Clock
-from anabranch_operator.kube.pace import Pace
+from anabranch.shell.runtime.clock import Clock
+from anabranch_operator.kube.rate_limit import Pace
 
 SECOND: Nanoseconds = 1_000 * MS
 

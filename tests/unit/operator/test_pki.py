@@ -18,9 +18,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from tests.unit.operator.handshakes import files, shake_hands
 
-from anabranch_operator.pki import making, reading
+from anabranch_operator.pki import issue as making
+from anabranch_operator.pki import parse
 from anabranch_operator.pki.notary import Notary
-from anabranch_operator.plan.certificates import (
+from anabranch_operator.plan.certificates.facts import (
     SECOND,
     CertificateSettings,
     Issue,
@@ -31,11 +32,11 @@ from anabranch_operator.plan.certificates import (
     merged,
     places,
 )
-from anabranch_operator.plan.interest import CERTIFICATES, installation, interested
-from anabranch_operator.plan.objects import Document, Observed, Ref, observe
-from anabranch_operator.plan.trouble import Troubles
-from anabranch_operator.plan.trust import findings, plan_certificates
-from anabranch_operator.plan.world import Surroundings, World
+from anabranch_operator.plan.certificates.schedule import findings, plan_certificates
+from anabranch_operator.plan.engine.dependencies import CERTIFICATES, installation, interested
+from anabranch_operator.plan.engine.objects import Document, Observed, Ref, observe
+from anabranch_operator.plan.engine.retries import Troubles
+from anabranch_operator.plan.engine.world import Surroundings, World
 
 DAY = 24 * 3600 * SECOND
 WANTED = CertificateSettings(
@@ -336,9 +337,9 @@ def test_a_chain_is_followed_to_whom_clients_trust() -> None:
     between = _signed(root, "between", now, ca=True)
     leaf = _signed(between, "leaf", now, ca=False)
     chain = (leaf.certificate, between.certificate)
-    issuer = reading.issuer_of(chain, [root.certificate])
-    assert issuer == reading.fingerprint(root.certificate)
-    assert reading.issuer_of(chain[:1], [root.certificate]) == ""
+    issuer = parse.issuer_of(chain, [root.certificate])
+    assert issuer == parse.fingerprint(root.certificate)
+    assert parse.issuer_of(chain[:1], [root.certificate]) == ""
 
 
 def _signed(by: making.Identity | None, name: str, now: datetime, *, ca: bool) -> making.Identity:

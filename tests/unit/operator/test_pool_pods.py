@@ -6,10 +6,10 @@ import pytest
 from tests.unit.operator.harbour import NAMESPACE, Harbour
 
 from anabranch_operator.api.pool import PoolSpec
-from anabranch_operator.plan.health import START_UP_MS
-from anabranch_operator.plan.objects import Ref
-from anabranch_operator.plan.pods import template
-from anabranch_operator.plan.quantities import whole
+from anabranch_operator.plan.engine.objects import Ref
+from anabranch_operator.plan.manifests.quantities import whole
+from anabranch_operator.plan.pool.broker_pod import template
+from anabranch_operator.plan.pool.health import START_UP_MS
 
 START_UP_S = START_UP_MS // 1_000
 

@@ -2,13 +2,13 @@
 
 from tests.unit.operator.harbour import NAMESPACE, POOL, Harbour
 
-from anabranch.core.bolt.commands import CreateLog, ForkLog
+from anabranch.core.bolt.protocol.commands import CreateLog, ForkLog
 from anabranch.core.types import Kind, LogId
 from anabranch_operator.api import names
-from anabranch_operator.plan.actions import Announce, Create, Delete, DrainBroker
-from anabranch_operator.plan.events import Measured
-from anabranch_operator.plan.health import START_UP_MS
-from anabranch_operator.plan.objects import Ref
+from anabranch_operator.plan.engine.actions import Announce, Create, Delete, DrainBroker
+from anabranch_operator.plan.engine.events import Measured
+from anabranch_operator.plan.engine.objects import Ref
+from anabranch_operator.plan.pool.health import START_UP_MS
 
 START_UP_S = START_UP_MS // 1_000
 

@@ -6,14 +6,14 @@ import pytest
 from msgspec.structs import replace
 from tests.unit.operator.declared import WHAT_IF, conditions, declare, fork, log, office
 
-from anabranch.core.bolt.commands import Refused
+from anabranch.core.errors.refused import Refused
 from anabranch.core.machine import SetTimer, TimerFired
 from anabranch.core.types import MS, LogId
 from anabranch_operator.api import names
-from anabranch_operator.plan import actions
-from anabranch_operator.plan.actions import Apply, ApplyStatus, Plan
-from anabranch_operator.plan.desks import PLANNERS
-from anabranch_operator.plan.events import (
+from anabranch_operator.plan.engine import actions
+from anabranch_operator.plan.engine.actions import Apply, ApplyStatus, Plan
+from anabranch_operator.plan.engine.dependencies import CERTIFICATES
+from anabranch_operator.plan.engine.events import (
     Answered,
     Deposed,
     Do,
@@ -26,12 +26,12 @@ from anabranch_operator.plan.events import (
     Unseen,
     Viewed,
 )
-from anabranch_operator.plan.interest import CERTIFICATES
-from anabranch_operator.plan.objects import Observed, Ref
-from anabranch_operator.plan.reconciler import Operator
-from anabranch_operator.plan.trouble import Troubles
-from anabranch_operator.plan.world import RESOURCES, Surroundings, World
-from anabranch_sim.kubernetes.office import BEGIN
+from anabranch_operator.plan.engine.objects import Observed, Ref
+from anabranch_operator.plan.engine.operator import Operator
+from anabranch_operator.plan.engine.planners import PLANNERS
+from anabranch_operator.plan.engine.retries import Troubles
+from anabranch_operator.plan.engine.world import RESOURCES, Surroundings, World
+from anabranch_sim.kubernetes.calm import BEGIN
 
 MANIFEST = {"kind": "Secret", "metadata": {"name": "x", "namespace": "demo"}}
 WANTED = Plan((Apply(ref=Ref("Secret", "demo", "x"), manifest=MANIFEST),))

@@ -6,7 +6,7 @@ import pytest
 
 from anabranch_operator.kube import refusals
 from anabranch_operator.kube.refusals import ApiError, refused
-from anabranch_operator.plan.events import TOO_MANY
+from anabranch_operator.plan.engine.events import TOO_MANY
 
 
 def status(message: str, field: str = "") -> bytes:

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from tests.unit.operator.quay import BAD, GROUP, LOG, NAMESPACE, Quay, environment, setting
 
-from anabranch.apps.pods.belfast import SequencerSettings, load
-from anabranch.core.belfast.rules import Rules
+from anabranch.apps.pods.belfast_settings import SequencerSettings, load
+from anabranch.core.belfast.ledger.rules import Rules
 from anabranch_operator.api import names
-from anabranch_operator.plan.actions import Announce, ApplyStatus, Create
-from anabranch_operator.plan.objects import Ref
+from anabranch_operator.plan.engine.actions import Announce, ApplyStatus, Create
+from anabranch_operator.plan.engine.objects import Ref
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.unit.operator.quay import BAD, GROUP, LOG, LOOK_S, VOLUME, Quay, environment, setting
 
-from anabranch.apps.pods.belfast import Durability, ShardSettings, load
-from anabranch.core.belfast.ledger import Standing
-from anabranch_operator.plan.actions import Delete, JoinShard, LeaveShard
-from anabranch_operator.plan.events import Vitals
+from anabranch.apps.pods.belfast_settings import Durability, ShardSettings, load
+from anabranch.core.belfast.ledger.ledger import Standing
+from anabranch_operator.plan.engine.actions import Delete, JoinShard, LeaveShard
+from anabranch_operator.plan.engine.events import Vitals
 
 
 @pytest.fixture

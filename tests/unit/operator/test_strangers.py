@@ -14,15 +14,16 @@ from tests.unit.operator.declared import (
     office,
 )
 
-from anabranch.core.bolt.commands import CreateLog, Description
-from anabranch.core.wire import frames, messages
+from anabranch.core.bolt.protocol import messages
+from anabranch.core.bolt.protocol.commands import CreateLog, Description
+from anabranch.core.wire import frames
 from anabranch_operator.api import names
 from anabranch_operator.api.common import SPAN_MS_MAX, instant, milliseconds
-from anabranch_operator.plan.actions import MakeFork
-from anabranch_operator.plan.interest import ref_of
-from anabranch_operator.plan.objects import Ref
-from anabranch_operator.plan.status import stamp
-from anabranch_sim.kubernetes.office import Office
+from anabranch_operator.plan.engine.actions import MakeFork
+from anabranch_operator.plan.engine.dependencies import ref_of
+from anabranch_operator.plan.engine.objects import Ref
+from anabranch_operator.plan.engine.status import stamp
+from anabranch_sim.kubernetes.calm import Office
 
 OTHER = Ref(names.LOG, NAMESPACE, "other")
 

@@ -4,7 +4,12 @@ from typing import Any
 
 import pytest
 
-from anabranch_operator.plan.templates import GateSettings, PodSecurity, objections, restrict
+from anabranch_operator.plan.log.job_templates import (
+    GateSettings,
+    PodSecurity,
+    objections,
+    restrict,
+)
 
 RELEASE = "demo"
 STRICT = GateSettings(enabled=True)

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from anabranch.apps.pods.belfast import SequencerSettings
-from anabranch.apps.pods.common import Endpoint
+from anabranch.apps.pods.belfast_settings import SequencerSettings
+from anabranch.apps.pods.pod import Endpoint
 from anabranch.apps.pods.sequencer import serve
 from anabranch.apps.processes.ports import free_ports
-from anabranch.core.bolt.commands import Refused
 from anabranch.core.errors import CantJoin, DeadlineExceeded, Unavailable, UnknownShard
+from anabranch.core.errors.refused import Refused
 from anabranch_operator.api import names
-from anabranch_operator.plan.actions import JoinShard, LeaveShard
-from anabranch_operator.plan.events import Visit, Visited
-from anabranch_operator.plan.objects import Ref
-from anabranch_operator.service import visitor
-from anabranch_operator.service.visitor import Visitor
+from anabranch_operator.plan.engine.actions import JoinShard, LeaveShard
+from anabranch_operator.plan.engine.events import Visit, Visited
+from anabranch_operator.plan.engine.objects import Ref
+from anabranch_operator.service import belfast_client
+from anabranch_operator.service.belfast_client import Visitor
 
 LOG = Ref(names.SEQUENCERS, "demo", "orders")
 PATIENCE_S = 60.0
@@ -61,7 +61,7 @@ async def sequencer(folder: Path, token: str) -> AsyncIterator[str]:
 
 
 def test_a_log_that_does_not_answer_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(visitor, "VISIT_S", 0.2)
+    monkeypatch.setattr(belfast_client, "VISIT_S", 0.2)
 
     async def run() -> Visited:
         async with visiting() as (asker, told):
@@ -78,7 +78,7 @@ def test_a_log_that_does_not_answer_is_told_of(monkeypatch: pytest.MonkeyPatch) 
 def test_a_log_tells_how_it_is_and_does_not_let_go_of_strangers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(visitor, "VISIT_S", PATIENCE_S)
+    monkeypatch.setattr(belfast_client, "VISIT_S", PATIENCE_S)
     token = tmp_path / "token"
     token.write_text("secret\n")
 
@@ -124,7 +124,7 @@ def test_what_was_refused_until_time_ran_out_is_told_by_its_reason(
 def test_who_shows_another_token_is_not_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(visitor, "VISIT_S", 5.0)
+    monkeypatch.setattr(belfast_client, "VISIT_S", 5.0)
     token = tmp_path / "token"
     token.write_text("another")
 

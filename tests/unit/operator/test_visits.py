@@ -5,12 +5,12 @@ from typing import Any
 from msgspec.structs import replace
 from tests.unit.operator.quay import GROUP, LOG, Quay
 
-from anabranch.core.belfast.ledger import Standing
-from anabranch.core.belfast.messages import Status
+from anabranch.core.belfast.ledger.ledger import Standing
+from anabranch.core.belfast.protocol.messages import Status
 from anabranch_operator.api import names
-from anabranch_operator.plan.events import Visited
-from anabranch_operator.plan.visits import Visits, current, moved, told, trouble
-from anabranch_operator.plan.world import World
+from anabranch_operator.plan.belfast.status_polls import Visits, current, moved, told, trouble
+from anabranch_operator.plan.engine.events import Visited
+from anabranch_operator.plan.engine.world import World
 
 
 def world(**sequencers: Any) -> World:

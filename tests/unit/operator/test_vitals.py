@@ -1,6 +1,6 @@
 """What pods say of themselves, and who is asked at all."""
 
-from anabranch_operator.service.vitals import figures
+from anabranch_operator.service.pod_metrics import figures
 
 PAGE = """# HELP anabranch_member_leading 1 if it leads
 anabranch_member_leading 1.0

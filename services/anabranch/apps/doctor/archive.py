@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from anabranch.apps.doctor.collecting import Collected
+from anabranch.apps.doctor.collection import Collected
 from anabranch.apps.doctor.findings import Finding, as_words
 
 

@@ -9,7 +9,7 @@ from datetime import datetime
 
 import msgspec
 
-from anabranch.apps.doctor.collecting import Collected, Document, part
+from anabranch.apps.doctor.collection import Collected, Document, part
 
 SOON_S = 14 * 24 * 3_600
 """A certificate that ends sooner should have been renewed long ago."""

@@ -14,12 +14,12 @@ from starlette.exceptions import HTTPException
 
 from anabranch.apps.http import appends, forks, logs, problems, reads, records, streams, system
 from anabranch.apps.http.backend import Backend, Seated
-from anabranch.apps.http.door import Door
-from anabranch.apps.http.front import Front, FrontSettings
+from anabranch.apps.http.context import Front, FrontSettings
+from anabranch.apps.http.entry import Door
 from anabranch.apps.up import Embedded
 from anabranch.core.errors import AnabranchError
 from anabranch.ports import Authority
-from anabranch.shell.budgets import Budgets
+from anabranch.shell.server.budgets import Budgets
 
 _TOLD = """\
 A shared log that can be forked.

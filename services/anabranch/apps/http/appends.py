@@ -7,13 +7,12 @@ from typing import Annotated, Any, NamedTuple
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from pydantic import Field
 
-from anabranch.apps.http import door, records
-from anabranch.apps.http.asking import Ask, OnlyOnce
+from anabranch.apps.http import entry, records
+from anabranch.apps.http.calls import Ask, OnlyOnce
 from anabranch.apps.http.logs import Name
 from anabranch.apps.http.models import WAIT_MS_MAX, Told
 from anabranch.apps.http.problems import OF_LOG, ON_CHANGE
-from anabranch.core.bolt.forest import SEPARATOR
-from anabranch.core.bolt.producers import REQUEST_EPOCH, request_identity
+from anabranch.core.bolt.logs.forest import SEPARATOR
 from anabranch.core.errors import (
     AppendBlocked,
     BadRequest,
@@ -23,6 +22,7 @@ from anabranch.core.errors import (
     SequenceGap,
     TooManyHeaders,
 )
+from anabranch.core.producers import REQUEST_EPOCH, request_identity
 from anabranch.core.records.record import Record, encode
 from anabranch.core.types import MS
 
@@ -62,18 +62,18 @@ _BODY: dict[str, Any] = {
     "requestBody": {
         "required": True,
         "content": {
-            door.JSON: {
+            entry.JSON: {
                 "schema": {"$ref": "#/components/schemas/RecordsIn"},
                 "examples": {
                     "text": {"value": {"records": [{"value": "40 apples", "key": "7"}]}},
                     "bytes": {"value": {"records": [{"value": "/wA=", "encoding": "base64"}]}},
                 },
             },
-            door.NDJSON: {
+            entry.NDJSON: {
                 "schema": {"$ref": "#/components/schemas/RecordIn"},
                 "example": '{"value": "40 apples"}\n{"value": "50 pears"}\n',
             },
-            door.BYTES: {"schema": {"type": "string", "format": "binary"}},
+            entry.BYTES: {"schema": {"type": "string", "format": "binary"}},
         },
     }
 }
@@ -168,14 +168,14 @@ async def append_records(
 def _records(media: str, body: bytes, key: str | None, objects_max: int) -> list[Record]:
     """The door has seen to it that it is one of these."""
     match media.partition(";")[0].strip().lower():
-        case door.BYTES:
+        case entry.BYTES:
             return [Record(body, None if key is None else key.encode())]
-        case door.NDJSON:
+        case entry.NDJSON:
             records.check_cost(body, objects_max, lines=True)
             found = records.from_lines(body)
         case _:
             records.check_cost(body, objects_max, lines=False)
             found = records.from_json(body)
     if key is not None:
-        raise BadRequest("query.key", f"only an {door.BYTES} body has its key outside")
+        raise BadRequest("query.key", f"only an {entry.BYTES} body has its key outside")
     return found

@@ -4,20 +4,20 @@ from collections.abc import AsyncGenerator
 from typing import Protocol
 
 from anabranch.apps.up import Embedded
-from anabranch.core.bolt.commands import Description
-from anabranch.core.errors import Unavailable
-from anabranch.core.limits import Limits
-from anabranch.core.types import Milliseconds
-from anabranch.core.wire.messages import (
+from anabranch.core.bolt.protocol.commands import Description
+from anabranch.core.bolt.protocol.messages import (
     Append,
     Appended,
     ClientMessage,
     ServerMessage,
     Subscribe,
 )
+from anabranch.core.errors import Unavailable
+from anabranch.core.limits import Limits
+from anabranch.core.types import Milliseconds
 from anabranch.shell.authority.tokens import Tokens
-from anabranch.shell.local import Local, Pushed
-from anabranch.shell.log import Log
+from anabranch.shell.server.local import Local, Pushed
+from anabranch.shell.telemetry.log import Log
 
 
 class Backend(Protocol):

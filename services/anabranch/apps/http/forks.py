@@ -5,7 +5,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Response
 
-from anabranch.apps.http.asking import Ask, OnlyOnce
+from anabranch.apps.http.calls import Ask, OnlyOnce
 from anabranch.apps.http.logs import NAME_CHARS_MAX, Name, address
 from anabranch.apps.http.models import (
     At,
@@ -23,9 +23,20 @@ from anabranch.apps.http.models import (
 )
 from anabranch.apps.http.problems import OF_LOG, ON_CHANGE, WITH_BODY
 from anabranch.apps.http.refusals import UnknownCursor
-from anabranch.core.bolt import queries
-from anabranch.core.bolt.commands import Description, Done, Promotion, Receipt
-from anabranch.core.bolt.queries import Settled
+from anabranch.core.bolt.protocol import queries
+from anabranch.core.bolt.protocol.commands import Description, Done, Promotion, Receipt
+from anabranch.core.bolt.protocol.messages import (
+    CommitCursor,
+    DeleteCursor,
+    Fork,
+    Promote,
+    ReadCursors,
+    Redeem,
+    SetQuota,
+    Squash,
+    Trim,
+)
+from anabranch.core.bolt.protocol.queries import Settled
 from anabranch.core.errors import (
     BadName,
     ForkBlocked,
@@ -37,17 +48,6 @@ from anabranch.core.errors import (
     ReceiptExpired,
     ReceiptPending,
     TooMany,
-)
-from anabranch.core.wire.messages import (
-    CommitCursor,
-    DeleteCursor,
-    Fork,
-    Promote,
-    ReadCursors,
-    Redeem,
-    SetQuota,
-    Squash,
-    Trim,
 )
 
 router = APIRouter(tags=["forks"])

@@ -4,15 +4,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Response
 
-from anabranch.apps.http.asking import Ask, OnlyOnce
+from anabranch.apps.http.calls import Ask, OnlyOnce
 from anabranch.apps.http.models import At, Diff, Log, Logs, Moment, NewLog, Range, Tree
 from anabranch.apps.http.problems import ANY, OF_LOG, ON_CHANGE
-from anabranch.core.bolt.commands import Description, Done
-from anabranch.core.bolt.queries import At as Found
-from anabranch.core.bolt.queries import Comparison, Listing
-from anabranch.core.errors import BadName, LogExists, LogHasForks, TooMany
-from anabranch.core.types import Kind, LogId
-from anabranch.core.wire.messages import (
+from anabranch.core.bolt.protocol.commands import Description, Done
+from anabranch.core.bolt.protocol.messages import (
     ClientMessage,
     Compare,
     CreateLog,
@@ -21,6 +17,10 @@ from anabranch.core.wire.messages import (
     PositionAt,
     Squash,
 )
+from anabranch.core.bolt.protocol.queries import At as Found
+from anabranch.core.bolt.protocol.queries import Comparison, Listing
+from anabranch.core.errors import BadName, LogExists, LogHasForks, TooMany
+from anabranch.core.types import Kind, LogId
 
 LIST_MAX = 10_000
 NAME_CHARS_MAX = 1_000

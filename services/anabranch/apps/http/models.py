@@ -13,9 +13,9 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from anabranch.core.bolt.commands import Description, Receipt
-from anabranch.core.bolt.queries import BrokerSeat, Census
-from anabranch.core.bolt.quotas import BURST_MS_MAX, RATE_MAX, Quota
+from anabranch.core.bolt.protocol.commands import Description, Receipt
+from anabranch.core.bolt.protocol.queries import BrokerSeat, Census
+from anabranch.core.bolt.protocol.quota import BURST_MS_MAX, RATE_MAX, Quota
 from anabranch.core.errors import BadRequest
 from anabranch.core.types import Kind, Milliseconds, OnParentDelete, OnPromote
 

@@ -40,7 +40,7 @@ from anabranch.core.errors import (
     Unavailable,
     UnknownLog,
 )
-from anabranch.shell.log import Log
+from anabranch.shell.telemetry.log import Log
 
 MEDIA_TYPE = "application/problem+json"
 REQUEST_ID = "request_id"

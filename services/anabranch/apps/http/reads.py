@@ -8,13 +8,14 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import Field
 
-from anabranch.apps.http import door
-from anabranch.apps.http.asking import Ask, Asking
+from anabranch.apps.http import entry
+from anabranch.apps.http.calls import Ask, Asking
 from anabranch.apps.http.logs import Name
 from anabranch.apps.http.models import WAIT_MS_MAX, Told, Whole
 from anabranch.apps.http.problems import OF_LOG, Problem, problem
 from anabranch.apps.http.records import Encoding, RecordOut, Sized, portions
-from anabranch.core.bolt.commands import Description
+from anabranch.core.bolt.protocol.commands import Description
+from anabranch.core.bolt.protocol.messages import Read, Records
 from anabranch.core.errors import (
     AnabranchError,
     BatchUnreadable,
@@ -25,7 +26,6 @@ from anabranch.core.errors import (
 )
 from anabranch.core.limits import MIB
 from anabranch.core.types import Milliseconds, Position
-from anabranch.core.wire.messages import Read, Records
 
 LIMIT_DEFAULT, LIMIT_MAX = 100, 10_000
 _STREAMED_BYTES = MIB
@@ -62,7 +62,7 @@ _RESPONSES: dict[int | str, dict[str, Any]] = {
         "model": Page,
         "description": "Records; with `Accept: application/x-ndjson` one a line, all that are "
         "settled. A line with `problem` in it, always the last, says that a read broke off.",
-        "content": {door.NDJSON: {"schema": {"$ref": "#/components/schemas/RecordOut"}}},
+        "content": {entry.NDJSON: {"schema": {"$ref": "#/components/schemas/RecordOut"}}},
     },
     **(
         OF_LOG
@@ -112,7 +112,7 @@ async def read_records(
     accept = request.headers.get("accept", "")
     log = await ask.log(name)
     begin = log.start if start is None else start
-    lines = any(each.partition(";")[0].strip() == door.NDJSON for each in accept.split(","))
+    lines = any(each.partition(";")[0].strip() == entry.NDJSON for each in accept.split(","))
     if lines:
         count, bytes_max = limit or _EVERYTHING, _STREAMED_BYTES
     else:
@@ -122,7 +122,7 @@ async def read_records(
     first = await _read(ask, log, begin, count, bytes_max, wait_ms)
     flow = _flow(ask, log, first, count, bytes_max, encoding)
     if lines:
-        return StreamingResponse(_lines(ask, flow), media_type=door.NDJSON)
+        return StreamingResponse(_lines(ask, flow), media_type=entry.NDJSON)
     found = await gathered(flow, bytes_max)
     return Page(
         log=log.name,

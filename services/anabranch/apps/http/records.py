@@ -12,7 +12,7 @@ from typing import NamedTuple
 from fastapi.exceptions import RequestValidationError
 from pydantic import Field, ValidationError
 
-from anabranch.apps.http.asking import Asking
+from anabranch.apps.http.calls import Asking
 from anabranch.apps.http.models import Asked, Moment, Told
 from anabranch.core.errors import BadRequest, BatchTooLarge, BatchUnreadable
 from anabranch.core.machine import Buffer

@@ -11,18 +11,18 @@ from fastapi.responses import StreamingResponse
 from msgspec.structs import replace
 from pydantic import BaseModel, Field
 
-from anabranch.apps.http.asking import Ask, Asking
+from anabranch.apps.http.calls import Ask, Asking
 from anabranch.apps.http.logs import Name
 from anabranch.apps.http.models import Told, Whole
 from anabranch.apps.http.problems import OF_LOG, problem
 from anabranch.apps.http.reads import Base64
 from anabranch.apps.http.records import Delivery, Encoding, portions
 from anabranch.apps.http.refusals import EventOfAnotherLog
-from anabranch.core.bolt.commands import Description
+from anabranch.core.bolt.protocol.commands import Description
+from anabranch.core.bolt.protocol.messages import Confirmed, Delivered, Failed, Subscribe
 from anabranch.core.errors import AnabranchError, BadRequest, OutOfRange, Overloaded
 from anabranch.core.types import Position
-from anabranch.core.wire.messages import Confirmed, Delivered, Failed, Subscribe
-from anabranch.shell.local import Pushed
+from anabranch.shell.server.local import Pushed
 
 router = APIRouter(tags=["records"])
 

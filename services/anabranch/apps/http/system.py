@@ -2,15 +2,15 @@
 
 from fastapi import APIRouter, Request, Response
 
-from anabranch.apps.http.asking import Ask, front
+from anabranch.apps.http.calls import Ask, front
 from anabranch.apps.http.models import Broker, Brokers, Counts, Health, Welcome
 from anabranch.apps.http.problems import ANY
-from anabranch.core.bolt.commands import Description
-from anabranch.core.bolt.queries import Census, Pool
+from anabranch.core.bolt.protocol.commands import Description
+from anabranch.core.bolt.protocol.messages import Describe, ListBrokers, Survey
+from anabranch.core.bolt.protocol.queries import Census, Pool
 from anabranch.core.errors import AnabranchError, Unavailable, UnknownLog
 from anabranch.core.types import NOWHERE
-from anabranch.core.wire.messages import Describe, ListBrokers, Survey
-from anabranch.shell.metrics import CONTENT_TYPE
+from anabranch.shell.telemetry.metrics import CONTENT_TYPE
 
 router = APIRouter(tags=["system"])
 

@@ -6,27 +6,27 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 
 from anabranch.apps import process
+from anabranch.apps.pods.bolt_settings import BrokerSettings
 from anabranch.apps.pods.bucket import StorePod
-from anabranch.apps.pods.common import RELEASE, Endpoint, run
-from anabranch.apps.pods.settings import BrokerSettings
-from anabranch.core.bolt.broker import Broker
+from anabranch.apps.pods.pod import RELEASE, Endpoint, run
+from anabranch.core.bolt.broker.broker import Broker
 from anabranch.core.errors import Unavailable
 from anabranch.core.machine import Machine
 from anabranch.ports import Authority, ObjectStore
-from anabranch.shell import tls
-from anabranch.shell.authority.catalogue import OwnLogs
-from anabranch.shell.authority.opening import by_kubernetes
+from anabranch.shell.authority.log_names import OwnLogs
+from anabranch.shell.authority.open import by_kubernetes
 from anabranch.shell.authority.settings import AuthMode
 from anabranch.shell.authority.shared import SharedToken
 from anabranch.shell.authority.tokens import Tokens
-from anabranch.shell.disk_cache import DiskCache
-from anabranch.shell.driver import Host
-from anabranch.shell.etcd.marker import in_bucket
-from anabranch.shell.etcd.snapshots import BridgedBlobs
-from anabranch.shell.metrics import Bill
-from anabranch.shell.peers import PeerLinks
-from anabranch.shell.server import FrameServer
-from anabranch.shell.tracing import TracedBroker
+from anabranch.shell.etcd.archive.snapshots import BridgedBlobs
+from anabranch.shell.etcd.group.marker import in_bucket
+from anabranch.shell.net import tls
+from anabranch.shell.objects.disk_cache import DiskCache
+from anabranch.shell.peers.server import PeerLinks
+from anabranch.shell.runtime.driver import Host
+from anabranch.shell.server.frame_server import FrameServer
+from anabranch.shell.telemetry.metrics import Bill
+from anabranch.shell.telemetry.tracing import TracedBroker
 
 KIND = "broker"
 

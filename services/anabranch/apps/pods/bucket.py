@@ -3,13 +3,13 @@
 import asyncio
 from typing import TypeVar
 
-from anabranch.apps.pods.common import Pod
-from anabranch.apps.pods.settings import PodSettings
+from anabranch.apps.pods.bolt_settings import PodSettings
+from anabranch.apps.pods.pod import Pod
 from anabranch.core.health import Standing
-from anabranch.shell.otlp import SpanExporter
-from anabranch.shell.s3.admin import open_bucket
-from anabranch.shell.s3.store import S3Store
-from anabranch.shell.tracing import Choice
+from anabranch.shell.objects.s3.admin import open_bucket
+from anabranch.shell.objects.s3.store import S3Store
+from anabranch.shell.telemetry.otlp import SpanExporter
+from anabranch.shell.telemetry.tracing import Choice
 
 C = TypeVar("C", bound=PodSettings)
 

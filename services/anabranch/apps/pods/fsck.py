@@ -5,23 +5,23 @@ import asyncio
 import msgspec
 
 from anabranch.apps import settings
-from anabranch.apps.fsck import Examination, Found, Progress, Report
-from anabranch.core.bolt.audit import Fault
-from anabranch.core.bolt.replica import Replica
+from anabranch.apps.check.fsck import Examination, Found, Progress, Report
+from anabranch.core.bolt.state.audit import Fault
+from anabranch.core.bolt.state.replica import Replica
 from anabranch.core.errors import Damage, JournalBehind, UnknownCluster
 from anabranch.core.limits import Limits
 from anabranch.ports import Recovered, StoredObject
-from anabranch.shell.clock import Clock
-from anabranch.shell.etcd.archive import Archive
-from anabranch.shell.etcd.client import EtcdClient
-from anabranch.shell.etcd.marker import in_bucket
-from anabranch.shell.etcd.reading import JournalReader
-from anabranch.shell.etcd.settings import EtcdSettings
-from anabranch.shell.etcd.snapshots import BridgedBlobs
-from anabranch.shell.log import Log, LogFormat
-from anabranch.shell.quarantine import prefix
-from anabranch.shell.s3.settings import S3Settings
-from anabranch.shell.s3.store import S3Store
+from anabranch.shell.etcd.api.client import EtcdClient
+from anabranch.shell.etcd.api.settings import EtcdSettings
+from anabranch.shell.etcd.archive.copy import Archive
+from anabranch.shell.etcd.archive.snapshots import BridgedBlobs
+from anabranch.shell.etcd.group.marker import in_bucket
+from anabranch.shell.etcd.group.reader import JournalReader
+from anabranch.shell.objects.quarantine import prefix
+from anabranch.shell.objects.s3.settings import S3Settings
+from anabranch.shell.objects.s3.store import S3Store
+from anabranch.shell.runtime.clock import Clock
+from anabranch.shell.telemetry.log import Log, LogFormat
 
 
 class FsckSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

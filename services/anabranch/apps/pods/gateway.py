@@ -12,28 +12,28 @@ import uvloop
 from anabranch.apps import process
 from anabranch.apps.asgi import PROBES, AsgiServer
 from anabranch.apps.http import application
-from anabranch.apps.http.door import Door
-from anabranch.apps.http.front import FrontSettings
-from anabranch.apps.pods.common import Endpoint
+from anabranch.apps.http.context import FrontSettings
+from anabranch.apps.http.entry import Door
+from anabranch.apps.pods.bolt_settings import GatewaySettings
+from anabranch.apps.pods.pod import Endpoint
 from anabranch.apps.pods.probe import Probes, Readiness
 from anabranch.apps.pods.remote import Remote
-from anabranch.apps.pods.settings import GatewaySettings
-from anabranch.client.endpoint import endpoint
-from anabranch.client.link import Link
-from anabranch.client.settings import Settings
-from anabranch.core.bolt.queries import Census
+from anabranch.client.session.endpoint import endpoint
+from anabranch.client.session.link import Link
+from anabranch.client.session.settings import Settings
+from anabranch.core.bolt.protocol.messages import Survey
+from anabranch.core.bolt.protocol.queries import Census
 from anabranch.core.errors import AnabranchError
-from anabranch.core.wire.messages import Survey
 from anabranch.ports import Authority
-from anabranch.shell import tls
-from anabranch.shell.allocator import keep_memory
-from anabranch.shell.authority.opening import by_kubernetes
+from anabranch.shell.authority.open import by_kubernetes
 from anabranch.shell.authority.settings import AuthMode
 from anabranch.shell.authority.shared import SharedToken
 from anabranch.shell.authority.tokens import Tokens
-from anabranch.shell.budgets import Budgets
-from anabranch.shell.clock import Clock
-from anabranch.shell.log import Log
+from anabranch.shell.net import tls
+from anabranch.shell.runtime.allocator import keep_memory
+from anabranch.shell.runtime.clock import Clock
+from anabranch.shell.server.budgets import Budgets
+from anabranch.shell.telemetry.log import Log
 
 KIND = "gateway"
 _LOOK_S = 0.5

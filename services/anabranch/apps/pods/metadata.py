@@ -5,26 +5,26 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 
 from anabranch.apps import process
+from anabranch.apps.pods.bolt_settings import Archiving, MetadataSettings
 from anabranch.apps.pods.bucket import StorePod
-from anabranch.apps.pods.common import RELEASE, Endpoint, run
-from anabranch.apps.pods.settings import Archiving, MetadataSettings
-from anabranch.core.bolt.group import Member
+from anabranch.apps.pods.pod import RELEASE, Endpoint, run
+from anabranch.core.bolt.metadata.member import Member
 from anabranch.core.errors import AnabranchError
 from anabranch.core.machine import Event, Machine
 from anabranch.ports import ObjectStore
-from anabranch.shell import tls
-from anabranch.shell.driver import Host
-from anabranch.shell.etcd.archive import Archive
-from anabranch.shell.etcd.archived import ArchivedJournal
-from anabranch.shell.etcd.client import EtcdClient
-from anabranch.shell.etcd.coordinator import EtcdCoordinator
-from anabranch.shell.etcd.election import Candidate
-from anabranch.shell.etcd.marker import Marker, agree
-from anabranch.shell.etcd.reading import JournalReader
-from anabranch.shell.etcd.relief import Fill
-from anabranch.shell.etcd.snapshots import Blobs, BridgedBlobs
-from anabranch.shell.peers import PeerServer
-from anabranch.shell.tracing import TracedMember
+from anabranch.shell.etcd.api.client import EtcdClient
+from anabranch.shell.etcd.api.space import Fill
+from anabranch.shell.etcd.archive.copy import Archive
+from anabranch.shell.etcd.archive.journal import ArchivedJournal
+from anabranch.shell.etcd.archive.snapshots import Blobs, BridgedBlobs
+from anabranch.shell.etcd.group.coordinator import EtcdCoordinator
+from anabranch.shell.etcd.group.election import Candidate
+from anabranch.shell.etcd.group.marker import Marker, agree
+from anabranch.shell.etcd.group.reader import JournalReader
+from anabranch.shell.net import tls
+from anabranch.shell.peers.server import PeerServer
+from anabranch.shell.runtime.driver import Host
+from anabranch.shell.telemetry.tracing import TracedMember
 
 KIND = "metadata"
 FILL_S = 15.0

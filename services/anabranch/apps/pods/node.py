@@ -10,21 +10,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from anabranch.apps import process
-from anabranch.apps.pods.belfast import Durability, NodeSettings
-from anabranch.apps.pods.common import RELEASE, Endpoint, Pod
+from anabranch.apps.pods.belfast_settings import Durability, NodeSettings
+from anabranch.apps.pods.pod import RELEASE, Endpoint, Pod
 from anabranch.core.errors import AnabranchError, WrongCluster
 from anabranch.core.machine import Machine
 from anabranch.ports import Disk
-from anabranch.shell import tls
 from anabranch.shell.authority.tokens import Tokens
-from anabranch.shell.belfast.clients import Clients
-from anabranch.shell.belfast.door import Door
-from anabranch.shell.belfast.mesh import Mesh
-from anabranch.shell.datadir import DataDir
-from anabranch.shell.disk import RealDisk
-from anabranch.shell.driver import Host
-from anabranch.shell.unsynced import UnsyncedDisk
-from anabranch.shell.wal import FileJournal
+from anabranch.shell.journal.data_dir import DataDir
+from anabranch.shell.journal.disk import RealDisk
+from anabranch.shell.journal.file_journal import FileJournal
+from anabranch.shell.journal.unsynced_disk import UnsyncedDisk
+from anabranch.shell.net import tls
+from anabranch.shell.peers.mesh import Mesh
+from anabranch.shell.runtime.driver import Host
+from anabranch.shell.server.belfast_clients import Clients
+from anabranch.shell.server.first_frame import Door
 
 Ready = Callable[[Endpoint], None] | None
 

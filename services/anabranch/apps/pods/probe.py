@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from anabranch.shell.metrics import CONTENT_TYPE
+from anabranch.shell.telemetry.metrics import CONTENT_TYPE
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]

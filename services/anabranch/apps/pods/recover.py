@@ -7,22 +7,22 @@ from contextlib import suppress
 import msgspec
 
 from anabranch.apps import settings
-from anabranch.core.bolt.rebuilding import Rebuilt, rebuild
+from anabranch.core.bolt.metadata.rebuild import Rebuilt, rebuild
 from anabranch.core.errors import BadName, ObjectExists
 from anabranch.core.limits import Limits
 from anabranch.core.records.objects import ObjectName, quarantined, unquarantined
 from anabranch.core.types import ObjectId
 from anabranch.ports import Recovered, StoredObject
-from anabranch.shell import quarantine
-from anabranch.shell.clock import Clock
-from anabranch.shell.etcd.client import EtcdClient
-from anabranch.shell.etcd.recovery import restore
-from anabranch.shell.etcd.settings import EtcdSettings
-from anabranch.shell.etcd.snapshots import Blobs, BridgedBlobs
-from anabranch.shell.log import Log, LogFormat
-from anabranch.shell.s3.admin import open_bucket
-from anabranch.shell.s3.settings import S3Settings
-from anabranch.shell.s3.store import S3Store
+from anabranch.shell.etcd.api.client import EtcdClient
+from anabranch.shell.etcd.api.settings import EtcdSettings
+from anabranch.shell.etcd.archive.recovery import restore
+from anabranch.shell.etcd.archive.snapshots import Blobs, BridgedBlobs
+from anabranch.shell.objects import quarantine
+from anabranch.shell.objects.s3.admin import open_bucket
+from anabranch.shell.objects.s3.settings import S3Settings
+from anabranch.shell.objects.s3.store import S3Store
+from anabranch.shell.runtime.clock import Clock
+from anabranch.shell.telemetry.log import Log, LogFormat
 
 
 class RecoverSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -9,24 +9,24 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from anabranch.client.call import Call
-from anabranch.client.link import Link
-from anabranch.client.subscription import News, Subscription, size_of
-from anabranch.core.bolt.commands import Description
-from anabranch.core.errors import AnabranchError, Unavailable
-from anabranch.core.limits import Limits
-from anabranch.core.records.batch import check
-from anabranch.core.types import LogId, Milliseconds
-from anabranch.core.wire.messages import (
+from anabranch.client.bolt.subscription import News, Subscription, size_of
+from anabranch.client.session.call import Call
+from anabranch.client.session.link import Link
+from anabranch.core.bolt.protocol.commands import Description
+from anabranch.core.bolt.protocol.messages import (
     Appended,
     ClientMessage,
     Describe,
     ServerMessage,
     Subscribe,
 )
+from anabranch.core.errors import AnabranchError, Unavailable
+from anabranch.core.limits import Limits
+from anabranch.core.records.batch import check
+from anabranch.core.types import LogId, Milliseconds
 from anabranch.shell.authority.tokens import Tokens
-from anabranch.shell.log import Log
-from anabranch.shell.metrics import render
+from anabranch.shell.telemetry.log import Log
+from anabranch.shell.telemetry.metrics import render
 
 SERVICE = "the log"
 

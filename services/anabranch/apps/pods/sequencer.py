@@ -2,10 +2,10 @@
 
 import asyncio
 
-from anabranch.apps.pods.belfast import Durability, SequencerSettings
-from anabranch.apps.pods.common import run
+from anabranch.apps.pods.belfast_settings import Durability, SequencerSettings
 from anabranch.apps.pods.node import Node, Occupant, Ready, serve_node
-from anabranch.core.belfast.sequencer import Sequencer
+from anabranch.apps.pods.pod import run
+from anabranch.core.belfast.sequencer.sequencer import Sequencer
 from anabranch.core.errors import AnabranchError, Fenced, Retry
 
 KIND = "sequencer"
@@ -88,8 +88,8 @@ def _kept_in_etcd(
     node: Node, settings: SequencerSettings, member: Sequencer
 ) -> "asyncio.Future[AnabranchError]":
     """While it leads, its term is kept; done when another's later one is found."""
-    from anabranch.shell.etcd.client import EtcdClient
-    from anabranch.shell.etcd.epochs import Epochs, keep
+    from anabranch.shell.etcd.api.client import EtcdClient
+    from anabranch.shell.etcd.group.epochs import Epochs, keep
 
     fenced: asyncio.Future[AnabranchError] = asyncio.get_running_loop().create_future()
     client = EtcdClient(settings.etcd)

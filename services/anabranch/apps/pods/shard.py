@@ -2,13 +2,13 @@
 
 import asyncio
 
-from anabranch.apps.pods.belfast import Durability, ShardSettings
-from anabranch.apps.pods.common import run
+from anabranch.apps.pods.belfast_settings import Durability, ShardSettings
 from anabranch.apps.pods.node import Node, Occupant, Ready, serve_node
-from anabranch.core.belfast.config import ShardConfig
-from anabranch.core.belfast.copying import Role
-from anabranch.core.belfast.ledger import Standing
-from anabranch.core.belfast.shard import Shard
+from anabranch.apps.pods.pod import run
+from anabranch.core.belfast.ledger.ledger import Standing
+from anabranch.core.belfast.shard.shard import Shard
+from anabranch.core.replication.config import ShardConfig
+from anabranch.core.replication.replica import Role
 
 KIND = "shard"
 

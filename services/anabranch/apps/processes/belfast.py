@@ -10,13 +10,13 @@ from pathlib import Path
 import msgspec
 
 from anabranch.apps.processes.layout import Pair, asked, kept, pairs
-from anabranch.apps.processes.machines import Machines, Network, check_rights, new_network
-from anabranch.apps.processes.seats import wait_seated
+from anabranch.apps.processes.namespaces import Machines, Network, check_rights, new_network
+from anabranch.apps.processes.readiness import wait_seated
 from anabranch.apps.processes.servers import START_S, ServerProcess
-from anabranch.apps.processes.watch import Listener, run_until_told
+from anabranch.apps.processes.supervisor import Listener, run_until_told
 from anabranch.core.errors import BadRequest, Unavailable
-from anabranch.shell.datadir import exclusive
-from anabranch.shell.log import Log
+from anabranch.shell.journal.data_dir import exclusive
+from anabranch.shell.telemetry.log import Log
 
 FILE = "belfast.json"
 ACCESS_FILE = "token"

@@ -12,9 +12,9 @@ from pathlib import Path
 from anabranch.apps.processes.layout import Layout, Pair, Shape, settle
 from anabranch.apps.processes.ports import HOST
 from anabranch.apps.processes.servers import EtcdGroup, S3Server, ServerProcess
-from anabranch.apps.processes.watch import Listener, run_until_told
-from anabranch.shell.datadir import exclusive
-from anabranch.shell.log import Log
+from anabranch.apps.processes.supervisor import Listener, run_until_told
+from anabranch.shell.journal.data_dir import exclusive
+from anabranch.shell.telemetry.log import Log
 
 METADATA, BROKER, GATEWAY = "metadata", "broker", "gateway"
 _COMMAND = (sys.executable, "-m", "anabranch.cli.main")

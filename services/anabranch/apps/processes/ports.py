@@ -4,7 +4,7 @@ import socket
 from pathlib import Path
 
 from anabranch.core.errors import Unavailable
-from anabranch.shell.chance import randbits
+from anabranch.shell.runtime.randomness import randbits
 
 HOST = "127.0.0.1"
 LOWEST = 10_000

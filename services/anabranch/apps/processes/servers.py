@@ -14,7 +14,7 @@ from threading import Event
 from typing import ClassVar
 
 from anabranch.apps import listeners
-from anabranch.apps.processes import tether
+from anabranch.apps.processes import child
 from anabranch.apps.processes.binaries import ETCD, VERSITYGW, find
 from anabranch.apps.processes.ports import HOST, free_ports
 from anabranch.core.errors import Unavailable
@@ -150,7 +150,7 @@ class ServerProcess:
     def _prefix(self) -> list[str]:
         if not self.tethered:
             return []
-        return [sys.executable, "-I", "-S", tether.__file__, str(os.getpid())]
+        return [sys.executable, "-I", "-S", child.__file__, str(os.getpid())]
 
     def _failed(self, how: str) -> Unavailable:
         return Unavailable(f"the server {self.name}", f"{how}: {' / '.join(self._said()[-5:])}")

@@ -1,1 +1,1 @@
-"""What `anabranch.belfast` is made of: the client of a Belfast deployment."""
+"""Logs that are read ahead of their order, as programs hold them."""

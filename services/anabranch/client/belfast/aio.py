@@ -7,11 +7,11 @@ from types import TracebackType
 
 from msgspec.structs import replace
 
-from anabranch.client.arguments import text
 from anabranch.client.belfast.endpoint import BelfastEndpoint, endpoint
 from anabranch.client.belfast.events import Events
 from anabranch.client.belfast.log import Appending, Log
 from anabranch.client.belfast.settings import Settings
+from anabranch.client.session.arguments import text
 
 __all__ = ["Appending", "Connecting", "Events", "Log", "connect"]
 

@@ -5,9 +5,14 @@ from collections.abc import Callable
 from anabranch.client.belfast.directory import Whereabouts
 from anabranch.client.belfast.effects import Answered
 from anabranch.client.belfast.line import Commons, Line, unavailable
-from anabranch.core.belfast.messages import Directory, Elsewhere, Locate, ToClient, ToServer
-from anabranch.core.bolt.alarms import Alarm
-from anabranch.core.bolt.commands import Refused
+from anabranch.core.alarms import Alarm
+from anabranch.core.belfast.protocol.messages import (
+    Directory,
+    Elsewhere,
+    Locate,
+    ToClient,
+    ToServer,
+)
 from anabranch.core.errors import (
     AnabranchError,
     DeadlineExceeded,
@@ -15,6 +20,7 @@ from anabranch.core.errors import (
     Retry,
     ShardElsewhere,
 )
+from anabranch.core.errors.refused import Refused
 from anabranch.core.types import Milliseconds
 
 

@@ -1,10 +1,10 @@
-"""What programs pass to a client of Belfast alone, checked as in `client/arguments.py`."""
+"""What programs pass to a client of Belfast alone, checked as in `client/session/arguments.py`."""
 
 from typing import Any
 
-from anabranch.client.arguments import number, octets, several, text
-from anabranch.core.belfast.messages import Where
-from anabranch.core.belfast.requests import MODULUS_END, check_shard
+from anabranch.client.session.arguments import number, octets, several, text
+from anabranch.core.belfast.protocol.checks import MODULUS_END, check_shard
+from anabranch.core.belfast.protocol.messages import Where
 from anabranch.core.errors import BadRequest
 
 

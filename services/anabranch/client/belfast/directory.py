@@ -7,8 +7,8 @@ asked, by turns.
 from collections.abc import Callable, Sequence
 
 from anabranch.client.belfast.line import Commons, Line
-from anabranch.core.belfast.ledger import Standing
-from anabranch.core.belfast.messages import Directory, Locate, Shard, ToClient
+from anabranch.core.belfast.ledger.ledger import Standing
+from anabranch.core.belfast.protocol.messages import Directory, Locate, Shard, ToClient
 
 SERVING = (Standing.SEATED, Standing.LEAVING, Standing.WAITING)
 """Of shards whose primary answers."""

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from anabranch.core.belfast.messages import ToClient, ToServer, Welcome
+from anabranch.core.belfast.protocol.messages import ToClient, ToServer, Welcome
 from anabranch.core.errors import AnabranchError
 from anabranch.core.machine import SetTimer, TimerFired, Value
 
 if TYPE_CHECKING:
-    from anabranch.client.belfast.appending import Pledge
+    from anabranch.client.belfast.appends import Pledge
     from anabranch.client.belfast.call import Call
     from anabranch.client.belfast.subscriber import Subscriber
 

@@ -1,17 +1,17 @@
 """Where a deployment listens: `belfast://[token@]host:port[,host:port...]/CLUSTER`.
 
 Any of its sequencers and shards: they tell who the others are. What may follow, and `belfasts://`
-for TLS, is as in `anabranch://` (see anabranch.client.endpoint).
+for TLS, is as in `anabranch://` (see anabranch.client.session.endpoint).
 """
 
 from typing import NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
-from anabranch.client.arguments import text
-from anabranch.client.endpoint import SCHEME, TLS_SCHEME, Endpoint
-from anabranch.client.endpoint import endpoint as of_service
+from anabranch.client.session.arguments import text
+from anabranch.client.session.endpoint import SCHEME, TLS_SCHEME, Endpoint
+from anabranch.client.session.endpoint import endpoint as of_service
 from anabranch.core.errors import BadRequest
-from anabranch.shell.tls import TlsSettings
+from anabranch.shell.net.tls import TlsSettings
 
 BELFAST_SCHEME = "belfast"
 BELFAST_TLS_SCHEME = "belfasts"

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from anabranch.client.arguments import number, position, seconds
 from anabranch.client.belfast.checks import check_filter, shard_names
-from anabranch.client.belfast.eventqueue import EventQueue
+from anabranch.client.belfast.event_queue import EventQueue
 from anabranch.client.belfast.rollback import Predicate
-from anabranch.client.records import Event
-from anabranch.core.belfast.messages import Directory, Locate, Where
+from anabranch.client.bolt.records import Event
+from anabranch.client.session.arguments import number, position, seconds
+from anabranch.core.belfast.protocol.messages import Directory, Locate, Where
 from anabranch.core.types import Position
 
 if TYPE_CHECKING:

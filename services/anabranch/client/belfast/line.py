@@ -9,14 +9,14 @@ from typing import Protocol
 
 from anabranch.client.belfast.effects import Dial, Effect, HangUp, Roomy, Transmit
 from anabranch.client.belfast.settings import Settings
-from anabranch.core.belfast.messages import (
+from anabranch.core.alarms import Alarm, Alarms
+from anabranch.core.belfast.protocol.messages import (
     Cancel,
     Locate,
     ToClient,
     ToServer,
     Welcome,
 )
-from anabranch.core.bolt.alarms import Alarm, Alarms
 from anabranch.core.errors import AnabranchError, Retry, Unavailable
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Effect as Timing

@@ -6,10 +6,9 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from anabranch.client import arguments
-from anabranch.client.belfast.appending import Pledge
+from anabranch.client.belfast.appends import Pledge
 from anabranch.client.belfast.call import Call
-from anabranch.client.belfast.core import Session
+from anabranch.client.belfast.connection import ClientLine
 from anabranch.client.belfast.effects import (
     Answered,
     Arrived,
@@ -32,19 +31,20 @@ from anabranch.client.belfast.effects import (
     Written,
 )
 from anabranch.client.belfast.endpoint import BelfastEndpoint
+from anabranch.client.belfast.session import Session
 from anabranch.client.belfast.settings import Settings
 from anabranch.client.belfast.subscriber import Subscriber
-from anabranch.client.waiting import Waiter, wake, wake_all
-from anabranch.core.belfast.messages import BELFAST_VERSION, Hello, ToClient, ToServer
-from anabranch.core.bolt.alarms import Alarms
+from anabranch.client.session import arguments
+from anabranch.client.session.waiters import Waiter, wake, wake_all
+from anabranch.core.alarms import Alarms
+from anabranch.core.belfast.protocol.messages import BELFAST_VERSION, Hello, ToClient, ToServer
 from anabranch.core.errors import AnabranchError, BadFrame, BadRequest
 from anabranch.core.machine import SetTimer, TimerFired
 from anabranch.core.types import Milliseconds
-from anabranch.shell.belfast.dial import ClientLine
-from anabranch.shell.chance import randbits
-from anabranch.shell.clock import Clock
-from anabranch.shell.reaching import Hint
-from anabranch.shell.tls import trusting
+from anabranch.shell.net.connect import Hint
+from anabranch.shell.net.tls import trusting
+from anabranch.shell.runtime.clock import Clock
+from anabranch.shell.runtime.randomness import randbits
 
 A = TypeVar("A")
 

@@ -6,11 +6,10 @@ from inspect import isawaitable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from anabranch.client import arguments
 from anabranch.client.belfast.checks import shard_name
 from anabranch.client.belfast.events import Events
 from anabranch.client.belfast.rollback import Predicate
-from anabranch.client.records import (
+from anabranch.client.bolt.records import (
     Confirm,
     Deliver,
     Headers,
@@ -19,7 +18,8 @@ from anabranch.client.records import (
     checked,
     record,
 )
-from anabranch.core.belfast.messages import (
+from anabranch.client.session import arguments
+from anabranch.core.belfast.protocol.messages import (
     Directory,
     Done,
     Join,
@@ -29,13 +29,13 @@ from anabranch.core.belfast.messages import (
     Trim,
     Where,
 )
-from anabranch.core.belfast.messages import Inspect as Inspecting
+from anabranch.core.belfast.protocol.messages import Inspect as Inspecting
 from anabranch.core.errors import AnabranchError, BadRequest, Overloaded
 from anabranch.core.records.record import Record
 from anabranch.core.types import Position
 
 if TYPE_CHECKING:
-    from anabranch.client.belfast.appending import Pledge
+    from anabranch.client.belfast.appends import Pledge
     from anabranch.client.belfast.link import Link
     from anabranch.client.belfast.settings import Settings
 

@@ -10,9 +10,9 @@ from enum import Enum, auto
 
 import msgspec
 
-from anabranch.client.belfast.merging import Merge, Piece
-from anabranch.client.records import Confirm, Deliver, Event, Fail, LogRecord
-from anabranch.core.belfast.messages import Failed
+from anabranch.client.belfast.merge import Merge, Piece
+from anabranch.client.bolt.records import Confirm, Deliver, Event, Fail, LogRecord
+from anabranch.core.belfast.protocol.messages import Failed
 from anabranch.core.types import NEVER, Position
 
 Predicate = Callable[[LogRecord], bool]

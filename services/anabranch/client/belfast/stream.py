@@ -3,10 +3,10 @@
 from typing import Protocol
 
 from anabranch.client.belfast.line import Commons, Line
-from anabranch.core.belfast.messages import Credit, Elsewhere, Subscribe, ToClient, Where
-from anabranch.core.bolt.alarms import Alarm
-from anabranch.core.bolt.commands import Refused
+from anabranch.core.alarms import Alarm
+from anabranch.core.belfast.protocol.messages import Credit, Elsewhere, Subscribe, ToClient, Where
 from anabranch.core.errors import AnabranchError, Mistake, UnknownShard
+from anabranch.core.errors.refused import Refused
 from anabranch.core.types import Position
 
 _CREDITED_PART = 8

@@ -6,12 +6,12 @@ from itertools import chain
 from anabranch.client.belfast.directory import UNSEEN_MAX, Whereabouts
 from anabranch.client.belfast.effects import Arrived
 from anabranch.client.belfast.line import Commons
-from anabranch.client.belfast.merging import Merge, Piece
+from anabranch.client.belfast.merge import Merge, Piece
 from anabranch.client.belfast.rollback import Predicate, Rollback, Standing
 from anabranch.client.belfast.stream import Stream
-from anabranch.client.records import Event, LogRecord
-from anabranch.core.belfast.ledger import Standing as ShardStanding
-from anabranch.core.belfast.messages import (
+from anabranch.client.bolt.records import Event, LogRecord
+from anabranch.core.belfast.ledger.ledger import Standing as ShardStanding
+from anabranch.core.belfast.protocol.messages import (
     Confirmed,
     Delivered,
     Eras,

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Any
 
-from anabranch.core.bolt.commands import Description
+from anabranch.core.bolt.protocol import messages
+from anabranch.core.bolt.protocol.commands import Description
+from anabranch.core.bolt.protocol.messages import ClientMessage
 from anabranch.core.machine import Value
 from anabranch.core.types import Kind, LogId
-from anabranch.core.wire import messages
-from anabranch.core.wire.messages import ClientMessage
 
 GROUP = "anabranch.dev"
 LOGS, FORKS, POOLS = "logs", "forks", "brokerpools"

@@ -10,12 +10,12 @@ from hashlib import sha256
 
 import msgspec
 
+from anabranch.core.bolt.protocol.messages import ClientMessage
 from anabranch.core.errors import Forbidden, Unauthenticated
 from anabranch.core.machine import Value
 from anabranch.core.rights.claims import Claim, Right, Subject, needs, subject_named
 from anabranch.core.rights.recollection import Recollection
 from anabranch.core.types import MS, NOWHERE, LogId, Milliseconds, Nanoseconds
-from anabranch.core.wire.messages import ClientMessage
 
 TOKEN_BYTES_MAX = 16 * 1_024
 """Of a token; Kubernetes' own have about one KiB."""

@@ -12,12 +12,8 @@ from typing import Annotated, Generic, TypeVar
 
 import msgspec
 
-from anabranch.core.bolt.commands import Receipt
-from anabranch.core.errors import BadFrame
-from anabranch.core.machine import Buffer
-from anabranch.core.records.origins import Run
-from anabranch.core.types import LogId, Position
-from anabranch.core.wire.messages import (
+from anabranch.core.bolt.protocol.commands import Receipt
+from anabranch.core.bolt.protocol.messages import (
     Append,
     Appended,
     ClientMessage,
@@ -27,6 +23,10 @@ from anabranch.core.wire.messages import (
     Records,
     ServerMessage,
 )
+from anabranch.core.errors import BadFrame
+from anabranch.core.machine import Buffer
+from anabranch.core.records.origins import Run
+from anabranch.core.types import LogId, Position
 
 CONTROL, APPEND, PLAIN, APPENDED, PROMISED, RECORDS, DELIVERED = range(1, 8)
 

@@ -10,8 +10,8 @@ from typing import Final
 
 import msgspec
 
-from anabranch.core.bolt.commands import Refused
-from anabranch.core.bolt.letters import FromMetadata, ToMetadata
+from anabranch.core.bolt.protocol.letters import FromMetadata, ToMetadata
+from anabranch.core.errors.refused import Refused
 from anabranch.core.wire.frames import Decoder, FrameReader, framed
 
 PEER_VERSION: Final = 1

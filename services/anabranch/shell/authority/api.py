@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from anabranch.core.errors import Unavailable
 from anabranch.core.limits import MIB
 from anabranch.core.types import Milliseconds
-from anabranch.shell.tls import TlsSettings, trusting
+from anabranch.shell.net.tls import TlsSettings, trusting
 
 WHAT = "the Kubernetes API server"
 CALLS_MAX = 4

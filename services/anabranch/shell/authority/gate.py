@@ -6,9 +6,9 @@ Its subscriptions are looked at again each time that their right is only good fo
 import asyncio
 from typing import Protocol
 
+from anabranch.core.bolt.protocol.messages import Append, ClientMessage, Read, Subscribe
 from anabranch.core.errors import AnabranchError, Unauthenticated
 from anabranch.core.types import LogId, Nanoseconds
-from anabranch.core.wire.messages import Append, ClientMessage, Read, Subscribe
 from anabranch.ports import Authority
 
 PASSES_MAX = 4_096

@@ -2,10 +2,10 @@
 
 import time
 
+from anabranch.core.bolt.protocol.messages import ClientMessage
 from anabranch.core.budget import EVERYBODY
 from anabranch.core.errors import Unauthorized
 from anabranch.core.types import NEVER, Nanoseconds
-from anabranch.core.wire.messages import ClientMessage
 from anabranch.shell.authority.tokens import Tokens, tokens_of
 
 

@@ -11,8 +11,8 @@ from functools import partial
 
 from anabranch.core.errors import BadRequest
 from anabranch.core.rights.judge import TOKEN_BYTES_MAX
-from anabranch.shell.log import Log
-from anabranch.shell.renewal import Renewed
+from anabranch.shell.net.reload import Renewed
+from anabranch.shell.telemetry.log import Log
 
 TOKENS_MAX = 64
 """In one file: each is compared with what a caller shows."""

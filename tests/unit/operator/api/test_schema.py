@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from anabranch.core.belfast.rules import Rules
-from anabranch.shell.prose import proses
+from anabranch.core.belfast.ledger.rules import Rules
+from anabranch.shell.runtime.prose import proses
 from anabranch_operator.api import conditions, fork, log, names, pods, pool, shards, storage
 from anabranch_operator.api.admission import policies
-from anabranch_operator.api.crd import KINDS, Kind, crd, whole
+from anabranch_operator.api.generate.crd import KINDS, Kind, crd, whole
+from anabranch_operator.api.generate.schema import filled
 from anabranch_operator.api.rules import RULES, WHOLE
-from anabranch_operator.api.schema import filled
 from anabranch_operator.api.sequencers import Ordering, rules_of
 
 PROSE_CHARS_MAX = 120

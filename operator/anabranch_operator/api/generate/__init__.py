@@ -1,0 +1,1 @@
+"""CRDs and their reference page, generated from the structs."""

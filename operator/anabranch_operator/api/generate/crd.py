@@ -1,0 +1,253 @@
+"""The CRDs: everything above, put together as the API server takes it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from anabranch_operator.api import names
+from anabranch_operator.api.conditions import Type
+from anabranch_operator.api.fork import ForkSpec, ForkStatus
+from anabranch_operator.api.generate.schema import JsonSchema, filled, schema
+from anabranch_operator.api.log import LogSpec, LogStatus
+from anabranch_operator.api.pool import PoolSpec, PoolStatus
+from anabranch_operator.api.rules import WHOLE
+from anabranch_operator.api.sequencers import SequencerSetSpec, SequencerSetStatus
+from anabranch_operator.api.shards import ShardGroupSpec, ShardGroupStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of `kubectl get`."""
+
+    name: str
+    path: str
+    prose: str
+    type: str = "string"
+    wide: bool = False
+    """Shown by `-o wide` only."""
+
+    def written(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "type": self.type,
+            "description": self.prose,
+            "jsonPath": self.path,
+            "priority": int(self.wide),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of resource."""
+
+    name: str
+    short: str
+    summary: str
+    spec: type
+    status: type
+    columns: tuple[Column, ...]
+    scaled: str = ""
+    """The field that the subresource `scale` sets, if it has one."""
+    selectable: tuple[str, ...] = ()
+    """What `--field-selector` finds, from Kubernetes 1.31 on."""
+
+    @property
+    def plural(self) -> str:
+        return names.PLURALS[self.name]
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.plural}.{names.GROUP}"
+
+
+def _of_condition(about: Type, field: str) -> str:
+    return f'.status.conditions[?(@.type=="{about.value}")].{field}'
+
+
+_PHASE = Column("Phase", ".status.phase", "Where it is in its life.")
+_BROKER = Column("Broker", ".status.broker", "The pod that serves it.")
+_READY = Column("Ready", _of_condition(Type.READY, "status"), "Can it be used?")
+_REASON = Column("Reason", _of_condition(Type.READY, "reason"), "Why, or why not.", wide=True)
+_ENDPOINT = Column("Endpoint", ".status.endpoint", "Where clients reach it.", wide=True)
+_AGE = Column("Age", ".metadata.creationTimestamp", "Since the resource was made.", "date")
+
+
+def _number(name: str, path: str, prose: str, *, wide: bool = False) -> Column:
+    return Column(name, path, prose, "integer", wide)
+
+
+KINDS = (
+    Kind(
+        names.LOG,
+        "alog",
+        "A root log of the log service.",
+        LogSpec,
+        LogStatus,
+        (
+            Column("Engine", ".spec.engine", "How records enter it."),
+            _PHASE,
+            _number("Tail", ".status.tail", "The position that the next record gets."),
+            _number("Forks", ".status.forks", "How many forks it has."),
+            _BROKER,
+            _READY,
+            _REASON,
+            _number("Start", ".status.start", "The first position kept.", wide=True),
+            _ENDPOINT,
+            _AGE,
+        ),
+        selectable=(".status.phase",),
+    ),
+    Kind(
+        names.FORK,
+        "fk",
+        "A fork of a log: made at once, at no cost in data; promoted or squashed in the end.",
+        ForkSpec,
+        ForkStatus,
+        (
+            Column("Parent", ".spec.parent.name", "What it is a fork of."),
+            Column("Kind", ".spec.type", "Does it go on receiving what its parent receives?"),
+            _number("At", ".status.forkPoint", "The first position that isn't inherited."),
+            _PHASE,
+            _BROKER,
+            _number("Lag", ".status.lag", "What the parent received since and it doesn't see."),
+            _READY,
+            _REASON,
+            _number("Own", ".status.ownRecords", "Records appended to itself.", wide=True),
+            Column("Expires", ".status.expiresAt", "When its time to live ends.", wide=True),
+            _ENDPOINT,
+            _AGE,
+        ),
+        selectable=(".spec.parent.name", ".status.phase"),
+    ),
+    Kind(
+        names.POOL,
+        "bp",
+        "The brokers that serve logs and forks.",
+        PoolSpec,
+        PoolStatus,
+        (
+            _number("Desired", ".status.desired", "How many there should be now."),
+            _number("Ready", ".status.ready", "Brokers that serve, or could."),
+            _number("Spare", ".status.spare", "Brokers that serve nothing."),
+            _number("Updated", ".status.updated", "Pods that are what the spec says."),
+            _number("Waiting", ".status.waiting", "Forks that wait for a broker of their own."),
+            Column("Complete", _of_condition(Type.READY, "status"), "Are all there?", wide=True),
+            _REASON,
+            Column("Image", ".spec.image", "What brokers run.", wide=True),
+            _AGE,
+        ),
+        scaled="replicas",
+    ),
+    Kind(
+        names.SEQUENCERS,
+        "seq",
+        "The sequencing group of a Belfast log.",
+        SequencerSetSpec,
+        SequencerSetStatus,
+        (
+            Column("Leader", ".status.leader", "The pod of the one that leads."),
+            _number("Epoch", ".status.term", "Of the leader."),
+            _number("Members", ".status.members", "Sequencers that the leader can reach."),
+            _READY,
+            _REASON,
+            Column("Mode", ".status.mode", "How the order comes about.", wide=True),
+            _number("View", ".status.view", "How often shards have failed.", wide=True),
+            _number("Window", ".status.window", "The one that is being cut.", wide=True),
+            _number("Confirmed", ".status.confirmed", "All below is final.", wide=True),
+            _ENDPOINT,
+            _AGE,
+        ),
+    ),
+    Kind(
+        names.SHARDS,
+        "sg",
+        "Shards of a Belfast log.",
+        ShardGroupSpec,
+        ShardGroupStatus,
+        (
+            _number("Shards", ".status.shards", "Shards that there are, also those that leave."),
+            _number("Desired", ".spec.shards", "How many there should be."),
+            _number("Window", ".status.window", "The window that is being cut."),
+            _number("Spec%", ".status.speculation", "How much of what was speculated was right."),
+            _READY,
+            _REASON,
+            _number("Seated", ".status.seated", "Shards that have a seat.", wide=True),
+            _number("Copies", ".spec.copies", "Replicas of each shard.", wide=True),
+            Column("Sequencers", ".spec.sequencers", "The log's SequencerSet.", wide=True),
+            _AGE,
+        ),
+        scaled="shards",
+    ),
+)
+
+_META = (
+    ("apiVersion", "The group and version of this kind."),
+    ("kind", "The kind."),
+)
+
+
+def crd(kind: Kind) -> dict[str, Any]:
+    """One kind's CustomResourceDefinition."""
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": kind.full_name,
+            "labels": {
+                "app.kubernetes.io/name": "anabranch",
+                "app.kubernetes.io/part-of": "anabranch",
+            },
+        },
+        "spec": {
+            "group": names.GROUP,
+            "scope": "Namespaced",
+            "names": {
+                "kind": kind.name,
+                "listKind": f"{kind.name}List",
+                "plural": kind.plural,
+                "singular": kind.name.lower(),
+                "shortNames": [kind.short],
+                "categories": [names.CATEGORY],
+            },
+            "versions": [_version(kind)],
+        },
+    }
+
+
+def _version(kind: Kind) -> dict[str, Any]:
+    selectable = [{"jsonPath": path} for path in kind.selectable]
+    return {
+        "name": names.VERSION,
+        "served": True,
+        "storage": True,
+        "additionalPrinterColumns": [column.written() for column in kind.columns],
+        **({"selectableFields": selectable} if selectable else {}),
+        "subresources": {"status": {}, **({"scale": _scale(kind.scaled)} if kind.scaled else {})},
+        "schema": {"openAPIV3Schema": whole(kind)},
+    }
+
+
+def _scale(field: str) -> dict[str, str]:
+    return {
+        "specReplicasPath": f".spec.{field}",
+        "statusReplicasPath": f".status.{field}",
+        "labelSelectorPath": ".status.selector",
+    }
+
+
+def whole(kind: Kind) -> JsonSchema:
+    """The schema of the kind's resources."""
+    meta: JsonSchema = {name: {"type": "string", "description": prose} for name, prose in _META}
+    spec = schema(kind.spec, defaults=True)
+    needed = "required" in spec
+    return {
+        "description": kind.summary,
+        "type": "object",
+        **({"required": ["spec"]} if needed else {}),
+        "properties": {
+            **meta,
+            "metadata": {"type": "object"},
+            "spec": spec if needed else {**spec, "default": filled(spec)},
+            "status": schema(kind.status, defaults=False),
+        },
+        "x-kubernetes-validations": [rule.written() for rule in WHOLE[kind.name]],
+    }

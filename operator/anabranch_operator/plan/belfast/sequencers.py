@@ -1,0 +1,234 @@
+"""SequencerSets: the pods of a log's sequencing group, followers rolled first and the leader last.
+
+A group that is deleted takes its pods along. Its volumes stay unless `storage.onDelete` says not.
+"""
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from anabranch.core.belfast.ledger.ledger import Standing
+from anabranch.core.belfast.protocol.messages import Status
+from anabranch.core.types import Nanoseconds
+from anabranch_operator.api.conditions import Reason, Type
+from anabranch_operator.api.pods import RolloutPolicy
+from anabranch_operator.api.sequencers import Sequencer, SequencerSetStatus
+from anabranch_operator.plan.belfast.conditions import (
+    Obstacle,
+    announce,
+    blocked,
+    degraded,
+    unwritten,
+)
+from anabranch_operator.plan.belfast.named_pods import Post, claims, man, posts, relieve, wakes
+from anabranch_operator.plan.belfast.sequencer_pod import (
+    budget,
+    headless,
+    labels,
+    node,
+    pod,
+    pod_names,
+    template,
+    url,
+)
+from anabranch_operator.plan.belfast.status_polls import told, trouble, unheard
+from anabranch_operator.plan.engine.actions import Action, Delete, Plan
+from anabranch_operator.plan.engine.objects import Ref
+from anabranch_operator.plan.engine.retries import Troubles
+from anabranch_operator.plan.engine.status import Said, conditions, write
+from anabranch_operator.plan.engine.world import Sequencers, World
+from anabranch_operator.plan.log import conditions as telling
+from anabranch_operator.plan.log.services import missing
+
+MODES = ("Steady", "Bursty", "FreeWill")
+
+
+class Sight(Struct, frozen=True):
+    """What was seen of a group."""
+
+    group: Sequencers
+    posts: tuple[Post, ...]
+    status: Status | None
+    why: str
+    """No status: why there is none."""
+
+    @property
+    def leader(self) -> Post | None:
+        return next((each for each in self.posts if self.leads(each)), None)
+
+    @property
+    def reached(self) -> int:
+        return sum(map(self.reaches, self.posts))
+
+    @property
+    def old(self) -> list[Post]:
+        return [each for each in self.posts if each.manned and each.outdated]
+
+    def leads(self, post: Post) -> bool:
+        return self.status is not None and node(self.group, post.name) == self.status.leader
+
+    def reaches(self, post: Post) -> bool:
+        """Does the leader, or is it the leader?"""
+        if self.status is None:
+            return False
+        return self.leads(post) or node(self.group, post.name) in self.status.reachable
+
+
+def plan_sequencers(world: World, ref: Ref, now: Nanoseconds, troubles: Troubles) -> Plan:
+    group = world.sequencers.get(ref)
+    if group is None:
+        return telling.plan_malformed(world, ref, now)
+    if group.object.deleting or world.terminating(ref.namespace):
+        return Plan()
+    if telling.is_paused(group.object):
+        said = telling.paused(group.object, group.status.conditions)
+        return Plan(_told(group, group.status, said, now))
+    sight = look(world, group, now)
+    useless = tuple(relieve(sight.posts, now))
+    leaving, obstacle = _roll(sight, useless)
+    said = _said(world, sight, obstacle, troubles)
+    actions: tuple[Action, ...] = (
+        *missing(world, headless(group)),
+        *missing(world, budget(group)),
+        *claims(world, group.object, group.spec.storage, labels(ref.name), sight.posts),
+        *man(world, ref.namespace, sight.posts, lambda name: pod(group, name)),
+        *useless,
+        *leaving,
+        *_shown(world, sight, said, now),
+    )
+    return Plan(actions, min(wakes(sight.posts), default=None))
+
+
+def look(world: World, group: Sequencers, now: Nanoseconds) -> Sight:
+    found = posts(world, group.object, pod_names(group), template(group.spec), now)
+    return Sight(group, found, told(world, group.ref), trouble(world, group.ref))
+
+
+def spares(sight: Sight, name: str) -> bool:
+    """Can the pod of this name go? All others are there, and the leader can reach them; nobody else
+    was told to go before it.
+    """
+    others = [each for each in sight.posts if each.name != name]
+    return all(each.ready and sight.reaches(each) and not each.going for each in others)
+
+
+def _roll(sight: Sight, useless: tuple[Delete, ...]) -> tuple[tuple[Delete, ...], Obstacle | None]:
+    """One at a time, the leader last: it hands over when it is told to end."""
+    if not sight.old or sight.group.spec.rollout.policy is not RolloutPolicy.AUTO:
+        return (), None
+    candidates = [each for each in sight.old if each.ready]
+    if useless or not candidates:
+        return (), None
+    chosen = min(candidates, key=lambda each: (sight.leads(each), each.name))
+    failing = [each.name for each in sight.posts if each.failing]
+    if failing:
+        return (), Obstacle(chosen.name, Reason.PODS_FAILING, f"{', '.join(failing)} can't serve")
+    if not all(each.ready and not each.evicted for each in sight.posts):
+        return (), None
+    if sight.status is None:
+        return (), Obstacle(chosen.name, Reason.SEQUENCERS_AWAY, sight.why)
+    silent = [each.name for each in sight.posts if not sight.reaches(each)]
+    if silent:
+        message = f"the leader doesn't reach {', '.join(silent)}"
+        return (), Obstacle(chosen.name, Reason.WAITING_FOR_COPIES, message)
+    return (chosen.leave,), None
+
+
+def _shown(world: World, sight: Sight, said: list[Said], now: Nanoseconds) -> tuple[Action, ...]:
+    group = sight.group
+    if group.status.conditions and unheard(world, group.ref):
+        return ()
+    told = _told(group, _status(sight), said, now)
+    return (*told, *announce(group.object, group.status.conditions, said))
+
+
+def _status(sight: Sight) -> SequencerSetStatus:
+    status, leader = sight.status, sight.leader
+    found = SequencerSetStatus(
+        members=sight.reached,
+        ready=sum(each.ready for each in sight.posts),
+        updated=sum(each.manned and not each.outdated for each in sight.posts),
+        endpoint=url(sight.group),
+        sequencers=[_sequencer(sight, each) for each in sight.posts],
+    )
+    if status is None:
+        # Whether it may be deleted goes by the seats, which nobody gives up while it is away.
+        return replace(found, seated=sight.group.status.seated)
+    return replace(
+        found,
+        leader=None if leader is None else leader.name,
+        term=status.term,
+        view=status.view,
+        mode=MODES[status.mode],
+        window=status.window,
+        confirmed=status.confirmed,
+        seated=sum(each.standing in _SEATED for each in status.shards),
+    )
+
+
+_SEATED = (Standing.SEATED, Standing.LEAVING)
+
+
+def _sequencer(sight: Sight, post: Post) -> Sequencer:
+    return Sequencer(
+        pod=post.name, node=post.node, state=_state(sight, post), updated=not post.outdated
+    )
+
+
+def _state(sight: Sight, post: Post) -> str:
+    if post.pod is None:
+        return "absent"
+    if post.pod.deleting:
+        return "ending"
+    if not post.ready:
+        return "failing" if post.failing else "starting"
+    if sight.leads(post):
+        return "leading"
+    return "following" if sight.status is None or sight.reaches(post) else "silent"
+
+
+def _said(world: World, sight: Sight, obstacle: Obstacle | None, troubles: Troubles) -> list[Said]:
+    policy = sight.group.spec.rollout.policy
+    return [
+        unwritten(troubles) or _ready(sight),
+        _progressing(sight, obstacle),
+        degraded(world, _flaws(sight)),
+        blocked(obstacle, len(sight.old), policy),
+    ]
+
+
+def _ready(sight: Sight) -> Said:
+    if sight.status is None:
+        return Said(Type.READY, False, Reason.SEQUENCERS_AWAY, sight.why)
+    leader = sight.leader
+    who = sight.status.leader if leader is None else leader.name
+    return Said(Type.READY, True, Reason.LEADING, f"{who} leads")
+
+
+def _progressing(sight: Sight, obstacle: Obstacle | None) -> Said:
+    rolls = sight.group.spec.rollout.policy is RolloutPolicy.AUTO
+    if rolls and sight.old and obstacle is None:
+        message = f"{len(sight.old)} sequencers are of an older spec"
+        return Said(Type.PROGRESSING, True, Reason.ROLLING, message)
+    moving = [each.name for each in sight.posts if not each.ready and not each.failing]
+    if moving:
+        message = f"{', '.join(moving)} on the way in or out"
+        return Said(Type.PROGRESSING, True, Reason.SCALING, message)
+    return Said(Type.PROGRESSING, False, Reason.UP_TO_DATE, "no pod comes or goes")
+
+
+def _flaws(sight: Sight) -> Iterator[tuple[Reason, str]]:
+    for each in sight.posts:
+        if each.failing:
+            yield Reason.PODS_FAILING, f"{each.name}: {each.failing}"
+        elif sight.status is not None and each.ready and not sight.reaches(each):
+            yield Reason.WAITING_FOR_COPIES, f"the leader doesn't reach {each.name}"
+
+
+def _told(
+    group: Sequencers, status: SequencerSetStatus, said: list[Said], now: Nanoseconds
+) -> tuple[Action, ...]:
+    generation = group.object.generation
+    made = conditions(group.status.conditions, said, generation, now)
+    return write(group.object, replace(status, observed_generation=generation, conditions=made))

@@ -1,0 +1,216 @@
+"""What is told of a ShardGroup: who has a seat, who is to get one, who leaves."""
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from anabranch.core.belfast.ledger.ledger import Standing
+from anabranch.core.belfast.ledger.windows import Mode
+from anabranch.core.types import Nanoseconds
+from anabranch_operator.api.conditions import Reason, Type
+from anabranch_operator.api.pods import RolloutPolicy
+from anabranch_operator.api.shards import ShardGroupStatus, ShardState
+from anabranch_operator.plan.belfast.conditions import (
+    Obstacle,
+    announce,
+    blocked,
+    degraded,
+    unwritten,
+)
+from anabranch_operator.plan.belfast.shard_members import Group, Seen
+from anabranch_operator.plan.belfast.shard_pod import labels, node
+from anabranch_operator.plan.belfast.status_polls import unheard
+from anabranch_operator.plan.engine.actions import Action
+from anabranch_operator.plan.engine.retries import Troubles
+from anabranch_operator.plan.engine.status import Said, conditions, write
+from anabranch_operator.plan.engine.world import Shards, World
+from anabranch_operator.plan.manifests.pod_parts import selector
+
+
+def status(world: World, found: Group) -> ShardGroupStatus:
+    posts = found.posts
+    return ShardGroupStatus(
+        shards=len(found.shards),
+        desired=found.group.spec.shards,
+        seated=_seated(found),
+        pods=sum(each.ready for each in posts),
+        updated=sum(each.manned and not each.outdated for each in posts),
+        window=None if found.status is None else found.status.window,
+        speculation=_speculation(world, found),
+        selector=selector(labels(found.group.ref.name)),
+        seats=[_shown(found, each) for each in found.shards],
+    )
+
+
+_SEATED = (Standing.SEATED, Standing.LEAVING)
+
+
+def _seated(found: Group) -> int:
+    """Whether the group may be deleted goes by it: nobody gives up a seat while the log is away."""
+    if found.log is not None and found.status is None:
+        return found.group.status.seated
+    return sum(each.standing in _SEATED for each in found.shards)
+
+
+def _speculation(world: World, found: Group) -> int | None:
+    """Rounded down: 100 says that nothing was ever void."""
+    vitals = [
+        world.vitals[each.pod.uid]
+        for each in found.posts
+        if each.pod is not None and each.pod.uid in world.vitals
+    ]
+    confirmed = sum(each.confirmed for each in vitals)
+    told = confirmed + sum(each.voided for each in vitals)
+    return 100 * confirmed // told if told else None
+
+
+def _shown(found: Group, shard: Seen) -> ShardState:
+    told = shard.told
+    if told is None:
+        return ShardState(name=shard.name, standing="Absent")
+    primary = (each.name for each in shard.posts if found.leads(shard, each))
+    return ShardState(
+        name=shard.name,
+        standing=told.standing.name.capitalize(),
+        epoch=told.epoch,
+        primary=next(primary, None),
+        copies=len(told.replicas) - len(told.silent),
+        quota=told.quota,
+        lag=told.lag,
+        resting=told.resting,
+    )
+
+
+def said(world: World, found: Group, obstacle: Obstacle | None, troubles: Troubles) -> list[Said]:
+    return [
+        unwritten(troubles) or _ready(found),
+        _progressing(found, obstacle),
+        degraded(world, _flaws(found)),
+        blocked(obstacle, len(found.old), found.group.spec.rollout.policy),
+        _window_open(found),
+        _joining(found),
+        _leaving(found),
+    ]
+
+
+def shown(world: World, found: Group, said: list[Said], now: Nanoseconds) -> tuple[Action, ...]:
+    group = found.group
+    if found.log is not None and group.status.conditions and unheard(world, found.log.ref):
+        return ()
+    written = told(group, status(world, found), said, now)
+    return (*written, *announce(group.object, group.status.conditions, said))
+
+
+def told(
+    group: Shards, status: ShardGroupStatus, said: list[Said], now: Nanoseconds
+) -> tuple[Action, ...]:
+    generation = group.object.generation
+    made = conditions(group.status.conditions, said, generation, now)
+    return write(group.object, replace(status, observed_generation=generation, conditions=made))
+
+
+def _away(found: Group) -> tuple[Reason, str] | None:
+    """Why nobody says how the shards are."""
+    if found.log is None:
+        name = found.group.spec.sequencers
+        return Reason.SEQUENCERS_MISSING, f"there is no SequencerSet {name} in this namespace"
+    return (Reason.SEQUENCERS_AWAY, found.why) if found.status is None else None
+
+
+def _ready(found: Group) -> Said:
+    away = _away(found)
+    if away is not None:
+        return Said(Type.READY, False, *away)
+    failed = _names(found.wanted, Standing.FAILED)
+    if failed:
+        return Said(Type.READY, False, Reason.SHARDS_FAILED, f"{failed} failed as a whole")
+    seated = sum(each.seated for each in found.wanted)
+    message = f"{seated} of {len(found.wanted)} shards have a seat"
+    if seated < len(found.wanted):
+        return Said(Type.READY, False, Reason.AWAITING_SEATS, message)
+    return Said(Type.READY, True, Reason.SEATED, "every shard that is wanted has a seat")
+
+
+def _progressing(found: Group, obstacle: Obstacle | None) -> Said:
+    rolls = found.group.spec.rollout.policy is RolloutPolicy.AUTO
+    if rolls and found.old and obstacle is None:
+        message = f"{len(found.old)} pods are of an older spec"
+        return Said(Type.PROGRESSING, True, Reason.ROLLING, message)
+    if found.surplus:
+        message = f"{', '.join(each.name for each in found.surplus)} on the way out"
+        return Said(Type.PROGRESSING, True, Reason.SCALING, message)
+    moving = [each.name for each in found.posts if not each.ready and not each.failing]
+    if moving:
+        message = f"{', '.join(moving)} on the way in or out"
+        return Said(Type.PROGRESSING, True, Reason.SCALING, message)
+    return Said(Type.PROGRESSING, False, Reason.UP_TO_DATE, "no pod comes or goes")
+
+
+def _flaws(found: Group) -> Iterator[tuple[Reason, str]]:
+    for shard in found.shards:
+        for each in shard.posts:
+            if each.failing:
+                yield Reason.PODS_FAILING, f"{each.name}: {each.failing}"
+        if shard.told is None or shard.told.standing in {Standing.FAILED, Standing.LEFT}:
+            continue
+        count = len(shard.told.replicas) - len(shard.told.silent)
+        if count < len(shard.posts):
+            away = _missing(found, shard)
+            yield Reason.WAITING_FOR_COPIES, f"{shard.name} goes on without {away}"
+
+
+def _missing(found: Group, shard: Seen) -> str:
+    assert shard.told is not None
+    counted = [each for each in shard.told.replicas if each not in shard.told.silent]
+    return ", ".join(
+        each.name for each in shard.posts if node(found.group, each.name) not in counted
+    )
+
+
+def _window_open(found: Group) -> Said:
+    away = _away(found)
+    if away is not None or found.status is None:
+        return Said(Type.WINDOW_OPEN, False, *(away or (Reason.NO_WINDOW, "")))
+    if not any(each.standing in _SEATED for each in found.shards):
+        message = "no shard of the group has a seat"
+        return Said(Type.WINDOW_OPEN, False, Reason.NO_WINDOW, message)
+    if found.status.mode is Mode.FREE_WILL:
+        return Said(Type.WINDOW_OPEN, False, Reason.FREE_WILL, "cuts follow the shards")
+    # Numbers that move with every window belong into fields: a message would be news each time.
+    return Said(Type.WINDOW_OPEN, True, Reason.WINDOW_PUBLISHED, "shards speculate in it")
+
+
+def _joining(found: Group) -> Said:
+    unseated = [each.name for each in found.wanted if not each.seated]
+    if unseated:
+        message = f"{', '.join(unseated)} without a seat"
+        return Said(Type.JOINING, True, Reason.AWAITING_SEATS, message)
+    return Said(Type.JOINING, False, Reason.NONE_JOINS, "every shard that is wanted has a seat")
+
+
+def _leaving(found: Group) -> Said:
+    if not found.surplus:
+        message = "there is no shard that isn't wanted"
+        return Said(Type.LEAVING, False, Reason.NONE_LEAVES, message)
+    away = _away(found)
+    if away is not None:
+        return Said(Type.LEAVING, True, *away)
+    seated = _names(found.surplus, Standing.WAITING, Standing.SEATED, Standing.LEAVING)
+    if seated:
+        message = f"{seated} can't go before the end of the windows that count on it"
+        return Said(Type.LEAVING, True, Reason.AWAITING_BOUNDARY, message)
+    kept = [each.told for each in found.surplus if each.told is not None and not each.over]
+    if kept:
+        what = ", ".join(f"{each.name} {each.standing.name.lower()}" for each in kept)
+        message = (
+            f"{what}: trim the log to {max(each.last for each in kept)}, or set leaving.waitFor to "
+            "Nothing to give up what is kept there"
+        )
+        return Said(Type.LEAVING, True, Reason.AWAITING_TRIM, message)
+    names = ", ".join(each.name for each in found.surplus)
+    message = f"nobody counts on {names} any more, and the pods go"
+    return Said(Type.LEAVING, True, Reason.DRAINING, message)
+
+
+def _names(shards: list[Seen], *standings: Standing) -> str:
+    return ", ".join(each.name for each in shards if each.standing in standings)

@@ -1,0 +1,1 @@
+"""Certificates of an installation: what is wanted, what is there, rotation, inspection."""

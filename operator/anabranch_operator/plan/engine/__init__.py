@@ -1,0 +1,1 @@
+"""The operator as a machine: what it knows, which plans are due, and what came of its actions."""

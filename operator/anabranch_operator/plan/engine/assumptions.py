@@ -1,0 +1,85 @@
+"""What the world is known to be after an action was done, before anybody looks again."""
+
+from anabranch.core.belfast.ledger.ledger import Standing
+from anabranch.core.bolt.protocol.commands import Description
+from anabranch.core.errors import (
+    DeadlineExceeded,
+    Promoted,
+    Squashed,
+    Unavailable,
+    UnknownBroker,
+    UnknownLog,
+)
+from anabranch.core.errors.refused import Refused
+from anabranch.core.types import LogId
+from anabranch_operator.plan.belfast.status_polls import moved
+from anabranch_operator.plan.certificates.facts import Holdings, merged
+from anabranch_operator.plan.engine.actions import (
+    Action,
+    Confirm,
+    DeleteRoot,
+    DrainBroker,
+    ForgetBroker,
+    JoinShard,
+    LeaveShard,
+    MakeFork,
+    Promote,
+    Squash,
+    TailLog,
+    TrimOlder,
+)
+from anabranch_operator.plan.engine.events import Outcome, Text
+from anabranch_operator.plan.engine.world import World
+
+AWAY_CODES = (Unavailable.code, DeadlineExceeded.code)
+"""The log service didn't answer, and may have done it or may do it yet."""
+_GONE = (Promoted.code, Squashed.code, UnknownLog.code)
+
+
+def is_fact(action: Action, refused: Refused) -> bool:
+    """Does the refusal say what became of what was asked about? Then it is no trouble."""
+    if isinstance(action, DrainBroker | ForgetBroker):
+        return refused.code == UnknownBroker.code
+    if refused.code not in _GONE:
+        return False
+    if isinstance(action, MakeFork):
+        # Else it is the parent that is no more, which is told by the parent's own plan.
+        return refused.facts.get("owner") == action.owner
+    return hasattr(action, "log")
+
+
+def learn(world: World, action: Action, outcome: Outcome) -> None:
+    service = world.service
+    match action, outcome:
+        case JoinShard(), None:
+            moved(world, action.log, action.shard, (Standing.LEFT,), Standing.WAITING)
+        case LeaveShard(), _:
+            stayed = (Standing.WAITING, Standing.SEATED)
+            moved(world, action.log, action.shard, stayed, Standing.LEAVING)
+        case Confirm(uid=uid), None:
+            world.confirm_gone(uid)
+        case _, Description():
+            service.learn(outcome)
+        case _, Holdings():
+            known = world.certificates
+            world.certificates = merged(known, outcome) if known else outcome
+        case TailLog(), Text():
+            world.texts[action.ref] = outcome.text
+        case MakeFork(), Refused():
+            service.bury(action.owner, outcome)
+        case ((DrainBroker() | ForgetBroker()), Refused()):
+            service.unseat(action.broker, action.epoch, known=False)
+        case _, Refused():
+            service.bury(getattr(action, "log", LogId(0)), outcome)
+        case Promote(), _:
+            service.bury(action.log, Refused(Promoted.code, "it was promoted", {}))
+        case Squash() | DeleteRoot(), _:
+            service.bury(action.log, Refused(Squashed.code, "it was squashed", {}))
+        case TrimOlder(), _:
+            world.trimmed[action.log] = action.before
+        case DrainBroker(), _:
+            service.unseat(action.broker, action.epoch, known=True)
+        case ForgetBroker(), _:
+            service.unseat(action.broker, action.epoch, known=False)
+        case _:
+            pass

@@ -1,0 +1,1 @@
+"""Logs and Forks: made, served, judged by gates, promoted, squashed, and ended."""

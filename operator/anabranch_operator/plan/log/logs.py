@@ -1,0 +1,134 @@
+"""A Log resource: its root log made, served, trimmed and told about."""
+
+from msgspec.structs import replace
+
+from anabranch.core.bolt.protocol.commands import Description
+from anabranch.core.errors import LogExists
+from anabranch.core.types import MS, Nanoseconds
+from anabranch_operator.api.common import milliseconds
+from anabranch_operator.api.conditions import Reason, Type
+from anabranch_operator.api.log import Engine, LogPhase, LogStatus
+from anabranch_operator.plan.engine.actions import Action, Adopt, CreateRoot, Plan, Trim, TrimOlder
+from anabranch_operator.plan.engine.objects import Ref
+from anabranch_operator.plan.engine.retries import Troubles
+from anabranch_operator.plan.engine.status import Said
+from anabranch_operator.plan.engine.world import Log, World
+from anabranch_operator.plan.log import conditions
+from anabranch_operator.plan.log.conditions import told
+from anabranch_operator.plan.log.orphans import declare, known, unhold
+from anabranch_operator.plan.log.services import Face, face
+
+TRIM_MS = 60_000
+"""How often what has grown too old is trimmed."""
+
+
+def plan_log(world: World, ref: Ref, now: Nanoseconds, troubles: Troubles) -> Plan:
+    log = world.logs.get(ref)
+    if log is None:
+        return conditions.plan_malformed(world, ref, now)
+    if held := unhold(world, log):
+        return Plan(held)
+    if conditions.is_left_alone(world, log):
+        said = conditions.paused(log.object, log.status.conditions)
+        return told(world, log, now, log.status, said)
+    if log.object.deleting:
+        status = replace(log.status, phase=LogPhase.TERMINATING)
+        return told(world, log, now, status, [conditions.terminating(log)])
+    if log.spec.engine is not Engine.BOLT:
+        message = f"engine {log.spec.engine} isn't available yet: use engine bolt"
+        said = Said(Type.READY, False, Reason.ENGINE_NOT_AVAILABLE, message)
+        return told(world, log, now, log.status, [said])
+    found = known(world, log)
+    if isinstance(found, Description):
+        return _served(world, log, found, now, troubles)
+    if log.status.log_id is None and log.owner not in world.service.fates:
+        return _making(world, log, now, troubles)
+    if found is not None:
+        return Plan((found,))
+    lost = replace(log.status, phase=LogPhase.LOST)
+    message = "its log is gone or somebody else's: delete this resource, or make another"
+    return told(world, log, now, lost, [Said(Type.READY, False, Reason.LOG_LOST, message)])
+
+
+def log_name(log: Log) -> str:
+    return log.spec.log_name or log.ref.name
+
+
+def _making(world: World, log: Log, now: Nanoseconds, troubles: Troubles) -> Plan:
+    make = CreateRoot(name=log_name(log), owner=log.owner, why=f"{log.ref}")
+    trouble = troubles.with_action(CreateRoot)
+    if trouble is None:
+        return Plan((make,))
+    if trouble.refusal.code != LogExists.code or not log.spec.adopt:
+        return told(world, log, now, log.status, [conditions.refused(trouble)], (make,))
+    # What was refused stays wanted: its pause would be forgotten otherwise.
+    return _adopting(world, log, now, troubles, make)
+
+
+def _adopting(
+    world: World, log: Log, now: Nanoseconds, troubles: Troubles, make: CreateRoot
+) -> Plan:
+    """Take over what was made through the API."""
+    name = log_name(log)
+    if not conditions.may_adopt(world, log):
+        return told(world, log, now, log.status, [conditions.not_adopted(world, name)], (make,))
+    adopt = Adopt(log=name, owner=log.owner)
+    if (held_up := troubles.with_action(Adopt)) is None:
+        return Plan((make, adopt))
+    return told(world, log, now, log.status, [conditions.refused(held_up)], (make, adopt))
+
+
+def _served(
+    world: World, log: Log, found: Description, now: Nanoseconds, troubles: Troubles
+) -> Plan:
+    shown = face(world, log, found)
+    trims, again = _trims(world, log, found, now)
+    wanted: tuple[Action, ...] = (
+        *shown.actions,
+        *conditions.quota(log.spec.quota, found),
+        *declare(log, found),
+        *trims,
+    )
+    if troubles.due(wanted, now):
+        return Plan(wanted)
+    plan = told(
+        world,
+        log,
+        now,
+        _status(log, found, shown),
+        [conditions.ready(world, shown, troubles)],
+        wanted,
+    )
+    return Plan(plan.actions, again)
+
+
+def _trims(
+    world: World, log: Log, found: Description, now: Nanoseconds
+) -> tuple[tuple[Action, ...], Nanoseconds | None]:
+    """Retention by count at once, by age once a minute."""
+    keep, actions = log.spec.retention, list[Action]()
+    if keep.records is not None and found.settled - keep.records > found.start:
+        actions.append(Trim(log=found.id, before=found.settled - keep.records))
+    if keep.age is None:
+        return tuple(actions), None
+    minute = now // (TRIM_MS * MS)
+    before = minute * TRIM_MS - milliseconds(keep.age)
+    done = world.trimmed.get(found.id, found.created_at)
+    if found.start < found.settled and done < before:
+        actions.append(TrimOlder(log=found.id, before=before))
+    return tuple(actions), (minute + 1) * TRIM_MS * MS
+
+
+def _status(log: Log, found: Description, shown: Face) -> LogStatus:
+    return replace(
+        log.status,
+        phase=LogPhase.READY,
+        log_id=found.id,
+        log_name=found.name,
+        start=found.start,
+        tail=found.tail,
+        settled=found.settled,
+        forks=found.forks,
+        broker=shown.pod.ref.name if shown.pod else found.broker or None,
+        endpoint=shown.endpoint,
+    )

@@ -1,0 +1,116 @@
+"""Logs whose resources are gone: found in the log service, confirmed with the API server, ended.
+
+No resource has a finalizer: one that can be deleted together with the operator would hang for ever.
+A log's owner, kept by the log service, says instead whether the log ends with its resource. The
+operator compares owners with resources after every look at the log service.
+"""
+
+from collections.abc import Iterator
+
+from anabranch.core.bolt.protocol.commands import Description
+from anabranch.core.types import Kind, LogId, Nanoseconds
+from anabranch_operator.api import names
+from anabranch_operator.api.fork import FINISHED, ForkType
+from anabranch_operator.plan.engine.actions import (
+    Action,
+    Adopt,
+    Confirm,
+    DeleteRoot,
+    Describe,
+    Mark,
+    Plan,
+    Squash,
+)
+from anabranch_operator.plan.engine.objects import Ref
+from anabranch_operator.plan.engine.retries import Troubles
+from anabranch_operator.plan.engine.world import Departed, World, ends
+from anabranch_operator.plan.log.services import AnyLog
+
+
+def known(world: World, resource: AnyLog) -> Description | Describe | None:
+    """The resource's log; what to ask to learn about it; or None: there is none."""
+    found = world.service.of(resource.owner)
+    if found is not None:
+        return found
+    if resource.status.log_id is None:
+        return None
+    id = LogId(resource.status.log_id)
+    if id in world.service.fates or resource.owner in world.service.fates:
+        return None
+    by_id = world.service.logs.get(id)
+    if by_id is None:
+        return Describe(log=id)
+    # Without an owner it is between the two steps of `declare`; else it is somebody else's by now.
+    return None if by_id.owner else by_id
+
+
+def declare(resource: AnyLog, found: Description) -> tuple[Adopt, ...]:
+    """Have the owner say whether the log ends with the resource.
+
+    The log service gives an owned log to nobody else, so it is released first. The status must name
+    the log before that: a log without an owner is found by its id alone.
+    """
+    wanted = names.ending(resource.owner) if ends(resource) else resource.owner
+    if found.owner == wanted:
+        return ()
+    if not found.owner:
+        return (Adopt(log=found.id, owner=wanted),)
+    if resource.status.log_id != found.id:
+        return ()
+    return (Adopt(log=found.id, owner=""),)
+
+
+def unhold(world: World, resource: AnyLog) -> tuple[Action, ...]:
+    """Take away the finalizer that earlier versions of the operator put on it; of one that was
+    deleted already only after the log's owner says what is to become of the log.
+    """
+    object = resource.object
+    if names.FINALIZER not in object.finalizers:
+        return ()
+    if object.deleting and world.service.trouble is None:
+        found = known(world, resource)
+        first = (found,) if isinstance(found, Describe) else found and declare(resource, found)
+        if first:
+            return first
+    return (mark(resource, object.labels.get(names.MADE_BY, "")),)
+
+
+def mark(resource: AnyLog, made_by: str) -> Mark:
+    return Mark(ref=resource.ref, uid=resource.object.uid, made_by=made_by)
+
+
+def plan_orphan(world: World, ref: Ref, now: Nanoseconds, troubles: Troubles) -> Plan:
+    """`ref` names the owner. Nothing is ended before the API server itself says that the resource
+    is gone: watches may be late, or blind.
+    """
+    del now, troubles
+    declares = names.declares(ref.name)
+    found = world.service.of(ref.name)
+    if declares is None or found is None or world.service.trouble is not None:
+        return Plan()
+    resource = Ref(declares.kind, declares.namespace, declares.name)
+    if declares.uid not in world.absent:
+        return Plan((Confirm(ref=resource, uid=declares.uid),))
+    return Plan(tuple(_end(world, resource, declares.uid, found)))
+
+
+def _end(world: World, ref: Ref, uid: str, found: Description) -> Iterator[Action]:
+    """It ends if the owner says so, and the resource did when it was last seen: a log that is kept
+    by mistake can still be squashed, but not the other way round.
+    """
+    last = world.departed.get(uid, Departed(ends=not world.newcomer))
+    cascade = last.cascade
+    if not (last.ends and names.is_ending(found.owner)):
+        yield Adopt(log=found.id, owner="")
+    elif found.kind is Kind.ROOT:
+        yield DeleteRoot(log=found.id, force=cascade or world.terminating(ref.namespace))
+    elif cascade or not any(_inherits(world, ref, found)):
+        yield Squash(log=found.id)
+
+
+def _inherits(world: World, ref: Ref, found: Description) -> Iterator[bool]:
+    """Forks that would be squashed with it, and whose resources are still there."""
+    for heir in world.heirs(ref):
+        log = world.service.of(heir.owner)
+        same = log is not None and log.parent == found.name
+        yield same and heir.spec.type is ForkType.CONTINUOUS and heir.status.phase not in FINISHED

@@ -1,0 +1,1 @@
+"""Parts of pods that several resources use, and Kubernetes' quantities."""

@@ -1,0 +1,1 @@
+"""Metadata members rolled one at a time, and which pods may be evicted when."""

@@ -1,0 +1,1 @@
+"""BrokerPools: how many brokers, which ones go, and what is shown of them (ADR 0024)."""

@@ -1,0 +1,113 @@
+"""Processes that belong together, until a signal ends them: what ends by itself is started again,
+ever more slowly.
+"""
+
+import signal
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from threading import Event
+from typing import Protocol
+
+from anabranch.apps.listeners import owner
+from anabranch.apps.process import ending_signals
+from anabranch.apps.processes.ports import is_free
+from anabranch.apps.processes.servers import ServerProcess
+from anabranch.core.errors import Unavailable
+from anabranch.shell.telemetry.log import Log
+
+LOOK_S = 0.2
+_PAUSE_S_MAX = 10.0
+_STEADY_S = 30.0
+"""Whoever ran so long may be started again at once."""
+
+
+class Watch:
+    """Starts again what has ended by itself."""
+
+    def __init__(self, processes: Sequence[ServerProcess], log: Log) -> None:
+        self._log = log
+        self._processes = processes
+        self._failures = {process.name: 0 for process in processes}
+        self._due = {process.name: 0.0 for process in processes}
+        self._begun = {process.name: time.monotonic() for process in processes}
+
+    def look(self) -> None:
+        now = time.monotonic()
+        for process in self._processes:
+            if process.running:
+                continue
+            name = process.name
+            if not self._due[name]:
+                if now - self._begun[name] > _STEADY_S:
+                    self._failures[name] = 0
+                pause_s = min(_PAUSE_S_MAX, 0.5 * 2 ** self._failures[name] - 0.5)
+                self._failures[name] += 1
+                self._due[name] = now + pause_s
+                self._log.warning(
+                    "a process ended by itself", process=name, again_in_s=pause_s, output=name
+                )
+            if now >= self._due[name]:
+                self._due[name], self._begun[name] = 0.0, now
+                process.launch()
+                self._log.info("started again", process=name, pid=process.pid)
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A port on loopback that one of the processes is about to listen at."""
+
+    name: str
+    host: str
+    port: int
+
+
+class Supervised(Protocol):
+    """Processes that belong together."""
+
+    @property
+    def listeners(self) -> Sequence[Listener]: ...
+
+    @property
+    def processes(self) -> Sequence[ServerProcess]: ...
+
+    def start(self, told: Callable[[str], None]) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def kill(self) -> None: ...
+
+
+def run_until_told(cluster: Supervised, log: Log, serving: Callable[[], None]) -> None:
+    """Until a signal says so; the second signal kills. No process outlives this one."""
+    _refuse_taken(cluster.listeners)
+    ServerProcess.tethered = True
+    begun, told = Event(), Event()
+
+    def stop(number: int, frame: object) -> None:
+        if told.is_set() or not begun.is_set():
+            raise Unavailable("the cluster", "it was told to end at once")
+        told.set()
+
+    for number in ending_signals():
+        signal.signal(number, stop)
+    cluster.start(lambda what: log.info("starting", what=what))
+    try:
+        begun.set()
+        serving()
+        watch = Watch(cluster.processes, log)
+        while not told.wait(LOOK_S):
+            watch.look()
+        log.info("stopping")
+        cluster.stop()
+    finally:
+        cluster.kill()
+
+
+def _refuse_taken(listeners: Sequence[Listener]) -> None:
+    """Refuse to start beside a process that has one of our ports: clients would find that one."""
+    for each in listeners:
+        if not is_free(each.port):
+            by = owner(each.port) or "another process"
+            reason = f"{each.name} listens there, and {by} has the port: end that process first"
+            raise Unavailable(f"{each.host}:{each.port}", reason)

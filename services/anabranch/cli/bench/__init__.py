@@ -1,0 +1,1 @@
+"""`anabranch bench`: the loads, and the command that runs them."""

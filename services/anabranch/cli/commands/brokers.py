@@ -1,0 +1,83 @@
+"""`anabranch brokers ...`: the pool, and those that are to leave it."""
+
+import click
+from msgspec.structs import asdict
+
+from anabranch.cli.options import talks
+from anabranch.cli.render.output import Output, number
+from anabranch.cli.service import Target
+
+
+class Pool(click.Group):
+    """Asked for nothing else, it lists."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args or (args[0].startswith("-") and not set(args) & set(ctx.help_option_names)):
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=Pool)
+def brokers() -> None:
+    """List the brokers of the pool, and take some out of it.
+
+    `anabranch brokers` is `anabranch brokers list`.
+    """
+
+
+@brokers.command(name="list")
+@talks
+def list_brokers(target: Target, out: Output) -> None:
+    """List the brokers of the pool and what each serves.
+
+    Any broker can serve any log: these are the ones that logs are placed on, roots apart from
+    forks, the forks of one tree together, and exclusive ones alone.
+    """
+    found = target.run(lambda service: service.brokers())
+    if out.json:
+        out.document({"brokers": [asdict(each) for each in found]})
+        return
+    out.table(
+        ["BROKER", "ADDRESS", "STATE", ">ROOTS", ">TREES OF FORKS", ">EXCLUSIVE"],
+        (
+            (
+                each.name,
+                each.address or "this server",
+                each.state,
+                number(each.roots),
+                number(each.trees),
+                number(each.exclusive),
+            )
+            for each in found
+        ),
+    )
+
+
+@brokers.command()
+@click.argument("name")
+@talks
+def drain(target: Target, out: Output, name: str) -> None:
+    """Place nothing more on a broker, and what is on it elsewhere.
+
+    It goes on serving whoever asks it, until it is ended. A new life of it is placed on again.
+    """
+    target.run(lambda service: service.drain_broker(name))
+    if out.json:
+        out.document({"draining": name})
+    else:
+        out.say(f"{name} is draining: nothing is placed on it any more")
+
+
+@brokers.command()
+@click.argument("name")
+@talks
+def forget(target: Target, out: Output, name: str) -> None:
+    """Take a broker that is lost or draining out of the pool.
+
+    If it lives after all, it ends. One that is started again comes back to the pool.
+    """
+    target.run(lambda service: service.forget_broker(name))
+    if out.json:
+        out.document({"forgotten": name})
+    else:
+        out.say(f"{name} is no longer one of the pool")

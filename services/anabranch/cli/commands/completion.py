@@ -1,0 +1,58 @@
+"""Completion of commands, options and the names of logs, in three shells."""
+
+import asyncio
+
+import click
+from click.shell_completion import CompletionItem, get_completion_class
+
+from anabranch.client import aio
+from anabranch.client.session.settings import Settings
+from anabranch.core.errors import AnabranchError
+
+PROGRAM = "anabranch"
+VARIABLE = "_ANABRANCH_COMPLETE"
+_WAIT_S = 1.0
+_NAMES_MAX = 100
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the completion script of a shell.
+
+    \b
+    bash:  eval "$(anabranch completion bash)"   in ~/.bashrc
+    zsh:   eval "$(anabranch completion zsh)"    in ~/.zshrc
+    fish:  anabranch completion fish > ~/.config/fish/completions/anabranch.fish
+    """  # noqa: D301  # click wants the character itself
+    from anabranch.cli.main import cli
+
+    kind = get_completion_class(shell)
+    assert kind is not None
+    print(kind(cli, {}, PROGRAM, VARIABLE).source())
+
+
+def complete_log(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Names of logs that begin so; none if the server doesn't say."""
+    from anabranch.cli.options import DEFAULT_URL, with_token
+
+    url, token = ctx.params.get("url") or DEFAULT_URL, ctx.params.get("token")
+    try:
+        where = url if token else with_token(url, ctx.params.get("token_file"))
+        names = asyncio.run(_names(where, token, incomplete))
+    except AnabranchError:
+        return []
+    return [CompletionItem(name) for name in names]
+
+
+async def _names(url: str, token: str | None, prefix: str) -> list[str]:
+    settings = Settings(token=token, timeout_ms=round(_WAIT_S * 1_000))
+    names: list[str] = []
+    async with aio.connect(url, timeout=_WAIT_S, settings=settings) as service:
+        async for each in service.logs(prefix):
+            names.append(each.name)
+            if len(names) == _NAMES_MAX:
+                break
+    return names

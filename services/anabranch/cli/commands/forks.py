@@ -1,0 +1,157 @@
+"""`anabranch fork`, `promote` and `squash`."""
+
+from datetime import datetime, timedelta
+
+import click
+
+from anabranch.cli.options import DURATION, POINT, log_argument, talks
+from anabranch.cli.render.descriptions import document, kind
+from anabranch.cli.render.output import Meter, Output, counted, duration
+from anabranch.cli.service import Target
+from anabranch.client.aio import Service
+from anabranch.client.bolt.log import Log
+from anabranch.core.bolt.protocol.commands import Description, Promotion
+from anabranch.core.types import MS, OnParentDelete
+from anabranch.shell.runtime.clock import Clock
+
+
+@click.command()
+@log_argument("parent")
+@click.argument("name", required=False)
+@click.option(
+    "--continuous/--severed",
+    default=None,
+    help="Go on inheriting what the parent gets, or not. Continuous unless --at is given.",
+)
+@click.option(
+    "--at",
+    type=POINT,
+    help="Sever before this position, or before what was committed at this time: 1234, "
+    "2026-01-31T12:00:00Z, '10m ago'.",
+)
+@click.option("--promotable", is_flag=True, help="It may become its parent.")
+@click.option("--exclusive", is_flag=True, help="Have a broker of its own serve it.")
+@click.option("--ttl", type=DURATION, help="Squash it after this: 90s, 10m, 1h30m.")
+@click.option(
+    "--on-parent-delete",
+    type=click.Choice([each.value for each in OnParentDelete]),
+    default=OnParentDelete.ORPHAN.value,
+    show_default=True,
+    help="What a severed fork does when its parent goes: stay, with what it needs, or go too.",
+)
+@click.option("--why", default="", help="What it is for.")
+@talks
+def fork(  # noqa: PLR0913  # click passes every option by its name
+    *,
+    target: Target,
+    out: Output,
+    parent: str,
+    name: str | None,
+    continuous: bool | None,
+    at: int | datetime | timedelta | None,
+    promotable: bool,
+    exclusive: bool,
+    ttl: float | None,
+    on_parent_delete: str,
+    why: str,
+) -> None:
+    """Fork a log: in milliseconds, whatever its length.
+
+    NAME is the fork's own; its full name is ROOT--NAME.
+    """
+    severed = at is not None if continuous is None else not continuous
+    if at is not None and not severed:
+        raise click.UsageError(
+            "a continuous fork begins at the tail: leave out --at or use --severed"
+        )
+    if severed and promotable:
+        raise click.UsageError("a severed fork can't be promotable: leave out one of the two")
+
+    async def work(service: Service) -> tuple[Description, float]:
+        above = await service.log(parent)
+        watch = Meter("fork", None, "forks", shown=False)
+        made = (
+            await above.sfork(
+                name,
+                past=at - 1 if isinstance(at, int) else None,
+                at=_moment(at),
+                ttl=ttl,
+                on_parent_delete=OnParentDelete(on_parent_delete),
+                exclusive=exclusive,
+                why=why,
+            )
+            if severed
+            else await above.cfork(
+                name, promotable=promotable, ttl=ttl, exclusive=exclusive, why=why
+            )
+        )
+        return made.description, watch.elapsed_s
+
+    made, seconds = target.run(work)
+    if out.json:
+        out.document(document(made))
+        return
+    out.say(
+        f"{made.name}: {kind(made)} fork of {made.parent} at {made.fork_point}, "
+        f"made in {duration(seconds)}"
+    )
+
+
+@click.command()
+@log_argument("fork")
+@talks
+def promote(target: Target, out: Output, fork: str) -> None:
+    """Make a promotable fork its parent.
+
+    The parent's other promotable forks are squashed, with everything below them.
+    """
+
+    async def work(service: Service) -> Promotion:
+        found = await service.log(fork)
+        return await found.promote()
+
+    done = target.run(work)
+    if out.json:
+        out.document(
+            {
+                "into": done.into,
+                "fork_point": done.fork_point,
+                "records": done.records,
+                "squashed": done.squashed,
+                "cursors": done.cursors,
+            }
+        )
+        return
+    squashed = f"; squashed {', '.join(done.squashed)}" if done.squashed else ""
+    cursors = f"; cursors {', '.join(done.cursors)} followed" if done.cursors else ""
+    out.say(
+        f"{done.into} is now what {fork} was: {counted(done.records, 'record')} of its own from "
+        f"position {done.fork_point} on{squashed}{cursors}"
+    )
+
+
+@click.command()
+@log_argument("fork")
+@talks
+def squash(target: Target, out: Output, fork: str) -> None:
+    """Delete a fork and all that inherits from it.
+
+    Severed forks of it keep what they need, unless they were made to go with it.
+    """
+
+    async def work(service: Service) -> Log:
+        found = await service.log(fork)
+        await found.squash()
+        return found
+
+    gone = target.run(work)
+    if out.json:
+        out.document({"squashed": gone.name})
+    else:
+        out.say(f"{gone.name} is squashed")
+
+
+def _moment(at: int | datetime | timedelta | None) -> datetime | int | None:
+    if isinstance(at, timedelta):
+        return Clock().now() // MS - round(at.total_seconds() * 1_000)
+    return None if isinstance(at, int) else at

@@ -1,0 +1,208 @@
+"""`anabranch log ...`, and `trim`: root logs, their quotas, and what is kept of them."""
+
+import click
+import msgspec
+
+from anabranch.cli.options import DURATION, RATE, log_argument, talks
+from anabranch.cli.render.descriptions import (
+    age,
+    document,
+    held_by,
+    kind,
+    quota_document,
+    quota_words,
+    remaining,
+)
+from anabranch.cli.render.output import Output, number
+from anabranch.cli.service import Target
+from anabranch.client.aio import Service
+from anabranch.core.bolt.protocol.commands import Description
+from anabranch.core.bolt.protocol.quota import Quota
+from anabranch.shell.runtime.clock import Clock
+
+
+@click.group()
+def log() -> None:
+    """Create, list, show and delete logs."""
+
+
+@log.command()
+@click.argument("name")
+@click.option("--why", default="", help="What it is for.")
+@click.option("--if-missing", is_flag=True, help="It is fine if there is one already.")
+@talks
+def create(target: Target, out: Output, name: str, why: str, if_missing: bool) -> None:
+    """Create a root log."""
+
+    async def work(service: Service) -> Description:
+        make = service.ensure if if_missing else service.create
+        return await (await make(name, why=why)).describe()
+
+    made = target.run(work)
+    if out.json:
+        out.document(document(made))
+    else:
+        out.say(f"{made.name} is there, with {number(made.tail)} records")
+
+
+@log.command(name="list")
+@click.argument("prefix", default="")
+@click.option("--tree", metavar="ROOT", help="Only this root and its forks.")
+@talks
+def list_logs(target: Target, out: Output, prefix: str, tree: str | None) -> None:
+    """List logs and forks in order of name; in JSON one a line."""
+
+    async def work(service: Service) -> list[Description]:
+        found: list[Description] = []
+        async for each in service.logs(prefix, tree=tree):
+            if out.json:
+                out.line(document(each))
+            else:
+                found.append(each)
+        return found
+
+    found = target.run(work)
+    if out.json:
+        return
+    if not found:
+        out.say("there are no logs" + (f" that begin with {prefix}" if prefix else ""))
+        return
+    now = Clock().now()
+    out.table(
+        ["NAME", "KIND", ">TAIL", ">OWN", ">FORKS", ">AGE", "HELD UP"],
+        (
+            (
+                each.name,
+                kind(each),
+                str(each.tail),
+                number(each.own_records),
+                number(each.forks),
+                age(each, now),
+                held_by(each),
+            )
+            for each in found
+        ),
+    )
+
+
+@log.command()
+@log_argument()
+@talks
+def show(target: Target, out: Output, log: str) -> None:
+    """Show all about a log or fork."""
+
+    async def work(service: Service) -> tuple[Description, dict[str, int]]:
+        found = await service.log(log)
+        return found.description, await found.cursors()
+
+    found, cursors = target.run(work)
+    if out.json:
+        out.document({**document(found), "cursors": cursors})
+        return
+    now = Clock().now()
+    rows = [
+        ("name", found.name),
+        ("kind", kind(found)),
+        ("parent", f"{found.parent} at {found.fork_point}" if found.parent else ""),
+        ("positions", f"{found.start} up to {found.tail} (not included)"),
+        ("its own", f"{number(found.own_records)} records"),
+        ("forks", number(found.forks) if found.forks else ""),
+        ("held up", held_by(found)),
+        ("age", age(found, now)),
+        ("squashed in", remaining(found, now)),
+        ("quota", quota_words(found.quota)),
+        ("served by", f"{found.broker} at {found.address}" if found.address else ""),
+        ("by", found.by),
+        ("why", found.why),
+        ("declared by", found.owner),
+        ("cursors", ", ".join(f"{name} at {number(at)}" for name, at in cursors.items())),
+    ]
+    out.table(["", ""], [row for row in rows if row[1]])
+
+
+@log.command()
+@log_argument()
+@click.option("--force", is_flag=True, help="Also if it has forks; severed ones keep their own.")
+@talks
+def delete(target: Target, out: Output, log: str, force: bool) -> None:
+    """Delete a root log, with all its records."""
+
+    async def work(service: Service) -> str:
+        found = await service.log(log)
+        await service.delete(found, force=force)
+        return found.name
+
+    name = target.run(work)
+    if out.json:
+        out.document({"deleted": name})
+    else:
+        out.say(f"{name} is deleted")
+
+
+@log.command()
+@log_argument()
+@click.option("--append-bytes", type=RATE, help="Appended in a second: 1MiB/s; none for no limit.")
+@click.option("--append-records", type=RATE, help="Records appended in a second: 500/s, none.")
+@click.option("--read-bytes", type=RATE, help="Read in a second, by all its readers together.")
+@click.option("--burst", type=DURATION, help="What wasn't used in so long may be used at once.")
+@talks
+def quota(
+    target: Target,
+    out: Output,
+    log: str,
+    append_bytes: int | None,
+    append_records: int | None,
+    read_bytes: int | None,
+    burst: float | None,
+) -> None:
+    """Show or set how much may be appended to a log and read from it in a second.
+
+    What isn't given stays as it is. A fork begins with its parent's, and has it for itself. What
+    is over a quota is refused, and the refusal says when to try again; subscribers are slowed.
+    """
+    given = {
+        "append_bytes_per_s": append_bytes,
+        "append_records_per_s": append_records,
+        "read_bytes_per_s": read_bytes,
+        "burst_ms": None if burst is None else round(burst * 1_000),
+    }
+    changes = {name: value for name, value in given.items() if value is not None}
+    limits = {name: None if value == RATE.NONE else value for name, value in changes.items()}
+
+    async def work(service: Service) -> Description:
+        found = await service.log(log)
+        if not limits:
+            return found.description
+        before = found.description.quota or Quota()
+        await found.set_quota(msgspec.structs.replace(before, **limits))
+        return await found.describe()
+
+    found = target.run(work)
+    if out.json:
+        out.document(quota_document(found.quota or Quota()))
+    else:
+        out.say(f"{found.name}: {quota_words(found.quota) or 'no quota'}")
+
+
+@click.command()
+@log_argument()
+@click.option(
+    "--before", type=click.IntRange(0), required=True, help="The first position that is kept."
+)
+@talks
+def trim(target: Target, out: Output, log: str, before: int) -> None:
+    """Give up the records of a log before a position.
+
+    Forks keep what they inherited of them; space is freed once no log needs it.
+    """
+
+    async def work(service: Service) -> Description:
+        found = await service.log(log)
+        await found.trim(before)
+        return await found.describe()
+
+    found = target.run(work)
+    if out.json:
+        out.document(document(found))
+    else:
+        out.say(f"{found.name} now begins at {found.start}")

@@ -1,0 +1,170 @@
+"""`anabranch up`: the only part of the command line that knows the server."""
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from anabranch.shell.telemetry.log import Log
+
+_CONFIG = click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False),
+    envvar="ANABRANCH_CONFIG",
+    help="A TOML file with settings and limits; flags and ANABRANCH_... variables win over it.",
+)
+
+
+@click.command()
+@click.option("--data", type=click.Path(file_okay=False), help="Keep everything in this directory.")
+@click.option(
+    "--memory", is_flag=True, default=None, help="Keep everything in memory, until the end."
+)
+@click.option("--host", help="The address to listen at; any but loopback's needs a token.")
+@click.option("--port", type=int, help="Of the binary protocol; 0 takes any free one.")
+@click.option("--http-port", type=int, help="Of HTTP; 0 takes any free one.")
+@click.option("--no-http", is_flag=True, help="Serve no HTTP.")
+@click.option("--token", help="What clients must show.")
+@click.option("--cluster", help="The name of a new data directory's cluster.")
+@click.option("--log-format", type=click.Choice(["human", "json"]), help="How log lines look.")
+@click.option(
+    "--accept-loss",
+    is_flag=True,
+    help="Start on a journal that is older than its objects; what it doesn't know is given up.",
+)
+@click.option(
+    "--processes",
+    is_flag=True,
+    help="A cluster instead: etcd, an S3 server, metadata, brokers and a gateway, each a process.",
+)
+@click.option(
+    "--engine",
+    type=click.Choice(["bolt", "belfast"]),
+    default="bolt",
+    show_default=True,
+    help="belfast: a log that is read ahead of its order instead, each replica a process.",
+)
+@click.option(
+    "--sequencers", type=click.IntRange(1, 7), help="Sequencers of a new belfast log (default 3)."
+)
+@click.option(
+    "--shards",
+    type=click.IntRange(1, 40),
+    help="Shards of a belfast log (default: as many as it has, 2 in a new one).",
+)
+@click.option(
+    "--copies",
+    type=click.IntRange(1, 5),
+    help="Replicas of each shard of a new belfast log (default 2).",
+)
+@click.option(
+    "--namespaces",
+    is_flag=True,
+    help="Each process of a belfast log in a network namespace of its own, as machines; as root.",
+)
+@click.option(
+    "--metadata",
+    type=click.IntRange(1, 9),
+    help="Metadata members, with --processes (default: as many as there are, 3 at first).",
+)
+@click.option(
+    "--brokers",
+    type=click.IntRange(1, 64),
+    help="Brokers, with --processes (default: as many as there are, 4 at first).",
+)
+@click.option(
+    "--etcd",
+    type=click.IntRange(1, 5),
+    help="Members of etcd of a new cluster, with --processes (default 1).",
+)
+@_CONFIG
+def up(
+    no_http: bool,
+    accept_loss: bool,
+    processes: bool,
+    engine: str,
+    namespaces: bool,
+    **flags: Any,
+) -> None:
+    """Run the whole log service in this process, until Ctrl-C.
+
+    What is acknowledged survives whatever happens to the process, unless it runs with --memory.
+    Settings come from flags, ANABRANCH_... variables and the --config file, in this order.
+
+    Exits with 6 if the journal is older than the objects beside it.
+    """
+    from anabranch.apps import settings, up
+
+    of_bolt, of_belfast = _counts(flags, _OF_BOLT), _counts(flags, _OF_BELFAST)
+    if accept_loss and (processes or engine == "belfast"):
+        raise click.UsageError("--accept-loss is for one process with a data directory")
+    if engine == "belfast":
+        _refuse(of_bolt, "--engine bolt")
+        _run_belfast(flags, of_belfast, namespaces=namespaces)
+        return
+    _refuse(of_belfast | {"namespaces": 1} if namespaces else of_belfast, "--engine belfast")
+    if processes:
+        _run_cluster(flags, of_bolt, with_gateway=not no_http)
+        return
+    _refuse(of_bolt, "--processes")
+    if no_http:
+        flags["http_port"] = -1
+    chosen = settings.load(flags, os.environ)
+    builder = None
+    if chosen.http_port >= 0:
+        from anabranch.apps.http import build as builder
+    up.main(chosen, builder, accept_loss=accept_loss)
+
+
+_OF_BOLT = ("etcd", "metadata", "brokers")
+_OF_BELFAST = ("sequencers", "shards", "copies")
+_CLUSTERS_OWN = ("data", "log_format")
+
+
+def _counts(flags: dict[str, Any], names: tuple[str, ...]) -> dict[str, int]:
+    """Those that were given, of how many processes there are; taken out of the flags."""
+    counts = {name: flags.pop(name) for name in names}
+    return {name: count for name, count in counts.items() if count is not None}
+
+
+def _refuse(given: dict[str, int], belongs: str) -> None:
+    if given:
+        raise click.UsageError(f"--{next(iter(given))} is for {belongs}")
+
+
+def _run_cluster(flags: dict[str, Any], counts: dict[str, int], *, with_gateway: bool) -> None:
+    from anabranch.apps.processes.cluster import run
+    from anabranch.apps.processes.layout import Shape
+
+    folder, log = _supervised(flags, "anabranch-cluster")
+    run(folder, Shape(**counts), log, with_gateway=with_gateway)
+
+
+def _run_belfast(flags: dict[str, Any], counts: dict[str, int], *, namespaces: bool) -> None:
+    from anabranch.apps.processes.belfast import T_ORD, BelfastShape, run
+
+    config = flags.pop("config")
+    settings = {T_ORD: os.environ[T_ORD]} if T_ORD in os.environ else {}
+    if config:
+        # Each process has a working directory of its own.
+        settings = {"ANABRANCH_CONFIG": os.path.abspath(config)}
+    folder, log = _supervised(flags, "anabranch-belfast")
+    run(folder, BelfastShape(**counts), log, settings, namespaces=namespaces)
+
+
+def _supervised(flags: dict[str, Any], folder: str) -> "tuple[Path, Log]":
+    """Where the processes keep what they have, and who tells of them."""
+    from pathlib import Path
+
+    from anabranch.shell.runtime.clock import Clock
+    from anabranch.shell.telemetry.log import Log, LogFormat
+
+    for name, value in flags.items():
+        if value is not None and name not in _CLUSTERS_OWN:
+            shown = name.replace("_", "-")
+            raise click.UsageError(f"--{shown} is for one process; a cluster's pods have their own")
+    log = Log(Clock().now, LogFormat(flags["log_format"] or "human"))
+    return Path(flags["data"] or folder).absolute(), log

@@ -1,0 +1,1 @@
+"""`anabranch demo`: the story that is played, and its stage."""

@@ -1,0 +1,90 @@
+"""A log as JSON and as rows of a table."""
+
+from typing import Any
+
+from anabranch.cli.render.output import duration, moment, number, size
+from anabranch.core.bolt.protocol.commands import Description
+from anabranch.core.bolt.protocol.quota import Quota
+from anabranch.core.types import MS, Kind, Nanoseconds
+
+
+def document(log: Description) -> dict[str, Any]:
+    """What programs may rely on: fields are only ever added."""
+    return {
+        "id": log.id,
+        "name": log.name,
+        "kind": log.kind.value,
+        "root": log.root,
+        "parent": log.parent,
+        "fork_point": log.fork_point,
+        "start": log.start,
+        "tail": log.tail,
+        "settled": log.settled,
+        "own_records": log.own_records,
+        "promotable": log.promotable,
+        "depth": log.depth,
+        "forks": log.forks,
+        "undecided": log.undecided,
+        "append_blocked_by": log.append_blocked_by,
+        "created_at": moment(log.created_at),
+        "broker": log.broker,
+        "address": log.address,
+        "expires_at": None if log.expires_at is None else moment(log.expires_at),
+        "on_parent_delete": log.on_parent_delete.value,
+        "quota": None if log.quota is None else quota_document(log.quota),
+        "by": log.by,
+        "why": log.why,
+        "owner": log.owner,
+    }
+
+
+def quota_document(quota: Quota) -> dict[str, int | None]:
+    return {
+        "append_bytes_per_s": quota.append_bytes_per_s,
+        "append_records_per_s": quota.append_records_per_s,
+        "read_bytes_per_s": quota.read_bytes_per_s,
+        "burst_ms": quota.burst_ms,
+    }
+
+
+def quota_words(quota: Quota | None) -> str:
+    """Nothing without one."""
+    if quota is None:
+        return ""
+    appended, records, read = (
+        quota.append_bytes_per_s,
+        quota.append_records_per_s,
+        quota.read_bytes_per_s,
+    )
+    limited = [
+        "" if appended is None else f"appends {size(appended)}/s",
+        "" if records is None else f"appends {number(records)} records/s",
+        "" if read is None else f"reads {size(read)}/s",
+        f"bursts of {duration(quota.burst_ms / 1_000)}",
+    ]
+    return ", ".join(filter(None, limited))
+
+
+def kind(log: Description) -> str:
+    words = {Kind.ROOT: "root", Kind.CONTINUOUS: "continuous", Kind.SEVERED: "severed"}
+    return words[log.kind] + (", promotable" if log.promotable else "")
+
+
+def held_by(log: Description) -> str:
+    """Which undecided promotable fork stands in whose way; nothing if none does."""
+    if log.append_blocked_by:
+        return f"no appends, reads below {log.settled}: {log.append_blocked_by} is undecided"
+    if log.undecided:
+        return f"reads below {log.settled}: {log.undecided} is undecided"
+    return ""
+
+
+def age(log: Description, now: Nanoseconds) -> str:
+    return duration(max(0, now // MS - log.created_at) / 1_000)
+
+
+def remaining(log: Description, now: Nanoseconds) -> str:
+    """Until it is squashed by its time to live; nothing without one."""
+    if log.expires_at is None:
+        return ""
+    return duration(max(0, log.expires_at - now // MS) / 1_000)

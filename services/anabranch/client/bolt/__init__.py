@@ -1,0 +1,1 @@
+"""Logs that can be forked, as programs hold them: appends, reads, subscriptions, forks."""

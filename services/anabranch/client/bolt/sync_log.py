@@ -1,0 +1,417 @@
+"""A log or fork as a program without an event loop holds it; see `Log` of `anabranch.aio`."""
+
+from collections.abc import AsyncGenerator, Iterable, Iterator
+from itertools import islice
+from types import TracebackType
+from typing import Self, TypeVar
+
+from anabranch.client.bolt import log, reads, receipts
+from anabranch.client.bolt.records import Appended, Batch, Event, Headers, LogRecord, Time, record
+from anabranch.client.session.handover import Handed, Handover
+from anabranch.core.bolt.protocol.commands import Description, Promotion
+from anabranch.core.bolt.protocol.queries import Comparison
+from anabranch.core.bolt.protocol.quota import Quota
+from anabranch.core.records.record import Record
+from anabranch.core.types import LogId, OnParentDelete, OnPromote, Position
+
+_PORTION = 65_536
+"""Records of an iterable that are handed to the loop at once."""
+
+A = TypeVar("A")
+
+
+def each(loop: Handover, items: AsyncGenerator[A, None]) -> Iterator[A]:
+    """Item by item, each fetched when it is asked for."""
+
+    async def following() -> tuple[A] | None:
+        async for item in items:
+            return (item,)
+        return None
+
+    try:
+        while found := loop.run(following()):
+            yield found[0]
+    finally:
+        if not loop.closed:
+            loop.run(items.aclose())
+
+
+class Receipt:
+    """The promise of a position that is withheld until the promotable forks of its log are
+    decided.
+    """
+
+    def __init__(self, loop: Handover, receipt: receipts.Receipt) -> None:
+        self._loop, self._receipt = loop, receipt
+        self.promise = receipt.promise
+
+    def __str__(self) -> str:
+        """What to keep where the receipt must outlive this program: `Service.receipt` takes it."""
+        return self.promise.text
+
+    def position(self, *, timeout: float | None = None) -> Position:
+        """Wait for the decision up to `timeout`; ReceiptPending if there is none by then."""
+        return self._loop.run(self._receipt.position(timeout=timeout))
+
+
+class Appending:
+    """An append on its way."""
+
+    __slots__ = ("_handed", "_loop")
+
+    def __init__(self, loop: Handover, handed: Handed) -> None:
+        self._loop, self._handed = loop, handed
+
+    @property
+    def done(self) -> bool:
+        return self._handed.done
+
+    def result(self) -> Appended[Receipt]:
+        """Wait for it; raises what became of it, if it wasn't appended."""
+        return waiting(self._loop, self._loop.run(self._loop.outcome(self._handed)))
+
+
+class Log:
+    """One log or fork. It names the log by its id: a fork that was promoted or squashed says so."""
+
+    def __init__(self, loop: Handover, wrapped: log.Log) -> None:
+        self.wrapped = wrapped
+        """The same log as the asyncio client has it."""
+        self._loop = loop
+
+    def __repr__(self) -> str:
+        return repr(self.wrapped)
+
+    @property
+    def id(self) -> LogId:
+        return self.wrapped.id
+
+    @property
+    def name(self) -> str:
+        return self.wrapped.name
+
+    @property
+    def description(self) -> Description:
+        """As it was when this handle was made; `describe` asks anew."""
+        return self.wrapped.description
+
+    def append(
+        self,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        headers: Headers = (),
+        timestamp: Time | None = None,
+        request_id: str | None = None,
+        timeout: float | None = None,
+    ) -> Appended[Receipt]:
+        """Append one record: it is durable and has its place on return.
+
+        `request_id`: repeated with the same id, also by another program, the append gives its first
+        result and is not done again, for an hour. It travels alone, and isn't ordered among appends
+        that are still pending.
+        """
+        if request_id is not None:
+            made = record(value, key, headers, timestamp)
+            return self.append_many([made], request_id=request_id, timeout=timeout)[0]
+        return Appending(self._loop, self._put(value, key, headers, timestamp, timeout)).result()
+
+    def append_nowait(
+        self,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        headers: Headers = (),
+        timestamp: Time | None = None,
+        timeout: float | None = None,
+    ) -> Appending:
+        """Append in the background, in order; waits only where too much is pending already.
+
+        An error of one whose result nobody asks for is raised by the service's `flush` or `close`.
+        """
+        handed = self._put(value, key, headers, timestamp, timeout)
+        self._loop.announce()
+        return Appending(self._loop, handed)
+
+    def append_many(
+        self,
+        values: Iterable[bytes | Record],
+        *,
+        request_id: str | None = None,
+        timeout: float | None = None,
+    ) -> list[Appended[Receipt]]:
+        """Append all in order; cheaper than one by one.
+
+        Raises the first error: then some may have been appended, and others not. With a
+        `request_id`, as of `append`, all are one batch, of which all or none is appended.
+        """
+        if request_id is not None:
+            self._loop.run(self._loop.taken())
+            once = self.wrapped.append_many(values, request_id=request_id, timeout=timeout)
+            return [waiting(self._loop, each) for each in self._loop.run(once)]
+        results: list[Appended[Receipt]] = []
+        remaining = iter(values)
+        while portion := list(islice(remaining, _PORTION)):
+            self._loop.run(self._loop.taken())
+            done = self._loop.run(self.wrapped.append_many(portion, timeout=timeout))
+            results += [waiting(self._loop, each) for each in done]
+        return results
+
+    def append_batch(
+        self, batch: bytes, *, request_id: str | None = None, timeout: float | None = None
+    ) -> Appended[Receipt]:
+        """Append a whole RecordBatch v2, as `read_batches` gives it or another Kafka tool makes it.
+
+        Only its place in this producer's order is written into it, or its `request_id` as of
+        `append`. The result is its first record's.
+        """
+        self._loop.run(self._loop.taken())
+        made = self.wrapped.append_batch(batch, request_id=request_id, timeout=timeout)
+        done = self._loop.run(made)
+        return waiting(self._loop, done)
+
+    def read(
+        self,
+        start: Position = 0,
+        count: int | None = None,
+        *,
+        wait: float = 0,
+        timeout: float | None = None,
+    ) -> Iterator[LogRecord]:
+        """Records from `start` on: at most `count`, and no more than are settled by now.
+
+        `wait`: seconds to wait for the first, if there is none yet. Positions past an undecided
+        promotable fork can't be read: ReadBlocked names it.
+        """
+        for batch in self.read_batches(start, count, wait=wait, timeout=timeout):
+            yield from batch.records()
+
+    def read_batches(
+        self,
+        start: Position = 0,
+        count: int | None = None,
+        *,
+        wait: float = 0,
+        timeout: float | None = None,
+    ) -> Iterator[Batch]:
+        """The same as whole batches, verified and not decoded yet; the last is cut to `count`."""
+        for page in each(self._loop, self.wrapped.pages(start, count, wait=wait, timeout=timeout)):
+            yield from page
+
+    def subscribe(self, start: Position | None = None, *, speculative: bool = True) -> "Events":
+        """Everything from `start` on, as it comes; without one, what is settled from now on.
+
+        `speculative`: also what lies past an undecided promotable fork, to be confirmed or failed.
+        """
+        return Events(self._loop, self.wrapped.subscribe(start, speculative=speculative))
+
+    def cfork(  # noqa: PLR0913  # whoever calls it names them
+        self,
+        name: str | None = None,
+        *,
+        promotable: bool = False,
+        ttl: float | None = None,
+        exclusive: bool = False,
+        quota: Quota | None = None,
+        why: str = "",
+        by: str | None = None,
+        owner: str = "",
+        timeout: float | None = None,
+    ) -> "Log":
+        """A continuous fork: it has this log's records, past and future, and its own between them.
+
+        A promotable one can become this log. `ttl`: seconds after which it is squashed.
+        `exclusive`: a broker of its own serves it; NoSpareBroker if none is free. `quota`: its own,
+        without one as large a one as this log has. `owner`: who declares it; one that has a log
+        already gets that one.
+        """
+        made = self.wrapped.cfork(
+            name,
+            promotable=promotable,
+            ttl=ttl,
+            exclusive=exclusive,
+            quota=quota,
+            why=why,
+            by=by,
+            owner=owner,
+            timeout=timeout,
+        )
+        return Log(self._loop, self._loop.run(made))
+
+    def sfork(  # noqa: PLR0913  # whoever calls it names them
+        self,
+        name: str | None = None,
+        *,
+        past: Position | None = None,
+        at: Time | None = None,
+        ttl: float | None = None,
+        on_parent_delete: OnParentDelete = OnParentDelete.ORPHAN,
+        exclusive: bool = False,
+        quota: Quota | None = None,
+        why: str = "",
+        by: str | None = None,
+        owner: str = "",
+        timeout: float | None = None,
+    ) -> "Log":
+        """A severed fork: this log's records up to `past`, or committed before `at`, or all there
+        are.
+
+        What is appended to either later is not in the other. `exclusive`, `owner`: as of a
+        continuous one.
+        """
+        made = self.wrapped.sfork(
+            name,
+            past=past,
+            at=at,
+            ttl=ttl,
+            on_parent_delete=on_parent_delete,
+            exclusive=exclusive,
+            quota=quota,
+            why=why,
+            by=by,
+            owner=owner,
+            timeout=timeout,
+        )
+        return Log(self._loop, self._loop.run(made))
+
+    def promote(self, *, timeout: float | None = None) -> Promotion:
+        """Make this fork its parent; the parent's other promotable forks are squashed.
+
+        Cursors of the fork become the parent's, unless they were to stay or it has its own.
+        """
+        return self._loop.run(self.wrapped.promote(timeout=timeout))
+
+    def squash(self, *, timeout: float | None = None) -> None:
+        """Delete this fork and everything that continuously inherits from it."""
+        self._loop.run(self.wrapped.squash(timeout=timeout))
+
+    def trim(self, before: Position, *, timeout: float | None = None) -> None:
+        """Give up positions below `before`; forks keep what they inherited of them."""
+        self._loop.run(self.wrapped.trim(before, timeout=timeout))
+
+    def set_quota(self, quota: Quota, *, timeout: float | None = None) -> None:
+        """Let no more be appended and read in a second; it replaces the one before, whole.
+
+        What is over it is refused as QuotaExceeded, which appends and reads of this library wait
+        out for as long as they may; subscribers are slowed. `Quota()` takes the log's away.
+        """
+        self._loop.run(self.wrapped.set_quota(quota, timeout=timeout))
+
+    def tail(self, *, timeout: float | None = None) -> Position:
+        """The position that the next record gets, as far as it is settled: reads end there."""
+        return self._loop.run(self.wrapped.tail(timeout=timeout))
+
+    def describe(self, *, timeout: float | None = None) -> Description:
+        """All about this log now."""
+        return self._loop.run(self.wrapped.describe(timeout=timeout))
+
+    def diff(self, other: "Log", *, timeout: float | None = None) -> Comparison:
+        """Up to which position both are the same, and the ranges that only one of them has.
+
+        Settled records are compared, by their ids. `trimmed_a` and `trimmed_b` are what can't
+        be compared: the other log may have had those records, and trimmed them.
+        """
+        return self._loop.run(self.wrapped.diff(other.wrapped, timeout=timeout))
+
+    def position_at(self, time: Time, *, timeout: float | None = None) -> Position:
+        """The first position that was committed at or after a moment."""
+        return self._loop.run(self.wrapped.position_at(time, timeout=timeout))
+
+    def cursors(self, *, timeout: float | None = None) -> dict[str, Position]:
+        """Every named cursor of this log."""
+        return self._loop.run(self.wrapped.cursors(timeout=timeout))
+
+    def cursor_choices(self, *, timeout: float | None = None) -> dict[str, OnPromote]:
+        """What each of them does on a promotion."""
+        return self._loop.run(self.wrapped.cursor_choices(timeout=timeout))
+
+    def cursor(self, name: str) -> "Cursor":
+        """A position that the log keeps for a reader."""
+        return Cursor(self._loop, self.wrapped.cursor(name))
+
+    def _put(
+        self,
+        value: bytes | None,
+        key: bytes | None,
+        headers: Headers,
+        timestamp: Time | None,
+        timeout: float | None,
+    ) -> Handed:
+        made = record(value, key, headers, timestamp)
+        return self._loop.put(self.wrapped, made, timeout)
+
+
+class Cursor:
+    """A named position that a log keeps for a reader, so that it can go on where it was."""
+
+    def __init__(self, loop: Handover, cursor: log.Cursor) -> None:
+        self._loop, self._cursor = loop, cursor
+
+    @property
+    def name(self) -> str:
+        return self._cursor.name
+
+    def get(self, *, timeout: float | None = None) -> Position | None:
+        """None if it was never committed."""
+        return self._loop.run(self._cursor.get(timeout=timeout))
+
+    def commit(
+        self,
+        position: Position,
+        *,
+        on_promote: OnPromote | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Keep the position of the next record to be read; it must be settled.
+
+        `on_promote`: in a fork, whether it becomes its parent's when the fork is promoted (by
+        default it follows); in a parent that has one of the same name, whether it goes on where
+        the fork's was, if that is further (by default it stays). Chosen once, it is kept.
+        """
+        self._loop.run(self._cursor.commit(position, on_promote=on_promote, timeout=timeout))
+
+    def delete(self, *, timeout: float | None = None) -> None:
+        """Forget it."""
+        self._loop.run(self._cursor.delete(timeout=timeout))
+
+
+class Events:
+    """A subscription: iterate over it, within `with` or until `close`."""
+
+    def __init__(self, loop: Handover, events: reads.Events) -> None:
+        self._loop, self._events = loop, events
+
+    def __enter__(self) -> Self:
+        self._loop.run(self._events.__aenter__())
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __iter__(self) -> Iterator[Event]:
+        """Raises what ends the subscription: Promoted, Squashed, OutOfRange after a trim."""
+        while True:
+            event = self._events.given()
+            if event is None:
+                self._loop.run(self._events.fetch())
+            else:
+                yield event
+
+    def take(self, *, timeout: float | None = None) -> list[Event]:
+        """The next events that came together; none if none came within `timeout` seconds."""
+        return self._loop.run(self._events.take(timeout=timeout))
+
+    def close(self) -> None:
+        """Want no more of it."""
+        self._loop.run(self._events.left())
+
+
+def waiting(loop: Handover, done: Appended[receipts.Receipt]) -> Appended[Receipt]:
+    """The same for a program without an event loop."""
+    position, receipt = done
+    return Appended(position, None if receipt is None else Receipt(loop, receipt))

@@ -1,0 +1,46 @@
+"""What a request may say, whoever wrote it: checked by a node before it does anything with it."""
+
+from anabranch.core.belfast.protocol.messages import Join, Leave, Subscribe, ToServer, Trim, Where
+from anabranch.core.errors import BadRequest
+from anabranch.core.types import NEVER, Position
+
+NAME_BYTES_MAX = 253
+"""Of a shard: as long as Kubernetes lets a name be."""
+
+MODULUS_END = 1 << 32
+"""A CRC32C is smaller."""
+
+
+def check(message: ToServer) -> None:
+    """Raises BadRequest, which names the part."""
+    match message:
+        case Subscribe(shard, start, where):
+            check_shard(shard)
+            check_position("a subscription's start", start)
+            if where is not None:
+                check_where(where)
+        case Trim(position):
+            check_position("a trim's position", position)
+        case Leave(shard) | Join(shard):
+            check_shard(shard)
+        case _:
+            pass
+
+
+def check_shard(shard: str) -> None:
+    size = len(shard.encode())
+    if not 0 < size <= NAME_BYTES_MAX:
+        reason = f"it has {size} bytes: it must have 1 to {NAME_BYTES_MAX}"
+        raise BadRequest("a shard's name", reason)
+
+
+def check_position(what: str, position: Position) -> None:
+    if not 0 <= position < NEVER:
+        raise BadRequest(what, f"{position} isn't from 0 up to {NEVER - 1}")
+
+
+def check_where(where: Where) -> None:
+    for part in ("key_modulus", "key_remainder"):
+        value: int = getattr(where, part)
+        if not 0 <= value < MODULUS_END:
+            raise BadRequest(f"a Where's {part}", f"{value} isn't from 0 up to {MODULUS_END - 1}")

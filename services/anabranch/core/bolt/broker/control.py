@@ -1,0 +1,196 @@
+"""What a broker hands on: commands to be done once, questions, receipts to be redeemed."""
+
+from functools import partial
+from typing import assert_never
+
+from anabranch.core.bolt.broker.inquiries import Correspondence
+from anabranch.core.bolt.broker.outbox import Outbox
+from anabranch.core.bolt.broker.pending import Wait, Waits
+from anabranch.core.bolt.protocol import commands, messages, queries
+from anabranch.core.bolt.protocol.commands import Guardable, Outcome
+from anabranch.core.bolt.protocol.letters import Moved
+from anabranch.core.bolt.protocol.messages import Once, Redeem
+from anabranch.core.bolt.protocol.queries import Answer, Query
+from anabranch.core.errors import BadRequest, ReceiptPending
+from anabranch.core.errors.refused import Refused
+from anabranch.core.limits import Limits
+from anabranch.core.machine import Token
+
+REQUEST_BYTES_MAX = 64
+"""A request id is sixteen random bytes; longer ones would only fill the memory of requests."""
+
+Question = (
+    messages.ReadCursors
+    | messages.Describe
+    | messages.ListLogs
+    | messages.Compare
+    | messages.PositionAt
+    | messages.Survey
+    | messages.ListBrokers
+)
+
+
+class Controlling:
+    """Control requests on their way to the metadata and back."""
+
+    def __init__(
+        self, limits: Limits, outbox: Outbox, correspondence: Correspondence, waits: Waits
+    ) -> None:
+        self._limits = limits
+        self._outbox = outbox
+        self._correspondence = correspondence
+        self._waits = waits
+
+    def do(self, token: Token, message: Once | messages.Guarded) -> None:
+        if isinstance(message, messages.Guarded):
+            request = message.message.request
+            command = commands.Guarded(message.scope, message.epoch, _command(message.message))
+        else:
+            request, command = message.request, _command(message)
+        if not 0 < len(request) <= REQUEST_BYTES_MAX:
+            reason = (
+                f"1 to {REQUEST_BYTES_MAX} bytes, by which a repetition is known, were expected"
+            )
+            what = f"a request id of {len(request)} bytes"
+            self._outbox.refuse(token, BadRequest(what, reason))
+            return
+        wait = self._waits.begin(token)
+        if wait is not None:
+            wait.in_doubt = True
+            done = partial(self._answer, wait)
+            self._correspondence.propose(request, command, done)
+
+    def ask(self, token: Token, message: Question) -> None:
+        wait = self._waits.begin(token)
+        if wait is not None:
+            self._correspondence.ask(_query(message), partial(self._answer, wait))
+
+    def redeem(self, token: Token, message: Redeem) -> None:
+        """The position behind a receipt; if it is still withheld, wait for the decision."""
+        wait = self._waits.begin(token)
+        if wait is not None:
+            self._redeem(wait, _Redemption(message))
+
+    def _redeem(self, wait: Wait, redemption: "_Redemption") -> None:
+        query = queries.ResolveReceipt(redemption.receipt)
+        self._correspondence.ask(query, partial(self._redeemed, wait, redemption))
+
+    def _redeemed(self, wait: Wait, redemption: "_Redemption", answer: Answer) -> None:
+        if wait.over:
+            return
+        pending = isinstance(answer, Refused) and answer.code == ReceiptPending.code
+        wait_ms = min(redemption.wait_ms, self._limits.read_wait_ms_max)
+        left_ms = self._waits.left_ms(wait, wait_ms)
+        if not pending or left_ms <= 0:
+            self._answer(wait, answer)
+            return
+        again = partial(self._redeem, wait, redemption)
+        too_late = partial(self._answer, wait, answer)
+        # Looked at again every so often too: the record may by now be in another log.
+        if left_ms > self._limits.watch_ms:
+            left_ms, too_late = self._limits.watch_ms, again
+        log = redemption.receipt.log
+        self._waits.sleep(wait, log, redemption.wakes, again, left_ms, too_late)
+
+    def _answer(self, wait: Wait, answer: Outcome | Answer) -> None:
+        if wait.over:
+            return
+        self._waits.end(wait)
+        if isinstance(answer, Refused):
+            self._outbox.refuse(wait.token, answer)
+            return
+        assert not isinstance(
+            answer, commands.Committed | commands.Epoch | commands.Swapped | queries.Resolved
+        )
+        self._outbox.reply(wait.token, answer)
+
+
+class _Redemption:
+    """A receipt to be redeemed, and what of its log was seen when it was last asked about."""
+
+    __slots__ = ("_seen", "receipt", "wait_ms")
+
+    def __init__(self, message: Redeem) -> None:
+        self.receipt = message.receipt
+        self.wait_ms = message.wait_ms
+        self._seen = (0, 0)
+
+    def wakes(self, moved: Moved) -> bool:
+        """Only a decision changes either, and only one past the record can settle it."""
+        seen = (moved.generation, moved.settled)
+        if moved.settled <= self.receipt.provisional or seen == self._seen:
+            return False
+        self._seen = seen
+        return True
+
+
+def _command(message: Once) -> Guardable:
+    match message:
+        case messages.CreateLog():
+            return commands.CreateLog(message.name, message.by, message.why, message.owner)
+        case messages.DeleteLog():
+            return commands.DeleteLog(message.log, message.force)
+        case messages.Fork():
+            return _fork(message)
+        case messages.Promote():
+            return commands.Promote(message.log)
+        case messages.Squash():
+            return commands.Squash(message.log, message.by)
+        case messages.Trim():
+            return commands.Trim(message.log, message.before)
+        case messages.CommitCursor():
+            return commands.CommitCursor(
+                message.log, message.name, message.position, message.on_promote
+            )
+        case messages.DeleteCursor():
+            return commands.DeleteCursor(message.log, message.name)
+        case messages.SetQuota():
+            return commands.SetQuota(message.log, message.quota)
+        case messages.Adopt():
+            return commands.Adopt(message.log, message.owner)
+        case messages.DrainBroker():
+            return commands.DrainBroker(message.broker, message.epoch)
+        case messages.ForgetBroker():
+            return commands.ForgetBroker(message.broker, message.epoch)
+        case _:
+            assert_never(message)
+
+
+def _fork(message: messages.Fork) -> commands.ForkLog:
+    return commands.ForkLog(
+        parent=message.parent,
+        kind=message.kind,
+        name=message.name,
+        past=message.past,
+        at=message.at,
+        promotable=message.promotable,
+        ttl_ms=message.ttl_ms,
+        on_parent_delete=message.on_parent_delete,
+        by=message.by,
+        why=message.why,
+        exclusive=message.exclusive,
+        quota=message.quota,
+        owner=message.owner,
+    )
+
+
+def _query(message: Question) -> Query:
+    match message:
+        case messages.ReadCursors():
+            return queries.ReadCursors(message.log)
+        case messages.Describe():
+            return queries.Describe(message.log)
+        case messages.ListLogs():
+            return queries.ListLogs(
+                message.prefix, message.tree, message.after, message.count_max, message.owner
+            )
+        case messages.Compare():
+            return queries.Compare(message.a, message.b)
+        case messages.PositionAt():
+            return queries.PositionAt(message.log, message.at)
+        case messages.Survey():
+            return queries.Survey()
+        case messages.ListBrokers():
+            return queries.ListBrokers()
+        case _:
+            assert_never(message)

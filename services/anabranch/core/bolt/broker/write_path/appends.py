@@ -1,0 +1,328 @@
+"""Appends: taken, gathered, written, committed, answered (AgileLog, 5.2; spec R1, R2).
+
+When does an open object close? When it is full, or at the end of a turn as soon as a PUT may begin
+and waiting for company doesn't pay any more, which pacing.py judges. So a lone append goes at once,
+and under load an object gathers what arrives during a PUT.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, chain
+from operator import attrgetter
+
+from anabranch.core.alarms import Alarms
+from anabranch.core.bolt.broker.outbox import Outbox
+from anabranch.core.bolt.broker.rate_limits import Metering
+from anabranch.core.bolt.broker.write_path.commits import Writing, WrittenObject
+from anabranch.core.bolt.broker.write_path.open_object import Held, OpenObject
+from anabranch.core.bolt.broker.write_path.parked import Parking
+from anabranch.core.bolt.protocol.commands import Batch, Committed, Outcome, Receipt, Sequenced
+from anabranch.core.bolt.protocol.messages import Append, Appended
+from anabranch.core.errors import (
+    AnabranchError,
+    AppendBlocked,
+    BrokerFenced,
+    DeadlineExceeded,
+    Overloaded,
+    SequenceGap,
+    UnknownLog,
+)
+from anabranch.core.errors.refused import Refused
+from anabranch.core.limits import Limits
+from anabranch.core.machine import Replies, SetTimer, Token
+from anabranch.core.records.batch import check
+from anabranch.core.types import NEVER, LogId, Nanoseconds
+
+_count_of = attrgetter("count")
+_length_of = attrgetter("length")
+
+BatchResult = int | Receipt | Refused
+
+
+class Appending:
+    """Every append that was taken and not yet answered, wherever it is on its way."""
+
+    KEY = "close"
+
+    def __init__(
+        self,
+        limits: Limits,
+        outbox: Outbox,
+        alarms: Alarms,
+        writing: Writing,
+        parking: Parking,
+        metering: Metering,
+    ) -> None:
+        self._limits = limits
+        self._outbox = outbox
+        self._alarms = alarms
+        self._writing = writing
+        self._parking = parking
+        self._metering = metering
+        self._open = OpenObject(0)
+        self._close_at: Nanoseconds = NEVER
+        self._serial = 0
+        self.held = 0
+        self.held_bytes = 0
+        self._log_bytes: dict[LogId, int] = {}
+        """Of them, those to each log."""
+        writing.on_landed = self._close_soon
+        writing.on_committed = self._committed
+        writing.on_given_up = self._given_up
+        parking.on_freed = self._again
+        parking.on_refused = self._refuse
+
+    def append(self, token: Token, message: Append) -> None:
+        self.append_many((token,), (message,))
+
+    def append_many(self, tokens: Sequence[Token], messages: Sequence[Append]) -> None:
+        """Take each or refuse it, before anything is written."""
+        limits, now = self._limits, self._alarms.now
+        self._writing.pacing.arrived(now, len(tokens))
+        for token, message in zip(tokens, messages, strict=True):
+            batch = message.batch
+            size = len(batch)
+            of_log = self._log_bytes.get(message.log, 0)
+            if (
+                self.held_bytes + size > limits.queue_bytes_max
+                or self.held >= limits.waits_max
+                or (of_log and of_log + size > limits.log_queue_bytes_max)
+            ):
+                self._outbox.refuse(token, self._overload(size))
+                continue
+            try:
+                entry = self._checked(message)
+            except AnabranchError as error:
+                self._outbox.refuse(token, error)
+                continue
+            exceeded = self._metering.append(message.log, size, entry.count)
+            if exceeded is not None:
+                self._outbox.refuse(token, exceeded)
+                continue
+            self._serial = serial = self._serial + 1
+            self.held += 1
+            self.held_bytes += size
+            self._log_bytes[message.log] = of_log + size
+            self._gather(Held(serial, token, message.log, batch, entry, message.wait_ms, now))
+
+    def turn_ended(self) -> None:
+        """The timer has fired: nothing more comes in this turn, or the linger is over."""
+        self._close_at = NEVER
+        if not self._open.rows:
+            return
+        if not self._writing.has_room:
+            return
+        pacing, now = self._writing.pacing, self._alarms.now
+        close_at = pacing.close_at(now, self._open.opened_at, self._writing.idle)
+        if now >= close_at:
+            self._close()
+        else:
+            self._close_by(close_at)
+
+    def drop(self, token: Token) -> None:
+        """A parked append needn't happen if nobody waits for it; any other is on its way."""
+        held = self._parking.drop(token)
+        if held is not None:
+            self._let_go(held)
+
+    def let_parked_go(self, why: AnabranchError) -> None:
+        """Those that wait for a decision are nowhere yet: let them wait elsewhere."""
+        refused = Refused.of(why)
+        for held in list(self._parking.held()):
+            self._parking.drop(held.token)
+            self._refuse(held, refused)
+
+    def stop(self, fenced: BrokerFenced) -> None:
+        """Nothing of this life can be committed any more; what was sent may have been."""
+        unknown = DeadlineExceeded("the append", self._limits.propose_retry_ms)
+        for written in self._writing.in_doubt():
+            self._refuse_object(written, Refused.of(unknown))
+        for held in list(self._at_hand()):
+            self._outbox.refuse(held.token, fenced)
+
+    def _overload(self, size: int) -> Overloaded:
+        limits = self._limits
+        if self.held >= limits.waits_max:
+            return Overloaded("appends not yet acknowledged", limits.waits_max, "waits_max")
+        if self.held_bytes + size > limits.queue_bytes_max:
+            limit = limits.queue_bytes_max
+            return Overloaded("bytes of appends not yet acknowledged", limit, "queue_bytes_max")
+        limit = limits.log_queue_bytes_max
+        what = "bytes of appends to one log not yet acknowledged"
+        return Overloaded(what, limit, "log_queue_bytes_max")
+
+    def _checked(self, message: Append) -> Batch:
+        """What the metadata will be told of it, if it may enter a log."""
+        if not 0 <= message.log < NEVER:
+            raise UnknownLog(str(message.log))
+        header = check(message.batch, self._limits, "of this append")
+        return Batch(
+            len(message.batch),
+            header.count,
+            header.producer_id,
+            header.producer_epoch,
+            header.base_sequence,
+        )
+
+    def _gather(self, held: Held) -> None:
+        if held.log in self._parking.blocked:
+            self._park(held)
+            return
+        full, size = self._limits.object_bytes_max, held.entry.length
+        if self._open.bytes + size > full and self._open.rows:
+            self._close()
+        if not self._open.rows:
+            self._open.opened_at = self._alarms.now
+        if held.serial == self._serial:
+            self._open.add(held)
+        else:
+            self._open.put_back(held)
+        if self._open.bytes >= full:
+            self._close()
+        elif self._close_at == NEVER:
+            self._close_by(self._alarms.now)
+
+    def _close_soon(self) -> None:
+        """At the end of this turn, so that what arrived together is written together."""
+        if self._open.rows:
+            self._close_by(self._alarms.now)
+
+    def _close_by(self, at: Nanoseconds) -> None:
+        if at < self._close_at:
+            self._close_at = at
+            self._outbox.effects.append(SetTimer(self.KEY, at))
+
+    def _close(self) -> None:
+        closed, self._open = self._open, OpenObject(self._alarms.now)
+        self._writing.submit(closed)
+
+    def _park(self, held: Held) -> None:
+        self._outbox.counters.parked += 1
+        self._parking.park(held)
+
+    def _again(self, freed: list[Held]) -> None:
+        for held in freed:
+            self._gather(held)
+
+    def _committed(self, written: WrittenObject, outcome: Outcome) -> None:
+        if isinstance(outcome, Refused):
+            self._refuse_object(written, outcome)
+            return
+        assert isinstance(outcome, Committed), "a commit is answered as one"
+        self._metering.told((row[0].log for row in written.rows), outcome.quotas)
+        refused: list[tuple[Held, Refused]] = []
+        for row, result in zip(written.rows, outcome.rows, strict=True):
+            if type(result) is int:
+                self._acknowledge(row, result)
+            else:
+                refused.extend(self._results(row, result))
+        if refused:
+            self._refused(refused)
+
+    def _acknowledge(self, row: list[Held], position: int) -> None:
+        """The plain case, and the hot one: a row sequenced whole, at positions that may be told."""
+        entries = [held.entry for held in row]
+        positions = [*accumulate(map(_count_of, entries), initial=position)]
+        end = positions.pop()
+        tokens = [held.token for held in row]
+        self._outbox.effects.append(Replies(tokens, [*map(Appended, positions)]))
+        self._count(row[0].log, len(row), sum(map(_length_of, entries)), end - position)
+
+    def _results(
+        self, row: list[Held], result: int | Receipt | Sequenced | Refused
+    ) -> Iterator[tuple[Held, Refused]]:
+        """Answer what was sequenced of this row; yield what wasn't."""
+        for held, each in zip(row, _batch_results(row, result), strict=True):
+            if isinstance(each, Refused):
+                yield held, each
+                continue
+            receipt = each if isinstance(each, Receipt) else None
+            position = None if isinstance(each, Receipt) else each
+            self._outbox.reply(held.token, Appended(position, receipt))
+            self._count(held.log, 1, held.entry.length, held.entry.count)
+
+    def _count(self, log: LogId, batches: int, size: int, records: int) -> None:
+        self._release(log, batches, size)
+        counters = self._outbox.counters
+        counters.appends += batches
+        counters.appends_bytes += size
+        counters.appends_records += records
+
+    def _refused(self, refused: list[tuple[Held, Refused]]) -> None:
+        """Blocked ones wait. One whose producer has earlier ones waiting goes after them."""
+        for held, why in refused:
+            if why.code == AppendBlocked.code:
+                self._parking.block(held.log, why)
+                self._park(held)
+        if all(why.code == AppendBlocked.code for _, why in refused):
+            return
+        earliest = self._earliest()
+        for held, why in refused:
+            if why.code == AppendBlocked.code:
+                continue
+            sender = (held.log, held.entry.producer)
+            if why.code == SequenceGap.code and earliest.get(sender, NEVER) < held.serial:
+                self._gather(held)
+            else:
+                self._refuse(held, why)
+
+    def _earliest(self) -> dict[tuple[LogId, int], int]:
+        """The first append at hand of each producer of a log.
+
+        Commits that are out needn't be asked: for one producer and log only one is out at a time,
+        and that is the one just answered.
+        """
+        found: dict[tuple[LogId, int], int] = {}
+        for held in self._at_hand():
+            sender = (held.log, held.entry.producer)
+            found[sender] = min(held.serial, found.get(sender, NEVER))
+        return found
+
+    def _at_hand(self) -> Iterator[Held]:
+        """Those that the metadata haven't heard of, or have sent back."""
+        rows = chain(
+            self._open.rows.values(),
+            chain.from_iterable(written.rows for written in self._writing.waiting()),
+        )
+        yield from chain.from_iterable(rows)
+        yield from self._parking.held()
+
+    def _given_up(self, written: WrittenObject, error: AnabranchError) -> None:
+        self._refuse_object(written, Refused.of(error))
+
+    def _refuse_object(self, written: WrittenObject, why: Refused) -> None:
+        for held in chain.from_iterable(written.rows):
+            self._refuse(held, why)
+
+    def _refuse(self, held: Held, why: Refused) -> None:
+        self._let_go(held)
+        self._outbox.refuse(held.token, why)
+
+    def _let_go(self, held: Held) -> None:
+        self._release(held.log, 1, held.entry.length)
+
+    def _release(self, log: LogId, batches: int, size: int) -> None:
+        self.held -= batches
+        self.held_bytes -= size
+        self._log_bytes[log] -= size
+        if not self._log_bytes[log]:
+            del self._log_bytes[log]
+
+
+def _batch_results(
+    row: list[Held], result: int | Receipt | Sequenced | Refused
+) -> Iterator[BatchResult]:
+    """A row's result, batch by batch."""
+    match result:
+        case Sequenced(batches):
+            yield from batches
+        case Refused():
+            for _ in row:
+                yield result
+        case Receipt(log, generation, provisional):
+            for held in row:
+                yield Receipt(log, generation, provisional)
+                provisional += held.entry.count
+        case int(position):
+            for held in row:
+                yield position
+                position += held.entry.count

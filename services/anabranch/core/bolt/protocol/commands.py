@@ -1,0 +1,449 @@
+"""What the metadata state machine is told and asked, and what it answers.
+
+A *command* changes the state and goes through the journal; a *query* is answered from the state.
+Every command travels in an `Entry` with the leader's time and a request id: applying it twice
+gives the first reply (spec D4). Structs are arrays on the wire and in the journal: fields are
+only ever added at the end.
+"""
+
+import msgspec
+
+from anabranch.core.bolt.protocol.quota import Quota
+from anabranch.core.errors import BadRequest
+from anabranch.core.errors.refused import Refused
+from anabranch.core.types import (
+    Kind,
+    LogId,
+    Milliseconds,
+    ObjectId,
+    OnParentDelete,
+    OnPromote,
+    Position,
+)
+
+
+class Compact(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A part of a command or reply."""
+
+
+class Batch(Compact, frozen=True):
+    """One record batch inside an extent, as far as ordering it needs to know."""
+
+    length: int
+    count: int
+    producer: int = -1
+    epoch: int = 0
+    sequence: int = 0
+
+
+class Row(Compact, frozen=True):
+    """One log's bytes in an object: consecutive batches, to be sequenced in this order."""
+
+    log: LogId
+    offset: int
+    batches: list[Batch]
+
+
+FORMAT = 4
+"""Of the commands in this file; a member of a group that knows an earlier one mustn't lead.
+
+2 has owners, guards, and brokers that are forgotten or get their share when they come. 3 keeps
+every record's first origin, and a fork at a time ends before that time. 4 remembers appends that
+are requests of their own beside the other requests, and forgets refusals that may pass (see
+`requests`).
+"""
+STEADY_FORMAT = 3
+"""From this one on, origins are kept when records move, and `ForkLog.at` isn't inherited itself."""
+
+
+class CreateLog(msgspec.Struct, frozen=True, array_like=True, tag="create"):
+    """With an owner that has a log already it answers that one's description."""
+
+    name: str
+    by: str = ""
+    why: str = ""
+    owner: str = ""
+    """Who declares this log, if somebody does; an owner has one log."""
+
+
+class DeleteLog(msgspec.Struct, frozen=True, array_like=True, tag="delete"):
+    log: LogId
+    force: bool = False
+
+
+class CommitObject(msgspec.Struct, frozen=True, array_like=True, tag="commit"):
+    """The object is durable; give its records their places (AgileLog, 5.2). Idempotent on the
+    object.
+    """
+
+    broker: str
+    object: ObjectId
+    rows: list[Row]
+    number: int = -1
+    """Counts the commits of one broker life from 0; sent again, a commit keeps its number."""
+
+
+class ForkLog(msgspec.Struct, frozen=True, array_like=True, tag="fork"):
+    """cFork or sFork (AgileLog, 4.1). `past` or `at` only for a severed one; neither means its
+    tail now.
+
+    `past` is the last inherited position; `at` a time in ms: everything committed before it is
+    inherited, as `PositionAt` says. (Before format 3, what was committed in that millisecond too.)
+    """
+
+    parent: LogId
+    kind: Kind
+    name: str | None = None
+    past: Position | None = None
+    at: Milliseconds | None = None
+    promotable: bool = False
+    ttl_ms: int | None = None
+    on_parent_delete: OnParentDelete = OnParentDelete.ORPHAN
+    by: str = ""
+    why: str = ""
+    exclusive: bool = False
+    """Served by a broker of its own, and refused if there is none to spare."""
+    quota: Quota | None = None
+    """None: the parent's, as it is then."""
+    owner: str = ""
+    """As of `CreateLog`."""
+
+
+class Promote(msgspec.Struct, frozen=True, array_like=True, tag="promote"):
+    log: LogId
+
+
+class Squash(msgspec.Struct, frozen=True, array_like=True, tag="squash"):
+    log: LogId
+    by: str = ""
+
+
+class Trim(msgspec.Struct, frozen=True, array_like=True, tag="trim"):
+    """Positions below `before` can no longer be read in this log; its forks keep what they
+    inherited.
+    """
+
+    log: LogId
+    before: Position
+
+
+class CommitCursor(msgspec.Struct, frozen=True, array_like=True, tag="cursor"):
+    log: LogId
+    name: str
+    position: Position
+    on_promote: OnPromote | None = None
+    """None: as it was chosen before, if it was (see `cursors`)."""
+
+
+class DeleteCursor(msgspec.Struct, frozen=True, array_like=True, tag="uncursor"):
+    log: LogId
+    name: str
+
+
+class RegisterBroker(msgspec.Struct, frozen=True, array_like=True, tag="broker"):
+    """A broker's life begins: it gets a new epoch, and its earlier lives can commit nothing
+    more.
+    """
+
+    broker: str
+    address: str = ""
+    """Where clients reach it; empty if it is reached through the process it lives in."""
+
+
+class DrainBroker(msgspec.Struct, frozen=True, array_like=True, tag="drain"):
+    """Place nothing more on this broker, and what is on it elsewhere: this life of it is about to
+    end.
+    """
+
+    broker: str
+    epoch: int
+
+
+class ForgetBroker(msgspec.Struct, frozen=True, array_like=True, tag="forget-broker"):
+    """A life of a broker is over and nothing is placed on it: it is no longer of the pool, and can
+    commit nothing more.
+    """
+
+    broker: str
+    epoch: int
+
+
+class LoseBroker(msgspec.Struct, frozen=True, array_like=True, tag="lose"):
+    """The leader has heard nothing of this life of a broker for too long."""
+
+    broker: str
+    epoch: int
+
+
+class FindBroker(msgspec.Struct, frozen=True, array_like=True, tag="find"):
+    """The leader hears again of this life of a broker that it had given up."""
+
+    broker: str
+    epoch: int
+
+
+class RaiseFormat(msgspec.Struct, frozen=True, array_like=True, tag="format"):
+    """From here on the journal may hold what a member of an earlier format can't read."""
+
+    format: int
+
+
+class Expire(msgspec.Struct, frozen=True, array_like=True, tag="expire"):
+    """The leader noticed that these forks' time to live has passed at the entry's time."""
+
+    logs: list[LogId]
+
+
+class ForgetObjects(msgspec.Struct, frozen=True, array_like=True, tag="forget"):
+    """These unreferenced objects have been deleted from the store."""
+
+    objects: list[ObjectId]
+
+
+class Configure(msgspec.Struct, frozen=True, array_like=True, tag="configure"):
+    """From here on commands are judged by these limits (`limits.REPLICATED`)."""
+
+    limits: dict[str, int]
+
+
+class SetQuota(msgspec.Struct, frozen=True, array_like=True, tag="quota"):
+    """How much may be appended to a log and read from it in a second; it replaces the one before.
+
+    One that limits nothing takes the log's away.
+    """
+
+    log: LogId
+    quota: Quota
+
+
+class Adopt(msgspec.Struct, frozen=True, array_like=True, tag="adopt"):
+    """From here on this owner declares the log, which nobody else did; an empty one releases it."""
+
+    log: LogId
+    owner: str
+
+
+class Copied(Compact, frozen=True):
+    """An extent of a log as it was when it was copied."""
+
+    first: Position
+    count: int
+    object: ObjectId
+    offset: int
+    length: int
+
+
+class Joined(Compact, frozen=True):
+    """Where so many of the copied extents, one behind the other, lie as one."""
+
+    extents: int
+    offset: int
+    length: int
+
+
+class SwapExtents(msgspec.Struct, frozen=True, array_like=True, tag="swap"):
+    """A durable object holds copies of these extents of a log: refer to it instead.
+
+    The extents follow each other in the log's own index. Idempotent on the object; a broker has
+    one in doubt at a time, and gives its objects in order.
+    """
+
+    broker: str
+    object: ObjectId
+    log: LogId
+    extents: list[Copied]
+    joined: list[Joined]
+
+
+Guardable = (
+    CreateLog
+    | DeleteLog
+    | ForkLog
+    | Promote
+    | Squash
+    | Trim
+    | CommitCursor
+    | DeleteCursor
+    | SetQuota
+    | Adopt
+    | DrainBroker
+    | ForgetBroker
+)
+"""What clients ask for."""
+
+
+class Guarded(msgspec.Struct, frozen=True, array_like=True, tag="guarded"):
+    """A command by one of several that take turns: refused if a later one's has been seen.
+
+    The epoch counts their turns within the scope, which is what they are elected for. It is kept
+    whatever becomes of the command, so that whoever had the turn before is too late from here on.
+    """
+
+    scope: str
+    epoch: int
+    command: Guardable
+
+
+Bare = (
+    CreateLog
+    | DeleteLog
+    | CommitObject
+    | ForkLog
+    | Promote
+    | Squash
+    | Trim
+    | CommitCursor
+    | DeleteCursor
+    | RegisterBroker
+    | DrainBroker
+    | LoseBroker
+    | FindBroker
+    | RaiseFormat
+    | Expire
+    | ForgetObjects
+    | Configure
+    | SetQuota
+    | SwapExtents
+    | Adopt
+    | ForgetBroker
+)
+Command = Bare | Guarded
+
+
+def bare(command: Command) -> Bare:
+    """What it does, guarded or not."""
+    return command.command if isinstance(command, Guarded) else command
+
+
+class Entry(msgspec.Struct, frozen=True, array_like=True):
+    """What the journal holds: a command, when the leader took it, and the id that makes it
+    once-only.
+    """
+
+    at: Milliseconds
+    request: bytes
+    command: Command
+
+
+decode_group = msgspec.msgpack.Decoder(list[Entry]).decode
+"""One entry of the journal holds one group."""
+
+
+_RECEIPT_CHARS_MAX = 80
+_RECEIPT_END = 1 << 53
+"""JSON's numbers are exact below it."""
+
+
+class Receipt(msgspec.Struct, frozen=True, array_like=True, tag="receipt"):
+    """The promise of a position: where the record would be if no promotion came between
+    (AgileLog, 4.1).
+    """
+
+    log: LogId
+    generation: int
+    provisional: Position
+
+    @property
+    def text(self) -> str:
+        """What every front gives and takes; `parse` reads it."""
+        return f"{self.log}.{self.generation}.{self.provisional}"
+
+    @staticmethod
+    def parse(text: str) -> "Receipt":
+        """BadRequest if it is none."""
+        parts = text.split(".")
+        if len(parts) == 3 and all(each.isascii() and each.isdecimal() for each in parts):
+            # The length is looked at first: to read a number of many digits takes long.
+            short = len(text) <= _RECEIPT_CHARS_MAX
+            log, generation, provisional = map(int, parts) if short else (_RECEIPT_END, 0, 0)
+            if max(log, generation, provisional) < _RECEIPT_END:
+                return Receipt(LogId(log), generation, provisional)
+        raise BadRequest("receipt", "it isn't one that an append returned, such as 1.0.12")
+
+
+class Description(msgspec.Struct, frozen=True, array_like=True, tag="description"):
+    """One log as people and clients see it."""
+
+    id: LogId
+    name: str
+    kind: Kind
+    root: str
+    parent: str | None
+    fork_point: Position
+    start: Position
+    tail: Position
+    settled: Position
+    own_records: int
+    promotable: bool
+    depth: int
+    forks: int
+    generation: int
+    created_at: Milliseconds
+    by: str
+    why: str
+    on_parent_delete: OnParentDelete
+    expires_at: Milliseconds | None = None
+    undecided: str | None = None
+    """The promotable fork that keeps `settled` below `tail`."""
+    append_blocked_by: str | None = None
+    broker: str = ""
+    """Who serves it best: any broker can, but this one has its records at hand."""
+    address: str = ""
+    quota: Quota | None = None
+    owner: str = ""
+    """Who declares it, if somebody does."""
+
+
+class LogQuota(Compact, frozen=True):
+    """A broker is told so of a log that has a quota."""
+
+    log: LogId
+    name: str
+    quota: Quota
+
+
+class Sequenced(msgspec.Struct, frozen=True, array_like=True, tag="sequenced"):
+    """Results of one row, batch by batch: a position, a receipt, or a refusal."""
+
+    batches: list[int | Receipt | Refused]
+
+
+class Committed(msgspec.Struct, frozen=True, array_like=True, tag="committed"):
+    """One result a row. A number: the whole row was sequenced, its batches one after the other
+    from there.
+    """
+
+    rows: list[int | Receipt | Sequenced | Refused]
+    quotas: list[LogQuota] = []
+    """Of those of the logs that have one."""
+
+
+class Done(msgspec.Struct, frozen=True, array_like=True, tag="done"):
+    """A command that has nothing more to say."""
+
+
+class Epoch(msgspec.Struct, frozen=True, array_like=True, tag="epoch"):
+    epoch: int
+
+
+class Promotion(msgspec.Struct, frozen=True, array_like=True, tag="promotion"):
+    """What a promotion did: the parent that now has the records, and the siblings it squashed."""
+
+    into: str
+    fork_point: Position
+    records: int
+    squashed: list[str]
+    cursors: list[str] = []
+    """Those of the parent that are now where the fork's of the same name were."""
+
+
+class Swapped(msgspec.Struct, frozen=True, array_like=True, tag="swapped"):
+    """How many extents there are fewer now; or why there are as many, and the new object is
+    garbage.
+    """
+
+    fewer: int
+    why: str = ""
+
+
+Outcome = Description | Committed | Done | Epoch | Promotion | Refused | Swapped

@@ -1,0 +1,191 @@
+"""What the metadata state machine is asked and what it answers, from the state as it is."""
+
+import msgspec
+
+from anabranch.core.bolt.protocol.commands import Compact, Description, LogQuota, Receipt
+from anabranch.core.errors.refused import Refused
+from anabranch.core.types import LogId, Milliseconds, ObjectId, OnPromote, Position
+
+SLICES_MAX = 256
+"""Extents that one answer names: bounds the work, and the GETs, that one read can set off."""
+
+
+class Resolve(msgspec.Struct, frozen=True, array_like=True, tag="resolve"):
+    """Which bytes hold the records of `log` from `start` on? `SLICES_MAX` extents of them at most.
+
+    Speculative: also past the settled position.
+    """
+
+    log: LogId
+    start: Position
+    records_max: int
+    bytes_max: int
+    speculative: bool = False
+    ahead_bytes: int = 0
+    """Tell also where so much of what follows lies, which will be asked for next."""
+
+
+class Slice(Compact, frozen=True):
+    """A run of records inside one extent, as positions of the log that was asked about."""
+
+    first: Position
+    count: int
+    object: ObjectId
+    offset: int
+    length: int
+    skip: int
+    """Records of the extent that lie before `first`."""
+    origin: LogId
+    """The log that the first of them was appended to, whatever became of it."""
+    origin_first: Position
+    """Its position there when it was appended; the others' follow."""
+
+
+class Resolved(msgspec.Struct, frozen=True, array_like=True, tag="resolved"):
+    slices: list[Slice]
+    start: Position
+    tail: Position
+    settled: Position
+    generation: int
+    undecided: str | None
+    quotas: list[LogQuota] = []
+    """The log's, if it has one."""
+    ahead: list[Slice] = []
+    """What follows the slices, as far as it was asked for and may be read."""
+
+
+class Describe(msgspec.Struct, frozen=True, array_like=True, tag="describe"):
+    """By full name (`orders`, `orders--fork`, `orders@fork`) or by id."""
+
+    log: str | LogId
+
+
+class ListLogs(msgspec.Struct, frozen=True, array_like=True, tag="list"):
+    """In order of name. `tree` confines it to one root and its forks, `owner` to those whose
+    owner's name begins so.
+    """
+
+    prefix: str = ""
+    tree: str | None = None
+    after: str = ""
+    count_max: int = 1_000
+    owner: str = ""
+
+
+class Listing(msgspec.Struct, frozen=True, array_like=True, tag="listing"):
+    logs: list[Description]
+    more: bool
+
+
+class ResolveReceipt(msgspec.Struct, frozen=True, array_like=True, tag="redeem"):
+    receipt: Receipt
+
+
+class Settled(msgspec.Struct, frozen=True, array_like=True, tag="settled"):
+    """Where a receipt's record is for good."""
+
+    log: str
+    position: Position
+
+
+class PositionAt(msgspec.Struct, frozen=True, array_like=True, tag="position-at"):
+    """The first position committed at or after a time."""
+
+    log: LogId
+    at: Milliseconds
+
+
+class At(msgspec.Struct, frozen=True, array_like=True, tag="at"):
+    position: Position
+
+
+class ReadCursors(msgspec.Struct, frozen=True, array_like=True, tag="cursors"):
+    log: LogId
+
+
+class Cursors(msgspec.Struct, frozen=True, array_like=True, tag="cursor-positions"):
+    positions: dict[str, Position]
+    on_promote: dict[str, OnPromote] = {}
+    """What each does if its log is promoted, or the fork that has one of its name."""
+
+
+class Compare(msgspec.Struct, frozen=True, array_like=True, tag="compare"):
+    a: LogId
+    b: LogId
+
+
+class Comparison(msgspec.Struct, frozen=True, array_like=True, tag="comparison"):
+    """Where two logs part, and the ranges (from, to) of each that the other doesn't have.
+
+    Where a log was trimmed, nobody can always tell whether it had a record.
+    """
+
+    shared: Position
+    """Both have the same records at the same positions from `since` up to here."""
+    only_a: list[tuple[Position, Position]]
+    """Positions of the first log whose records aren't among the settled ones of the second, and
+    never were: an undecided promotable fork may withhold some of them for now.
+    """
+    only_b: list[tuple[Position, Position]]
+    complete: bool
+    """False if there were more ranges than an answer may hold."""
+    since: Position = 0
+    """Where the log that was trimmed further begins: below it nothing is compared by position."""
+    trimmed_a: list[tuple[Position, Position]] = []
+    """Positions of the first log that can't be compared: the second may have had their records, and
+    trimmed them.
+    """
+    trimmed_b: list[tuple[Position, Position]] = []
+
+
+class Survey(msgspec.Struct, frozen=True, array_like=True, tag="survey"):
+    """Counts of the whole cluster."""
+
+
+class Census(msgspec.Struct, frozen=True, array_like=True, tag="census"):
+    cluster: str
+    logs: int
+    forks: int
+    extents: int
+    garbage_objects: int
+    producers: int
+    applied: int
+
+
+class ListBrokers(msgspec.Struct, frozen=True, array_like=True, tag="list-brokers"):
+    """The pool, in order of name."""
+
+
+class BrokerSeat(Compact, frozen=True):
+    """One broker of the pool, and how much is placed on it."""
+
+    name: str
+    address: str
+    epoch: int
+    state: str
+    """`ready`, `draining` or `lost`."""
+    roots: int
+    trees: int
+    """Trees whose forks it serves."""
+    exclusive: int
+    """Forks that it serves alone: at most one."""
+
+
+class Pool(msgspec.Struct, frozen=True, array_like=True, tag="pool"):
+    brokers: list[BrokerSeat]
+
+
+Query = (
+    Resolve
+    | Describe
+    | ListLogs
+    | ResolveReceipt
+    | PositionAt
+    | ReadCursors
+    | Compare
+    | Survey
+    | ListBrokers
+)
+Answer = (
+    Resolved | Description | Listing | Settled | At | Cursors | Comparison | Census | Pool | Refused
+)

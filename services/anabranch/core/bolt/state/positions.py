@@ -1,0 +1,271 @@
+"""CommitObject: durable batches get their places in the order of their logs (AgileLog, 5.2,
+5.5.1; spec 4 a5).
+
+The hot path of the metadata: a row is one log's batches in one object and becomes one extent,
+unless a batch in it was committed before or must be refused, which cuts the extent there.
+"""
+
+from anabranch.core.bolt.logs.forest import Log
+from anabranch.core.bolt.protocol.commands import (
+    Batch,
+    CommitObject,
+    Committed,
+    Receipt,
+    Row,
+    Sequenced,
+)
+from anabranch.core.bolt.state.quotas import told
+from anabranch.core.bolt.state.replica import Replica
+from anabranch.core.bolt.state.requests import APART_FORMAT
+from anabranch.core.errors import (
+    AnabranchError,
+    AppendBlocked,
+    BrokerFenced,
+    LateCommit,
+    Overloaded,
+    ReceiptExpired,
+    SequenceGap,
+)
+from anabranch.core.errors.refused import Refused
+from anabranch.core.producers import SEQUENCE_SPACE, Producer, is_request
+from anabranch.core.records.objects import split_id
+from anabranch.core.types import Milliseconds, ObjectId, Position
+
+BatchResult = Position | Receipt | Refused
+
+
+def commit(replica: Replica, command: CommitObject) -> Committed:
+    """Sequence every row; asked again about the same object, answer as the first time."""
+    broker = replica.brokers.get(command.broker)
+    epoch, _ = split_id(command.object)
+    if broker is None or broker.epoch != epoch:
+        raise BrokerFenced(command.broker, epoch, broker.epoch if broker else replica.broker_epochs)
+    known = broker.committed.get(command.object)
+    if known is not None:
+        return known
+    if broker.is_late(command.number):
+        raise LateCommit(command.broker, command.number)
+    forest, at = replica.forest, replica.at
+    extents = 0
+    results: list[int | Receipt | Sequenced | Refused] = []
+    for row in command.rows:
+        log = forest.logs.get(row.log)
+        refusal = _refusal(replica, row, log)
+        if refusal is not None:
+            results.append(refusal)
+            continue
+        assert log is not None
+        added, result = _sequence(replica, log, row, command.object, at)
+        extents += added
+        results.append(result)
+    replica.references.created(command.object, extents, at)
+    quotas = told(forest, (row.log for row in command.rows)) if forest.quotas else []
+    committed = Committed(results, quotas)
+    broker.remember(command.object, command.number, committed)
+    return committed
+
+
+def _refusal(replica: Replica, row: Row, log: Log | None) -> Sequenced | Refused | None:
+    forest = replica.forest
+    if log is None:
+        return _of_the_gone(replica, row)
+    if forest.undecided and forest.tails.block(log.place):
+        return _of_the_held(replica, log, row)
+    return None
+
+
+def _of_the_gone(replica: Replica, row: Row) -> Sequenced | Refused:
+    """Appends to a log that is no more are refused, but for those that were committed while it
+    lived.
+    """
+    forest = replica.forest
+    try:
+        forest.find(row.log)
+    except AnabranchError as error:
+        refused = Refused.of(error)
+    else:
+        raise AssertionError("only asked about logs that are gone")
+    grave = forest.graves.get(row.log)
+    if grave is not None and grave.promoted_into is None:
+        grave = None
+    if grave is None and not any(_is_apart(replica, batch) for batch in row.batches):
+        return refused
+    results: list[BatchResult] = []
+    for batch in row.batches:
+        done = _done_before(replica, batch)
+        place = _remembered(grave.producers, batch) if grave else None
+        if done is not None:
+            results.append(done)
+        else:
+            results.append(Receipt(row.log, place[1], place[0]) if place else refused)
+    return Sequenced(results)
+
+
+def _of_the_held(replica: Replica, log: Log, row: Row) -> Sequenced | Refused:
+    """Appends wait for the decision, but for those that were committed before it was asked for."""
+    fork = replica.forest.blocked_by(log)
+    assert fork is not None, "only an undecided promotable fork blocks"
+    refused = Refused.of(AppendBlocked(log.name, fork.name))
+    results: list[BatchResult] = []
+    for batch in row.batches:
+        done = _done_before(replica, batch)
+        place = None if done is not None else _remembered(log.producers, batch)
+        if done is None and place is not None:
+            done = _again(replica, log, place)
+        results.append(refused if done is None else done)
+    return refused if all(each is refused for each in results) else Sequenced(results)
+
+
+def _sequence(
+    replica: Replica, log: Log, row: Row, object: ObjectId, at: Milliseconds
+) -> tuple[int, int | Receipt | Sequenced]:
+    """Give the row's batches their positions; how many extents that made, and the result."""
+    tails, place = replica.forest.tails, log.place
+    first = position = tails.tail(place)
+    begin = offset = row.offset
+    begun_at = first
+    withheld = bool(log.promotable_forks)
+    extents = 0
+    results: list[BatchResult] | None = None
+    for turn, batch in enumerate(row.batches):
+        known = None
+        if batch.producer >= 0:
+            if _is_apart(replica, batch):
+                known = _request(replica, log, batch, position, withheld)
+            else:
+                known = _known(replica, log, batch, position, at)
+        if known is not None:
+            if results is None:
+                results = _plain(row.batches[:turn], log, first, withheld)
+            results.append(known)
+            if position > begun_at:
+                log.index.append(begun_at, position - begun_at, object, begin, offset - begin, at)
+                extents += 1
+            begin, begun_at = offset + batch.length, position
+        else:
+            if results is not None:
+                results.append(_result(log, position, withheld))
+            position += batch.count
+        offset += batch.length
+    if position > begun_at:
+        log.index.append(begun_at, position - begun_at, object, begin, offset - begin, at)
+        extents += 1
+    if position > first:
+        tails.append(place, position - first)
+    if results is not None:
+        return extents, Sequenced(results)
+    return extents, Receipt(log.id, log.generation, first) if withheld else first
+
+
+def _result(log: Log, position: Position, withheld: bool) -> Position | Receipt:
+    """Past an undecided promotable fork's point a position may still move, and is not told
+    (AgileLog, 4.1).
+    """
+    return Receipt(log.id, log.generation, position) if withheld else position
+
+
+def _plain(batches: list[Batch], log: Log, position: Position, withheld: bool) -> list[BatchResult]:
+    results: list[BatchResult] = []
+    for batch in batches:
+        results.append(_result(log, position, withheld))
+        position += batch.count
+    return results
+
+
+def _known(
+    replica: Replica, log: Log, batch: Batch, position: Position, at: Milliseconds
+) -> BatchResult | None:
+    """None if the batch is its producer's next, which is noted; else where it went, or why it
+    can't go.
+    """
+    producer = log.producers.get(batch.producer)
+    if producer is None or batch.epoch > producer.epoch:
+        if batch.sequence != 0:
+            return Refused.of(SequenceGap(log.name, batch.producer, 0, batch.sequence))
+        if producer is None and not _room(replica, log, at):
+            limit = replica.limits.producers_per_log_max
+            return Refused.of(
+                Overloaded(f"producers of {log.name}", limit, "producers_per_log_max")
+            )
+        producer = log.producers[batch.producer] = Producer(batch.epoch, at)
+    if batch.sequence == producer.next and batch.epoch == producer.epoch:
+        producer.next = (batch.sequence + batch.count) % SEQUENCE_SPACE
+        producer.at = at
+        producer.note(batch.sequence, position, log.generation)
+        return None
+    place = _remembered(log.producers, batch)
+    if place is None:
+        return Refused.of(SequenceGap(log.name, batch.producer, producer.next, batch.sequence))
+    return _again(replica, log, place)
+
+
+def _is_apart(replica: Replica, batch: Batch) -> bool:
+    """Is it remembered by itself? Members of earlier formats know it as a producer's only batch."""
+    if replica.format < APART_FORMAT:
+        return False
+    return is_request(batch.producer, batch.epoch, batch.sequence)
+
+
+def _done_before(replica: Replica, batch: Batch) -> Position | Receipt | None:
+    """The first outcome of this request, whatever has become of the log that it was appended to."""
+    if not _is_apart(replica, batch):
+        return None
+    replica.appends.prune(replica.at, replica.limits)
+    return replica.appends.outcome(batch.producer)
+
+
+def _request(
+    replica: Replica, log: Log, batch: Batch, position: Position, withheld: bool
+) -> BatchResult | None:
+    """None if this request is done now, which is noted; else its first outcome, or why it can't be
+    done.
+    """
+    appends, now, limits = replica.appends, replica.at, replica.limits
+    done = _done_before(replica, batch)
+    if done is not None:
+        return done
+    place = _remembered(log.producers, batch)
+    if place is not None:
+        return _again(replica, log, place)
+    if not appends.has_room(now, limits):
+        return Refused.of(Overloaded("appends remembered", limits.requests_max, "requests_max"))
+    appends.remember(batch.producer, now, _result(log, position, withheld))
+    return None
+
+
+def _remembered(producers: dict[int, Producer], batch: Batch) -> tuple[Position, int] | None:
+    """Where this very batch went, and in which generation, if it was committed before."""
+    producer = producers.get(batch.producer)
+    if producer is None:
+        return None
+    if producer.epoch == batch.epoch or is_request(batch.producer, batch.epoch, batch.sequence):
+        # Of a request, whatever the epoch: it was appended before requests were kept apart.
+        return producer.place(batch.sequence)
+    return None
+
+
+def _again(replica: Replica, log: Log, place: tuple[Position, int]) -> BatchResult:
+    """Where a batch that was committed before is now."""
+    position, generation = place
+    try:
+        log, position = replica.redeem(Receipt(log.id, generation, position))
+    except ReceiptExpired as error:
+        return Refused.of(error)
+    settled, undecided = replica.forest.settled(log)
+    if undecided is None or position < settled:
+        return position
+    return Receipt(log.id, log.generation, position)
+
+
+def _room(replica: Replica, log: Log, at: Milliseconds) -> bool:
+    """Is there room for one more producer, once those not heard of for long are forgotten?"""
+    known = log.producers
+    if (len(known) >= 1_024 and len(known) & (len(known) - 1) == 0) or _full(replica, log):
+        idle = at - replica.limits.producer_idle_ms
+        for id in [id for id, producer in known.items() if producer.at < idle]:
+            del known[id]
+    return not _full(replica, log)
+
+
+def _full(replica: Replica, log: Log) -> bool:
+    return len(log.producers) >= replica.limits.producers_per_log_max

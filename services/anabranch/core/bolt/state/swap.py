@@ -1,0 +1,125 @@
+"""SwapExtents: neighbouring extents of one log's own index, copied into one object, are referred to
+there.
+
+Nothing else about any log changes: positions, origins, forks and receipts speak of records, and
+those are the same. What is to be swapped must be there exactly as it was copied, and be settled:
+a promotion interleaves extents from its fork's point on, and none may straddle (AgileLog, 5.6).
+"""
+
+from collections.abc import Iterator
+
+from anabranch.core.bolt.logs.forest import Log
+from anabranch.core.bolt.logs.index import Index
+from anabranch.core.bolt.protocol.commands import Copied, Joined, SwapExtents, Swapped
+from anabranch.core.bolt.state.replica import Replica
+from anabranch.core.errors import BadRequest, BrokerFenced
+from anabranch.core.records.objects import split_id
+from anabranch.core.types import ObjectId
+
+
+def swap(replica: Replica, command: SwapExtents) -> Swapped:
+    """Swap all of them or none; asked again about the same object, answer as the first time.
+
+    A broker's objects come in order, so that one that was refused, and may be gone by now, is
+    never taken later.
+    """
+    broker = replica.brokers.get(command.broker)
+    epoch, _ = split_id(command.object)
+    if broker is None or broker.epoch != epoch:
+        raise BrokerFenced(command.broker, epoch, broker.epoch if broker else 0)
+    if broker.swapped is not None and command.object <= broker.swapped[0]:
+        if command.object == broker.swapped[0]:
+            return broker.swapped[1]
+        raise BadRequest("a swap of extents", "the broker has had a later one decided")
+    log = replica.forest.logs.get(command.log)
+    why = _obstacle(replica, command, log)
+    if log is None or why:
+        replica.references.created(command.object, 0, replica.at)
+        outcome = Swapped(0, why)
+    else:
+        _swap(replica, log, command)
+        outcome = Swapped(len(command.extents) - len(command.joined))
+    broker.swapped = (command.object, outcome)
+    return outcome
+
+
+def copied(index: Index, extent: int) -> Copied:
+    """An extent as whoever copies it must find it again."""
+    return Copied(
+        index.first[extent],
+        index.count(extent),
+        ObjectId(index.object[extent]),
+        index.offset[extent],
+        index.length[extent],
+    )
+
+
+def _obstacle(replica: Replica, command: SwapExtents, log: Log | None) -> str:
+    if log is None:
+        return "the log is gone"
+    if not _fits(command):
+        return "the new extents aren't made of the old ones"
+    if not _still_there(log.index, command):
+        return "the extents are no longer as they were copied"
+    if not may_move(replica, log, command.extents):
+        return "another log may come to need the extents as they are"
+    if not all(_is_whole(log.index, *part) for part in _parts(log.index, command)):
+        return "records that the log inherited lie between"
+    return ""
+
+
+def _fits(command: SwapExtents) -> bool:
+    """Every new extent has the length of those it is made of, and all of these are used."""
+    since = 0
+    for joined in command.joined:
+        parts = command.extents[since : since + joined.extents]
+        if not 0 < joined.extents == len(parts) or joined.length != sum(
+            part.length for part in parts
+        ):
+            return False
+        since += joined.extents
+    return 0 < since == len(command.extents)
+
+
+def _still_there(index: Index, command: SwapExtents) -> bool:
+    since = index.at_or_before(command.extents[0].first)
+    if since < 0 or since + len(command.extents) > len(index):
+        return False
+    return all(copied(index, since + turn) == extent for turn, extent in enumerate(command.extents))
+
+
+def may_move(replica: Replica, log: Log, extents: list[Copied]) -> bool:
+    """Settled, so that no promotion comes between; and known by their bytes to no other log."""
+    last, shared = extents[-1], replica.references.shared
+    settled = last.first + last.count <= replica.forest.settled(log)[0]
+    return settled and not any(each.object in shared for each in extents)
+
+
+def _parts(index: Index, command: SwapExtents) -> Iterator[tuple[int, int, Joined]]:
+    """From which extent up to which one new extent takes the place of."""
+    since = index.at_or_before(command.extents[0].first)
+    for joined in command.joined:
+        yield since, since + joined.extents, joined
+        since += joined.extents
+
+
+def _is_whole(index: Index, since: int, end: int, _: Joined) -> bool:
+    return index.inherited_before(since) == index.inherited_before(end - 1)
+
+
+def _swap(replica: Replica, log: Log, command: SwapExtents) -> None:
+    """The new extent has the earliest of the old ones' times: whoever asks for what there was at a
+    time gets all of it, and at most what came within the span that may be joined.
+    """
+    index, rows = log.index, Index()
+    parts = list(_parts(index, command))
+    since, end = parts[0][0], parts[-1][1]
+    rows.forgotten = index.before(since)
+    for first, after, joined in parts:
+        count = index.upto[after - 1] - index.before(first)
+        place = command.object, joined.offset, joined.length
+        rows.append(index.first[first], count, *place, index.at[first])
+    replaced = index.object[since:end]
+    index.replace(since, end, rows)
+    replica.references.created(command.object, len(rows), replica.at)
+    replica.references.dropped(replaced, replica.at)

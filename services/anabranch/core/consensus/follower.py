@@ -1,0 +1,91 @@
+"""A follower's side of the group's log: it takes what the leader offers, and says what it holds."""
+
+from collections.abc import Callable
+
+from anabranch.core.consensus.group import Group
+from anabranch.core.consensus.letters import Accepted, Install, Missed, Offer
+
+
+class Accepting:
+    def __init__(self, group: Group) -> None:
+        self.on_restore: Callable[[int, bytes], None]
+        self._group = group
+        self._disk = group.disk
+        self._log = group.log
+        self._term = 0
+        self._matched = 0
+        """In this term, the log equals the leader's up to here."""
+        self._owes = False
+        """The leader is to be told what is held."""
+
+    def offered(self, sender: str, offer: Offer) -> None:
+        self._enter_term()
+        if not self._follows(offer):
+            hint = self._hint(offer.previous)
+            missed = Missed(self._disk.term, offer.previous, hint, not self._disk.joined)
+            self._group.pledge(sender, missed)
+            return
+        wrote = self._take(offer)
+        self._matched = max(self._matched, offer.previous + len(offer.entries))
+        if offer.joined and not self._disk.joined:
+            self._disk.join()
+        # What is on its way to the disk is told of when it is there.
+        self._owes = self._owes or not wrote
+        self._group.commit(min(offer.committed, self._matched))
+
+    def installed(self, letter: Install) -> None:
+        self._enter_term()
+        if letter.index > self._group.committed:
+            self._disk.rebase(letter.index, letter.index_term, letter.image)
+            self._group.committed = letter.index
+            self.on_restore(letter.index, letter.image)
+        self._matched = max(self._matched, letter.index)
+        self._owes = True
+
+    def persisted(self) -> None:
+        self._owes = True
+
+    def settle(self) -> None:
+        leader = self._group.leader
+        if not self._owes or leader is None or leader == self._group.node:
+            return
+        if self._term < self._disk.term or self._disk.durable_term < self._disk.term:
+            # Nothing was offered in this term yet; or this disk doesn't remember it yet.
+            return
+        self._owes = False
+        durable = min(self._disk.durable, self._matched)
+        fresh = not self._disk.joined
+        self._group.send(leader, Accepted(self._disk.term, durable, self._matched, fresh))
+
+    def _enter_term(self) -> None:
+        if self._term < self._disk.term:
+            self._term = self._disk.term
+            # Every leader holds what is committed.
+            self._matched = self._group.committed
+
+    def _follows(self, offer: Offer) -> bool:
+        if offer.previous <= self._group.committed:
+            return True
+        if offer.previous > self._log.last:
+            return False
+        return self._log.term_at(offer.previous) == offer.previous_term
+
+    def _hint(self, previous: int) -> int:
+        if previous > self._log.last:
+            return self._log.last
+        return max(self._group.committed, self._log.before_term_of(previous))
+
+    def _take(self, offer: Offer) -> bool:
+        """Was anything new in it?"""
+        wrote = False
+        for index, entry in enumerate(offer.entries, offer.previous + 1):
+            if index <= self._group.committed:
+                continue
+            if index <= self._log.last:
+                if self._log.term_at(index) == entry.term:
+                    continue
+                self._disk.cut_back(index - 1)
+            assert index == self._log.last + 1
+            self._disk.append(entry)
+            wrote = True
+        return wrote

@@ -1,0 +1,45 @@
+"""The authority of a process, from its settings."""
+
+import os
+import time
+from pathlib import Path
+
+from anabranch.core.errors import BadRequest
+from anabranch.core.rights.judge import Judge
+from anabranch.shell.authority.api import ApiServer
+from anabranch.shell.authority.kubernetes import Reviews
+from anabranch.shell.authority.reviewer import Catalogue, Warden
+from anabranch.shell.authority.settings import AuthSettings
+from anabranch.shell.telemetry.log import Log
+
+_HOST, _PORT = "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"
+
+
+def by_kubernetes(settings: AuthSettings, catalogue: Catalogue, log: Log) -> Warden:
+    folder = Path(settings.folder)
+    server = ApiServer(settings.server or _in_cluster(), folder, settings.deadline_ms)
+    judge = Judge(settings.terms, settings.namespace or _own(folder), settings.audience)
+    return Warden(
+        judge,
+        Reviews(server, settings.audience),
+        catalogue,
+        log,
+        now=time.monotonic_ns,
+        deadline_ms=settings.deadline_ms,
+    )
+
+
+def _in_cluster() -> str:
+    """As every pod is told it."""
+    host, port = os.environ.get(_HOST), os.environ.get(_PORT)
+    if not host or not port:
+        reason = f"{_HOST} and {_PORT} aren't set, so this is no pod: say where the API server is"
+        raise BadRequest("auth.server", reason)
+    return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+
+
+def _own(folder: Path) -> str:
+    try:
+        return (folder / "namespace").read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise BadRequest("auth.namespace", f"it isn't given, and {error}") from None

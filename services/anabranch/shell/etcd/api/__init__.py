@@ -1,0 +1,1 @@
+"""etcd's API as far as we use it: calls, transactions, watches, leases, disk space."""

@@ -1,0 +1,3 @@
+"""Journals on disk: segments, snapshots, recovery, reading back; the data directory that holds
+them.
+"""

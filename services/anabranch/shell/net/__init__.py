@@ -1,0 +1,1 @@
+"""Connections below any protocol: dialing hosts with dead addresses, TLS, certificates reloaded."""

@@ -1,0 +1,1 @@
+"""The port for clients: connections, what they share, and callers inside the process."""

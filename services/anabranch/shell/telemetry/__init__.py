@@ -1,0 +1,4 @@
+"""What a process tells its operators: log lines, metrics, traces.
+
+It knows no engine.
+"""

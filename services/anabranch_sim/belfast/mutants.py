@@ -1,0 +1,354 @@
+"""Ways to get Belfast wrong: each breaks one rule, where one function holds it."""
+
+# Breaking what others keep to themselves is the purpose here.
+# pyright: reportPrivateUsage=false
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from anabranch.client.belfast.event_queue import EventQueue
+from anabranch.client.belfast.merge import Merge, Piece
+from anabranch.client.belfast.rollback import Rollback
+from anabranch.client.bolt.records import Fail
+from anabranch.core.belfast.ledger.ledger import Ledger, Member, Standing
+from anabranch.core.belfast.ledger.placements import Placements
+from anabranch.core.belfast.ledger.windows import Mode
+from anabranch.core.belfast.protocol.letters import Report, Sealed
+from anabranch.core.belfast.protocol.messages import Confirmed
+from anabranch.core.belfast.sequencer import failures
+from anabranch.core.belfast.sequencer.cuts import Progress
+from anabranch.core.belfast.sequencer.failures import Failures
+from anabranch.core.belfast.sequencer.lag import Lag
+from anabranch.core.belfast.sequencer.membership import Membership
+from anabranch.core.belfast.sequencer.modes import Modes
+from anabranch.core.belfast.sequencer.policy import Office
+from anabranch.core.belfast.shard.appends import Acknowledging
+from anabranch.core.belfast.shard.deliveries import Delivering
+from anabranch.core.belfast.shard.duplicates import Retries
+from anabranch.core.belfast.shard.positions import Seating
+from anabranch.core.belfast.shard.reports import Reporting
+from anabranch.core.belfast.shard.streams import Stream
+from anabranch.core.consensus.consensus import Consensus
+from anabranch.core.consensus.disk import GroupDisk
+from anabranch.core.consensus.election import Ballots
+from anabranch.core.consensus.leader import Replication
+from anabranch.core.consensus.letters import AskVote, Vote
+from anabranch.core.replication.log import LocalLog
+from anabranch.core.replication.primary import Leading
+from anabranch.core.replication.replica import Copies
+from anabranch.core.types import NEVER
+from anabranch_sim.bolt.mutants import Breakage, Function, _doing_nothing
+
+
+def _less_after_the_first(original: Function) -> Function:
+    """The quota changes in the midst of a window."""
+
+    def seat(self: Reporting, *asked: Any) -> Any:
+        found = original(self, *asked)
+        if found is None or not self.rounds or found.quota == 1:
+            return found
+        return replace(found, quota=found.quota - 1)
+
+    return seat
+
+
+def _its_own_alone(_: Function) -> Function:
+    def count(self: Leading) -> None:
+        if self._log.stored > self.durable and not self._over:
+            self.durable = self._log.stored
+            self._on_durable(self.durable)
+
+    return count
+
+
+def _up_to_the_end_of_its_log(original: Function) -> Function:
+    def settle(self: Acknowledging, confirmed: int) -> None:
+        original(self, max(confirmed, min(self._copies.last, self._placements.end)))
+
+    return settle
+
+
+def _what_is_logged(original: Function) -> Function:
+    def pump(self: Delivering, me: int, upto: int, confirmed: int) -> None:
+        original(self, me, min(self._placements.end, self._copies.last), confirmed)
+
+    return pump
+
+
+def _a_little_further(original: Function) -> Function:
+    def slot(self: Delivering, local: int) -> int:
+        return original(self, local) + (self._placements.position(local) is None)
+
+    return slot
+
+
+def _the_furthest(_: Function) -> Function:
+    def find_lowest(self: Progress) -> None:
+        reaches = self._reaches.values()
+        self._lowest = max(reaches)
+        self._holders = sum(reach == self._lowest for reach in reaches)
+
+    return find_lowest
+
+
+def _only_in_words(original: Function) -> Function:
+    """It says that it is sealed, and goes on."""
+
+    def seal(self: Copies, sender: str, letter: Any) -> None:
+        sealed = Sealed(letter.shard, letter.epoch, self._log.adopted, self._log.stored)
+        self._post.send(sender, sealed)  # pyright: ignore[reportArgumentType]
+
+    return seal
+
+
+def _with_less(_: Function) -> Function:
+    return lambda *_args: True
+
+
+def _who_holds_least(original: Function) -> Function:
+    def log_of(sealed: Sealed) -> tuple[int, int]:
+        epoch, last = original(sealed)
+        return -epoch, -last
+
+    return log_of
+
+
+def _only_who_has_a_seat(original: Function) -> Function:
+    """Who waits for one could stand in as well."""
+
+    def change_view(self: Failures, failed: Any, now: int) -> None:
+        if self._plan.members(Standing.SEATED, Standing.LEAVING) != failed:
+            original(self, failed, now)
+
+    return change_view
+
+
+def _without_a_watermark(_: Function) -> Function:
+    def edge(_: Merge) -> int:
+        return NEVER
+
+    return edge
+
+
+def _nothing(_: Function) -> Function:
+    return lambda *_args: None
+
+
+def _up_to_the_horizon(original: Function) -> Function:
+    def pump(self: Delivering, *asked: Any) -> None:
+        original(self, *asked)
+        early = Confirmed(self._ledger.view, self._ledger.horizon)
+        for stream in self._open.values():
+            stream.tell_confirmed(early, self._effects)
+
+    return pump
+
+
+def _of_whatever_view(original: Function) -> Function:
+    def reported(self: Office, sender: str, report: Report) -> None:
+        original(self, sender, replace(report, view=self.plan.ledger.view))
+
+    return reported
+
+
+def _by_its_leader_alone(_: Function) -> Function:
+    def advance(self: Replication) -> None:
+        if self._disk.durable >= self.first:
+            self._group.commit(self._disk.durable)
+
+    return advance
+
+
+def _to_whoever_asks(original: Function) -> Function:
+    def asked(self: Ballots, sender: str, ask: Any) -> None:
+        if not ask.probing and self._disk.vote not in {"", self._group.node}:
+            self._disk.vote = ""
+        original(self, sender, ask)
+
+    return asked
+
+
+def _without_a_word(original: Function) -> Function:
+    def roll_back(self: Rollback, since: int) -> Any:
+        kept = original(self, since)
+        self._due = [each for each in self._due if not isinstance(each, Fail)]
+        return kept
+
+    return roll_back
+
+
+def _by_the_last_alone(_: Function) -> Function:
+    def left_by(_: Seating, me: Member) -> int:
+        return me.placed
+
+    return left_by
+
+
+def _behind_a_hole(original: Function) -> Function:
+    """Whoever asks for older records begins with the first whose place is known."""
+
+    def below(self: Placements, position: int) -> int:
+        if self.rows and position <= self.rows[0].first:
+            return self.rows[0].base
+        return original(self, position)
+
+    return below
+
+
+def _whole(_: Function) -> Function:
+    def count_below(self: Piece, at: int) -> int:
+        return len(self.records) if self.first < at else 0
+
+    return count_below
+
+
+def _nowhere(_: Function) -> Function:
+    return lambda *_args: NEVER
+
+
+def _never(_: Function) -> Function:
+    return lambda *_args: False
+
+
+def _without(**forgotten: Any) -> Callable[[Function], Function]:
+    """A snapshot of a sequencer's disk with these fields as on an empty disk."""
+
+    def instead(original: Function) -> Function:
+        def picture(self: GroupDisk) -> Any:
+            return replace(original(self), **forgotten)
+
+        return picture
+
+    return instead
+
+
+def _in_memory_alone(original: Function) -> Function:
+    """The write in flight still counts for the entries that were cut off."""
+
+    def cut_back(self: GroupDisk, upto: int) -> None:
+        flying = self._flying_last
+        original(self, upto)
+        self._flying_last = flying
+
+    return cut_back
+
+
+def _of_any_term(original: Function) -> Function:
+    """A probe is granted even for a term that the voter is already in."""
+
+    def asked(self: Ballots, sender: str, ask: AskVote) -> None:
+        later = replace(ask, term=max(ask.term, self._disk.term + 1)) if ask.probing else ask
+        original(self, sender, later)
+
+    return asked
+
+
+def _of_any_poll(original: Function) -> Function:
+    """A vote counts in the current poll, whichever it was granted in."""
+
+    def voted(self: Ballots, sender: str, vote: Vote) -> None:
+        term = self.poll.term if self.poll else vote.term
+        original(self, sender, replace(vote, term=term))
+
+    return voted
+
+
+def _whatever_its_disk_does(original: Function) -> Function:
+    def received(self: Consensus, sender: str, letter: Any) -> None:
+        faulty, self._disk.faulty = self._disk.faulty, False
+        original(self, sender, letter)
+        self._disk.faulty = faulty
+
+    return received
+
+
+def _back_to_free_will(original: Function) -> Function:
+    """As releases before did: an order that predicts nothing, while the log is at rest."""
+
+    def review(self: Modes, now: int) -> None:
+        original(self, now)
+        if self._rules.adaptive and not self._rules.free_will:
+            self.wanted = Mode.FREE_WILL if self.at_rest else Mode.STEADY
+
+    return review
+
+
+def _whatever_rests(original: Function) -> Function:
+    def arm(self: Reporting, *asked: Any) -> None:
+        at_rest, self._following.at_rest = self._following.at_rest, False
+        original(self, *asked)
+        self._following.at_rest = at_rest
+
+    return arm
+
+
+def _as_if_awake(original: Function) -> Function:
+    def look(self: Lag, now: int) -> Any:
+        at_rest, self._modes.at_rest = self._modes.at_rest, False
+        letters = original(self, now)
+        self._modes.at_rest = at_rest
+        return letters
+
+    return look
+
+
+def _by_the_clock_alone(_: Function) -> Function:
+    """However late letters, timers and syncs have been."""
+
+    def patience(self: Membership, intervals: int, now: int, delay: int = 0) -> int:
+        return self._rules.intervals(intervals)
+
+    return patience
+
+
+SPECULATIONS = [
+    Breakage("a quota changes within its window", Reporting, "_seat", _less_after_the_first),
+    Breakage("durable is what its primary has", Leading, "count", _its_own_alone),
+    Breakage("acknowledged before its cut", Acknowledging, "settle", _up_to_the_end_of_its_log),
+    Breakage("what isn't durable is delivered", Delivering, "pump", _what_is_logged),
+    Breakage("speculates beyond what is published", Delivering, "_slot", _a_little_further),
+    Breakage("confirmed without a cut", Delivering, "pump", _up_to_the_horizon),
+    Breakage("what the failed had reported counts", Progress, "forget", _doing_nothing),
+    Breakage("a cut waits for the first alone", Progress, "_find_lowest", _the_furthest),
+    Breakage("sealed in words alone", Copies, "seal", _only_in_words),
+    Breakage("the one with least leads the shard", failures, "_log_of", _who_holds_least),
+    Breakage("a failure is kept from subscribers", Delivering, "failed", _doing_nothing),
+    Breakage("who failed keeps what was void", Seating, "obey", _never),
+    Breakage("logs that differ stay so", LocalLog, "cut", _doing_nothing),
+    Breakage("a batch sent again is logged again", Retries, "find", _nothing),
+    Breakage("what was cut back counts as there", Retries, "cut_back", _doing_nothing),
+    Breakage("eras are kept from subscribers", Stream, "tell_eras", _doing_nothing),
+    Breakage("votes for who has less", Ballots, "_is_up_to_date", _with_less),
+    Breakage("merged without a watermark", Merge, "edge", _without_a_watermark),
+    Breakage("the stamp of a view is ignored", Office, "_reported", _of_whatever_view),
+    Breakage("no-ops by decree are filled once more", Ledger, "gap", _nothing),
+    Breakage("a cut is decided by one disk", Replication, "advance", _by_its_leader_alone),
+    Breakage("votes for everybody in one term", Ballots, "asked", _to_whoever_asks),
+    Breakage("delivered again without a fail", Rollback, "_roll_back", _without_a_word),
+    Breakage("only the last failure voids places", Seating, "_left_by", _by_the_last_alone),
+    Breakage("what isn't known is passed over", Placements, "below", _behind_a_hole),
+    Breakage("a piece is not split at the edge", Piece, "count_below", _whole),
+    Breakage("predictions don't bound final", Rollback, "unconfirmed_from", _nowhere),
+    Breakage("a Confirm at hand counts as given", EventQueue, "_confirms", _never),
+    Breakage("a log at rest predicts nothing", Modes, "review", _back_to_free_will),
+    Breakage("a log at rest fills up with no-ops", Reporting, "_arm", _whatever_rests),
+    Breakage("at rest nobody has to catch up at once", Lag, "look", _as_if_awake),
+    Breakage("silence counts by the clock alone", Membership, "patience", _by_the_clock_alone),
+]
+
+COUNCILS = [
+    Breakage("a snapshot forgets the vote", GroupDisk, "_picture", _without(vote="")),
+    Breakage("a snapshot forgets joined", GroupDisk, "_picture", _without(joined=False)),
+    Breakage("what is cut off counts as written", GroupDisk, "cut_back", _in_memory_alone),
+    Breakage("a probe's term is ignored", Ballots, "asked", _of_any_term),
+    Breakage("the term of a probe's answer is ignored", Ballots, "voted", _of_any_poll),
+    Breakage("a faulty disk's member speaks", Consensus, "received", _whatever_its_disk_does),
+]
+"""Of the consensus alone. Each needs a rare order of letters and writes, so tests that write to one
+member letter by letter find these (tests/unit/core/consensus/test_consensus_by_letter.py).
+"""
+
+BY_ORDER = Breakage("nobody stands in who waits", Failures, "_change_view", _only_who_has_a_seat)
+"""Found among all orders of a small deployment: seeds have luck too seldom."""

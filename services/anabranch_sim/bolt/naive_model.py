@@ -1,0 +1,439 @@
+"""What a forkable log means, at any cost: each log is a list of all its records, copied by a fork.
+
+The definition that the state machine is held against. Where the real one counts, shifts and caches,
+this one copies lists and searches them for a record.
+"""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from anabranch.core.bolt.protocol.commands import (
+    Adopt,
+    Batch,
+    Command,
+    CommitCursor,
+    CommitObject,
+    Configure,
+    CreateLog,
+    DeleteCursor,
+    DeleteLog,
+    DrainBroker,
+    Expire,
+    FindBroker,
+    ForgetBroker,
+    ForgetObjects,
+    ForkLog,
+    Guarded,
+    LoseBroker,
+    Promote,
+    RaiseFormat,
+    RegisterBroker,
+    Row,
+    SetQuota,
+    Squash,
+    SwapExtents,
+    Trim,
+)
+from anabranch.core.bolt.protocol.quota import Quota
+from anabranch.core.types import Kind, LogId, Milliseconds, OnParentDelete, OnPromote
+
+BATCHES_REMEMBERED = 16
+
+
+class Record(NamedTuple):
+    """One record, by where its bytes are: the object, its batch's offset there, its place in it."""
+
+    object: int
+    offset: int
+    nth: int
+    at: Milliseconds
+    log: LogId
+    """That it was appended to."""
+    position: int
+    """Its first there."""
+
+
+@dataclass(eq=False)
+class Source:
+    """A producer as a log knows it."""
+
+    epoch: int
+    next: int = 0
+    sent: list[tuple[int, Record]] = field(default_factory=list[tuple[int, Record]])
+
+    def known(self, batch: Batch) -> Record | None:
+        if batch.epoch != self.epoch:
+            return None
+        return next((first for sequence, first in self.sent if sequence == batch.sequence), None)
+
+
+@dataclass(eq=False)
+class List:
+    """A log: its records, inherited ones included."""
+
+    id: LogId
+    name: str
+    kind: Kind
+    parent: "List | None" = None
+    records: list[Record] = field(default_factory=list[Record])
+    children: list["List"] = field(default_factory=list["List"])
+    fork_point: int = 0
+    start: int = 0
+    promotable: bool = False
+    policy: OnParentDelete = OnParentDelete.ORPHAN
+    expires_at: Milliseconds | None = None
+    sources: dict[int, Source] = field(default_factory=dict[int, Source])
+    cursors: dict[str, list[Record]] = field(default_factory=dict[str, list[Record]])
+    """What the consumer behind each has read."""
+    chosen: dict[str, OnPromote] = field(default_factory=dict[str, OnPromote])
+    quota: Quota | None = None
+    owner: str = ""
+
+    @property
+    def depth(self) -> int:
+        return self.parent.depth + 1 if self.parent else 0
+
+    @property
+    def own_records(self) -> int:
+        """Records that came by appends here, or by promotions into here, trimmed ones included."""
+        if self.kind is Kind.CONTINUOUS and self.parent:
+            return len(self.records) - len(self.parent.records)
+        return len(self.records) - self.fork_point
+
+    def heirs(self) -> "list[List]":
+        """Everything that gets what is appended here, this log first."""
+        found: list[List] = [self]
+        for log in found:
+            found += [child for child in log.children if child.kind is Kind.CONTINUOUS]
+        return found
+
+    def needed_from(self) -> int:
+        """The first position that this log or a fork of it may still read."""
+        needed = [self.start]
+        here = {record: position for position, record in enumerate(self.records)}
+        for child in self.children:
+            low = child.needed_from()
+            inherited = child.records[low : child.fork_point]
+            if child.kind is Kind.CONTINUOUS:
+                inherited = child.records[low:]
+            needed += [here[record] for record in inherited if record in here][:1]
+        return min(needed)
+
+    def on_promote(self, cursor: str) -> OnPromote:
+        usual = OnPromote.FOLLOW if self.promotable else OnPromote.STAY
+        return self.chosen.get(cursor, usual)
+
+    def undecided(self) -> "list[List]":
+        return [child for child in self.children if child.promotable]
+
+    def held_from(self) -> int | None:
+        """From which position on a promotion above would change this log; None if none can.
+
+        A promotable fork escapes what holds its siblings. Any other holds the image of the first
+        record of its parent that isn't settled there (spec 6.2).
+        """
+        parent = self.parent
+        if parent is None or self.kind is not Kind.CONTINUOUS:
+            return None
+        limit = parent.held_from()
+        if not self.promotable:
+            points = [fork.fork_point for fork in parent.undecided()]
+            limit = min(points if limit is None else [*points, limit], default=None)
+        if limit is None:
+            return None
+        if limit == len(parent.records):
+            return len(self.records)
+        return self.records.index(parent.records[limit])
+
+    def settled(self) -> int:
+        held = self.held_from()
+        points = [len(self.records), *(fork.fork_point for fork in self.undecided())]
+        return min(points) if held is None else min(held, *points)
+
+
+@dataclass(frozen=True)
+class Promise:
+    """The position of a record, to be told later."""
+
+    log: LogId
+    record: Record
+
+
+@dataclass
+class Gone:
+    code: str
+    owner: str
+    into: LogId | None = None
+    sources: dict[int, Source] = field(default_factory=dict[int, Source])
+
+
+BatchFate = int | Promise | str
+"""A position, one to be told later, or the code of a refusal."""
+
+
+class Refusal(Exception):
+    """The codes that an error may have: where two things are wrong, either may be said."""
+
+    def __init__(self, *codes: str) -> None:
+        super().__init__(*codes)
+        self.codes = codes
+
+
+class Naive:
+    """All logs. `apply` does a command or raises a Refusal; a commit returns every batch's fate."""
+
+    def __init__(self) -> None:
+        self.logs: dict[LogId, List] = {}
+        self.gone: dict[LogId, Gone] = {}
+        self.epochs: dict[str, int] = {}
+        self.guards: dict[str, int] = {}
+        self.next_id = 1
+        self.at: Milliseconds = 0
+
+    def apply(self, at: Milliseconds, command: Command) -> list[list[BatchFate]] | None:
+        self.at = max(self.at, at)
+        match command:
+            case CommitObject():
+                return self._commit(command)
+            case Guarded(scope, epoch, guarded):
+                _refuse(epoch < self.guards.get(scope, epoch), "deposed")
+                self.guards[scope] = epoch
+                return self.apply(at, guarded)
+            case CreateLog() | ForkLog() if command.owner and self.declared(command.owner):
+                return None
+            case CreateLog(name):
+                if any(log.name == name for log in self.logs.values()):
+                    raise Refusal("log-exists")
+                self._add(List(self._id(), name, Kind.ROOT, owner=command.owner))
+            case ForkLog():
+                self._fork(command)
+            case Adopt(id, owner):
+                self._adopt(self.find(id), owner)
+            case Promote(id):
+                self._promote(self.find(id))
+            case Squash(id):
+                log = self.find(id)
+                _refuse(log.kind is Kind.ROOT, "is-root")
+                self._squash(log)
+            case DeleteLog(id, force):
+                log = self.find(id)
+                _refuse(log.kind is not Kind.ROOT, "not-root")
+                _refuse(bool(log.children) and not force, "log-has-forks")
+                self._squash(log)
+            case Expire(ids):
+                for id in ids:
+                    log = self.logs.get(id)
+                    if log and log.expires_at is not None and log.expires_at <= self.at:
+                        self._squash(log)
+            case DrainBroker() | LoseBroker() | FindBroker() | ForgetBroker() | RaiseFormat():
+                return None
+            case Trim(id, before):
+                log = self.find(id)
+                _refuse(not 0 <= before <= log.settled(), "out-of-range")
+                _refuse(log.promotable and before > log.fork_point, "bad-request")
+                log.start = max(log.start, before)
+            case CommitCursor(id, name, position, on_promote):
+                log = self.find(id)
+                _refuse(not 0 <= position <= log.settled(), "out-of-range")
+                log.cursors[name] = log.records[:position]
+                if on_promote is not None:
+                    log.chosen[name] = on_promote
+            case DeleteCursor(id, name):
+                log = self.find(id)
+                log.cursors.pop(name, None)
+                log.chosen.pop(name, None)
+            case SetQuota(id, quota):
+                log = self.find(id)
+                _refuse(quota.burst_ms < 1, "bad-request")
+                log.quota = None if quota.limits_nothing else quota
+            case RegisterBroker(name):
+                self.epochs[name] = len(self.epochs) + 1
+            case ForgetObjects() | Configure() | SwapExtents():
+                pass
+        return None
+
+    def find(self, id: LogId) -> List:
+        if id not in self.logs:
+            raise Refusal(self.gone[id].code if id in self.gone else "unknown-log")
+        return self.logs[id]
+
+    def declared(self, owner: str) -> List | None:
+        """The log that this owner has."""
+        for grave in self.gone.values():
+            _refuse(grave.owner == owner, grave.code)
+        return next((log for log in self.logs.values() if log.owner == owner), None)
+
+    def _adopt(self, log: List, owner: str) -> None:
+        if owner:
+            _refuse(log.owner not in ("", owner), "owned-by-another")
+            others = [each for each in self.logs.values() if each is not log]
+            _refuse(any(each.owner == owner for each in others), "owns-another")
+            for grave in self.gone.values():
+                grave.owner = "" if grave.owner == owner else grave.owner
+        log.owner = owner
+
+    def whereabouts(self, promise: Promise) -> tuple[List, int]:
+        """The log that a promised record is in now, and its position there."""
+        id = promise.log
+        while id in self.gone and (into := self.gone[id].into) is not None:
+            id = into
+        log = self.find(id)
+        return log, log.records.index(promise.record)
+
+    def _id(self) -> LogId:
+        self.next_id += 1
+        return LogId(self.next_id - 1)
+
+    def _add(self, log: List) -> None:
+        self.logs[log.id] = log
+        if log.parent:
+            log.parent.children.append(log)
+
+    def _commit(self, command: CommitObject) -> list[list[BatchFate]]:
+        return [self._sequence(command.object, row) for row in command.rows]
+
+    def _sequence(self, object: int, row: Row) -> list[BatchFate]:
+        log = self.logs.get(row.log)
+        if log is None:
+            return [self._of_the_gone(row.log, batch) for batch in row.batches]
+        fates: list[BatchFate] = []
+        offset = row.offset
+        for batch in row.batches:
+            fates.append(self._append(log, object, offset, batch))
+            offset += batch.length
+        return fates
+
+    def _of_the_gone(self, id: LogId, batch: Batch) -> BatchFate:
+        grave = self.gone.get(id)
+        if grave is None:
+            return "unknown-log"
+        source = grave.sources.get(batch.producer)
+        first = source.known(batch) if source else None
+        return Promise(id, first) if first else grave.code
+
+    def _append(self, log: List, object: int, offset: int, batch: Batch) -> BatchFate:
+        position = len(log.records)
+        records = [
+            Record(object, offset, nth, self.at, log.id, position + nth)
+            for nth in range(batch.count)
+        ]
+        if batch.producer >= 0:
+            source = log.sources.get(batch.producer)
+            known = source.known(batch) if source else None
+            if known:
+                return self._told(log, log.records.index(known))
+        if log.held_from() is not None:
+            return "append-blocked"
+        if batch.producer >= 0:
+            source = log.sources.get(batch.producer)
+            if source is None or batch.epoch > source.epoch:
+                if batch.sequence != 0:
+                    return "sequence-gap"
+                source = log.sources[batch.producer] = Source(batch.epoch)
+            if batch.epoch < source.epoch or batch.sequence != source.next:
+                return "sequence-gap"
+            source.next = batch.sequence + batch.count
+            source.sent = [*source.sent, (batch.sequence, records[0])][-BATCHES_REMEMBERED:]
+        for heir in log.heirs():
+            heir.records.extend(records)
+        return self._told(log, position)
+
+    def _told(self, log: List, position: int) -> BatchFate:
+        return position if position < log.settled() else Promise(log.id, log.records[position])
+
+    def _fork(self, command: ForkLog) -> None:
+        parent = self.find(command.parent)
+        point = self._point(parent, command)
+        own = command.name or f"fork-{self.next_id}"
+        name = f"{_root(parent)}--{own}"
+        child = List(self._id(), name, command.kind, parent, owner=command.owner)
+        child.records = parent.records[:point]
+        child.fork_point = point
+        child.start = parent.start
+        child.promotable = command.promotable
+        child.policy = command.on_parent_delete
+        given = parent.quota if command.quota is None else command.quota
+        child.quota = None if given is None or given.limits_nothing else given
+        if command.ttl_ms is not None:
+            child.expires_at = self.at + command.ttl_ms
+        self._add(child)
+
+    def _point(self, parent: List, command: ForkLog) -> int:
+        """How much a fork gets; nothing that a promotion may still change (spec D3)."""
+        tail, settled = len(parent.records), parent.settled()
+        if command.kind is Kind.CONTINUOUS:
+            _refuse(command.past is not None or command.at is not None, "bad-request")
+            held = parent.held_from() is not None
+            _refuse(held or bool(parent.undecided() and not command.promotable), "fork-blocked")
+            return tail
+        _refuse(command.promotable, "bad-request")
+        _refuse(command.past is not None and command.at is not None, "bad-request")
+        point = tail
+        if command.past is not None:
+            point = command.past + 1
+            _refuse(not parent.start < point <= tail, "out-of-range")
+        elif command.at is not None:
+            late = (i for i in range(parent.start, tail) if parent.records[i].at >= command.at)
+            point = next(late, tail)
+        _refuse(point > settled, "fork-blocked")
+        return point
+
+    def _promote(self, child: List) -> None:
+        """The parent becomes the fork. Logs beside it took nothing since: they get its new end."""
+        _refuse(not child.promotable, "not-promotable")
+        parent = child.parent
+        assert parent is not None
+        for rival in parent.undecided():
+            if rival is not child:
+                self._squash(rival)
+        since = len(parent.records) - child.fork_point
+        new = child.records[child.fork_point :]
+        within = child.heirs()
+        for heir in parent.heirs():
+            if heir not in within:
+                heir.records[len(heir.records) - since :] = new
+        for name in child.cursors:
+            _follow(parent, child, name)
+        parent.children.remove(child)
+        for heir in child.children:
+            heir.parent = parent
+        parent.children += child.children
+        del self.logs[child.id]
+        self.gone[child.id] = Gone("promoted", child.owner, parent.id, child.sources)
+
+    def _squash(self, log: List) -> None:
+        """It and all that inherits from it go; severed forks that may stay keep what they have."""
+        doomed = [log]
+        for each in doomed:
+            for child in each.children:
+                if child.kind is Kind.SEVERED and child.policy is OnParentDelete.ORPHAN:
+                    child.parent = log.parent
+                    if log.parent:
+                        log.parent.children.append(child)
+                else:
+                    doomed.append(child)
+            del self.logs[each.id]
+            self.gone[each.id] = Gone("squashed", each.owner)
+        if log.parent:
+            log.parent.children.remove(log)
+
+
+def _follow(parent: List, child: List, name: str) -> None:
+    """The consumer of a fork goes on in the parent, unless it or the parent's own chose to stay."""
+    if child.on_promote(name) is OnPromote.STAY:
+        return
+    if name not in parent.cursors:
+        parent.cursors[name] = child.cursors[name]
+        if name in child.chosen:
+            parent.chosen[name] = child.chosen[name]
+    elif parent.on_promote(name) is OnPromote.FOLLOW:
+        parent.cursors[name] = max(parent.cursors[name], child.cursors[name], key=len)
+
+
+def _refuse(wrong: bool, code: str) -> None:
+    if wrong:
+        raise Refusal(code)
+
+
+def _root(log: List) -> str:
+    return log.name.partition("--")[0]

@@ -1,0 +1,286 @@
+"""One seed: faults while clients work, then healing, after which everything must come right.
+
+Safety is judged from what the clients saw (core/history) and from the state (core/invariants).
+Liveness by the clock: once all faults are over, every call finishes, every subscriber catches up,
+garbage goes, and the service can tell what became of every log.
+"""
+
+import traceback
+from collections.abc import Callable
+from functools import partial
+from random import Random
+
+import msgspec
+
+from anabranch.core.bolt.metadata.member import Member
+from anabranch.core.bolt.state import invariants, snapshot
+from anabranch.core.bolt.state.audit import holdings, inspect
+from anabranch.core.bolt.state.placement import READY
+from anabranch.core.bolt.state.replica import Replica
+from anabranch.core.bolt.state.retention import referenced
+from anabranch.core.bolt.state.state import State
+from anabranch.core.history import check
+from anabranch.core.records.batch import split
+from anabranch.core.records.objects import ObjectName
+from anabranch.core.types import MS, NEVER, Nanoseconds, ObjectId
+from anabranch_sim.bolt.client import Account, Actor
+from anabranch_sim.bolt.cluster import CLUSTER, Cluster, Process
+from anabranch_sim.bolt.directory import Directory
+from anabranch_sim.bolt.faults import CLOCK_ERROR_MAX, Nemesis
+from anabranch_sim.bolt.final_checks import Epilogue
+from anabranch_sim.bolt.options import Options
+from anabranch_sim.bolt.workload import TTL_MS_MAX, Workload
+from anabranch_sim.seeds import BUGS
+from anabranch_sim.world.events import SECOND, World
+
+CATCHING_UP: Nanoseconds = 5 * SECOND
+"""How long what nobody asks for may take: standbys that follow, brokers that are found again."""
+
+CONVERGENCE: Nanoseconds = 120 * SECOND
+"""How long a healed cluster may take to finish everything."""
+
+
+class Report(msgspec.Struct):
+    """What became of a seed; empty `violations` is what we want."""
+
+    options: Options
+    violations: list[str] = msgspec.field(default_factory=list[str])
+    calls: int = 0
+    events: int = 0
+    strikes: int = 0
+    crash: str = ""
+    """The trace of an exception that stopped the run."""
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.violations)
+
+
+class Simulation:
+    """A cluster, its clients and its enemy."""
+
+    def __init__(self, options: Options, tell: Callable[[str], None] | None = None) -> None:
+        self.options = options
+        self.world = World(options.seed, tell=tell)
+        self.report = Report(options)
+        self.cluster = Cluster(self.world, options)
+        self.account = Account(Random(options.seed + 1))
+        self.directory = Directory()
+        self.actors: list[Actor] = []
+        self.nemesis = Nemesis(self.cluster, self.actors)
+        self.witness = invariants.Witness(self._batches)
+        self._looked = 0
+        self._images: dict[int, bytes] = {}
+        """What a member's state was after so many entries of the journal."""
+        self._contents: dict[tuple[int, int, int], list[tuple[int, bytes]]] = {}
+
+    def run(self) -> Report:
+        report = self.report
+        try:
+            self._play()
+        except BUGS as error:
+            report.violations.append(f"failed: {type(error).__name__}: {error}")
+            report.crash = traceback.format_exc()
+        report.violations.extend(dict.fromkeys(self.account.faults))
+        report.calls = len(self.account.history.calls)
+        report.events, report.strikes = self.world.events, self.nemesis.strikes
+        return report
+
+    def _play(self) -> None:
+        options, world = self.options, self.world
+        self.cluster.start()
+        pause = options.chaos_ms * MS // options.calls
+        workloads: list[Workload] = []
+        for number in range(1, options.clients + 1):
+            actor = Actor(self.cluster, self.account, number)
+            self.actors.append(actor)
+            workload = Workload(actor, self.directory, options.calls, pause)
+            workload.clock_error = self._clock_error()
+            workloads.append(workload)
+        workloads[0].create("root", workloads[0].next)
+        for workload in workloads[1:]:
+            workload.next()
+        self.nemesis.start()
+        self._look_often()
+        world.run(options.chaos_ms * MS, lambda: all(each.done for each in workloads))
+        self.nemesis.heal()
+        finished = world.run(
+            world.now + CONVERGENCE,
+            lambda: all(each.done for each in workloads) and self._all_alive(),
+        )
+        if not finished:
+            self._fail("liveness: a call never finished, or a node never came back")
+            return
+        self._end()
+
+    def _end(self) -> None:
+        world = self.world
+        world.run(world.now + TTL_MS_MAX * MS + self._clock_error())
+        actor = Actor(self.cluster, self.account, 0)
+        self.actors.append(actor)
+        epilogue = Epilogue(actor, self.actors, self.directory)
+        epilogue.begin()
+        if not world.run(world.now + CONVERGENCE, lambda: epilogue.over):
+            self._fail(f"liveness: {epilogue.waiting_for()}")
+            return
+        history = self.account.history
+        history.finals, history.ended = epilogue.finals, world.stamp()
+        self.report.violations.extend(map(str, check(history)))
+        self._check_state()
+        self._await_garbage()
+
+    def _clock_error(self) -> Nanoseconds:
+        """How far a leader's clock may be from the one before."""
+        return 2 * CLOCK_ERROR_MAX if "clocks" in self.options.faults else 0
+
+    def _all_alive(self) -> bool:
+        alive = all(process.alive for process in self.cluster.processes)
+        return alive and self.cluster.leading() is not None
+
+    def _look_often(self) -> None:
+        """The state is right at every moment, not only in the end."""
+        states = self.cluster.states()
+        if states and not self.report.violations:
+            index, state = max(states, key=lambda each: each[0])
+            if index >= self._looked:
+                self._looked = index
+                self._broken(self.witness.look(state.replica))
+                self._broken(invariants.broken(state.replica))
+            self._compare(states)
+            self._check_formats()
+        if not self.nemesis.over:
+            self.world.after(self.options.chaos_ms * MS // 8, self._look_often)
+
+    def _compare(self, states: list[tuple[int, State]]) -> None:
+        """Whoever has applied the same entries has the same state (spec, B12)."""
+        for index, state in states if self.cluster.is_group else ():
+            image = snapshot.save(state.replica)
+            if self._images.setdefault(index, image) != image:
+                self._fail(f"B12 members: two states differ after entry {index}")
+
+    def _check_formats(self) -> None:
+        """Nobody leads who might misread what is in the journal."""
+        for process in self.cluster.processes:
+            machine = process.nodes[0].machine
+            if isinstance(machine, Member) and machine.leader is not None:
+                needed = machine.state.replica.format
+                if needed > process.knows:
+                    self._fail(f"format: {process.name} leads, and doesn't know {needed}")
+
+    def _check_members(self) -> None:
+        """Every standby has come as far as the leader, and everything is served by somebody."""
+        world, cluster = self.world, self.cluster
+        if not cluster.is_group:
+            return
+        world.run(world.now + CATCHING_UP, self._all_settled)
+        states, last = cluster.states(), cluster.etcd.last
+        self._compare(states)
+        if [index for index, _ in states] != [last] * cluster.options.members:
+            self._fail(f"members: of {last} entries they know {[index for index, _ in states]}")
+        placement = cluster.leader().state.replica.placement
+        for seat in placement.pool():
+            if seat.state != READY:
+                self._fail(f"placement: {seat.name} is alive, and counts as {seat.state}")
+        for served in (placement.roots, placement.trees, placement.alone):
+            for log, broker in served.items():
+                if not broker:
+                    self._fail(f"placement: nobody serves {log}")
+
+    def _all_settled(self) -> bool:
+        cluster = self.cluster
+        leader = cluster.leading()
+        if leader is None or any(index < cluster.etcd.last for index, _ in cluster.states()):
+            return False
+        return all(seat.state == READY for seat in leader.state.replica.placement.pool())
+
+    def _check_state(self) -> None:
+        """Invariants; the same state again from its snapshot and from the journal (spec, B12)."""
+        self._check_members()
+        replica = self.cluster.leader().state.replica
+        self._broken(invariants.broken(replica))
+        self._broken(self.witness.look(replica))
+        image = snapshot.save(replica)
+        if snapshot.save(snapshot.load(image, self.options.limits)) != image:
+            self._fail("B12 snapshot: a state isn't what its snapshot gives back")
+        again = self.cluster.recover()
+        if snapshot.save(again.state.replica) != image:
+            self._fail("B12 replay: the journal gives another state than the leader has")
+        self._audit(replica)
+        missing = [
+            object
+            for object in sorted(referenced(replica))
+            if self._name(object) not in self._stored()
+        ]
+        if missing:
+            self._fail(f"B11 durability: {len(missing)} objects are referenced and not there")
+
+    def _audit(self, replica: Replica) -> None:
+        """What `fsck` would say: each object whole, and what every extent says of it is so."""
+        for object, held in holdings(replica):
+            name = self._name(object)
+            if name in self._stored():
+                found = inspect(name, CLUSTER, self._stored()[name], held)
+                for fault in found.faults:
+                    self._fail(f"fsck {fault.code}: {fault.where}: {fault.reason}")
+
+    def _await_garbage(self) -> None:
+        """Once every broker has begun a new life, what nothing refers to goes after its grace."""
+        limits = self.options.limits
+        self._begin_anew()
+        wait = (limits.grace_ms + 3 * limits.gc_interval_ms + 2_000) * MS
+        self.world.run(self.world.now + wait + self._clock_error())
+        replica = self.cluster.leader().state.replica
+        kept = referenced(replica)
+        for name in self._stored():
+            if ObjectName.parse(name).id not in kept:
+                self._fail(f"D6 garbage: {name} is still there, and nothing refers to it")
+        if replica.references.garbage:
+            self._fail(f"D6 garbage: {len(replica.references.garbage)} objects are not forgotten")
+        self._broken(invariants.broken(replica))
+
+    def _batches(self, object: ObjectId, offset: int, length: int) -> list[tuple[int, bytes]]:
+        """What the store holds there, batch by batch, as their producers made them."""
+        place = (object, offset, length)
+        if place not in self._contents:
+            content = self._stored().get(self._name(object))
+            if content is None:
+                self._fail(f"B11 durability: {self._name(object)} is referenced and not there")
+                return [(NEVER, b"")]
+            extent = content[offset : offset + length]
+            self._contents[place] = [
+                (header.count, extent[at : at + size]) for at, size, header in split(extent)
+            ]
+        return self._contents[place]
+
+    def _begin_anew(self) -> None:
+        """Every process: in a group one after the other, told to end, as for an upgrade."""
+        for process in self.cluster.processes:
+            if not self.cluster.is_group:
+                process.die(down=MS)
+                continue
+            drained = partial(self._is_new, process, process.deaths)
+            process.drain()
+            if not self.world.run(
+                self.world.now + self.options.limits.drain_ms * MS + 2 * SECOND, drained
+            ):
+                self._fail(f"drain: {process.name} was told to end and all isn't well again")
+
+    def _is_new(self, process: Process, deaths: int) -> bool:
+        return process.deaths > deaths and self._all_alive()
+
+    def _stored(self) -> dict[str, bytes]:
+        return self.cluster.store.objects
+
+    def _name(self, object: int) -> str:
+        return str(ObjectName.of(self.cluster.around.cluster, invariants.ObjectId(object)))
+
+    def _broken(self, broken: list[invariants.Broken]) -> None:
+        for each in broken:
+            self._fail(f"{each.rule} state: {each.log}: {each.what}")
+
+    def _fail(self, says: str) -> None:
+        self.report.violations.append(says)
+
+
+def simulate(seed: int, tell: Callable[[str], None] | None = None) -> Report:
+    return Simulation(Options.of(seed), tell).run()

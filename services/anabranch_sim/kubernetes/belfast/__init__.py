@@ -1,0 +1,1 @@
+"""A Belfast log among simulated operators: processes, kubelets, users, faults, invariants."""

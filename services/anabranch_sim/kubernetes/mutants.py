@@ -1,0 +1,193 @@
+"""Ways to get the operator wrong: each breaks one rule, where one function holds it."""
+
+# Breaking what others keep to themselves is the purpose here.
+# pyright: reportPrivateUsage=false
+
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec.structs import replace
+
+from anabranch.core.types import MS
+from anabranch_operator.api import names
+from anabranch_operator.api.fork import ForkState
+from anabranch_operator.plan.engine import world
+from anabranch_operator.plan.engine.actions import Action, Adopt, ApplyStatus, ForgetBroker
+from anabranch_operator.plan.engine.events import Refusal
+from anabranch_operator.plan.engine.leadership import Candidate
+from anabranch_operator.plan.engine.object_state import Desk
+from anabranch_operator.plan.engine.objects import Observed, Ref
+from anabranch_operator.plan.engine.operator import Operator
+from anabranch_operator.plan.engine.retries import Trouble, Troubles, key_of
+from anabranch_operator.plan.engine.status import document
+from anabranch_operator.plan.engine.watch_health import Roll
+from anabranch_operator.plan.engine.world import Fork, Pool, Resource, World
+from anabranch_operator.plan.log import conditions, forks, gates, orphans
+from anabranch_operator.plan.metadata import members
+from anabranch_operator.plan.pool import departures, pools
+from anabranch_operator.plan.pool.brokers import Broker
+from anabranch_sim.bolt.mutants import Breakage, Function, _always, _doing_nothing
+from anabranch_sim.kubernetes import simulation
+from anabranch_sim.kubernetes.belfast.mutants import MISHAPS
+from anabranch_sim.kubernetes.operators import SimOperator
+
+
+def _unconfirmed(original: Function) -> Function:
+    def plan(world: World, ref: Ref, *more: Any) -> Any:
+        declares = names.declares(ref.name)
+        assert declares is not None
+        world.confirm_gone(declares.uid)
+        return original(world, ref, *more)
+
+    return plan
+
+
+def _released(_: Function) -> Function:
+    def end(_world: Any, _ref: Any, _uid: Any, found: Any) -> Iterator[Action]:
+        yield Adopt(log=found.id, owner="")
+
+    return end
+
+
+def _for_nobody(original: Function) -> Function:
+    return lambda *args: replace(original(*args), owner="")
+
+
+def _all_of_it(_: Function) -> Function:
+    return lambda *args: tuple(args[1])
+
+
+def _also_the_dead(original: Function) -> Function:
+    def observe(self: World, object: Observed) -> bool:
+        self._ended.clear()
+        return original(self, object)
+
+    return observe
+
+
+def _as_long_as_one_likes(original: Function) -> Function:
+    def kept(self: Candidate, now: int, lease: Any) -> Any:
+        self._sent_at = now + 3 * round(self._terms.lease_s * 1e9)
+        return original(self, now, lease)
+
+    return kept
+
+
+def _never(_: Function) -> Function:
+    return lambda *_args, **_more: False
+
+
+def _none(_: Function) -> Function:
+    return lambda *_args, **_more: ()
+
+
+def _by_its_number(_: Function) -> Function:
+    def forsaken(world: World, pool: Pool) -> Iterator[ForgetBroker]:
+        for name, seat in sorted(world.service.brokers.items()):
+            pod = Ref("Pod", pool.ref.namespace, name.partition(".")[0])
+            if seat.state != "ready" and pod not in world.objects:
+                yield ForgetBroker(broker=name, epoch=seat.epoch)
+
+    return forsaken
+
+
+def _at_once(original: Function) -> Function:
+    """But for a breath, or nothing else would ever happen."""
+
+    def note(self: Troubles, action: Action, refusal: Refusal, now: int) -> Any:
+        held = original(self, action, refusal, now)
+        soon = Trouble(held.action, held.refusal, held.since, now + 50 * MS, held.failures)
+        self._held[key_of(action)] = soon
+        return soon
+
+    return note
+
+
+def _if_there_is_one(_: Function) -> Function:
+    return lambda *_: gates.SUCCEEDED
+
+
+def _approved(original: Function) -> Function:
+    def judge(world: World, fork: Fork, *more: Any) -> Any:
+        spec = replace(fork.spec, approved=True)
+        return original(world, Resource(fork.object, spec, fork.status), *more)
+
+    return judge
+
+
+def _wished(original: Function) -> Function:
+    def judge(world: World, fork: Fork, *more: Any) -> Any:
+        state = ForkState.PROMOTED if fork.spec.promotable else fork.spec.state
+        spec = replace(fork.spec, state=state)
+        return original(world, Resource(fork.object, spec, fork.status), *more)
+
+    return judge
+
+
+def _deleted(_: Function) -> Function:
+    def dismiss(_: Any, broker: Broker) -> Action:
+        return departures._delete(broker)
+
+    return dismiss
+
+
+def _anyhow(original: Function) -> Function:
+    def write(object: Observed, status: Any) -> tuple[ApplyStatus, ...]:
+        wanted = document(status)
+        return original(object, status) or (
+            ApplyStatus(ref=object.ref, uid=object.uid, status=wanted),
+        )
+
+    return write
+
+
+def _plenty(_: Function) -> Function:
+    return lambda *_: 1_000
+
+
+def _nowhere(_: Function) -> Function:
+    return lambda *_: (None, None)
+
+
+def _nobody(_: Function) -> Function:
+    return lambda *_args, **_more: None
+
+
+MISRULES = [
+    Breakage("nobody confirms that a resource is gone", simulation, "plan_orphan", _unconfirmed),
+    Breakage("logs without resources stay", World, "orphan", _nobody),
+    Breakage("what was to end is released", orphans, "_end", _released),
+    Breakage("a fork is made for nobody", forks, "_make", _for_nobody),
+    Breakage("what was done in vain is done again", Desk, "unrepeated", _all_of_it),
+    Breakage(
+        "who has ended comes back",
+        World,
+        "observe",
+        _also_the_dead,
+        Breakage("and no list looks for it", Roll, "overhear", _doing_nothing),
+    ),
+    Breakage("a lease lasts as long as one likes", Candidate, "_kept", _as_long_as_one_likes),
+    Breakage("the lease isn't looked at", SimOperator, "_stands", _always),
+    Breakage("two brokers go at once", departures, "_must_wait", _never),
+    Breakage("a seat is known by its number", pools, "forsaken", _by_its_number),
+    Breakage("what is refused is tried at once", Troubles, "note", _at_once),
+    Breakage("a gate's Job needn't end", gates, "_result", _if_there_is_one),
+    Breakage("approval isn't asked for", forks, "judge", _approved),
+    Breakage("promoted without a wish", forks, "judge", _wished),
+    Breakage(
+        "protection is overlooked",
+        orphans,
+        "ends",
+        _always,
+        Breakage("and forgotten when it goes", world, "ends", _always),
+    ),
+    Breakage("ends that a watch missed stay missed", Roll, "compare", _none),
+    Breakage("deleted and not drained", departures, "_dismiss", _deleted),
+    Breakage("too few are left", departures, "_ready_beside", _plenty),
+    Breakage("members go while others aren't there", members, "_may_roll", _always),
+    Breakage("an operator goes on though it was deposed", Operator, "_deposed", _doing_nothing),
+    Breakage("what is so is written again", conditions, "write", _anyhow),
+    Breakage("seats of the dead are kept", pools, "forsaken", _none),
+    Breakage("a surplus is kept", departures, "_candidate", _nowhere),
+    *MISHAPS,
+]

@@ -1,0 +1,1 @@
+"""The simulated surroundings of machines: time, network, disks, an object store, etcd."""

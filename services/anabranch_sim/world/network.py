@@ -1,0 +1,106 @@
+"""Messages between nodes: late, lost, repeated, out of order, cut off, or held for long."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from anabranch.core.types import MS, Nanoseconds
+from anabranch_sim.world.events import World
+
+
+@dataclass(frozen=True, slots=True)
+class Weather:
+    """How a network behaves while faults are on; all zero is a good day."""
+
+    delay: Nanoseconds = MS // 2
+    """The longest ordinary way of a message."""
+    tail: float = 0.0
+    """How many messages take up to a hundred times as long."""
+    loss: float = 0.0
+    duplicate: float = 0.0
+    held: float = 0.0
+    """How many messages come seconds later."""
+    held_for: Nanoseconds = 5_000 * MS
+
+
+class Network:
+    """Links are named by the two nodes they join, in the direction in which they carry."""
+
+    def __init__(self, world: World, weather: Weather) -> None:
+        self.world = world
+        self.weather = weather
+        self.dropped = 0
+        self._cut: dict[tuple[str, str], None] = {}
+        self._local: dict[str, str] = {}
+
+    def join(self, node: str, process: str) -> None:
+        """Nodes of one process speak through a queue, which loses and delays nothing."""
+        self._local[node] = process
+
+    def cut(self, sender: str, receiver: str) -> None:
+        self._cut[sender, receiver] = None
+
+    def mend(self) -> set[tuple[str, str]]:
+        """What was cut until now."""
+        cut = set(self._cut)
+        self._cut.clear()
+        return cut
+
+    def heal(self) -> None:
+        self.mend()
+        self.weather = Weather()
+
+    def cuts(self, sender: str, receiver: str) -> bool:
+        return (sender, receiver) in self._cut
+
+    def carry(self, sender: str, receiver: str, arrive: Callable[[], None]) -> None:
+        """A datagram: nothing is promised."""
+        world, weather = self.world, self.weather
+        if self._local.get(sender, sender) == self._local.get(receiver, receiver):
+            world.at(world.now, arrive)
+            return
+        if self.cuts(sender, receiver) or world.chance(weather.loss):
+            self.dropped += 1
+            return
+        world.after(self._delay(), arrive)
+        if world.chance(weather.duplicate):
+            world.after(self._delay() * 3, arrive)
+
+    def _delay(self) -> Nanoseconds:
+        world, weather = self.world, self.weather
+        delay = world.between(MS // 20, weather.delay)
+        if world.chance(weather.held):
+            return delay + world.between(weather.held_for // 10, weather.held_for)
+        if world.chance(weather.tail):
+            return delay * world.between(2, 100)
+        return delay
+
+    def stream_delay(self) -> Nanoseconds:
+        """Of a piece of a connection, which is never lost while the connection lasts."""
+        return self._delay()
+
+
+class Pipe:
+    """One direction of a connection: everything once and in order, until it breaks."""
+
+    def __init__(
+        self, network: Network, sender: str, receiver: str, broken: Callable[[str], None]
+    ) -> None:
+        self._network = network
+        self._ends = (sender, receiver)
+        self._broken = broken
+        self._last: Nanoseconds = 0
+        self.open = True
+
+    def carry(self, arrive: Callable[[], None]) -> None:
+        world = self._network.world
+        self._last = max(self._last, world.now + self._network.stream_delay())
+        world.at(self._last, partial(self._arrive, arrive))
+
+    def _arrive(self, arrive: Callable[[], None]) -> None:
+        if not self.open:
+            return
+        if self._network.cuts(*self._ends):
+            self._broken("the network is cut")
+        else:
+            arrive()

@@ -1,0 +1,138 @@
+"""An object store that is slow, refuses, does what it says it didn't, and loses nothing."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from anabranch.core.errors import (
+    AnabranchError,
+    CorruptObject,
+    ObjectExists,
+    ObjectMissing,
+    Unavailable,
+)
+from anabranch.core.machine import Buffer
+from anabranch.core.records.objects import quarantined
+from anabranch.core.types import MS, Nanoseconds
+from anabranch_sim.world.events import World
+
+Told = Callable[[AnabranchError | bytes | None], None]
+
+
+@dataclass(slots=True)
+class Moods:
+    """What may go wrong with a request, as probabilities; all zero is a good store."""
+
+    delay: Nanoseconds = 2 * MS
+    slow: float = 0.0
+    """How many requests take up to a hundred times as long."""
+    refuses: float = 0.0
+    """503: nothing was done."""
+    lies: float = 0.0
+    """The answer is lost: it was done, and is reported as failed."""
+
+
+class SimStore:
+    """Create-only blobs. Whoever asks is told in its own time, or never, if it dies meanwhile."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.moods = Moods()
+        self.objects: dict[str, bytes] = {}
+        self.deleted: dict[str, None] = {}
+        """Names that are free again, though nobody may use them again."""
+        self.quarantine: dict[str, Nanoseconds] = {}
+        """Orphans by the names that they have there, and since when."""
+        self.missed: list[str] = []
+        """Objects that were asked for after they had been deleted, or before they were there."""
+
+    def put(self, name: str, parts: Sequence[Buffer], told: Told) -> None:
+        content = b"".join(parts)
+
+        def done() -> AnabranchError | None:
+            if name in self.objects:
+                return ObjectExists(name)
+            assert name not in self.deleted, f"{name} is used a second time"
+            self.objects[name] = content
+            return None
+
+        self._serve(done, told)
+
+    def get(self, name: str, start: int, length: int, told: Told) -> None:
+        def done() -> AnabranchError | bytes:
+            content = self.objects.get(name)
+            if content is None:
+                self.missed.append(name)
+                return ObjectMissing(name)
+            if len(content) < start + length:
+                return CorruptObject(name, f"it ends at {len(content)}")
+            return content[start : start + length]
+
+        self._serve(done, told)
+
+    def delete(self, names: Sequence[str], told: Told) -> None:
+        def done() -> None:
+            for name in names:
+                if self.objects.pop(name, None) is not None:
+                    self.deleted[name] = None
+
+        self._serve(done, told)
+
+    def quarantine_orphans(self, names: Sequence[str], told: Told) -> None:
+        def done() -> None:
+            for name in names:
+                content = self.objects.pop(name, None)
+                if content is not None:
+                    self.deleted[name] = None
+                    self.objects[quarantined(name)] = content
+                    self.quarantine[quarantined(name)] = self.world.now
+
+        self._serve(done, told)
+
+    def return_objects(self, names: Sequence[str], told: Told) -> None:
+        def done() -> None:
+            for name in names:
+                if self.quarantine.pop(quarantined(name), None) is not None:
+                    self.objects[name] = self.objects.pop(quarantined(name))
+
+        self._serve(done, told)
+
+    def purge(self, names: Sequence[str], told: Told) -> None:
+        def done() -> None:
+            for name in map(quarantined, names):
+                self.quarantine.pop(name, None)
+                self.objects.pop(name, None)
+
+        self._serve(done, told)
+
+    def in_quarantine(self, told: Callable[[dict[str, Nanoseconds]], None]) -> None:
+        self.world.after(self._delay(), lambda: told(dict(self.quarantine)))
+
+    def names(self, told: Callable[[list[str]], None]) -> None:
+        self.world.after(
+            self._delay(), lambda: told(sorted(self.objects.keys() - self.quarantine.keys()))
+        )
+
+    def heal(self) -> None:
+        self.moods = Moods()
+
+    def _serve(self, done: Callable[[], AnabranchError | bytes | None], told: Told) -> None:
+        """It takes effect at some moment on the way, whatever is then said of it."""
+        world, moods = self.world, self.moods
+        delay = self._delay()
+        if world.chance(moods.refuses):
+            world.after(delay, lambda: told(Unavailable("the store", "SlowDown")))
+            return
+        lost = world.chance(moods.lies)
+
+        def effect() -> None:
+            outcome = done()
+            answer = Unavailable("the store", "the answer was lost") if lost else outcome
+            world.after(delay // 2, lambda: told(answer))
+
+        world.after(delay // 2, effect)
+
+    def _delay(self) -> Nanoseconds:
+        delay = self.world.between(self.moods.delay // 4, self.moods.delay)
+        if self.world.chance(self.moods.slow):
+            delay *= self.world.between(2, 100)
+        return delay

@@ -1,0 +1,85 @@
+"""Two logs compared, where something was trimmed, promoted, squashed or taken over."""
+
+from __future__ import annotations
+
+import pytest
+
+from anabranch.core.bolt.protocol.commands import Promote, Squash, Trim
+from anabranch.core.bolt.protocol.queries import Compare, Comparison
+from anabranch.core.limits import Limits
+from anabranch.core.types import LogId
+from anabranch_sim.bolt.twins import Twins
+
+
+@pytest.fixture
+def twins() -> Twins:
+    return Twins(Limits())
+
+
+def compare(twins: Twins, a: LogId, b: LogId) -> Comparison:
+    twins.compare_two(a, b)
+    answer = twins.state.answer(Compare(a, b))
+    assert isinstance(answer, Comparison)
+    return answer
+
+
+def test_what_is_trimmed_is_not_said_to_be_shared(twins: Twins) -> None:
+    root = twins.root("a")
+    twins.append(root, 4)
+    past = twins.sfork(root, past=0)
+    twins.append(past, 4)
+    twins.apply(Trim(root, 2))
+    assert compare(twins, root, past) == Comparison(
+        shared=2, only_a=[(2, 4)], only_b=[(1, 5)], complete=True, since=2, trimmed_b=[(0, 1)]
+    )
+
+
+def test_an_answer_does_not_depend_on_what_was_asked_before(twins: Twins) -> None:
+    root = twins.root("a")
+    twins.append(root, 6)
+    fork = twins.cfork(root)
+    twins.append(fork, 1)
+    compare(twins, root, fork)
+    twins.apply(Trim(fork, 4))
+    asked = compare(twins, root, fork)
+    twins.restart()
+    assert compare(twins, root, fork) == asked
+    assert asked == Comparison(
+        shared=6, only_a=[], only_b=[(6, 7)], complete=True, since=4, trimmed_a=[(0, 4)]
+    )
+
+
+def test_a_severed_fork_that_was_trimmed_whole_leaves_what_it_never_had_apart(twins: Twins) -> None:
+    root = twins.root("a")
+    twins.append(root, 3)
+    past = twins.sfork(root, past=1)
+    twins.append(root, 2)
+    twins.apply(Trim(past, 2))
+    answer = compare(twins, root, past)
+    assert (answer.trimmed_a, answer.only_a) == ([(0, 2)], [(2, 5)])
+
+
+def test_what_an_orphan_took_over_is_what_its_twin_took_over(twins: Twins) -> None:
+    root = twins.root("a")
+    twins.append(root, 2)
+    lost = twins.cfork(root)
+    twins.append(lost, 2)
+    one, other = twins.sfork(lost), twins.sfork(lost)
+    twins.append(one, 1)
+    twins.apply(Squash(lost))
+    assert compare(twins, one, other) == Comparison(4, [(4, 5)], [], complete=True)
+    assert compare(twins, root, one) == Comparison(2, [], [(2, 5)], complete=True)
+    twins.apply(Trim(other, 4))
+    answer = compare(twins, one, other)
+    assert (answer.trimmed_a, answer.only_a) == ([(0, 4)], [(4, 5)])
+
+
+def test_a_promoted_record_is_the_same_in_a_fork_that_was_made_before(twins: Twins) -> None:
+    root = twins.root("a")
+    twins.append(root, 1)
+    fork = twins.cfork(root, promotable=True)
+    twins.append(fork, 2)
+    kept = twins.sfork(fork)
+    twins.append(root, 1)
+    twins.apply(Promote(fork))
+    assert compare(twins, root, kept) == Comparison(3, [(3, 4)], [], complete=True)

@@ -1,0 +1,259 @@
+"""Long histories of every call, drawn from a seed, against the naive model (spec 12.2)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from anabranch.core.bolt.protocol.commands import (
+    Adopt,
+    Batch,
+    CommitCursor,
+    CreateLog,
+    DeleteCursor,
+    DeleteLog,
+    Expire,
+    ForkLog,
+    Guarded,
+    Promote,
+    SetQuota,
+    Squash,
+    SwapExtents,
+    Trim,
+)
+from anabranch.core.bolt.protocol.quota import Quota
+from anabranch.core.limits import Limits
+from anabranch.core.types import Kind, LogId, OnParentDelete, OnPromote
+from anabranch_sim.bolt.naive_model import List
+from anabranch_sim.bolt.twins import Twins
+
+LOGS_MAX = 12
+
+TEMPERS: list[dict[str, int]] = [
+    {"commit": 40, "fork": 16, "promote": 7, "squash": 3},
+    {"commit": 25, "fork": 16, "promote": 10, "squash": 4, "severed": 30},
+    {"commit": 25, "fork": 20, "promote": 3, "squash": 10, "trim": 10, "severed": 75},
+    {"commit": 25, "fork": 16, "promote": 10, "squash": 4, "trim": 12, "severed": 40},
+]
+COMPACTED: dict[str, int] = {"copy": 12, "swap": 12}
+"""And of these, where extents are compacted."""
+
+"""Weights of the calls, and of a hundred forks how many are severed."""
+
+
+class Walk:
+    """Draws calls, mostly sensible ones, and makes them."""
+
+    def __init__(self, twins: Twins, seed: int) -> None:
+        self.twins = twins
+        self.chance = random.Random(seed)
+        self.temper = TEMPERS[seed % len(TEMPERS)]
+        self.copied: SwapExtents | None = None
+        self.sent: list[tuple[LogId, Batch]] = []
+        self.next: dict[tuple[LogId, int, int], int] = {}
+
+    def any_log(self) -> List:
+        return self.chance.choice([*self.twins.naive.logs.values()])
+
+    def any_id(self) -> LogId:
+        """Usually of a live log."""
+        if self.chance.random() < 0.03:
+            return LogId(self.chance.randrange(1, self.twins.naive.next_id + 1))
+        return self.any_log().id
+
+    def step(self) -> None:
+        naive = self.twins.naive
+        if not naive.logs:
+            self.create()
+            return
+        usual: dict[Callable[[], None], int] = {
+            self.commit: 0,
+            self.fork: 0,
+            self.promote: 0,
+            self.squash: 0,
+            self.trim: 1,
+            self.expire: 2,
+            self.cursor: 4,
+            self.uncursor: 1,
+            self.quota: 1,
+            self.adopt: 1,
+            self.create: 1,
+            self.delete: 1,
+            self.restart: 1,
+            self.copy: 0,
+            self.swap: 0,
+        }
+        weights = {call: self.temper.get(call.__name__, often) for call, often in usual.items()}
+        if len(naive.logs) > LOGS_MAX:
+            weights[self.fork], weights[self.squash] = 1, 10
+        (call,) = self.chance.choices([*weights], [*weights.values()])
+        call()
+
+    def commit(self) -> None:
+        rows = [(self.any_id(), self.batches()) for _ in range(self.chance.randrange(1, 4))]
+        rows = [(log, self.produced(log, batches)) for log, batches in rows]
+        self.twins.commit(rows)
+
+    def batches(self) -> list[Batch]:
+        chance = self.chance
+        return [
+            Batch(chance.randrange(20, 90), chance.choice((1, 1, 2, 3, 5)))
+            for _ in range(chance.choice((1, 1, 1, 2, 3)))
+        ]
+
+    def produced(self, log: LogId, batches: list[Batch]) -> list[Batch]:
+        """Some come from producers: in order, again, or after a gap."""
+        found: list[Batch] = []
+        for batch in batches:
+            draw = self.chance.random()
+            if draw < 0.5:
+                found.append(batch)
+                continue
+            mine = [sent for to, sent in self.sent if to == log]
+            if draw < 0.62 and mine:
+                found.append(self.chance.choice(mine[-40:]))
+                continue
+            producer, epoch = self.chance.randrange(3), int(self.chance.random() < 0.1)
+            key = (log, producer, epoch)
+            sequence = self.next.get(key, 0) + (self.chance.random() < 0.05)
+            self.next[key] = sequence + batch.count
+            sent = Batch(batch.length, batch.count, producer, epoch, sequence)
+            self.sent.append((log, sent))
+            found.append(sent)
+        return found
+
+    def create(self) -> None:
+        made = CreateLog(f"log{self.twins.naive.next_id}", owner=self.owner())
+        guarded = Guarded("scope", self.chance.randrange(1, 9), made)
+        self.twins.apply(guarded if self.twins.naive.logs and self.chance.random() < 0.5 else made)
+
+    def owner(self) -> str:
+        return self.chance.choice(("", "", "", "", "ann", "bob", f"c{self.chance.randrange(99)}"))
+
+    def adopt(self) -> None:
+        self.twins.apply(Adopt(self.any_id(), self.owner()))
+
+    def fork(self) -> None:
+        chance, parent = self.chance, self.any_log()
+        severed = chance.randrange(100) < self.temper.get("severed", 30)
+        kind = Kind.SEVERED if severed else Kind.CONTINUOUS
+        past = at = None
+        if severed and chance.random() < 0.6:
+            past = chance.randrange(-1, len(parent.records) + 2)
+        elif severed and chance.random() < 0.5 and not self.twins.spans:
+            at = chance.randrange(990, self.twins.now + 10)
+        self.twins.apply(
+            ForkLog(
+                parent.id,
+                kind,
+                past=past,
+                at=at,
+                promotable=not severed and chance.random() < 0.45,
+                ttl_ms=chance.choice((None, None, None, None, 40, 250)),
+                on_parent_delete=chance.choices([*OnParentDelete], (3, 1))[0],
+                owner=self.owner(),
+            )
+        )
+
+    def promote(self) -> None:
+        promotable = [log.id for log in self.twins.naive.logs.values() if log.promotable]
+        if promotable and self.chance.random() < 0.9:
+            self.twins.apply(Promote(self.chance.choice(promotable)))
+        else:
+            self.twins.apply(Promote(self.any_id()))
+
+    def squash(self) -> None:
+        self.twins.apply(Squash(self.any_id()))
+
+    def delete(self) -> None:
+        self.twins.apply(DeleteLog(self.any_id(), force=self.chance.random() < 0.5))
+
+    def trim(self) -> None:
+        log = self.any_log()
+        past = len(log.records) if self.chance.random() < 0.1 else log.settled()
+        self.twins.apply(Trim(log.id, self.chance.randrange(-1, past + 2)))
+
+    def cursor(self) -> None:
+        log = self.any_log()
+        position = log.settled()  # where a consumer is that keeps up, and promotions begin
+        if self.chance.random() < 0.5:
+            position = self.chance.randrange(-1, len(log.records) + 2)
+        choice = self.chance.choice((None, None, *OnPromote))
+        self.twins.apply(CommitCursor(log.id, self.chance.choice("ab"), position, choice))
+
+    def uncursor(self) -> None:
+        self.twins.apply(DeleteCursor(self.any_id(), self.chance.choice("ab")))
+
+    def quota(self) -> None:
+        rate = self.chance.choice((None, 1, 1_000))
+        quota = Quota(rate, None, rate, burst_ms=self.chance.choice((0, 1_000)))
+        self.twins.apply(SetQuota(self.any_id(), quota))
+
+    def expire(self) -> None:
+        self.twins.now += self.chance.choice((0, 20))
+        due = self.twins.state.replica.expired(self.twins.now + 2)
+        self.twins.apply(Expire([*due, self.any_id()]))
+        self.twins.state.replica.next_expiry()  # as the leader does, and nobody who replays
+
+    def copy(self) -> None:
+        """Copy neighbours; by the time they are swapped they may no longer be there."""
+        held = [log for log in self.twins.naive.logs.values() if log.undecided()]
+        log = self.chance.choice(held) if held and self.chance.random() < 0.5 else self.any_log()
+        index = self.twins.state.replica.forest.logs[log.id].index
+        if self.copied is not None or not len(index):
+            return
+        since = self.chance.randrange(len(index))
+        joined: list[int] = []
+        while since < len(index) and len(joined) < 4:
+            end = self.chance.randrange(since, min(len(index), since + 6)) + 1
+            while index.inherited_before(since) != index.inherited_before(end - 1):
+                end -= 1
+            joined.append(end - since)
+            since = end
+        self.copied = self.twins.copied(log.id, since - sum(joined), joined)
+
+    def swap(self) -> None:
+        if self.copied is not None:
+            self.twins.swap(self.copied)
+            self.copied = None
+
+    def glance(self) -> None:
+        """Read a part of one log: what look-ups keep is at times far behind."""
+        if self.chance.random() < 0.3 and self.twins.naive.logs:
+            log = self.any_log()
+            start = self.chance.randrange(log.start, len(log.records) + 1)
+            self.twins.compare_part(log.id, start, self.chance.randrange(1, 9))
+            self.twins.compare_two(log.id, self.any_log().id)
+
+    def restart(self) -> None:
+        self.twins.restart()
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_any_history_gives_every_log_the_records_that_copied_lists_have(seed: int) -> None:
+    _play(seed, {})
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_any_history_in_which_extents_are_compacted_gives_the_same(seed: int) -> None:
+    twins = _play(seed, COMPACTED)
+    assert twins.copies, "some were copied"
+
+
+def _play(seed: int, also: dict[str, int]) -> Twins:
+    """What goes wrong seldom heals: to compare at some steps lets more steps be taken."""
+    twins = Twins(Limits(lineage_segments_max=65_536 if seed % 8 < 4 else 3))
+    walk = Walk(twins, seed)
+    walk.temper = {**walk.temper, **also}
+    for _ in range(300):
+        walk.step()
+        if walk.chance.random() < 0.15:
+            twins.compare()
+        else:
+            walk.glance()
+    walk.swap()
+    twins.compare()
+    twins.replay()
+    return twins

@@ -1,0 +1,89 @@
+"""The note of how far a journal went: what is read of it, whatever a crash left."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from anabranch.core.errors import StorageFailed, StorageFull
+from anabranch.ports import Recovered
+from anabranch.shell.journal.watermark import FILE, NotedJournal, Watermark, WatermarkFile
+
+SLOT = 512
+
+
+class Journal:
+    """Counts entries; fails when told to."""
+
+    def __init__(self) -> None:
+        self.last = 0
+        self.full = False
+
+    def recover(self) -> Recovered:
+        return Recovered(None, 1, [])
+
+    def append(self, entries: Sequence[bytes]) -> int:
+        if self.full:
+            raise StorageFull("the journal")
+        self.last += len(entries)
+        return self.last
+
+    def save_snapshot(self, index: int, content: bytes) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> WatermarkFile:
+    return WatermarkFile(str(tmp_path))
+
+
+@pytest.fixture
+def noted(file: WatermarkFile) -> NotedJournal:
+    journal = NotedJournal(Journal(), file, lambda: 0.0)
+    journal.begin(Watermark(0, 3))
+    return journal
+
+
+def test_nothing_is_known_of_a_folder_without_it(file: WatermarkFile) -> None:
+    assert file.read() is None
+
+
+def test_every_append_is_noted_when_it_is_durable(file: WatermarkFile, noted: NotedJournal) -> None:
+    for turn in range(1, 5):
+        noted.append([b"x"])
+        assert file.read() == Watermark(turn, 3, turn)
+
+
+def test_an_append_that_failed_is_not_noted(file: WatermarkFile) -> None:
+    inner = Journal()
+    journal = NotedJournal(inner, file, lambda: 0.0)
+    journal.begin(Watermark(0, 1))
+    journal.append([b"x"])
+    inner.full = True
+    with pytest.raises(StorageFull):
+        journal.append([b"x"])
+    assert file.read() == Watermark(1, 1, 1)
+
+
+@pytest.mark.parametrize("slot", [0, 1])
+def test_a_torn_note_leaves_the_one_before_it(
+    file: WatermarkFile, noted: NotedJournal, tmp_path: Path, slot: int
+) -> None:
+    noted.append([b"x"])
+    noted.append([b"x"])
+    content = bytearray((tmp_path / FILE).read_bytes())
+    content[slot * SLOT + 60] ^= 1
+    (tmp_path / FILE).write_bytes(content)
+    found = file.read()
+    assert found is not None
+    assert found.entry == (1 if slot == 0 else 2)
+
+
+def test_a_note_without_an_intact_line_is_not_taken_for_none(
+    file: WatermarkFile, noted: NotedJournal, tmp_path: Path
+) -> None:
+    noted.close()
+    (tmp_path / FILE).write_bytes(b"")
+    with pytest.raises(StorageFailed):
+        file.read()
