@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from anabranch.core.types import Milliseconds
+from anabranch_operator.api.anabranch_names import Milliseconds
 
 RATE_MAX = 10**12
 

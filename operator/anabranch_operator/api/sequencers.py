@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
-from anabranch.core.belfast.ledger.rules import Rules
+from anabranch_operator.api.anabranch_names import Rules
 from anabranch_operator.api.common import Shape, keyed_by
 from anabranch_operator.api.conditions import Condition, Conditions
 from anabranch_operator.api.pods import Name, PodsSpec

@@ -6,9 +6,9 @@ from typing import Any, cast
 
 from msgspec import inspect as types
 
-from anabranch.shell.runtime.prose import proses
 from anabranch_operator.api import names
 from anabranch_operator.api.admission import policies
+from anabranch_operator.api.anabranch_names import proses
 from anabranch_operator.api.conditions import TABLE, Condition, Reason
 from anabranch_operator.api.generate.crd import KINDS, Column, Kind, whole
 from anabranch_operator.api.generate.schema import JsonSchema

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import NODEFAULT, Struct, to_builtins
 from msgspec import inspect as types
 
-from anabranch.shell.runtime.prose import proses
+from anabranch_operator.api.anabranch_names import proses
 from anabranch_operator.api.rules import RULES
 
 JsonSchema = dict[str, Any]

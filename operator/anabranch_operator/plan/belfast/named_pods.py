@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from anabranch.core.types import MS, Nanoseconds
 from anabranch_operator.api import names
+from anabranch_operator.api.anabranch_names import MS, Nanoseconds
 from anabranch_operator.api.storage import OnDelete, Storage
 from anabranch_operator.plan.engine.actions import Action, Apply, Create, Delete
 from anabranch_operator.plan.engine.objects import Document, Observed, Ref

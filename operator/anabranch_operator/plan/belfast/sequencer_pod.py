@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from anabranch.core.belfast.ledger.rules import Rules
 from anabranch_operator.api import names
+from anabranch_operator.api.anabranch_names import Rules
 from anabranch_operator.api.pods import PodsSpec
 from anabranch_operator.api.sequencers import SequencerSetSpec, rules_of
 from anabranch_operator.plan.belfast.named_pods import DATA_DIR, data, mounted

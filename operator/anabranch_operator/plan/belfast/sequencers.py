@@ -8,9 +8,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from anabranch.core.belfast.ledger.ledger import Standing
-from anabranch.core.belfast.protocol.messages import Status
-from anabranch.core.types import Nanoseconds
+from anabranch_operator.api.anabranch_names import Nanoseconds, Standing, Status
 from anabranch_operator.api.conditions import Reason, Type
 from anabranch_operator.api.pods import RolloutPolicy
 from anabranch_operator.api.sequencers import Sequencer, SequencerSetStatus

@@ -4,9 +4,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from anabranch.core.belfast.ledger.ledger import Standing
-from anabranch.core.belfast.ledger.windows import Mode
-from anabranch.core.types import Nanoseconds
+from anabranch_operator.api.anabranch_names import Mode, Nanoseconds, Standing
 from anabranch_operator.api.conditions import Reason, Type
 from anabranch_operator.api.pods import RolloutPolicy
 from anabranch_operator.api.shards import ShardGroupStatus, ShardState

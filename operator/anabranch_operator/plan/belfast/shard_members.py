@@ -4,10 +4,8 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from anabranch.core.belfast.ledger.ledger import Standing
-from anabranch.core.belfast.protocol.messages import ShardStatus, Status
-from anabranch.core.types import Nanoseconds
 from anabranch_operator.api import names
+from anabranch_operator.api.anabranch_names import Nanoseconds, ShardStatus, Standing, Status
 from anabranch_operator.api.shards import WaitFor
 from anabranch_operator.plan.belfast.named_pods import Post, claim_of, posts
 from anabranch_operator.plan.belfast.shard_pod import (

@@ -8,9 +8,8 @@ policy refuses that while shards have seats.
 
 from collections.abc import Iterator
 
-from anabranch.core.belfast.ledger.ledger import Standing
-from anabranch.core.types import Nanoseconds
 from anabranch_operator.api import names
+from anabranch_operator.api.anabranch_names import Nanoseconds, Standing
 from anabranch_operator.api.conditions import Reason
 from anabranch_operator.api.pods import RolloutPolicy
 from anabranch_operator.plan.belfast import shard_conditions

@@ -4,8 +4,7 @@ from collections.abc import Collection, Iterator
 
 from msgspec.structs import replace
 
-from anabranch.core.belfast.ledger.ledger import Standing
-from anabranch.core.belfast.protocol.messages import Status
+from anabranch_operator.api.anabranch_names import Standing, Status
 from anabranch_operator.plan.belfast.sequencer_pod import pod_names, url
 from anabranch_operator.plan.engine.events import Visit, Visited
 from anabranch_operator.plan.engine.objects import Ref

@@ -9,9 +9,7 @@ from enum import StrEnum
 
 import msgspec
 
-from anabranch.core.errors import BadRequest
-from anabranch.core.machine import Value
-from anabranch.core.types import Nanoseconds
+from anabranch_operator.api.anabranch_names import BadRequest, Nanoseconds, Value
 from anabranch_operator.plan.engine.actions import Make
 from anabranch_operator.plan.engine.objects import Ref
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from anabranch.core.types import Nanoseconds
+from anabranch_operator.api.anabranch_names import Nanoseconds
 from anabranch_operator.plan.certificates.facts import (
     SECOND,
     SECRET,

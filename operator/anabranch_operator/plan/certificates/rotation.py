@@ -10,7 +10,7 @@ leaf's is made anew, and an authority that is lost leaves by the same three phas
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from anabranch.core.types import Nanoseconds
+from anabranch_operator.api.anabranch_names import Nanoseconds
 from anabranch_operator.plan.certificates.facts import (
     CONFIG_MAP,
     NEW,

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from anabranch.core.types import Nanoseconds
+from anabranch_operator.api.anabranch_names import Nanoseconds
 from anabranch_operator.plan.belfast import sequencer_pod, shard_pod
 from anabranch_operator.plan.certificates.facts import (
     SECOND,

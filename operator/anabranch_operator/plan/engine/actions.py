@@ -2,8 +2,15 @@
 
 from msgspec import Struct
 
-from anabranch.core.bolt.protocol.quota import Quota
-from anabranch.core.types import Kind, LogId, Milliseconds, Nanoseconds, OnParentDelete, Position
+from anabranch_operator.api.anabranch_names import (
+    Kind,
+    LogId,
+    LogQuota,
+    Milliseconds,
+    Nanoseconds,
+    OnParentDelete,
+    Position,
+)
 from anabranch_operator.plan.engine.objects import Document, Ref
 
 
@@ -100,7 +107,7 @@ class MakeFork(Act, frozen=True, kw_only=True):
     ttl_ms: Milliseconds | None = None
     on_parent_delete: OnParentDelete = OnParentDelete.ORPHAN
     exclusive: bool = False
-    quota: Quota | None = None
+    quota: LogQuota | None = None
 
 
 class Describe(Act, frozen=True, kw_only=True):
@@ -129,7 +136,7 @@ class DeleteRoot(Act, frozen=True, kw_only=True):
 
 class SetQuota(Act, frozen=True, kw_only=True):
     log: LogId
-    quota: Quota
+    quota: LogQuota
 
 
 class Trim(Act, frozen=True, kw_only=True):

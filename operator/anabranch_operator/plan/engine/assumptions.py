@@ -1,17 +1,17 @@
 """What the world is known to be after an action was done, before anybody looks again."""
 
-from anabranch.core.belfast.ledger.ledger import Standing
-from anabranch.core.bolt.protocol.commands import Description
-from anabranch.core.errors import (
+from anabranch_operator.api.anabranch_names import (
     DeadlineExceeded,
+    Description,
+    LogId,
     Promoted,
+    Refused,
     Squashed,
+    Standing,
     Unavailable,
     UnknownBroker,
     UnknownLog,
 )
-from anabranch.core.errors.refused import Refused
-from anabranch.core.types import LogId
 from anabranch_operator.plan.belfast.status_polls import moved
 from anabranch_operator.plan.certificates.facts import Holdings, merged
 from anabranch_operator.plan.engine.actions import (

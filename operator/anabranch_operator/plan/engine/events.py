@@ -2,11 +2,17 @@
 
 from msgspec import Struct
 
-from anabranch.core.belfast.protocol.messages import Status
-from anabranch.core.bolt.protocol.commands import Description, Done, Promotion
-from anabranch.core.bolt.protocol.queries import BrokerSeat
-from anabranch.core.errors.refused import Refused
-from anabranch.core.machine import CancelTimer, SetTimer, TimerFired
+from anabranch_operator.api.anabranch_names import (
+    BrokerSeat,
+    CancelTimer,
+    Description,
+    Done,
+    Promotion,
+    Refused,
+    SetTimer,
+    Status,
+    TimerFired,
+)
 from anabranch_operator.plan.certificates.facts import Holdings
 from anabranch_operator.plan.engine.actions import Action
 from anabranch_operator.plan.engine.objects import Observed, Ref

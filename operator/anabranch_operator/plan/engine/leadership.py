@@ -9,8 +9,7 @@ from typing import assert_never
 
 from msgspec import Struct
 
-from anabranch.core.machine import SetTimer, TimerFired
-from anabranch.core.types import Nanoseconds
+from anabranch_operator.api.anabranch_names import Nanoseconds, SetTimer, TimerFired
 
 SECOND: Nanoseconds = 1_000_000_000
 TIMER = "lease"

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
-from anabranch.core.types import Nanoseconds
+from anabranch_operator.api.anabranch_names import Nanoseconds
 from anabranch_operator.plan.engine.actions import Action
 from anabranch_operator.plan.engine.events import Refusal
 from anabranch_operator.plan.engine.retries import NO_EFFECT, Key, Troubles, key_of

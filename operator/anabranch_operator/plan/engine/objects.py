@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, cast
 
 from msgspec import Struct
 
-from anabranch.core.types import Milliseconds
+from anabranch_operator.api.anabranch_names import Milliseconds
 from anabranch_operator.api.common import instant
 
 Document = Mapping[str, Any]

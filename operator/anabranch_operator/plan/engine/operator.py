@@ -16,11 +16,15 @@ from typing import assert_never
 
 from msgspec import Struct
 
-from anabranch.core.bolt.protocol.commands import Description
-from anabranch.core.errors.refused import Refused
-from anabranch.core.machine import SetTimer, TimerFired
-from anabranch.core.types import MS, Nanoseconds
 from anabranch_operator.api import names
+from anabranch_operator.api.anabranch_names import (
+    MS,
+    Description,
+    Nanoseconds,
+    Refused,
+    SetTimer,
+    TimerFired,
+)
 from anabranch_operator.plan.belfast.status_polls import Visits
 from anabranch_operator.plan.certificates.facts import Holdings
 from anabranch_operator.plan.engine.actions import (

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from anabranch.core.types import MS, Nanoseconds
+from anabranch_operator.api.anabranch_names import MS, Nanoseconds
 from anabranch_operator.plan.engine.actions import Act, Action
 from anabranch_operator.plan.engine.events import Refusal
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct
 
-from anabranch.core.types import Milliseconds, Nanoseconds
+from anabranch_operator.api.anabranch_names import Milliseconds, Nanoseconds
 from anabranch_operator.api.common import Shape
 from anabranch_operator.api.conditions import Condition, Reason, Type
 from anabranch_operator.plan.engine.actions import ApplyStatus

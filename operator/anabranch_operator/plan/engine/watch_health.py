@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from anabranch.core.types import Nanoseconds
+from anabranch_operator.api.anabranch_names import Nanoseconds
 from anabranch_operator.plan.engine.objects import Ref
 
 SECOND: Nanoseconds = 1_000_000_000

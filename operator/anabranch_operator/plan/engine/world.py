@@ -6,12 +6,16 @@ from typing import Generic, TypeVar
 from msgspec import Struct, ValidationError, convert
 from msgspec.structs import replace
 
-from anabranch.core.bolt.protocol.commands import Description
-from anabranch.core.bolt.protocol.queries import BrokerSeat
-from anabranch.core.bolt.state.placement import DRAINING
-from anabranch.core.errors.refused import Refused
-from anabranch.core.types import LogId, Milliseconds, Nanoseconds
 from anabranch_operator.api import names
+from anabranch_operator.api.anabranch_names import (
+    BROKER_DRAINING,
+    BrokerSeat,
+    Description,
+    LogId,
+    Milliseconds,
+    Nanoseconds,
+    Refused,
+)
 from anabranch_operator.api.fork import ForkDeletion, ForkSpec, ForkStatus
 from anabranch_operator.api.log import LogDeletion, LogSpec, LogStatus
 from anabranch_operator.api.pool import PoolSpec, PoolStatus
@@ -193,7 +197,7 @@ class Service:
         if seat is None or seat.epoch != epoch:
             return
         if known:
-            self.brokers[name] = BrokerSeat(name, seat.address, epoch, DRAINING, 0, 0, 0)
+            self.brokers[name] = BrokerSeat(name, seat.address, epoch, BROKER_DRAINING, 0, 0, 0)
         else:
             del self.brokers[name]
 

@@ -4,17 +4,17 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from anabranch.core.bolt.protocol import quota as quotas
-from anabranch.core.bolt.protocol.commands import Description
-from anabranch.core.errors import (
+from anabranch_operator.api import names
+from anabranch_operator.api.anabranch_names import (
     DeadlineExceeded,
+    Description,
     ForkBlocked,
     LogExists,
+    LogQuota,
+    Nanoseconds,
     NoSpareBroker,
     Unavailable,
 )
-from anabranch.core.types import Nanoseconds
-from anabranch_operator.api import names
 from anabranch_operator.api.common import Quota, Shape
 from anabranch_operator.api.conditions import Condition, Reason, Type
 from anabranch_operator.api.fork import ForkStatus
@@ -199,13 +199,13 @@ def quota(wanted: Quota | None, found: Description) -> tuple[SetQuota, ...]:
     if wanted is None:
         return ()
     asked = as_quota(wanted)
-    has = found.quota or quotas.Quota()
+    has = found.quota or LogQuota()
     same = asked == has or (asked.limits_nothing and has.limits_nothing)
     return () if same else (SetQuota(log=found.id, quota=asked),)
 
 
-def as_quota(wanted: Quota) -> quotas.Quota:
-    return quotas.Quota(
+def as_quota(wanted: Quota) -> LogQuota:
+    return LogQuota(
         append_bytes_per_s=wanted.append_bytes_per_second,
         append_records_per_s=wanted.append_records_per_second,
         read_bytes_per_s=wanted.read_bytes_per_second,

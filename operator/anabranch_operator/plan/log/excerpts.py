@@ -6,7 +6,7 @@ that, and this takes out the forms that credentials usually have.
 
 import re
 
-from anabranch.core.redaction import IS, NAMED, VALUE, printable, redacted, replaced
+from anabranch_operator.api.anabranch_names import IS, NAMED, VALUE, printable, redacted, replaced
 
 REDACTED = "[redacted]"
 

@@ -6,11 +6,20 @@ no time for an API server asks it directly. The resource declares and mirrors.
 
 from msgspec.structs import replace
 
-from anabranch.core.bolt.protocol.commands import Description
-from anabranch.core.errors import LogExists, Promoted, Squashed, UnknownLog
-from anabranch.core.errors.refused import Refused
-from anabranch.core.types import MS, Kind, LogId, Nanoseconds, OnParentDelete
 from anabranch_operator.api import names
+from anabranch_operator.api.anabranch_names import (
+    MS,
+    Description,
+    Kind,
+    LogExists,
+    LogId,
+    Nanoseconds,
+    OnParentDelete,
+    Promoted,
+    Refused,
+    Squashed,
+    UnknownLog,
+)
 from anabranch_operator.api.common import instant, milliseconds
 from anabranch_operator.api.conditions import Reason, Type
 from anabranch_operator.api.fork import (

@@ -9,8 +9,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from anabranch.core.bolt.protocol.commands import Description
 from anabranch_operator.api import names
+from anabranch_operator.api.anabranch_names import Description
 from anabranch_operator.api.conditions import Reason, Type
 from anabranch_operator.api.fork import ForkState, Gate, GateStatus, OnFailure, Policy
 from anabranch_operator.plan.engine.actions import Action, Apply, Promote, Squash, TailLog

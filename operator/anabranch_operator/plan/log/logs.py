@@ -2,9 +2,7 @@
 
 from msgspec.structs import replace
 
-from anabranch.core.bolt.protocol.commands import Description
-from anabranch.core.errors import LogExists
-from anabranch.core.types import MS, Nanoseconds
+from anabranch_operator.api.anabranch_names import MS, Description, LogExists, Nanoseconds
 from anabranch_operator.api.common import milliseconds
 from anabranch_operator.api.conditions import Reason, Type
 from anabranch_operator.api.log import Engine, LogPhase, LogStatus

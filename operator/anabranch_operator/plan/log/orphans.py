@@ -7,9 +7,8 @@ operator compares owners with resources after every look at the log service.
 
 from collections.abc import Iterator
 
-from anabranch.core.bolt.protocol.commands import Description
-from anabranch.core.types import Kind, LogId, Nanoseconds
 from anabranch_operator.api import names
+from anabranch_operator.api.anabranch_names import Description, Kind, LogId, Nanoseconds
 from anabranch_operator.api.fork import FINISHED, ForkType
 from anabranch_operator.plan.engine.actions import (
     Action,

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from anabranch.core.bolt.protocol.commands import Description
 from anabranch_operator.api import names
+from anabranch_operator.api.anabranch_names import Description
 from anabranch_operator.api.fork import ForkSpec, ForkStatus
 from anabranch_operator.api.log import LogSpec, LogStatus
 from anabranch_operator.plan.engine.actions import Action, Apply, Delete

@@ -4,9 +4,8 @@ shard go one at a time (ADR 0024, 0033).
 
 from collections.abc import Iterator
 
-from anabranch.core.bolt.state.placement import READY
-from anabranch.core.types import MS, Nanoseconds
 from anabranch_operator.api import names
+from anabranch_operator.api.anabranch_names import BROKER_READY, MS, Nanoseconds
 from anabranch_operator.plan.belfast import sequencers, shard_members
 from anabranch_operator.plan.engine.dependencies import broker_name
 from anabranch_operator.plan.engine.objects import Observed, Ref
@@ -78,7 +77,7 @@ def _has_handed_over(world: World, pod: Observed) -> bool:
     seat = world.service.brokers.get(broker_name(pod))
     if seat is None:
         return world.service.trouble is None
-    return seat.state != READY and not (seat.roots or seat.trees or seat.exclusive)
+    return seat.state != BROKER_READY and not (seat.roots or seat.trees or seat.exclusive)
 
 
 def _sequencers_spare(world: World, pod: Observed, now: Nanoseconds) -> bool:

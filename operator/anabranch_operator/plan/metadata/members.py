@@ -5,7 +5,7 @@ Their StatefulSet is the chart's, and deletes no pod by itself. Nothing is done 
 
 from collections.abc import Iterator
 
-from anabranch.core.types import Nanoseconds
+from anabranch_operator.api.anabranch_names import Nanoseconds
 from anabranch_operator.plan.engine.actions import Announce, Delete, Plan
 from anabranch_operator.plan.engine.objects import Document, Observed, Ref
 from anabranch_operator.plan.engine.retries import Troubles

@@ -5,10 +5,15 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from anabranch.core.bolt.protocol.queries import BrokerSeat
-from anabranch.core.bolt.state import placement
-from anabranch.core.types import MS, Nanoseconds
 from anabranch_operator.api import names
+from anabranch_operator.api.anabranch_names import (
+    BROKER_DRAINING,
+    BROKER_LOST,
+    BROKER_READY,
+    MS,
+    BrokerSeat,
+    Nanoseconds,
+)
 from anabranch_operator.plan.engine.actions import ForgetBroker
 from anabranch_operator.plan.engine.dependencies import broker_name
 from anabranch_operator.plan.engine.objects import Observed
@@ -117,7 +122,7 @@ def forsaken(world: World, pool: Pool) -> Iterator[ForgetBroker]:
         pod, dot, uid = name.rpartition(".")
         stem, dash, number = pod.rpartition("-")
         ours = dot and dash and stem == pool.ref.name and number.isdigit()
-        if ours and seat.state != placement.READY and world.by_uid(uid) is None:
+        if ours and seat.state != BROKER_READY and world.by_uid(uid) is None:
             yield ForgetBroker(broker=name, epoch=seat.epoch)
 
 
@@ -140,10 +145,10 @@ def _state(pod: Observed, found: Health, seat: BrokerSeat | None, *, away: bool)
         return State.DRAINING
     if found.failing:
         return State.FAILING
-    if seat is not None and seat.state == placement.DRAINING:
+    if seat is not None and seat.state == BROKER_DRAINING:
         # One that isn't ready drains by itself: its container is ending, and begins anew.
         return State.DRAINING if found.ready else State.STARTING
-    if seat is not None and seat.state == placement.LOST:
+    if seat is not None and seat.state == BROKER_LOST:
         return State.LOST
     if found.ready and (seat is not None or away):
         return State.READY

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from anabranch.core.types import MS, Nanoseconds
+from anabranch_operator.api.anabranch_names import MS, Nanoseconds
 from anabranch_operator.api.common import instant
 from anabranch_operator.api.conditions import Type
 from anabranch_operator.plan.engine.dependencies import waits_for_broker

@@ -10,8 +10,7 @@ from enum import IntEnum
 
 from msgspec import Struct
 
-from anabranch.core.errors import DeadlineExceeded, Unavailable
-from anabranch.core.types import MS, Nanoseconds
+from anabranch_operator.api.anabranch_names import MS, DeadlineExceeded, Nanoseconds, Unavailable
 from anabranch_operator.api.conditions import Reason
 from anabranch_operator.api.pods import RolloutPolicy
 from anabranch_operator.plan.engine.actions import Action, Delete, DrainBroker

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from anabranch.core.types import MS, Milliseconds, Nanoseconds
+from anabranch_operator.api.anabranch_names import MS, Milliseconds, Nanoseconds
 from anabranch_operator.api.common import instant
 from anabranch_operator.plan.engine.objects import Document, Observed
 from anabranch_operator.plan.log.services import is_ready

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from anabranch.core.types import Nanoseconds
+from anabranch_operator.api.anabranch_names import Nanoseconds
 from anabranch_operator.api.pool import Broker as Shown
 from anabranch_operator.api.pool import PoolStatus
 from anabranch_operator.plan.engine.actions import Action, Create, Plan

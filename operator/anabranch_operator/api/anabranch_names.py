@@ -1,0 +1,85 @@
+"""The names of the log service that the operator's resources and plans are written in.
+
+Nothing else in `api` and `plan` imports `anabranch`: what the operator depends on is read here.
+"""
+
+from anabranch.core.belfast.ledger.ledger import Standing
+from anabranch.core.belfast.ledger.rules import Rules
+from anabranch.core.belfast.ledger.windows import Mode
+from anabranch.core.belfast.protocol.messages import ShardStatus, Status
+from anabranch.core.bolt.protocol.commands import Description, Done, Promotion
+from anabranch.core.bolt.protocol.queries import BrokerSeat
+from anabranch.core.bolt.protocol.quota import Quota as LogQuota
+from anabranch.core.bolt.state.placement import DRAINING as BROKER_DRAINING
+from anabranch.core.bolt.state.placement import LOST as BROKER_LOST
+from anabranch.core.bolt.state.placement import READY as BROKER_READY
+from anabranch.core.errors import (
+    BadRequest,
+    DeadlineExceeded,
+    ForkBlocked,
+    LogExists,
+    NoSpareBroker,
+    Promoted,
+    Squashed,
+    Unavailable,
+    UnknownBroker,
+    UnknownLog,
+)
+from anabranch.core.errors.refused import Refused
+from anabranch.core.machine import CancelTimer, SetTimer, TimerFired, Value
+from anabranch.core.redaction import IS, NAMED, VALUE, printable, redacted, replaced
+from anabranch.core.types import (
+    MS,
+    Kind,
+    LogId,
+    Milliseconds,
+    Nanoseconds,
+    OnParentDelete,
+    Position,
+)
+from anabranch.shell.runtime.prose import proses
+
+__all__ = [
+    "BROKER_DRAINING",
+    "BROKER_LOST",
+    "BROKER_READY",
+    "IS",
+    "MS",
+    "NAMED",
+    "VALUE",
+    "BadRequest",
+    "BrokerSeat",
+    "CancelTimer",
+    "DeadlineExceeded",
+    "Description",
+    "Done",
+    "ForkBlocked",
+    "Kind",
+    "LogExists",
+    "LogId",
+    "LogQuota",
+    "Milliseconds",
+    "Mode",
+    "Nanoseconds",
+    "NoSpareBroker",
+    "OnParentDelete",
+    "Position",
+    "Promoted",
+    "Promotion",
+    "Refused",
+    "Rules",
+    "SetTimer",
+    "ShardStatus",
+    "Squashed",
+    "Standing",
+    "Status",
+    "TimerFired",
+    "Unavailable",
+    "UnknownBroker",
+    "UnknownLog",
+    "Value",
+    "printable",
+    "proses",
+    "redacted",
+    "replaced",
+]
