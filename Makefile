@@ -13,14 +13,16 @@ PYTHON ?=
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-# Kept outside of the repository, by version, and built before any test looks at the clock.
+# Slow tests start first, and tests that share a fixture of their module stay together.
+SUITE := --numprocesses auto --dist loadgroup --no-loadscope-reorder --durations=10
+# Kept outside of the repository, by version.
 SERVERS := $(BIN)/python -m anabranch.apps.processes.binaries
 KUBERNETES := $(BIN)/python -m tests.kubernetes.binaries
 
-.PHONY: help setup servers demo up cluster-local test test-cluster lint format simulate simulate-operator simulate-belfast mutants bench lock map protos clean
+.PHONY: help setup servers demo up cluster-local test test-all test-cluster servers-kubernetes lint format simulate simulate-operator simulate-belfast mutants bench lock map protos clean
 
 help:  ## list the verbs
-	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(VENV)/dev.stamp  ## create .venv with everything pinned, tests and tools included
 
@@ -33,10 +35,14 @@ cluster-local: $(VENV)/dev.stamp  ## run etcd, an S3 server and all pods as proc
 up: $(VENV)/runtime.stamp  ## run the embedded log on loopback; ARGS="--data DIR"
 	@$(BIN)/python -m anabranch.cli.main up $(ARGS)
 
-test: $(VENV)/dev.stamp  ## all tests but those on a node; ARGS="-k name"
-	@{ $(SERVERS) && $(KUBERNETES) etcd hyperkube kwok helm kubeconform; } >/dev/null \
-		|| echo "tests that need a server are skipped where Go is missing" >&2
-	@$(BIN)/python -m pytest --numprocesses auto --dist worksteal $(ARGS)
+# Servers that are missing are built while the tests that need none of them run.
+test: $(VENV)/dev.stamp  ## what a change must pass, in minutes; ARGS="tests/unit -k name"
+	@$(SERVERS) >/dev/null & \
+		$(BIN)/python -m pytest $(SUITE) -m "not nightly" $(ARGS) || failed=$$?; wait; exit $${failed:-0}
+
+test-all: $(VENV)/dev.stamp  ## every test there is, for the night; writes tests/last-full-run.json
+	@$(MAKE) --no-print-directory servers-kubernetes || echo "tests of missing servers are skipped" >&2
+	@$(BIN)/python -m tests.full_run $(SUITE) $(ARGS)
 
 # KEEP=1 leaves the node for another try; `python -m tests.kubernetes.node down` takes it away.
 test-cluster: $(VENV)/dev.stamp  ## all of it on a real Kubernetes node here, as root; ARGS="-x"
@@ -46,6 +52,9 @@ test-cluster: $(VENV)/dev.stamp  ## all of it on a real Kubernetes node here, as
 
 servers: $(VENV)/runtime.stamp  ## build the etcd, S3 server and fault proxy of tests and demos, with Go
 	@$(SERVERS)
+
+servers-kubernetes: $(VENV)/dev.stamp servers  ## build Kubernetes' own programs for tests: ten minutes and more
+	@$(KUBERNETES) etcd hyperkube kwok helm kubeconform >/dev/null
 
 lint: $(VENV)/dev.stamp  ## ruff, its formatter, strict pyright, and the arrows between layers
 	@$(BIN)/ruff check

@@ -1,12 +1,15 @@
-"""What every test shares: how hard Hypothesis looks, and where the repository is."""
+"""What every test shares: how hard Hypothesis looks, the order of tests, and the repository."""
 
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from anabranch.apps.processes.binaries import SERVERS, is_ready
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -31,6 +34,41 @@ settings.register_profile(
     "night", max_examples=5_000, stateful_step_count=100, deadline=None, print_blob=True
 )
 settings.load_profile("everyday")
+
+_SLOWEST_FIRST = (
+    "tests/cluster",
+    "tests/operator",
+    "tests/integration",
+    "tests/simulation",
+    "tests/charts",
+    "tests/contract",
+)
+"""Folders in the order in which their tests start; the others come last."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Start slow tests first, and keep the tests that share a module's fixture on one worker.
+
+    While servers are still being built, start the tests that need none: the fast ones.
+    """
+    folders = _SLOWEST_FIRST if all(map(is_ready, SERVERS.values())) else _SLOWEST_FIRST[::-1]
+    items.sort(key=lambda item: _rank(item.path, folders))
+    for item in items:
+        if item.config.pluginmanager.hasplugin("xdist") and any(_modules_own(item)):
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
+
+def _rank(path: Path, folders: tuple[str, ...]) -> int:
+    ranks = {ROOT / folder: rank for rank, folder in enumerate(folders)}
+    fastest = len(folders) if folders is _SLOWEST_FIRST else -1
+    return next((ranks[folder] for folder in path.parents if folder in ranks), fastest)
+
+
+def _modules_own(item: pytest.Item) -> Iterator[bool]:
+    """For each fixture of the test, whether it is set up once for the whole module."""
+    if isinstance(item, pytest.Function):
+        for definitions in item._fixtureinfo.name2fixturedefs.values():
+            yield definitions[-1].scope == "module"
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,8 @@
 """Programs of Kubernetes and around it that tests run: built once from pinned Go modules.
 
-`python -m tests.kubernetes.binaries` builds them ahead and prints where. `KUBEBUILDER_ASSETS`
-names a folder whose `etcd`, `kube-apiserver` and `kubectl` are used instead of ours.
+`make servers-kubernetes` builds those that tests run; `python -m tests.kubernetes.binaries` builds
+all and prints where. `KUBEBUILDER_ASSETS` names a folder whose `etcd`, `kube-apiserver` and
+`kubectl` are used instead of ours.
 """
 
 import os
@@ -12,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from anabranch.apps.processes import binaries
-from anabranch.apps.processes.binaries import ETCD, Server, alone, cache, find, obstacle
+from anabranch.apps.processes.binaries import ETCD, Server, alone, cache, find, is_ready, obstacle
 from anabranch.core.errors import Unavailable
 
 MODULES = Path(__file__).parent / "modules"
@@ -81,9 +82,20 @@ HYPERKUBES = (
 
 
 def stands_in_the_way(*names: str) -> str | None:
-    """Why a program can be neither found nor built here."""
+    """Why tests can't run these programs; None if they can.
+
+    Building those of Kubernetes takes ten minutes and more, which nobody waits for unasked.
+    """
     for name in names:
-        if _asset(name) is None and (stands := obstacle(_server(name))) is not None:
+        server = _server(name)
+        if _asset(name) is not None or is_ready(server):
+            continue
+        if server is not ETCD:
+            return (
+                f"{name} isn't built: `make servers-kubernetes` does it with Go "
+                f"{server.go_version} or newer, or KUBEBUILDER_ASSETS names a folder that has it"
+            )
+        if (stands := obstacle(server)) is not None:
             return stands
     return None
 

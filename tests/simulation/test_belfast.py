@@ -1,10 +1,11 @@
-"""Belfast under faults, two thousand seeds of it; `make simulate-belfast` runs any number."""
+"""Belfast under faults; `make simulate-belfast` runs any number."""
 
 import os
 import subprocess
 import sys
 
 import pytest
+from tests.simulation.chunks import IN_ONE_TEST, chunks
 
 from anabranch_sim.belfast.__main__ import BELFAST
 from anabranch_sim.belfast.exhaustive import explore
@@ -14,7 +15,6 @@ from anabranch_sim.bolt.mutants import Breakage
 from anabranch_sim.mutants import broken, hunt
 
 SEEDS = 2_000
-IN_ONE_TEST = 20
 
 QUICK = (
     "a quota changes within its window",
@@ -33,7 +33,7 @@ QUICK = (
 SCHEDULES = 1_500
 
 
-@pytest.mark.parametrize("first", range(0, SEEDS, IN_ONE_TEST))
+@pytest.mark.parametrize("first", chunks(SEEDS))
 def test_seeds_from(first: int) -> None:
     reports = [simulate(seed) for seed in range(first, first + IN_ONE_TEST)]
     failed = [BELFAST.told(report) for report in reports if report.failed]

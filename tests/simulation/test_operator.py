@@ -1,10 +1,11 @@
-"""Operators under faults, a thousand seeds of them; `make simulate-operator` runs any number."""
+"""Operators under faults; `make simulate-operator` runs any number."""
 
 import os
 import subprocess
 import sys
 
 import pytest
+from tests.simulation.chunks import IN_ONE_TEST, chunks
 
 from anabranch_sim.bolt.mutants import Breakage
 from anabranch_sim.kubernetes.__main__ import OPERATORS
@@ -13,7 +14,6 @@ from anabranch_sim.kubernetes.simulation import simulate
 from anabranch_sim.mutants import hunt
 
 SEEDS = 1_000
-IN_ONE_TEST = 20
 
 QUICK = (
     "logs without resources stay",
@@ -30,7 +30,7 @@ QUICK = (
 """Each is found within a few seeds; `make mutants` finds the others too."""
 
 
-@pytest.mark.parametrize("first", range(0, SEEDS, IN_ONE_TEST))
+@pytest.mark.parametrize("first", chunks(SEEDS))
 def test_seeds_from(first: int) -> None:
     reports = [simulate(seed) for seed in range(first, first + IN_ONE_TEST)]
     failed = [OPERATORS.told(report) for report in reports if report.failed]

@@ -52,6 +52,7 @@ def needs_kafka() -> None:
         pytest.skip(refused.message)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ALL)
 def test_a_benchmark_runs_small_and_writes_its_result(name: str, tmp_path: Path) -> None:
     needs(*SERVERS.get(name, ()))

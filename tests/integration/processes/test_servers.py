@@ -48,6 +48,38 @@ def test_what_go_says_is_passed_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     assert [path.name for path in VERSITYGW.place.parent.iterdir()] == ["versitygw.lock"]
 
 
+def test_a_build_that_goes_on_says_how_far_it_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The pretended compiler ends once it was seen that its progress is reported."""
+    seen = tmp_path / "seen"
+    go = tmp_path / "go"
+    script = (
+        "#!/bin/sh",
+        "echo one; echo two",
+        f"until [ -e {seen} ]; do sleep 0.01; done",
+        'while [ "$1" != -o ]; do shift; done',
+        '>"$2"',
+    )
+    go.write_text("\n".join(script))
+    go.chmod(0o700)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.delenv(VERSITYGW.override, raising=False)
+    monkeypatch.setattr(binaries, "PROGRESS_S", 0.01)
+    said: list[str] = []
+
+    def say(line: str) -> None:
+        said.append(line)
+        if "2 packages" in line:
+            seen.touch()
+
+    assert binaries.find(VERSITYGW, say) == str(VERSITYGW.place)
+    assert said[0].startswith("building versitygw v")
+    assert said[-1].startswith("built versitygw in ")
+    assert binaries.is_ready(VERSITYGW)
+
+
 def test_ports_are_free_distinct_and_never_one_the_system_gives_unasked() -> None:
     ports = free_ports(20)
     assert len(set(ports)) == 20

@@ -5,17 +5,20 @@
 
 import fcntl
 import hashlib
+import itertools
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
+from typing import IO
 
 from anabranch.core.errors import Unavailable
 
@@ -23,6 +26,8 @@ MODULES = Path(__file__).parent / "modules"
 ATTEMPTS = 3
 BUILD_S = 900.0
 """One attempt: a way to the modules that swallows everything would hold us for ever."""
+PROGRESS_S = 15.0
+"""How often a build that goes on says how far it is."""
 _PAUSE_S = 5.0
 """Between attempts: what fails is mostly the way to the modules."""
 
@@ -102,9 +107,14 @@ def cache() -> Path:
     return (Path(home) if home else Path.home() / ".cache") / "anabranch"
 
 
+def is_ready(server: Server) -> bool:
+    """Whether `find` answers at once."""
+    return bool(os.environ.get(server.override)) or server.place.exists()
+
+
 def obstacle(server: Server) -> str | None:
     """Why it can be neither found nor built here."""
-    if os.environ.get(server.override) or server.place.exists() or shutil.which("go"):
+    if is_ready(server) or shutil.which("go"):
         return None
     return (
         f"{server.name} is built by Go, which isn't installed: install Go {server.go_version} or "
@@ -132,8 +142,7 @@ def find(server: Server, say: Say | None = None) -> str:
         raise Unavailable(f"the server {server.name}", reason) from None
     with alone(place.with_suffix(".lock")):
         if not place.exists():
-            (say or _say)(f"building {server.name} {server.version}: once, it takes minutes")
-            _build(server, place)
+            _build(server, place, say or _say)
     return str(place)
 
 
@@ -145,41 +154,63 @@ def alone(path: Path) -> Generator[None]:
         yield
 
 
-def _build(server: Server, place: Path) -> None:
+def _build(server: Server, place: Path, say: Say) -> None:
     said = ""
+    began = time.monotonic()
+    say(f"building {server.name} {server.version}: once, it takes minutes")
     with tempfile.TemporaryDirectory(dir=place.parent) as scratch:
         built = Path(scratch) / server.name
         for attempt in range(ATTEMPTS):
             if attempt:
                 Event().wait(_PAUSE_S)
-            fault = _compile(server, built)
+            fault = _compile(server, built, say)
             if fault is None:
                 built.replace(place)
+                say(f"built {server.name} in {time.monotonic() - began:.0f} s")
                 return
             said = fault
     raise Unavailable(f"the server {server.name}", f"`go build` failed {ATTEMPTS} times: {said}")
 
 
-def _compile(server: Server, to: Path) -> str | None:
-    """What Go said if it failed."""
-    flags = ["-mod=readonly", "-trimpath", f"-ldflags={server.linked}"]
-    try:
-        done = subprocess.run(
+def _compile(server: Server, to: Path, say: Say) -> str | None:
+    """Run `go build`; return the end of its output if it failed."""
+    flags = ["-mod=readonly", "-trimpath", "-v", f"-ldflags={server.linked}"]
+    with tempfile.TemporaryFile() as output:
+        with subprocess.Popen(
             ["go", "build", *flags, "-o", str(to), server.package],
             cwd=server.sources,
             # Neither somebody's workspace nor a C compiler, which may be missing, has a say.
             env={**os.environ, "GOWORK": "off", "CGO_ENABLED": "0"},
-            check=False,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdout=output,
             stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            timeout=server.build_s,
-        )
-    except subprocess.TimeoutExpired:
-        return f"it didn't end within {server.build_s:.0f} s"
-    return None if done.returncode == 0 else " / ".join(done.stdout.strip().splitlines()[-3:])
+        ) as build:
+            code = _await(build, server, say, lambda: len(_lines(output)))
+        if code is None:
+            return f"it didn't end within {server.build_s:.0f} s"
+        return None if code == 0 else " / ".join(_lines(output)[-3:])
+
+
+def _await(
+    build: subprocess.Popen[bytes], server: Server, say: Say, packages: Callable[[], int]
+) -> int | None:
+    """The exit code of a build whose progress is reported; None if it took too long."""
+    for elapsed in itertools.count(1):
+        try:
+            return build.wait(PROGRESS_S)
+        except subprocess.TimeoutExpired:
+            seconds = elapsed * PROGRESS_S
+            say(f"building {server.name}: {packages()} packages after {seconds:.0f} s")
+            if seconds >= server.build_s:
+                build.kill()
+                return None
+    raise AssertionError("the count above doesn't end")
+
+
+def _lines(output: IO[bytes]) -> list[str]:
+    """What a child wrote into the file so far; its own place in the file stays."""
+    content = os.pread(output.fileno(), 1 << 24, 0)
+    return content.decode(errors="replace").strip().splitlines()
 
 
 def _say(line: str) -> None:
