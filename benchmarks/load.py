@@ -18,10 +18,11 @@ import msgspec
 import uvloop
 
 from anabranch.client.bolt.producer import stamp
+from anabranch.core.bolt.protocol.codec import encode_request
 from anabranch.core.bolt.protocol.messages import Append, Hello
 from anabranch.core.records.record import Record, encode
 from anabranch.core.types import LogId
-from anabranch.core.wire.frames import HEADER, encode_request
+from anabranch.core.wire.frames import HEADER
 from benchmarks.timing import now, percentile
 
 _APPENDED = struct.Struct(">IBBHIq")

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from anabranch.client.bolt.producer import stamp
+from anabranch.core.bolt.protocol.codec import encode_request
 from anabranch.core.bolt.protocol.messages import Append, Hello
 from anabranch.core.types import LogId
-from anabranch.core.wire.frames import HEADER, encode_request
+from anabranch.core.wire.frames import HEADER
 from benchmarks.load import plan_request
 
 _APPENDED = struct.Struct(">IBBHIq")

@@ -14,6 +14,7 @@ from tests.integration.cli_server import Server
 from anabranch.apps.http import build
 from anabranch.apps.settings import Settings
 from anabranch.apps.up import Embedded, Endpoint, serve
+from anabranch.core.bolt.protocol import codec
 from anabranch.core.bolt.protocol.commands import Description, Done
 from anabranch.core.bolt.protocol.messages import (
     Append,
@@ -31,7 +32,6 @@ from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import KIB, MIB, Limits
 from anabranch.core.records.record import Record, encode
 from anabranch.core.types import LogId
-from anabranch.core.wire import frames
 from anabranch.shell.authority.shared import SharedToken
 
 PATIENCE_S = 20.0
@@ -42,13 +42,13 @@ PIECE_BYTES = 256 * KIB
 class Wire:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader, self.writer = reader, writer
-        self._frames = frames.server_messages()
+        self._frames = codec.replies()
         self._come: list[tuple[int, ServerMessage | BadFrame]] = []
         self._last = 0
 
     def say(self, message: ClientMessage) -> None:
         self._last += 1
-        self.writer.write(b"".join(frames.encode_request(self._last, message)))
+        self.writer.write(b"".join(codec.encode_request(self._last, message)))
 
     async def hear(self) -> ServerMessage | BadFrame:
         while not self._come:

@@ -14,15 +14,14 @@ import pytest
 from anabranch.apps.settings import Settings
 from anabranch.apps.up import Embedded, Endpoint, serve
 from anabranch.core.bolt.broker.broker import Broker
+from anabranch.core.bolt.protocol import codec
 from anabranch.core.bolt.protocol.commands import Description, Done
 from anabranch.core.bolt.protocol.messages import (
     Append,
     Appended,
-    Cancel,
     ClientMessage,
     Confirmed,
     CreateLog,
-    Credit,
     Delivered,
     Describe,
     Hello,
@@ -43,6 +42,7 @@ from anabranch.core.records.origins import deliveries
 from anabranch.core.records.record import Record, encode
 from anabranch.core.types import LogId
 from anabranch.core.wire import frames
+from anabranch.core.wire.session import Cancel, Credit
 from anabranch.shell.server.local import Local
 
 NOW = 1_700_000_000_000
@@ -59,13 +59,13 @@ class Wire:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
-        self._frames = frames.server_messages()
+        self._frames = codec.replies()
         self._come: list[tuple[int, ServerMessage | BadFrame]] = []
         self._last = 0
 
     def say(self, message: ClientMessage) -> int:
         self._last += 1
-        self.raw(b"".join(frames.encode_request(self._last, message)))
+        self.raw(b"".join(codec.encode_request(self._last, message)))
         return self._last
 
     def raw(self, content: bytes) -> None:
@@ -229,7 +229,7 @@ def test_who_says_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
         bytes(200),
         b"\xff" * 5_000,
-        frames.HEADER.pack(Limits().frame_bytes_max - 3, frames.APPEND, 0, 0, 1),
+        frames.HEADER.pack(Limits().frame_bytes_max - 3, codec.APPEND, 0, 0, 1),
     ],
 )
 def test_noise_is_refused_by_name_and_harms_nobody_else(noise: bytes) -> None:
@@ -271,7 +271,7 @@ def test_a_bad_request_costs_only_itself() -> None:
             assert await wire.refusal(Read(log, huge, 1, 1)) == "bad-request"
             assert await wire.refusal(Read(LogId(99), 0, 1, 1)) == "unknown-log"
             assert await wire.refusal(CreateLog("od d/name", bytes(16))) == "bad-name"
-            wire.raw(frames.HEADER.pack(9, frames.CONTROL, 0, 0, 77) + b"\xc1")
+            wire.raw(frames.HEADER.pack(9, codec.CONTROL, 0, 0, 77) + b"\xc1")
             request, refused = await wire.hear()
             assert request == 77
             assert isinstance(refused, Refused)
@@ -286,7 +286,7 @@ def test_a_truncated_frame_leaves_nothing_behind() -> None:
         async with serving(in_memory()) as served:
             wire, other = await served.greeted(), await served.greeted()
             log = await created(wire)
-            whole = b"".join(frames.encode_request(9, Append(log, batch(bytes(5_000)))))
+            whole = b"".join(codec.encode_request(9, Append(log, batch(bytes(5_000)))))
             other.raw(whole[:-1])
             await other.drain()
             await other.close()
@@ -301,7 +301,7 @@ def test_a_request_number_in_use_is_refused_and_one_that_was_cancelled_is_free()
         async with serving(in_memory()) as served:
             wire = await served.greeted()
             log = await created(wire)
-            waiting = b"".join(frames.encode_request(500, Read(log, 0, 1, 100, FOR_EVER_MS)))
+            waiting = b"".join(codec.encode_request(500, Read(log, 0, 1, 100, FOR_EVER_MS)))
             wire.raw(waiting + waiting)
             assert (await wire.hear())[0] == 500
             wire.say(Cancel(500))

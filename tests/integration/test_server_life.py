@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from anabranch.apps.up import Endpoint
+from anabranch.core.bolt.protocol import codec
 from anabranch.core.bolt.protocol.commands import Description
 from anabranch.core.bolt.protocol.messages import (
     Append,
@@ -29,7 +30,6 @@ from anabranch.core.producers import REMEMBERED
 from anabranch.core.records.origins import deliveries
 from anabranch.core.records.record import Record, encode
 from anabranch.core.types import LogId
-from anabranch.core.wire import frames
 
 IN_FLIGHT = REMEMBERED - 1
 """With the last that was acknowledged, as many as a log remembers of one producer."""
@@ -40,14 +40,14 @@ class Line:
 
     def __init__(self, port: int) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=20)
-        self._frames = frames.server_messages()
+        self._frames = codec.replies()
         self._come: list[tuple[int, ServerMessage | BadFrame]] = []
         self._last = 0
         self.call(Hello(1, "test"))
 
     def say(self, message: ClientMessage) -> int:
         self._last += 1
-        self._socket.sendall(b"".join(frames.encode_request(self._last, message)))
+        self._socket.sendall(b"".join(codec.encode_request(self._last, message)))
         return self._last
 
     def hear(self) -> tuple[int, ServerMessage | BadFrame]:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 from msgspec.structs import fields, replace
 from tests.integration.test_budgets import created, run, site
-from tests.unit.core.wire.test_frames import values
+from tests.unit.core.bolt.protocol.test_codec import values
 from tests.unit.shell.nodes import Client, Node, until
 from tests.unit.shell.nodes import run as run_nodes
 

@@ -10,11 +10,11 @@ from benchmarks.cluster.flood import Plan, Tally, batch_of
 from benchmarks.cluster.slow_store import Latency
 from benchmarks.timing import percentile
 
+from anabranch.core.bolt.protocol.codec import encode_reply, requests
 from anabranch.core.bolt.protocol.messages import Append, Appended
 from anabranch.core.limits import MIB
 from anabranch.core.records.batch import verify
 from anabranch.core.types import LogId
-from anabranch.core.wire.frames import client_messages, encode_reply
 
 PLAN = Plan(targets=[], connections=1, in_flight=1, seconds=1, value_bytes=10, records=3, warm_s=0)
 MS = 1_000_000
@@ -30,7 +30,7 @@ def produced(topic: bytes, error: int) -> bytes:
 
 def test_frames_carry_sound_batches_in_a_producers_order() -> None:
     frames = Frames(5, batch_of(PLAN), PLAN.records, producer=77)
-    reader = client_messages(MIB)
+    reader = requests(MIB)
     heard = reader.feed(b"".join(frames.next() + frames.next()))
     sequences: list[int] = []
     for _, message in heard:

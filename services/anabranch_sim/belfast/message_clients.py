@@ -8,7 +8,6 @@ from anabranch.core.belfast.protocol.messages import (
     Append,
     Appended,
     Confirmed,
-    Credit,
     Delivered,
     Directory,
     Done,
@@ -35,6 +34,7 @@ from anabranch.core.history.foretold import (
 from anabranch.core.records.batch import measure
 from anabranch.core.records.record import Record, decode, encode
 from anabranch.core.types import Position
+from anabranch.core.wire.session import Credit
 from anabranch_sim.belfast.connection import Connection
 from anabranch_sim.belfast.deployment import Deployment
 from anabranch_sim.belfast.requests import Errand, server_of

@@ -3,12 +3,11 @@
 from collections.abc import Callable
 from functools import partial
 
+from anabranch.core.bolt.protocol.codec import encode_reply, encode_request, replies, requests
 from anabranch.core.bolt.protocol.messages import (
     PROTOCOL_VERSION,
-    Cancel,
     ClientMessage,
     Confirmed,
-    Credit,
     Delivered,
     Failed,
     Hello,
@@ -19,12 +18,7 @@ from anabranch.core.errors import AnabranchError, BadFrame
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Buffer
 from anabranch.core.types import Nanoseconds
-from anabranch.core.wire.frames import (
-    client_messages,
-    encode_reply,
-    encode_request,
-    server_messages,
-)
+from anabranch.core.wire.session import Cancel, Credit
 from anabranch_sim.bolt.node import Node
 from anabranch_sim.world.network import Network, Pipe
 
@@ -54,8 +48,8 @@ class Connection:
         self._disconnected = disconnected
         self._there = Pipe(network, client, node.name, self.broken)
         self._back = Pipe(network, node.name, client, self.broken)
-        self._requests = client_messages(limits.frame_bytes_max)
-        self._replies = server_messages()
+        self._requests = requests(limits.frame_bytes_max)
+        self._replies = replies()
         self._seat = node.seat(self)
         self._unanswered: dict[int, None] = {}
 

@@ -10,10 +10,8 @@ from typing import Any, Protocol, cast
 import msgspec
 from msgspec.structs import replace
 
-from anabranch.core.belfast.protocol import messages as belfast
 from anabranch.core.bolt.broker.broker import Broker
 from anabranch.core.bolt.protocol.letters import FromMetadata, ToMetadata
-from anabranch.core.bolt.protocol.messages import Cancel, Credit
 from anabranch.core.errors import AnabranchError, StorageFailed, StorageFull
 from anabranch.core.machine import (
     Campaign,
@@ -63,6 +61,7 @@ from anabranch.core.machine import (
 )
 from anabranch.core.records.objects import ObjectName, unquarantined
 from anabranch.core.types import MS, Nanoseconds, ObjectId
+from anabranch.core.wire.session import Cancel, Credit
 from anabranch.ports import Journal, RecordJournal
 from anabranch_sim.bolt.coordinator import SimCoordinator
 from anabranch_sim.world.clocks import SlewedClock
@@ -453,9 +452,9 @@ class Seat:
 
     def ask(self, request: int, message: Any) -> None:
         match message:
-            case Credit(subscription) | belfast.Credit(subscription):
+            case Credit(subscription):
                 message = replace(message, subscription=self._base | subscription)
-            case Cancel(asked) | belfast.Cancel(asked):
+            case Cancel(asked):
                 message = replace(message, request=self._base | asked)
             case _:
                 pass

@@ -38,9 +38,7 @@ from anabranch.core.bolt.protocol.messages import (
     PROTOCOL_VERSION,
     Append,
     Appended,
-    Cancel,
     ClientMessage,
-    Credit,
     Delivered,
     Describe,
     Hello,
@@ -60,6 +58,7 @@ from anabranch.core.machine import SetTimer, TimerFired
 from anabranch.core.records.origins import Run
 from anabranch.core.records.record import Record, encode
 from anabranch.core.types import MS, LogId, Nanoseconds
+from anabranch.core.wire.session import Cancel, Credit
 
 WELCOME = Welcome(PROTOCOL_VERSION, "c", "s", 1_000, 10_000, 100)
 

@@ -10,7 +10,6 @@ from anabranch.client.session.effects import Connected, Disconnected, Dropped, E
 from anabranch.core.bolt.protocol.commands import Receipt
 from anabranch.core.bolt.protocol.messages import (
     PROTOCOL_VERSION,
-    Cancel,
     CreateLog,
     Guarded,
     Hello,
@@ -37,6 +36,7 @@ from anabranch.core.errors import (
 )
 from anabranch.core.errors.refused import Refused
 from anabranch.core.types import LogId
+from anabranch.core.wire.session import Cancel
 
 CENSUS = Census("c", 1, 0, 0, 0, 0, 0)
 

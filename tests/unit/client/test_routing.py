@@ -15,7 +15,6 @@ from tests.unit.client.pool_world import (
 from anabranch.client.session.effects import Ended
 from anabranch.core.bolt.protocol.messages import (
     Append,
-    Cancel,
     Confirmed,
     Delivered,
     Describe,
@@ -30,6 +29,7 @@ from anabranch.core.bolt.protocol.messages import (
 from anabranch.core.errors import Unauthorized, Unavailable
 from anabranch.core.errors.refused import Refused
 from anabranch.core.types import LogId
+from anabranch.core.wire.session import Cancel
 
 ONE, TWO = LogId(1), LogId(2)
 

@@ -8,19 +8,13 @@ from tests.unit.client.world import World
 
 from anabranch.client.bolt.subscription import Subscription, size_of
 from anabranch.client.session.effects import Ended, Left, Taken
-from anabranch.core.bolt.protocol.messages import (
-    Cancel,
-    Confirmed,
-    Credit,
-    Delivered,
-    Failed,
-    Subscribe,
-)
+from anabranch.core.bolt.protocol.messages import Confirmed, Delivered, Failed, Subscribe
 from anabranch.core.errors import BadFrame, Overloaded, Squashed, Unavailable
 from anabranch.core.errors.refused import Refused
 from anabranch.core.records.origins import Run
 from anabranch.core.records.record import Record, encode
 from anabranch.core.types import LogId
+from anabranch.core.wire.session import Cancel, Credit
 
 
 def delivered(first: int, count: int, *, speculative: bool = False, size: int = 0) -> Delivered:

@@ -33,7 +33,6 @@ from anabranch.core.bolt.protocol.messages import (
     PROTOCOL_VERSION,
     Append,
     Appended,
-    Cancel,
     ClientMessage,
     Hello,
     Ping,
@@ -48,6 +47,7 @@ from anabranch.core.machine import Buffer, SetTimer, TimerFired
 from anabranch.core.records.batch import verify
 from anabranch.core.records.record import Record, decode
 from anabranch.core.types import MS, LogId, Nanoseconds
+from anabranch.core.wire.session import Cancel
 
 WELCOME = Welcome(PROTOCOL_VERSION, "c", "s", 1_000, 10_000, 100)
 LOG = LogId(1)

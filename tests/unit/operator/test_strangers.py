@@ -14,9 +14,8 @@ from tests.unit.operator.declared import (
     office,
 )
 
-from anabranch.core.bolt.protocol import messages
+from anabranch.core.bolt.protocol import codec, messages
 from anabranch.core.bolt.protocol.commands import CreateLog, Description
-from anabranch.core.wire import frames
 from anabranch_operator.api import names
 from anabranch_operator.api.common import SPAN_MS_MAX, instant, milliseconds
 from anabranch_operator.plan.engine.actions import MakeFork
@@ -59,7 +58,7 @@ def test_a_time_to_live_longer_than_any_is_still_a_time(tended: Office, span: st
     fork(tended, ttl=span)
     (made,) = [each for each in tended.done if isinstance(each, MakeFork)][:1]
     asked: dict[str, Any] = {"ttl_ms": made.ttl_ms, "name": made.name}
-    frames.encode_request(1, messages.Fork(made.parent, made.kind, b"", **asked))
+    codec.encode_request(1, messages.Fork(made.parent, made.kind, b"", **asked))
 
 
 def test_what_ends_after_the_last_year_is_said_to_end_with_it() -> None:

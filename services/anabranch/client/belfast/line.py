@@ -10,17 +10,12 @@ from typing import Protocol
 from anabranch.client.belfast.effects import Dial, Effect, HangUp, Roomy, Transmit
 from anabranch.client.belfast.settings import Settings
 from anabranch.core.alarms import Alarm, Alarms
-from anabranch.core.belfast.protocol.messages import (
-    Cancel,
-    Locate,
-    ToClient,
-    ToServer,
-    Welcome,
-)
+from anabranch.core.belfast.protocol.messages import Locate, ToClient, ToServer, Welcome
 from anabranch.core.errors import AnabranchError, Retry, Unavailable
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Effect as Timing
 from anabranch.core.types import Milliseconds, Nanoseconds
+from anabranch.core.wire.session import Cancel
 
 RandomBits = Callable[[int], int]
 """So many random bits as a number: `secrets.randbits`, or a simulation's seeded source."""

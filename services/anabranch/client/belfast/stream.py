@@ -4,10 +4,11 @@ from typing import Protocol
 
 from anabranch.client.belfast.line import Commons, Line
 from anabranch.core.alarms import Alarm
-from anabranch.core.belfast.protocol.messages import Credit, Elsewhere, Subscribe, ToClient, Where
+from anabranch.core.belfast.protocol.messages import Elsewhere, Subscribe, ToClient, Where
 from anabranch.core.errors import AnabranchError, Mistake, UnknownShard
 from anabranch.core.errors.refused import Refused
 from anabranch.core.types import Position
+from anabranch.core.wire.session import Credit
 
 _CREDITED_PART = 8
 """Credit is given back when it is so large a part of the window: a node may keep to less."""

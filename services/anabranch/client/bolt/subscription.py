@@ -15,7 +15,6 @@ from anabranch.client.session.line import LEAVING, Commons, Line
 from anabranch.core.alarms import Alarm
 from anabranch.core.bolt.protocol.messages import (
     Confirmed,
-    Credit,
     Delivered,
     Failed,
     ServerMessage,
@@ -26,6 +25,7 @@ from anabranch.core.errors.refused import Refused
 from anabranch.core.machine import Buffer
 from anabranch.core.records.origins import Run
 from anabranch.core.types import LogId, Position
+from anabranch.core.wire.session import Credit
 
 News = Delivered | Confirmed | Failed
 

@@ -22,11 +22,9 @@ from anabranch.core.alarms import Alarm
 from anabranch.core.bolt.protocol.commands import Description, Receipt
 from anabranch.core.bolt.protocol.messages import (
     Append,
-    Cancel,
     ClientMessage,
     Compare,
     CreateLog,
-    Credit,
     Describe,
     DrainBroker,
     ForgetBroker,
@@ -54,6 +52,7 @@ from anabranch.core.errors import (
 )
 from anabranch.core.errors.refused import Refused
 from anabranch.core.types import MS, LogId, Milliseconds, Nanoseconds
+from anabranch.core.wire.session import Cancel, Credit
 
 
 class Call:

@@ -12,7 +12,7 @@ from anabranch.client.session.effects import Effect, Roomy, Transmit
 from anabranch.client.session.settings import Settings
 from anabranch.core.alarms import Alarms
 from anabranch.core.bolt.protocol.commands import Description
-from anabranch.core.bolt.protocol.messages import Cancel, ClientMessage, ServerMessage, Welcome
+from anabranch.core.bolt.protocol.messages import ClientMessage, ServerMessage, Welcome
 from anabranch.core.bolt.protocol.queries import Pool
 from anabranch.core.errors import (
     AnabranchError,
@@ -33,6 +33,7 @@ from anabranch.core.errors import (
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Effect as Timing
 from anabranch.core.types import LogId, Milliseconds, Nanoseconds
+from anabranch.core.wire.session import Cancel
 
 RandomBits = Callable[[int], int]
 """So many random bits as a number: `secrets.randbits`, or a simulation's seeded source."""

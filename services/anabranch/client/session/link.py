@@ -41,11 +41,11 @@ from anabranch.client.session.session import Session
 from anabranch.client.session.settings import Settings
 from anabranch.client.session.waiters import Waiter, wake, wake_all
 from anabranch.core.alarms import Alarms
+from anabranch.core.bolt.protocol.codec import encode_request, replies
 from anabranch.core.bolt.protocol.messages import ClientMessage, ServerMessage
 from anabranch.core.errors import AnabranchError, BadFrame, BadRequest
 from anabranch.core.machine import Buffer, SetTimer, TimerFired
 from anabranch.core.types import MS, Milliseconds
-from anabranch.core.wire.frames import encode_request, server_messages
 from anabranch.shell.net.connect import reach
 from anabranch.shell.net.tls import trusting
 from anabranch.shell.runtime.clock import Clock
@@ -71,7 +71,7 @@ class Wire(asyncio.Protocol):
     def __init__(self, link: "Link", line: int) -> None:
         self.line = line
         self._link = link
-        self._reader = server_messages()
+        self._reader = replies()
         self._begin = b""
         self.transport: asyncio.Transport
 

@@ -1,4 +1,4 @@
-"""Messages as length-prefixed frames: what bytes a connection carries, and nothing of its life.
+"""Messages as length-prefixed frames: how any bytes are framed on a connection.
 
 A frame is `u32 length | u8 kind | u8 flags | u16 reserved | u32 request | body`, big-endian; the
 length counts what follows it. Batches travel raw, behind a header, so that neither side copies or
@@ -12,36 +12,15 @@ from typing import Annotated, Generic, TypeVar
 
 import msgspec
 
-from anabranch.core.bolt.protocol.commands import Receipt
-from anabranch.core.bolt.protocol.messages import (
-    Append,
-    Appended,
-    ClientMessage,
-    Control,
-    Delivered,
-    Plain,
-    Records,
-    ServerMessage,
-)
 from anabranch.core.errors import BadFrame
 from anabranch.core.machine import Buffer
-from anabranch.core.records.origins import Run
-from anabranch.core.types import LogId, Position
-
-CONTROL, APPEND, PLAIN, APPENDED, PROMISED, RECORDS, DELIVERED = range(1, 8)
 
 HEADER = struct.Struct(">IBBHI")
-_LENGTH_BYTES = 4
-_UNCOUNTED = HEADER.size - _LENGTH_BYTES
+LENGTH_BYTES = 4
+_UNCOUNTED = HEADER.size - LENGTH_BYTES
 """The least a length can say: the rest of the header."""
 
-_APPEND = struct.Struct(">Qi")
-_POSITION = struct.Struct(">q")
-_RECEIPT = struct.Struct(">qqq")
 _U32 = struct.Struct(">I")
-_WHOLE_APPEND = struct.Struct(">IBBHIQi")
-_WHOLE_APPENDED = struct.Struct(">IBBHIq")
-_WHOLE_PROMISED = struct.Struct(">IBBHIqqq")
 
 CONNECTION = 0
 """The request number of a reply that is about the connection as a whole; requests count from 1."""
@@ -52,74 +31,6 @@ REPLY_BYTES_MAX = 1 << 26
 M = TypeVar("M")
 Decoder = Callable[["bytes | memoryview", int, int], M]
 Size = Annotated[int, msgspec.Meta(ge=0)]
-
-
-class _RecordsHead(msgspec.Struct, frozen=True, array_like=True):
-    runs: list[Run]
-    sizes: list[Size]
-    next: Position
-    start: Position
-    tail: Position
-    settled: Position
-
-
-class _DeliveredHead(msgspec.Struct, frozen=True, array_like=True):
-    runs: list[Run]
-    sizes: list[Size]
-    speculative: bool
-
-
-_pack = msgspec.msgpack.Encoder().encode
-_control = msgspec.msgpack.Decoder(Control)
-_plain = msgspec.msgpack.Decoder(Plain)
-_records_head = msgspec.msgpack.Decoder(_RecordsHead)
-_delivered_head = msgspec.msgpack.Decoder(_DeliveredHead)
-
-
-def encode_request(request: int, message: ClientMessage) -> list[Buffer]:
-    """What a client sends: buffers to be written one after the other."""
-    if type(message) is Append:
-        length = _UNCOUNTED + _APPEND.size + len(message.batch)
-        return [
-            _WHOLE_APPEND.pack(length, APPEND, 0, 0, request, message.log, message.wait_ms),
-            message.batch,
-        ]
-    return [framed(CONTROL, request, _pack(message))]
-
-
-def encode_reply(request: int, message: ServerMessage) -> list[Buffer]:
-    """What a server answers: buffers to be written one after the other."""
-    if type(message) is Appended and message.position is not None and message.receipt is None:
-        return [_WHOLE_APPENDED.pack(16, APPENDED, 0, 0, request, message.position)]
-    match message:
-        case Appended(None, Receipt(log, generation, provisional)):
-            return [_WHOLE_PROMISED.pack(32, PROMISED, 0, 0, request, log, generation, provisional)]
-        case Records():
-            sizes = list(map(len, message.batches))
-            head = _RecordsHead(
-                message.runs, sizes, message.next, message.start, message.tail, message.settled
-            )
-            return with_batches(RECORDS, request, _pack(head), message.batches, sizes)
-        case Delivered():
-            sizes = list(map(len, message.batches))
-            head = _DeliveredHead(message.runs, sizes, message.speculative)
-            return with_batches(DELIVERED, request, _pack(head), message.batches, sizes)
-        case _:
-            assert type(message) is not Appended, "an append has a position or a receipt"
-            return [framed(PLAIN, request, _pack(message))]
-
-
-def encode_replies(requests: Sequence[int], messages: Sequence[ServerMessage]) -> bytes:
-    """The answers to many requests; to appends they cost next to nothing."""
-    pack = _WHOLE_APPENDED.pack
-    return b"".join(
-        [
-            pack(16, APPENDED, 0, 0, request, message.position)
-            if type(message) is Appended and message.position is not None
-            else b"".join(encode_reply(request, message))
-            for request, message in zip(requests, messages, strict=True)
-        ]
-    )
 
 
 def framed(kind: int, request: int, body: bytes) -> bytes:
@@ -166,9 +77,9 @@ class FrameReader(Generic[M]):
     @property
     def announced_bytes(self) -> int:
         """Of the unfinished frame, once its length has come."""
-        if len(self._partial) < _LENGTH_BYTES:
+        if len(self._partial) < LENGTH_BYTES:
             return 0
-        return _LENGTH_BYTES + int.from_bytes(self._partial[:_LENGTH_BYTES])
+        return LENGTH_BYTES + int.from_bytes(self._partial[:LENGTH_BYTES])
 
     def feed(self, data: bytes) -> "list[tuple[int, M | BadFrame]]":
         """The frames that these bytes complete, by request; BadFrame for one that can't be read."""
@@ -178,10 +89,10 @@ class FrameReader(Generic[M]):
         frame_bytes_max = self._frame_bytes_max
         while size - at >= 12 and self.broken is None:
             length, kind, flags, reserved, request = HEADER.unpack_from(data, at)
-            if not _UNCOUNTED <= length <= frame_bytes_max - _LENGTH_BYTES:
+            if not _UNCOUNTED <= length <= frame_bytes_max - LENGTH_BYTES:
                 self._break(length)
                 break
-            end = at + _LENGTH_BYTES + length
+            end = at + LENGTH_BYTES + length
             if end > size:
                 break
             frames.append((request, self._decode(kind, flags or reserved, data, at + 12, end)))
@@ -201,10 +112,10 @@ class FrameReader(Generic[M]):
             if len(partial) < 12:
                 return taken
         length, kind, flags, reserved, request = HEADER.unpack_from(partial)
-        if not _UNCOUNTED <= length <= self._frame_bytes_max - _LENGTH_BYTES:
+        if not _UNCOUNTED <= length <= self._frame_bytes_max - LENGTH_BYTES:
             self._break(length)
             return taken
-        missing = _LENGTH_BYTES + length - len(partial)
+        missing = LENGTH_BYTES + length - len(partial)
         if missing > len(data) - taken:
             partial += memoryview(data)[taken:]
             return len(data)
@@ -233,63 +144,8 @@ class FrameReader(Generic[M]):
         self._partial = bytearray()
         self.broken = BadFrame(
             f"a length of {length} bytes, where {_UNCOUNTED} to "
-            f"{self._frame_bytes_max - _LENGTH_BYTES} are possible (frame_bytes_max)"
+            f"{self._frame_bytes_max - LENGTH_BYTES} are possible (frame_bytes_max)"
         )
-
-
-def client_messages(frame_bytes_max: int) -> "FrameReader[ClientMessage]":
-    """For a server: reads what clients send."""
-    return FrameReader(_FROM_CLIENT, frame_bytes_max)
-
-
-def server_messages(frame_bytes_max: int = REPLY_BYTES_MAX) -> "FrameReader[ServerMessage]":
-    """For a client: reads what servers answer."""
-    return FrameReader(_FROM_SERVER, frame_bytes_max)
-
-
-def _decode_append(data: bytes | memoryview, start: int, end: int) -> Append:
-    batch = start + _APPEND.size
-    if batch > end:
-        raise BadFrame(f"an append of {end - start} bytes ends before its batch")
-    log, wait_ms = _APPEND.unpack_from(data, start)
-    return Append(log, data[batch:end], wait_ms)
-
-
-def _decode_control(data: bytes | memoryview, start: int, end: int) -> ClientMessage:
-    return _control.decode(data[start:end])
-
-
-def _decode_plain(data: bytes | memoryview, start: int, end: int) -> ServerMessage:
-    return _plain.decode(data[start:end])
-
-
-def _decode_appended(data: bytes | memoryview, start: int, end: int) -> Appended:
-    _exactly(_POSITION, start, end)
-    return Appended(_POSITION.unpack_from(data, start)[0])
-
-
-def _decode_promised(data: bytes | memoryview, start: int, end: int) -> Appended:
-    _exactly(_RECEIPT, start, end)
-    log, generation, provisional = _RECEIPT.unpack_from(data, start)
-    return Appended(None, Receipt(LogId(log), generation, provisional))
-
-
-def _exactly(body: struct.Struct, start: int, end: int) -> None:
-    if end - start != body.size:
-        raise BadFrame(f"a body of {end - start} bytes where {body.size} belong")
-
-
-def _decode_records(data: bytes | memoryview, start: int, end: int) -> Records:
-    head_bytes, rest = parts(data, start, end)
-    head = _records_head.decode(head_bytes)
-    batches = _batches(rest, head.sizes)
-    return Records(head.runs, batches, head.next, head.start, head.tail, head.settled)
-
-
-def _decode_delivered(data: bytes | memoryview, start: int, end: int) -> Delivered:
-    head_bytes, rest = parts(data, start, end)
-    head = _delivered_head.decode(head_bytes)
-    return Delivered(head.runs, _batches(rest, head.sizes), head.speculative)
 
 
 def parts(data: bytes | memoryview, start: int, end: int) -> tuple[memoryview, memoryview]:
@@ -303,7 +159,7 @@ def parts(data: bytes | memoryview, start: int, end: int) -> tuple[memoryview, m
     return body[_U32.size : batches], body[batches:]
 
 
-def _batches(rest: memoryview, sizes: Sequence[int]) -> list[Buffer]:
+def batches_of(rest: memoryview, sizes: Sequence[int]) -> list[Buffer]:
     if sum(sizes) != len(rest):
         raise BadFrame(f"batches of {sum(sizes)} bytes by their header, but {len(rest)} came")
     batches: list[Buffer] = []
@@ -312,16 +168,3 @@ def _batches(rest: memoryview, sizes: Sequence[int]) -> list[Buffer]:
         batches.append(rest[at : at + size])
         at += size
     return batches
-
-
-_FROM_CLIENT: "dict[int, Decoder[ClientMessage]]" = {
-    CONTROL: _decode_control,
-    APPEND: _decode_append,
-}
-_FROM_SERVER: "dict[int, Decoder[ServerMessage]]" = {
-    PLAIN: _decode_plain,
-    APPENDED: _decode_appended,
-    PROMISED: _decode_promised,
-    RECORDS: _decode_records,
-    DELIVERED: _decode_delivered,
-}

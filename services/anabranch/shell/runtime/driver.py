@@ -16,8 +16,6 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace
 
-from anabranch.core.belfast.protocol import messages as belfast
-from anabranch.core.bolt.protocol.messages import Cancel, Credit
 from anabranch.core.machine import (
     Campaign,
     CancelTimer,
@@ -40,6 +38,7 @@ from anabranch.core.machine import (
     Token,
 )
 from anabranch.core.types import MS, Nanoseconds
+from anabranch.core.wire.session import Cancel, Credit
 from anabranch.ports import Coordinator, Journal, Network, ObjectStore
 from anabranch.shell.runtime.storage import Storing
 from anabranch.shell.runtime.timers import Timers
@@ -97,14 +96,12 @@ class Seat:
         base = self._base
         self._host.gather(self._node, [base | request for request in requests], messages)
 
-    def refer(
-        self, request: int, message: Credit | Cancel | belfast.Credit | belfast.Cancel
-    ) -> None:
+    def refer(self, request: int, message: Credit | Cancel) -> None:
         """Ask what is about another request of the same caller: machines know it by its token."""
         match message:
-            case Credit() | belfast.Credit():
+            case Credit():
                 message = replace(message, subscription=self._base | message.subscription)
-            case Cancel() | belfast.Cancel():
+            case Cancel():
                 message = replace(message, request=self._base | message.request)
         self.ask(request, message)
 

@@ -17,9 +17,7 @@ from anabranch.core.belfast.protocol.codec import encode_reply, requests
 from anabranch.core.belfast.protocol.messages import (
     BELFAST_VERSION,
     Append,
-    Cancel,
     Confirmed,
-    Credit,
     Delivered,
     Directory,
     Eras,
@@ -45,6 +43,7 @@ from anabranch.core.limits import KIB, Limits
 from anabranch.core.machine import Buffer
 from anabranch.core.wire.frames import CONNECTION
 from anabranch.core.wire.numbers import fault_in
+from anabranch.core.wire.session import Cancel, Credit
 from anabranch.shell.authority.shared import SharedToken
 from anabranch.shell.authority.tokens import Tokens
 from anabranch.shell.net.delay import Delay

@@ -11,14 +11,13 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, cast
 
+from anabranch.core.bolt.protocol.codec import encode_replies, encode_reply, requests
 from anabranch.core.bolt.protocol.messages import (
     PROTOCOL_VERSION,
     Append,
-    Cancel,
     ClientMessage,
     Compare,
     Confirmed,
-    Credit,
     Delivered,
     Failed,
     Guarded,
@@ -43,8 +42,9 @@ from anabranch.core.errors import (
 from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import KIB
 from anabranch.core.machine import Buffer
-from anabranch.core.wire.frames import CONNECTION, client_messages, encode_replies, encode_reply
+from anabranch.core.wire.frames import CONNECTION
 from anabranch.core.wire.numbers import fault_in
+from anabranch.core.wire.session import Cancel, Credit
 from anabranch.shell.authority.gate import Gate
 from anabranch.shell.peers.connection import write_all
 from anabranch.shell.server.budgets import HELLO_BYTES_MAX, FirstFrame, Share
@@ -76,7 +76,7 @@ class Connection(asyncio.Protocol):
         )
         self._share = Share(server.budgets, self)
         self._first = FirstFrame()
-        self._reader = client_messages(HELLO_BYTES_MAX)
+        self._reader = requests(HELLO_BYTES_MAX)
         self._transport: asyncio.Transport
         self._handshake: asyncio.TimerHandle
         self._seat: Seat | None = None
@@ -379,7 +379,7 @@ class Connection(asyncio.Protocol):
             if crowded is not None:
                 turn_away(crowded)
                 return
-            self._reader = client_messages(self._limits.frame_bytes_max)
+            self._reader = requests(self._limits.frame_bytes_max)
             self._seat = self._server.seat(self, hello.traceparent)
             if authority.selective:
                 self._gate = Gate(authority, token, self)

@@ -5,10 +5,12 @@ import socket
 import ssl
 from typing import cast
 
-from anabranch.core.belfast.protocol.codec import First, first_frames
+from anabranch.core.belfast.protocol.codec import CODEC
+from anabranch.core.belfast.protocol.messages import Hello
 from anabranch.core.budget import STRANGERS
 from anabranch.core.errors import BadFrame, Overloaded
-from anabranch.core.wire.peers import Greeting
+from anabranch.core.wire.frames import FrameReader
+from anabranch.core.wire.peers import GREETING, GREETING_BYTES_MAX, Greeting, decode_greeting
 from anabranch.shell.net.tls import bears_name
 from anabranch.shell.peers.connection import HANDSHAKE_S
 from anabranch.shell.peers.dialer import is_address, parse_address
@@ -16,6 +18,14 @@ from anabranch.shell.peers.mesh import Mesh
 from anabranch.shell.server.belfast_clients import Clients
 
 _BACKLOG = 1_024
+
+First = Greeting | Hello
+
+
+def first_frames() -> "FrameReader[First]":
+    """Reads the first frame of a connection and no other."""
+    kind, decode = CODEC.hello
+    return FrameReader({GREETING: decode_greeting, kind: decode}, GREETING_BYTES_MAX)
 
 
 class Door:

@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator, Sequence
 from anabranch.core.bolt.protocol.messages import (
     ClientMessage,
     Confirmed,
-    Credit,
     Delivered,
     Failed,
     ServerMessage,
@@ -15,6 +14,7 @@ from anabranch.core.bolt.protocol.messages import (
 )
 from anabranch.core.errors import restore
 from anabranch.core.errors.refused import Refused
+from anabranch.core.wire.session import Credit
 from anabranch.shell.runtime.driver import Host
 
 Pushed = Delivered | Confirmed | Failed

@@ -24,9 +24,7 @@ from anabranch.core.alarms import Alarms
 from anabranch.core.belfast.ledger.ledger import Standing
 from anabranch.core.belfast.ledger.windows import Run
 from anabranch.core.belfast.protocol.messages import (
-    Cancel,
     Confirmed,
-    Credit,
     Delivered,
     Directory,
     Eras,
@@ -43,6 +41,7 @@ from anabranch.core.errors.refused import Refused
 from anabranch.core.machine import SetTimer, TimerFired
 from anabranch.core.records.record import Record, encode
 from anabranch.core.types import MS
+from anabranch.core.wire.session import Cancel, Credit
 
 SEQUENCER = "q:1"
 JUNK = Record(b"not meant")

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.core.wire.test_frames import pieces, values
+from tests.unit.core.bolt.protocol.test_codec import pieces, values
 
 from anabranch.core.bolt.protocol.letters import Alive, FromMetadata, Leading, ToMetadata
 from anabranch.core.errors import BadFrame

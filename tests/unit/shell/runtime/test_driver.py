@@ -10,9 +10,7 @@ import pytest
 from anabranch.core.bolt.protocol.messages import (
     Append,
     Appended,
-    Cancel,
     Confirmed,
-    Credit,
     Delivered,
     Describe,
     ServerMessage,
@@ -53,6 +51,7 @@ from anabranch.core.machine import (
 )
 from anabranch.core.records.objects import object_id
 from anabranch.core.types import MS, LogId, Nanoseconds
+from anabranch.core.wire.session import Cancel, Credit
 from anabranch.shell.journal.memory import MemoryJournal
 from anabranch.shell.objects.memory import MemoryStore
 from anabranch.shell.runtime.clock import Clock

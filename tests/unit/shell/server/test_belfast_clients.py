@@ -14,9 +14,7 @@ from anabranch.core.belfast.protocol import codec as frames
 from anabranch.core.belfast.protocol.messages import (
     Append,
     Appended,
-    Cancel,
     Confirmed,
-    Credit,
     Delivered,
     Directory,
     Done,
@@ -37,6 +35,7 @@ from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Effect, Event, Gone, Replies, Reply, Request, Requests
 from anabranch.core.wire.frames import HEADER
+from anabranch.core.wire.session import Cancel, Credit
 from anabranch.shell.net.connect import Hint
 from anabranch.shell.peers.dialer import parse_address
 

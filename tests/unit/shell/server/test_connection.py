@@ -7,13 +7,12 @@ import tracemalloc
 from collections.abc import Coroutine
 from typing import Any
 
+from anabranch.core.bolt.protocol import codec
 from anabranch.core.bolt.protocol.commands import Receipt
 from anabranch.core.bolt.protocol.messages import (
     Append,
     Appended,
-    Cancel,
     ClientMessage,
-    Credit,
     Delivered,
     Hello,
     Read,
@@ -38,7 +37,7 @@ from anabranch.core.machine import (
     Token,
 )
 from anabranch.core.types import LogId, Nanoseconds
-from anabranch.core.wire import frames
+from anabranch.core.wire.session import Cancel, Credit
 from anabranch.ports import Authority
 from anabranch.shell.journal.memory import MemoryJournal
 from anabranch.shell.objects.memory import MemoryStore
@@ -132,13 +131,13 @@ class Stage:
         self.pipe = Pipe()
         self.connection = Connection(self.server)
         self.connection.connection_made(self.pipe)
-        self._heard = frames.server_messages()
+        self._heard = codec.replies()
         self.say((9_999, Hello(1, "test", "token")))
         if authority is None:
             self.heard()
 
     def say(self, *requests: tuple[int, ClientMessage]) -> None:
-        parts = [b for number, message in requests for b in frames.encode_request(number, message)]
+        parts = [b for number, message in requests for b in codec.encode_request(number, message)]
         self.connection.data_received(b"".join(parts))
 
     async def turn(self, *answers: tuple[Token, ServerMessage], how: str = "single") -> None:
@@ -341,7 +340,7 @@ def test_a_number_too_large_for_the_wire_is_refused_like_any_other() -> None:
 def test_nothing_is_heard_after_a_dismissal() -> None:
     async def scene() -> None:
         stage = Stage()
-        bad = b"".join(frames.encode_request(1, Survey())) + bytes(12)
+        bad = b"".join(codec.encode_request(1, Survey())) + bytes(12)
         stage.connection.data_received(bad)
         stage.say((2, Survey()))
         await stage.turn()
@@ -379,7 +378,7 @@ def test_a_frame_that_is_broken_off_is_gone_with_its_connection() -> None:
         tracemalloc.start()
         try:
             before, _ = tracemalloc.get_traced_memory()
-            begun = struct.pack(">IBBHI", 4_000_000, frames.APPEND, 0, 0, 1) + bytes(250_000)
+            begun = struct.pack(">IBBHI", 4_000_000, codec.APPEND, 0, 0, 1) + bytes(250_000)
             stage.connection.data_received(begun)
             del begun
             held, _ = tracemalloc.get_traced_memory()

@@ -16,7 +16,6 @@ from anabranch.core.bolt.protocol.commands import Description
 from anabranch.core.bolt.protocol.messages import (
     Append,
     Appended,
-    Cancel,
     Delivered,
     Hello,
     Read,
@@ -30,6 +29,7 @@ from anabranch.core.errors.refused import Refused
 from anabranch.core.rights.claims import Right, Verb
 from anabranch.core.rights.judge import Guest, Judge, Terms
 from anabranch.core.types import MS, LogId, Nanoseconds
+from anabranch.core.wire.session import Cancel
 from anabranch.shell.authority.reviewer import Warden
 from anabranch.shell.runtime.clock import Clock
 from anabranch.shell.telemetry.log import Log

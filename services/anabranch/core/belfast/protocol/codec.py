@@ -6,6 +6,8 @@ writes letters; a client says hello, and then asks. The frames are those of `fra
 travel raw, behind a header.
 """
 
+from collections.abc import Sequence
+
 import msgspec
 
 from anabranch.core.belfast.ledger.windows import Run
@@ -22,6 +24,7 @@ from anabranch.core.errors import BadFrame
 from anabranch.core.machine import Buffer
 from anabranch.core.replication.letters import CopyLetter
 from anabranch.core.types import Position
+from anabranch.core.wire.codec import Codec
 from anabranch.core.wire.frames import (
     REPLY_BYTES_MAX,
     Decoder,
@@ -36,9 +39,7 @@ from anabranch.core.wire.peers import (
     LETTER,
     PULSE,
     FromNode,
-    Greeting,
     Pulse,
-    decode_greeting,
     decode_pulse,
     decode_welcome,
 )
@@ -46,7 +47,6 @@ from anabranch.core.wire.peers import (
 REQUEST, APPEND, REPLY, DELIVERED = range(PULSE + 1, PULSE + 5)
 
 Letter = FromReplica | FromSequencer | BetweenReplicas | ConsensusLetter | CopyLetter
-First = Greeting | Hello
 
 
 class DeliveredHead(msgspec.Struct, frozen=True, array_like=True):
@@ -97,13 +97,13 @@ def encode_reply(request: int, message: ToClient) -> list[Buffer]:
     return delivered_frame(request, head, batches)
 
 
+def encode_replies(requests: Sequence[int], messages: Sequence[ToClient]) -> bytes:
+    frames = map(encode_reply, requests, messages)
+    return b"".join([part for frame in frames for part in frame])
+
+
 def delivered_frame(request: int, head: DeliveredHead, batches: list[Buffer]) -> list[Buffer]:
     return with_batches(DELIVERED, request, _pack(head), batches, list(map(len, batches)))
-
-
-def first_frames() -> "FrameReader[First]":
-    """For a node: reads the first frame of a connection and no other."""
-    return FrameReader({GREETING: decode_greeting, REQUEST: _decode_hello}, GREETING_BYTES_MAX)
 
 
 def greetings() -> "FrameReader[FromNode]":
@@ -165,3 +165,12 @@ def _decode_delivered(data: bytes | memoryview, start: int, end: int) -> Deliver
 _LETTERS: "dict[int, Decoder[Letter | Pulse]]" = {LETTER: _decode_letter, PULSE: decode_pulse}
 _REQUESTS: "dict[int, Decoder[ToServer]]" = {REQUEST: _decode_request, APPEND: _decode_append}
 _REPLIES: "dict[int, Decoder[ToClient]]" = {REPLY: _decode_reply, DELIVERED: _decode_delivered}
+
+CODEC = Codec(
+    hello=(REQUEST, _decode_hello),
+    requests=requests,
+    replies=replies,
+    encode_request=encode_request,
+    encode_reply=encode_reply,
+    encode_replies=encode_replies,
+)

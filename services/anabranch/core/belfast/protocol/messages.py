@@ -6,6 +6,7 @@ from anabranch.core.belfast.ledger.ledger import Standing
 from anabranch.core.belfast.ledger.windows import Mode, Run
 from anabranch.core.errors.refused import Refused
 from anabranch.core.types import Position
+from anabranch.core.wire.session import Cancel, Credit
 
 BELFAST_VERSION = 1
 
@@ -54,15 +55,6 @@ class Subscribe(Message, frozen=True, tag="subscribe"):
     where: Where | None = None
     window_bytes: int = 4 << 20
     """What may come before more is credited."""
-
-
-class Credit(Message, frozen=True, tag="credit"):
-    subscription: int
-    bytes: int
-
-
-class Cancel(Message, frozen=True, tag="cancel"):
-    request: int
 
 
 class Trim(Message, frozen=True, tag="trim"):

@@ -11,14 +11,7 @@ from dataclasses import dataclass, field
 from anabranch.core.belfast.ledger.ledger import Ledger
 from anabranch.core.belfast.ledger.placements import Placements
 from anabranch.core.belfast.ledger.windows import Run, ShardId
-from anabranch.core.belfast.protocol.messages import (
-    Confirmed,
-    Credit,
-    Delivered,
-    Failed,
-    Subscribe,
-    Where,
-)
+from anabranch.core.belfast.protocol.messages import Confirmed, Delivered, Failed, Subscribe, Where
 from anabranch.core.belfast.protocol.predicates import wanted
 from anabranch.core.belfast.shard.counters import ShardCounters
 from anabranch.core.belfast.shard.decision_log import Following
@@ -30,6 +23,7 @@ from anabranch.core.machine import Effect, Reply, Token
 from anabranch.core.replication.entries import Item
 from anabranch.core.replication.replica import Copies
 from anabranch.core.types import LocalSequence, Position
+from anabranch.core.wire.session import Credit
 
 
 @dataclass(slots=True)

@@ -7,8 +7,6 @@ from anabranch.core.belfast.ledger.ledger import Member, Standing
 from anabranch.core.belfast.protocol import checks
 from anabranch.core.belfast.protocol.messages import (
     Append,
-    Cancel,
-    Credit,
     Directory,
     Elsewhere,
     Inspect,
@@ -37,6 +35,7 @@ from anabranch.core.limits import Limits
 from anabranch.core.machine import Effect, Reply, Token
 from anabranch.core.records import batch as batches
 from anabranch.core.replication.replica import Copies, Role
+from anabranch.core.wire.session import Cancel, Credit
 
 
 class Serving:

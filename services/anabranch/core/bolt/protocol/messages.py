@@ -1,4 +1,4 @@
-"""What a client and a server say to each other; how it is put in bytes is frames.py's matter."""
+"""What a client and a server say to each other; how they become frames is in codec.py."""
 
 import msgspec
 
@@ -18,6 +18,7 @@ from anabranch.core.machine import Buffer
 from anabranch.core.records.batch import peek
 from anabranch.core.records.origins import Run
 from anabranch.core.types import Kind, LogId, Milliseconds, OnParentDelete, OnPromote, Position
+from anabranch.core.wire.session import Cancel, Credit
 
 PROTOCOL_VERSION = 1
 
@@ -93,19 +94,6 @@ class Subscribe(Message, frozen=True, array_like=True, tag="subscribe"):
     start: Position
     speculative: bool = True
     credit_bytes: int = 1 << 20
-
-
-class Credit(Message, frozen=True, array_like=True, tag="credit"):
-    """The subscriber has consumed so many bytes more; `subscription` is the request it answers."""
-
-    subscription: int
-    bytes: int
-
-
-class Cancel(Message, frozen=True, array_like=True, tag="cancel"):
-    """Whoever sent the request no longer wants its answer."""
-
-    request: int
 
 
 class Delivered(Message, frozen=True, array_like=True, tag="delivered"):

@@ -8,7 +8,6 @@ from anabranch.core.belfast.ledger.decisions import CutTo, Release, TrimTo
 from anabranch.core.belfast.protocol.letters import Alive, FixLag
 from anabranch.core.belfast.protocol.messages import (
     Confirmed,
-    Credit,
     Delivered,
     Directory,
     Elsewhere,
@@ -23,6 +22,7 @@ from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Persisted, Request, Send
 from anabranch.core.replication.config import ShardConfig
+from anabranch.core.wire.session import Credit
 
 
 def values(count: int, prefix: str = "v") -> list[str]:

@@ -14,7 +14,7 @@ from anabranch.core.bolt.protocol.commands import (
     Sequenced,
 )
 from anabranch.core.bolt.protocol.letters import Watch
-from anabranch.core.bolt.protocol.messages import Append, Appended, Cancel, Promote, Read
+from anabranch.core.bolt.protocol.messages import Append, Appended, Promote, Read
 from anabranch.core.errors import (
     AppendBlocked,
     BrokerFenced,
@@ -28,6 +28,7 @@ from anabranch.core.errors.refused import Refused
 from anabranch.core.machine import Gone
 from anabranch.core.records.objects import object_id, read_footer
 from anabranch.core.types import LogId
+from anabranch.core.wire.session import Cancel
 
 OTHER = LogId(8)
 BLOCKED = Refused.of(AppendBlocked("orders--copy", "orders--try"))

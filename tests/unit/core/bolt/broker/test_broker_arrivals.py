@@ -4,11 +4,12 @@ from collections.abc import Callable
 from typing import Any
 
 from anabranch.core.bolt.protocol.commands import Committed
-from anabranch.core.bolt.protocol.messages import Append, Cancel, Read
+from anabranch.core.bolt.protocol.messages import Append, Read
 from anabranch.core.errors.refused import Refused
 from anabranch.core.machine import Requests
 from anabranch.core.records.record import Record, encode
 from anabranch.core.types import LogId
+from anabranch.core.wire.session import Cancel
 
 OTHER = LogId(8)
 

@@ -8,7 +8,7 @@ from tests.unit.described import described
 
 from anabranch.core.bolt.protocol.commands import Description
 from anabranch.core.bolt.protocol.letters import Unwatch, Watch
-from anabranch.core.bolt.protocol.messages import Appended, Cancel, Read, Records
+from anabranch.core.bolt.protocol.messages import Appended, Read, Records
 from anabranch.core.bolt.protocol.queries import Describe, Resolve
 from anabranch.core.errors import ObjectMissing, StorageFailed, UnknownLog
 from anabranch.core.errors.refused import Refused
@@ -17,6 +17,7 @@ from anabranch.core.records.batch import peek
 from anabranch.core.records.objects import ObjectName
 from anabranch.core.records.origins import deliveries
 from anabranch.core.types import LogId
+from anabranch.core.wire.session import Cancel
 
 MANY = 1_000_000
 

@@ -7,19 +7,13 @@ import pytest
 from tests.unit.described import described
 
 from anabranch.core.bolt.protocol.letters import Watch
-from anabranch.core.bolt.protocol.messages import (
-    Cancel,
-    Confirmed,
-    Credit,
-    Delivered,
-    Failed,
-    Subscribe,
-)
+from anabranch.core.bolt.protocol.messages import Confirmed, Delivered, Failed, Subscribe
 from anabranch.core.bolt.protocol.queries import Describe, Resolve
 from anabranch.core.errors import OutOfRange, StorageFailed
 from anabranch.core.errors.refused import Refused
 from anabranch.core.machine import Gone
 from anabranch.core.types import LogId
+from anabranch.core.wire.session import Cancel, Credit
 
 LOG = LogId(7)
 SQUASHED = Refused("squashed", "it was squashed", {})

@@ -16,7 +16,7 @@ from hypothesis.stateful import (
 )
 
 from anabranch.core.bolt.protocol.letters import Moved, Told, Watch
-from anabranch.core.bolt.protocol.messages import Confirmed, Credit, Delivered, Failed, Subscribe
+from anabranch.core.bolt.protocol.messages import Confirmed, Delivered, Failed, Subscribe
 from anabranch.core.bolt.protocol.queries import Resolve, Resolved, Slice
 from anabranch.core.limits import Limits
 from anabranch.core.machine import ObjectRead, Received
@@ -24,6 +24,7 @@ from anabranch.core.records.objects import object_id
 from anabranch.core.records.origins import deliveries
 from anabranch.core.records.record import Record, encode
 from anabranch.core.types import LogId, ObjectId
+from anabranch.core.wire.session import Credit
 
 LOG = LogId(7)
 

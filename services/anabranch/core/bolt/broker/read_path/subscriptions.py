@@ -17,13 +17,14 @@ from anabranch.core.bolt.broker.read_path.passages import Damage, damage, passag
 from anabranch.core.bolt.broker.read_path.reads import refusal_of, refusal_of_damage
 from anabranch.core.bolt.broker.watches import Watches
 from anabranch.core.bolt.protocol.letters import Moved
-from anabranch.core.bolt.protocol.messages import Confirmed, Credit, Delivered, Failed, Subscribe
+from anabranch.core.bolt.protocol.messages import Confirmed, Delivered, Failed, Subscribe
 from anabranch.core.bolt.protocol.queries import Answer, Describe, Resolve, Resolved
 from anabranch.core.errors import Overloaded
 from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Token
 from anabranch.core.types import NEVER, LogId, Milliseconds, Position
+from anabranch.core.wire.session import Credit
 
 UNHEARD = -1
 """The generation of a log that nothing is known of yet."""

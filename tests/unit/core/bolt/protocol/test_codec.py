@@ -13,6 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from anabranch.core.bolt.protocol import codec
 from anabranch.core.bolt.protocol.commands import Done, Receipt
 from anabranch.core.bolt.protocol.messages import (
     Append,
@@ -96,9 +97,9 @@ def test_what_clients_say_arrives_in_any_pieces(
     said: list[tuple[int, ClientMessage]], cuts: list[int]
 ) -> None:
     content = b"".join(
-        b for request, message in said for b in frames.encode_request(request, message)
+        b for request, message in said for b in codec.encode_request(request, message)
     )
-    reader = frames.client_messages(FRAME_BYTES_MAX)
+    reader = codec.requests(FRAME_BYTES_MAX)
     heard = [frame for piece in pieces(content, cuts) for frame in reader.feed(piece)]
     assert [(request, same(message)) for request, message in heard] == said
     assert reader.broken is None
@@ -109,10 +110,8 @@ def test_what_clients_say_arrives_in_any_pieces(
 def test_what_servers_answer_arrives_in_any_pieces(
     said: list[tuple[int, ServerMessage]], cuts: list[int]
 ) -> None:
-    content = b"".join(
-        b for request, message in said for b in frames.encode_reply(request, message)
-    )
-    reader = frames.server_messages()
+    content = b"".join(b for request, message in said for b in codec.encode_reply(request, message))
+    reader = codec.replies()
     heard = [frame for piece in pieces(content, cuts) for frame in reader.feed(piece)]
     assert [(request, same(message)) for request, message in heard] == said
 
@@ -124,19 +123,19 @@ def test_every_split_of_three_frames_gives_the_same_messages() -> None:
         (3, Append(LogId(8), b"", -1)),
     ]
     content = b"".join(
-        b for request, message in said for b in frames.encode_request(request, message)
+        b for request, message in said for b in codec.encode_request(request, message)
     )
     for first in range(len(content) + 1):
         for second in range(first, len(content) + 1):
-            reader = frames.client_messages(FRAME_BYTES_MAX)
+            reader = codec.requests(FRAME_BYTES_MAX)
             parts = (content[:first], content[first:second], content[second:])
             heard = [(r, same(m)) for part in parts for r, m in reader.feed(part)]
             assert heard == said
 
 
 def test_a_message_outlives_what_the_reader_is_fed_after_it() -> None:
-    reader = frames.client_messages(FRAME_BYTES_MAX)
-    content = b"".join(frames.encode_request(1, Append(LogId(1), b"a" * 1_000)))
+    reader = codec.requests(FRAME_BYTES_MAX)
+    content = b"".join(codec.encode_request(1, Append(LogId(1), b"a" * 1_000)))
     (first,) = reader.feed(content[:300]) + reader.feed(content[300:] + content[:50])
     (second,) = reader.feed(content[50:])
     assert same(first[1]) == same(second[1]) == Append(LogId(1), b"a" * 1_000)
@@ -144,9 +143,9 @@ def test_a_message_outlives_what_the_reader_is_fed_after_it() -> None:
 
 def heard(kind: int, body: bytes, *, flags: int = 0, reserved: int = 0) -> Any:
     """What a server makes of one frame that is well framed."""
-    reader = frames.client_messages(FRAME_BYTES_MAX)
+    reader = codec.requests(FRAME_BYTES_MAX)
     head = frames.HEADER.pack(8 + len(body), kind, flags, reserved, 5)
-    after = b"".join(frames.encode_request(6, Survey()))
+    after = b"".join(codec.encode_request(6, Survey()))
     (number, message), following = reader.feed(head + body + after)
     assert number == 5
     assert following == (6, Survey())
@@ -158,18 +157,18 @@ def heard(kind: int, body: bytes, *, flags: int = 0, reserved: int = 0) -> Any:
     ("kind", "body", "complaint"),
     [
         (0, b"", "kind 0"),
-        (frames.PLAIN, msgspec.msgpack.encode(Done()), "kind 3"),
+        (codec.PLAIN, msgspec.msgpack.encode(Done()), "kind 3"),
         (255, b"", "kind 255"),
-        (frames.APPEND, b"", "ends before its batch"),
-        (frames.APPEND, bytes(11), "ends before its batch"),
-        (frames.CONTROL, b"", "truncated"),
-        (frames.CONTROL, msgspec.msgpack.encode(["unheard-of", 1]), "unheard-of"),
-        (frames.CONTROL, msgspec.msgpack.encode(["describe"]), "length"),
-        (frames.CONTROL, msgspec.msgpack.encode(["describe", [1]]), "Expected"),
-        (frames.CONTROL, msgspec.msgpack.encode(Survey()) + b"x", "trailing"),
-        (frames.CONTROL, b"\xdd\xff\xff\xff\xff", "truncated"),
-        (frames.CONTROL, b"\x92\xa8describe\xa2\xff\xfe", "codec"),
-        (frames.CONTROL, b"\x93\xa8describe\x01" + b"\x91" * 50_000, "recursion"),
+        (codec.APPEND, b"", "ends before its batch"),
+        (codec.APPEND, bytes(11), "ends before its batch"),
+        (codec.CONTROL, b"", "truncated"),
+        (codec.CONTROL, msgspec.msgpack.encode(["unheard-of", 1]), "unheard-of"),
+        (codec.CONTROL, msgspec.msgpack.encode(["describe"]), "length"),
+        (codec.CONTROL, msgspec.msgpack.encode(["describe", [1]]), "Expected"),
+        (codec.CONTROL, msgspec.msgpack.encode(Survey()) + b"x", "trailing"),
+        (codec.CONTROL, b"\xdd\xff\xff\xff\xff", "truncated"),
+        (codec.CONTROL, b"\x92\xa8describe\xa2\xff\xfe", "codec"),
+        (codec.CONTROL, b"\x93\xa8describe\x01" + b"\x91" * 50_000, "recursion"),
     ],
 )
 def test_a_body_that_cannot_be_read_costs_only_its_request(
@@ -182,16 +181,16 @@ def test_a_body_that_cannot_be_read_costs_only_its_request(
 
 def test_flags_of_another_version_are_refused() -> None:
     body = msgspec.msgpack.encode(Survey())
-    assert heard(frames.CONTROL, body) == Survey()
-    assert isinstance(heard(frames.CONTROL, body, flags=1), BadFrame)
-    assert isinstance(heard(frames.CONTROL, body, reserved=1), BadFrame)
+    assert heard(codec.CONTROL, body) == Survey()
+    assert isinstance(heard(codec.CONTROL, body, flags=1), BadFrame)
+    assert isinstance(heard(codec.CONTROL, body, reserved=1), BadFrame)
 
 
 @pytest.mark.parametrize("length", [0, 7, FRAME_BYTES_MAX - 3, 1 << 31, (1 << 32) - 1])
 def test_a_length_that_cannot_be_ends_the_stream_before_anything_is_kept(length: int) -> None:
-    good = b"".join(frames.encode_request(1, Survey()))
-    bad = frames.HEADER.pack(length, frames.APPEND, 0, 0, 2)
-    whole, dripped = (frames.client_messages(FRAME_BYTES_MAX) for _ in range(2))
+    good = b"".join(codec.encode_request(1, Survey()))
+    bad = frames.HEADER.pack(length, codec.APPEND, 0, 0, 2)
+    whole, dripped = (codec.requests(FRAME_BYTES_MAX) for _ in range(2))
     assert whole.feed(good + bad + bytes(100)) == [(1, Survey())]
     assert [f for byte in good + bad for f in dripped.feed(bytes([byte]))] == [(1, Survey())]
     for reader in (whole, dripped):
@@ -203,10 +202,10 @@ def test_a_length_that_cannot_be_ends_the_stream_before_anything_is_kept(length:
 
 def test_the_longest_frame_passes_and_one_byte_more_does_not() -> None:
     batch = bytes(FRAME_BYTES_MAX - frames.HEADER.size - 12)
-    longest = b"".join(frames.encode_request(1, Append(LogId(1), batch)))
+    longest = b"".join(codec.encode_request(1, Append(LogId(1), batch)))
     assert len(longest) == FRAME_BYTES_MAX
-    assert same(frames.client_messages(FRAME_BYTES_MAX).feed(longest)[0][1]).batch == batch
-    reader = frames.client_messages(FRAME_BYTES_MAX - 1)
+    assert same(codec.requests(FRAME_BYTES_MAX).feed(longest)[0][1]).batch == batch
+    reader = codec.requests(FRAME_BYTES_MAX - 1)
     assert reader.feed(longest) == []
     assert reader.broken is not None
 
@@ -214,17 +213,17 @@ def test_the_longest_frame_passes_and_one_byte_more_does_not() -> None:
 @pytest.mark.parametrize(
     ("kind", "body"),
     [
-        (frames.APPENDED, bytes(7)),
-        (frames.PROMISED, bytes(25)),
-        (frames.RECORDS, bytes(3)),
-        (frames.RECORDS, struct.pack(">I", 9) + bytes(8)),
-        (frames.RECORDS, b"\0\0\0\x07\x96\x90\x91\x05\0\0\0" + bytes(4)),
-        (frames.RECORDS, b"\0\0\0\x08\x96\x90\x92\xff\x05\0\0\0" + bytes(4)),
-        (frames.DELIVERED, b"\0\0\0\x05\x93\x90\x91\x05\xc2" + bytes(6)),
+        (codec.APPENDED, bytes(7)),
+        (codec.PROMISED, bytes(25)),
+        (codec.RECORDS, bytes(3)),
+        (codec.RECORDS, struct.pack(">I", 9) + bytes(8)),
+        (codec.RECORDS, b"\0\0\0\x07\x96\x90\x91\x05\0\0\0" + bytes(4)),
+        (codec.RECORDS, b"\0\0\0\x08\x96\x90\x92\xff\x05\0\0\0" + bytes(4)),
+        (codec.DELIVERED, b"\0\0\0\x05\x93\x90\x91\x05\xc2" + bytes(6)),
     ],
 )
 def test_a_client_refuses_replies_whose_parts_do_not_add_up(kind: int, body: bytes) -> None:
-    reader = frames.server_messages()
+    reader = codec.replies()
     ((_, message),) = reader.feed(frames.HEADER.pack(8 + len(body), kind, 0, 0, 1) + body)
     assert isinstance(message, BadFrame)
 
@@ -241,7 +240,7 @@ framed = st.builds(
 @example([b"\0\0\0\x10\x01\0\0\0\0\0\0\1\xdf\xff\xff\xff\xff\0\0\0\0"], True)
 def test_whatever_comes_nothing_escapes_and_little_is_kept(parts: list[bytes], side: bool) -> None:
     """Both directions, on any bytes at all: bad frames are named, and one frame at most is held."""
-    reader = frames.client_messages(256) if side else frames.server_messages(256)
+    reader = codec.requests(256) if side else codec.replies(256)
     for part in parts:
         for _, message in reader.feed(part):
             assert isinstance(message, BadFrame | msgspec.Struct)
@@ -250,5 +249,5 @@ def test_whatever_comes_nothing_escapes_and_little_is_kept(parts: list[bytes], s
 
 def test_a_refusal_is_one_of_the_plain_replies() -> None:
     refused = Refused.of(BadFrame("it is not one"))
-    content = b"".join(frames.encode_reply(frames.CONNECTION, refused))
-    assert frames.server_messages().feed(content) == [(frames.CONNECTION, refused)]
+    content = b"".join(codec.encode_reply(frames.CONNECTION, refused))
+    assert codec.replies().feed(content) == [(frames.CONNECTION, refused)]

@@ -14,7 +14,6 @@ from anabranch.core.belfast.protocol.messages import (
     Append,
     Appended,
     Confirmed,
-    Credit,
     Delivered,
     Elsewhere,
     Hello,
@@ -36,6 +35,8 @@ from anabranch.core.wire.peers import (
     encode_greeting,
     encode_letter,
 )
+from anabranch.core.wire.session import Credit
+from anabranch.shell.server.first_frame import first_frames
 
 A, B = b"a batch of some bytes", b"another"
 
@@ -98,14 +99,14 @@ def test_letters_of_all_kinds_and_pulses_are_read() -> None:
 
 def test_the_first_frame_is_a_greeting_or_a_hello_and_small() -> None:
     greeting, hello = Greeting(1, "c", "h:1"), Hello(1, "c", "client")
-    assert frames.first_frames().feed(encode_greeting(greeting)) == [(0, greeting)]
+    assert first_frames().feed(encode_greeting(greeting)) == [(0, greeting)]
     asked = b"".join(frames.encode_request(0, hello))
-    assert frames.first_frames().feed(asked) == [(0, hello)]
+    assert first_frames().feed(asked) == [(0, hello)]
     for wrong in (Append(A), Credit(1, 2)):
-        ((_, found),) = frames.first_frames().feed(b"".join(frames.encode_request(1, wrong)))
+        ((_, found),) = first_frames().feed(b"".join(frames.encode_request(1, wrong)))
         assert isinstance(found, BadFrame)
     large = Hello(1, "c", "x" * GREETING_BYTES_MAX)
-    reader = frames.first_frames()
+    reader = first_frames()
     assert reader.feed(b"".join(frames.encode_request(0, large))) == []
     assert reader.broken is not None
 
