@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from anabranch.core.bolt.protocol.messages import ClientMessage
 from anabranch.core.machine import Buffer
+from anabranch.core.rights.claims import Claim
 from anabranch.core.types import Milliseconds, Nanoseconds
 
 
@@ -225,8 +225,8 @@ class Authority(Protocol):
         """
         ...
 
-    def standing(self, token: str | None, message: ClientMessage) -> Nanoseconds:
-        """Until when this request is allowed; 0: `permit` has to find out."""
+    def standing(self, token: str | None, claims: Sequence[Claim]) -> Nanoseconds:
+        """Until when a request that needs these rights is allowed; 0: `permit` has to find out."""
         ...
 
-    async def permit(self, token: str | None, message: ClientMessage) -> Nanoseconds: ...
+    async def permit(self, token: str | None, claims: Sequence[Claim]) -> Nanoseconds: ...

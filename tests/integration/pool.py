@@ -18,7 +18,7 @@ from anabranch.core.bolt.metadata.member import Member
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Drain, Effects, Elected, Event, Linked, Machine
 from anabranch.core.types import NEVER, Nanoseconds
-from anabranch.shell.authority.log_names import OwnLogs
+from anabranch.shell.authority.log_names import LogSubjects, OwnLogs
 from anabranch.shell.authority.open import by_kubernetes
 from anabranch.shell.authority.reviewer import Warden
 from anabranch.shell.authority.settings import AuthSettings
@@ -159,7 +159,7 @@ class Pool:
         """Of a broker that asks Kubernetes who may do what."""
         if self.auth is None:
             return None
-        warden = by_kubernetes(self.auth, OwnLogs(self.host, node), self.log)
+        warden = by_kubernetes(self.auth, LogSubjects(OwnLogs(self.host, node)), self.log)
         self.wardens.append(warden)
         return warden
 

@@ -17,6 +17,7 @@ from anabranch.client.session.line import hold_ms
 from anabranch.core.bolt.protocol.commands import Description
 from anabranch.core.bolt.protocol.messages import Append, Appended, ClientMessage, Describe, doubles
 from anabranch.core.bolt.protocol.messages import Once as Changing
+from anabranch.core.bolt.protocol.rights import needs
 from anabranch.core.budget import STRANGERS
 from anabranch.core.errors import (
     AnabranchError,
@@ -100,7 +101,8 @@ class Asking:
         if not authority.selective or self._request.scope["path"] in entry.OPEN:
             return NEVER
         token: str = self._request.scope["state"][entry.SHOWN]
-        return authority.standing(token, message) or await authority.permit(token, message)
+        claims = needs(message)
+        return authority.standing(token, claims) or await authority.permit(token, claims)
 
     async def revoked(self, message: ClientMessage) -> None:
         """Returns never; raises when whoever asked may not ask this any more."""

@@ -13,7 +13,7 @@ from anabranch.core.bolt.broker.broker import Broker
 from anabranch.core.errors import Unavailable
 from anabranch.core.machine import Machine
 from anabranch.ports import Authority, ObjectStore
-from anabranch.shell.authority.log_names import OwnLogs
+from anabranch.shell.authority.log_names import LogSubjects, OwnLogs
 from anabranch.shell.authority.open import by_kubernetes
 from anabranch.shell.authority.settings import AuthMode
 from anabranch.shell.authority.shared import SharedToken
@@ -98,7 +98,7 @@ async def serve(
 def _authority(settings: BrokerSettings, host: Host, pod: StorePod[BrokerSettings]) -> Authority:
     if settings.auth.mode is AuthMode.TOKEN:
         return SharedToken(Tokens(settings.token, settings.tokens_file, pod.log))
-    warden = by_kubernetes(settings.auth, OwnLogs(host, settings.node), pod.log)
+    warden = by_kubernetes(settings.auth, LogSubjects(OwnLogs(host, settings.node)), pod.log)
     pod.stack.push_async_callback(warden.close)
     pod.vitals.counters["authority"] = warden.counters
     return warden

@@ -25,6 +25,7 @@ from anabranch.core.bolt.protocol.messages import Survey
 from anabranch.core.bolt.protocol.queries import Census
 from anabranch.core.errors import AnabranchError
 from anabranch.ports import Authority
+from anabranch.shell.authority.log_names import LogSubjects
 from anabranch.shell.authority.open import by_kubernetes
 from anabranch.shell.authority.settings import AuthMode
 from anabranch.shell.authority.shared import SharedToken
@@ -84,7 +85,7 @@ def _authority(
 ) -> Authority:
     if settings.auth.mode is AuthMode.TOKEN:
         return SharedToken(tokens)
-    warden = by_kubernetes(settings.auth, remote, log)
+    warden = by_kubernetes(settings.auth, LogSubjects(remote), log)
     stack.push_async_callback(warden.close)
     remote.counters["authority"] = warden.counters
     return warden

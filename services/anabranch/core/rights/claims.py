@@ -1,23 +1,19 @@
-"""Which rights a request needs, in the words of Kubernetes' RBAC (docs/decisions/0022-rights.md).
+"""What a right is, in the words of Kubernetes' RBAC (docs/decisions/0022-rights.md).
 
-What needs none is open to whoever is let in: finding brokers, and what concerns only one's own
-requests.
+Each engine's `protocol/rights.py` says which of these claims a request needs.
 """
 
-from collections.abc import Callable
+from collections.abc import Hashable
 from enum import StrEnum
-from typing import Any
+from typing import Any, Protocol
 
-from anabranch.core.bolt.protocol import messages
-from anabranch.core.bolt.protocol.commands import Description
-from anabranch.core.bolt.protocol.messages import ClientMessage
 from anabranch.core.machine import Value
-from anabranch.core.types import Kind, LogId
+from anabranch.core.types import LogId
 
 GROUP = "anabranch.dev"
 LOGS, FORKS, POOLS = "logs", "forks", "brokerpools"
 
-_OWNER = "k8s"
+OWNER = "k8s"
 _RESOURCES = {"Log": LOGS, "Fork": FORKS}
 
 
@@ -57,15 +53,9 @@ class Claim(Value, frozen=True):
     verbs: tuple[Verb, ...]
 
 
-_SEEING = (Verb.GET, Verb.READ, Verb.APPEND, Verb.FORK, Verb.PROMOTE, Verb.TRIM, Verb.DELETE)
+SEEING = (Verb.GET, Verb.READ, Verb.APPEND, Verb.FORK, Verb.PROMOTE, Verb.TRIM, Verb.DELETE)
 """Whoever may do anything with a log must be able to look it up."""
-_POOL = Claim(Subject(POOLS), (Verb.UPDATE,))
-
-
-def subject_of(log: Description) -> Subject:
-    """The resource that declares it; else one of its own name, beside the service."""
-    beside = Subject(LOGS if log.kind is Kind.ROOT else FORKS, log.name)
-    return declared(log.owner) or beside
+POOL = Claim(Subject(POOLS), (Verb.UPDATE,))
 
 
 def subject_named(name: str) -> Subject:
@@ -76,7 +66,7 @@ def subject_named(name: str) -> Subject:
 def declared(owner: str) -> Subject | None:
     """The resource that an owner names: `k8s/<namespace>/<Kind>/<name>/<uid>`."""
     match owner.split("/"):
-        case [mark, namespace, kind, name, _] if mark == _OWNER and kind in _RESOURCES:
+        case [mark, namespace, kind, name, _] if mark == OWNER and kind in _RESOURCES:
             return Subject(_RESOURCES[kind], name, namespace) if namespace and name else None
         case _:
             return None
@@ -85,76 +75,21 @@ def declared(owner: str) -> Subject | None:
 def listed(owner: str) -> Subject:
     """What is told of by a list of all logs whose owners begin so."""
     match owner.split("/"):
-        case [mark, namespace, _, *_] if mark == _OWNER and namespace:
+        case [mark, namespace, _, *_] if mark == OWNER and namespace:
             return Subject(LOGS, namespace=namespace)
         case _:
             return Subject(LOGS)
 
 
-def needs(message: ClientMessage) -> tuple[Claim, ...]:
-    """All of these must hold."""
-    return _NEEDS[type(message)](message)
+class Rights(Protocol):
+    """What the requests of one engine need."""
 
+    def needs(self, message: Any) -> tuple[Claim, ...]:
+        """All of these must hold. A request that needs none is open to everyone who is let in."""
+        ...
 
-def _on(*verbs: Verb) -> Callable[[Any], tuple[Claim, ...]]:
-    return lambda message: (Claim(message.log, verbs),)
-
-
-def _owning(owner: str) -> tuple[Claim, ...]:
-    """Whoever may create a resource may have a log in its name.
-
-    An owner that only begins like a resource's is listed among those of its namespace, though no
-    right on a resource could be asked for: such owners are for who may do everything.
-    """
-    subject = declared(owner)
-    if subject is not None:
-        return (Claim(subject, (Verb.CREATE,)),)
-    return (_POOL,) if owner.startswith(f"{_OWNER}/") else ()
-
-
-def _creating(message: messages.CreateLog) -> tuple[Claim, ...]:
-    return _owning(message.owner) or (Claim(Subject(LOGS, message.name), (Verb.CREATE,)),)
-
-
-def _forking(message: messages.Fork) -> tuple[Claim, ...]:
-    return (Claim(message.parent, (Verb.FORK,)), *_owning(message.owner))
-
-
-def _adopting(message: messages.Adopt) -> tuple[Claim, ...]:
-    return (Claim(message.log, (Verb.UPDATE,)), *_owning(message.owner))
-
-
-def _nothing(message: Any) -> tuple[Claim, ...]:
-    return ()
-
-
-_NEEDS: dict[type, Callable[[Any], tuple[Claim, ...]]] = {
-    messages.Hello: _nothing,
-    messages.Credit: _nothing,
-    messages.Cancel: _nothing,
-    messages.Ping: _nothing,
-    messages.Survey: _nothing,
-    messages.ListBrokers: _nothing,
-    messages.Append: _on(Verb.APPEND),
-    messages.Read: _on(Verb.READ),
-    messages.Subscribe: _on(Verb.READ),
-    messages.PositionAt: _on(Verb.READ),
-    messages.ReadCursors: _on(Verb.READ),
-    messages.CommitCursor: _on(Verb.READ),
-    messages.DeleteCursor: _on(Verb.UPDATE),
-    messages.Compare: lambda each: (Claim(each.a, (Verb.READ,)), Claim(each.b, (Verb.READ,))),
-    messages.Redeem: lambda each: (Claim(each.receipt.log, (Verb.APPEND, Verb.READ)),),
-    messages.Describe: _on(*_SEEING),
-    messages.ListLogs: lambda each: (Claim(listed(each.owner), (Verb.LIST,)),),
-    messages.CreateLog: _creating,
-    messages.DeleteLog: _on(Verb.DELETE),
-    messages.Squash: _on(Verb.DELETE),
-    messages.Fork: _forking,
-    messages.Promote: _on(Verb.PROMOTE),
-    messages.Trim: _on(Verb.TRIM),
-    messages.SetQuota: _on(Verb.UPDATE),
-    messages.Adopt: _adopting,
-    messages.DrainBroker: lambda _: (_POOL,),
-    messages.ForgetBroker: lambda _: (_POOL,),
-    messages.Guarded: lambda each: (_POOL, *needs(each.message)),
-}
+    def kept(self, message: Any) -> Hashable:
+        """The key under which a connection remembers that such a request is allowed; None if it
+        asks each time.
+        """
+        ...

@@ -5,15 +5,14 @@ was learned is good for a while. After that it is asked again, and what was a ye
 there is an answer or the grace is over: an outage of those who know shuts nobody out at once.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from hashlib import sha256
 
 import msgspec
 
-from anabranch.core.bolt.protocol.messages import ClientMessage
 from anabranch.core.errors import Forbidden, Unauthenticated
 from anabranch.core.machine import Value
-from anabranch.core.rights.claims import Claim, Right, Subject, needs, subject_named
+from anabranch.core.rights.claims import Claim, Right, Subject, subject_named
 from anabranch.core.rights.recollection import Recollection
 from anabranch.core.types import MS, NOWHERE, LogId, Milliseconds, Nanoseconds
 
@@ -103,7 +102,7 @@ class Judge:
         found = self._guests.recall(_key(token), now)
         return found.value if found is not None else None
 
-    def standing(self, token: str, message: ClientMessage, now: Nanoseconds) -> Standing:
+    def standing(self, token: str, claims: Iterable[Claim], now: Nanoseconds) -> Standing:
         """Raises Unauthenticated or Forbidden if it is known that this isn't allowed."""
         admission = self.admission(token, now)
         if not admission.until:
@@ -111,7 +110,7 @@ class Judge:
         guest = self.guest(token, now)
         assert guest is not None, "a token that is admitted is somebody's"
         until, ask = admission.until, admission.ask
-        for claim in needs(message):
+        for claim in claims:
             held = self._held(guest, claim, now)
             if not held.until:
                 return held

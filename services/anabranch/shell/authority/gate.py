@@ -1,71 +1,72 @@
 """What one connection may do: a look into a dictionary, while that is known and good.
 
-Its subscriptions are looked at again each time that their right is only good for so long.
+The rights of its subscriptions are checked again whenever what is known of them has run out.
 """
 
 import asyncio
-from typing import Protocol
+from collections.abc import Hashable
+from typing import Any, Protocol
 
-from anabranch.core.bolt.protocol.messages import Append, ClientMessage, Read, Subscribe
 from anabranch.core.errors import AnabranchError, Unauthenticated
-from anabranch.core.types import LogId, Nanoseconds
+from anabranch.core.rights.claims import Rights
+from anabranch.core.types import Nanoseconds
 from anabranch.ports import Authority
 
 PASSES_MAX = 4_096
-"""Logs that a connection may append to or read without another look at its rights."""
+"""Kinds of requests, and their logs, that a connection may repeat without another check."""
 
-_LOOK_S = 1.0
-"""A subscription's right is looked at no more often."""
-
-_Kept = Append | Read | Subscribe
+_CHECK_S = 1.0
+"""A subscription's right is checked no more often."""
 
 
 class Bearer(Protocol):
-    """Whose rights they are."""
+    """The connection whose rights these are."""
 
     def revoke(self, request: int, error: AnabranchError) -> None:
         """End a subscription."""
         ...
 
     def lapse(self) -> None:
-        """End all of it: its token isn't good any more."""
+        """End the connection: its token isn't valid any more."""
         ...
 
 
 class Gate:
-    """Of one connection."""
-
-    def __init__(self, authority: Authority, token: str | None, bearer: Bearer) -> None:
+    def __init__(
+        self, authority: Authority, rights: Rights, token: str | None, bearer: Bearer
+    ) -> None:
         self._authority = authority
+        self._rights = rights
         self._token = token
         self._bearer = bearer
-        self._passes: dict[tuple[type, LogId], Nanoseconds] = {}
-        self._watched: dict[int, Subscribe] = {}
+        self._passes: dict[Hashable, Nanoseconds] = {}
+        self._watched: dict[int, Any] = {}
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at: Nanoseconds = 0
-        self._looking: asyncio.Task[None] | None = None
+        self._checking: asyncio.Task[None] | None = None
 
-    def knows(self, message: _Kept) -> bool:
-        """Is it known here to be allowed?"""
-        until = self._passes.get((type(message), message.log))
+    def knows(self, message: Any) -> bool:
+        """Is it known here that this request is allowed?"""
+        until = self._passes.get(self._rights.kept(message))
         return until is not None and self._authority.now() < until
 
-    def allows(self, message: ClientMessage) -> bool:
-        """False: `find` has to find out. Raises if it isn't allowed."""
-        if isinstance(message, _Kept) and self.knows(message):
+    def allows(self, message: Any) -> bool:
+        """False: `find` has to find out. Raises if the request isn't allowed."""
+        if self.knows(message):
             return True
-        until = self._authority.standing(self._token, message)
+        until = self._authority.standing(self._token, self._rights.needs(message))
         self._keep(message, until)
         return bool(until)
 
-    async def find(self, message: ClientMessage) -> None:
-        """Raises if it isn't allowed, or can't be found out."""
-        self._keep(message, await self._authority.permit(self._token, message))
+    async def find(self, message: Any) -> None:
+        """Raises if the request isn't allowed, or if that can't be found out."""
+        until = await self._authority.permit(self._token, self._rights.needs(message))
+        self._keep(message, until)
 
-    def watch(self, request: int, message: Subscribe) -> None:
-        """Until it is forgotten."""
+    def watch(self, request: int, message: Any) -> None:
+        """Check this subscription's right again and again, until `forget`."""
         self._watched[request] = message
-        self._ring_at(self._good_until(message))
+        self._set_alarm(self._good_until(message))
 
     def forget(self, request: int) -> None:
         self._watched.pop(request, None)
@@ -74,35 +75,36 @@ class Gate:
         self._watched.clear()
         if self._alarm is not None:
             self._alarm.cancel()
-        if self._looking is not None:
-            self._looking.cancel()
+        if self._checking is not None:
+            self._checking.cancel()
 
-    def _keep(self, message: ClientMessage, until: Nanoseconds) -> None:
-        if until and isinstance(message, _Kept):
+    def _keep(self, message: Any, until: Nanoseconds) -> None:
+        key = self._rights.kept(message)
+        if until and key is not None:
             if len(self._passes) >= PASSES_MAX:
                 self._passes.clear()
-            self._passes[type(message), message.log] = until
+            self._passes[key] = until
 
-    def _good_until(self, message: Subscribe) -> Nanoseconds:
-        return self._passes.get((Subscribe, message.log), 0)
+    def _good_until(self, message: Any) -> Nanoseconds:
+        return self._passes.get(self._rights.kept(message), 0)
 
-    def _ring_at(self, at: Nanoseconds) -> None:
-        """When the first of these rights is only good for so long."""
+    def _set_alarm(self, at: Nanoseconds) -> None:
+        """For when the first of these rights runs out."""
         if self._alarm is not None and self._alarm_at <= at:
             return
         if self._alarm is not None:
             self._alarm.cancel()
         self._alarm_at = at
-        wait_s = max(_LOOK_S, (at - self._authority.now()) / 1e9)
-        self._alarm = asyncio.get_running_loop().call_later(wait_s, self._rung)
+        wait_s = max(_CHECK_S, (at - self._authority.now()) / 1e9)
+        self._alarm = asyncio.get_running_loop().call_later(wait_s, self._ring)
 
-    def _rung(self) -> None:
+    def _ring(self) -> None:
         self._alarm = None
-        if self._looking is None and self._watched:
-            self._looking = asyncio.get_running_loop().create_task(self._look())
-            self._looking.add_done_callback(self._looked)
+        if self._checking is None and self._watched:
+            self._checking = asyncio.get_running_loop().create_task(self._check())
+            self._checking.add_done_callback(self._checked)
 
-    async def _look(self) -> None:
+    async def _check(self) -> None:
         for request, message in list(self._watched.items()):
             if request not in self._watched or self.knows(message):
                 continue
@@ -114,12 +116,12 @@ class Gate:
             except AnabranchError as error:
                 self._bearer.revoke(request, error)
 
-    def _looked(self, task: asyncio.Task[None]) -> None:
-        """What nobody looks after any more doesn't go on."""
-        self._looking = None
+    def _checked(self, task: asyncio.Task[None]) -> None:
+        """A subscription whose right nobody could check doesn't go on."""
+        self._checking = None
         error = None if task.cancelled() else task.exception()
         if error is not None:
             self._bearer.lapse()
             raise error
         if self._watched:
-            self._ring_at(min(map(self._good_until, self._watched.values())))
+            self._set_alarm(min(map(self._good_until, self._watched.values())))

@@ -3,25 +3,20 @@ time, and never by two.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from anabranch.core.bolt.protocol.commands import Description
-from anabranch.core.bolt.protocol.messages import ClientMessage
 from anabranch.core.budget import STRANGERS
 from anabranch.core.errors import (
     Forbidden,
     Overloaded,
-    Promoted,
     Retry,
-    Squashed,
     Unauthenticated,
     Unavailable,
-    UnknownLog,
 )
 from anabranch.core.rights import backoff
 from anabranch.core.rights.backoff import Backoff
-from anabranch.core.rights.claims import Right, Subject, subject_of
+from anabranch.core.rights.claims import Claim, Right, Subject
 from anabranch.core.rights.judge import Guest, Judge, MayThey, Question, Standing, WhatIs, WhoIs
 from anabranch.core.types import LogId, Milliseconds, Nanoseconds
 from anabranch.shell.authority.api import CALLS_MAX
@@ -52,7 +47,9 @@ class Registry(Protocol):
 class Catalogue(Protocol):
     """Who knows logs."""
 
-    async def describe(self, log: LogId | str) -> Description: ...
+    async def subject(self, log: LogId | str) -> Subject | None:
+        """The resource whose rights are a log's; None if the log is gone for good."""
+        ...
 
 
 class AuthorityCounters:
@@ -135,19 +132,19 @@ class Warden:
         guest = self._judge.guest(token, self._now()) if token else None
         return guest.name if guest else STRANGERS
 
-    def standing(self, token: str | None, message: ClientMessage) -> Nanoseconds:
+    def standing(self, token: str | None, claims: Sequence[Claim]) -> Nanoseconds:
         """Until when it is allowed; 0: `permit` has to find out. Raises if it isn't."""
-        return self._begun(self._standing(token, message)).until
+        return self._begun(self._standing(token, claims)).until
 
-    async def permit(self, token: str | None, message: ClientMessage) -> Nanoseconds:
+    async def permit(self, token: str | None, claims: Sequence[Claim]) -> Nanoseconds:
         """Until when; by an answer that isn't doubtful, if there is one to be had."""
-        found = self._standing(token, message)
+        found = self._standing(token, claims)
         guest = self._judge.guest(token or "", self._now())
         who = guest.name if guest is not None else ""
         if not found.until and self._refused_guests.until(who, self._now()):
             raise Overloaded(f"requests of {who} that were refused", backoff.FREE, "in a row")
         try:
-            until = await self._find(lambda: self._standing(token, message))
+            until = await self._find(lambda: self._standing(token, claims))
         except Forbidden:
             self._refused_guests.refused(who, self._now())
             raise
@@ -168,10 +165,10 @@ class Warden:
             self.counters.unauthenticated += 1
             raise
 
-    def _standing(self, token: str | None, message: ClientMessage) -> Standing:
+    def _standing(self, token: str | None, claims: Sequence[Claim]) -> Standing:
         assert token is not None, "it was let in by it"
         try:
-            return self._judge.standing(token, message, self._now())
+            return self._judge.standing(token, claims, self._now())
         except Forbidden:
             self.counters.forbidden += 1
             raise
@@ -235,20 +232,7 @@ class Warden:
                         found = await self._registry.who_is(token)
                 judge.met(question, found, self._now())
             case WhatIs(log):
-                judge.described(question, await self._subject(log), self._now())
+                judge.described(question, await self._catalogue.subject(log), self._now())
             case MayThey(guest, right):
                 allowed = await self._registry.may(guest, right)
                 judge.ruled(question, self._now(), allowed=allowed)
-
-    async def _subject(self, log: LogId | str) -> Subject | None:
-        """None: it is gone for good. One by its id that never was is refused as what it is: it may
-        yet come to be.
-        """
-        try:
-            return subject_of(await self._catalogue.describe(log))
-        except UnknownLog:
-            if isinstance(log, str):
-                return None
-            raise
-        except (Promoted, Squashed):
-            return None

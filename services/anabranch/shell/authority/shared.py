@@ -1,10 +1,11 @@
 """Tokens that everybody shares, or none: whoever is let in may do everything."""
 
 import time
+from collections.abc import Sequence
 
-from anabranch.core.bolt.protocol.messages import ClientMessage
 from anabranch.core.budget import EVERYBODY
 from anabranch.core.errors import Unauthorized
+from anabranch.core.rights.claims import Claim
 from anabranch.core.types import NEVER, Nanoseconds
 from anabranch.shell.authority.tokens import Tokens, tokens_of
 
@@ -32,8 +33,8 @@ class SharedToken:
     def principal(self, token: str | None) -> str:
         return EVERYBODY
 
-    def standing(self, token: str | None, message: ClientMessage) -> Nanoseconds:
+    def standing(self, token: str | None, claims: Sequence[Claim]) -> Nanoseconds:
         return NEVER
 
-    async def permit(self, token: str | None, message: ClientMessage) -> Nanoseconds:
+    async def permit(self, token: str | None, claims: Sequence[Claim]) -> Nanoseconds:
         return NEVER

@@ -30,6 +30,7 @@ from anabranch.core.bolt.protocol.messages import (
     ServerMessage,
     Subscribe,
 )
+from anabranch.core.bolt.protocol.rights import BoltRights
 from anabranch.core.errors import (
     AnabranchError,
     BadFrame,
@@ -192,7 +193,6 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     def abort(self) -> None:
-        """Its share is free at once."""
         self._share.leave(self._reader)
         self._transport.abort()
 
@@ -382,7 +382,7 @@ class Connection(asyncio.Protocol):
             self._reader = requests(self._limits.frame_bytes_max)
             self._seat = self._server.seat(self, hello.traceparent)
             if authority.selective:
-                self._gate = Gate(authority, token, self)
+                self._gate = Gate(authority, BoltRights(), token, self)
             self._say(request, self._server.welcome)
 
         def turn_away(error: AnabranchError) -> None:

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from anabranch.core.bolt.protocol import messages
 from anabranch.core.bolt.protocol.messages import ClientMessage
+from anabranch.core.bolt.protocol.rights import needs
 from anabranch.core.errors import Forbidden, Unauthenticated
 from anabranch.core.rights.claims import FORKS, LOGS, Right, Subject, Verb
 from anabranch.core.rights.judge import (
@@ -55,7 +56,7 @@ class Court:
                 self.judge.ruled(question, self.now, allowed=bool(answer))
 
     def standing(self, message: ClientMessage = APPEND) -> Standing:
-        return self.judge.standing(TOKEN, message, self.now)
+        return self.judge.standing(TOKEN, needs(message), self.now)
 
 
 @pytest.fixture

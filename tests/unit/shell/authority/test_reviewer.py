@@ -9,12 +9,14 @@ import pytest
 
 from anabranch.core.bolt.protocol.commands import Description
 from anabranch.core.bolt.protocol.messages import Describe
+from anabranch.core.bolt.protocol.rights import needs
 from anabranch.core.errors import Forbidden, Overloaded, Unauthenticated, UnknownLog
 from anabranch.core.rights.backoff import FREE
 from anabranch.core.rights.claims import Right
 from anabranch.core.rights.judge import Guest, Judge, Terms
 from anabranch.core.types import MS, LogId, Nanoseconds
 from anabranch.shell.authority.api import CALLS_MAX
+from anabranch.shell.authority.log_names import LogSubjects
 from anabranch.shell.authority.reviewer import FIRST_TIME_CALLS_MAX, NEWCOMERS_MAX, Warden
 from anabranch.shell.runtime.clock import Clock
 from anabranch.shell.telemetry.log import Log
@@ -63,7 +65,7 @@ class House:
         self.warden = Warden(
             Judge(TERMS, "home", "anabranch"),
             self.people,
-            Nowhere(),
+            LogSubjects(Nowhere()),
             Log(Clock().now, stream=io.StringIO()),
             now=lambda: self.now,
             deadline_ms=round(PATIENCE_S * 1_000),
@@ -87,7 +89,7 @@ def test_strangers_leave_calls_for_those_who_are_known() -> None:
         for _ in strangers:
             await asyncio.sleep(0)  # each of them has its turn
         assert len(house.people.asked) == 1 + FIRST_TIME_CALLS_MAX
-        await house.warden.permit("Ann", Describe("orders"))
+        await house.warden.permit("Ann", needs(Describe("orders")))
         house.people.strangers.set()
         await asyncio.wait(strangers)
         await house.warden.close()
@@ -139,15 +141,15 @@ def test_a_name_that_is_refused_again_and_again_is_asked_about_ever_more_rarely(
         house.people.allowed = False
         for number in range(FREE + 1):
             with pytest.raises(Forbidden):
-                await house.warden.permit("Ann", Describe(f"log-{number}"))
+                await house.warden.permit("Ann", needs(Describe(f"log-{number}")))
         asked = len(house.people.asked)
         with pytest.raises(Overloaded, match="requests of Ann that were refused"):
-            await house.warden.permit("Ann", Describe("log"))
+            await house.warden.permit("Ann", needs(Describe("log")))
         assert len(house.people.asked) == asked
         house.people.allowed = True
-        await house.warden.permit("Bea", Describe("log"))
+        await house.warden.permit("Bea", needs(Describe("log")))
         house.now += 1_000 * MS
-        await house.warden.permit("Ann", Describe("log"))
+        await house.warden.permit("Ann", needs(Describe("log")))
         await house.warden.close()
 
     run(scene())

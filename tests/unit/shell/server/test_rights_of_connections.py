@@ -24,12 +24,14 @@ from anabranch.core.bolt.protocol.messages import (
     Survey,
     Welcome,
 )
+from anabranch.core.bolt.protocol.rights import needs
 from anabranch.core.errors import BadFrame, Unavailable, UnknownLog
 from anabranch.core.errors.refused import Refused
 from anabranch.core.rights.claims import Right, Verb
 from anabranch.core.rights.judge import Guest, Judge, Terms
 from anabranch.core.types import MS, LogId, Nanoseconds
 from anabranch.core.wire.session import Cancel
+from anabranch.shell.authority.log_names import LogSubjects
 from anabranch.shell.authority.reviewer import Warden
 from anabranch.shell.runtime.clock import Clock
 from anabranch.shell.telemetry.log import Log
@@ -88,7 +90,7 @@ class Door:
         self.warden = Warden(
             Judge(terms, "home", "anabranch"),
             self.people,
-            Names(),
+            LogSubjects(Names()),
             Log(clock.now, stream=io.StringIO()),
             now=now or (lambda: self.late),
             deadline_ms=round(PATIENCE_S * 1_000),
@@ -302,7 +304,7 @@ def test_who_leaves_while_it_is_found_out_is_forgotten() -> None:
         await door.until(lambda: door.people.asked == ["token", ("append", "ours")])
         door.stage.connection.connection_lost(None)
         door.people.free.set()
-        await door.warden.permit("token", Append(OURS, b"a"))
+        await door.warden.permit("token", needs(Append(OURS, b"a")))
         await door.stage.turn()
         assert door.stage.asked == []
         await door.warden.close()

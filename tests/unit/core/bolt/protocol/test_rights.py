@@ -10,6 +10,7 @@ from tests.unit.described import described
 from anabranch.core.bolt.protocol import messages
 from anabranch.core.bolt.protocol.commands import Receipt
 from anabranch.core.bolt.protocol.messages import ClientMessage
+from anabranch.core.bolt.protocol.rights import needs, subject_of
 from anabranch.core.rights.claims import (
     FORKS,
     LOGS,
@@ -17,11 +18,10 @@ from anabranch.core.rights.claims import (
     Subject,
     Verb,
     declared,
-    needs,
     subject_named,
-    subject_of,
 )
 from anabranch.core.types import Kind, LogId
+from anabranch.core.wire.session import Cancel
 
 A, B = LogId(1), LogId(2)
 ONCE = b"r"
@@ -77,7 +77,7 @@ def wanted(message: ClientMessage) -> list[tuple[Any, str]]:
         (messages.Survey(), []),
         (messages.ListBrokers(), []),
         (messages.Ping(), []),
-        (messages.Cancel(1), []),
+        (Cancel(1), []),
     ],
     ids=repr,
 )
@@ -86,7 +86,7 @@ def test_a_request_needs(message: ClientMessage, claims: list[tuple[Any, str]]) 
 
 
 def test_no_request_is_without_an_answer() -> None:
-    from anabranch.core.rights.claims import _NEEDS
+    from anabranch.core.bolt.protocol.rights import _NEEDS
 
     assert set(get_args(ClientMessage)) == set(_NEEDS)
 

@@ -1,0 +1,111 @@
+"""Which rights each request of Bolt needs.
+
+A request that needs none is open to everyone who is let in: finding brokers, and what concerns only
+the caller's own requests.
+"""
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from anabranch.core.bolt.protocol import messages
+from anabranch.core.bolt.protocol.commands import Description
+from anabranch.core.bolt.protocol.messages import ClientMessage
+from anabranch.core.rights.claims import (
+    FORKS,
+    LOGS,
+    OWNER,
+    POOL,
+    SEEING,
+    Claim,
+    Subject,
+    Verb,
+    declared,
+    listed,
+)
+from anabranch.core.types import Kind
+from anabranch.core.wire.session import Cancel, Credit
+
+_KEPT = (messages.Append, messages.Read, messages.Subscribe)
+
+
+class BoltRights:
+    def needs(self, message: ClientMessage) -> tuple[Claim, ...]:
+        return needs(message)
+
+    def kept(self, message: ClientMessage) -> Hashable:
+        return (type(message), message.log) if isinstance(message, _KEPT) else None
+
+
+def needs(message: ClientMessage) -> tuple[Claim, ...]:
+    """All of these must hold."""
+    return _NEEDS[type(message)](message)
+
+
+def subject_of(log: Description) -> Subject:
+    """The resource that declares it; else one of its own name, beside the service."""
+    beside = Subject(LOGS if log.kind is Kind.ROOT else FORKS, log.name)
+    return declared(log.owner) or beside
+
+
+def _on(*verbs: Verb) -> Callable[[Any], tuple[Claim, ...]]:
+    return lambda message: (Claim(message.log, verbs),)
+
+
+def _owning(owner: str) -> tuple[Claim, ...]:
+    """Whoever may create a resource may have a log in its name.
+
+    An owner that only begins like a resource's is listed among those of its namespace, though no
+    right on a resource could be asked for: such owners are for who may do everything.
+    """
+    subject = declared(owner)
+    if subject is not None:
+        return (Claim(subject, (Verb.CREATE,)),)
+    return (POOL,) if owner.startswith(f"{OWNER}/") else ()
+
+
+def _creating(message: messages.CreateLog) -> tuple[Claim, ...]:
+    return _owning(message.owner) or (Claim(Subject(LOGS, message.name), (Verb.CREATE,)),)
+
+
+def _forking(message: messages.Fork) -> tuple[Claim, ...]:
+    return (Claim(message.parent, (Verb.FORK,)), *_owning(message.owner))
+
+
+def _adopting(message: messages.Adopt) -> tuple[Claim, ...]:
+    return (Claim(message.log, (Verb.UPDATE,)), *_owning(message.owner))
+
+
+def _nothing(message: Any) -> tuple[Claim, ...]:
+    return ()
+
+
+_NEEDS: dict[type, Callable[[Any], tuple[Claim, ...]]] = {
+    messages.Hello: _nothing,
+    Credit: _nothing,
+    Cancel: _nothing,
+    messages.Ping: _nothing,
+    messages.Survey: _nothing,
+    messages.ListBrokers: _nothing,
+    messages.Append: _on(Verb.APPEND),
+    messages.Read: _on(Verb.READ),
+    messages.Subscribe: _on(Verb.READ),
+    messages.PositionAt: _on(Verb.READ),
+    messages.ReadCursors: _on(Verb.READ),
+    messages.CommitCursor: _on(Verb.READ),
+    messages.DeleteCursor: _on(Verb.UPDATE),
+    messages.Compare: lambda each: (Claim(each.a, (Verb.READ,)), Claim(each.b, (Verb.READ,))),
+    messages.Redeem: lambda each: (Claim(each.receipt.log, (Verb.APPEND, Verb.READ)),),
+    messages.Describe: _on(*SEEING),
+    messages.ListLogs: lambda each: (Claim(listed(each.owner), (Verb.LIST,)),),
+    messages.CreateLog: _creating,
+    messages.DeleteLog: _on(Verb.DELETE),
+    messages.Squash: _on(Verb.DELETE),
+    messages.Fork: _forking,
+    messages.Promote: _on(Verb.PROMOTE),
+    messages.Trim: _on(Verb.TRIM),
+    messages.SetQuota: _on(Verb.UPDATE),
+    messages.Adopt: _adopting,
+    messages.DrainBroker: lambda _: (POOL,),
+    messages.ForgetBroker: lambda _: (POOL,),
+    messages.Guarded: lambda each: (POOL, *needs(each.message)),
+}
