@@ -45,6 +45,7 @@ class Alarms:
 
     def after(self, delay_ms: Milliseconds, action: Callable[[], None]) -> Alarm:
         """Ring once, when so much time has passed."""
+        assert delay_ms >= 0, "it is too late already"
         return self.at(self.now + delay_ms * MS, action)
 
     def at(self, time_ns: Nanoseconds, action: Callable[[], None]) -> Alarm:
@@ -64,6 +65,7 @@ class Alarms:
             action, alarm.action = alarm.action, None
             if action is None:
                 self._dead -= 1
+                assert self._dead >= 0, "more alarms were cancelled than set"
             else:
                 action()
         self._set_timer()

@@ -54,6 +54,7 @@ class Budget:
         assert amount >= 0, f"{amount} is given back"
         left = self._held.get(who, 0) - amount
         assert left >= 0, f"{who or 'everybody'} gives back {amount}, {-left} more than was taken"
+        assert amount <= self.used, f"{amount} of {self.used} is given back"
         self.used -= amount
         if left:
             self._held[who] = left
@@ -65,6 +66,7 @@ class Window:
     """A budget of what is taken once and given back by itself, `span` later at most."""
 
     def __init__(self, limit: int, span: Nanoseconds) -> None:
+        assert span > 0, "what is taken is given back later"
         self._budget = Budget(limit)
         self._slot = max(1, span // _SLOTS)
         self._taken: deque[tuple[Nanoseconds, dict[str, int]]] = deque()
@@ -78,6 +80,7 @@ class Window:
         if who == EVERYBODY:
             return True
         slot = now // self._slot
+        assert not self._taken or self._taken[-1][0] <= slot, "time never goes back"
         while self._taken and self._taken[0][0] < slot - _SLOTS:
             for other, amount in self._taken.popleft()[1].items():
                 self._budget.give(other, amount)

@@ -67,7 +67,9 @@ class Health:
         """How long a call should wait before it asks again; 0 means go, and is a promise to."""
         if self.standing is not Standing.UNAVAILABLE:
             return 0
+        assert self._interval > 0
         if now < self._next:
+            assert self._next - now <= LOOK_MS_MAX * MS, "time never goes back"
             return self._next - now
         self._interval = min(2 * self._interval, LOOK_MS_MAX * MS)
         self._next = now + self._interval

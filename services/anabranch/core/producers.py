@@ -33,6 +33,7 @@ def request_identity(name: str, request_id: str) -> int:
     digest = blake2b(
         f"POST {path}\n{request_id}".encode("utf-8", "surrogatepass"), digest_size=16
     ).digest()
+    assert len(digest) == 16
     return int.from_bytes(digest[:8]) >> 1
 
 
@@ -67,6 +68,8 @@ class Producer:
         return None
 
     def note(self, sequence: int, position: Position, generation: int) -> None:
+        assert 0 <= sequence < SEQUENCE_SPACE
+        assert position >= 0, "positions begin at 0"
         self.recent.append((sequence, position, generation))
         if len(self.recent) > REMEMBERED:
             del self.recent[0]

@@ -76,6 +76,7 @@ class Fates:
 
     def cascaded(self, member: Member) -> None:
         """Squash takes everything that continuously inherits, and severed forks made to cascade."""
+        assert member.log in self.family.members
         if member.fate is not Fate.SQUASHED:
             return
         for child in member.children:
@@ -106,6 +107,7 @@ class Fates:
                 self._fail("8 ended", f"{self.family.name(on)} had ended, but took a {_kind(call)}")
 
     def _squashed_by(self, call: Promote, winner: Member) -> None:
+        assert call.ok, "a refusal squashes nobody"
         parent = self.family.members.get(winner.parent) if winner.parent is not None else None
         named = {child.name: child for child in parent.children} if parent is not None else {}
         for name in call.squashed:

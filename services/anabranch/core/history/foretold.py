@@ -140,6 +140,7 @@ def _in_real_time(account: Account) -> Iterator[Violation]:
         highest = max(highest, last)
         highest_by.append(highest)
     times = [returned for returned, _ in returns]
+    assert len(times) == len(highest_by)
     for placing in sure:
         before = bisect_left(times, placing.invoked)
         if before and highest_by[before - 1] > min(placing.positions):
@@ -209,6 +210,7 @@ class Follower:
             (self.pending if shown.speculative else self.settled)[position] = record
         if shown.upto < due:
             self.broken = f"{due - 1} was delivered with others up to {shown.upto}"
+        assert len(shown.positions) == len(shown.records)
         self.upto = shown.upto
 
     def _settle(self, upto: Position) -> None:
@@ -260,6 +262,7 @@ def _resumable(account: Account, watching: Watching) -> Iterator[Violation]:
         for position, record in account.final.items()
         if start <= position < account.end and _wants(account, watching, record)
     )
+    assert account.start <= account.end
     follower, seen = Follower(watching.start, watching.start), 0
     acted_on: list[Position] = []
     for sight in watching.sights:

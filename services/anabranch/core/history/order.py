@@ -27,6 +27,7 @@ def _sweep(family: Family, log: LogId, records: list[RecordId], known: int) -> l
         call = family.sender.get(record)
         if call is None:
             continue
+        assert call.invoked <= call.returned
         if earliest < call.invoked:
             says = f"{family.name(log)} holds {record} before {first}, which was acknowledged first"
             return [Violation("3 real time", says)]
@@ -57,6 +58,7 @@ def _around_fork(family: Family, fork: Fork, log: LogId) -> list[Violation]:
     """Below the fork point is what came before the fork, above it what came after."""
     member = family.members[log]
     final = member.final
+    assert member.log == log
     assert final is not None, "it is alive"
     at_tail = fork.past is None and not fork.timed
     for position, record in enumerate(final.records, final.start):
@@ -83,6 +85,7 @@ class _Sighting:
     def __init__(
         self, invoked: int, returned: int, tail: Position, settled: Position | None, what: str
     ) -> None:
+        assert invoked <= returned, "an answer comes after its question"
         self.invoked, self.returned = invoked, returned
         self.tail, self.settled, self.what = tail, settled, what
 

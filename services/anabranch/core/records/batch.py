@@ -151,6 +151,7 @@ def check_records(buffer: Buffer, header: Header, limits: Limits, where: str) ->
 
 def unpack(buffer: Buffer, header: Header, bytes_max: int, where: str) -> tuple[Buffer, Buffer]:
     """Two parts that make up the same batch uncompressed; its checksum no longer holds."""
+    assert bytes_max > 0, "nothing could be unpacked"
     if not header.attributes & _CODEC_BITS:
         return (buffer, b"")
     view = memoryview(buffer)
@@ -161,6 +162,8 @@ def unpack(buffer: Buffer, header: Header, bytes_max: int, where: str) -> tuple[
 
 def pack(plain: bytes, codec: Codec) -> bytes:
     """The same batch compressed, or as it is where that gains nothing."""
+    assert len(plain) > _RECORDS_FROM, "a batch has a record at least"
+    assert codec is not Codec.NONE, "it is as it should be already"
     records = compress(codec, memoryview(plain)[_RECORDS_FROM:])
     size = _RECORDS_FROM + len(records)
     if size >= len(plain):
@@ -168,6 +171,7 @@ def pack(plain: bytes, codec: Codec) -> bytes:
     header = replace(peek(plain), length=size - _UNCOUNTED_BYTES, attributes=int(codec))
     tail = HEADER.pack(*astuple(header))[_SUMMED_FROM:] + records
     head = HEADER.pack(*astuple(replace(header, crc=crc32c(tail))))[:_SUMMED_FROM]
+    assert len(head) + len(tail) == size
     return head + tail
 
 
@@ -189,6 +193,7 @@ def split(buffer: Buffer, where: str = "") -> Iterator[tuple[int, int, Header]]:
 
 
 def _why_not(attributes: int) -> str:
+    assert attributes, "these are taken"
     for bits, reason in _REFUSED_BITS:
         if attributes & bits:
             return reason

@@ -67,6 +67,7 @@ def expand(codec: Codec, content: Buffer, bytes_max: int, where: str) -> Buffer:
 
     Over the bound the error tells where counting stopped, which is one past it.
     """
+    assert bytes_max >= 0
     try:
         match codec:
             case Codec.NONE:
@@ -87,6 +88,7 @@ def expand(codec: Codec, content: Buffer, bytes_max: int, where: str) -> Buffer:
 
 
 def _undone(codec: Codec, reason: str, where: str) -> CorruptBatch:
+    assert codec is not Codec.NONE
     return CorruptBatch(f"its records can't be expanded from {codec.name.lower()}: {reason}", where)
 
 
@@ -100,6 +102,7 @@ def _gunzip(content: Buffer, bytes_max: int, where: str) -> bytes:
 
 
 def _unframe(codec: Codec, content: Buffer, bytes_max: int) -> memoryview:
+    assert codec in (Codec.LZ4, Codec.ZSTD)
     decompress = cramjam.lz4.decompress_into if codec is Codec.LZ4 else cramjam.zstd.decompress_into
     size = min(bytes_max, max(_FIRST_GUESS_BYTES, 8 * len(content)))
     while True:
@@ -135,6 +138,7 @@ def _unsnap(content: Buffer, bytes_max: int, where: str) -> memoryview:
     for block, size in zip(blocks, sizes, strict=True):
         cramjam.snappy.decompress_raw_into(block, room[start : start + size])
         start += size
+    assert start == len(room), "all blocks together fill it"
     return room
 
 

@@ -77,6 +77,7 @@ _DATA, _QUARANTINE = "/data/", "/quarantine/"
 
 def quarantined(name: str) -> str:
     """Where an orphan of this name lies until it is deleted."""
+    assert _DATA in name, "it is no object's name"
     return _QUARANTINE.join(name.rsplit(_DATA, 1))
 
 
@@ -103,6 +104,7 @@ def object_id(epoch: int, sequence: int) -> ObjectId:
 
 def split_id(packed: ObjectId) -> tuple[int, int]:
     """Epoch and sequence."""
+    assert 0 <= packed < 1 << _EPOCH_BITS + _SEQUENCE_BITS
     return packed >> _SEQUENCE_BITS, packed & ((1 << _SEQUENCE_BITS) - 1)
 
 
@@ -127,6 +129,7 @@ def lay_out(
 
     A log's buffers are whole batches, one each. None is copied.
     """
+    assert logs, "an object has a batch at least"
     parts: list[Buffer] = []
     placed: list[Placed] = []
     offset = 0

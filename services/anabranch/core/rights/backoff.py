@@ -31,6 +31,7 @@ class Backoff:
     def until(self, who: Hashable, now: Nanoseconds) -> Nanoseconds:
         """When the next question may be asked; 0: now."""
         until = self._known.get(who, (0, 0))[1]
+        assert until >= 0
         return until if now < until else 0
 
     def refused(self, who: Hashable, now: Nanoseconds) -> None:
@@ -38,6 +39,7 @@ class Backoff:
         beyond = refusals - FREE
         # The shift is bounded: the longest pause is reached long before.
         pause = min(FIRST_NS << min(beyond - 1, 16), LONGEST_NS) if beyond > 0 else 0
+        assert 0 <= pause <= LONGEST_NS
         self._known[who] = refusals, now + pause
         if len(self._known) > self._entries_max:
             del self._known[next(iter(self._known))]

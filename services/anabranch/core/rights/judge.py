@@ -71,6 +71,9 @@ class Judge:
     """`namespace`: the service's own; `audience`: what tokens must be meant for."""
 
     def __init__(self, terms: Terms, namespace: str, audience: str) -> None:
+        assert namespace, "rights are asked for in a namespace"
+        assert audience, "a token is meant for somebody"
+        assert terms.entries_max > 0, "nothing could be remembered"
         self._terms = terms
         self._namespace = namespace
         self._audience = audience
@@ -166,6 +169,7 @@ class Judge:
 
     def _ruling(self, guest: Guest, claim: Claim, subject: Subject, now: Nanoseconds) -> Standing:
         """By whichever verb is known to be allowed; what isn't known is asked one by one."""
+        assert claim.verbs, "a claim names a verb at least"
         if not subject.namespace:
             subject = msgspec.structs.replace(subject, namespace=self._namespace)
         unknown: MayThey | None = None
@@ -192,6 +196,7 @@ class Judge:
         return Standing(until) if now < until else Standing(now + _LOOK_NS, (question,))
 
     def _times(self, now: Nanoseconds, *, yes: bool) -> tuple[Nanoseconds, Nanoseconds]:
+        assert now >= 0
         terms = self._terms
         if not yes:
             return now + terms.deny_ms * MS, now + terms.deny_ms * MS
@@ -201,6 +206,7 @@ class Judge:
 
 def _key(token: str) -> bytes:
     """What a token is remembered by: the same for all lengths, and useless to a thief."""
+    assert token, "an empty token is nobody's"
     return sha256(token.encode(errors="surrogatepass")).digest()
 
 

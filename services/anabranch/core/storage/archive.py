@@ -23,6 +23,7 @@ class Segment:
     last: int
 
     def __str__(self) -> str:
+        assert 0 < self.first <= self.last, "an entry at least is held"
         return f"{self.first:020}-{self.last:020}"
 
     @staticmethod
@@ -33,6 +34,7 @@ class Segment:
 
 def chain(segments: Iterable[Segment], after: int) -> list[Segment]:
     """Those that together hold every entry after one, as far as they go on without a gap."""
+    assert after >= 0
     chosen: list[Segment] = []
     reached = after
     for segment in sorted(segments):
@@ -52,6 +54,7 @@ def covered(segments: Iterable[Segment], index: int) -> list[Segment]:
 
 def pack(cluster: str, first: int, entries: Sequence[bytes]) -> bytes:
     """One segment's bytes."""
+    assert entries, "an entry at least is held"
     head = segment_header(0, first, 0, cluster)
     header = read_header(head, "", cluster)
     assert header is not None
@@ -67,4 +70,5 @@ def unpack(content: bytes, path: str, cluster: str, segment: Segment) -> list[by
     if header.extent != segment.first:
         raise JournalCorrupt(path, 0, f"it begins with entry {header.extent}, not as it is named")
     found = scan(content, path, header, segment.last)
+    assert found.header is header
     return [entry for each in found.groups for entry in each.entries]

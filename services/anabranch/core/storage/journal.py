@@ -74,14 +74,17 @@ class Scan:
         if not self.groups:
             return seal(self.header, self.header.mark, self.header.extent)
         last = self.groups[-1]
+        assert last.entries, "a group of nothing is the seal itself"
         return seal(self.header, last.mark, last.first + len(last.entries))
 
 
 def segment_name(serial: int) -> str:
+    assert 0 <= serial < 10**10, "names sort as their numbers do"
     return f"{serial:010}{SEGMENT}"
 
 
 def snapshot_name(index: int) -> str:
+    assert 0 <= index < 10**20, "names sort as their numbers do"
     return f"{index:020}{SNAPSHOT}"
 
 
@@ -92,6 +95,7 @@ def snapshot_index(name: str) -> int | None:
 
 
 def segment_header(serial: int, first: int, continues: int, cluster: str) -> bytes:
+    assert first > 0, "entries begin at 1"
     return _header(_SEGMENT_MAGIC, serial, first, continues, cluster)
 
 
@@ -148,6 +152,7 @@ def scan(content: bytes, path: str, header: Header, durable: int) -> Scan:
     while (found := _read_group(content, offset, header, mark)) is not None:
         if found.first != first or not found.entries:
             break
+        assert found.offset == offset, "groups follow each other without a gap"
         groups.append(found)
         first += len(found.entries)
         mark = found.mark
@@ -159,6 +164,7 @@ def scan(content: bytes, path: str, header: Header, durable: int) -> Scan:
     if later is not None:
         reason = f"entry {first} doesn't check, but a later group stands at byte {later}"
         raise JournalCorrupt(path, offset, reason)
+    assert first == header.extent + sum(len(each.entries) for each in groups)
     sealed = found is not None and found.first == first
     behind = offset + SEAL_BYTES * sealed
     return Scan(header, groups, offset, sealed, torn=bool(content[behind:].strip(b"\0")))
@@ -171,6 +177,7 @@ def read_groups(
     at `offset`, from the beginning of a group to the end of one. Those that end before entry
     `wanted` are passed over by their headers. Raises JournalCorrupt if they don't check.
     """
+    assert offset >= HEADER_BYTES, "groups begin behind the header"
     at = 0
     while at < len(content):
         head = _read_group_header(content, at, header)
@@ -190,6 +197,7 @@ def _unsound(path: str, offset: int) -> JournalCorrupt:
 
 def salvage(content: bytes, offset: int, header: Header) -> Iterator[Group]:
     """Groups from this byte on that can be read by themselves: what a cut here would lose."""
+    assert offset >= 0
     place = content.find(_GROUP_MAGIC, offset)
     while place >= 0:
         head = _read_group_header(content, place, header)
@@ -202,6 +210,7 @@ def salvage(content: bytes, offset: int, header: Header) -> Iterator[Group]:
 def _header(magic: bytes, number: int, extent: int, base: int, cluster: str) -> bytes:
     name = cluster.encode()
     assert 0 < len(name) <= CLUSTER_BYTES_MAX
+    assert number >= 0 <= extent
     packed = _HEADER.pack(magic, VERSION, base, number, extent, name)
     assert len(packed) + _CHECK.size == HEADER_BYTES
     return packed + _CHECK.pack(zlib.crc32(packed))
@@ -253,6 +262,7 @@ def _read_group_header(
     The checksum starts from the segment's mark, so that no bytes of another segment, and none
     that somebody wrote into an entry, are taken for a group of this one.
     """
+    assert offset >= 0
     if content[offset : offset + len(_GROUP_MAGIC)] != _GROUP_MAGIC:
         return None
     if offset + GROUP_HEADER_BYTES > len(content):
@@ -269,6 +279,7 @@ def _later_group(content: bytes, offset: int, header: Header, expected: int) -> 
 
     Its header is proof enough: it was written when everything before it was durable.
     """
+    assert offset >= HEADER_BYTES, "groups begin behind the header"
     place = content.find(_GROUP_MAGIC, offset)
     while place >= 0:
         head = _read_group_header(content, place, header)

@@ -22,6 +22,7 @@ class _Entry(Generic[V]):
     __slots__ = ("passed", "reads", "value", "weight")
 
     def __init__(self, value: V, weight: int) -> None:
+        assert weight >= 0
         self.value = value
         self.weight = weight
         self.passed = -1
@@ -35,6 +36,7 @@ class Keeping(Generic[K, V]):
     __slots__ = ("_bytes_max", "_ghosts", "_kept", "_probation", "_probation_bytes", "bytes")
 
     def __init__(self, bytes_max: int) -> None:
+        assert bytes_max >= 0
         self._bytes_max = bytes_max
         self._probation: OrderedDict[K, _Entry[V]] = OrderedDict()
         self._kept: OrderedDict[K, _Entry[V]] = OrderedDict()
@@ -81,6 +83,7 @@ class Keeping(Generic[K, V]):
                 gone += self._judge()
             else:
                 gone += self._make_room()
+        assert 0 <= self._probation_bytes <= self.bytes <= self._bytes_max
         return gone
 
     def drop(self, key: K) -> V | None:
@@ -91,10 +94,12 @@ class Keeping(Generic[K, V]):
                 return None
             self._probation_bytes -= entry.weight
         self.bytes -= entry.weight
+        assert self.bytes >= 0, "more went than came"
         return entry.value
 
     def _judge(self) -> list[V]:
         """The oldest on probation is kept if it was asked for again."""
+        assert self._probation, "nothing is on probation"
         key, entry = self._probation.popitem(last=False)
         self._probation_bytes -= entry.weight
         if entry.reads:
@@ -108,6 +113,7 @@ class Keeping(Generic[K, V]):
 
     def _make_room(self) -> list[V]:
         """The oldest goes unless it was asked for lately, which is then forgotten bit by bit."""
+        assert self._kept, "nothing is kept"
         key, entry = self._kept.popitem(last=False)
         if entry.reads:
             entry.reads -= 1

@@ -35,6 +35,8 @@ Size = Annotated[int, msgspec.Meta(ge=0)]
 
 def framed(kind: int, request: int, body: bytes) -> bytes:
     """A whole frame."""
+    assert 0 <= kind < 256
+    assert request >= 0
     return HEADER.pack(_UNCOUNTED + len(body), kind, 0, 0, request) + body
 
 
@@ -42,6 +44,7 @@ def with_batches(
     kind: int, request: int, head: bytes, batches: Sequence[Buffer], sizes: Sequence[int]
 ) -> list[Buffer]:
     """A frame whose body is a header and, behind it, batches as they are."""
+    assert len(batches) == len(sizes), "each batch has its size"
     length = _UNCOUNTED + _U32.size + len(head) + sum(sizes)
     start = HEADER.pack(length, kind, 0, 0, request) + _U32.pack(len(head)) + head
     return [start, *batches]
@@ -57,6 +60,7 @@ class FrameReader(Generic[M]):
     __slots__ = ("_decoders", "_frame_bytes_max", "_partial", "begun", "broken")
 
     def __init__(self, decoders: "Mapping[int, Decoder[M]]", frame_bytes_max: int) -> None:
+        assert frame_bytes_max > HEADER.size, "no frame would fit"
         self._decoders = decoders
         self._frame_bytes_max = frame_bytes_max
         self._partial = bytearray()
@@ -104,6 +108,7 @@ class FrameReader(Generic[M]):
 
     def _resume(self, data: bytes, frames: "list[tuple[int, M | BadFrame]]") -> int:
         """Complete the unfinished frame as far as these bytes go; says how many it took."""
+        assert self._partial, "no frame has begun"
         partial = self._partial
         taken = 0
         if len(partial) < 12:
@@ -141,6 +146,7 @@ class FrameReader(Generic[M]):
             return BadFrame(str(error))
 
     def _break(self, length: int) -> None:
+        assert self.broken is None, "nothing is read behind a break"
         self._partial = bytearray()
         self.broken = BadFrame(
             f"a length of {length} bytes, where {_UNCOUNTED} to "
@@ -150,6 +156,7 @@ class FrameReader(Generic[M]):
 
 def parts(data: bytes | memoryview, start: int, end: int) -> tuple[memoryview, memoryview]:
     """The header and what follows it."""
+    assert 0 <= start <= end <= len(data)
     if end - start < _U32.size:
         raise BadFrame(f"a body of {end - start} bytes ends before its header's size")
     body = memoryview(data[start:end])

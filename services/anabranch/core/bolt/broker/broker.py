@@ -71,6 +71,8 @@ class Broker:
         life: bytes | None = None,
         address: str = "",
     ) -> None:
+        assert name, "a broker has a name"
+        assert members, "somebody leads the metadata"
         self.name = name
         self._life = life
         self._limits = limits
@@ -143,6 +145,7 @@ class Broker:
         return gauges
 
     def start(self, now: Nanoseconds) -> Effects:
+        assert self.fenced is None, "this life of it is over"
         self._alarms.now = now
         if self._life is None:
             self._life = f"{self.name} {now}".encode()
@@ -258,6 +261,7 @@ class Broker:
         """Whoever waits or listens here goes on elsewhere. What may have been done already is
         finished: a broker that drains refuses nothing but what it hasn't begun.
         """
+        assert self._draining.closed, "what is new would still be taken"
         self._appending.let_parked_go(BrokerDraining(self.name))
         begun = set(self._waits.in_doubt())
         waiting = [token for token in self._waits.tokens() if token not in begun]

@@ -72,6 +72,7 @@ class Controlling:
             self._redeem(wait, _Redemption(message))
 
     def _redeem(self, wait: Wait, redemption: "_Redemption") -> None:
+        assert not wait.over, "nobody waits for the answer"
         query = queries.ResolveReceipt(redemption.receipt)
         self._correspondence.ask(query, partial(self._redeemed, wait, redemption))
 

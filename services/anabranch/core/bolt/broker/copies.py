@@ -82,6 +82,7 @@ class Compacting:
     def landed(self) -> None:
         """The object is durable."""
         assert self._copy is not None
+        assert self.flying is not None
         log, extents = self._copy.asked.log, self._copy.asked.extents
         joined, offset = list[Joined](), 0
         lengths = iter([extent.length for extent in extents])
@@ -108,6 +109,8 @@ class Compacting:
                 self._when_idle(self._read)
 
     def _when_idle(self, action: Callable[[], None], looks: int = 1) -> None:
+        assert self._copy is not None
+        assert looks > 0
         if self._writing.idle or (self._writing.has_room and looks > LOOKS_MAX):
             action()
         else:
@@ -138,6 +141,8 @@ class Compacting:
         self._when_idle(self._read)
 
     def _put(self, copy: _Copy) -> None:
+        assert copy.batches, "nothing was read"
+        assert self.flying is None, "one object at a time"
         parts, placed = lay_out(self._cluster, [(copy.asked.log, copy.batches)])
         copy.batches = []
         counters = self._outbox.counters
@@ -164,11 +169,13 @@ class Compacting:
         self._end()
 
     def _end(self) -> None:
+        assert self._copy is not None, "nothing is being copied"
         self._copy = None
         self._next()
 
 
 def _slice(log: LogId, extent: Copied) -> Slice:
+    assert extent.count > 0, "an extent has a record at least"
     return Slice(
         first=extent.first,
         count=extent.count,

@@ -49,6 +49,7 @@ class Draining:
         self._correspondence.propose(b"", DrainBroker(self._name, self._epoch()), self._moved)
 
     def refuse(self, token: Token) -> None:
+        assert self.closed, "what is new is still taken"
         self._outbox.refuse(token, BrokerDraining(self._name))
 
     def end(self) -> None:
@@ -59,11 +60,13 @@ class Draining:
 
     def _moved(self, outcome: Outcome) -> None:
         """Also if nobody could be told: then clients find another broker by themselves."""
+        assert self.begun
         self.closed = True
         self.on_closed()
         self._look()
 
     def _look(self) -> None:
+        assert self.closed, "more may come"
         if not self._held():
             self.end()
         elif not self._rested:

@@ -61,6 +61,7 @@ class Correspondence:
 
     def begin(self, life: bytes) -> None:
         """An answer to an earlier life, come late, must not be taken for one to this."""
+        assert not self._questions, "something was asked under another life's tokens"
         self._token = crc32(life) << _SERIAL_BITS
 
     def ask(self, query: Query, then: Callable[[Answer], None]) -> None:
@@ -96,12 +97,14 @@ class Correspondence:
     def _put(
         self, message: Propose | Ask, then: Callable[[Outcome | Answer], None], patient: bool
     ) -> None:
+        assert message.token not in self._questions, "a token is given once"
         self._questions[message.token] = _Question(message, then, patient, self._alarms.now)
         self._outbox.tell_metadata(message)
         if not self._watching:
             self._look_again()
 
     def _look_again(self) -> None:
+        assert not self._watching, "one alarm is enough"
         self._watching = True
         self._alarms.after(max(1, self._limits.propose_retry_ms // 2), self._repeat)
 

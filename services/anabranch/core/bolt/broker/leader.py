@@ -31,6 +31,7 @@ class Allegiance:
         self.on_leader: Callable[[], None] = lambda: None
 
     def begin(self) -> None:
+        assert self._members, "there is nobody to write to"
         for member in self._members:
             self._greet(member)
         self._alarms.after(self._limits.alive_ms, self.begin)
@@ -49,4 +50,5 @@ class Allegiance:
             self.on_leader()
 
     def _greet(self, member: str) -> None:
+        assert member in self._members
         self._outbox.effects.append(Send(member, Alive(self.epoch)))

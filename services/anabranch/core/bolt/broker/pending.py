@@ -47,6 +47,7 @@ class Waits:
         if len(self._open) >= limit:
             self._outbox.refuse(token, Overloaded("requests waiting", limit, "waits_max"))
             return None
+        assert token not in self._open, "a token names one request"
         wait = self._open[token] = Wait(token, self._alarms.now)
         return wait
 
@@ -56,6 +57,7 @@ class Waits:
             return
         wait.over = True
         self._rest(wait)
+        assert self._open[wait.token] is wait
         del self._open[wait.token]
 
     def drop(self, token: Token) -> None:
@@ -83,6 +85,9 @@ class Waits:
         too_late: Callable[[], None],
     ) -> None:
         """Until the log moves so that it `wakes` this wait, or time is up."""
+        assert not wait.over, "nobody waits any more"
+        assert wait.log is None, "it sleeps already"
+        assert at_most_ms > 0
 
         def moved(moved: Moved) -> None:
             if wakes(moved):

@@ -103,6 +103,7 @@ class Metering:
         meter = self._meters.pop(log, None)
         if told is None:
             return
+        assert told.log == log
         if meter is None or meter.quota != told.quota:
             meter = _Meter(told.name, told.quota, self._alarms.now)
         meter.heard_at = self._alarms.now
@@ -114,6 +115,7 @@ class Metering:
         self._ask(log, meter)
         now = self._alarms.now
         wait_ms = -(-(bucket.owes_until - now) // MS)
+        assert wait_ms > 0, "it may pass"
         self._outbox.counters.over_quota += 1
         return QuotaExceeded(meter.name, quota, bucket.rate, bucket.used(now), wait_ms)
 
@@ -134,4 +136,5 @@ class Metering:
 
 
 def _bucket(rate: int | None, quota: Quota) -> Bucket | None:
+    assert rate is None or rate > 0, "the metadata keep no other quotas"
     return None if rate is None else Bucket(rate, quota.burst_ms)

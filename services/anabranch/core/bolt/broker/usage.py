@@ -34,6 +34,7 @@ class Usage:
     """Since the broker's life began."""
 
     def __init__(self, logs_max: int = LOGS_MAX) -> None:
+        assert logs_max > 0
         self.others = Share()
         """Of logs that are no longer counted by themselves."""
         self._logs_max = logs_max
@@ -42,12 +43,14 @@ class Usage:
     def wrote(self, parts: Sequence[tuple[LogId, int]]) -> None:
         """One object was put, with so many bytes of each of these logs."""
         total = sum(size for _, size in parts)
+        assert total > 0 or not parts, "an object has a byte at least"
         for log, size in parts:
             self._charge(log, Share(puts=size / total, put_bytes=size))
 
     def read(self, parts: Sequence[tuple[LogId, int]]) -> None:
         """One range was got, with so many bytes of each of these logs."""
         total = sum(size for _, size in parts)
+        assert total > 0 or not parts, "a range has a byte at least"
         for log, size in parts:
             self._charge(log, Share(gets=size / total, got_bytes=size))
 
@@ -64,4 +67,5 @@ class Usage:
             if len(shares) > self._logs_max:
                 _, idle = shares.popitem(last=False)
                 self.others.add(idle)
+        assert len(shares) <= self._logs_max
         shares[log].add(share)

@@ -89,11 +89,13 @@ class Watches:
             )
 
     def _repeat_later(self) -> None:
+        assert not self._repeating, "one alarm is enough"
         self._repeating = True
         self._alarms.after(self._limits.watch_ms, self._repeat)
 
     def _repeat(self) -> None:
         """A lost message costs one interval: say again what is watched and was heard."""
+        assert self._repeating
         self._repeating = False
         idle = [log for log, watched in self._watched.items() if not watched.listeners]
         for log in idle:

@@ -39,6 +39,7 @@ class _Side:
         """The slices of these positions, as far as the budget goes."""
         if start >= end:
             return []
+            assert start >= 0, "positions begin at 0"
         found = slices(self.forest, self.log, start, end, EXTENTS_MAX - len(self.slices))
         self.complete &= bool(found) and _end(found[-1]) >= end
         return found
@@ -86,6 +87,7 @@ def _shared(one: _Side, other: _Side, since: Position) -> Position:
 
 def _alike(a: Lineage, b: Lineage, since: Position, end: Position) -> Position:
     """How far both lineages name the same holder and shift, position by position."""
+    assert since >= end or (a.owners and b.owners), "a lineage names a holder of all that it covers"
     position = since
     at_a, at_b = bisect_right(a.starts, position) - 1, bisect_right(b.starts, position) - 1
     while position < end:
@@ -99,6 +101,7 @@ def _alike(a: Lineage, b: Lineage, since: Position, end: Position) -> Position:
 
 
 def _segment_end(lineage: Lineage, segment: int) -> Position:
+    assert 0 <= segment < len(lineage.starts), "no such segment"
     return lineage.starts[segment + 1] if segment + 1 < len(lineage.starts) else lineage.upto
 
 
@@ -120,6 +123,7 @@ def _names(piece: Slice, position: Position) -> list[Key]:
     """What tells a record from all others: its origin, and where its bytes are. By its bytes alone
     is known what moved before origins were kept.
     """
+    assert piece.first <= position < _end(piece), "another slice holds it"
     return [(*key, base + position - piece.first) for key, base in _keys(piece)]
 
 
@@ -141,6 +145,7 @@ def _sort_out(mine: _Side, theirs: _Side, both_from: Position) -> None:
     inherited = _inherited(theirs.log)
     for piece in mine.slices:
         behind |= piece.first >= both_from
+        assert piece.count > 0, "a slice has a record at least"
         position, end = piece.first, _end(piece)
         for since, until in [*_common(piece, held), (end, end)]:
             if position < since:

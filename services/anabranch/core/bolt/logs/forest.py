@@ -57,6 +57,8 @@ class Shift:
     def __init__(
         self, since: int, generation: int, thresholds: list[Position], counts: list[int]
     ) -> None:
+        assert since < generation, "a promotion raises the generation"
+        assert len(thresholds) == len(counts), "each threshold has its count"
         self.since = since
         self.generation = generation
         self.thresholds = thresholds
@@ -96,6 +98,7 @@ class Log:
     )
 
     def __init__(self, id: LogId, name: str, kind: Kind, family: Family, place: Tail) -> None:
+        assert id > 0, "ids begin at 1"
         self.id = id
         self.name = name
         self.kind = kind
@@ -158,6 +161,7 @@ class Tombstone:
     def __init__(
         self, id: LogId, name: str, refusal: Refused, at: Milliseconds, owner: str = ""
     ) -> None:
+        assert id > 0, "ids begin at 1"
         self.id = id
         self.name = name
         self.refusal = refusal
@@ -214,6 +218,7 @@ class Forest:
 
     def name_fork(self, parent: Log, own: str | None, id: LogId) -> str:
         """`ROOT--FORK`, unique in its root's tree whatever its depth."""
+        assert id > 0, "ids begin at 1"
         if own is not None:
             check_name(own, self.limits.name_chars_max)
             return f"{parent.family.root}{SEPARATOR}{own}"
@@ -227,6 +232,7 @@ class Forest:
     def add(self, log: Log) -> None:
         assert log.id not in self.logs
         assert log.name not in self.names
+        assert log.parent is not log, "a log descends from another"
         self.logs[log.id] = log
         self.names[log.name] = log
         self.undecided += log.promotable
@@ -235,20 +241,24 @@ class Forest:
             log.parent.children[log.id] = log
 
     def remove(self, log: Log) -> None:
+        assert self.logs[log.id] is log, "another log has this id"
         del self.logs[log.id], self.names[log.name]
         self.quotas.pop(log.id, None)
         self.owned.pop(log.owner, None)
         self.undecided -= log.promotable
+        assert self.undecided >= 0, "more promotable forks went than came"
         if log.parent is not None:
             log.parent.children.pop(log.id, None)
 
     def bury(self, grave: Tombstone) -> None:
+        assert grave.id not in self.logs, "it is still alive"
         self.graves[grave.id] = grave
         self.graves_by_name[grave.name] = grave.id
         if grave.owner:
             self.graves_by_owner[grave.owner] = grave.id
 
     def forget_oldest_grave(self) -> None:
+        assert self.graves, "there is no grave"
         id, grave = self.graves.popitem(last=False)
         self.graves_by_owner.pop(grave.owner, None)
         if self.graves_by_name.get(grave.name) == id:
@@ -256,6 +266,7 @@ class Forest:
 
     def give(self, log: Log, owner: str) -> None:
         """The log is this owner's from now on, or nobody's."""
+        assert self.logs[log.id] is log, "only what is alive has an owner"
         self.owned.pop(log.owner, None)
         log.owner = owner
         if not owner:
@@ -320,6 +331,7 @@ class Forest:
 
 
 def check_name(name: str, chars_max: int) -> None:
+    assert chars_max > 0, "no name would do"
     if len(name) > chars_max:
         raise BadName(
             name[:40], f"it has {len(name)} characters, the limit is {chars_max} (name_chars_max)"
@@ -334,6 +346,7 @@ def check_name(name: str, chars_max: int) -> None:
 
 def hand_over(log: Log, parent: Log | None) -> None:
     """Give a log another parent, or none; all below it are less deep then."""
+    assert parent is not log, "a log descends from another"
     if log.parent is not None:
         log.parent.children.pop(log.id, None)
     log.parent = parent

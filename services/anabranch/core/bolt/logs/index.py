@@ -112,6 +112,7 @@ class Index:
         """The extent after the last one that follows this one without a record of the parent
         between.
         """
+        assert 0 <= extent < len(self.first), "no such extent"
         inherited = self.inherited_before(extent)
         last = len(self.first) - 1
         if self.inherited_before(last) == inherited:
@@ -122,6 +123,7 @@ class Index:
         """Forget extents that lie wholly below this position; the objects they were in, one for
         each. A few of very many wait for more: to drop them moves all the others.
         """
+        assert position >= 0, "positions begin at 0"
         extents = self.at_or_before(position - 1) + 1
         if extents and self.end(extents - 1) > position:
             extents -= 1
@@ -131,6 +133,7 @@ class Index:
 
     def copy_from(self, extent: int) -> "Index":
         """The extents from this one on, as an index of their own."""
+        assert 0 <= extent <= len(self), "no such extent"
         rest = Index()
         rest.forgotten = self.before(extent)
         for column in COLUMNS:
@@ -146,6 +149,7 @@ class Index:
 
         In place: to shrink a column and let it grow again could move all of a long log.
         """
+        assert 0 <= extent <= len(self), "no such extent"
         assert not rows.forgotten
         base = self.before(extent)
         if rows.first:
@@ -162,6 +166,7 @@ class Index:
 
     def replace(self, extent: int, end: int, rows: "Index") -> None:
         """Put other extents of the very same records in the place of those up to `end`."""
+        assert 0 <= extent < end <= len(self), "no such extents"
         assert rows.forgotten == self.before(extent)
         assert rows.first[0] == self.first[extent]
         assert rows.records == self.upto[end - 1]
@@ -181,6 +186,7 @@ class Index:
     def _drop(self, extents: int) -> list[ObjectId]:
         if not extents:
             return []
+        assert extents <= len(self), "no such extents"
         self.forgotten = self.upto[extents - 1]
         gone = [ObjectId(object) for object in self.object[:extents]]
         for column in COLUMNS:
@@ -211,6 +217,7 @@ def interleave(parent: Index, child: Index, child_id: LogId | None = None) -> In
     order = sorted(range(len(firsts)), key=firsts.__getitem__)
     merged = Index()
     merged.first.extend(map(firsts.__getitem__, order))
+    assert len(order) == len(parent) + len(child), "every extent has its place"
     merged.upto.extend(accumulate(map([*parent.counts(), *child.counts()].__getitem__, order)))
     for column in ("object", "offset", "length", "at"):
         both = getattr(parent, column) + getattr(child, column)
@@ -230,6 +237,7 @@ def _trace(merged: Index, first: Position, source: Index, extent: int, id: LogId
     """Note where the records of an extent came from that is another index's."""
     was = source.first[extent]
     moved = first - was
+    assert moved >= 0, "a promotion moves records up only"
     if not len(source.origins):
         merged.origins.note(first, id, moved)
         return

@@ -26,6 +26,7 @@ def descend(log: Log, position: Position) -> tuple[Log, Position, int]:
     A severed fork may end an ancestor's extent early, so the last is cut at what any level put
     next.
     """
+    assert position >= 0, "positions begin at 0"
     reach = NEVER
     while True:
         index = log.index
@@ -48,6 +49,8 @@ def _flatten(
     log: Log, start: Position, end: Position, runs_max: int
 ) -> tuple[list[Segment], Position]:
     """Segments from `start` up to `end`, or to where they are too many for one turn; and where."""
+    assert start >= 0, "positions begin at 0"
+    assert runs_max > 0, "one run at least has to be found, or nobody gets on"
     found: list[Segment] = []
     pieces = [(start, end, 0)] if start < end else []
     while pieces:
@@ -80,6 +83,7 @@ def _split(
     """Divide a range of positions into what lies `shift` lower in this log and what in its parent,
     until the runs are too many; up to where it came.
     """
+    assert shift >= 0, "an ancestor's position is no higher than its heir's"
     index = log.index
     position, end = first - shift, last - shift
     extent = index.at_or_before(position)
@@ -117,6 +121,7 @@ class Lineage:
         """Cover what was appended since, as far as segments are left: what is too finely
         interleaved isn't worth it. What is found at once is bounded by them too.
         """
+        assert segments_max > 0, "a lineage without segments finds nothing"
         if len(self.starts) >= segments_max:
             return
         found, reached = _flatten(log, self.upto, tail, segments_max)
@@ -169,6 +174,7 @@ def slices(
     """The extents that hold positions from `start` to `end`, at least one, until a budget is
     spent.
     """
+    assert start >= 0, "positions begin at 0"
     found: list[Slice] = []
     end = min(end, start + records_max)
     lineage = lineage_of(forest, log, end)
@@ -216,6 +222,7 @@ def position_at(forest: Forest, log: Log, at: Milliseconds, end: Position) -> Po
 
     Positions of a log, inherited ones included, are in order of commit.
     """
+    assert 0 <= log.start <= end, "what can be read lies below the end"
 
     def committed_at(position: Position) -> Milliseconds:
         owner, there = locate(forest, log, position)

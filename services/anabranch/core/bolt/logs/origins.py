@@ -37,6 +37,7 @@ class Origins:
 
     def note(self, position: Position, log: LogId, shift: int) -> None:
         """Records from this position on, which is no lower than any noted, came from there."""
+        assert position >= 0, "positions begin at 0"
         while self.first and self.first[-1] >= position:
             assert self.first[-1] == position, "origins are noted in order of position"
             self._keep(len(self) - 1)
@@ -56,6 +57,7 @@ class Origins:
 
     def within(self, start: Position, end: Position) -> Iterator[Noted]:
         """The runs of these positions; the first begins at `start`."""
+        assert start >= 0, "positions begin at 0"
         position: Position | None = start
         while position is not None and position < end:
             log, there, following = self.at(position)
@@ -75,4 +77,5 @@ class Origins:
             self._keep(0)
 
     def _keep(self, count: int) -> None:
+        assert 0 <= count <= len(self), "no such run"
         del self.first[count:], self.log[count:], self.shift[count:]

@@ -52,6 +52,8 @@ class LazyTailTree:
 
     def fork(self, parent: Tail, tail: int | None = None, block: int | None = None) -> Tail:
         """A continuous fork: it starts as its parent stands, unless a snapshot says otherwise."""
+        assert tail is None or 0 <= tail <= _TAIL_MASK
+        assert block is None or block >= 0
         if parent.exit is None and parent.up is not None:
             parent.exit = self._mark()
             insert_after(parent, parent.exit)
@@ -92,6 +94,7 @@ class LazyTailTree:
 
     def block_below(self, parent: Tail, delta: int, except_children: Iterable[Tail]) -> None:
         """Block (or unblock) what inherits from `parent`, but not through these children."""
+        assert delta in (-1, 1), "one promotable fork comes or goes at a time"
         amount = delta * _BLOCK
         _add(parent, amount)
         if parent.up is None:
@@ -121,6 +124,7 @@ class LazyTailTree:
         The parent's other forks took no append since the fork point, so the promoted records come
         after the last of their own: their tails move, and nothing else (spec 7, step 4).
         """
+        assert parent is not child
         records = self.tail(child) - self.tail(parent)
         assert records >= 0
         _add(parent, records)

@@ -66,13 +66,16 @@ def find(
         search.close(at_end=True)
     rest = search.run[0].since if search.run else reached
     at = index.first[rest] if rest < len(index) else replica.forest.tail(log)
+    assert begin <= rest <= reached, "nothing is passed over"
     copy = _copy(log, search.found[0].since, search.found[-1].end, limits) if search.found else None
     return Finding(copy, at, reached - begin)
 
 
 def _copy(log: Log, since: int, end: int, limits: Limits) -> CopyExtents:
+    assert since < end, "an extent at least is copied"
     joined = [after - first for first, after in _joined(log.index, since, end, limits)]
     extents = [copied(log.index, extent) for extent in range(since, end)]
+    assert sum(joined) == len(extents), "each extent is of one part"
     return CopyExtents(log.id, extents, joined)
 
 
@@ -90,6 +93,8 @@ class _Search:
         return piece.bytes >= limit or piece.end - piece.since >= FULL_ROWS
 
     def take(self, piece: Piece) -> None:
+        assert not self.found, "what was found is enough"
+        assert not self.run or self.run[-1].end <= piece.since, "pieces come in order"
         run, limits = self.run, self._limits
         run.append(piece)
         self._bytes += piece.bytes
@@ -113,6 +118,7 @@ class _Search:
         while len(run) >= least:
             total = sum(each.bytes for each in run)
             largest = max(range(len(run)), key=lambda turn: run[turn].bytes)
+            assert total > 0, "an extent has a byte at least"
             if run[largest].bytes * 2 <= total:
                 return run
             run = run[largest + 1 :]
@@ -120,6 +126,7 @@ class _Search:
 
 
 def _pieces(index: Index, extent: int, settled: Position, before: Milliseconds) -> Iterator[Piece]:
+    assert extent >= 0
     last = min(len(index), extent + SCANNED_MAX)
     while extent < last and index.end(extent) <= settled and index.at[extent] < before:
         since, size = extent, 0
@@ -132,6 +139,7 @@ def _pieces(index: Index, extent: int, settled: Position, before: Milliseconds) 
         ):
             size += index.length[extent]
             extent += 1
+        assert since < extent, "a piece has an extent at least"
         yield Piece(since, extent, size)
 
 
@@ -139,6 +147,7 @@ def _joined(index: Index, since: int, end: int, limits: Limits) -> Iterator[tupl
     """Which of them become one: without a record of the parent between, committed in one interval,
     and small together.
     """
+    assert since < end, "an extent at least is joined"
     span = max(1, limits.compact_span_ms)
     first, size = since, 0
     for extent in range(since, end):

@@ -109,6 +109,7 @@ class Delegation:
         return letters
 
     def _committed(self, command: CommitObject, now: Milliseconds) -> None:
+        assert self.is_on
         fresh, least = self._fresh, self._limits.compact_extents_min
         for row in command.rows:
             count = fresh.get(row.log, 0) + 1
@@ -122,8 +123,10 @@ class Delegation:
         if log not in self._noted:
             self._noted.add(log)
             self._ready.append(log)
+            assert len(self._ready) == len(self._noted)
 
     def _look_around(self, now: Milliseconds) -> None:
+        assert self.is_on
         while self._later and self._later[0][0] < now:
             self._note(self._later.popleft()[1])
         logs, least = self._replica.forest.logs, self._limits.compact_extents_min
@@ -152,4 +155,5 @@ class Delegation:
         free: deque[str] = deque()
         for room in range(IN_HAND_MAX):
             free.extend(name for name in names[start:] + names[:start] if busy.count(name) <= room)
+        assert len(free) <= IN_HAND_MAX * len(names)
         return free

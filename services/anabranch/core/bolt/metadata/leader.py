@@ -104,6 +104,7 @@ class Metadata:
     """The one leader of a cluster's metadata."""
 
     def __init__(self, state: State, limits: Limits, index: int) -> None:
+        assert index >= 0
         self.state = state
         self.limits = limits
         self.watches = Watches(state.replica)
@@ -147,6 +148,7 @@ class Metadata:
         """Before anything else commands are of this format, and under the limits this leader is set
         to.
         """
+        assert knows >= 0
         self.knows = knows
         self._purge_later(now)
         # What was moved there by someone who knew too little must be back before it is read.
@@ -238,6 +240,7 @@ class Metadata:
             size += _weight(proposal.entry.command)
             if size >= self.limits.group_bytes_max:
                 break
+        assert 0 < len(self.group) <= self.limits.group_commands_max
         entry = _encode([proposal.entry for proposal in self.group])
         self.journaled_bytes += len(entry)
         return (Persist((entry,)),)

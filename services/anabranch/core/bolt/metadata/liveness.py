@@ -39,6 +39,7 @@ class Liveness:
         return FindBroker(broker, epoch)
 
     def silent(self, now: Nanoseconds, silence_ms: Milliseconds) -> list[LoseBroker]:
+        assert silence_ms > 0, "everybody would be lost"
         limit = now - silence_ms * MS
         return [
             LoseBroker(seat.name, seat.epoch)
@@ -50,6 +51,7 @@ class Liveness:
         ]
 
     def proposed(self, change: LoseBroker | FindBroker) -> None:
+        assert (change.broker, change.epoch) not in self._deciding, "it is on its way"
         self._deciding.add((change.broker, change.epoch))
 
     def refused(self, command: Command) -> None:

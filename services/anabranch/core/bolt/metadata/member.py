@@ -68,6 +68,7 @@ class Member:
         self._rested = False
 
     def start(self, now: Nanoseconds) -> Effects:
+        assert self.leader is None, "nobody has elected it yet"
         return (Follow(self.index), Campaign())
 
     def step(self, now: Nanoseconds, event: Event) -> Effects:
@@ -147,6 +148,7 @@ class Member:
                 commands = decode_group(entry)
             except msgspec.ValidationError:
                 return self._give_up(f"entry {index} of the journal")
+            assert index == self.index + 1, "entries follow each other without a gap"
             for each in commands:
                 self.state.apply(each)
             self.index = index
@@ -175,6 +177,7 @@ class Member:
 
     def _give_up(self, unreadable: str) -> Effects:
         """Better no standby than one that misreads."""
+        assert not self.unfit, "it has given up already"
         self.unfit = f"this version can't read {unreadable}: upgrade this member"
         return (Resign(),)
 
@@ -185,6 +188,7 @@ class Member:
             self._elected = elected
             return ()
         assert self.leader is None, "one lead at a time"
+        assert elected.term >= self.term, "terms only grow"
         self.term = elected.term
         self.leader = Metadata(self.state, self._limits, self.index)
         self.leader.journaled_bytes = self.journaled_bytes
@@ -239,6 +243,7 @@ class Member:
         return self._hand_over()
 
     def _hand_over(self) -> Effects:
+        assert self._draining
         self.leader = None
         if self._rested:
             return ()

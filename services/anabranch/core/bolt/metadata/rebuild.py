@@ -53,6 +53,7 @@ def rebuild(
     latest = max((split_id(object)[0] for object in (*objects, *quarantined)), default=0)
     replica.broker_epochs = max(replica.broker_epochs, latest)
     roots = sum(log.parent is None for log in replica.forest.logs.values())
+    assert 0 <= roots <= len(replica.forest.logs)
     return Rebuilt(
         snapshot.save(replica),
         logs=roots,

@@ -72,6 +72,7 @@ class Watches:
         return found
 
     def _changed(self, watcher: Watcher) -> Moved | None:
+        assert self.watchers[watcher.node, watcher.log.id] is watcher
         moved = self._now(watcher)
         told = watcher.told
         if told is None or moved.ended is not None:
@@ -94,6 +95,7 @@ class Watches:
                 return self._ended(log.id, error)
         settled, undecided = forest.settled(log)
         blocked = forest.blocked_by(log) if forest.undecided else None
+        assert settled <= forest.tail(log)
         generation = forest.lineage_generation(log)
         diverges = self._diverges(watcher, generation)
         watcher.own_generation = log.generation
@@ -111,6 +113,9 @@ class Watches:
 
     def _diverges(self, watcher: Watcher, generation: int) -> Position:
         """Up to where records stayed as they were told; what was settled then always did."""
+        assert watcher.told is None or watcher.told.generation <= generation, (
+            "generations only grow"
+        )
         told, log = watcher.told, watcher.log
         if told is None:
             return 0
@@ -138,6 +143,7 @@ class Watches:
         if watcher is None:
             return
         of_family = self.families[watcher.family]
+        assert of_family[key] is watcher
         del of_family[key]
         if not of_family:
             del self.families[watcher.family]

@@ -51,6 +51,8 @@ class Bucket:
     __slots__ = ("_burst", "_full_at", "_rest", "rate")
 
     def __init__(self, rate: int, burst_ms: Milliseconds) -> None:
+        assert rate > 0, "a rate of nothing never lets anybody pass"
+        assert burst_ms >= 0
         self.rate = rate
         self._burst: Nanoseconds = burst_ms * MS
         self._full_at: Nanoseconds = 0
@@ -64,6 +66,7 @@ class Bucket:
         return self._full_at - self._burst
 
     def take(self, now: Nanoseconds, amount: int) -> None:
+        assert amount >= 0, "what was taken isn't given back"
         if self._full_at < now:
             self._full_at, self._rest = now, 0
         cost, self._rest = divmod(amount * _SECOND + self._rest, self.rate)

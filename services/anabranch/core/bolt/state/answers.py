@@ -52,6 +52,7 @@ def describe(replica: Replica, log: Log) -> Description:
     if forest.undecided:
         settled, undecided = forest.settled(log)
         blocked = forest.blocked_by(log)
+    assert log.start <= settled <= tail, "what is settled lies between start and tail"
     is_root = log.kind is Kind.ROOT
     seat = replica.placement.serving(log.id, log.family.id, is_root=is_root)
     return Description(
@@ -87,6 +88,7 @@ def _own_records(log: Log, tail: Position) -> int:
     """Records appended to this very log, or promoted into it, and not what it inherited."""
     if log.kind is Kind.CONTINUOUS:
         return log.index.records
+    assert log.fork_point <= tail, "a log has what it began with"
     return tail - log.fork_point
 
 
@@ -106,6 +108,7 @@ def _resolve(replica: Replica, query: Resolve) -> Resolved:
         settled, undecided = forest.settled(log)
     if not log.start <= query.start <= tail:
         raise OutOfRange(log.name, query.start, log.start, tail)
+    assert settled <= tail, "nothing is settled beyond the tail"
     end = tail if query.speculative else settled
     found = (
         slices(forest, log, query.start, end, SLICES_MAX, query.records_max, query.bytes_max)

@@ -74,6 +74,7 @@ def holdings(replica: Replica) -> Iterator[tuple[ObjectId, list[Holding]]]:
     for log in logs:
         objects.extend(log.index.object)
         bounds.append(len(objects))
+    assert len(objects) == sum(len(log.index) for log in logs)
     order = sorted(range(len(objects)), key=objects.__getitem__)
     owners = _owners(bounds)
     held: list[Holding] = []
@@ -146,10 +147,12 @@ def _owners(bounds: Sequence[int]) -> list[int]:
     owners: list[int] = []
     for owner, bound in enumerate(bounds):
         owners.extend([owner] * (bound - len(owners)))
+    assert len(owners) == (bounds[-1] if bounds else 0), "each extent is some log's"
     return owners
 
 
 def _holding(log: Log, extent: int) -> Holding:
+    assert 0 <= extent < len(log.index), "no such extent"
     index = log.index
     first, end = index.first[extent], index.end(extent)
     cut = log.kind is Kind.SEVERED and first < log.fork_point
@@ -197,6 +200,8 @@ def _why(error: AnabranchError) -> str:
 
 def _records(counts: dict[int, tuple[int, int]], offset: int, length: int) -> int | None:
     """Records of the whole batches that fill this range; None if it isn't filled by any."""
+    assert offset >= 0
+    assert length >= 0
     at, records = offset, 0
     while at < offset + length:
         size, count = counts.get(at, (0, 0))

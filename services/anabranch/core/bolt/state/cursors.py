@@ -47,6 +47,7 @@ def choice(log: Log, name: str) -> OnPromote:
 
 def check_promotion(replica: Replica, parent: Log, fork: Log) -> None:
     """The parent has room for the cursors that would come to it."""
+    assert fork.parent is parent
     coming = [name for name in _followers(fork) if name not in parent.cursors]
     if coming:
         _check_room(replica, parent, len(parent.cursors) + len(coming))
@@ -54,6 +55,7 @@ def check_promotion(replica: Replica, parent: Log, fork: Log) -> None:
 
 def promote(parent: Log, fork: Log) -> list[str]:
     """Take over what follows the fork; the names of the cursors that came or went on."""
+    assert fork.promotable, "it can't have been promoted"
     moved: list[str] = []
     for name in _followers(fork):
         position, own = fork.cursors[name], parent.cursors.get(name)
@@ -71,6 +73,7 @@ def _followers(fork: Log) -> list[str]:
 
 
 def _check_room(replica: Replica, log: Log, wanted: int) -> None:
+    assert wanted > 0, "nothing is to be added"
     limit = replica.limits.cursors_per_log_max
     if wanted > limit:
         raise TooMany(f"cursors of {log.name}", limit, "cursors_per_log_max")

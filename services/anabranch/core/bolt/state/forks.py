@@ -65,6 +65,7 @@ def fork(replica: Replica, command: ForkLog) -> Description:
     _check_fork(replica, command, parent, name)
     severed = command.kind is Kind.SEVERED
     fork_point = _severed_point(replica, parent, command) if severed else forest.tail(parent)
+    assert parent.start <= fork_point, "what a fork inherits can be read"
     place = forest.tails.root(fork_point) if severed else forest.tails.fork(parent.place)
     child = Log(replica.give_id(), name, command.kind, parent.family, place)
     child.parent = parent
@@ -98,6 +99,7 @@ def promote(replica: Replica, command: Promote) -> Promotion:
     parent = child.parent
     assert parent is not None
     cursors.check_promotion(replica, parent, child)
+    assert (child.fork_point, child.id) in parent.promotable_forks, "it is undecided"
     why = f"{child.name} was promoted"
     squashed = [forest.logs[id] for _, id in parent.promotable_forks if id != child.id]
     for sibling in squashed:
@@ -174,6 +176,7 @@ def _check_room(replica: Replica, command: CreateLog | ForkLog, name: str) -> No
 
 
 def _check_notes(replica: Replica, name: str, *notes: str) -> None:
+    assert notes, "nothing to be checked"
     chars_max = replica.limits.note_chars_max
     if max(map(len, notes)) > chars_max:
         reason = f"'by' and 'why' may have {chars_max} characters each (note_chars_max)"
@@ -236,6 +239,7 @@ def _severed_point(replica: Replica, parent: Log, command: ForkLog) -> Position:
     if point > settled:
         assert undecided is not None
         raise ForkBlocked(parent.name, undecided.name, settled)
+    assert 0 <= point <= tail, "a fork begins where its parent has been"
     return point
 
 
@@ -243,6 +247,7 @@ def _remember_shift(replica: Replica, parent: Log, child: Log) -> None:
     """A promotion is noted in the generation, and how far it moved which of the parent's
     positions.
     """
+    assert not child.index.forgotten, "a promotable fork keeps all that it adds"
     since = parent.generation
     parent.generation += child.generation + 1
     counts = list(accumulate(child.index.counts()))
@@ -251,6 +256,7 @@ def _remember_shift(replica: Replica, parent: Log, child: Log) -> None:
 
 
 def _bury_promoted(replica: Replica, parent: Log, child: Log) -> None:
+    assert child.promotable, "it can't have been promoted"
     forest = replica.forest
     replica.remove(child)
     refusal = Refused.of(Promoted(child.name, parent.name))
@@ -267,6 +273,7 @@ def _squash(replica: Replica, top: Log, reason: str) -> None:
     """Remove a log and what inherits from it for good; severed forks keep what they need, or go
     too (spec 8).
     """
+    assert replica.forest.logs[top.id] is top, "it is gone already"
     forest = replica.forest
     parent = top.parent
     settled = forest.settled(parent)[0] if parent else 0
@@ -303,6 +310,7 @@ def _adopt(replica: Replica, orphan: Log, shared: Position, parent: Log | None) 
     fork may use a part: its beginning, its end, or what lies between two records of a log that
     goes.
     """
+    assert orphan.kind is Kind.SEVERED, "a continuous fork goes with its parent"
     start = max(shared, needed_from(orphan))
     taken, steady = Index(), replica.format >= STEADY_FORMAT
     if start < orphan.own_from:

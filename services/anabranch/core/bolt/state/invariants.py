@@ -124,6 +124,7 @@ def b3_density(replica: Replica) -> Iterator[Breach]:
 
 
 def _found_in(log: Log, first: Position, end: Position, owner: Log, shift: int) -> Iterator[Breach]:
+    assert first < end, "a piece has a position at least"
     position = first
     while position < end:
         holder, there, reach = descend(log, position)
@@ -345,6 +346,7 @@ def _unread(object: ObjectId, offset: int, length: int) -> list[tuple[int, Hasha
 
 def runs(log: Log, start: Position, end: Position, batches: Batches = _unread) -> list[Run]:
     """Which batches hold these positions, found by descending level by level, without the cache."""
+    assert start >= 0
     found: list[Run] = []
     while start < end:
         owner, there, reach = descend(log, start)
@@ -365,6 +367,7 @@ def runs(log: Log, start: Position, end: Position, batches: Batches = _unread) -
 
 def _add(found: list[Run], run: Run) -> None:
     """Two that go on with the same batch are one, wherever an extent ends."""
+    assert run[1] > 0, "a run has a record at least"
     _, count, batch, skip = run
     if found and found[-1][2:] == (batch, skip - found[-1][1]):
         last = found[-1]
@@ -385,6 +388,7 @@ def _from(runs: list[Run], start: Position) -> list[Run]:
 
 def _upto(runs: list[Run], last: Run) -> list[Run]:
     """What of these runs lies before the end of another."""
+    assert last[1] > 0, "a run has a record at least"
     end = last[0] + last[1]
     return [
         (first, min(count, end - first), batch, skip)

@@ -16,6 +16,7 @@ def known(replica: Replica, owner: str) -> Description | None:
     forest = replica.forest
     log = forest.owned.get(owner)
     if log is not None:
+        assert log.owner == owner, "an owner leads to its log"
         return answers.describe(replica, log)
     grave = forest.graves_by_owner.get(owner)
     if grave is not None:
@@ -43,4 +44,5 @@ def adopt(replica: Replica, command: Adopt) -> Description:
     if other is not log:
         raise OwnsAnother(owner, other.name)
     forest.give(log, owner)
+    assert log.owner == owner
     return answers.describe(replica, log)

@@ -107,6 +107,7 @@ class Placement:
             self._left(seat)
             return
         self.forks[tree] -= 1
+        assert self.forks[tree] >= 0, "more forks went than came"
         if not self.forks[tree]:
             del self.forks[tree]
             seat = self._take(self.trees.pop(tree, NOBODY))
@@ -117,6 +118,7 @@ class Placement:
         """A broker's life begins, or it is back: what nobody serves, or not as it should be, is
         its gain.
         """
+        assert name, "a broker has a name"
         seat = self.seats.get(name)
         if seat is None:
             seat = self.seats[name] = Seat(name, address, epoch)
@@ -128,6 +130,7 @@ class Placement:
 
         It serves roots or forks as whoever is free would be chosen for; nothing else moves.
         """
+        assert name in self.seats, "it isn't of the pool"
         seat, ready = self.seats[name], self._ready()
         if seat.state != READY or seat.alone:
             return
@@ -160,6 +163,7 @@ class Placement:
         del self.seats[name]
 
     def _leave(self, name: str, epoch: int, state: str, states: tuple[str, ...]) -> None:
+        assert state not in states, "nothing would change"
         seat = self.seats.get(name)
         if seat is not None and seat.epoch == epoch and seat.state in states:
             seat.state = state
@@ -167,6 +171,7 @@ class Placement:
 
     def _left(self, seat: Seat) -> None:
         """Something has gone from a seat."""
+        assert seat.load >= 0
         if seat.idle:
             self._relieve()
 
@@ -273,6 +278,7 @@ def _take_from(
     others: list[set[LogId]], mine: set[LogId], served: dict[LogId, str], name: str
 ) -> None:
     """The latest of whoever has most, again and again while that has two more."""
+    assert all(each is not mine for each in others), "nobody takes from itself"
     most = [(-len(each), turn) for turn, each in enumerate(others)]
     heapq.heapify(most)
     given = [0] * len(others)

@@ -58,6 +58,7 @@ def commit(replica: Replica, command: CommitObject) -> Committed:
         added, result = _sequence(replica, log, row, command.object, at)
         extents += added
         results.append(result)
+    assert len(results) == len(command.rows), "each row has its result"
     replica.references.created(command.object, extents, at)
     quotas = told(forest, (row.log for row in command.rows)) if forest.quotas else []
     committed = Committed(results, quotas)
@@ -165,6 +166,7 @@ def _result(log: Log, position: Position, withheld: bool) -> Position | Receipt:
 
 
 def _plain(batches: list[Batch], log: Log, position: Position, withheld: bool) -> list[BatchResult]:
+    assert position >= 0, "positions begin at 0"
     results: list[BatchResult] = []
     for batch in batches:
         results.append(_result(log, position, withheld))

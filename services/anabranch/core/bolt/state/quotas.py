@@ -24,6 +24,7 @@ def allot(replica: Replica, command: SetQuota) -> Description:
 
 
 def inherit(forest: Forest, fork: Log, parent: Log, given: Quota | None) -> None:
+    assert fork.parent is parent
     quota = forest.quotas.get(parent.id) if given is None else given
     if quota is not None:
         _keep(forest, fork, quota)
@@ -36,6 +37,7 @@ def told(forest: Forest, logs: Iterable[LogId]) -> list[LogQuota]:
 
 
 def _keep(forest: Forest, log: Log, quota: Quota) -> None:
+    assert forest.logs[log.id] is log, "only what is alive has a quota"
     if quota.limits_nothing:
         forest.quotas.pop(log.id, None)
     else:

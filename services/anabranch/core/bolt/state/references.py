@@ -24,12 +24,14 @@ class References:
 
     def created(self, object: ObjectId, extents: int, at: Milliseconds) -> None:
         """An object was committed, with so many extents; with none it is garbage from the start."""
+        assert extents >= 0
         if extents == 0:
             self.garbage[object] = at
         elif extents > 1:
             self.counts[object] = extents
 
     def added(self, object: ObjectId) -> None:
+        assert object not in self.garbage, "it may be deleted at any moment"
         self.shared[object] = None
         self.counts[object] = self.counts.get(object, 1) + 1
 
@@ -39,6 +41,7 @@ class References:
         for name in objects:
             object = ObjectId(name)
             left = counts.pop(object, 1) - 1
+            assert left >= 0, "more extents went than there were"
             if left == 0:
                 self.garbage[object] = at
                 self.shared.pop(object, None)
@@ -49,6 +52,7 @@ class References:
         """Objects that became garbage before a time: no read that began earlier still needs
         them.
         """
+        assert count_max > 0, "nothing would ever be deleted"
         found: list[ObjectId] = []
         for object, since in self.garbage.items():
             if since >= before or len(found) == count_max:

@@ -28,6 +28,7 @@ class BrokerRecord:
     __slots__ = ("committed", "epoch", "highest", "swapped")
 
     def __init__(self, epoch: int) -> None:
+        assert epoch > 0, "epochs begin at 1"
         self.epoch = epoch
         self.committed: dict[ObjectId, Committed] = {}
         self.highest = -1
@@ -40,6 +41,7 @@ class BrokerRecord:
         return 0 <= number <= self.highest - COMMITS_APART_MAX
 
     def remember(self, object: ObjectId, number: int, result: Committed) -> None:
+        assert not self.is_late(number), "it was refused as late"
         self.committed[object] = result
         self.highest = max(self.highest, number)
         if len(self.committed) > COMMITS_REMEMBERED:
@@ -77,12 +79,14 @@ class Replica:
         self.placement.spare_brokers_max = self.limits.spare_brokers_max
 
     def give_id(self) -> LogId:
+        assert self.next_id not in self.forest.logs, "an id is given once"
         given = LogId(self.next_id)
         self.next_id += 1
         return given
 
     def place(self, log: Log, *, exclusive: bool = False) -> None:
         """Have a broker serve a log that is new."""
+        assert log.id in self.forest.logs, "only what is alive is served"
         if log.kind is Kind.ROOT:
             self.placement.add_root(log.id)
         elif exclusive:
@@ -92,6 +96,7 @@ class Replica:
 
     def remove(self, log: Log) -> None:
         """A log is no more, and nobody serves it."""
+        assert log.id < self.next_id, "this id was never given"
         self.forest.remove(log)
         if log.kind is Kind.ROOT:
             self.placement.remove_root(log.id)
@@ -99,6 +104,7 @@ class Replica:
             self.placement.remove_fork(log.id, log.family.id)
 
     def expire_at(self, log: Log, at: Milliseconds) -> None:
+        assert at > 0
         log.expires_at = at
         heapq.heappush(self.expiring, (at, log.id))
 
@@ -141,6 +147,7 @@ def replay(shifts: list[Shift], since: int, until: int, name: str, position: Pos
     missed = [shift for shift in shifts if shift.generation > since]
     if not missed or missed[0].since > since:
         raise ReceiptExpired(name)
+    assert position >= 0, "positions begin at 0"
     for shift in missed:
         before = bisect_right(shift.thresholds, position)
         position += shift.counts[before - 1] if before else 0

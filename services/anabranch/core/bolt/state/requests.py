@@ -45,6 +45,7 @@ class Requests(Generic[Id, Kept]):
 
     def remember(self, identity: Id, at: Milliseconds, outcome: Kept) -> None:
         """`at` never goes back, so that the order is that of age."""
+        assert identity not in self._kept, "the first outcome counts"
         self._kept[identity] = (at, outcome)
 
     def clear(self) -> None:
@@ -56,11 +57,13 @@ class Requests(Generic[Id, Kept]):
 
     def has_room(self, now: Milliseconds, limits: Limits) -> bool:
         """Is there room for one more, once the oldest are gone that nobody can still wait for?"""
+        assert limits.requests_max > 0, "no request could be remembered"
         if len(self._kept) >= limits.requests_max:
             self._forget(now - limits.request_memory_min_ms, limits.requests_max - 1)
         return len(self._kept) < limits.requests_max
 
     def _forget(self, before: Milliseconds, kept_min: int) -> None:
+        assert kept_min >= 0
         kept = self._kept
         while len(kept) > kept_min:
             oldest = next(iter(kept))

@@ -53,11 +53,13 @@ def needed_from(log: Log) -> Position:
             if low:
                 low = min(low, _in_parent(heir, needed[heir.id]))
         needed[each.id] = low
+    assert 0 <= needed[log.id] <= log.start, "the log itself needs what it can read"
     return needed[log.id]
 
 
 def _in_parent(heir: Log, low: Position) -> Position:
     """Where a fork's lowest needed position lies in its parent; nowhere if it is the fork's own."""
+    assert low >= 0, "positions begin at 0"
     if low < heir.own_from:
         return low
     if heir.kind is Kind.SEVERED:

@@ -90,6 +90,7 @@ class Salvage:
             done += self._apply(RegisterBroker(BROKER), at)
         for log, _ in rows:
             done += self._open(log, at, apart)
+        assert all((log, apart) in self._logs for log, _ in rows), "each row has its log"
         placed = [msgspec.structs.replace(row, log=self._logs[log, apart]) for log, row in rows]
         done += self._apply(CommitObject(BROKER, object, placed), at)
         self.records += sum(batch.count for row in placed for batch in row.batches)
@@ -99,6 +100,7 @@ class Salvage:
         """Without what is there already. A producer's batches are told apart by its numbers; of
         others only a row of several that are all known is taken for a copy.
         """
+        assert run, "a run has a batch at least"
         keys = [_identity(log, header) for _, header in run]
         known = [key in self._seen for key in keys]
         copied = len(run) > 1 and all(known)

@@ -7,7 +7,7 @@ from array import array
 import msgspec
 
 from anabranch.core.bolt.logs.forest import Family, Log, Shift, Tombstone
-from anabranch.core.bolt.logs.index import Index
+from anabranch.core.bolt.logs.index import COLUMNS, Index
 from anabranch.core.bolt.protocol.commands import Committed, Outcome, Receipt, Swapped
 from anabranch.core.bolt.protocol.quota import Quota
 from anabranch.core.bolt.state.placement import Placement, Seat
@@ -210,6 +210,7 @@ def load(content: bytes, limits: Limits) -> Replica:
         log.children = {id: replica.forest.logs[id] for id in saved.children}
     for grave in image.graves:
         _load_grave(replica, grave)
+    assert len(replica.forest.logs) == len(image.logs), "an id is given once"
     replica.references.counts = dict(image.counts)
     replica.references.garbage = dict(image.garbage)
     replica.references.shared = dict.fromkeys(image.shared)
@@ -406,6 +407,7 @@ def _load_index(columns: _Columns) -> Index:
     index.length = array("I", columns.length)
     index.at = array("q", columns.at)
     index.skips = columns.skips
+    assert len({len(getattr(index, column)) for column in COLUMNS}) == 1, "columns are alike long"
     first, log, shift = columns.origins
     index.origins.first.frombytes(first)
     index.origins.log.frombytes(log)

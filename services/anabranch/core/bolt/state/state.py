@@ -111,6 +111,7 @@ def _register_broker(replica: Replica, command: RegisterBroker) -> Epoch:
     replica.brokers[command.broker] = BrokerRecord(replica.broker_epochs)
     replica.placement.register(command.broker, command.address, replica.broker_epochs)
     _even_out(replica, command.broker)
+    assert command.broker in replica.placement.seats
     return Epoch(replica.broker_epochs)
 
 
@@ -124,6 +125,7 @@ def _forget_broker(replica: Replica, command: ForgetBroker) -> Done:
     """What it may still have written is an orphan from here on."""
     _check_life(replica, command)
     replica.placement.forget(command.broker)
+    assert command.broker in replica.brokers, "whoever has a seat has a life"
     del replica.brokers[command.broker]
     return Done()
 
@@ -152,6 +154,7 @@ def _even_out(replica: Replica, broker: str) -> None:
 
 
 def _raise_format(replica: Replica, command: RaiseFormat) -> Done:
+    assert command.format >= 0
     replica.format = max(replica.format, command.format)
     return Done()
 
@@ -163,6 +166,7 @@ def _configure(replica: Replica, command: Configure) -> Done:
 
 def _guarded(replica: Replica, command: Guarded) -> Outcome:
     """Also if the command itself is then refused: the turn has passed on all the same."""
+    assert not isinstance(command.command, Guarded), "a turn is taken once"
     limits, guards, scope = replica.limits, replica.guards, command.scope
     seen = guards.get(scope)
     if seen is not None and command.epoch < seen:

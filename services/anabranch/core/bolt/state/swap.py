@@ -45,6 +45,7 @@ def swap(replica: Replica, command: SwapExtents) -> Swapped:
 
 def copied(index: Index, extent: int) -> Copied:
     """An extent as whoever copies it must find it again."""
+    assert 0 <= extent < len(index), "no such extent"
     return Copied(
         index.first[extent],
         index.count(extent),
@@ -90,6 +91,7 @@ def _still_there(index: Index, command: SwapExtents) -> bool:
 
 def may_move(replica: Replica, log: Log, extents: list[Copied]) -> bool:
     """Settled, so that no promotion comes between; and known by their bytes to no other log."""
+    assert extents, "nothing is to be moved"
     last, shared = extents[-1], replica.references.shared
     settled = last.first + last.count <= replica.forest.settled(log)[0]
     return settled and not any(each.object in shared for each in extents)
@@ -104,6 +106,7 @@ def _parts(index: Index, command: SwapExtents) -> Iterator[tuple[int, int, Joine
 
 
 def _is_whole(index: Index, since: int, end: int, _: Joined) -> bool:
+    assert since < end, "a part has an extent at least"
     return index.inherited_before(since) == index.inherited_before(end - 1)
 
 
@@ -119,6 +122,7 @@ def _swap(replica: Replica, log: Log, command: SwapExtents) -> None:
         count = index.upto[after - 1] - index.before(first)
         place = command.object, joined.offset, joined.length
         rows.append(index.first[first], count, *place, index.at[first])
+    assert len(rows) == len(command.joined), "each new extent takes the place of some"
     replaced = index.object[since:end]
     index.replace(since, end, rows)
     replica.references.created(command.object, len(rows), replica.at)

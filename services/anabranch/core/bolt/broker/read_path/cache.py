@@ -24,6 +24,7 @@ class Extent:
     __slots__ = ("batches", "bytes", "holes", "reason", "upto")
 
     def __init__(self, batches: Sequence[Buffer], upto: Sequence[int], size: int) -> None:
+        assert len(batches) == len(upto), "each batch has its count"
         self.batches = batches
         self.upto = upto
         """Records up to and including each batch."""
@@ -71,6 +72,7 @@ class ExtentCache:
 
     def put(self, key: ExtentKey, extent: Extent, *, fresh: bool = False) -> None:
         """`fresh`: it was just written, and readers of the tail will come for it."""
+        assert not extent.holes, "what is damaged is never cached"
         if key not in self._extents:
             weight = extent.bytes + ENTRY_BYTES + BATCH_BYTES * len(extent.batches)
             self._extents.put(key, extent, weight, fresh=fresh)

@@ -113,6 +113,7 @@ class Fetching:
     def arrived(self, event: ObjectRead) -> None:
         flight = self._landed(event.token)
         extents = self._parse(flight, event.content)
+        assert len(extents) == len(flight.keys), "each key is of an extent"
         if any(extent.holes for extent in extents):
             self._outbox.counters.gets_damaged += 1
             if not flight.damaged:
@@ -154,6 +155,7 @@ class Fetching:
         for want in wants:
             want.extents[key] = extent
             want.missing -= 1
+            assert want.missing >= 0, "it was given already"
             self._settle(want)
 
     def _settle(self, want: _Want) -> None:
@@ -178,10 +180,12 @@ class Fetching:
             self._flights[self._token] = flight
             self._outbox.counters.gets += 1
             length = flight.end - flight.start
+            assert length > 0, "an extent has a byte at least"
             get = GetObject(self._token, flight.object, flight.start, length)
             self._outbox.effects.append(get)
 
     def _landed(self, token: Token) -> Flight:
+        assert token in self._flights, "each GET ends once"
         self._line.land()
         self._depart()
         return self._flights.pop(token)
@@ -235,6 +239,7 @@ def _verified(content: memoryview, offset: int) -> Extent:
     except Mistake as fault:
         reason = reason or f"the batch at byte {offset + end}: {_why(fault)}"
         holes.append((records, NEVER))
+    assert bool(holes) == bool(reason), "what is missing has its reason"
     extent = Extent(batches, upto, len(content))
     extent.holes, extent.reason = holes, reason
     return extent
@@ -245,6 +250,8 @@ def _checked(piece: Slice, extent: Extent) -> Extent:
 
     It may hold more: a severed fork that lost its parent uses only a part.
     """
+    assert piece.skip >= 0
+    assert piece.count > 0, "a slice has a record at least"
     held = extent.upto[-1] if extent.upto else 0
     named = piece.skip + piece.count
     if held >= named:

@@ -14,6 +14,7 @@ class Flight:
     __slots__ = ("attempts", "damaged", "end", "keys", "object", "start")
 
     def __init__(self, object: ObjectId, keys: list[ExtentKey]) -> None:
+        assert keys, "nobody wants anything"
         self.object = object
         self.keys = keys
         self.start = keys[0][1]
@@ -25,6 +26,7 @@ class Flight:
 
 def flights(keys: Sequence[ExtentKey], gap_bytes_max: int) -> Iterator[Flight]:
     """As few GETs as bring these extents without much that nobody wants."""
+    assert gap_bytes_max >= 0
     together: list[ExtentKey] = []
     end = 0
     for key in sorted(keys, key=itemgetter(0, 1)):
@@ -44,6 +46,7 @@ class Line:
     """
 
     def __init__(self, in_flight_max: int) -> None:
+        assert in_flight_max > 0, "nothing would ever depart"
         self._in_flight_max = in_flight_max
         self._waiting: OrderedDict[int, deque[Flight]] = OrderedDict()
         """By request, whose turn it is first."""
@@ -70,8 +73,10 @@ class Line:
         if own:
             self._waiting[request] = own
         self._length -= 1
+        assert self._length >= 0
         self.in_flight += 1
         return flight
 
     def land(self) -> None:
+        assert self.in_flight > 0, "nothing is in flight"
         self.in_flight -= 1

@@ -33,6 +33,7 @@ class Damage:
     __slots__ = ("after", "first", "object", "reason")
 
     def __init__(self, first: Position, after: Position, piece: Slice, reason: str) -> None:
+        assert first < after, "a position at least is damaged"
         self.first = first
         self.after = after
         self.object = piece.object
@@ -41,6 +42,7 @@ class Damage:
 
 def damage(slices: Sequence[Slice], extents: Sequence[Extent], start: Position) -> Damage | None:
     """The first damage at or behind this position, together with what follows it at once."""
+    assert start >= 0, "positions begin at 0"
     found: Damage | None = None
     for piece, extent in zip(slices, extents, strict=True):
         base, end = piece.first - piece.skip, piece.first + piece.count
@@ -65,6 +67,7 @@ def passage(
     bytes_max: int,
 ) -> Passage:
     """Positions from `start` to `end` as far as the slices and the bytes go; at least one batch."""
+    assert start <= end
     found = Passage(start)
     for piece, extent in zip(slices, extents, strict=True):
         stop = min(piece.first + piece.count, end)
@@ -81,6 +84,7 @@ def passage(
 
 def _take(found: Passage, piece: Slice, extent: Extent, stop: Position, bytes_max: int) -> None:
     """Add a run of this slice's batches, from `found.next` to `stop` if the bytes allow."""
+    assert piece.first <= found.next < stop, "there is something to take"
     base = piece.first - piece.skip
     """Where the extent's first record is, or would be, in the log that is read."""
     upto, batches = extent.upto, extent.batches

@@ -84,6 +84,7 @@ class Reading:
             self._resolve(wait, message)
 
     def _resolve(self, wait: Wait, message: Read) -> None:
+        assert not wait.over, "nobody waits for the answer"
         bytes_max = min(message.bytes_max, self._limits.read_bytes_max)
         goes_on = (message.log, message.start) in self._ends
         ahead_bytes = self._fetching.ahead_bytes if goes_on else 0
@@ -108,6 +109,7 @@ class Reading:
 
     def _nothing(self, wait: Wait, message: Read, answer: Resolved) -> None:
         """At the end of what is settled: wait for more, then say so, or what blocks."""
+        assert not answer.slices, "there is something to be read"
         blocked = message.start < answer.tail
         wait_ms = min(message.wait_ms, self._limits.read_wait_ms_max)
         if blocked:
@@ -160,6 +162,7 @@ class Reading:
         if isinstance(extents, Refused):
             self._refuse(wait, extents)
             return
+        assert len(extents) == len(answer.slices), "each slice is of an extent"
         bytes_max = min(message.bytes_max, self._limits.read_bytes_max)
         end = min(answer.settled, message.start + message.records_max)
         hurt = damage(answer.slices, extents, message.start)
@@ -189,6 +192,7 @@ class Reading:
             self._refuse(wait, refusal_of_damage(self._cluster, hurt, described))
 
     def _refuse(self, wait: Wait, why: AnabranchError | Refused) -> None:
+        assert not wait.over, "it was answered already"
         self._waits.end(wait)
         self._outbox.refuse(wait.token, why)
 

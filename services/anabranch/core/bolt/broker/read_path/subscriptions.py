@@ -49,6 +49,7 @@ class Subscription:
     )
 
     def __init__(self, token: Token, message: Subscribe, credit: int) -> None:
+        assert message.start >= 0, "positions begin at 0"
         self.token = token
         self.log: LogId = message.log
         self.speculative = message.speculative
@@ -140,6 +141,8 @@ class Subscriptions:
             self._resolve(subscription)
 
     def _resolve(self, subscription: Subscription) -> None:
+        assert not subscription.over, "nobody listens any more"
+        assert not subscription.busy, "one question at a time"
         pause_ms = self._metering.pause_ms(subscription.log)
         if pause_ms:
             self._later(subscription, pause_ms)
@@ -201,6 +204,7 @@ class Subscriptions:
 
         Or there is more than a quota lets pass by now.
         """
+        assert delay_ms > 0
 
         def again() -> None:
             subscription.busy = False
@@ -233,6 +237,7 @@ class Subscriptions:
         self._pump(subscription)
 
     def _damaged(self, subscription: Subscription, hurt: Damage, described: Answer) -> None:
+        assert hurt.first >= subscription.certain, "it was delivered whole"
         if not subscription.over:
             self._end(subscription, refusal_of_damage(self._cluster, hurt, described))
 
@@ -256,6 +261,7 @@ class Subscriptions:
         self._metering.read(subscription.log, found.bytes)
         subscription.credit -= found.bytes
         subscription.next = found.next
+        assert found.next <= end, "no more than was meant to be delivered"
         if not speculative:
             subscription.certain = found.next
 
@@ -277,6 +283,7 @@ class Subscriptions:
         7).
         """
         since = max(subscription.certain, diverges)
+        assert since >= subscription.certain, "what is final stays"
         if since < subscription.next:
             self._outbox.counters.speculations_failed += 1
             self._outbox.reply(subscription.token, Failed(since))
@@ -286,6 +293,7 @@ class Subscriptions:
         """Within one generation both only grow; what settled of the delivered is confirmed."""
         subscription.tail = max(subscription.tail, tail)
         subscription.settled = max(subscription.settled, settled)
+        assert subscription.certain <= subscription.next, "what is certain was delivered"
         final = min(subscription.settled, subscription.next)
         if final > subscription.certain:
             subscription.certain = final

@@ -187,12 +187,14 @@ class Appending:
             self._close_by(self._alarms.now)
 
     def _close_by(self, at: Nanoseconds) -> None:
+        assert self._open.rows, "there is nothing to close"
         if at < self._close_at:
             self._close_at = at
             self._outbox.effects.append(SetTimer(self.KEY, at))
 
     def _close(self) -> None:
         closed, self._open = self._open, OpenObject(self._alarms.now)
+        assert closed.rows, "an object has a batch at least"
         self._writing.submit(closed)
 
     def _park(self, held: Held) -> None:
@@ -303,6 +305,7 @@ class Appending:
     def _release(self, log: LogId, batches: int, size: int) -> None:
         self.held -= batches
         self.held_bytes -= size
+        assert self.held >= 0 <= self.held_bytes, "more was answered than was taken"
         self._log_bytes[log] -= size
         if not self._log_bytes[log]:
             del self._log_bytes[log]
@@ -312,6 +315,7 @@ def _batch_results(
     row: list[Held], result: int | Receipt | Sequenced | Refused
 ) -> Iterator[BatchResult]:
     """A row's result, batch by batch."""
+    assert row, "a row has a batch at least"
     match result:
         case Sequenced(batches):
             yield from batches

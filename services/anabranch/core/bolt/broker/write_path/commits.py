@@ -51,6 +51,8 @@ class WrittenObject:
     )
 
     def __init__(self, rows: list[list[Held]], size: int) -> None:
+        assert rows, "an object has a batch at least"
+        assert size > 0
         self.rows = rows
         self.bytes = size
         self.id = ObjectId(-1)
@@ -129,6 +131,8 @@ class Writing:
 
     def begin(self, epoch: int) -> None:
         """The broker's life has its epoch, without which no object has a name."""
+        assert self._epoch is None, "a life has one epoch"
+        assert epoch > 0
         self._epoch = epoch
         self._put_next()
         self.on_landed()
@@ -159,6 +163,7 @@ class Writing:
         written = self._flying.pop(id)
         written.durable = True
         self._puts -= 1
+        assert self._puts >= 0, "more PUTs ended than began"
         self.pacing.put_took(self._alarms.now - written.put_at)
         self._outbox.usage.wrote([(placed.log, placed.length) for placed in written.placed])
         self._keep(written)
@@ -188,6 +193,8 @@ class Writing:
             self._put(written)
 
     def _put(self, written: WrittenObject) -> None:
+        assert written.attempts < PUT_ATTEMPTS_MAX, "it was given up"
+        assert not written.durable, "it is there already"
         written.attempts += 1
         written.put_at = self._alarms.now
         self.pacing.put(written.put_at)
@@ -201,6 +208,7 @@ class Writing:
 
     def _give_up(self, written: WrittenObject, error: AnabranchError) -> None:
         self._puts -= 1
+        assert self._puts >= 0, "more PUTs ended than began"
         self._line.remove(written)
         self.on_given_up(written, error)
         self._commit_next()
@@ -228,6 +236,7 @@ class Writing:
             self._commit(written)
 
     def _commit(self, written: WrittenObject) -> None:
+        assert written.durable, "nothing is committed before it is durable (R1)"
         self._unanswered[written.id] = written
         self._senders |= written.senders
         rows = [
@@ -245,6 +254,7 @@ class Writing:
         if isinstance(outcome, Refused) and outcome.code == BrokerFenced.code:
             self.on_fenced(outcome)
             return
+        assert self._unanswered[written.id] is written, "a commit is answered once"
         del self._unanswered[written.id]
         self._senders -= written.senders
         self.on_committed(written, outcome)

@@ -46,4 +46,5 @@ class OpenObject:
     def put_back(self, held: Held) -> None:
         """One that comes back after a block goes before what its producer sent since."""
         self.add(held)
+        assert self.rows[held.log][-1] is held
         self.rows[held.log].sort(key=_serial_of)

@@ -25,6 +25,8 @@ class Pacing:
     """What arrivals and PUTs so far say about the next object."""
 
     def __init__(self, limits: Limits) -> None:
+        assert limits.puts_per_s_max > 0, "nothing could ever be written"
+        assert limits.linger_ms >= 0
         self._linger_max: Nanoseconds = limits.linger_ms * MS
         self._between_puts: Nanoseconds = _SECOND // limits.puts_per_s_max
         self.put_takes: Nanoseconds = 0
@@ -47,6 +49,7 @@ class Pacing:
         self._paid_until = min(since + self._between_puts, now + _SECOND)
 
     def put_took(self, duration: Nanoseconds) -> None:
+        assert duration >= 0, "a PUT ends after it began"
         if not self.put_takes:
             self.put_takes = duration
         self.put_takes += (duration - self.put_takes) >> _SMOOTHING_BITS
@@ -65,6 +68,7 @@ class Pacing:
 
     def expected(self, now: Nanoseconds, span: Nanoseconds) -> int:
         """Appends to come in so long a time, if they come as they did lately."""
+        assert span >= 0
         self._turn(now)
         left = self._window - (now - self._window_at)
         lately = self._within + self._before * left // self._window

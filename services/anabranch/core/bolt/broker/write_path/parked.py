@@ -63,6 +63,7 @@ class Parking:
         lot.refusal = refusal
 
     def park(self, held: Held) -> None:
+        assert held.log in self._lots, "its log takes appends"
         lot = self._lots[held.log]
         wait_ms = self._limits.blocked_wait_ms
         if held.wait_ms >= 0:
@@ -83,6 +84,7 @@ class Parking:
         return held
 
     def _remove(self, lot: _Lot, held: Held) -> Alarm:
+        assert self._tokens[held.token] is held
         del lot.held[held.serial], self._tokens[held.token]
         return lot.alarms.pop(held.serial)
 
@@ -101,9 +103,11 @@ class Parking:
         freed = [lot.held[serial] for serial in sorted(lot.held)]
         for held in freed:
             self._remove(lot, held).cancel()
+        assert not lot.held, "all of them go on"
         self.on_freed(freed)
 
     def _forget_later(self, log: LogId, lot: _Lot) -> None:
+        assert self._lots[log] is lot
         self._alarms.after(self._limits.blocked_wait_ms, partial(self._forget, log, lot))
 
     def _forget(self, log: LogId, lot: _Lot) -> None:
