@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from anabranch.core.alarms import Alarms
+from anabranch.core.bolt.broker.context import BrokerContext
 from anabranch.core.bolt.broker.control import Controlling
 from anabranch.core.bolt.broker.copies import Compacting
 from anabranch.core.bolt.broker.counters import Counters, Gauges
@@ -79,34 +80,36 @@ class Broker:
         self._address = address
         self._outbox = outbox = Outbox(None if address else members[0])
         self._alarms = alarms = Alarms(outbox.effects)
-        self._correspondence = asking = Correspondence(limits, outbox, alarms)
-        self._watches = watches = Watches(limits, outbox, alarms)
+        context = BrokerContext(name, cluster, limits, outbox, alarms)
+        self._correspondence = asking = Correspondence(context)
+        self._watches = watches = Watches(context)
         self._cache = cache = ExtentCache(limits.cache_bytes)
-        self._waits = waits = Waits(limits, outbox, alarms, watches)
-        self._fetching = fetching = Fetching(limits, cluster, cache, outbox, alarms)
-        self._writing = Writing(name, cluster, limits, outbox, alarms, asking, cache)
-        self._parking = Parking(limits, alarms, watches)
-        metering = Metering(outbox, alarms, asking)
-        self._appending = Appending(limits, outbox, alarms, self._writing, self._parking, metering)
-        self._reading = Reading(cluster, limits, outbox, asking, fetching, waits, metering)
-        self._subscriptions = Subscriptions(
-            cluster, limits, outbox, alarms, asking, watches, fetching, metering
+        self._waits = waits = Waits(context, watches)
+        self._fetching = fetching = Fetching(context, cache)
+        self._writing = writing = Writing(context, correspondence=asking, cache=cache)
+        self._parking = Parking(context, watches)
+        metering = Metering(context, asking)
+        self._appending = Appending(
+            context, writing=writing, parking=self._parking, metering=metering
         )
-        self._controlling = Controlling(limits, outbox, asking, waits)
+        self._reading = Reading(
+            context, correspondence=asking, fetching=fetching, waits=waits, metering=metering
+        )
+        self._subscriptions = Subscriptions(
+            context, correspondence=asking, watches=watches, fetching=fetching, metering=metering
+        )
+        self._controlling = Controlling(context, correspondence=asking, waits=waits)
         self._compacting = Compacting(
-            name, cluster, limits, outbox, alarms, asking, fetching, self._writing
+            context, correspondence=asking, fetching=fetching, writing=writing
         )
         self._writing.on_fenced = self._stop
-        self._allegiance = Allegiance(limits, outbox, alarms, members)
+        self._allegiance = Allegiance(context, members)
         self._allegiance.on_leader = self._led_by_another
         self._draining = Draining(
-            name,
-            limits,
-            outbox,
-            alarms,
-            asking,
-            lambda: self._allegiance.epoch,
-            lambda: self._appending.held + len(self._waits.in_doubt()),
+            context,
+            correspondence=asking,
+            epoch=lambda: self._allegiance.epoch,
+            held=lambda: self._appending.held + len(self._waits.in_doubt()),
         )
         self._draining.on_closed = self._close
         self.fenced: BrokerFenced | None = None

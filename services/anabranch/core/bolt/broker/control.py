@@ -3,8 +3,8 @@
 from functools import partial
 from typing import assert_never
 
+from anabranch.core.bolt.broker.context import BrokerContext
 from anabranch.core.bolt.broker.inquiries import Correspondence
-from anabranch.core.bolt.broker.outbox import Outbox
 from anabranch.core.bolt.broker.pending import Wait, Waits
 from anabranch.core.bolt.protocol import commands, messages, queries
 from anabranch.core.bolt.protocol.commands import Guardable, Outcome
@@ -13,7 +13,6 @@ from anabranch.core.bolt.protocol.messages import Once, Redeem
 from anabranch.core.bolt.protocol.queries import Answer, Query
 from anabranch.core.errors import BadRequest, ReceiptPending
 from anabranch.core.errors.refused import Refused
-from anabranch.core.limits import Limits
 from anabranch.core.machine import Token
 
 REQUEST_BYTES_MAX = 64
@@ -34,10 +33,10 @@ class Controlling:
     """Control requests on their way to the metadata and back."""
 
     def __init__(
-        self, limits: Limits, outbox: Outbox, correspondence: Correspondence, waits: Waits
+        self, context: BrokerContext, *, correspondence: Correspondence, waits: Waits
     ) -> None:
-        self._limits = limits
-        self._outbox = outbox
+        self._limits = context.limits
+        self._outbox = context.outbox
         self._correspondence = correspondence
         self._waits = waits
 

@@ -11,9 +11,8 @@ from functools import partial
 
 import msgspec
 
-from anabranch.core.alarms import Alarms
+from anabranch.core.bolt.broker.context import BrokerContext
 from anabranch.core.bolt.broker.inquiries import Correspondence
-from anabranch.core.bolt.broker.outbox import Outbox
 from anabranch.core.bolt.broker.read_path.cache import Extent
 from anabranch.core.bolt.broker.read_path.fetches import Fetching
 from anabranch.core.bolt.broker.write_path.commits import Writing
@@ -22,7 +21,6 @@ from anabranch.core.bolt.protocol.letters import CopyExtents
 from anabranch.core.bolt.protocol.queries import Slice
 from anabranch.core.errors import BrokerFenced
 from anabranch.core.errors.refused import Refused
-from anabranch.core.limits import Limits
 from anabranch.core.machine import Buffer, PutObject
 from anabranch.core.records.objects import lay_out
 from anabranch.core.types import MS, LogId, Nanoseconds, ObjectId
@@ -52,20 +50,17 @@ class Compacting:
 
     def __init__(
         self,
-        broker: str,
-        cluster: str,
-        limits: Limits,
-        outbox: Outbox,
-        alarms: Alarms,
+        context: BrokerContext,
+        *,
         correspondence: Correspondence,
         fetching: Fetching,
         writing: Writing,
     ) -> None:
-        self._broker = broker
-        self._cluster = cluster
-        self._limits = limits
-        self._outbox = outbox
-        self._alarms = alarms
+        self._broker = context.name
+        self._cluster = context.cluster
+        self._limits = context.limits
+        self._outbox = context.outbox
+        self._alarms = context.alarms
         self._correspondence = correspondence
         self._fetching = fetching
         self._writing = writing

@@ -4,12 +4,10 @@ is new, finishes what it has in hand, and rests.
 
 from collections.abc import Callable
 
-from anabranch.core.alarms import Alarms
+from anabranch.core.bolt.broker.context import BrokerContext
 from anabranch.core.bolt.broker.inquiries import Correspondence
-from anabranch.core.bolt.broker.outbox import Outbox
 from anabranch.core.bolt.protocol.commands import DrainBroker, Outcome
 from anabranch.core.errors import BrokerDraining
-from anabranch.core.limits import Limits
 from anabranch.core.machine import Rest, Token
 
 _LOOK_MS = 10
@@ -20,18 +18,16 @@ class Draining:
 
     def __init__(
         self,
-        name: str,
-        limits: Limits,
-        outbox: Outbox,
-        alarms: Alarms,
+        context: BrokerContext,
+        *,
         correspondence: Correspondence,
         epoch: Callable[[], int],
         held: Callable[[], int],
     ) -> None:
-        self._name = name
-        self._limits = limits
-        self._outbox = outbox
-        self._alarms = alarms
+        self._name = context.name
+        self._limits = context.limits
+        self._outbox = context.outbox
+        self._alarms = context.alarms
         self._correspondence = correspondence
         self._epoch = epoch
         self._held = held

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from typing import cast
 from zlib import crc32
 
-from anabranch.core.alarms import Alarms
-from anabranch.core.bolt.broker.outbox import Outbox
+from anabranch.core.bolt.broker.context import BrokerContext
 from anabranch.core.bolt.protocol.commands import Command, Outcome
 from anabranch.core.bolt.protocol.letters import (
     Applied,
@@ -20,7 +19,6 @@ from anabranch.core.bolt.protocol.letters import (
 from anabranch.core.bolt.protocol.queries import Answer, Query
 from anabranch.core.errors import DeadlineExceeded
 from anabranch.core.errors.refused import Refused
-from anabranch.core.limits import Limits
 from anabranch.core.machine import Token
 from anabranch.core.types import MS, Milliseconds, Nanoseconds
 
@@ -51,10 +49,10 @@ class _Question:
 class Correspondence:
     """Questions in the order in which they were asked; they are repeated in that order too."""
 
-    def __init__(self, limits: Limits, outbox: Outbox, alarms: Alarms) -> None:
-        self._limits = limits
-        self._outbox = outbox
-        self._alarms = alarms
+    def __init__(self, context: BrokerContext) -> None:
+        self._limits = context.limits
+        self._outbox = context.outbox
+        self._alarms = context.alarms
         self._questions: dict[Token, _Question] = {}
         self._token: Token = 0
         self._watching = False

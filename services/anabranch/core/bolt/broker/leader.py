@@ -6,10 +6,8 @@ connection that broke, may be lost: the owner repeats it when told `on_leader`.
 
 from collections.abc import Callable, Sequence
 
-from anabranch.core.alarms import Alarms
-from anabranch.core.bolt.broker.outbox import Outbox
+from anabranch.core.bolt.broker.context import BrokerContext
 from anabranch.core.bolt.protocol.letters import Alive, Leading
-from anabranch.core.limits import Limits
 from anabranch.core.machine import Send
 
 UNKNOWN = -1
@@ -18,12 +16,10 @@ UNKNOWN = -1
 class Allegiance:
     """Of one broker, to the leader of the highest term that it has heard of."""
 
-    def __init__(
-        self, limits: Limits, outbox: Outbox, alarms: Alarms, members: Sequence[str]
-    ) -> None:
-        self._limits = limits
-        self._outbox = outbox
-        self._alarms = alarms
+    def __init__(self, context: BrokerContext, members: Sequence[str]) -> None:
+        self._limits = context.limits
+        self._outbox = context.outbox
+        self._alarms = context.alarms
         self._members = members
         self.epoch = 0
         """The broker's; 0 until it is registered."""

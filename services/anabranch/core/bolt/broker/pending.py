@@ -2,12 +2,11 @@
 
 from collections.abc import Callable
 
-from anabranch.core.alarms import Alarm, Alarms
-from anabranch.core.bolt.broker.outbox import Outbox
+from anabranch.core.alarms import Alarm
+from anabranch.core.bolt.broker.context import BrokerContext
 from anabranch.core.bolt.broker.watches import Watches
 from anabranch.core.bolt.protocol.letters import Moved
 from anabranch.core.errors import Overloaded
-from anabranch.core.limits import Limits
 from anabranch.core.machine import Token
 from anabranch.core.types import MS, LogId, Milliseconds, Nanoseconds
 
@@ -31,10 +30,10 @@ class Wait:
 class Waits:
     """A bounded number of requests, each of which ends exactly once."""
 
-    def __init__(self, limits: Limits, outbox: Outbox, alarms: Alarms, watches: Watches) -> None:
-        self._limits = limits
-        self._outbox = outbox
-        self._alarms = alarms
+    def __init__(self, context: BrokerContext, watches: Watches) -> None:
+        self._limits = context.limits
+        self._outbox = context.outbox
+        self._alarms = context.alarms
         self._watches = watches
         self._open: dict[Token, Wait] = {}
 

@@ -7,9 +7,8 @@ lenient. What a quota refuses asks for nothing, so there the broker asks by itse
 
 from collections.abc import Iterable, Sequence
 
-from anabranch.core.alarms import Alarms
+from anabranch.core.bolt.broker.context import BrokerContext
 from anabranch.core.bolt.broker.inquiries import Correspondence
-from anabranch.core.bolt.broker.outbox import Outbox
 from anabranch.core.bolt.protocol.commands import Description, LogQuota
 from anabranch.core.bolt.protocol.queries import Answer, Describe
 from anabranch.core.bolt.protocol.quota import Bucket, Quota
@@ -42,9 +41,9 @@ class _Meter:
 class Metering:
     """What the broker may let pass of each log, and what it has."""
 
-    def __init__(self, outbox: Outbox, alarms: Alarms, correspondence: Correspondence) -> None:
-        self._outbox = outbox
-        self._alarms = alarms
+    def __init__(self, context: BrokerContext, correspondence: Correspondence) -> None:
+        self._outbox = context.outbox
+        self._alarms = context.alarms
         self._correspondence = correspondence
         self._meters: dict[LogId, _Meter] = {}
 

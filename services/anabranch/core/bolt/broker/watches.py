@@ -4,10 +4,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from anabranch.core.alarms import Alarms
-from anabranch.core.bolt.broker.outbox import Outbox
+from anabranch.core.bolt.broker.context import BrokerContext
 from anabranch.core.bolt.protocol.letters import Moved, Unwatch, Watch
-from anabranch.core.limits import Limits
 from anabranch.core.types import LogId
 
 Listener = Callable[[Moved], None]
@@ -29,10 +27,10 @@ class Watches:
     So a reader that comes and goes at a busy log's tail costs no message each time.
     """
 
-    def __init__(self, limits: Limits, outbox: Outbox, alarms: Alarms) -> None:
-        self._limits = limits
-        self._outbox = outbox
-        self._alarms = alarms
+    def __init__(self, context: BrokerContext) -> None:
+        self._limits = context.limits
+        self._outbox = context.outbox
+        self._alarms = context.alarms
         self._watched: dict[LogId, _Watched] = {}
         self._serial = 0
         self._repeating = False

@@ -6,14 +6,12 @@ What comes from the store is verified before anybody sees it.
 
 from collections.abc import Callable, Sequence
 
-from anabranch.core.alarms import Alarms
-from anabranch.core.bolt.broker.outbox import Outbox
+from anabranch.core.bolt.broker.context import BrokerContext
 from anabranch.core.bolt.broker.read_path.cache import Extent, ExtentCache, ExtentKey, key_of
 from anabranch.core.bolt.broker.read_path.gets import Flight, Line, flights
 from anabranch.core.bolt.protocol.queries import Slice
 from anabranch.core.errors import AnabranchError, Damage, Mistake
 from anabranch.core.errors.refused import Refused
-from anabranch.core.limits import Limits
 from anabranch.core.machine import Buffer, GetFailed, GetObject, ObjectRead, Token
 from anabranch.core.records.batch import split, verify
 from anabranch.core.types import NEVER, LogId
@@ -55,16 +53,16 @@ class _Want:
 class Fetching:
     """Who wants which extents, and the GETs that bring them."""
 
-    def __init__(
-        self, limits: Limits, cluster: str, cache: ExtentCache, outbox: Outbox, alarms: Alarms
-    ) -> None:
-        self._limits = limits
-        self._cluster = cluster
+    def __init__(self, context: BrokerContext, cache: ExtentCache) -> None:
+        self._limits = context.limits
+        self._cluster = context.cluster
         self._cache = cache
-        self._outbox = outbox
-        self._alarms = alarms
-        self._line = Line(limits.gets_in_flight_max)
-        self.ahead_bytes = min(limits.read_ahead_bytes, limits.cache_bytes // CACHE_PART)
+        self._outbox = context.outbox
+        self._alarms = context.alarms
+        self._line = Line(context.limits.gets_in_flight_max)
+        self.ahead_bytes = min(
+            context.limits.read_ahead_bytes, context.limits.cache_bytes // CACHE_PART
+        )
         """Worth asking the metadata about, for whoever goes through a log."""
         self._wanted: dict[ExtentKey, list[_Want]] = {}
         self._origins: dict[ExtentKey, LogId] = {}

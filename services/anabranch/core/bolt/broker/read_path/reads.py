@@ -7,8 +7,8 @@ gets what is settled; at the end of that it waits as long as it said it would.
 from collections import OrderedDict
 from functools import partial
 
+from anabranch.core.bolt.broker.context import BrokerContext
 from anabranch.core.bolt.broker.inquiries import Correspondence
-from anabranch.core.bolt.broker.outbox import Outbox
 from anabranch.core.bolt.broker.pending import Wait, Waits
 from anabranch.core.bolt.broker.rate_limits import Metering
 from anabranch.core.bolt.broker.read_path.cache import Extent
@@ -25,7 +25,6 @@ from anabranch.core.bolt.protocol.queries import (
 )
 from anabranch.core.errors import AnabranchError, BadRequest, ReadBlocked, RecordsDamaged
 from anabranch.core.errors.refused import Refused
-from anabranch.core.limits import Limits
 from anabranch.core.machine import Token
 from anabranch.core.records.objects import ObjectName
 from anabranch.core.types import NEVER, LogId, Position
@@ -55,17 +54,16 @@ class Reading:
 
     def __init__(
         self,
-        cluster: str,
-        limits: Limits,
-        outbox: Outbox,
+        context: BrokerContext,
+        *,
         correspondence: Correspondence,
         fetching: Fetching,
         waits: Waits,
         metering: Metering,
     ) -> None:
-        self._cluster = cluster
-        self._limits = limits
-        self._outbox = outbox
+        self._cluster = context.cluster
+        self._limits = context.limits
+        self._outbox = context.outbox
         self._correspondence = correspondence
         self._fetching = fetching
         self._waits = waits

@@ -7,9 +7,8 @@ delivered again; no position is ever final twice.
 
 from functools import partial
 
-from anabranch.core.alarms import Alarms
+from anabranch.core.bolt.broker.context import BrokerContext
 from anabranch.core.bolt.broker.inquiries import Correspondence
-from anabranch.core.bolt.broker.outbox import Outbox
 from anabranch.core.bolt.broker.rate_limits import Metering
 from anabranch.core.bolt.broker.read_path.cache import Extent
 from anabranch.core.bolt.broker.read_path.fetches import Fetching
@@ -21,7 +20,6 @@ from anabranch.core.bolt.protocol.messages import Confirmed, Delivered, Failed, 
 from anabranch.core.bolt.protocol.queries import Answer, Describe, Resolve, Resolved
 from anabranch.core.errors import Overloaded
 from anabranch.core.errors.refused import Refused
-from anabranch.core.limits import Limits
 from anabranch.core.machine import Token
 from anabranch.core.types import NEVER, LogId, Milliseconds, Position
 from anabranch.core.wire.session import Credit
@@ -80,19 +78,17 @@ class Subscriptions:
 
     def __init__(
         self,
-        cluster: str,
-        limits: Limits,
-        outbox: Outbox,
-        alarms: Alarms,
+        context: BrokerContext,
+        *,
         correspondence: Correspondence,
         watches: Watches,
         fetching: Fetching,
         metering: Metering,
     ) -> None:
-        self._cluster = cluster
-        self._limits = limits
-        self._outbox = outbox
-        self._alarms = alarms
+        self._cluster = context.cluster
+        self._limits = context.limits
+        self._outbox = context.outbox
+        self._alarms = context.alarms
         self._correspondence = correspondence
         self._watches = watches
         self._fetching = fetching

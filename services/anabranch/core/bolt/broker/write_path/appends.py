@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate, chain
 from operator import attrgetter
 
-from anabranch.core.alarms import Alarms
-from anabranch.core.bolt.broker.outbox import Outbox
+from anabranch.core.bolt.broker.context import BrokerContext
 from anabranch.core.bolt.broker.rate_limits import Metering
 from anabranch.core.bolt.broker.write_path.commits import Writing, WrittenObject
 from anabranch.core.bolt.broker.write_path.open_object import Held, OpenObject
@@ -27,7 +26,6 @@ from anabranch.core.errors import (
     UnknownLog,
 )
 from anabranch.core.errors.refused import Refused
-from anabranch.core.limits import Limits
 from anabranch.core.machine import Replies, SetTimer, Token
 from anabranch.core.records.batch import check
 from anabranch.core.types import NEVER, LogId, Nanoseconds
@@ -44,17 +42,11 @@ class Appending:
     KEY = "close"
 
     def __init__(
-        self,
-        limits: Limits,
-        outbox: Outbox,
-        alarms: Alarms,
-        writing: Writing,
-        parking: Parking,
-        metering: Metering,
+        self, context: BrokerContext, *, writing: Writing, parking: Parking, metering: Metering
     ) -> None:
-        self._limits = limits
-        self._outbox = outbox
-        self._alarms = alarms
+        self._limits = context.limits
+        self._outbox = context.outbox
+        self._alarms = context.alarms
         self._writing = writing
         self._parking = parking
         self._metering = metering

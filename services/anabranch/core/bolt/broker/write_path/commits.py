@@ -9,9 +9,8 @@ from collections.abc import Callable
 from functools import partial
 from itertools import accumulate
 
-from anabranch.core.alarms import Alarms
+from anabranch.core.bolt.broker.context import BrokerContext
 from anabranch.core.bolt.broker.inquiries import Correspondence
-from anabranch.core.bolt.broker.outbox import Outbox
 from anabranch.core.bolt.broker.read_path.cache import Extent, ExtentCache
 from anabranch.core.bolt.broker.write_path.open_object import Held, OpenObject
 from anabranch.core.bolt.broker.write_path.pacing import Pacing
@@ -25,7 +24,6 @@ from anabranch.core.errors import (
     Unavailable,
 )
 from anabranch.core.errors.refused import Refused
-from anabranch.core.limits import Limits
 from anabranch.core.machine import Buffer, PutObject
 from anabranch.core.records.objects import Placed, lay_out, object_id
 from anabranch.core.types import LogId, Nanoseconds, ObjectId
@@ -80,23 +78,16 @@ class Writing:
     """
 
     def __init__(
-        self,
-        broker: str,
-        cluster: str,
-        limits: Limits,
-        outbox: Outbox,
-        alarms: Alarms,
-        correspondence: Correspondence,
-        cache: ExtentCache,
+        self, context: BrokerContext, *, correspondence: Correspondence, cache: ExtentCache
     ) -> None:
-        self._broker = broker
-        self._cluster = cluster
-        self._limits = limits
-        self._outbox = outbox
-        self._alarms = alarms
+        self._broker = context.name
+        self._cluster = context.cluster
+        self._limits = context.limits
+        self._outbox = context.outbox
+        self._alarms = context.alarms
         self._correspondence = correspondence
         self._cache = cache
-        self.pacing = Pacing(limits)
+        self.pacing = Pacing(context.limits)
         self._epoch: int | None = None
         self._sequence = 0
         self._commits = 0
@@ -112,7 +103,7 @@ class Writing:
         """Called when another PUT may begin."""
         self.on_committed: Callable[[WrittenObject, Outcome], None] = lambda _object, _outcome: None
         self.on_fenced: Callable[[Refused], None] = lambda _: None
-        """Called instead when the metadata know a later life of this broker."""
+        """Called instead when the metadata know a later life of this context.name."""
         self.on_given_up: Callable[[WrittenObject, AnabranchError], None] = lambda _object, _e: None
 
     @property

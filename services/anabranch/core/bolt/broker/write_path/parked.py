@@ -6,12 +6,12 @@ None of them is anywhere yet, so one whose time is up can be refused without a d
 from collections.abc import Callable, Container, Iterable
 from functools import partial
 
-from anabranch.core.alarms import Alarm, Alarms
+from anabranch.core.alarms import Alarm
+from anabranch.core.bolt.broker.context import BrokerContext
 from anabranch.core.bolt.broker.watches import Watches
 from anabranch.core.bolt.broker.write_path.open_object import Held
 from anabranch.core.bolt.protocol.letters import Moved
 from anabranch.core.errors.refused import Refused
-from anabranch.core.limits import Limits
 from anabranch.core.machine import Token
 from anabranch.core.types import MS, LogId
 
@@ -32,9 +32,9 @@ class _Lot:
 class Parking:
     """Blocked logs as far as this broker has run into them."""
 
-    def __init__(self, limits: Limits, alarms: Alarms, watches: Watches) -> None:
-        self._limits = limits
-        self._alarms = alarms
+    def __init__(self, context: BrokerContext, watches: Watches) -> None:
+        self._limits = context.limits
+        self._alarms = context.alarms
         self._watches = watches
         self._lots: dict[LogId, _Lot] = {}
         self.blocked: Container[LogId] = self._lots
