@@ -229,6 +229,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     spare_brokers_max: int = 1
     """Brokers of a pool of four or more that are kept free for forks that want one of their own."""
 
+    embedded_nodes_max: int = 256
+    """Sequencers and shard replicas of all logs that this service runs in its own process."""
+
     propose_retry_ms: int = 2_000
     """A broker that had no answer from the metadata asks again, with the same request id."""
 
@@ -252,6 +255,7 @@ REPLICATED = (
     "cursors_per_log_max",
     "ttl_ms_max",
     "spare_brokers_max",
+    "embedded_nodes_max",
 )
 """What decides the outcome of a command: journaled, so that a replay under other settings
 agrees.

@@ -18,6 +18,7 @@ from anabranch.core.bolt.protocol.commands import (
     DeleteCursor,
     DeleteLog,
     DrainBroker,
+    EngineSettings,
     Expire,
     FindBroker,
     ForgetBroker,
@@ -30,6 +31,7 @@ from anabranch.core.bolt.protocol.commands import (
     RegisterBroker,
     Row,
     SetQuota,
+    SetSettings,
     Squash,
     SwapExtents,
     Trim,
@@ -88,6 +90,8 @@ class List:
     chosen: dict[str, OnPromote] = field(default_factory=dict[str, OnPromote])
     quota: Quota | None = None
     owner: str = ""
+    engine: str = ""
+    settings: EngineSettings | None = None
 
     @property
     def depth(self) -> int:
@@ -199,12 +203,17 @@ class Naive:
                 _refuse(epoch < self.guards.get(scope, epoch), "deposed")
                 self.guards[scope] = epoch
                 return self.apply(at, guarded)
-            case CreateLog() | ForkLog() if command.owner and self.declared(command.owner):
-                return None
-            case CreateLog(name):
-                if any(log.name == name for log in self.logs.values()):
-                    raise Refusal("log-exists")
-                self._add(List(self._id(), name, Kind.ROOT, owner=command.owner))
+            case CreateLog() | ForkLog() if command.owner and (
+                known := self.declared(command.owner)
+            ):
+                if isinstance(command, CreateLog):
+                    self._declare_again(known, command)
+            case CreateLog():
+                self._create(command)
+            case SetSettings(id, settings):
+                log = self.find(id)
+                _refuse(not _is_elsewhere(log) or settings.shards < 1, "bad-request")
+                log.settings = settings
             case ForkLog():
                 self._fork(command)
             case Adopt(id, owner):
@@ -228,22 +237,22 @@ class Naive:
             case DrainBroker() | LoseBroker() | FindBroker() | ForgetBroker() | RaiseFormat():
                 return None
             case Trim(id, before):
-                log = self.find(id)
+                log = self.find_own(id)
                 _refuse(not 0 <= before <= log.settled(), "out-of-range")
                 _refuse(log.promotable and before > log.fork_point, "bad-request")
                 log.start = max(log.start, before)
             case CommitCursor(id, name, position, on_promote):
-                log = self.find(id)
+                log = self.find_own(id)
                 _refuse(not 0 <= position <= log.settled(), "out-of-range")
                 log.cursors[name] = log.records[:position]
                 if on_promote is not None:
                     log.chosen[name] = on_promote
             case DeleteCursor(id, name):
-                log = self.find(id)
+                log = self.find_own(id)
                 log.cursors.pop(name, None)
                 log.chosen.pop(name, None)
             case SetQuota(id, quota):
-                log = self.find(id)
+                log = self.find_own(id)
                 _refuse(quota.burst_ms < 1, "bad-request")
                 log.quota = None if quota.limits_nothing else quota
             case RegisterBroker(name):
@@ -256,6 +265,33 @@ class Naive:
         if id not in self.logs:
             raise Refusal(self.gone[id].code if id in self.gone else "unknown-log")
         return self.logs[id]
+
+    def find_own(self, id: LogId) -> List:
+        log = self.find(id)
+        _refuse(log.engine != "", "wrong-engine")
+        return log
+
+    def _create(self, command: CreateLog) -> None:
+        name, engine, settings = command.name, command.engine, command.settings
+        _refuse(any(log.name == name for log in self.logs.values()), "log-exists")
+        _refuse(engine not in ("", "bolt", "belfast"), "bad-request")
+        if engine == "belfast":
+            settings = settings or EngineSettings()
+            _refuse(settings.shards < 1, "bad-request")
+        else:
+            _refuse(settings is not None, "bad-request")
+            engine = ""
+        log = List(self._id(), name, Kind.ROOT, owner=command.owner)
+        log.engine, log.settings = engine, settings
+        self._add(log)
+
+    def _declare_again(self, log: List, command: CreateLog) -> None:
+        settings = command.settings
+        if command.engine != log.engine or not _is_elsewhere(log) or settings is None:
+            return
+        if not settings.embedded:
+            _refuse(settings.shards < 1, "bad-request")
+            log.settings = settings
 
     def declared(self, owner: str) -> List | None:
         """The log that this owner has."""
@@ -296,6 +332,8 @@ class Naive:
         log = self.logs.get(row.log)
         if log is None:
             return [self._of_the_gone(row.log, batch) for batch in row.batches]
+        if log.engine:
+            return ["wrong-engine" for _ in row.batches]
         fates: list[BatchFate] = []
         offset = row.offset
         for batch in row.batches:
@@ -342,7 +380,7 @@ class Naive:
         return position if position < log.settled() else Promise(log.id, log.records[position])
 
     def _fork(self, command: ForkLog) -> None:
-        parent = self.find(command.parent)
+        parent = self.find_own(command.parent)
         point = self._point(parent, command)
         own = command.name or f"fork-{self.next_id}"
         name = f"{_root(parent)}--{own}"
@@ -433,6 +471,11 @@ def _follow(parent: List, child: List, name: str) -> None:
 def _refuse(wrong: bool, code: str) -> None:
     if wrong:
         raise Refusal(code)
+
+
+def _is_elsewhere(log: List) -> bool:
+    """Is it a log of another engine, and run by somebody else than this service?"""
+    return log.settings is not None and not log.settings.embedded
 
 
 def _root(log: List) -> str:

@@ -2,7 +2,10 @@
 
 from collections.abc import Hashable, Iterator
 
+from msgspec.structs import replace
+
 from anabranch.core.bolt.protocol.commands import (
+    BOLT,
     FORMAT,
     Batch,
     Command,
@@ -10,6 +13,7 @@ from anabranch.core.bolt.protocol.commands import (
     Committed,
     CreateLog,
     Description,
+    EngineSettings,
     Entry,
     Epoch,
     ForkLog,
@@ -240,9 +244,12 @@ class Twins:
         assert self.witness.look(replica) == []
         assert list(replica.forest.logs) == list(self.naive.logs)
         for log in self.naive.logs.values():
+            self._compare_description(log)
+            if log.engine:
+                self._compare_foreign(log)
+                continue
             self._compare_records(log)
             self.compare_times(log.id, self.now - len(log.records))
-            self._compare_description(log)
             self._compare_cursors(log)
         for receipt, promise in self.receipts:
             self._compare_receipt(receipt, promise)
@@ -289,6 +296,15 @@ class Twins:
         assert isinstance(plain, Resolved)
         readable = [_identity(record) for record in log.records[log.start : settled]]
         assert self.identify(plain.slices) == readable, "a plain read stops at what is settled"
+
+    def _compare_foreign(self, log: List) -> None:
+        """Bolt answers no question about what a log of another engine holds."""
+        id = log.id
+        asked = Resolve(id, 0, 1, 1), ReadCursors(id), PositionAt(id, 0), Compare(id, id)
+        for question in asked:
+            answer = self.state.answer(question)
+            assert isinstance(answer, Refused), question
+            assert answer.code == "wrong-engine"
 
     def compare_part(self, id: LogId, start: int, count: int) -> None:
         answer = self.state.answer(Resolve(id, start, count, NEVER, speculative=True))
@@ -360,6 +376,8 @@ class Twins:
             answer.expires_at,
             answer.quota,
             answer.owner,
+            answer.engine,
+            answer.settings,
         ) == (
             log.id,
             log.kind,
@@ -375,6 +393,8 @@ class Twins:
             log.expires_at,
             log.quota,
             log.owner,
+            log.engine or BOLT,
+            found_at(log),
         ), log.name
 
     def _compare_receipt(self, receipt: Receipt, promise: Promise) -> None:
@@ -439,6 +459,15 @@ class Twins:
             if not isinstance(other.apply(entry), Refused):
                 other.apply(entry)
         assert snapshot.save(other.replica) == snapshot.save(self.state.replica)
+
+
+def found_at(log: List) -> EngineSettings | None:
+    """A log's settings, with the addresses and the cluster that a description fills in."""
+    if log.settings is None:
+        return None
+    count = log.settings.sequencers if log.settings.embedded else 0
+    addresses = tuple(f"/{log.id}/sequencer-{n}" for n in range(count)) or log.settings.addresses
+    return replace(log.settings, addresses=addresses, cluster=log.settings.cluster or "c")
 
 
 def _identity(record: Record) -> tuple[int, int, int]:

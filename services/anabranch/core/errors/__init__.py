@@ -32,6 +32,7 @@ from anabranch.core.errors.belfast import (
 from anabranch.core.errors.logs import (
     AppendBlocked,
     BadName,
+    EngineNotServed,
     ForkBlocked,
     IsRoot,
     LogExists,
@@ -48,6 +49,7 @@ from anabranch.core.errors.logs import (
     SequenceGap,
     Squashed,
     UnknownLog,
+    WrongEngine,
 )
 from anabranch.core.errors.service import (
     BadFrame,
@@ -118,6 +120,7 @@ __all__ = [
     "DataDirLocked",
     "DeadlineExceeded",
     "Deposed",
+    "EngineNotServed",
     "EntryCorrupt",
     "Fact",
     "Fenced",
@@ -177,6 +180,7 @@ __all__ = [
     "UnsupportedBatch",
     "VersionMismatch",
     "WrongCluster",
+    "WrongEngine",
     "restore",
 ]
 

@@ -128,6 +128,35 @@ class UnknownLog(Mistake):
         super().__init__(log=log)
 
 
+class WrongEngine(Mistake):
+    """The log is another engine's, and was asked for what only a Bolt log has."""
+
+    code = "wrong-engine"
+    status = 409
+    says = (
+        "{log} is a {engine} log, which takes no {asked} in this way: open it by its name with a "
+        "client or command line of this version, which know the {engine} engine"
+    )
+
+    def __init__(self, log: str, engine: str, asked: str) -> None:
+        super().__init__(log=log, engine=engine, asked=asked)
+
+
+class EngineNotServed(Mistake):
+    """Nothing behind this service runs logs of the engine that was asked for."""
+
+    code = "engine-not-served"
+    status = 409
+    says = (
+        "{log} can't be created: this service runs no {engine} logs itself; give the addresses of "
+        "its sequencers, on Kubernetes by a Log resource with `engine: {engine}`, or create it in "
+        "a service that `anabranch up` runs"
+    )
+
+    def __init__(self, log: str, engine: str) -> None:
+        super().__init__(log=log, engine=engine)
+
+
 class LogExists(Mistake):
     code = "log-exists"
     status = 409

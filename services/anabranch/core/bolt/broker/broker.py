@@ -10,7 +10,7 @@ from typing import Any
 
 from anabranch.core.alarms import Alarms
 from anabranch.core.bolt.broker.context import BrokerContext
-from anabranch.core.bolt.broker.control import Controlling
+from anabranch.core.bolt.broker.control import Controlling, OtherEngines
 from anabranch.core.bolt.broker.copies import Compacting
 from anabranch.core.bolt.broker.counters import Counters, Gauges
 from anabranch.core.bolt.broker.drain import Draining
@@ -61,6 +61,7 @@ class Broker:
     `life` tells one life of a broker from the next, so that registering twice gives one epoch;
     without it the time of its start does. One that clients reach at an `address` of its own writes
     to whichever of the `members` leads; one without has its metadata in the same process.
+    `others` says who runs logs of other engines.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class Broker:
         members: Sequence[str] = ("metadata",),
         life: bytes | None = None,
         address: str = "",
+        others: OtherEngines = OtherEngines.NOBODY,
     ) -> None:
         assert name, "a broker has a name"
         assert members, "somebody leads the metadata"
@@ -98,7 +100,9 @@ class Broker:
         self._subscriptions = Subscriptions(
             context, correspondence=asking, watches=watches, fetching=fetching, metering=metering
         )
-        self._controlling = Controlling(context, correspondence=asking, waits=waits)
+        self._controlling = Controlling(
+            context, correspondence=asking, waits=waits, others=others
+        )
         self._compacting = Compacting(
             context, correspondence=asking, fetching=fetching, writing=writing
         )
@@ -314,6 +318,7 @@ class Broker:
             messages.DeleteCursor: do,
             messages.SetQuota: do,
             messages.Adopt: do,
+            messages.SetSettings: do,
             messages.DrainBroker: do,
             messages.ForgetBroker: do,
             messages.Guarded: do,

@@ -1,17 +1,20 @@
 """What a broker hands on: commands to be done once, questions, receipts to be redeemed."""
 
+from enum import Enum
 from functools import partial
 from typing import assert_never
+
+from msgspec.structs import replace
 
 from anabranch.core.bolt.broker.context import BrokerContext
 from anabranch.core.bolt.broker.inquiries import Correspondence
 from anabranch.core.bolt.broker.pending import Wait, Waits
 from anabranch.core.bolt.protocol import commands, messages, queries
-from anabranch.core.bolt.protocol.commands import Guardable, Outcome
+from anabranch.core.bolt.protocol.commands import BOLT, EngineSettings, Guardable, Outcome
 from anabranch.core.bolt.protocol.letters import Moved
 from anabranch.core.bolt.protocol.messages import Once, Redeem
 from anabranch.core.bolt.protocol.queries import Answer, Query
-from anabranch.core.errors import BadRequest, ReceiptPending
+from anabranch.core.errors import BadRequest, EngineNotServed, ReceiptPending
 from anabranch.core.errors.refused import Refused
 from anabranch.core.machine import Token
 
@@ -29,23 +32,42 @@ Question = (
 )
 
 
+class OtherEngines(Enum):
+    """Who runs logs of other engines that are created without the addresses of their sequencers."""
+
+    NOBODY = "nobody"
+    """Such a creation is refused."""
+    THIS_PROCESS = "this process"
+    """The log is embedded: its machines run beside this broker."""
+    SUPERVISOR = "a supervisor"
+    """Somebody starts its processes, and then says where they are."""
+
+
 class Controlling:
     """Control requests on their way to the metadata and back."""
 
     def __init__(
-        self, context: BrokerContext, *, correspondence: Correspondence, waits: Waits
+        self,
+        context: BrokerContext,
+        *,
+        correspondence: Correspondence,
+        waits: Waits,
+        others: OtherEngines,
     ) -> None:
         self._limits = context.limits
+        self._others = others
         self._outbox = context.outbox
         self._correspondence = correspondence
         self._waits = waits
 
     def do(self, token: Token, message: Once | messages.Guarded) -> None:
+        inner = message.message if isinstance(message, messages.Guarded) else message
+        if isinstance(inner, messages.CreateLog) and self._runs_nowhere(inner):
+            self._outbox.refuse(token, EngineNotServed(inner.name, inner.engine))
+            return
+        request, command = inner.request, self._command(inner)
         if isinstance(message, messages.Guarded):
-            request = message.message.request
-            command = commands.Guarded(message.scope, message.epoch, _command(message.message))
-        else:
-            request, command = message.request, _command(message)
+            command = commands.Guarded(message.scope, message.epoch, command)
         if not 0 < len(request) <= REQUEST_BYTES_MAX:
             reason = (
                 f"1 to {REQUEST_BYTES_MAX} bytes, by which a repetition is known, were expected"
@@ -58,6 +80,22 @@ class Controlling:
             wait.in_doubt = True
             done = partial(self._answer, wait)
             self._correspondence.propose(request, command, done)
+
+    def _runs_nowhere(self, message: messages.CreateLog) -> bool:
+        placed = message.settings is not None and message.settings.addresses
+        foreign = message.engine not in ("", BOLT)
+        return foreign and not placed and self._others is OtherEngines.NOBODY
+
+    def _command(self, message: Once) -> Guardable:
+        """A client can't say that a log is embedded: that follows from who runs it."""
+        command = _command(message)
+        if isinstance(command, commands.CreateLog) and command.engine not in ("", BOLT):
+            settings = command.settings or EngineSettings()
+            here = self._others is OtherEngines.THIS_PROCESS and not settings.addresses
+            return replace(command, settings=replace(settings, embedded=here))
+        if isinstance(command, commands.SetSettings):
+            return replace(command, settings=replace(command.settings, embedded=False))
+        return command
 
     def ask(self, token: Token, message: Question) -> None:
         wait = self._waits.begin(token)
@@ -127,7 +165,14 @@ class _Redemption:
 def _command(message: Once) -> Guardable:
     match message:
         case messages.CreateLog():
-            return commands.CreateLog(message.name, message.by, message.why, message.owner)
+            return commands.CreateLog(
+                message.name,
+                message.by,
+                message.why,
+                message.owner,
+                message.engine,
+                message.settings,
+            )
         case messages.DeleteLog():
             return commands.DeleteLog(message.log, message.force)
         case messages.Fork():
@@ -148,6 +193,8 @@ def _command(message: Once) -> Guardable:
             return commands.SetQuota(message.log, message.quota)
         case messages.Adopt():
             return commands.Adopt(message.log, message.owner)
+        case messages.SetSettings():
+            return commands.SetSettings(message.log, message.settings)
         case messages.DrainBroker():
             return commands.DrainBroker(message.broker, message.epoch)
         case messages.ForgetBroker():

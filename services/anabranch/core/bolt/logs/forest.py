@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 from anabranch.core.bolt.logs.index import Index
 from anabranch.core.bolt.logs.tails import LazyTailTree, Tail
+from anabranch.core.bolt.protocol.commands import EngineSettings
 from anabranch.core.bolt.protocol.quota import Quota
-from anabranch.core.errors import BadName, UnknownLog
+from anabranch.core.errors import BadName, UnknownLog, WrongEngine
 from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import Limits
 from anabranch.core.producers import Producer
@@ -74,6 +75,7 @@ class Log:
         "created_at",
         "cursors",
         "depth",
+        "engine",
         "expires_at",
         "family",
         "fork_point",
@@ -92,6 +94,7 @@ class Log:
         "producers",
         "promotable",
         "promotable_forks",
+        "settings",
         "shifts",
         "start",
         "why",
@@ -132,6 +135,10 @@ class Log:
         self.by = ""
         self.why = ""
         self.owner = ""
+        self.engine = ""
+        """The engine that serves it; empty: this one, Bolt."""
+        self.settings: EngineSettings | None = None
+        """Of a log that another engine serves."""
 
     @property
     def earliest_fork_point(self) -> Position:
@@ -193,6 +200,8 @@ class Forest:
         """Of the logs that have one: few, if any."""
         self.undecided = 0
         """Live promotable forks; while there are none, nothing can be blocked."""
+        self.foreign: dict[LogId, Log] = {}
+        """Logs that other engines serve: few, if any."""
 
     def tail(self, log: Log) -> Position:
         return self.tails.tail(log.place)
@@ -211,6 +220,13 @@ class Forest:
         if grave is not None:
             raise grave.refusal.error()
         raise UnknownLog(str(asked))
+
+    def find_own(self, asked: str | LogId, what: str) -> Log:
+        """As `find`, for what only Bolt's own logs can do; raises WrongEngine for any other."""
+        log = self.find(asked)
+        if log.engine:
+            raise WrongEngine(log.name, log.engine, what)
+        return log
 
     def name_root(self, name: str) -> str:
         check_name(name, self.limits.name_chars_max)
@@ -236,6 +252,8 @@ class Forest:
         self.logs[log.id] = log
         self.names[log.name] = log
         self.undecided += log.promotable
+        if log.engine:
+            self.foreign[log.id] = log
         self.graves_by_name.pop(log.name, None)
         if log.parent is not None:
             log.parent.children[log.id] = log
@@ -244,6 +262,7 @@ class Forest:
         assert self.logs[log.id] is log, "another log has this id"
         del self.logs[log.id], self.names[log.name]
         self.quotas.pop(log.id, None)
+        self.foreign.pop(log.id, None)
         self.owned.pop(log.owner, None)
         self.undecided -= log.promotable
         assert self.undecided >= 0, "more promotable forks went than came"

@@ -32,6 +32,7 @@ from anabranch.core.bolt.protocol.commands import (
     LoseBroker,
     RaiseFormat,
     RegisterBroker,
+    SetSettings,
     SwapExtents,
     bare,
     decode_group,
@@ -461,4 +462,6 @@ def _weight(command: Command) -> int:
         return 32 + sum(16 + 24 * len(row.batches) for row in command.rows)
     if isinstance(command, SwapExtents):
         return 64 + 40 * len(command.extents)
+    if isinstance(command, CreateLog | SetSettings) and command.settings is not None:
+        return 256 + sum(map(len, command.settings.addresses))
     return 256

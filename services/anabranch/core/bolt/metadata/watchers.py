@@ -38,7 +38,7 @@ class Watches:
         watcher = self.watchers.get(key)
         if watcher is None:
             try:
-                log = self.replica.forest.find(id)
+                log = self.replica.forest.find_own(id, "subscription")
             except AnabranchError as error:
                 return self._ended(id, error)
             watcher = self.watchers[key] = Watcher(node, log, until)

@@ -44,16 +44,37 @@ class Row(Compact, frozen=True):
     batches: list[Batch]
 
 
-FORMAT = 4
+FORMAT = 5
 """Of the commands in this file; a member of a group that knows an earlier one mustn't lead.
 
 2 has owners, guards, and brokers that are forgotten or get their share when they come. 3 keeps
 every record's first origin, and a fork at a time ends before that time. 4 remembers appends that
 are requests of their own beside the other requests, and forgets refusals that may pass (see
-`requests`).
+`requests`). 5 keeps the names of logs that other engines serve (see `engines`).
 """
 STEADY_FORMAT = 3
 """From this one on, origins are kept when records move, and `ForkLog.at` isn't inherited itself."""
+
+
+BOLT = "bolt"
+"""What clients call this engine. In commands and in the state it is the empty name."""
+
+
+class EngineSettings(Compact, frozen=True):
+    """How another engine serves a log of its own."""
+
+    shards: int = 1
+    replicas: int = 1
+    """Of each shard."""
+    sequencers: int = 1
+    addresses: tuple[str, ...] = ()
+    """Where its sequencers are dialed. Empty: the log is embedded, or its processes haven't been
+    started yet.
+    """
+    cluster: str = ""
+    """The name under which its sequencers and shards know each other; empty: this cluster's."""
+    embedded: bool = False
+    """Served by the very processes that keep this catalogue. Brokers set it; clients can't."""
 
 
 class CreateLog(msgspec.Struct, frozen=True, array_like=True, tag="create"):
@@ -64,6 +85,10 @@ class CreateLog(msgspec.Struct, frozen=True, array_like=True, tag="create"):
     why: str = ""
     owner: str = ""
     """Who declares this log, if somebody does; an owner has one log."""
+    engine: str = ""
+    """The engine that serves the log; empty: this one, Bolt."""
+    settings: EngineSettings | None = None
+    """For another engine; an owner that declares its log again replaces them."""
 
 
 class DeleteLog(msgspec.Struct, frozen=True, array_like=True, tag="delete"):
@@ -223,6 +248,13 @@ class Adopt(msgspec.Struct, frozen=True, array_like=True, tag="adopt"):
     owner: str
 
 
+class SetSettings(msgspec.Struct, frozen=True, array_like=True, tag="settings"):
+    """Replace the settings of a log that another engine serves elsewhere."""
+
+    log: LogId
+    settings: EngineSettings
+
+
 class Copied(Compact, frozen=True):
     """An extent of a log as it was when it was copied."""
 
@@ -268,6 +300,7 @@ Guardable = (
     | Adopt
     | DrainBroker
     | ForgetBroker
+    | SetSettings
 )
 """What clients ask for."""
 
@@ -306,6 +339,7 @@ Bare = (
     | SwapExtents
     | Adopt
     | ForgetBroker
+    | SetSettings
 )
 Command = Bare | Guarded
 
@@ -392,6 +426,10 @@ class Description(msgspec.Struct, frozen=True, array_like=True, tag="description
     quota: Quota | None = None
     owner: str = ""
     """Who declares it, if somebody does."""
+    engine: str = BOLT
+    """The engine that serves the log."""
+    settings: EngineSettings | None = None
+    """How another engine than Bolt serves it; where clients find it is filled in."""
 
 
 class LogQuota(Compact, frozen=True):

@@ -2,7 +2,13 @@
 
 import msgspec
 
-from anabranch.core.bolt.protocol.commands import Description, Done, Promotion, Receipt
+from anabranch.core.bolt.protocol.commands import (
+    Description,
+    Done,
+    EngineSettings,
+    Promotion,
+    Receipt,
+)
 from anabranch.core.bolt.protocol.queries import (
     At,
     Census,
@@ -123,6 +129,10 @@ class CreateLog(Message, frozen=True, array_like=True, tag="create-log"):
     why: str = ""
     owner: str = ""
     """Who declares this log, if somebody does; an owner has one log."""
+    engine: str = ""
+    """The engine that serves the log; empty: Bolt."""
+    settings: EngineSettings | None = None
+    """For another engine. Without addresses the service runs the log itself, if it can."""
 
 
 class DeleteLog(Message, frozen=True, array_like=True, tag="delete-log"):
@@ -244,6 +254,14 @@ class Adopt(Message, frozen=True, array_like=True, tag="adopt"):
     request: bytes
 
 
+class SetSettings(Message, frozen=True, array_like=True, tag="set-settings"):
+    """Replace the settings of a log that another engine serves elsewhere. The answer describes."""
+
+    log: LogId
+    settings: EngineSettings
+    request: bytes
+
+
 class DrainBroker(Message, frozen=True, array_like=True, tag="drain-broker"):
     """Place nothing more on this broker, and what is on it elsewhere; it goes on serving who asks
     it.
@@ -275,6 +293,7 @@ Once = (
     | Adopt
     | DrainBroker
     | ForgetBroker
+    | SetSettings
 )
 """What changes something; its request id has it done once, however often it is sent."""
 
@@ -317,6 +336,7 @@ Control = (
     | DrainBroker
     | ForgetBroker
     | Guarded
+    | SetSettings
 )
 """Requests whose every byte is msgpack; `Append` has a frame of its own."""
 

@@ -105,6 +105,7 @@ _NEEDS: dict[type, Callable[[Any], tuple[Claim, ...]]] = {
     messages.Trim: _on(Verb.TRIM),
     messages.SetQuota: _on(Verb.UPDATE),
     messages.Adopt: _adopting,
+    messages.SetSettings: _on(Verb.UPDATE),
     messages.DrainBroker: lambda _: (POOL,),
     messages.ForgetBroker: lambda _: (POOL,),
     messages.Guarded: lambda each: (POOL, *needs(each.message)),

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Iterator
 
+from msgspec.structs import replace
+
 from anabranch.core.bolt.logs.comparison import compare
 from anabranch.core.bolt.logs.forest import Forest, Log
 from anabranch.core.bolt.logs.lineage import lineage_of, position_at, slices
-from anabranch.core.bolt.protocol.commands import Description, LogQuota
+from anabranch.core.bolt.protocol.commands import BOLT, Description, EngineSettings, LogQuota
 from anabranch.core.bolt.protocol.queries import (
     SLICES_MAX,
     Answer,
@@ -81,7 +83,23 @@ def describe(replica: Replica, log: Log) -> Description:
         owner=log.owner,
         broker=seat.name if seat else "",
         address=seat.address if seat else "",
+        engine=log.engine or BOLT,
+        settings=_located(replica, log),
     )
+
+
+def _located(replica: Replica, log: Log) -> EngineSettings | None:
+    """The settings of a log, with the addresses at which clients find it.
+
+    An embedded log's are relative: names of nodes behind whichever address its service has.
+    """
+    settings = log.settings
+    if settings is None:
+        return None
+    addresses = settings.addresses
+    if settings.embedded:
+        addresses = tuple(f"/{log.id}/sequencer-{n}" for n in range(settings.sequencers))
+    return replace(settings, addresses=addresses, cluster=settings.cluster or replica.cluster)
 
 
 def _own_records(log: Log, tail: Position) -> int:
@@ -101,7 +119,7 @@ def _resolve(replica: Replica, query: Resolve) -> Resolved:
     (AgileLog, 5.6).
     """
     forest = replica.forest
-    log = forest.find(query.log)
+    log = forest.find_own(query.log, "read")
     tail = settled = forest.tail(log)
     undecided = None
     if forest.undecided:
@@ -169,13 +187,13 @@ def _redeem(replica: Replica, query: ResolveReceipt) -> Settled:
 
 
 def _position_at(replica: Replica, query: PositionAt) -> At:
-    log = replica.forest.find(query.log)
+    log = replica.forest.find_own(query.log, "look-up by time")
     settled, _ = replica.forest.settled(log)
     return At(position_at(replica.forest, log, query.at, settled))
 
 
 def _cursors(replica: Replica, query: ReadCursors) -> Cursors:
-    log = replica.forest.find(query.log)
+    log = replica.forest.find_own(query.log, "cursor")
     return Cursors(dict(log.cursors), {name: choice(log, name) for name in log.cursors})
 
 
@@ -200,7 +218,8 @@ def _survey(replica: Replica, query: Survey) -> Census:
 
 def _compare(replica: Replica, query: Compare) -> Answer:
     forest = replica.forest
-    return compare(forest, forest.find(query.a), forest.find(query.b))
+    a, b = (forest.find_own(each, "comparison") for each in (query.a, query.b))
+    return compare(forest, a, b)
 
 
 _ANSWER: dict[type, Callable[..., Answer]] = {

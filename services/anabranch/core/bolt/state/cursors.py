@@ -19,7 +19,7 @@ from anabranch.core.types import OnPromote
 
 def commit(replica: Replica, command: CommitCursor) -> Done:
     """Keep a position that is settled; what a subscriber got as speculative it can't commit."""
-    log = replica.forest.find(command.log)
+    log = replica.forest.find_own(command.log, "cursor")
     check_name(command.name, replica.limits.name_chars_max)
     if command.name not in log.cursors:
         _check_room(replica, log, len(log.cursors) + 1)
@@ -33,7 +33,7 @@ def commit(replica: Replica, command: CommitCursor) -> Done:
 
 
 def delete(replica: Replica, command: DeleteCursor) -> Done:
-    log = replica.forest.find(command.log)
+    log = replica.forest.find_own(command.log, "cursor")
     log.cursors.pop(command.name, None)
     log.on_promote.pop(command.name, None)
     return Done()

@@ -18,7 +18,7 @@ from anabranch.core.bolt.protocol.commands import (
     Promotion,
     Squash,
 )
-from anabranch.core.bolt.state import answers, cursors, owners, quotas
+from anabranch.core.bolt.state import answers, cursors, engines, owners, quotas
 from anabranch.core.bolt.state.replica import Replica
 from anabranch.core.bolt.state.retention import needed_from, release
 from anabranch.core.errors import (
@@ -41,13 +41,15 @@ from anabranch.core.types import NEVER, Kind, LogId, OnParentDelete, Position
 def create(replica: Replica, command: CreateLog) -> Description:
     known = owners.known(replica, command.owner)
     if known is not None:
-        return known
+        return engines.declared_again(replica, known, command)
     forest = replica.forest
     name = forest.name_root(command.name)
     _check_room(replica, command, name)
+    engine, settings = engines.chosen(replica, command, name)
     id = replica.give_id()
     log = Log(id, name, Kind.ROOT, Family(id, name), forest.tails.root(0))
     log.created_at, log.by, log.why = replica.at, command.by, command.why
+    log.engine, log.settings = engine, settings
     forest.add(log)
     forest.give(log, command.owner)
     replica.place(log)
@@ -60,7 +62,7 @@ def fork(replica: Replica, command: ForkLog) -> Description:
     if known is not None:
         return known
     forest = replica.forest
-    parent = forest.find(command.parent)
+    parent = forest.find_own(command.parent, "fork")
     name = forest.name_fork(parent, command.name, LogId(replica.next_id))
     _check_fork(replica, command, parent, name)
     severed = command.kind is Kind.SEVERED

@@ -261,6 +261,21 @@ def placement(replica: Replica) -> Iterator[Breach]:
             yield str(fork), f"it isn't alone on {name}"
 
 
+def engines(replica: Replica) -> Iterator[Breach]:
+    """A log of another engine is known as such, and has nothing here but its name."""
+    forest = replica.forest
+    foreign = {id for id, log in forest.logs.items() if log.engine}
+    if foreign != forest.foreign.keys():
+        yield "", "the logs of other engines aren't all known"
+    for log in forest.foreign.values():
+        if log.settings is None:
+            yield log.name, "nobody knows how its engine serves it"
+        if len(log.index) or log.children or log.cursors or log.producers:
+            yield log.name, "it has records, forks, cursors or producers here"
+        if log.kind is not Kind.ROOT or log.id in replica.placement.roots:
+            yield log.name, "it is a fork, or a broker serves it"
+
+
 RULES: dict[str, Callable[[Replica], Iterator[Breach]]] = {
     "forest": _forest,
     "index": _indexes,
@@ -274,6 +289,7 @@ RULES: dict[str, Callable[[Replica], Iterator[Breach]]] = {
     "R3": placement,
     "cursors": cursors,
     "owners": owners,
+    "engines": engines,
 }
 
 

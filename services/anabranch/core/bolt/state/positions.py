@@ -25,6 +25,7 @@ from anabranch.core.errors import (
     Overloaded,
     ReceiptExpired,
     SequenceGap,
+    WrongEngine,
 )
 from anabranch.core.errors.refused import Refused
 from anabranch.core.producers import SEQUENCE_SPACE, Producer, is_request
@@ -70,6 +71,8 @@ def _refusal(replica: Replica, row: Row, log: Log | None) -> Sequenced | Refused
     forest = replica.forest
     if log is None:
         return _of_the_gone(replica, row)
+    if log.engine:
+        return Refused.of(WrongEngine(log.name, log.engine, "append"))
     if forest.undecided and forest.tails.block(log.place):
         return _of_the_held(replica, log, row)
     return None

@@ -17,7 +17,7 @@ from anabranch.core.types import LogId
 
 def allot(replica: Replica, command: SetQuota) -> Description:
     """From now on this one counts, whole; one that limits nothing takes the log's away."""
-    log = replica.forest.find(command.log)
+    log = replica.forest.find_own(command.log, "quota")
     command.quota.check(log.name)
     _keep(replica.forest, log, command.quota)
     return answers.describe(replica, log)

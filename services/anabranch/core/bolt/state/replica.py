@@ -85,7 +85,9 @@ class Replica:
         return given
 
     def place(self, log: Log, *, exclusive: bool = False) -> None:
-        """Have a broker serve a log that is new."""
+        """Have a broker serve a log that is new, if brokers do."""
+        if log.engine:
+            return
         assert log.id in self.forest.logs, "only what is alive is served"
         if log.kind is Kind.ROOT:
             self.placement.add_root(log.id)
@@ -98,6 +100,8 @@ class Replica:
         """A log is no more, and nobody serves it."""
         assert log.id < self.next_id, "this id was never given"
         self.forest.remove(log)
+        if log.engine:
+            return
         if log.kind is Kind.ROOT:
             self.placement.remove_root(log.id)
         else:

@@ -11,7 +11,7 @@ from anabranch.core.types import NEVER, Kind, LogId, Position
 
 def trim(replica: Replica, command: Trim) -> Done:
     """Raise the first readable position of one log; what its forks inherited is kept for them."""
-    log = replica.forest.find(command.log)
+    log = replica.forest.find_own(command.log, "trim")
     settled, _ = replica.forest.settled(log)
     if not 0 <= command.before <= settled:
         raise OutOfRange(log.name, command.before, log.start, settled + 1)

@@ -8,7 +8,13 @@ import msgspec
 
 from anabranch.core.bolt.logs.forest import Family, Log, Shift, Tombstone
 from anabranch.core.bolt.logs.index import COLUMNS, Index
-from anabranch.core.bolt.protocol.commands import Committed, Outcome, Receipt, Swapped
+from anabranch.core.bolt.protocol.commands import (
+    Committed,
+    EngineSettings,
+    Outcome,
+    Receipt,
+    Swapped,
+)
 from anabranch.core.bolt.protocol.quota import Quota
 from anabranch.core.bolt.state.placement import Placement, Seat
 from anabranch.core.bolt.state.replica import BrokerRecord, Replica
@@ -89,6 +95,8 @@ class _Log(_Part, frozen=True):
     on_promote: dict[str, OnPromote] = {}
     quota: Quota | None = None
     owner: str = ""
+    engine: str = ""
+    settings: EngineSettings | None = None
 
 
 class _Grave(_Part, frozen=True):
@@ -311,6 +319,8 @@ def _save_log(replica: Replica, log: Log, families: dict[Family, int]) -> _Log:
         on_promote=log.on_promote,
         quota=replica.forest.quotas.get(log.id),
         owner=log.owner,
+        engine=log.engine,
+        settings=log.settings,
     )
 
 
@@ -343,6 +353,7 @@ def _load_log(replica: Replica, saved: _Log, families: list[Family]) -> None:
     log.on_parent_delete = saved.on_parent_delete
     log.by, log.why = saved.by, saved.why
     log.on_promote = saved.on_promote
+    log.engine, log.settings = saved.engine, saved.settings
     if saved.quota is not None:
         forest.quotas[log.id] = saved.quota
     forest.add(log)

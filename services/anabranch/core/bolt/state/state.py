@@ -32,6 +32,7 @@ from anabranch.core.bolt.protocol.commands import (
     RaiseFormat,
     RegisterBroker,
     SetQuota,
+    SetSettings,
     Squash,
     SwapExtents,
     Trim,
@@ -40,6 +41,7 @@ from anabranch.core.bolt.protocol.queries import Answer, Query
 from anabranch.core.bolt.state import (
     answers,
     cursors,
+    engines,
     forks,
     owners,
     positions,
@@ -200,6 +202,7 @@ _DO: dict[type, Callable[[Replica, object], Outcome]] = {
     CommitCursor: cursors.commit,
     DeleteCursor: cursors.delete,
     SetQuota: quotas.allot,
+    SetSettings: engines.set_settings,
     SwapExtents: swap.swap,
     Adopt: owners.adopt,
     ForgetBroker: _forget_broker,

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from anabranch.core.bolt.broker.broker import Broker
+from anabranch.core.bolt.broker.control import OtherEngines
 from anabranch.core.bolt.protocol.commands import (
     CommitObject,
     Committed,
@@ -55,8 +56,13 @@ LOG = LogId(7)
 class Stage:
     """Everything the broker decided, by kind, in order."""
 
-    def __init__(self, limits: Limits, epoch: int | None = 1) -> None:
-        self.broker = Broker("b", "cluster", limits, life=b"a life")
+    def __init__(
+        self,
+        limits: Limits,
+        epoch: int | None = 1,
+        others: OtherEngines = OtherEngines.NOBODY,
+    ) -> None:
+        self.broker = Broker("b", "cluster", limits, life=b"a life", others=others)
         self.now = 1_000_000 * MS
         self.timers: dict[str, int] = {}
         self.sent: list[Any] = []
@@ -263,7 +269,9 @@ def stage() -> Stage:
 def stage_of() -> Callable[..., Stage]:
     """A stage with limits of the test's own."""
 
-    def build(epoch: int | None = 1, **limits: int) -> Stage:
-        return Stage(Limits(**limits), epoch)
+    def build(
+        epoch: int | None = 1, others: OtherEngines = OtherEngines.NOBODY, **limits: int
+    ) -> Stage:
+        return Stage(Limits(**limits), epoch, others)
 
     return build

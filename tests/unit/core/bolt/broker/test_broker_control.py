@@ -3,10 +3,12 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from anabranch.core.bolt.broker.broker import Broker
+from anabranch.core.bolt.broker.control import OtherEngines
 from anabranch.core.bolt.protocol import commands, messages, queries
-from anabranch.core.bolt.protocol.commands import Done, Promotion, Receipt
+from anabranch.core.bolt.protocol.commands import Done, EngineSettings, Promotion, Receipt
 from anabranch.core.bolt.protocol.letters import Propose
 from anabranch.core.bolt.protocol.messages import Redeem
 from anabranch.core.bolt.protocol.queries import ResolveReceipt, Settled
@@ -18,6 +20,7 @@ from anabranch.core.types import Kind, LogId
 
 ID = b"sixteen bytes id"
 LOG = LogId(7)
+FAR = EngineSettings(2, 3, 3, ("a:1", "b:2"), "there")
 PENDING = Refused.of(ReceiptPending("orders", "orders--try"))
 
 COMMANDS = [
@@ -42,6 +45,15 @@ COMMANDS = [
         commands.ForkLog(LOG, Kind.CONTINUOUS, owner="o"),
     ),
     (messages.Adopt(LOG, "o", ID), commands.Adopt(LOG, "o")),
+    (
+        messages.CreateLog("a", ID, engine="belfast", settings=FAR),
+        commands.CreateLog("a", engine="belfast", settings=FAR),
+    ),
+    (messages.SetSettings(LOG, FAR, ID), commands.SetSettings(LOG, FAR)),
+    (
+        messages.SetSettings(LOG, replace(FAR, embedded=True), ID),
+        commands.SetSettings(LOG, FAR),
+    ),
     (messages.DrainBroker("c", 4, ID), commands.DrainBroker("c", 4)),
     (messages.ForgetBroker("c", 4, ID), commands.ForgetBroker("c", 4)),
     (
@@ -72,6 +84,33 @@ def test_a_command_goes_on_under_the_clients_request_id(
     stage.apply(proposal, outcome)
     stage.apply(proposal, Done())
     assert stage.replies == [(1, outcome)]
+
+
+@pytest.mark.parametrize("settings", [None, EngineSettings(2, embedded=True)])
+def test_a_log_of_another_engine_that_nobody_runs_is_refused(stage: Any, settings: Any) -> None:
+    create = messages.CreateLog("a", ID, engine="belfast", settings=settings)
+    stage.request(1, create)
+    stage.request(2, messages.Guarded("s", 1, create))
+    assert stage.codes() == [(1, "engine-not-served"), (2, "engine-not-served")]
+    assert not stage.pending(commands.CreateLog)
+
+
+@pytest.mark.parametrize(
+    ("others", "asked", "kept"),
+    [
+        (OtherEngines.THIS_PROCESS, None, EngineSettings(embedded=True)),
+        (OtherEngines.THIS_PROCESS, EngineSettings(2, 3), EngineSettings(2, 3, embedded=True)),
+        (OtherEngines.THIS_PROCESS, replace(FAR, embedded=True), FAR),
+        (OtherEngines.SUPERVISOR, EngineSettings(2, embedded=True), EngineSettings(2)),
+    ],
+)
+def test_a_log_is_embedded_where_its_broker_runs_it(
+    stage_of: Any, others: OtherEngines, asked: EngineSettings | None, kept: EngineSettings
+) -> None:
+    stage = stage_of(others=others)
+    stage.request(1, messages.CreateLog("a", ID, engine="belfast", settings=asked))
+    proposal: Propose = stage.proposed(commands.CreateLog)
+    assert proposal.command == commands.CreateLog("a", engine="belfast", settings=kept)
 
 
 @pytest.mark.parametrize(("message", "query"), QUESTIONS)

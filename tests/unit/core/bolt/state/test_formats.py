@@ -9,7 +9,7 @@ import pytest
 
 from anabranch.core.bolt.metadata.leader import blank, replayed
 from anabranch.core.bolt.protocol.commands import Description
-from anabranch.core.bolt.protocol.queries import Describe, ListLogs
+from anabranch.core.bolt.protocol.queries import Describe, Listing, ListLogs
 from anabranch.core.bolt.state import snapshot
 from anabranch.core.bolt.state.invariants import broken
 from anabranch.core.bolt.state.state import State
@@ -31,6 +31,21 @@ def test_a_journal_of_an_earlier_format_gives_what_its_snapshot_holds(folder: Pa
         first = snapshot.save(replayed("old", Limits(), None, groups[:cut]).replica)
         rest = replayed("old", Limits(), first, groups[cut:])
         assert snapshot.save(rest.replica) == snapshot.save(loaded.replica)
+
+
+def test_what_format_4_holds_is_all_there() -> None:
+    """Owners, guards, origins and requests apart; and every log is one of Bolt's own."""
+    state = State("old", Limits())
+    image = (Path(__file__).parent / "format_4" / "snapshot").read_bytes()
+    state.replica = snapshot.load(image, Limits())
+    listing = state.answer(ListLogs())
+    assert isinstance(listing, Listing)
+    assert {(log.engine, log.settings) for log in listing.logs} == {("bolt", None)}
+    tails = {log.name: log.tail for log in listing.logs}
+    assert (tails["log13"], tails["log4--fork-20"]) == (34, 63)
+    assert [log.owner for log in listing.logs if log.owner] == ["c71"]
+    assert (state.replica.format, state.replica.guards) == (4, {"scope": 7})
+    assert len([*state.replica.appends.items()]) == 3
 
 
 def test_what_format_1_holds_is_all_there() -> None:

@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 
 import pytest
+from msgspec.structs import replace
 
 from anabranch.core.bolt.protocol.commands import (
     Adopt,
@@ -14,11 +15,13 @@ from anabranch.core.bolt.protocol.commands import (
     CreateLog,
     DeleteCursor,
     DeleteLog,
+    EngineSettings,
     Expire,
     ForkLog,
     Guarded,
     Promote,
     SetQuota,
+    SetSettings,
     Squash,
     SwapExtents,
     Trim,
@@ -80,6 +83,8 @@ class Walk:
             self.quota: 1,
             self.adopt: 1,
             self.create: 1,
+            self.declare: 1,
+            self.set_settings: 1,
             self.delete: 1,
             self.restart: 1,
             self.copy: 0,
@@ -128,6 +133,24 @@ class Walk:
         made = CreateLog(f"log{self.twins.naive.next_id}", owner=self.owner())
         guarded = Guarded("scope", self.chance.randrange(1, 9), made)
         self.twins.apply(guarded if self.twins.naive.logs and self.chance.random() < 0.5 else made)
+
+    def declare(self) -> None:
+        """A log that another engine serves."""
+        engine = self.chance.choice(("belfast", "belfast", "belfast", "bolt", "erwin"))
+        name = f"log{self.twins.naive.next_id}"
+        settings = self.chance.choice((None, self.settings()))
+        self.twins.apply(CreateLog(name, owner=self.owner(), engine=engine, settings=settings))
+
+    def set_settings(self) -> None:
+        foreign = [log.id for log in self.twins.naive.logs.values() if log.engine]
+        log = self.chance.choice([*foreign, self.any_id()])
+        self.twins.apply(SetSettings(log, replace(self.settings(), embedded=False)))
+
+    def settings(self) -> EngineSettings:
+        chance = self.chance
+        addresses = chance.choice(((), ("here:1", "there:2")))
+        embedded = not addresses and chance.random() < 0.5
+        return EngineSettings(chance.randrange(4), 1, 1, addresses, "", embedded)
 
     def owner(self) -> str:
         return self.chance.choice(("", "", "", "", "ann", "bob", f"c{self.chance.randrange(99)}"))
@@ -221,11 +244,12 @@ class Walk:
 
     def glance(self) -> None:
         """Read a part of one log: what look-ups keep is at times far behind."""
-        if self.chance.random() < 0.3 and self.twins.naive.logs:
-            log = self.any_log()
+        own = [log for log in self.twins.naive.logs.values() if not log.engine]
+        if self.chance.random() < 0.3 and own:
+            log = self.chance.choice(own)
             start = self.chance.randrange(log.start, len(log.records) + 1)
             self.twins.compare_part(log.id, start, self.chance.randrange(1, 9))
-            self.twins.compare_two(log.id, self.any_log().id)
+            self.twins.compare_two(log.id, self.chance.choice(own).id)
 
     def restart(self) -> None:
         self.twins.restart()

@@ -1,0 +1,108 @@
+"""Logs that other engines serve: the catalogue keeps their names and says where they are found.
+
+Such a log is a root without records of its own here. It is listed, described, adopted and deleted
+like any other log; whatever else is asked of it through Bolt is refused with `wrong-engine`.
+"""
+
+from anabranch.core.bolt.logs.forest import Forest, Log
+from anabranch.core.bolt.protocol.commands import (
+    BOLT,
+    CreateLog,
+    Description,
+    EngineSettings,
+    SetSettings,
+)
+from anabranch.core.bolt.state import answers
+from anabranch.core.bolt.state.replica import Replica
+from anabranch.core.errors import BadRequest, TooMany, Unavailable
+
+ENGINES = ("belfast",)
+"""Engines whose logs the catalogue keeps beside Bolt's own."""
+ENGINES_FORMAT = 5
+"""From this one on, the catalogue keeps logs of other engines."""
+
+SHARDS_MAX, REPLICAS_MAX, SEQUENCERS_MAX = 1_000, 9, 9
+ADDRESSES_MAX, ADDRESS_CHARS_MAX, CLUSTER_CHARS_MAX = 64, 300, 253
+
+
+def chosen(replica: Replica, command: CreateLog, name: str) -> tuple[str, EngineSettings | None]:
+    """The engine and the settings of a log that is about to be made; "" and None for Bolt's own.
+
+    Raises BadRequest if the catalogue can't keep such a log.
+    """
+    engine, settings = command.engine, command.settings
+    if engine in ("", BOLT):
+        if settings is not None:
+            raise BadRequest(name, "a bolt log has no shards or sequencers: leave them out")
+        return "", None
+    if engine not in ENGINES:
+        raise BadRequest(f"engine {engine!r}", f"known are {BOLT} and {', '.join(ENGINES)}")
+    if replica.format < ENGINES_FORMAT:
+        reason = "a metadata member of an earlier version still leads: finish the upgrade first"
+        raise Unavailable(f"a log of engine {engine}", reason)
+    settings = settings or EngineSettings()
+    _check(name, settings)
+    _check_room(replica, settings)
+    return engine, settings
+
+
+def declared_again(replica: Replica, known: Description, command: CreateLog) -> Description:
+    """What a log's owner declares of it from now on."""
+    settings, log = command.settings, replica.forest.logs[known.id]
+    same_engine = log.engine != "" and log.engine == command.engine
+    if not same_engine or settings is None or log.settings == settings:
+        return known
+    if settings.embedded or (log.settings is not None and log.settings.embedded):
+        return known
+    return _replaced(replica, log, settings)
+
+
+def set_settings(replica: Replica, command: SetSettings) -> Description:
+    log = replica.forest.find(command.log)
+    if not log.engine:
+        raise BadRequest(log.name, "it is a bolt log, which has no shards or sequencers")
+    if log.settings is None or log.settings.embedded or command.settings.embedded:
+        raise BadRequest(log.name, "this service runs it itself, where it found a place for it")
+    return _replaced(replica, log, command.settings)
+
+
+def _replaced(replica: Replica, log: Log, settings: EngineSettings) -> Description:
+    _check(log.name, settings)
+    log.settings = settings
+    return answers.describe(replica, log)
+
+
+def _check(name: str, settings: EngineSettings) -> None:
+    bounds = {
+        "shards": (settings.shards, SHARDS_MAX),
+        "replicas": (settings.replicas, REPLICAS_MAX),
+        "sequencers": (settings.sequencers, SEQUENCERS_MAX),
+    }
+    for what, (value, most) in bounds.items():
+        if not 1 <= value <= most:
+            raise BadRequest(name, f"it can have 1 to {most} {what}, not {value}")
+    if len(settings.addresses) > ADDRESSES_MAX:
+        raise BadRequest(name, f"it can have {ADDRESSES_MAX} addresses at most")
+    if any(not 0 < len(each) <= ADDRESS_CHARS_MAX for each in settings.addresses):
+        raise BadRequest(name, f"an address has 1 to {ADDRESS_CHARS_MAX} characters")
+    if len(settings.cluster) > CLUSTER_CHARS_MAX:
+        raise BadRequest(name, f"a cluster's name has {CLUSTER_CHARS_MAX} characters at most")
+
+
+def _check_room(replica: Replica, settings: EngineSettings) -> None:
+    """Every sequencer and replica of an embedded log is a machine with a journal of its own."""
+    if not settings.embedded:
+        return
+    limit = replica.limits.embedded_nodes_max
+    if _embedded_nodes(replica.forest) + nodes(settings) > limit:
+        raise TooMany("sequencers and replicas in this process", limit, "embedded_nodes_max")
+
+
+def _embedded_nodes(forest: Forest) -> int:
+    kept = (log.settings for log in forest.foreign.values())
+    return sum(nodes(settings) for settings in kept if settings and settings.embedded)
+
+
+def nodes(settings: EngineSettings) -> int:
+    """How many machines serve such a log."""
+    return settings.sequencers + settings.shards * settings.replicas
