@@ -26,6 +26,7 @@ from anabranch.core.bolt.protocol.commands import (
     Squash,
 )
 from anabranch.core.bolt.state import snapshot
+from anabranch.core.bolt.state.requests import APART_FORMAT
 from anabranch.core.bolt.state.state import State
 from anabranch.core.errors import AnabranchError
 from anabranch.core.errors.refused import Refused
@@ -174,24 +175,24 @@ def test_one_row_may_hold_the_same_request_twice() -> None:
 def test_what_was_appended_before_requests_were_kept_apart_is_found() -> None:
     """By a key of HTTP, whose batch was then its producer's only one, of epoch 0."""
     for epoch in (0, REQUEST_EPOCH):
-        stage = Stage(knows=FORMAT - 1)
+        stage = Stage(knows=APART_FORMAT - 1)
         stage.fork(promotable=True)
         fork = stage.id(FORK)
         first = stage.append(FORK, "k", epoch=epoch)
-        stage.do(RaiseFormat(FORMAT))
+        stage.do(RaiseFormat(APART_FORMAT))
         assert stage.append(FORK, "k") == first
         stage.do(Promote(fork))
         assert stage.append(FORK, "k", log=fork) == Receipt(fork, 0, first)
 
 
-@pytest.mark.parametrize("knows", [FORMAT - 1, FORMAT])
+@pytest.mark.parametrize("knows", [APART_FORMAT - 1, APART_FORMAT])
 def test_a_refusal_that_may_pass_is_remembered_only_in_journals_of_before(knows: int) -> None:
     """A replay of older entries must not make what was not made then."""
     stage = Stage(knows=knows, logs_max=1)
     assert stage.do(CreateLog("other"), b"k").code == "too-many"
     stage.do(DeleteLog(stage.root))
     again = stage.do(CreateLog("other"), b"k")
-    assert isinstance(again, Refused) == (knows < FORMAT)
+    assert isinstance(again, Refused) == (knows < APART_FORMAT)
 
 
 def test_a_refusal_that_cant_pass_is_repeated() -> None:
