@@ -15,7 +15,7 @@ from anabranch.core.bolt.broker.write_path.appends import Appending
 from anabranch.core.bolt.broker.write_path.open_object import Held
 from anabranch.core.bolt.broker.write_path.parked import Parking
 from anabranch.core.bolt.metadata.member import Member
-from anabranch.core.bolt.state import owners, snapshot
+from anabranch.core.bolt.state import catalogue, snapshot
 from anabranch.core.bolt.state.placement import Placement, Seat
 from anabranch.core.bolt.state.replica import BrokerRecord
 from anabranch.core.machine import Effects, Elected, PersistFailed
@@ -139,6 +139,6 @@ MUTINIES = [
     ),
     Breakage("a broker that is gone is chosen", Placement, "_ready", _anybody),
     Breakage("forks are placed among roots", Placement, "_for_tree", _among_roots),
-    Breakage("what is declared again is made again", owners, "known", _doing_nothing),
+    Breakage("what is declared again is made again", catalogue, "known", _doing_nothing),
     Breakage("snapshot loses who serves what", snapshot, "_load_placement", _doing_nothing),
 ]

@@ -50,7 +50,7 @@ FORMAT = 5
 2 has owners, guards, and brokers that are forgotten or get their share when they come. 3 keeps
 every record's first origin, and a fork at a time ends before that time. 4 remembers appends that
 are requests of their own beside the other requests, and forgets refusals that may pass (see
-`requests`). 5 keeps the names of logs that other engines serve (see `engines`).
+`requests`). 5 keeps the names of logs that other engines serve (see `catalogue`).
 """
 STEADY_FORMAT = 3
 """From this one on, origins are kept when records move, and `ForkLog.at` isn't inherited itself."""

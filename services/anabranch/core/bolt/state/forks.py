@@ -18,7 +18,7 @@ from anabranch.core.bolt.protocol.commands import (
     Promotion,
     Squash,
 )
-from anabranch.core.bolt.state import answers, cursors, engines, owners, quotas
+from anabranch.core.bolt.state import answers, catalogue, cursors, quotas
 from anabranch.core.bolt.state.replica import Replica
 from anabranch.core.bolt.state.retention import needed_from, release
 from anabranch.core.errors import (
@@ -39,13 +39,13 @@ from anabranch.core.types import NEVER, Kind, LogId, OnParentDelete, Position
 
 
 def create(replica: Replica, command: CreateLog) -> Description:
-    known = owners.known(replica, command.owner)
+    known = catalogue.known(replica, command.owner)
     if known is not None:
-        return engines.declared_again(replica, known, command)
+        return catalogue.declared_again(replica, known, command)
     forest = replica.forest
     name = forest.name_root(command.name)
     _check_room(replica, command, name)
-    engine, settings = engines.chosen(replica, command, name)
+    engine, settings = catalogue.chosen(replica, command, name)
     id = replica.give_id()
     log = Log(id, name, Kind.ROOT, Family(id, name), forest.tails.root(0))
     log.created_at, log.by, log.why = replica.at, command.by, command.why
@@ -58,7 +58,7 @@ def create(replica: Replica, command: CreateLog) -> Description:
 
 def fork(replica: Replica, command: ForkLog) -> Description:
     """O(log n) in the number of logs, whatever their length: no entry is copied (AgileLog, 5.4)."""
-    known = owners.known(replica, command.owner)
+    known = catalogue.known(replica, command.owner)
     if known is not None:
         return known
     forest = replica.forest
@@ -174,7 +174,7 @@ def _check_room(replica: Replica, command: CreateLog | ForkLog, name: str) -> No
     if len(replica.forest.logs) >= limits.logs_max:
         raise TooMany("logs and forks", limits.logs_max, "logs_max")
     _check_notes(replica, name, command.by, command.why)
-    owners.check(replica, name, command.owner)
+    catalogue.check_owner(replica, name, command.owner)
 
 
 def _check_notes(replica: Replica, name: str, *notes: str) -> None:

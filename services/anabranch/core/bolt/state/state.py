@@ -40,10 +40,9 @@ from anabranch.core.bolt.protocol.commands import (
 from anabranch.core.bolt.protocol.queries import Answer, Query
 from anabranch.core.bolt.state import (
     answers,
+    catalogue,
     cursors,
-    engines,
     forks,
-    owners,
     positions,
     quotas,
     retention,
@@ -202,9 +201,9 @@ _DO: dict[type, Callable[[Replica, object], Outcome]] = {
     CommitCursor: cursors.commit,
     DeleteCursor: cursors.delete,
     SetQuota: quotas.allot,
-    SetSettings: engines.set_settings,
+    SetSettings: catalogue.set_settings,
     SwapExtents: swap.swap,
-    Adopt: owners.adopt,
+    Adopt: catalogue.adopt,
     ForgetBroker: _forget_broker,
     Guarded: _guarded,
 }  # pyright: ignore[reportAssignmentType]

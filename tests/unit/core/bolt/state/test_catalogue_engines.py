@@ -34,7 +34,7 @@ from anabranch.core.bolt.protocol.queries import (
 )
 from anabranch.core.bolt.protocol.quota import Quota
 from anabranch.core.bolt.state import snapshot
-from anabranch.core.bolt.state.engines import (
+from anabranch.core.bolt.state.catalogue import (
     ADDRESS_CHARS_MAX,
     ADDRESSES_MAX,
     CLUSTER_CHARS_MAX,

@@ -1,12 +1,19 @@
-"""Logs that other engines serve: the catalogue keeps their names and says where they are found.
+"""The catalogue of logs: who declares a log, and which engine serves it.
 
-Such a log is a root without records of its own here. It is listed, described, adopted and deleted
-like any other log; whatever else is asked of it through Bolt is refused with `wrong-engine`.
+An owner leads to the one log that it has, or to what became of that. Whoever declares a log may
+ask for it again at any time and needn't know whether it was made already: what is asked for under
+an owner is made once, however long ago. A request id is remembered for an hour; an owner as long
+as its log, or the log's grave.
+
+A log of another engine is a root without records of its own here. It is listed, described, adopted
+and deleted like any other log; whatever else is asked of it through Bolt is refused with
+`wrong-engine`.
 """
 
 from anabranch.core.bolt.logs.forest import Forest, Log
 from anabranch.core.bolt.protocol.commands import (
     BOLT,
+    Adopt,
     CreateLog,
     Description,
     EngineSettings,
@@ -14,7 +21,7 @@ from anabranch.core.bolt.protocol.commands import (
 )
 from anabranch.core.bolt.state import answers
 from anabranch.core.bolt.state.replica import Replica
-from anabranch.core.errors import BadRequest, TooMany, Unavailable
+from anabranch.core.errors import BadRequest, OwnedByAnother, OwnsAnother, TooMany, Unavailable
 
 ENGINES = ("belfast",)
 """Engines whose logs the catalogue keeps beside Bolt's own."""
@@ -23,6 +30,43 @@ ENGINES_FORMAT = 5
 
 SHARDS_MAX, REPLICAS_MAX, SEQUENCERS_MAX = 1_000, 9, 9
 ADDRESSES_MAX, ADDRESS_CHARS_MAX, CLUSTER_CHARS_MAX = 64, 300, 253
+
+
+def known(replica: Replica, owner: str) -> Description | None:
+    """The log that this owner has already; refuses if it had one that is no more."""
+    forest = replica.forest
+    log = forest.owned.get(owner)
+    if log is not None:
+        assert log.owner == owner, "an owner leads to its log"
+        return answers.describe(replica, log)
+    grave = forest.graves_by_owner.get(owner)
+    if grave is not None:
+        error = forest.graves[grave].refusal.error()
+        # Names are reused, and a refusal may be about the parent: the facts say whose log this was.
+        error.facts = {**error.facts, "id": grave, "owner": owner}
+        raise error
+    return None
+
+
+def check_owner(replica: Replica, name: str, owner: str) -> None:
+    chars_max = replica.limits.owner_chars_max
+    if len(owner) > chars_max:
+        raise BadRequest(name, f"an owner may have {chars_max} characters (owner_chars_max)")
+
+
+def adopt(replica: Replica, command: Adopt) -> Description:
+    """What a log that is no more left to this owner is forgotten: it has another now."""
+    forest, owner = replica.forest, command.owner
+    log = forest.find(command.log)
+    check_owner(replica, log.name, owner)
+    if owner and log.owner not in ("", owner):
+        raise OwnedByAnother(log.name, log.owner)
+    other = forest.owned.get(owner, log)
+    if other is not log:
+        raise OwnsAnother(owner, other.name)
+    forest.give(log, owner)
+    assert log.owner == owner
+    return answers.describe(replica, log)
 
 
 def chosen(replica: Replica, command: CreateLog, name: str) -> tuple[str, EngineSettings | None]:
