@@ -64,9 +64,11 @@ class EngineSettings(Compact, frozen=True):
     """How another engine serves a log of its own."""
 
     shards: int = 1
+    """Parts of the log that take appends side by side."""
     replicas: int = 1
     """Of each shard."""
     sequencers: int = 1
+    """Members of the group that orders the shards' records."""
     addresses: tuple[str, ...] = ()
     """Where its sequencers are dialed. Empty: the log is embedded, or its processes haven't been
     started yet.
@@ -252,7 +254,9 @@ class SetSettings(msgspec.Struct, frozen=True, array_like=True, tag="settings"):
     """Replace the settings of a log that another engine serves elsewhere."""
 
     log: LogId
+    """A log of another engine, not an embedded one."""
     settings: EngineSettings
+    """All of them: none is kept from before."""
 
 
 class Copied(Compact, frozen=True):

@@ -258,8 +258,11 @@ class SetSettings(Message, frozen=True, array_like=True, tag="set-settings"):
     """Replace the settings of a log that another engine serves elsewhere. The answer describes."""
 
     log: LogId
+    """A log of another engine, not an embedded one."""
     settings: EngineSettings
+    """All of them: none is kept from before."""
     request: bytes
+    """The id under which it is done once."""
 
 
 class DrainBroker(Message, frozen=True, array_like=True, tag="drain-broker"):
