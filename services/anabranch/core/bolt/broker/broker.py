@@ -100,9 +100,7 @@ class Broker:
         self._subscriptions = Subscriptions(
             context, correspondence=asking, watches=watches, fetching=fetching, metering=metering
         )
-        self._controlling = Controlling(
-            context, correspondence=asking, waits=waits, others=others
-        )
+        self._controlling = Controlling(context, correspondence=asking, waits=waits, others=others)
         self._compacting = Compacting(
             context, correspondence=asking, fetching=fetching, writing=writing
         )
