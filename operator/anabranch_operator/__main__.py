@@ -8,7 +8,7 @@ from typing import Any
 import click
 import uvloop
 
-from anabranch.cli.commands.pods import flags
+from anabranch.cli.servers.pods import flags
 from anabranch.core.errors import AnabranchError
 
 _LEAVES = "certificates_leaves"

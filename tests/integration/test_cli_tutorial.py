@@ -7,7 +7,8 @@ from tests.integration.cli_server import Server, check_page
 
 
 @pytest.mark.parametrize(
-    ("page", "commands_min"), [("tutorial/first-fork.md", 16), ("howto/forks.md", 30)]
+    ("page", "commands_min"),
+    [("tutorial/first-fork.md", 16), ("howto/forks.md", 30), ("howto/command-line.md", 20)],
 )
 def test_the_page_says_what_happens(
     root: Path, tmp_path: Path, page: str, commands_min: int

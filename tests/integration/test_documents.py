@@ -21,6 +21,7 @@ RUN = {
     "README.md": "tests/integration/test_readme.py",
     "docs/howto/belfast.md": "tests/integration/belfast/test_belfast_documents.py",
     "docs/howto/cluster.md": "tests/integration/cluster/test_cluster_page.py",
+    "docs/howto/command-line.md": "tests/integration/test_cli_tutorial.py",
     "docs/howto/curl.md": "tests/integration/http/test_http_curl.py",
     "docs/howto/forks.md": "tests/integration/test_cli_tutorial.py",
     "docs/howto/operate.md": "tests/integration/test_operate.py",

@@ -207,7 +207,7 @@ def test_a_program_that_uses_the_log_loads_none_of_the_server(root: Path, packag
     [
         "anabranch.apps.up",
         "anabranch.apps.http",
-        "anabranch.cli.commands.up",
+        "anabranch.cli.servers.up",
         "anabranch.cli.demo.demo",
     ],
 )

@@ -26,7 +26,9 @@ SECRETS = "secrets"
 mounts Secrets. Such a file counts instead of the variable of that name.
 """
 FILE = "ANABRANCH_CONFIG"
-CLIENT_ONLY = frozenset({FILE, "ANABRANCH_URL", "ANABRANCH_OUTPUT", "ANABRANCH_TOKEN_FILE"})
+CLIENT_ONLY = frozenset(
+    {FILE, *(f"{PREFIX}{name}" for name in ("URL", "PROFILE", "OUTPUT", "TOKEN_FILE"))}
+)
 """Variables of this prefix that are not the server's."""
 
 BINARIES = ("_ETCD_BIN", "_VERSITYGW_BIN", "_TOXIPROXY_BIN")

@@ -1,4 +1,5 @@
 """The command line: `anabranch ...`.
 
-`commands` has one module a command or family of commands, `render` what they print.
+`commands` are clients of a service, `servers` run one or read what it stored, `options` and
+`service` are what commands share, `render` is what they print.
 """

@@ -4,11 +4,16 @@ import os
 import sys
 from collections.abc import Sequence
 from enum import IntEnum
+from typing import Any
 
 import click
 import msgspec
 
-from anabranch.core.errors import AnabranchError, Damage, JournalBehind, Retry, restore
+from anabranch.cli.advice import WORDS
+from anabranch.core.errors import AnabranchError, Damage, JournalBehind, Retry, restore, reworded
+
+USAGE_CODE = "usage"
+"""What errors in the command line itself have for a code."""
 
 
 class Exit(IntEnum):
@@ -32,7 +37,7 @@ MEANINGS = {
     Exit.DAMAGE: "stored bytes are not what was written",
     Exit.BEHIND: "the journal is older than the objects beside it, so nothing is served",
     Exit.INTERRUPTED: "interrupted by Ctrl-C",
-    Exit.UNREAD: "whoever read the output went away",
+    Exit.UNREAD: "whatever read the output stopped reading",
 }
 
 EPILOGUE = "Exit codes: " + "; ".join(f"{code} {says}" for code, says in MEANINGS.items()) + "."
@@ -46,7 +51,7 @@ class Unreachable(AnabranchError):
     advice = "retry"
     says = (
         "{url} can't be reached: {reason}. Start a server with `anabranch up`, or name another "
-        "with --url or ANABRANCH_URL"
+        "with --url, ANABRANCH_URL or --profile"
     )
 
     def __init__(self, url: str, reason: str) -> None:
@@ -79,7 +84,10 @@ def run(command: click.Command, program: str, arguments: Sequence[str]) -> int:
         left = command.main(list(arguments), prog_name=program, standalone_mode=False)
         sys.stdout.flush()
     except click.ClickException as wrong:
-        wrong.show()
+        if _wants_json(arguments):
+            _print_json(USAGE_CODE, wrong.format_message(), "change the command", {})
+        else:
+            wrong.show()
         return wrong.exit_code
     except AnabranchError as error:
         show(error, as_json=_wants_json(arguments))
@@ -87,35 +95,37 @@ def run(command: click.Command, program: str, arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         return Exit.INTERRUPTED
     except BrokenPipeError:
-        return unread()
+        return stop_output()
     return left if isinstance(left, int) else Exit.OK
 
 
-def unread() -> Exit:
+def stop_output() -> Exit:
     """What is still buffered has nowhere to go, and Python would try once more at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return Exit.UNREAD
 
 
 def show(error: AnabranchError, *, as_json: bool) -> None:
-    """On stderr: a line for people, or one JSON document if that is what was asked for."""
+    """On stderr: lines for people, the cause first, or one JSON document if that was asked for."""
+    message, cause = reworded(error, WORDS), error.__cause__
+    because = reworded(cause, WORDS) if isinstance(cause, AnabranchError) else ""
     if as_json:
-        said = {
-            "code": error.code,
-            "message": error.message,
-            "advice": error.advice,
-            "facts": error.facts,
-        }
-        print(msgspec.json.encode({"error": said}).decode(), file=sys.stderr)
+        more = {"because": because} if because else {}
+        _print_json(error.code, message, error.advice, error.facts, **more)
         return
     label = click.style("error", fg="red", bold=True) if sys.stderr.isatty() else "error"
-    print(f"{label}: {error.message}", file=sys.stderr)
-    if isinstance(error.__cause__, AnabranchError):
-        print(f"  because: {error.__cause__.message}", file=sys.stderr)
+    print(f"{label}: {because or message}", file=sys.stderr)
+    if because:
+        print(f"  therefore: {message}", file=sys.stderr)
+
+
+def _print_json(code: str, message: str, advice: str, facts: Any, **more: str) -> None:
+    said = {"code": code, "message": message, "advice": advice, "facts": facts, **more}
+    print(msgspec.json.encode({"error": said}).decode(), file=sys.stderr)
 
 
 def _wants_json(arguments: Sequence[str]) -> bool:
     """Also when the command line couldn't be read to its end."""
     joined = " ".join(arguments).replace("=", " ")
-    asked = "--output json" in joined or "-o json" in joined
+    asked = "--output json" in joined or "-o json" in joined or "-ojson" in joined
     return asked or ("--output" not in joined and os.environ.get("ANABRANCH_OUTPUT") == "json")

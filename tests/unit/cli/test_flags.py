@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
-from anabranch.cli.main import PROGRAM, cli
+from anabranch.cli.main import CONTEXT, PROGRAM, cli
 
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*[a-z0-9](?![\w{-])")
 COMMAND = re.compile(rf"\b{PROGRAM} [a-z][^`\n|]*")
@@ -29,7 +29,7 @@ GUIDES = ("README.md", "docs/howto/*.md", "docs/explanation/*.md", "docs/tutoria
 
 
 def commands(group: click.Group, *path: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    context = click.Context(group)
+    context = click.Context(group, **CONTEXT)
     yield path, group
     for name in group.list_commands(context):
         command = group.get_command(context, name)
@@ -41,7 +41,7 @@ def commands(group: click.Group, *path: str) -> Iterator[tuple[tuple[str, ...], 
 
 
 def flags(command: click.Command) -> set[str]:
-    options = command.get_params(click.Context(command))
+    options = command.get_params(click.Context(command, **CONTEXT))
     return {flag for each in options for flag in (*each.opts, *each.secondary_opts)}
 
 

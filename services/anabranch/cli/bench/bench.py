@@ -11,10 +11,12 @@ import click
 from msgspec.structs import asdict
 
 from anabranch.cli.bench.load import LOADS, Load, Measured, Meters, Plan, measure
-from anabranch.cli.options import DURATION, talks
-from anabranch.cli.render.output import Output, duration, number, size
+from anabranch.cli.options.service import talks
+from anabranch.cli.options.values import DURATION
+from anabranch.cli.render.output import Output
 from anabranch.cli.render.plot import histogram, save
-from anabranch.cli.service import Target
+from anabranch.cli.render.words import duration, number, size
+from anabranch.cli.service.target import Target
 from anabranch.client.aio import Service
 from anabranch.client.bolt.log import Log
 from anabranch.shell.runtime.randomness import randbits

@@ -1,1 +1,1 @@
-"""The commands, one module for each or for a family; found by name when they are asked for."""
+"""Commands that talk to a service as its clients, one module for each or for a family."""

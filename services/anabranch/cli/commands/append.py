@@ -4,28 +4,30 @@ import asyncio
 import os
 import shlex
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable
 from typing import IO
 
 import click
 import msgspec
 
 from anabranch.cli.failure import advised
-from anabranch.cli.options import log_argument, talks
-from anabranch.cli.render.output import Meter, Output, counted, size
-from anabranch.cli.service import Target
+from anabranch.cli.options.forms import Form, header
+from anabranch.cli.options.service import log_argument, talks
+from anabranch.cli.options.values import BYTES, DELIMITER
+from anabranch.cli.render.output import Output
+from anabranch.cli.render.progress import Meter
+from anabranch.cli.render.words import counted, size
+from anabranch.cli.service.target import Target
 from anabranch.client.aio import Service
 from anabranch.client.bolt.log import Log
 from anabranch.client.bolt.receipts import Receipt
-from anabranch.client.bolt.records import Appended, record
-from anabranch.core.errors import DeadlineExceeded, OutcomeUnknown
+from anabranch.client.bolt.records import Appended
+from anabranch.core.errors import BadRequest, DeadlineExceeded, OutcomeUnknown
 from anabranch.core.records.codecs import Codec
 from anabranch.core.records.record import Record
 
 _CHUNK_BYTES = 1 << 18
 _BATCH_RECORDS = 10_000
-
-Make = Callable[[bytes], Record]
 
 
 class Tally(msgspec.Struct):
@@ -46,10 +48,33 @@ class Tally(msgspec.Struct):
 
 @click.command()
 @log_argument()
-@click.argument("values", nargs=-1)
-@click.option("--key", help="The key of every record.")
+@click.argument("values", nargs=-1, type=BYTES)
+@click.option("--key", type=BYTES, help="The key of every record.")
 @click.option(
-    "--header", "-H", multiple=True, metavar="NAME=VALUE", help="A header of every record."
+    "--header",
+    "-H",
+    "headers",
+    multiple=True,
+    type=BYTES,
+    metavar="NAME=VALUE",
+    help="A header of every record.",
+)
+@click.option(
+    "--key-delimiter",
+    "-K",
+    "delimiter",
+    type=DELIMITER,
+    help="Each line is KEY, this delimiter, VALUE: -K: splits at the first colon. A line without "
+    "the delimiter is a value without a key. \\t and \\x1f are understood.",
+)
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Each line is a record in JSON, as `anabranch read -o json` prints it.",
+)
+@click.option(
+    "--empty-as-null", "-Z", is_flag=True, help="Take empty values and keys for null ones."
 )
 @click.option(
     "--file",
@@ -59,7 +84,11 @@ class Tally(msgspec.Struct):
     type=click.Path(allow_dash=True, dir_okay=False, exists=True),
     help="A file whose content is a record; - is stdin.",
 )
-@click.option("--lines", is_flag=True, help="A record a line, of the files or of stdin.")
+@click.option(
+    "--lines",
+    is_flag=True,
+    help="A record a line, of the files or of stdin; -K and --json imply it.",
+)
 @click.option(
     "--batch",
     type=click.IntRange(1, 100_000),
@@ -76,8 +105,9 @@ class Tally(msgspec.Struct):
 )
 @click.option(
     "--request-id",
-    help="Append all records as one batch, or none. Repeated with the same id, the command gives "
-    "its first result and appends nothing again, for an hour.",
+    help="Append all records as one batch, or none. Repeated with the same id and the same "
+    "records, the command gives its first result and appends nothing again, for an hour; with "
+    "other records it is refused. HTTP's Idempotency-Key is the same id.",
 )
 @talks
 def append(  # noqa: PLR0913  # click passes every option by its name
@@ -85,9 +115,12 @@ def append(  # noqa: PLR0913  # click passes every option by its name
     target: Target,
     out: Output,
     log: str,
-    values: tuple[str, ...],
-    key: str | None,
-    header: tuple[str, ...],
+    values: tuple[bytes, ...],
+    key: bytes | None,
+    headers: tuple[bytes, ...],
+    delimiter: bytes | None,
+    as_json: bool,
+    empty_as_null: bool,
     files: tuple[str, ...],
     lines: bool,
     batch: int,
@@ -97,33 +130,38 @@ def append(  # noqa: PLR0913  # click passes every option by its name
     """Append records to a log.
 
     Each VALUE is a record. Without any, and without --file, what comes on stdin is: as one record,
-    or with --lines a record a line, as they come.
-    """
+    or with --lines a record a line, as they come. Values and keys may be any bytes.
+
+    \b
+    anabranch append orders "3 apples" --key eve
+    anabranch append orders -K: -f prices.txt
+    anabranch read orders -o json | anabranch append copy --json
+    """  # noqa: D301  # click wants the character itself
     if values and (files or lines):
         raise click.UsageError("give values, or files or lines, not both")
+    if as_json and (key is not None or headers or delimiter is not None or empty_as_null):
+        raise click.UsageError("with --json the lines themselves hold keys, headers and nulls")
+    if key is not None and delimiter is not None:
+        raise click.UsageError("give --key, which is for all records, or -K, not both")
+    lines = lines or as_json or delimiter is not None
     if not values and not files:
         if sys.stdin.isatty() and not lines:
             raise click.UsageError("nothing to append: give values, --file, or --lines and type")
         files = ("-",)
-    headers = tuple(_header(each) for each in header)
-
-    def make(value: bytes) -> Record:
-        return record(value, None if key is None else key.encode(), headers)
+    form = Form(key, tuple(map(header, headers)), delimiter, as_json, empty_as_null)
 
     async def work(service: Service) -> Tally:
         if request_id is not None:
-            contents = [os.fsencode(value) for value in values] or await _contents(files, lines)
-            return await _once(service, log, [make(each) for each in contents], request_id)
+            records = await _all_records(form, values, files, lines=lines)
+            return await _append_once(service, log, records, request_id)
         found = await service.log(log)
         tally = Tally()
         if values:
-            made = [make(os.fsencode(value)) for value in values]
-            tally.count(await found.append_many(made), sum(each.size for each in made))
+            await _append_records(found, [form.record(value) for value in values], tally)
             return tally
-        total = _bytes_of(files)
-        with out.progress(f"appending to {log}", total, "bytes") as meter:
+        with out.progress(f"appending to {log}", _bytes_of(files), "bytes") as meter:
             for path in files:
-                await _append_file(found, path, make, tally, meter, batch if lines else 0)
+                await _append_file(found, path, form, tally, meter, batch if lines else 0)
         return tally
 
     try:
@@ -138,8 +176,8 @@ def append(  # noqa: PLR0913  # click passes every option by its name
         raise advised(unknown, advice) from unknown.__cause__
 
 
-async def _once(service: Service, log: str, records: list[Record], request_id: str) -> Tally:
-    """However often it is asked for."""
+async def _append_once(service: Service, log: str, records: list[Record], request_id: str) -> Tally:
+    """Under its id, so that the append is done once however often it is asked for."""
     tally = Tally()
     if records:
         done = await service.append(log, records, request_id=request_id)
@@ -147,38 +185,54 @@ async def _once(service: Service, log: str, records: list[Record], request_id: s
     return tally
 
 
-async def _contents(files: tuple[str, ...], lines: bool) -> list[bytes]:
-    found: list[bytes] = []
+async def _all_records(
+    form: Form, values: tuple[bytes, ...], files: tuple[str, ...], *, lines: bool
+) -> list[Record]:
+    found = [form.record(value) for value in values]
     for path in files:
         with click.open_file(path, "rb") as stream:
             content = await asyncio.to_thread(stream.read)
-        found += content.removesuffix(b"\n").split(b"\n") if lines and content else [content]
+        if not lines:
+            found.append(form.record(content))
+        elif content:
+            found += form.records(content.removesuffix(b"\n").split(b"\n"))
     return found
 
 
 async def _append_file(
-    log: Log, path: str, make: Make, tally: Tally, meter: Meter, batch: int
+    log: Log, path: str, form: Form, tally: Tally, meter: Meter, batch: int
 ) -> None:
     with click.open_file(path, "rb") as stream:
         if not batch:
             content = await asyncio.to_thread(stream.read)
-            tally.count(await log.append_many([make(content)]), len(content))
-            meter.reach(tally.bytes)
+            await _append_records(log, [form.record(content)], tally, meter)
             return
         pending: Awaitable[None] | None = None
         async for lines in _lines(stream, batch):
             if pending is not None:
                 await pending
-            pending = asyncio.ensure_future(_append_lines(log, lines, make, tally, meter))
+            records = _parsed(form, lines, tally)
+            pending = asyncio.ensure_future(_append_records(log, records, tally, meter))
         if pending is not None:
             await pending
 
 
-async def _append_lines(
-    log: Log, lines: list[bytes], make: Make, tally: Tally, meter: Meter
+def _parsed(form: Form, lines: list[bytes], tally: Tally) -> list[Record]:
+    """The error of a bad line says what was appended before."""
+    try:
+        return form.records(lines)
+    except BadRequest as wrong:
+        before = f"{counted(tally.records, 'record')} before it were appended"
+        reason = f"{wrong.facts['reason']}; {before if tally.records else 'nothing was appended'}"
+        raise BadRequest(str(wrong.facts["what"]), reason) from None
+
+
+async def _append_records(
+    log: Log, records: list[Record], tally: Tally, meter: Meter | None = None
 ) -> None:
-    tally.count(await log.append_many(map(make, lines)), sum(map(len, lines)))
-    meter.reach(tally.bytes)
+    tally.count(await log.append_many(records), sum(each.size for each in records))
+    if meter is not None:
+        meter.reach(tally.bytes)
 
 
 async def _lines(stream: IO[bytes], count_max: int) -> AsyncGenerator[list[bytes]]:
@@ -194,13 +248,6 @@ async def _lines(stream: IO[bytes], count_max: int) -> AsyncGenerator[list[bytes
         yield [rest]
 
 
-def _header(text: str) -> tuple[str, bytes | None]:
-    name, equals, value = text.partition("=")
-    if not name or not equals:
-        raise click.UsageError(f"a header reads NAME=VALUE, not {text!r}")
-    return name, value.encode()
-
-
 def _bytes_of(files: tuple[str, ...]) -> float | None:
     """None if nobody can say before the end."""
     return None if "-" in files else sum(os.path.getsize(path) for path in files)
@@ -212,11 +259,11 @@ def _print(out: Output, log: str, tally: Tally) -> None:
         out.document(
             {
                 "log": log,
-                "records": tally.records,
+                "count": tally.records,
                 "bytes": tally.bytes,
-                "first": first.position if first else None,
+                "position": first.position if first else None,
                 "last": last.position if last else None,
-                "first_receipt": _receipt(first),
+                "receipt": _receipt(first),
                 "last_receipt": _receipt(last),
             }
         )
@@ -230,6 +277,8 @@ def _print(out: Output, log: str, tally: Tally) -> None:
         out.say(
             f"appended {what} to {log}: durable and ordered, {where} until its forks are decided"
         )
+        one, other = _receipt(first), _receipt(last)
+        out.say(f"receipt {one}" if one == other else f"receipts {one} to {other}")
         return
     span = str(first.position)
     if last.position != first.position:
@@ -237,14 +286,6 @@ def _print(out: Output, log: str, tally: Tally) -> None:
     out.say(f"appended {what} ({size(tally.bytes)}) to {log} at {span}")
 
 
-def _receipt(appended: Appended[Receipt] | None) -> dict[str, int | str] | None:
-    """`text` is what `Service.receipt` and HTTP take."""
-    if appended is None or appended.receipt is None:
-        return None
-    promise = appended.receipt.promise
-    return {
-        "text": promise.text,
-        "log": promise.log,
-        "generation": promise.generation,
-        "provisional": promise.provisional,
-    }
+def _receipt(appended: Appended[Receipt] | None) -> str | None:
+    """What `anabranch receipt`, `Service.receipt` and HTTP take."""
+    return None if appended is None or appended.receipt is None else str(appended.receipt)

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from anabranch.cli.failure import advised
-from anabranch.cli.options import DURATION, prints
-from anabranch.cli.render.belfast_tables import (
+from anabranch.cli.grammar import Group
+from anabranch.cli.options.service import prints
+from anabranch.cli.options.values import DURATION
+from anabranch.cli.render.belfast import (
     OVERVIEW,
     SHARDS,
     WINDOWS,
@@ -20,7 +22,8 @@ from anabranch.cli.render.belfast_tables import (
     shards,
     windows,
 )
-from anabranch.cli.render.output import Output, printable, shown
+from anabranch.cli.render.output import Output
+from anabranch.cli.render.words import printable, shown
 from anabranch.client.bolt.records import Confirm, Deliver, Event
 from anabranch.core.errors import BadRequest, DeadlineExceeded, OutcomeUnknown
 
@@ -83,7 +86,7 @@ def asks(command: Command) -> Command:
     return prints(_URL(_TIMEOUT(folded)))  # pyright: ignore[reportReturnType] - click's own type
 
 
-@click.group()
+@click.group(cls=Group)
 def belfast() -> None:
     """Look at a Belfast log, append to it and read ahead of its order.
 

@@ -3,12 +3,14 @@
 import click
 from msgspec.structs import asdict
 
-from anabranch.cli.options import talks
-from anabranch.cli.render.output import Output, number
-from anabranch.cli.service import Target
+from anabranch.cli.grammar import Group
+from anabranch.cli.options.service import talks
+from anabranch.cli.render.output import Output
+from anabranch.cli.render.words import number
+from anabranch.cli.service.target import Target
 
 
-class Pool(click.Group):
+class Pool(Group):
     """Asked for nothing else, it lists."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -5,8 +5,7 @@ import asyncio
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
-from anabranch.client import aio
-from anabranch.client.session.settings import Settings
+from anabranch.cli.service.target import Target
 from anabranch.core.errors import AnabranchError
 
 PROGRAM = "anabranch"
@@ -36,21 +35,18 @@ def complete_log(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Names of logs that begin so; none if the server doesn't say."""
-    from anabranch.cli.options import DEFAULT_URL, with_token
+    from anabranch.cli.options.service import target_of
 
-    url, token = ctx.params.get("url") or DEFAULT_URL, ctx.params.get("token")
     try:
-        where = url if token else with_token(url, ctx.params.get("token_file"))
-        names = asyncio.run(_names(where, token, incomplete))
+        names = asyncio.run(_names(target_of(ctx, _WAIT_S), incomplete))
     except AnabranchError:
         return []
     return [CompletionItem(name) for name in names]
 
 
-async def _names(url: str, token: str | None, prefix: str) -> list[str]:
-    settings = Settings(token=token, timeout_ms=round(_WAIT_S * 1_000))
+async def _names(target: Target, prefix: str) -> list[str]:
     names: list[str] = []
-    async with aio.connect(url, timeout=_WAIT_S, settings=settings) as service:
+    async with target.connected() as service:
         async for each in service.logs(prefix):
             names.append(each.name)
             if len(names) == _NAMES_MAX:

@@ -2,15 +2,17 @@
 
 import click
 
-from anabranch.cli.options import log_argument, talks
-from anabranch.cli.render.output import Output, number
-from anabranch.cli.service import Target
+from anabranch.cli.grammar import Group
+from anabranch.cli.options.service import log_argument, talks
+from anabranch.cli.render.output import Output
+from anabranch.cli.render.words import number
+from anabranch.cli.service.target import Target
 from anabranch.client.aio import Service
 from anabranch.core.errors import BadRequest
 from anabranch.core.types import OnPromote
 
 
-@click.group()
+@click.group(cls=Group)
 def cursor() -> None:
     """Keep a reader's position in a log."""
 

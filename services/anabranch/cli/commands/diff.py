@@ -5,10 +5,11 @@ from typing import Any
 
 import click
 
-from anabranch.cli.options import log_argument, talks
-from anabranch.cli.render.output import Output, counted, number
+from anabranch.cli.options.service import log_argument, talks
+from anabranch.cli.render.output import Output
 from anabranch.cli.render.records import Printer, RecordFormat, origins
-from anabranch.cli.service import Target
+from anabranch.cli.render.words import counted, number
+from anabranch.cli.service.target import Target
 from anabranch.client.aio import Service
 from anabranch.client.bolt.log import Log
 from anabranch.client.bolt.records import LogRecord
@@ -48,7 +49,7 @@ def diff(target: Target, out: Output, a: str, b: str, limit: int) -> None:
         names = await origins(service, one.description)
         if other.description.root != one.description.root:
             names |= await origins(service, other.description)
-        printer = Printer(out, RecordFormat.TEXT, names)
+        printer = Printer(out, RecordFormat.TEXT, names=names)
         mine = await _first_of(one, found.only_a, limit)
         theirs = await _first_of(other, found.only_b, limit)
         await printer.learn(service, [each.origin_log for each in (*mine, *theirs)])

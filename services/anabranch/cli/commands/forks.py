@@ -4,10 +4,13 @@ from datetime import datetime, timedelta
 
 import click
 
-from anabranch.cli.options import DURATION, POINT, log_argument, talks
+from anabranch.cli.options.service import log_argument, talks
+from anabranch.cli.options.values import DURATION, POINT
 from anabranch.cli.render.descriptions import document, kind
-from anabranch.cli.render.output import Meter, Output, counted, duration
-from anabranch.cli.service import Target
+from anabranch.cli.render.output import Output
+from anabranch.cli.render.progress import Meter
+from anabranch.cli.render.words import counted, duration
+from anabranch.cli.service.target import Target
 from anabranch.client.aio import Service
 from anabranch.client.bolt.log import Log
 from anabranch.core.bolt.protocol.commands import Description, Promotion

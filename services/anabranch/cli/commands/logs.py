@@ -3,7 +3,9 @@
 import click
 import msgspec
 
-from anabranch.cli.options import DURATION, RATE, log_argument, talks
+from anabranch.cli.grammar import Group
+from anabranch.cli.options.service import log_argument, talks
+from anabranch.cli.options.values import DURATION, RATE
 from anabranch.cli.render.descriptions import (
     age,
     document,
@@ -13,15 +15,16 @@ from anabranch.cli.render.descriptions import (
     quota_words,
     remaining,
 )
-from anabranch.cli.render.output import Output, number
-from anabranch.cli.service import Target
+from anabranch.cli.render.output import Output
+from anabranch.cli.render.words import number
+from anabranch.cli.service.target import Target
 from anabranch.client.aio import Service
 from anabranch.core.bolt.protocol.commands import Description
 from anabranch.core.bolt.protocol.quota import Quota
 from anabranch.shell.runtime.clock import Clock
 
 
-@click.group()
+@click.group(cls=Group)
 def log() -> None:
     """Create, list, show and delete logs."""
 

@@ -15,8 +15,10 @@ import click
 import msgspec
 
 from anabranch.cli.demo.scenes import Narrator, play
-from anabranch.cli.render.output import Output, console, duration
-from anabranch.cli.service import Target
+from anabranch.cli.render.output import Output
+from anabranch.cli.render.progress import console
+from anabranch.cli.render.words import duration
+from anabranch.cli.service.target import Target
 from anabranch.core.errors import Unavailable
 from anabranch.shell.runtime.clock import Clock
 
@@ -47,7 +49,7 @@ async def _demo(narrator: Narrator) -> None:
         async with _server(directory) as address:
             taken = duration((clock.now() - began) / 1e9)
             narrator.tell(f"It serves {address}, {taken} after it was asked for.")
-            target = Target(f"anabranch://{address}", None, 60.0, "demo")
+            target = Target.at(f"anabranch://{address}", by="demo", timeout_s=60.0)
             async with target.connected() as service:
                 await play(service, narrator, Output())
     taken = duration((clock.now() - began) / 1e9)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from anabranch.cli.commands.tree import by_parent, drawn
-from anabranch.cli.render.output import Output, duration, number, shown
+from anabranch.cli.render.output import Output
+from anabranch.cli.render.tree import by_parent, drawn
+from anabranch.cli.render.words import duration, number, shown
 from anabranch.client.aio import Service
 from anabranch.client.bolt.log import Log
 from anabranch.client.bolt.records import Confirm, Deliver, Event, Fail, LogRecord
@@ -233,7 +234,8 @@ async def overview(stage: Stage) -> None:
     tell.command("anabranch tree orders")
     logs = [each async for each in stage.service.logs(tree="orders")]
     forks = by_parent(logs)
-    tell.console.print(drawn(forks[None][0], forks, _now()))
+    for line in drawn(forks[None][0], forks, _now()):
+        tell.console.print(line, soft_wrap=True)
     tell.tell("How long each fork took, of a log of 200,000 records:")
     tell.show([f"{name:26} {duration(seconds):>8}" for name, seconds in stage.times])
 

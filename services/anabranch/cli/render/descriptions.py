@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from anabranch.cli.render.output import duration, moment, number, size
+from anabranch.cli.render.words import duration, number, size
 from anabranch.core.bolt.protocol.commands import Description
 from anabranch.core.bolt.protocol.quota import Quota
 from anabranch.core.types import MS, Kind, Nanoseconds
 
 
 def document(log: Description) -> dict[str, Any]:
-    """What programs may rely on: fields are only ever added."""
+    """The log as HTTP describes it; fields are only ever added."""
     return {
         "id": log.id,
         "name": log.name,
@@ -26,10 +26,11 @@ def document(log: Description) -> dict[str, Any]:
         "forks": log.forks,
         "undecided": log.undecided,
         "append_blocked_by": log.append_blocked_by,
-        "created_at": moment(log.created_at),
+        "generation": log.generation,
+        "created_at": log.created_at,
         "broker": log.broker,
         "address": log.address,
-        "expires_at": None if log.expires_at is None else moment(log.expires_at),
+        "expires_at": log.expires_at,
         "on_parent_delete": log.on_parent_delete.value,
         "quota": None if log.quota is None else quota_document(log.quota),
         "by": log.by,

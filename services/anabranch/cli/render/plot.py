@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import click
 
 from anabranch.cli.bench.load import Measured
-from anabranch.cli.render.output import duration
+from anabranch.cli.render.words import duration
 
 _BARS = " ▁▂▃▄▅▆▇█"
 _BINS = 48

@@ -5,7 +5,9 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Any
 
-from anabranch.cli.render.output import Output, moment, shown
+from anabranch.cli.render.document import document
+from anabranch.cli.render.output import Output
+from anabranch.cli.render.words import shown
 from anabranch.client.aio import Service
 from anabranch.client.bolt.records import LogRecord
 from anabranch.core.bolt.protocol.commands import Description
@@ -20,10 +22,21 @@ class RecordFormat(StrEnum):
 
 
 class Printer:
-    """Prints records of one log; `names` are those of the logs they may come from, if asked for."""
+    """Prints records of one log.
 
-    def __init__(self, out: Output, form: RecordFormat, names: dict[LogId, str] | None) -> None:
-        self._out, self._form, self._names = out, form, names
+    `names`: those of the logs that records may come from, if origins are asked for. `delimiter`:
+    what stands between key and value where only bytes are printed; without one, keys aren't.
+    """
+
+    def __init__(
+        self,
+        out: Output,
+        form: RecordFormat,
+        *,
+        names: dict[LogId, str] | None = None,
+        delimiter: bytes | None = None,
+    ) -> None:
+        self._out, self._form, self._names, self._delimiter = out, form, names, delimiter
 
     async def learn(self, service: Service, logs: Iterable[LogId]) -> None:
         """Find out the names of logs that are no more: promoted records still come from there."""
@@ -41,8 +54,7 @@ class Printer:
 
     def records(self, records: Iterable[LogRecord]) -> None:
         if self._form is RecordFormat.RAW:
-            values = (record.value or b"" for record in records)
-            sys.stdout.buffer.write(b"".join(value + b"\n" for value in values))
+            sys.stdout.buffer.write(b"".join(map(self._raw, records)))
         elif self._form is RecordFormat.JSON:
             self._out.lines(map(self.document, records))
         else:
@@ -59,21 +71,14 @@ class Printer:
         return "  ".join(parts)
 
     def document(self, record: LogRecord) -> dict[str, Any]:
-        """Text where it is text; else base64, and `encoding` says so."""
-        key, key_encoding = _encoded(record.key)
-        value, encoding = _encoded(record.value)
-        said: dict[str, Any] = {
-            "position": record.position,
-            "timestamp": moment(record.timestamp),
-            "key": key,
-            "value": value,
-            "headers": [[name, _encoded(content)[0]] for name, content in record.headers],
-            "origin": {"log": self._origin(record), "position": record.origin_position},
-            "id": record.id,
-        }
-        if encoding != "text" or key_encoding != "text":
-            said["encoding"] = {"key": key_encoding, "value": encoding}
-        return said
+        return document(record, self._origin(record))
+
+    def _raw(self, record: LogRecord) -> bytes:
+        """A record without a key has no delimiter either, as `append -K` takes it."""
+        value = (record.value or b"") + b"\n"
+        if self._delimiter is None or record.key is None:
+            return value
+        return record.key + self._delimiter + value
 
     def _origin(self, record: LogRecord) -> str | int:
         """Its name; its number if it has none any more."""
@@ -83,12 +88,3 @@ class Printer:
 async def origins(service: Service, log: Description) -> dict[LogId, str]:
     """The names of all logs of its tree."""
     return {each.id: each.name async for each in service.logs(tree=log.root)}
-
-
-def _encoded(content: bytes | None) -> tuple[Any, str]:
-    if content is None:
-        return None, "text"
-    try:
-        return content.decode(), "text"
-    except UnicodeDecodeError:
-        return content, "base64"

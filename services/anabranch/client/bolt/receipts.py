@@ -29,11 +29,15 @@ class Receipt:
 
     async def position(self, *, timeout: float | None = None) -> Position:
         """Wait for the decision up to `timeout`; ReceiptPending if there is none by then."""
+        return (await self.redeem(timeout=timeout)).position
+
+    async def redeem(self, *, timeout: float | None = None) -> Settled:
+        """The same, with the name of the log that has the record now."""
         link = self._link
         wait_ms = link.milliseconds(timeout)
         message = Redeem(self.promise, wait_ms)
         limit_ms = link.session.settings.timeout_ms
-        return (await link.ask(message, Settled, "redeem a receipt", limit_ms, wait_ms)).position
+        return await link.ask(message, Settled, "redeem a receipt", limit_ms, wait_ms)
 
 
 class Appending:

@@ -8,6 +8,8 @@ AnabranchError
 `-- Damage     stored bytes are not what was written: an operator must look
 """
 
+from collections.abc import Mapping
+
 from anabranch.core.errors.base import (
     AnabranchError,
     Damage,
@@ -182,6 +184,7 @@ __all__ = [
     "WrongCluster",
     "WrongEngine",
     "restore",
+    "reworded",
 ]
 
 
@@ -200,3 +203,17 @@ def restore(code: str, message: str, facts: dict[str, Fact]) -> AnabranchError:
     Exception.__init__(error, message)
     error.message, error.facts = message, facts
     return error
+
+
+def reworded(error: AnabranchError, words: Mapping[str, str]) -> str:
+    """What an error says to a reader whose own words for some codes are these.
+
+    An error of another version may lack facts that the words name: then it speaks for itself.
+    """
+    said = words.get(error.code)
+    if said is None:
+        return error.message
+    try:
+        return said.format(**error.facts)
+    except LookupError:
+        return error.message

@@ -7,9 +7,10 @@ import click
 from msgspec.structs import asdict
 
 from anabranch.cli.failure import Exit
-from anabranch.cli.options import prints
-from anabranch.cli.render.output import Output, counted
-from anabranch.cli.service import Target
+from anabranch.cli.options.service import prints
+from anabranch.cli.render.output import Output
+from anabranch.cli.render.words import counted
+from anabranch.cli.service.target import Target
 
 _WAIT_S = 30.0
 
@@ -61,5 +62,5 @@ def _brokers(url: str, token_file: str | None) -> list[dict[str, Any]]:
     where = (
         url if token_file is None else f"{url}{'&' if '?' in url else '?'}token_file={token_file}"
     )
-    target = Target(where, None, _WAIT_S, "doctor")
+    target = Target.at(where, by="doctor", timeout_s=_WAIT_S)
     return [asdict(each) for each in target.run(lambda service: service.brokers())]

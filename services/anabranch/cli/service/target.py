@@ -1,4 +1,4 @@
-"""A command's conversation with the server: connect, work, leave."""
+"""A command's conversation with the service: connect, work, close."""
 
 import asyncio
 import re
@@ -15,19 +15,26 @@ from anabranch.client.session.settings import Settings
 from anabranch.core.errors import Retry
 from anabranch.core.records.codecs import Codec
 
-CONNECT_TIMEOUT_S = 2.0
+FIRST_ANSWER_S = 2.0
+"""How long a server that never answered is tried, if nobody says how long to try."""
 
 A = TypeVar("A")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Which server, how to be let in, how long to try, and who asks."""
+    """Which service, how to be let in, how long to try, and on whose behalf."""
 
     url: str
     token: str | None
     timeout_s: float
+    first_answer_s: float
     by: str
+
+    @classmethod
+    def at(cls, url: str, *, by: str, timeout_s: float) -> "Target":
+        """A service whose address says everything."""
+        return cls(url=url, token=None, timeout_s=timeout_s, first_answer_s=FIRST_ANSWER_S, by=by)
 
     def settings(self, codec: Codec = Codec.NONE) -> Settings:
         return Settings(
@@ -40,14 +47,11 @@ class Target:
     @asynccontextmanager
     async def connected(self, codec: Codec = Codec.NONE) -> AsyncGenerator[Service]:
         """Whatever goes wrong before the server's first answer means that it can't be reached."""
-        wait = min(CONNECT_TIMEOUT_S, self.timeout_s)
+        settings = self.settings(codec)
         try:
-            service = await aio.connect(self.url, timeout=wait, settings=self.settings(codec))
+            service = await aio.connect(self.url, timeout=self.first_answer_s, settings=settings)
         except Retry as error:
-            reason = str(error.facts.get("reason") or error.message)
-            reason = re.sub(r"\[Errno \d+\] ", "", reason)
-            shown = str(endpoint(self.url))
-            raise Unreachable(shown, reason.removeprefix(f"{shown} can't be reached: ")) from error
+            raise self._unreachable(error) from error
         async with service:
             yield service
 
@@ -57,6 +61,12 @@ class Target:
                 return await work(service)
 
         return run(conversation())
+
+    def _unreachable(self, error: Retry) -> Unreachable:
+        reason = str(error.facts.get("reason") or error.message)
+        reason = re.sub(r"\[Errno \d+\] ", "", reason)
+        shown = str(endpoint(self.url))
+        return Unreachable(shown, reason.removeprefix(f"{shown} can't be reached: "))
 
 
 def run(work: Coroutine[Any, Any, A]) -> A:

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from anabranch.cli.commands.pods import OUTPUT, StoredCommand, limits_of, module
 from anabranch.cli.failure import Exit
-from anabranch.cli.render.output import Output, OutputFormat, counted, number
+from anabranch.cli.render.output import Output, OutputFormat
+from anabranch.cli.render.words import counted, number
+from anabranch.cli.servers.pods import OUTPUT, StoredCommand, limits_of, module
 
 if TYPE_CHECKING:
     from anabranch.apps.check.salvage import Report as Salvaged

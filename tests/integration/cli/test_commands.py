@@ -1,71 +1,17 @@
 """Every command against a running server, as a person or a script sees it."""
 
-import io
 import json
 import os
 import signal
 import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tests.integration.cli_server import ANABRANCH, Server
+from tests.integration.cli_server import ANABRANCH, Command, Server
 
-from anabranch.cli.failure import Exit, run
-from anabranch.cli.main import PROGRAM, cli
+from anabranch.cli.failure import Exit
 
 A_MOMENT_S = 60
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-    @property
-    def lines(self) -> list[Any]:
-        return [json.loads(line) for line in self.out.splitlines()]
-
-
-Command = Callable[..., Said]
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with Server.started(tmp_path_factory.mktemp("server")) as server:
-        yield server
-
-
-@pytest.fixture
-def anabranch(
-    server: Server, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
-) -> Command:
-    """Run a command in this process; `stdin` is what it is given."""
-    monkeypatch.setenv("ANABRANCH_URL", server.url)
-    monkeypatch.setenv("LOGNAME", "tester")
-
-    def command(*arguments: str, stdin: bytes = b"", code: int = Exit.OK) -> Said:
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        left = run(cli, PROGRAM, arguments)
-        said = capsysbinary.readouterr()
-        assert left == code, said.err.decode()
-        return Said(left, said.out.decode("utf-8", "surrogateescape"), said.err.decode())
-
-    return command
-
-
-@pytest.fixture
-def log(request: pytest.FixtureRequest) -> str:
-    """A name that no other test uses."""
-    return str(request.node.name).replace("_", "-").replace("[", "-").rstrip("]")[:60]
 
 
 def test_a_log_is_created_listed_shown_and_deleted(anabranch: Command, log: str) -> None:
@@ -93,12 +39,13 @@ def test_arguments_are_records_with_key_and_headers(anabranch: Command, log: str
     said = anabranch(
         "append", log, "one", "two", "--key", "k", "-H", "a=1", "-H", "b=", "-o", "json"
     )
-    assert (said.json["first"], said.json["last"], said.json["records"]) == (0, 1, 2)
-    assert said.json["first_receipt"] is None
+    assert (said.json["position"], said.json["last"], said.json["count"]) == (0, 1, 2)
+    assert said.json["receipt"] is None
     read = anabranch("read", log, "-o", "json").lines
+    headers = [{"name": "a", "value": "1"}, {"name": "b", "value": ""}]
     assert [(each["key"], each["value"], each["headers"]) for each in read] == [
-        ("k", "one", [["a", "1"], ["b", ""]]),
-        ("k", "two", [["a", "1"], ["b", ""]]),
+        ("k", "one", headers),
+        ("k", "two", headers),
     ]
     assert anabranch("read", log).out.splitlines() == [
         "       0  [k]  one",
@@ -128,7 +75,7 @@ def test_files_are_records_whole_or_line_by_line(
     anabranch("append", log, "--lines", "-f", str(tmp_path / "b"))
     anabranch("append", log, stdin=b"all of\nstdin")
     whole, *rest = anabranch("read", log, "-o", "json").lines
-    assert whole["encoding"] == {"key": "text", "value": "base64"}
+    assert whole["encoding"] == "base64"
     assert [each["value"] for each in rest] == ["one\ntwo\n", "one", "two", "all of\nstdin"]
     raw = anabranch("read", log, "--limit", "1", "--format", "raw").out
     assert raw.encode("utf-8", "surrogateescape") == content + b"\n"
@@ -208,10 +155,8 @@ def test_promote_takes_one_and_squashes_the_others(anabranch: Command, log: str)
     anabranch("fork", log, "right", "--promotable")
     anabranch("append", f"{log}--right", "right")
     held = anabranch("append", log, "held", "-o", "json").json
-    assert held["first"] is None
-    receipt = held["first_receipt"]
-    assert receipt["provisional"] == 1
-    assert receipt["text"] == f"{receipt['log']}.0.1"
+    assert held["position"] is None
+    assert held["receipt"].endswith(".0.1")
     assert "withheld" in anabranch("append", log, "too").out
     said = anabranch("read", log)
     assert said.out.split() == ["0", "a"]
@@ -245,19 +190,23 @@ def test_a_tree_shows_forks_below_forks(anabranch: Command, log: str) -> None:
     anabranch("fork", f"{log}--child", "grandchild", "--promotable", "--why", "deeper")
     anabranch("fork", log, "apart", "--severed")
     (top,) = anabranch("tree", log, "-o", "json").json
-    children = {each["name"]: each for each in top["children"]}
-    assert list(children) == [f"{log}--child", f"{log}--apart"]
-    (below,) = children[f"{log}--child"]["children"]
-    assert (below["name"], below["children"]) == (f"{log}--grandchild", [])
+    child, grandchild = f"{log}--child", f"{log}--grandchild"
+    assert top["root"] == log
+    assert [(each["name"], each["parent"]) for each in top["logs"]] == [
+        (log, None),
+        (child, log),
+        (grandchild, child),
+        (f"{log}--apart", log),
+    ]
     drawn = anabranch("tree", log).out
     assert "│   └── " in drawn
     assert "deeper" in drawn
-    assert f"{log}--grandchild is undecided" in drawn
+    assert f"{grandchild} is undecided" in drawn
     (part,) = anabranch("tree", f"{log}--child", "-o", "json").json
-    assert part["name"] == f"{log}--child"
+    assert [each["name"] for each in part["logs"]] == [child, grandchild]
     assert anabranch("squash", f"{log}--child", "-o", "json").json == {"squashed": f"{log}--child"}
     (top,) = anabranch("tree", log, "-o", "json").json
-    assert [each["name"] for each in top["children"]] == [f"{log}--apart"]
+    assert [each["name"] for each in top["logs"]] == [log, f"{log}--apart"]
 
 
 def test_cursors_are_kept(anabranch: Command, log: str) -> None:

@@ -6,9 +6,9 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-from tests.unit.cli.test_belfast_tables import cells, shard, status
+from tests.unit.cli.render.test_belfast import cells, shard, status
 
-from anabranch.cli.render.belfast_tables import (
+from anabranch.cli.render.belfast import (
     OVERVIEW,
     SHARDS,
     WINDOWS,
@@ -17,7 +17,7 @@ from anabranch.cli.render.belfast_tables import (
     shards,
     windows,
 )
-from anabranch.cli.render.output import counted, number
+from anabranch.cli.render.words import counted, number
 
 PRINTED_BACK = re.compile(
     r"number\([\w.]*\b(?:position|positions|fork_point|start|tail|settled|confirmed|since|up_to|"

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec.structs import asdict
 
-from anabranch.cli.commands.pods import OUTPUT, StoredCommand, limits_of, module
 from anabranch.cli.failure import Exit
-from anabranch.cli.render.output import Output, OutputFormat, counted, number, printable, size
+from anabranch.cli.render.output import Output, OutputFormat
+from anabranch.cli.render.words import counted, number, printable, size
+from anabranch.cli.servers.pods import OUTPUT, StoredCommand, limits_of, module
 
 if TYPE_CHECKING:
     from anabranch.apps.check.cut import Cut

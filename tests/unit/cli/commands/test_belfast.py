@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from anabranch.cli.commands.belfast import Target, belfast
+from anabranch.cli.commands.belfast import Target
+from anabranch.cli.main import cli
 from anabranch.core.errors import AnabranchError, DeadlineExceeded, OutcomeUnknown
 
 
@@ -50,7 +51,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
             return asyncio.run(conversation())
 
         monkeypatch.setattr(Target, "run", asked)
-        return CliRunner().invoke(belfast, ["append", *words])
+        return CliRunner().invoke(cli, ["belfast", "append", *words])
 
     return running
 

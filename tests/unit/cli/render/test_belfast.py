@@ -1,6 +1,6 @@
 """A log's status as tables."""
 
-from anabranch.cli.render.belfast_tables import (
+from anabranch.cli.render.belfast import (
     OVERVIEW,
     SHARDS,
     WINDOWS,

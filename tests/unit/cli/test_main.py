@@ -9,7 +9,8 @@ import click
 import pytest
 
 from anabranch.cli.failure import Exit, Unreachable, exit_code, run
-from anabranch.cli.main import COMMANDS, PROGRAM, cli
+from anabranch.cli.grammar import OTHER_NAMES
+from anabranch.cli.main import CONTEXT, PROGRAM, SECTIONS, cli
 from anabranch.cli.reference import written
 from anabranch.core.errors import BY_CODE, AnabranchError, restore
 
@@ -17,7 +18,7 @@ NOWHERE = "anabranch://127.0.0.1:1"
 
 
 def leaves(group: click.Group, *path: str) -> list[tuple[tuple[str, ...], click.Command]]:
-    context = click.Context(group)
+    context = click.Context(group, **CONTEXT)
     found: list[tuple[tuple[str, ...], click.Command]] = []
     for name in group.list_commands(context):
         command = group.get_command(context, name)
@@ -30,8 +31,9 @@ def leaves(group: click.Group, *path: str) -> list[tuple[tuple[str, ...], click.
 
 
 def test_the_list_of_commands_says_what_each_command_says() -> None:
-    context = click.Context(cli)
-    for name, (_, says) in COMMANDS.items():
+    context = click.Context(cli, **CONTEXT)
+    listed = {name: says for part in SECTIONS.values() for name, (_, says) in part.items()}
+    for name, says in listed.items():
         command = cli.get_command(context, name)
         assert command is not None
         assert command.help is not None
@@ -114,6 +116,42 @@ def test_a_wrong_command_line_is_told_apart(
 ) -> None:
     assert run(cli, PROGRAM, arguments) == Exit.USAGE
     assert "Error: " in capsys.readouterr().err
+    assert run(cli, PROGRAM, [*arguments, "-o", "json"]) == Exit.USAGE
+    said = json.loads(capsys.readouterr().err)["error"]
+    assert (said["code"], said["facts"]) == ("usage", {})
+    assert said["message"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        (["raed"], "'read'"),
+        (["merge"], "'promote'"),
+        (["consume"], "'read'"),
+        (["log", "crate"], "'create'"),
+        (["profile", "lst"], "'list'"),
+        (["append", "orders", "a", "--ky", "k"], "'--key'"),
+    ],
+)
+def test_what_may_have_been_meant_is_suggested(
+    typed: list[str], meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(cli, PROGRAM, typed) == Exit.USAGE
+    assert f"Did you mean {meant}" in capsys.readouterr().err
+
+
+def test_other_names_lead_to_commands_that_exist() -> None:
+    known = {" ".join(path) for path, _ in leaves(cli)} | set(
+        cli.list_commands(click.Context(cli, **CONTEXT))
+    )
+    assert set(OTHER_NAMES.values()) <= known
+    assert not OTHER_NAMES.keys() & known
+
+
+def test_every_command_has_a_short_flag_for_help(capsys: pytest.CaptureFixture[str]) -> None:
+    for path in ([], ["log"], ["append"], ["belfast", "status"]):
+        assert run(cli, PROGRAM, [*path, "-h"]) == Exit.OK
+        assert "Usage: " in capsys.readouterr().out
 
 
 def test_a_directory_that_holds_nothing_is_not_made_one_that_does(

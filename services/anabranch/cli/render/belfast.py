@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import asdict
 
-from anabranch.cli.render.output import number
+from anabranch.cli.render.words import number
 from anabranch.core.belfast.protocol.messages import ShardStatus, Status
 
 OVERVIEW = (

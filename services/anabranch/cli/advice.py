@@ -1,0 +1,43 @@
+"""What errors advise somebody at a command line to do.
+
+An error says of itself what a program can do. Those below say it in commands and options.
+"""
+
+WORDS = {
+    "append-blocked": (
+        "{log} takes no appends while promotable fork {fork} of an ancestor is undecided, and "
+        "nothing was appended: decide it with `anabranch promote {fork}` or `anabranch squash "
+        "{fork}`, or append to a promotable fork"
+    ),
+    "is-root": "{log} is a root log, which can't be squashed: `anabranch log delete {log}`",
+    "log-exists": "{log} exists already: choose another name, or pass --if-missing",
+    "log-has-forks": (
+        "{log} has {forks} forks: squash them first, or pass --force, which squashes its "
+        "continuous forks and lets severed ones keep what they need"
+    ),
+    "not-root": "{log} is a fork, which can't be deleted as a log: `anabranch squash {log}`",
+    "quota-exceeded": (
+        "{log} may take {limit} ({quota}), and {used} are used at the moment: try again in "
+        "{retry_after_ms} ms, send less, or have more allowed with `anabranch log quota {log}`"
+    ),
+    "read-blocked": (
+        "{log} can't be read at {position} while promotable fork {fork} is undecided: read before "
+        "its fork point, promote or squash it, or see the records as speculative with `anabranch "
+        "tail {log} --speculative`"
+    ),
+    "receipt-pending": (
+        "the position on {log} is withheld while promotable fork {fork} is undecided: redeem the "
+        "receipt after `anabranch promote {fork}` or `anabranch squash {fork}`, or pass --wait"
+    ),
+    "request-reused": (
+        "{what}: its --request-id was used before, for other records or by somebody else. Nothing "
+        "was done: choose another id, or repeat what was sent first"
+    ),
+    "unauthorized": (
+        "no valid token was given: pass one with --token or ANABRANCH_TOKEN, or keep it in a "
+        "profile (`anabranch profile add`)"
+    ),
+    "unknown-broker": "there is no broker {broker}: `anabranch brokers` shows the pool",
+    "unknown-log": "there is no log {log}: `anabranch log list` shows what there is",
+    "unknown-shard": "there is no shard {shard}: `anabranch belfast status` shows those there are",
+}

@@ -1,0 +1,68 @@
+"""Records as lines of JSON: `read -o json` writes them, and `append --json` takes them.
+
+The fields are those of HTTP. What a log gives a record (`position`, `origin`, `id`) may stand in a
+line that is appended, and isn't used: so the output of a read can be appended elsewhere.
+"""
+
+import binascii
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from anabranch.client.bolt.records import LogRecord, record
+from anabranch.core.errors import BadRequest
+from anabranch.core.records.json import Encoding, decode, encode, encoding_of
+from anabranch.core.records.record import Record
+
+
+class HeaderLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
+    value: str | None = None
+
+
+class RecordLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What may stand in a line of JSON."""
+
+    value: str | None
+    key: str | None = None
+    headers: tuple[HeaderLine, ...] = ()
+    timestamp: int | datetime | None = None
+    encoding: Encoding = Encoding.TEXT
+    position: Any = None
+    origin: Any = None
+    id: Any = None
+
+
+_decoder = msgspec.json.Decoder(RecordLine)
+
+
+def parsed(line: bytes, where: str) -> Record:
+    """The record that a line describes; BadRequest names `where` it stands."""
+    try:
+        found = _decoder.decode(line)
+        headers = tuple((each.name, decode(each.value, found.encoding)) for each in found.headers)
+        value, key = decode(found.value, found.encoding), decode(found.key, found.encoding)
+    except binascii.Error as wrong:
+        raise BadRequest(where, f"it isn't base64: {wrong}") from None
+    except (msgspec.DecodeError, UnicodeError) as wrong:
+        raise BadRequest(where, f"it is no record in JSON: {wrong}") from None
+    return record(value, key, headers, found.timestamp)
+
+
+def document(found: LogRecord, origin_log: str | int) -> dict[str, Any]:
+    """The record as HTTP shows it."""
+    plain = Record(found.value, found.key, found.headers, found.timestamp)
+    encoding = encoding_of(plain)
+    return {
+        "position": found.position,
+        "value": encode(found.value, encoding),
+        "key": encode(found.key, encoding),
+        "headers": [
+            {"name": name, "value": encode(content, encoding)} for name, content in found.headers
+        ],
+        "timestamp": found.timestamp,
+        "encoding": encoding.value,
+        "origin": {"log": origin_log, "position": found.origin_position},
+        "id": found.id,
+    }
