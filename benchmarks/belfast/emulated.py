@@ -16,10 +16,10 @@ from typing import Any
 import msgspec
 
 from anabranch.core.belfast.protocol.messages import Append, Appended, Delivered, Subscribe
+from anabranch.core.belfast.shard.config import ShardConfig
 from anabranch.core.belfast.shard.shard import Shard
 from anabranch.core.limits import Limits
 from anabranch.core.records.record import Record, encode
-from anabranch.core.replication.config import ShardConfig
 from anabranch.core.types import MS
 from anabranch.core.wire.session import Credit
 from anabranch.shell.journal.disk import RealDisk

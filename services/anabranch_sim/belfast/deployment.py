@@ -8,11 +8,11 @@ import msgspec
 
 from anabranch.core.belfast.protocol.codec import Letter
 from anabranch.core.belfast.sequencer.sequencer import Sequencer
+from anabranch.core.belfast.shard.config import ShardConfig
 from anabranch.core.belfast.shard.shard import Shard
 from anabranch.core.consensus.consensus import ConsensusTiming
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Linked, Machine
-from anabranch.core.replication.config import ShardConfig
 from anabranch.core.types import MS
 from anabranch.shell.journal.file_journal import FileJournal
 from anabranch_sim.belfast.options import Options

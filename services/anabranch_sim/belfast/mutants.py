@@ -32,12 +32,12 @@ from anabranch.core.belfast.shard.reports import Reporting
 from anabranch.core.belfast.shard.streams import Stream
 from anabranch.core.consensus.consensus import Consensus
 from anabranch.core.consensus.disk import GroupDisk
-from anabranch.core.consensus.election import Ballots
-from anabranch.core.consensus.leader import Replication
+from anabranch.core.consensus.election import Election
+from anabranch.core.consensus.leader import Leader
 from anabranch.core.consensus.letters import AskVote, Vote
-from anabranch.core.replication.log import LocalLog
-from anabranch.core.replication.primary import Leading
-from anabranch.core.replication.replica import Copies
+from anabranch.core.replication.log import Log
+from anabranch.core.replication.primary import Primary
+from anabranch.core.replication.replica import Replica, SealAnswer
 from anabranch.core.types import NEVER
 from anabranch_sim.bolt.mutants import Breakage, Function, _doing_nothing
 
@@ -55,24 +55,23 @@ def _less_after_the_first(original: Function) -> Function:
 
 
 def _its_own_alone(_: Function) -> Function:
-    def count(self: Leading) -> None:
-        if self._log.stored > self.durable and not self._over:
-            self.durable = self._log.stored
-            self._on_durable(self.durable)
+    def count(self: Primary) -> None:
+        if not self._closed:
+            self._log.durable = max(self._log.durable, self._log.stored)
 
     return count
 
 
 def _up_to_the_end_of_its_log(original: Function) -> Function:
     def settle(self: Acknowledging, confirmed: int) -> None:
-        original(self, max(confirmed, min(self._copies.last, self._placements.end)))
+        original(self, max(confirmed, min(self._replica.log.last, self._placements.end)))
 
     return settle
 
 
 def _what_is_logged(original: Function) -> Function:
     def pump(self: Delivering, me: int, upto: int, confirmed: int) -> None:
-        original(self, me, min(self._placements.end, self._copies.last), confirmed)
+        original(self, me, min(self._placements.end, self._log.last), confirmed)
 
     return pump
 
@@ -96,9 +95,8 @@ def _the_furthest(_: Function) -> Function:
 def _only_in_words(original: Function) -> Function:
     """It says that it is sealed, and goes on."""
 
-    def seal(self: Copies, sender: str, letter: Any) -> None:
-        sealed = Sealed(letter.shard, letter.epoch, self._log.adopted, self._log.stored)
-        self._post.send(sender, sealed)  # pyright: ignore[reportArgumentType]
+    def seal(self: Replica, sender: str, epoch: int, answer: SealAnswer) -> None:
+        answer(self.log.adopted, self.log.stored)
 
     return seal
 
@@ -154,7 +152,7 @@ def _of_whatever_view(original: Function) -> Function:
 
 
 def _by_its_leader_alone(_: Function) -> Function:
-    def advance(self: Replication) -> None:
+    def advance(self: Leader) -> None:
         if self._disk.durable >= self.first:
             self._group.commit(self._disk.durable)
 
@@ -162,7 +160,7 @@ def _by_its_leader_alone(_: Function) -> Function:
 
 
 def _to_whoever_asks(original: Function) -> Function:
-    def asked(self: Ballots, sender: str, ask: Any) -> None:
+    def asked(self: Election, sender: str, ask: Any) -> None:
         if not ask.probing and self._disk.vote not in {"", self._group.node}:
             self._disk.vote = ""
         original(self, sender, ask)
@@ -238,7 +236,7 @@ def _in_memory_alone(original: Function) -> Function:
 def _of_any_term(original: Function) -> Function:
     """A probe is granted even for a term that the voter is already in."""
 
-    def asked(self: Ballots, sender: str, ask: AskVote) -> None:
+    def asked(self: Election, sender: str, ask: AskVote) -> None:
         later = replace(ask, term=max(ask.term, self._disk.term + 1)) if ask.probing else ask
         original(self, sender, later)
 
@@ -248,7 +246,7 @@ def _of_any_term(original: Function) -> Function:
 def _of_any_poll(original: Function) -> Function:
     """A vote counts in the current poll, whichever it was granted in."""
 
-    def voted(self: Ballots, sender: str, vote: Vote) -> None:
+    def voted(self: Election, sender: str, vote: Vote) -> None:
         term = self.poll.term if self.poll else vote.term
         original(self, sender, replace(vote, term=term))
 
@@ -305,27 +303,27 @@ def _by_the_clock_alone(_: Function) -> Function:
 
 SPECULATIONS = [
     Breakage("a quota changes within its window", Reporting, "_seat", _less_after_the_first),
-    Breakage("durable is what its primary has", Leading, "count", _its_own_alone),
+    Breakage("durable is what its primary has", Primary, "count", _its_own_alone),
     Breakage("acknowledged before its cut", Acknowledging, "settle", _up_to_the_end_of_its_log),
     Breakage("what isn't durable is delivered", Delivering, "pump", _what_is_logged),
     Breakage("speculates beyond what is published", Delivering, "_slot", _a_little_further),
     Breakage("confirmed without a cut", Delivering, "pump", _up_to_the_horizon),
     Breakage("what the failed had reported counts", Progress, "forget", _doing_nothing),
     Breakage("a cut waits for the first alone", Progress, "_find_lowest", _the_furthest),
-    Breakage("sealed in words alone", Copies, "seal", _only_in_words),
+    Breakage("sealed in words alone", Replica, "seal", _only_in_words),
     Breakage("the one with least leads the shard", failures, "_log_of", _who_holds_least),
     Breakage("a failure is kept from subscribers", Delivering, "failed", _doing_nothing),
     Breakage("who failed keeps what was void", Seating, "obey", _never),
-    Breakage("logs that differ stay so", LocalLog, "cut", _doing_nothing),
+    Breakage("logs that differ stay so", Log, "cut", _doing_nothing),
     Breakage("a batch sent again is logged again", Retries, "find", _nothing),
     Breakage("what was cut back counts as there", Retries, "cut_back", _doing_nothing),
     Breakage("eras are kept from subscribers", Stream, "tell_eras", _doing_nothing),
-    Breakage("votes for who has less", Ballots, "_is_up_to_date", _with_less),
+    Breakage("votes for who has less", Election, "_is_up_to_date", _with_less),
     Breakage("merged without a watermark", Merge, "edge", _without_a_watermark),
     Breakage("the stamp of a view is ignored", Office, "_reported", _of_whatever_view),
     Breakage("no-ops by decree are filled once more", Ledger, "gap", _nothing),
-    Breakage("a cut is decided by one disk", Replication, "advance", _by_its_leader_alone),
-    Breakage("votes for everybody in one term", Ballots, "asked", _to_whoever_asks),
+    Breakage("a cut is decided by one disk", Leader, "advance", _by_its_leader_alone),
+    Breakage("votes for everybody in one term", Election, "asked", _to_whoever_asks),
     Breakage("delivered again without a fail", Rollback, "_roll_back", _without_a_word),
     Breakage("only the last failure voids places", Seating, "_left_by", _by_the_last_alone),
     Breakage("what isn't known is passed over", Placements, "below", _behind_a_hole),
@@ -342,8 +340,8 @@ COUNCILS = [
     Breakage("a snapshot forgets the vote", GroupDisk, "_picture", _without(vote="")),
     Breakage("a snapshot forgets joined", GroupDisk, "_picture", _without(joined=False)),
     Breakage("what is cut off counts as written", GroupDisk, "cut_back", _in_memory_alone),
-    Breakage("a probe's term is ignored", Ballots, "asked", _of_any_term),
-    Breakage("the term of a probe's answer is ignored", Ballots, "voted", _of_any_poll),
+    Breakage("a probe's term is ignored", Election, "asked", _of_any_term),
+    Breakage("the term of a probe's answer is ignored", Election, "voted", _of_any_poll),
     Breakage("a faulty disk's member speaks", Consensus, "received", _whatever_its_disk_does),
 ]
 """Of the consensus alone. Each needs a rare order of letters and writes, so tests that write to one

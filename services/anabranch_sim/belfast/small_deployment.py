@@ -21,6 +21,7 @@ from anabranch.core.belfast.protocol.messages import (
     Subscribe,
 )
 from anabranch.core.belfast.sequencer.sequencer import Sequencer
+from anabranch.core.belfast.shard.config import ShardConfig
 from anabranch.core.belfast.shard.shard import Shard
 from anabranch.core.consensus.consensus import ConsensusTiming
 from anabranch.core.history.calls import Verdict
@@ -56,7 +57,6 @@ from anabranch.core.machine import (
     SnapshotSaved,
     TimerFired,
 )
-from anabranch.core.replication.config import ShardConfig
 from anabranch.core.types import Nanoseconds
 from anabranch.ports import Recovered, Snapshot
 from anabranch_sim.belfast.deployment import observe_commits

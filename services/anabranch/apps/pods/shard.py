@@ -6,8 +6,8 @@ from anabranch.apps.pods.belfast_settings import Durability, ShardSettings
 from anabranch.apps.pods.node import Node, Occupant, Ready, serve_node
 from anabranch.apps.pods.pod import run
 from anabranch.core.belfast.ledger.ledger import Standing
+from anabranch.core.belfast.shard.config import ShardConfig
 from anabranch.core.belfast.shard.shard import Shard
-from anabranch.core.replication.config import ShardConfig
 from anabranch.core.replication.replica import Role
 
 KIND = "shard"
@@ -64,20 +64,20 @@ class ShardGauges:
 
     def __init__(self, shard: Shard) -> None:
         ledger = shard.following.ledger
-        self.durable = shard.copies.durable
-        self.epoch = shard.copies.epoch
+        self.durable = shard.replica.log.durable
+        self.epoch = shard.replica.epoch
         self.held_bytes = shard.held_bytes
         self.horizon = ledger.horizon
-        self.last = shard.copies.last
+        self.last = shard.replica.log.last
         self.may_go = int(shard.may_go)
-        self.primary = int(shard.copies.role is Role.PRIMARY)
+        self.primary = int(shard.replica.role is Role.PRIMARY)
         self.subscriptions = shard.subscriptions
         self.unconfirmed = ledger.horizon - ledger.confirmed
         self.view = ledger.view
 
 
 def _role(shard: Shard) -> str:
-    return shard.copies.role.name.lower()
+    return shard.replica.role.name.lower()
 
 
 def obstacle(shard: Shard) -> str | None:
@@ -87,9 +87,9 @@ def obstacle(shard: Shard) -> str | None:
         return "the sequencers haven't admitted its shard yet"
     if me.standing is Standing.FAILED:
         return "its shard has failed, and is to be admitted again"
-    if shard.copies.role not in {Role.PRIMARY, Role.BACKUP}:
-        return f"it is {shard.copies.role.name.lower()}, and not one of its shard's replicas"
-    return shard.copies.obstacle
+    if shard.replica.role not in {Role.PRIMARY, Role.BACKUP}:
+        return f"it is {shard.replica.role.name.lower()}, and not one of its shard's replicas"
+    return shard.replica.log.journal.obstacle
 
 
 def main(settings: ShardSettings) -> None:

@@ -1,18 +1,18 @@
-"""The consensus of the sequencing group: one log of entries that a majority has on disk
+"""A group's consensus: one log of entries that a majority has on disk
 (docs/decisions/0027-consensus.md).
 
-Terms, votes and the log are Raft's (Ongaro and Ousterhout, 2014), with votes asked for before a
-term is begun, and leaders that step down when they hear from no majority.
+Terms, votes and the log are Raft's (Ongaro and Ousterhout, 2014), with a probe before each election
+(pre-vote), and leaders that step down when a majority falls silent.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from anabranch.core.alarms import Alarms
 from anabranch.core.consensus.disk import Recovered
-from anabranch.core.consensus.election import Ballots, Poll
-from anabranch.core.consensus.follower import Accepting
-from anabranch.core.consensus.group import ConsensusTiming, Group
-from anabranch.core.consensus.leader import Replication
+from anabranch.core.consensus.election import Election, Poll
+from anabranch.core.consensus.follower import Follower
+from anabranch.core.consensus.group import ConsensusConfig, ConsensusTiming, Group
+from anabranch.core.consensus.leader import Leader
 from anabranch.core.consensus.letters import (
     Accepted,
     AskVote,
@@ -27,46 +27,33 @@ from anabranch.core.errors import AnabranchError
 from anabranch.core.machine import Effect
 from anabranch.core.types import Nanoseconds
 
-__all__ = ["Consensus", "ConsensusLetter", "ConsensusTiming", "Recovered"]
-
-KEPT_ENTRIES = 20_000
-"""For members and shards that were away for a while; who was longer gets the owner's image."""
-
-SNAPSHOT_ENTRIES = 10_000
+__all__ = ["Consensus", "ConsensusConfig", "ConsensusLetter", "ConsensusTiming", "Recovered"]
 
 
 class Consensus:
-    """A part of the sequencer's machine. The owner sets its `on_...` before `begin`, and calls
-    `settle` at the end of each step. `on_commit` is told every entry, also of terms that begin
-    (an empty list of decisions).
+    """A part of a machine. The owner sets the callbacks before `start`, and calls `settle` at the
+    end of each step.
     """
 
-    def __init__(
-        self,
-        node: str,
-        members: Sequence[str],
-        timing: ConsensusTiming,
-        effects: list[Effect],
-        alarms: Alarms,
-        *,
-        kept_entries: int = KEPT_ENTRIES,
-        snapshot_entries: int = SNAPSHOT_ENTRIES,
-    ) -> None:
-        self.on_commit: Callable[[int, bytes], None]
-        self.on_restore: Callable[[int, bytes], None]
-        self.on_elected: Callable[[], None]
-        self.on_deposed: Callable[[], None]
-        self.take_image: Callable[[], bytes]
-        self.node = node
+    def __init__(self, config: ConsensusConfig, effects: list[Effect], alarms: Alarms) -> None:
+        self.on_commit: Callable[[int, bytes], None] = lambda index, entry: None
+        """Called for every entry in order, also for the one that each leader's term begins with."""
+        self.on_restore: Callable[[int, bytes], None] = lambda index, image: None
+        """The owner's state is now that of this image, taken after this entry."""
+        self.on_elected: Callable[[], None] = lambda: None
+        self.on_deposed: Callable[[], None] = lambda: None
+        self.take_image: Callable[[], bytes] = bytes
+        """Returns the owner's state after the last entry that was committed."""
+        self.node = config.node
         self.leads = False
-        """It was elected, and the owner was told of all that leaders before it had committed."""
-        self._kept = kept_entries
-        self._group = Group(node, members, timing, effects, alarms, snapshot_entries)
+        """It was elected, and the owner has every entry that earlier leaders had committed."""
+        self._kept = config.kept_entries
+        self._group = Group(config, effects, alarms)
         self._disk = self._group.disk
         self._log = self._group.log
-        self._ballots = Ballots(self._group)
-        self._accepting = Accepting(self._group)
-        self._replication: Replication | None = None
+        self._election = Election(self._group)
+        self._follower = Follower(self._group)
+        self._leader: Leader | None = None
         self._image = b""
         self._resigning = False
         self._bids = False
@@ -105,31 +92,31 @@ class Consensus:
         return self._group.reachable
 
     def recover(self, recovered: Recovered) -> None:
-        """Before `begin`, what the disk held."""
+        """What the disk held, before `start`."""
         self._image = self._disk.recover(recovered)
 
-    def begin(self) -> None:
+    def start(self) -> None:
         self._group.on_commit = self.on_commit
         self._group.take_image = self.take_image
-        self._accepting.on_restore = self.on_restore
-        self._ballots.on_won = self._won
+        self._follower.on_restore = self.on_restore
+        self._election.on_won = self._won
         self._group.committed = self._log.base
         if self._log.base:
             self.on_restore(self._log.base, self._image)
         self._image = b""
-        self._ballots.begin()
+        self._election.start()
 
     def propose(self, entry: bytes) -> int:
         """Only while it leads. Says the entry's index, which it has if no other leads before it is
         committed.
         """
         assert self.leads
-        assert self._replication is not None
+        assert self._leader is not None
         if self._resigning:
             # Or the follower that takes over would never have all.
             self._unwritten += 1
             return self.last + self._unwritten
-        return self._replication.propose(entry)
+        return self._leader.propose(entry)
 
     def entries(self, after: int, count_max: int) -> tuple[int, list[bytes]] | None:
         """Committed ones behind this, and the first's index; None: forgotten, use the image."""
@@ -154,12 +141,12 @@ class Consensus:
 
     def persisted(self, last: int) -> None:
         self._disk.persisted(last)
-        self._accepting.persisted()
+        self._follower.persisted()
         self._advance()
 
     def persist_failed(self, error: AnabranchError) -> None:
         self._disk.persist_failed()
-        self._ballots.poll = None
+        self._election.poll = None
         self._step_down()
 
     def snapshot_saved(self, index: int) -> None:
@@ -169,9 +156,9 @@ class Consensus:
         """Letters under way on an earlier connection may be lost."""
         if node not in self._group.others:
             return
-        self._ballots.linked(node)
-        if self._replication is not None:
-            self._replication.linked(node)
+        self._election.linked(node)
+        if self._leader is not None:
+            self._leader.linked(node)
 
     def was_away(self, missed: Nanoseconds) -> None:
         """Told that the member itself did not run for so long: it neither steps down for what it
@@ -184,21 +171,21 @@ class Consensus:
         that is to end. `on_deposed` says that it is done, if this member leads; that takes no
         longer than an election's time.
         """
-        self._resigning = self._bids = self._ballots.abstains = True
-        self._ballots.poll = None
+        self._resigning = self._bids = self._election.abstains = True
+        self._election.poll = None
         if not self._group.others:
             self._step_down()
-        replication = self._replication
-        if replication is not None:
+        leader = self._leader
+        if leader is not None:
             election_ms = self._group.timing.election_ms
-            self._group.alarms.after(election_ms, lambda: self._give_up(replication))
+            self._group.alarms.after(election_ms, lambda: self._give_up(leader))
 
     def settle(self) -> None:
         """End of a step: what was gathered goes to the others and to the disk."""
-        if self._replication is not None:
-            self._replication.supply()
-            self._hand_over(self._replication)
-        self._accepting.settle()
+        if self._leader is not None:
+            self._leader.supply()
+            self._hand_over(self._leader)
+        self._follower.settle()
         self._disk.settle()
         if self.committed - self._log.base > self._kept + self._kept // 4:
             self._log.forget(self.committed - self._kept)
@@ -206,30 +193,30 @@ class Consensus:
     def _read(self, sender: str, letter: ConsensusLetter) -> None:
         match letter:
             case AskVote():
-                self._ballots.asked(sender, letter)
+                self._election.asked(sender, letter)
             case Vote():
-                self._ballots.voted(sender, letter)
+                self._election.voted(sender, letter)
             case Offer():
                 self._follow(sender)
-                self._accepting.offered(sender, letter)
+                self._follower.offered(sender, letter)
                 self._take_over()
             case Install():
                 self._follow(sender)
-                self._accepting.installed(letter)
+                self._follower.installed(letter)
             case TakeOver(last=last):
                 self._follow(sender)
                 self._heir_needs = last
                 self._take_over()
             case Accepted():
-                if self._replication is not None:
-                    self._replication.accepted(sender, letter)
+                if self._leader is not None:
+                    self._leader.accepted(sender, letter)
                     self._tell_elected()
             case Missed():
-                if self._replication is not None:
-                    self._replication.missed(sender, letter)
+                if self._leader is not None:
+                    self._leader.missed(sender, letter)
 
     def _outdated(self, sender: str, letter: ConsensusLetter) -> None:
-        """Who still asks or leads in an earlier term has to hear of this one."""
+        """A member that still asks or leads in an earlier term has to learn of this one."""
         fresh = not self._disk.joined
         match letter:
             case AskVote():
@@ -238,71 +225,71 @@ class Consensus:
                 self._group.pledge(sender, Missed(self.term, letter.previous, 0, fresh))
             case Install():
                 self._group.pledge(sender, Missed(self.term, letter.index, 0, fresh))
-            case _:
-                pass
+            case Vote() | Accepted() | Missed() | TakeOver():
+                """Late: nobody waits for anything on account of it."""
 
     def _enter(self, term: int) -> None:
         self._step_down()
-        self._ballots.poll = None
+        self._election.poll = None
         self._heir_needs = None
         self._disk.cast(term, "")
 
     def _follow(self, leader: str) -> None:
-        assert self._replication is None, "one leader in a term"
+        assert self._leader is None, "one leader in a term"
         self._group.leader = leader
         self._group.led_at = self._group.alarms.now
-        self._ballots.poll = None
-        self._ballots.calm()
+        self._election.poll = None
+        self._election.calm()
 
     def _won(self, poll: Poll) -> None:
         self._group.leader = self.node
         for member in self._group.others:
             self._group.heard(member)
-        self._replication = Replication(self._group, founding=not poll.is_plain)
-        self._beat_later(self._replication)
+        self._leader = Leader(self._group, founding=not poll.is_plain)
+        self._beat_later(self._leader)
 
-    def _beat(self, replication: Replication) -> None:
-        if self._replication is not replication:
+    def _beat(self, leader: Leader) -> None:
+        if self._leader is not leader:
             return
         if len(self._group.reachable) < self._group.majority:
             self._step_down()
             return
-        replication.beat()
+        leader.beat()
         self._bids = self._resigning
-        self._beat_later(replication)
+        self._beat_later(leader)
 
-    def _beat_later(self, replication: Replication) -> None:
-        self._group.alarms.after(self._group.timing.heartbeat_ms, lambda: self._beat(replication))
+    def _beat_later(self, leader: Leader) -> None:
+        self._group.alarms.after(self._group.timing.heartbeat_ms, lambda: self._beat(leader))
 
     def _advance(self) -> None:
-        if self._replication is not None:
-            self._replication.advance()
+        if self._leader is not None:
+            self._leader.advance()
             self._tell_elected()
 
     def _tell_elected(self) -> None:
-        replication = self._replication
-        if replication is not None and not self.leads and self.committed >= replication.first:
+        leader = self._leader
+        if leader is not None and not self.leads and self.committed >= leader.first:
             self.leads = True
             self.on_elected()
 
     def _take_over(self) -> None:
         if self._heir_needs is not None and self.last >= self._heir_needs:
             self._heir_needs = None
-            self._ballots.stand_bidden()
+            self._election.stand_bidden()
 
-    def _give_up(self, replication: Replication) -> None:
+    def _give_up(self, leader: Leader) -> None:
         """Nobody has taken over: they elect one."""
-        if self._replication is replication:
+        if self._leader is leader:
             self._step_down()
 
-    def _hand_over(self, replication: Replication) -> None:
-        heir = replication.heir() if self._bids else None
+    def _hand_over(self, leader: Leader) -> None:
+        heir = leader.heir() if self._bids else None
         if heir is not None:
             self._bids = False
             self._group.send(heir, TakeOver(self.term, self.last))
 
     def _step_down(self) -> None:
-        self._replication = None
+        self._leader = None
         self._group.leader = None
         if self.leads:
             self.leads = False

@@ -39,18 +39,18 @@ class Poll:
         return len(self.votes) == self._members
 
 
-class Ballots:
+class Election:
     def __init__(self, group: Group) -> None:
         self.poll: Poll | None = None
         self.abstains = False
         """It stands for no election any more."""
-        self.on_won: Callable[[Poll], None]
+        self.on_won: Callable[[Poll], None] = lambda poll: None
         self._group = group
         self._disk = group.disk
         self._rank = group.members.index(group.node)
         self._deadline: Nanoseconds = 0
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """The first wait is short: most likely nobody leads."""
         self._deadline = self._group.alarms.now + self._wait // 6 * (1 + 3 * self._rank)
         if not self._group.others:

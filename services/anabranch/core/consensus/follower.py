@@ -6,9 +6,9 @@ from anabranch.core.consensus.group import Group
 from anabranch.core.consensus.letters import Accepted, Install, Missed, Offer
 
 
-class Accepting:
+class Follower:
     def __init__(self, group: Group) -> None:
-        self.on_restore: Callable[[int, bytes], None]
+        self.on_restore: Callable[[int, bytes], None] = lambda index, image: None
         self._group = group
         self._disk = group.disk
         self._log = group.log

@@ -1,6 +1,6 @@
 """What the parts of a member's consensus share: the group, the log, and what is committed of it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import msgspec
 
@@ -9,7 +9,11 @@ from anabranch.core.consensus.disk import GroupDisk
 from anabranch.core.consensus.letters import ConsensusLetter
 from anabranch.core.consensus.log import GroupLog
 from anabranch.core.machine import Effect, Send
+from anabranch.core.quorum import MAJORITY
 from anabranch.core.types import MS, Milliseconds, Nanoseconds
+
+KEPT_ENTRIES = 20_000
+SNAPSHOT_ENTRIES = 10_000
 
 
 class ConsensusTiming(msgspec.Struct, frozen=True):
@@ -22,33 +26,49 @@ class ConsensusTiming(msgspec.Struct, frozen=True):
     """
 
 
+class ConsensusConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """What one member of a group is given when it starts."""
+
+    node: str
+    members: tuple[str, ...]
+    """All of them, this one included, in the same order everywhere."""
+
+    no_op: bytes
+    """An entry that means nothing to the owner: each leader begins its term with one."""
+
+    timing: ConsensusTiming = ConsensusTiming()
+
+    kept_entries: int = KEPT_ENTRIES
+    """Committed entries kept in memory for members that were away for a while. A member that was
+    away for longer gets the owner's image.
+    """
+
+    snapshot_entries: int = SNAPSHOT_ENTRIES
+    """Journaled changes after which a snapshot is taken."""
+
+    def __post_init__(self) -> None:
+        assert self.node in self.members
+        assert len(set(self.members)) == len(self.members)
+
+
 class Group:
-    def __init__(
-        self,
-        node: str,
-        members: Sequence[str],
-        timing: ConsensusTiming,
-        effects: list[Effect],
-        alarms: Alarms,
-        snapshot_entries: int,
-    ) -> None:
-        assert node in members
-        assert len(set(members)) == len(members)
-        self.node = node
-        self.members = tuple(members)
-        self.others = tuple(member for member in members if member != node)
-        self.majority = len(members) // 2 + 1
-        self.timing = timing
+    def __init__(self, config: ConsensusConfig, effects: list[Effect], alarms: Alarms) -> None:
+        self.node = config.node
+        self.members = config.members
+        self.others = tuple(member for member in config.members if member != config.node)
+        self.majority = MAJORITY.size(len(config.members))
+        self.no_op = config.no_op
+        self.timing = config.timing
         self.effects = effects
         self.alarms = alarms
         self.log = GroupLog()
-        self.disk = GroupDisk(self.log, effects, alarms, snapshot_entries, self._picture)
+        self.disk = GroupDisk(self.log, effects, alarms, config.snapshot_entries, self._picture)
         self.committed = 0
         self.leader: str | None = None
         self.led_at: Nanoseconds = 0
         """When the leader was last heard."""
-        self.on_commit: Callable[[int, bytes], None]
-        self.take_image: Callable[[], bytes]
+        self.on_commit: Callable[[int, bytes], None] = lambda index, entry: None
+        self.take_image: Callable[[], bytes] = bytes
         self._heard: dict[str, Nanoseconds] = {}
 
     @property

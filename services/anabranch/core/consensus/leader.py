@@ -6,9 +6,9 @@ follower of which it isn't known where its log leaves the leader's.
 
 from collections import deque
 
-from anabranch.core.belfast.ledger.decisions import encode_entry
 from anabranch.core.consensus.group import Group
 from anabranch.core.consensus.letters import Accepted, Entry, Install, Missed, Offer
+from anabranch.core.quorum import MAJORITY
 from anabranch.core.types import Nanoseconds
 
 OFFER_BYTES = 1 << 20
@@ -16,11 +16,8 @@ OFFERS_MAX = 64
 """To one follower, that it hasn't on its disk; what comes meanwhile goes together in the next."""
 OFFERS_BYTES = 8 << 20
 
-NOTHING = encode_entry(())
-"""The entry that a leader's term begins with."""
 
-
-class Follower:
+class _Peer:
     """What the leader knows of one."""
 
     def __init__(self, node: str, following: int) -> None:
@@ -77,7 +74,7 @@ class Follower:
             self.next = matched + 1
 
 
-class Replication:
+class Leader:
     """Of one term's leader."""
 
     def __init__(self, group: Group, *, founding: bool) -> None:
@@ -86,10 +83,10 @@ class Replication:
         self._disk = group.disk
         self._log = group.log
         self._founders = dict.fromkeys(group.others, founding)
-        self._followers = {node: Follower(node, self._log.last + 1) for node in group.others}
+        self._followers = {node: _Peer(node, self._log.last + 1) for node in group.others}
         if not self._disk.joined:
             self._disk.join()
-        self.first = self.propose(NOTHING)
+        self.first = self.propose(group.no_op)
 
     def propose(self, content: bytes) -> int:
         return self._disk.append(Entry(self._disk.term, content))
@@ -121,8 +118,8 @@ class Replication:
         """What a majority has on disk is committed, if it is of this term or lies before such."""
         held = [self._disk.durable]
         held += [each.match if each.counts else 0 for each in self._followers.values()]
-        agreed = sorted(held, reverse=True)[self._group.majority - 1]
-        if agreed >= self.first:
+        agreed = MAJORITY.agreed(held)
+        if agreed is not None and agreed >= self.first:
             self._group.commit(agreed)
 
     def supply(self) -> None:
@@ -149,7 +146,7 @@ class Replication:
         best = max(able, key=lambda each: each.match, default=None)
         return best.node if best is not None and best.match >= self._group.committed else None
 
-    def _note(self, follower: Follower, fresh: bool, held: int) -> None:
+    def _note(self, follower: _Peer, fresh: bool, held: int) -> None:
         """Is it to be believed what it says that it holds?"""
         follower.fresh = fresh
         if not fresh:
@@ -160,15 +157,15 @@ class Replication:
         follower.match = min(follower.match, held)
         follower.counts = self._founders[follower.node]
         if not follower.counts and follower.joins_at is None:
-            follower.joins_at = self.propose(NOTHING)
+            follower.joins_at = self.propose(self._group.no_op)
 
-    def _has_joined(self, follower: Follower) -> bool:
+    def _has_joined(self, follower: _Peer) -> bool:
         if not follower.fresh:
             return False
         at = self.first if follower.joins_at is None else follower.joins_at
         return follower.match >= at and (follower.counts or self._group.committed >= at)
 
-    def _supply(self, follower: Follower) -> None:
+    def _supply(self, follower: _Peer) -> None:
         if follower.next <= self._log.base:
             self._install(follower)
             return
@@ -179,14 +176,14 @@ class Replication:
             if follower.waits:
                 return
 
-    def _offer(self, follower: Follower, first: int, entries: list[Entry]) -> None:
+    def _offer(self, follower: _Peer, first: int, entries: list[Entry]) -> None:
         term = self._log.term_at(first - 1)
         joined = self._has_joined(follower)
         committed = self._group.committed
         offer = Offer(self._disk.term, first - 1, term, entries, committed, joined)
         self._group.send(follower.node, offer)
 
-    def _install(self, follower: Follower) -> None:
+    def _install(self, follower: _Peer) -> None:
         """A later answer shows that it has it; else it is sent once more, after a while."""
         index = self._group.committed
         follower.search(index + 1)

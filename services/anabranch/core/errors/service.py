@@ -92,6 +92,16 @@ class RequestForgotten(Refresh):
         super().__init__(what=what)
 
 
+class StaleView(Refresh):
+    """A write of a replicated log's client whose configuration is out of date; nothing was done."""
+
+    code = "stale-view"
+    says = "{what} is of view {asked}, and the log is in view {view}: refresh and write again"
+
+    def __init__(self, what: str, asked: int, view: int) -> None:
+        super().__init__(what=what, asked=asked, view=view)
+
+
 class BrokerFenced(Fenced):
     code = "broker-fenced"
     says = (

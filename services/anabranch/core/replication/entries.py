@@ -1,18 +1,21 @@
-"""What a shard's local log consists of, and what a replica's journal holds of it."""
+"""What a replicated log consists of, and what a replica's journal holds of it.
+
+The structs are arrays in the journal: a release may only add fields at the end, with a default.
+"""
 
 import msgspec
 
-from anabranch.core.replication.terms import Reign
+from anabranch.core.replication.terms import Term
 from anabranch.core.types import LocalSequence
 
 
 class Item(msgspec.Struct, frozen=True, array_like=True, tag="item", gc=False):
-    """What is logged, sent and journaled as one: a record batch, or so many no-ops."""
+    """The unit of logging, sending and journaling: a record batch, or a number of no-ops."""
 
     first: LocalSequence
     count: int
     batch: bytes
-    """Empty: no-ops."""
+    """Empty for no-ops."""
 
     @property
     def end(self) -> LocalSequence:
@@ -20,59 +23,59 @@ class Item(msgspec.Struct, frozen=True, array_like=True, tag="item", gc=False):
 
 
 class CutBack(msgspec.Struct, frozen=True, array_like=True, tag="cut", gc=False):
-    """The log ends here, and the reigns after this one are void."""
+    """The log now ends at `to`, and the terms after `term` are void."""
 
     to: LocalSequence
-    reign: int
+    term: int
 
 
 class Skipped(msgspec.Struct, frozen=True, array_like=True, tag="skip", gc=False):
-    """The log begins anew here, empty."""
+    """The log is emptied and goes on at this place."""
 
     to: LocalSequence
 
 
 class SealedBelow(msgspec.Struct, frozen=True, array_like=True, tag="seal", gc=False):
-    """Nothing is taken of an epoch below this one."""
+    """The replica takes nothing from an epoch below this one."""
 
     epoch: int
 
 
 class Born(msgspec.Struct, frozen=True, array_like=True, tag="born", gc=False):
-    """The first entry: what tells this journal from one that was here before, and was lost."""
+    """The first entry of a journal: tells it from a journal that was here before and was lost."""
 
     disk: int
 
 
 class Note(msgspec.Struct, frozen=True, array_like=True, tag="note", gc=False):
-    """The owner's; it means nothing here."""
+    """The owner's own entry, opaque to the replica."""
 
     note: bytes
 
 
 class LogImage(msgspec.Struct, frozen=True, array_like=True):
-    """A replica's state after entry `held` of its journal, without the items themselves: those
-    that are kept stand in the journal, from the entry on that follows the snapshot's index.
+    """A replica's state after entry `held` of its journal, without the items: those that are kept
+    are in the journal, behind the snapshot's index.
     """
 
     held: int
     first: LocalSequence
     last: LocalSequence
-    reigns: tuple[Reign, ...]
+    terms: tuple[Term, ...]
     highest: int
     sealed: int
     disk: int
     owner: bytes
 
 
-Entry = Item | Reign | CutBack | Skipped | SealedBelow | Born | Note
+JournalEntry = Item | Term | CutBack | Skipped | SealedBelow | Born | Note
 
 encode = msgspec.msgpack.Encoder().encode
-_entries: "msgspec.msgpack.Decoder[Entry]" = msgspec.msgpack.Decoder(Entry)
+_entries: "msgspec.msgpack.Decoder[JournalEntry]" = msgspec.msgpack.Decoder(JournalEntry)
 _images = msgspec.msgpack.Decoder(LogImage)
 
 
-def decode_entry(entry: bytes) -> Entry:
+def decode_entry(entry: bytes) -> JournalEntry:
     return _entries.decode(entry)
 
 

@@ -1,6 +1,7 @@
-"""Which items a replica holds: where each is in its journal, and the recent ones themselves.
+"""Which items a replica holds: where each is in its journal, and the recent items themselves.
 
-There may be millions: of each there are three numbers in arrays, and no object but in the cache.
+There may be millions of items: each takes three numbers in arrays, and an object only while it is
+cached.
 """
 
 from array import array
@@ -11,11 +12,11 @@ from anabranch.core.replication.entries import Item
 from anabranch.core.types import LocalSequence
 
 _OVERHEAD_BYTES = 100
-"""Of an item in memory, besides its batch."""
+"""What an item takes in memory besides its batch."""
 
 
-class Holdings:
-    """From `first` up to `last`, without a gap. Only what is in the journal leaves the cache."""
+class Index:
+    """Items from `first` up to `last`, without a gap. The cache drops only what is journaled."""
 
     def __init__(self, cache_bytes: int, first: LocalSequence = 0) -> None:
         self.first = first
@@ -23,16 +24,18 @@ class Holdings:
         self._cache_bytes = cache_bytes
         self._firsts = array("Q")
         self._bytes = array("I")
-        self._indices = array("Q")
-        """In the journal; of the items that are in it, which are the first so many."""
+        self._entries = array("Q")
+        """Where the items are in the journal. Those that are not stored yet are the last items, and
+        have no number here.
+        """
         self._recent: list[Item] = []
-        """The last so many."""
+        """The cache: the last items."""
         self._recent_bytes = 0
 
     @property
     def stored(self) -> LocalSequence:
-        """Up to here it is all in the journal."""
-        count = len(self._indices)
+        """The end of what the journal holds."""
+        count = len(self._entries)
         return self._firsts[count] if count < len(self._firsts) else self.last
 
     def add(self, item: Item) -> None:
@@ -45,15 +48,17 @@ class Holdings:
         self.last = item.end
         self._evict()
 
-    def store(self, item: Item, index: int) -> None:
-        """It is in the journal, as this entry. Items that were cut away meanwhile don't count."""
-        nth = len(self._indices)
-        if nth < len(self._firsts) and self._recent[nth - self._forgotten] is item:
-            self._indices.append(index)
+    def store(self, item: Item, entry: int) -> None:
+        """The journal holds the item as this entry. An item that was cut off meanwhile is none of
+        those that are held any more, and is passed over.
+        """
+        nth = len(self._entries)
+        if nth < len(self._firsts) and self._recent[nth - self._uncached] is item:
+            self._entries.append(entry)
             self._evict()
 
     def cut(self, to: LocalSequence) -> None:
-        """Let go of the items from here on."""
+        """Drop the items from here on."""
         assert self.first <= to <= self.last
         keep = bisect_left(self._firsts, to)
         assert keep == len(self._firsts) or self._firsts[keep] == to, "items are cut as a whole"
@@ -61,48 +66,49 @@ class Holdings:
         if not gone:
             return
         del self._recent[max(0, len(self._recent) - gone) :]
-        del self._firsts[keep:], self._bytes[keep:], self._indices[keep:]
-        self._recent_bytes = sum(self._bytes[self._forgotten :])
+        del self._firsts[keep:], self._bytes[keep:], self._entries[keep:]
+        self._recent_bytes = sum(self._bytes[self._uncached :])
         self.last = to
 
     def trim(self, below: LocalSequence) -> None:
-        """Let go of journaled items that end here or before."""
+        """Drop journaled items that end here or before."""
         gone = len(self._firsts) if below >= self.last else bisect_right(self._firsts, below) - 1
-        gone = min(gone, len(self._indices))
+        gone = min(gone, len(self._entries))
         if gone <= 0:
             return
-        forgotten = self._forgotten
-        if gone > forgotten:
-            self._drop(gone - forgotten)
-        del self._firsts[:gone], self._bytes[:gone], self._indices[:gone]
+        uncached = self._uncached
+        if gone > uncached:
+            self._drop(gone - uncached)
+        del self._firsts[:gone], self._bytes[:gone], self._entries[:gone]
         self.first = self._firsts[0] if self._firsts else self.last
 
     def boundary(self, sequence: LocalSequence) -> LocalSequence:
-        """The end of an item: here, or behind."""
+        """The first end of an item at this place or behind it."""
         nth = bisect_left(self._firsts, sequence)
         return self._firsts[nth] if nth < len(self._firsts) else self.last
 
-    def index(self, sequence: LocalSequence) -> int | None:
-        """Of the entry in the journal that holds it, if one does."""
+    def entry(self, sequence: LocalSequence) -> int | None:
+        """The journal entry that holds this place, if it is journaled."""
         nth = bisect_right(self._firsts, sequence) - 1
-        return self._indices[nth] if 0 <= nth < len(self._indices) else None
+        return self._entries[nth] if 0 <= nth < len(self._entries) else None
 
     def items(self, low: LocalSequence, high: LocalSequence, bytes_max: int) -> list[Item] | None:
-        """From memory: as many as have so many bytes, at least one; None if they aren't there."""
+        """From the cache: as many items as fit into so many bytes, at least one. None if they are
+        not all cached.
+        """
         start, end = self._span(low, high, bytes_max, len(self._firsts))
-        nth = start - self._forgotten
-        return self._recent[nth : end - self._forgotten] if nth >= 0 and low >= self.first else None
+        nth = start - self._uncached
+        return self._recent[nth : end - self._uncached] if nth >= 0 and low >= self.first else None
 
-    def indices(self, low: LocalSequence, high: LocalSequence, bytes_max: int) -> Sequence[int]:
-        """The same as entries of the journal; none if none is in it."""
+    def entries(self, low: LocalSequence, high: LocalSequence, bytes_max: int) -> Sequence[int]:
+        """The journal entries of the same items; none if the first of them isn't journaled."""
         if not self.first <= low < self.stored:
             return ()
-        start, end = self._span(low, high, bytes_max, len(self._indices))
-        return self._indices[start:end]
+        start, end = self._span(low, high, bytes_max, len(self._entries))
+        return self._entries[start:end]
 
     @property
-    def _forgotten(self) -> int:
-        """How many aren't in the cache."""
+    def _uncached(self) -> int:
         return len(self._firsts) - len(self._recent)
 
     def _span(
@@ -118,18 +124,18 @@ class Holdings:
         return start, end
 
     def _evict(self) -> None:
-        """Down to seven eighths at once, so that it is rarely done."""
+        """Evict down to seven eighths of the limit, so that eviction is rare."""
         if self._recent_bytes <= self._cache_bytes:
             return
         aim = self._cache_bytes - self._cache_bytes // 8
-        forgotten = self._forgotten
-        total, nth = self._recent_bytes, forgotten
-        while nth < len(self._indices) and total > aim:
+        uncached = self._uncached
+        total, nth = self._recent_bytes, uncached
+        while nth < len(self._entries) and total > aim:
             total -= self._bytes[nth]
             nth += 1
-        self._drop(nth - forgotten)
+        self._drop(nth - uncached)
 
     def _drop(self, count: int) -> None:
-        forgotten = self._forgotten
-        self._recent_bytes -= sum(self._bytes[forgotten : forgotten + count])
+        uncached = self._uncached
+        self._recent_bytes -= sum(self._bytes[uncached : uncached + count])
         del self._recent[:count]

@@ -1,4 +1,4 @@
-"""A replica's journal: entries go in as groups, one at a time, and are read back in pieces."""
+"""A replica's journal: it writes one group of entries at a time, and reads ranges back."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -8,61 +8,68 @@ from anabranch.core.errors import AnabranchError
 from anabranch.core.lateness import Delays
 from anabranch.core.limits import MIB
 from anabranch.core.machine import Effect, EntriesRead, Persist, ReadEntries, ReadFailed, Token
-from anabranch.core.replication.entries import Entry, encode
+from anabranch.core.replication.entries import JournalEntry, encode
 from anabranch.core.types import Nanoseconds
 
 GROUP_BYTES_MAX = 8 * MIB
-AGAIN_MS = 100
-"""After a failure, until it is tried again."""
+RETRY_MS = 100
+"""The pause after a failure, before the write or the read is repeated."""
 
 
-class Journaling:
-    """`on_stored` is told of each entry, in order, when it is in the journal, and of its index."""
+class Journal:
+    """Calls `on_stored` for each entry, in order, with its index once the entry is stored."""
 
     def __init__(
-        self, effects: list[Effect], alarms: Alarms, on_stored: Callable[[int, Entry], None]
+        self,
+        effects: list[Effect],
+        alarms: Alarms,
+        on_stored: Callable[[int, JournalEntry], None],
     ) -> None:
         self.obstacle: str | None = None
+        """Why the last write failed; it is repeated."""
         self.unreadable: str | None = None
-        """Why the last that was asked for can't be read."""
+        """Why the last read failed; it is repeated."""
         self.unstored_bytes = 0
+        """Bytes that wait for the disk: the owner bounds them."""
         self.last = 0
-        """The index of the last entry that is known to be in the journal."""
+        """The index of the last entry that is known to be stored."""
+        self.delays = Delays()
+        """Of writes, and of anything else that the owner records here."""
         self._effects = effects
         self._alarms = alarms
         self._on_stored = on_stored
-        self._waiting: deque[tuple[Entry, bytes]] = deque()
-        self._group: list[tuple[Entry, bytes]] = []
+        self._waiting: deque[tuple[JournalEntry, bytes]] = deque()
+        self._group: list[tuple[JournalEntry, bytes]] = []
+        """In flight, or to be written again after a failure."""
         self._in_flight = False
-        self._resting = False
-        self._settled: list[tuple[int, Callable[[], None]]] = []
+        self._pausing = False
+        self._actions: deque[tuple[int, Callable[[], None]]] = deque()
+        """What to do once so many entries are stored."""
         self._put = 0
-        self._done = 0
+        self._stored = 0
         self._reads: dict[Token, Callable[[Sequence[bytes]], None]] = {}
         self._token = 0
-        self.delays = Delays()
-        """Of writes, and of whatever else its owner notes."""
         self._began: Nanoseconds = 0
         """When the group in flight was given to the disk."""
 
     @property
     def delay(self) -> Nanoseconds:
-        """The longest of late; the write in flight counts."""
+        """The longest recent delay, the write in flight included."""
         longest = self.delays.longest(self._alarms.now)
         return max(longest, self._alarms.now - self._began) if self._in_flight else longest
 
-    def put(self, entry: Entry) -> None:
+    def put(self, entry: JournalEntry) -> None:
         encoded = encode(entry)
         self._waiting.append((entry, encoded))
         self.unstored_bytes += len(encoded)
         self._put += 1
 
     def when_stored(self, action: Callable[[], None]) -> None:
-        """Once all that was put so far is in the journal; at once if it is."""
-        if self._done == self._put:
+        """Run the action once every entry put so far is stored; at once if all are."""
+        if self._stored == self._put:
             action()
         else:
-            self._settled.append((self._put, action))
+            self._actions.append((self._put, action))
 
     def persisted(self, last: int) -> None:
         assert self._in_flight
@@ -70,26 +77,26 @@ class Journaling:
         self._in_flight = False
         self.delays.note(self._alarms.now - self._began, self._alarms.now)
         self.obstacle = None
-        index = last - len(group)
-        for entry, encoded in group:
-            index += 1
+        assert last - len(group) >= self.last, "the journal's indices only grow"
+        for index, (entry, encoded) in enumerate(group, last - len(group) + 1):
             self.unstored_bytes -= len(encoded)
-            self._done += 1
+            self._stored += 1
             self.last = index
             self._on_stored(index, entry)
-            while self._settled and self._settled[0][0] == self._done:
-                self._settled.pop(0)[1]()
+            while self._actions and self._actions[0][0] == self._stored:
+                self._actions.popleft()[1]()
 
     def persist_failed(self, error: AnabranchError) -> None:
-        """The same group again, later: nobody was told of it."""
+        """Write the same group again later: nothing was promised on account of it."""
         assert self._in_flight
         self._in_flight = False
-        self._resting = True
+        self._pausing = True
         self.obstacle = error.message
-        self._alarms.after(AGAIN_MS, self._rested)
+        self._alarms.after(RETRY_MS, self._resume)
 
     def read(self, first: int, upto: int, then: Callable[[Sequence[bytes]], None]) -> None:
-        """Nothing, some time later, if they can't be read."""
+        """Read this range of entries. If the read fails, `then` gets nothing, after a pause."""
+        assert first < upto
         self._token += 1
         self._reads[self._token] = then
         self._effects.append(ReadEntries(self._token, first, upto))
@@ -101,10 +108,11 @@ class Journaling:
             then(event.entries)
         else:
             self.unreadable = event.error.message
-            self._alarms.after(AGAIN_MS, lambda: then(()))
+            self._alarms.after(RETRY_MS, lambda: then(()))
 
     def settle(self) -> None:
-        if self._in_flight or self._resting:
+        """The end of a step: write what was put, unless a group is in flight."""
+        if self._in_flight or self._pausing:
             return
         if not self._group:
             self._gather()
@@ -119,5 +127,5 @@ class Journaling:
             self._group.append(self._waiting.popleft())
             room -= len(self._group[-1][1])
 
-    def _rested(self) -> None:
-        self._resting = False
+    def _resume(self) -> None:
+        self._pausing = False

@@ -1,62 +1,65 @@
-"""What the replicas of a shard write to each other. Letters may be lost, repeated or late.
+"""The letters between the replicas of one log. A letter may be lost, repeated or late.
 
-A primary says nothing in a reign before the reign is in its own journal.
+A primary sends nothing in a term before the term is in its own journal. The structs are arrays on
+the wire: a release may only add fields at the end, with a default.
 """
 
 import msgspec
 
 from anabranch.core.replication.entries import Item
-from anabranch.core.replication.terms import Reign
+from anabranch.core.replication.terms import Term
 from anabranch.core.types import LocalSequence
 
 
-class CopyBase(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The shard by name, and the epoch in which this is said; in another it is void."""
+class ReplicaLetterBase(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Common fields. A replica in another epoch ignores the letter."""
 
-    shard: str
+    group: str
     epoch: int
 
 
-class Joining(CopyBase, frozen=True, tag="joining"):
-    """A replica to its primary: this is my log, what of it is yours, and what do I miss?"""
+class Joining(ReplicaLetterBase, frozen=True, tag="joining"):
+    """A replica describes its log to its primary, and asks which part both have and what to add."""
 
     last: LocalSequence
-    reigns: tuple[Reign, ...]
+    terms: tuple[Term, ...]
 
 
-class Match(CopyBase, frozen=True, tag="match"):
-    """The primary's answer: your log is mine up to `shared`, which `common` began; cut the rest.
-
-    It is meant for a log that ends at `last` with `last_reign`, as it was said to.
+class Match(ReplicaLetterBase, frozen=True, tag="match"):
+    """The primary's answer: the two logs are the same up to `shared`, a place of the term `common`;
+    the replica cuts off the rest. The answer holds only for a log that ends at `last` with
+    `last_term`, as the replica described it.
     """
 
-    reign: int
+    term: int
     last: LocalSequence
-    last_reign: int
+    last_term: int
     common: int
     shared: LocalSequence
     first: LocalSequence
-    """What lies below is trimmed: a log that is shorter goes on from here."""
-    reigns: tuple[Reign, ...]
-    """The primary's after `common`."""
+    """What lies below is trimmed: a shorter log goes on at this place."""
+    terms: tuple[Term, ...]
+    """The primary's terms after `common`."""
 
 
-class Copy(CopyBase, frozen=True, tag="copy"):
-    """The primary's items from `first` on; without any it asks for an answer."""
+class Copy(ReplicaLetterBase, frozen=True, tag="copy"):
+    """The primary's items from `first` on. Without items, it only asks for an answer."""
 
-    reign: int
+    term: int
     first: LocalSequence
     durable: LocalSequence
     items: list[Item]
 
 
-class Stored(CopyBase, frozen=True, tag="stored"):
-    """A replica to its primary: my log is yours, and up to here it is in my journal."""
+class Stored(ReplicaLetterBase, frozen=True, tag="stored"):
+    """A replica to its primary: my log is a part of yours, and my journal holds it up to `upto`."""
 
-    reign: int
+    term: int
     upto: LocalSequence
     adopted: int
-    """The last reign in its journal. Only in the primary's own it counts towards a majority."""
+    """The last term in the replica's journal. The replica counts towards the quorum only if that
+    is the primary's own.
+    """
 
 
-CopyLetter = Joining | Match | Copy | Stored
+ReplicaLetter = Joining | Match | Copy | Stored

@@ -1,382 +1,294 @@
-"""The replicas of a shard: one log, in the journals of a majority (ADR 0028)."""
+"""One replica of a log that a group keeps in the journals of a quorum (docs/decisions/0028, 0045).
+
+Somebody outside the group arranges it: for each epoch one primary and a list of replicas. The
+primary decides what the log holds, and the others copy it. Nothing is decided by votes here.
+"""
 
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 
 from anabranch.core.alarms import Alarms
-from anabranch.core.belfast.protocol.letters import Learn, Seal, Sealed
-from anabranch.core.errors import AnabranchError
-from anabranch.core.limits import Limits
-from anabranch.core.machine import Effect, EntriesRead, ReadFailed, Send
-from anabranch.core.replication.backup import Backing
-from anabranch.core.replication.config import ShardConfig
+from anabranch.core.errors import StaleView
+from anabranch.core.machine import Effect
+from anabranch.core.replication.backup import Backup
+from anabranch.core.replication.config import ReplicaConfig
 from anabranch.core.replication.entries import Item
-from anabranch.core.replication.letters import Copy, CopyLetter, Joining, Match, Stored
-from anabranch.core.replication.links import Post
-from anabranch.core.replication.log import LocalLog
-from anabranch.core.replication.primary import LETTER_BYTES_MAX, Leading
+from anabranch.core.replication.letters import Copy, Joining, Match, ReplicaLetter, Stored
+from anabranch.core.replication.links import Links
+from anabranch.core.replication.log import Log
+from anabranch.core.replication.primary import Primary
 from anabranch.core.replication.terms import epoch_of
-from anabranch.core.types import LocalSequence, Nanoseconds
+from anabranch.core.types import LocalSequence
+
+SealAnswer = Callable[[int, LocalSequence], None]
+"""Takes the last term in the sealed replica's journal, and the end of its journaled log."""
 
 
 class Role(IntEnum):
     IDLE = 0
-    """Of no epoch that is known, and nobody's learner."""
+    """In no epoch, and no learner either."""
     PRIMARY = 1
     BACKUP = 2
     LEARNER = 3
-    """Outside of the epoch; it copies."""
+    """Outside of the epoch; copies the primary's log."""
     SEALED = 4
-    """It waits for an epoch that isn't below its seal."""
+    """Waits for an epoch that is not below its seal."""
 
 
-class Copies:
-    """One replica's share in its shard's log. A part of the Shard machine: the only one that
-    persists, and that reads back. The owner sets the callbacks before `recover`, calls `settle` at
-    the end of each step, and keeps `alarms.now`.
+class Replica:
+    """A part of a machine: the only one that persists, and that reads back.
+
+    The owner sets `on_role` and the callbacks of `log`, replays what the journal held into `log`,
+    and calls `start`; it calls `settle` at the end of each step, and keeps `alarms.now`.
     """
 
-    def __init__(
-        self, config: ShardConfig, limits: Limits, effects: list[Effect], alarms: Alarms
-    ) -> None:
-        assert limits.batch_bytes_max + LETTER_BYTES_MAX < limits.peer_frame_bytes_max
-        self._config = config
-        self._effects = effects
-        self._post = Post(config, effects, alarms)
-        self._log = LocalLog(config.cache_bytes, effects, alarms)
-        self._leading: Leading | None = None
-        self._backing: Backing | None = None
-        self._durable: LocalSequence = 0
-        self._sealers: dict[str, Seal] = {}
+    def __init__(self, config: ReplicaConfig, effects: list[Effect], alarms: Alarms) -> None:
+        self.links = Links(config, effects, alarms)
+        self.log = Log(config.cache_bytes, effects, alarms)
+        self.primary: Primary | None = None
+        """While this replica leads."""
+        self.backup: Backup | None = None
+        """While it copies, as a backup or as a learner."""
         self.role = Role.IDLE
         self.epoch = 0
         self.replicas: tuple[str, ...] = ()
-        """Of the epoch; none for a learner that knows of it only by the leader's letter."""
-        self.primary = ""
-        """Of the epoch; this node is it, or copies from it."""
-        self.on_logged: Callable[[Item], None] = lambda item: None
-        self.on_note: Callable[[bytes], None] = lambda note: None
-        self.on_cut_back: Callable[[LocalSequence], None] = lambda to: None
-        self.on_skipped: Callable[[LocalSequence], None] = lambda to: None
-        """The log begins anew here, and is empty: what lies below is trimmed, and this replica
-        hasn't all of it. It may be further up than the log was, or further down.
-        """
-        self.on_durable: Callable[[], None] = lambda: None
+        """Of the epoch; empty while a learner knows of the epoch by its primary's name alone."""
         self.on_role: Callable[[], None] = lambda: None
         """The role or the epoch is another."""
-        self._log.on_logged = self._logged
-        self._log.on_note = self._noted
-        self._log.on_cut_back = self._cut_back
-        self._log.on_skipped = self._skipped
+        self._config = config
+        self._sealers: dict[str, tuple[int, SealAnswer]] = {}
 
     @property
-    def patience(self) -> Nanoseconds:
-        """So long a replica may owe an answer before it is silent; the owner sets it by the
-        rules.
-        """
-        return self._post.patience
-
-    @patience.setter
-    def patience(self, patience: Nanoseconds) -> None:
-        self._post.patience = patience
-
-    @property
-    def first(self) -> LocalSequence:
-        return self._log.first
-
-    @property
-    def last(self) -> LocalSequence:
-        return self._log.last
-
-    @property
-    def disk(self) -> int:
-        """Which journal this is: an epoch counts on those that it names."""
-        return self._log.disk
+    def view(self) -> int:
+        """Writers of an earlier view are refused."""
+        return self.log.terms.view
 
     @property
     def complete(self) -> bool:
-        """A backup that has all from before its primary's reign in its journal."""
-        return self.role is Role.BACKUP and self.epoch == epoch_of(self._log.adopted)
-
-    @property
-    def durable(self) -> LocalSequence:
-        """At the primary, the end of what a majority is known to hold; elsewhere, of what the
-        primary said so. It is known in one life: after a fall it begins at `first`.
-        """
-        return max(self._durable, self._log.first)
-
-    @property
-    def silent(self) -> tuple[str, ...]:
-        """Replicas of the epoch whose answers are overdue; the primary knows."""
-        return self._leading.silent if self._leading else ()
-
-    @property
-    def caught_up(self) -> tuple[str, ...]:
-        """Replicas outside of the epoch that keep up with what is durable; the primary knows."""
-        return self._leading.caught_up if self._leading else ()
-
-    @property
-    def obstacle(self) -> str | None:
-        """Why nothing can be journaled: a primary is to take no appends. It is tried again."""
-        return self._log.journal.obstacle
+        """A backup whose journal has everything from before its primary's first term."""
+        return self.role is Role.BACKUP and self.epoch == epoch_of(self.log.adopted)
 
     @property
     def stuck(self) -> bool:
-        """A primary that can journal nothing, beside replicas that may: it falls silent, and one
-        of them takes over.
+        """A primary that cannot write its journal, while other replicas may be able to: it should
+        fall silent, so that one of them takes over.
         """
-        return self.role is Role.PRIMARY and len(self.replicas) > 1 and self.obstacle is not None
+        alone = len(self.replicas) <= 1
+        return self.primary is not None and not alone and self.log.journal.obstacle is not None
 
-    @property
-    def unreadable(self) -> str | None:
-        """Why what was asked for can't be read back. It is tried again."""
-        return self._log.journal.unreadable
+    def start(self) -> None:
+        """Everything that the journal held was replayed. `arrange` follows."""
+        self.log.start()
+        self.role = Role.SEALED if self.log.sealed > self.log.epoch else Role.IDLE
 
-    @property
-    def delay(self) -> Nanoseconds:
-        """How long this replica's syncs took of late, or its timers came late, at most."""
-        return self._log.journal.delay
+    def append(self, batch: bytes, count: int, *, view: int = 0) -> LocalSequence:
+        """Returns the first place of the batch. Only the primary may append.
 
-    def was_late(self, late: Nanoseconds) -> None:
-        """Told that the replica itself did not run for so long."""
-        self._log.journal.delays.note(late, self._post.alarms.now)
-
-    @property
-    def unstored_bytes(self) -> int:
-        """Of what waits for the journal: the owner bounds it."""
-        return self._log.journal.unstored_bytes
-
-    def recover(self, snapshot: bytes | None) -> bytes | None:
-        """Says the owner's image, that of the last `trim`. Then come the entries after it; of
-        those only what the image doesn't know yet is told to the owner.
+        Raises StaleView for a writer of an earlier view than the log's. A later view is fenced.
         """
-        return self._log.recover(snapshot)
-
-    def replayed(self, index: int, entry: bytes) -> None:
-        self._log.replayed(index, entry)
-
-    def begin(self) -> None:
-        """All that the journal held was replayed. `arrange` follows when the ledger is known."""
-        self._log.begin()
-        self.role = Role.SEALED if self._log.sealed > self._log.epoch else Role.IDLE
-
-    def append(self, batch: bytes, count: int) -> LocalSequence:
-        """Says its first place. The primary's alone."""
         assert batch
+        self.fence(view)
         return self._add(batch, count)
 
     def fill(self, count: int) -> LocalSequence:
-        """No-ops, as one item. The primary's alone."""
+        """Append so many no-ops as one item. Only the primary may."""
         return self._add(b"", count)
 
-    def note(self, note: bytes) -> None:
-        """Journaled in order with the items, given to no other replica."""
-        self._log.note(note)
+    def fence(self, view: int) -> None:
+        """Refuse writers of an earlier view than this from now on, on whichever replica: once
+        `primary.established`, every later primary knows the view too. Only the primary may fence.
 
-    def when_stored(self, action: Callable[[], None]) -> None:
-        """Once all that was logged and noted so far is in the own journal."""
-        self._log.journal.when_stored(action)
+        Raises StaleView if the log's view is later.
+        """
+        if self._is_new(view):
+            self._lead(view)
+
+    def truncate(self, to: LocalSequence) -> None:
+        """Void everything from the end of the item that holds `to` on; nobody may have been told of
+        it. Only the primary may: the backups follow in its next term.
+        """
+        self._cut(self.log.boundary(to))
+
+    def replace_tail(
+        self, start: LocalSequence, items: Sequence[tuple[bytes, int]], *, view: int
+    ) -> LocalSequence:
+        """Void the log from `start` on, which is the end of an item, and put these batches there
+        instead, each with its count. Returns the end of the log. Only the primary may.
+
+        The new tail counts when it is durable, like any append: until then either tail may be there
+        after a change of the primary. Done twice, it leads to the same log.
+
+        Raises StaleView for a writer of an earlier view than the log's. A later view is fenced.
+        """
+        assert self.log.first <= start <= self.log.last
+        assert self.log.boundary(start) == start, "items are replaced as a whole"
+        self.fence(view)
+        self._cut(start)
+        for batch, count in items:
+            self._add(batch, count)
+        return self.log.last
 
     def arrange(
         self,
         epoch: int,
         primary: str,
         replicas: Sequence[str],
-        node: str,
+        *,
         disks: Sequence[int] = (),
         begins: LocalSequence = 0,
     ) -> None:
-        """The ledger says so; what is known already, and what is over, changes nothing.
+        """Take the place in this epoch; one that is known or over changes nothing.
 
-        Who has another disk than the epoch counts on has lost what it promised: it is none of
-        these replicas. Where all have new ones the log `begins` behind what was there.
+        A replica whose journal is not the one that the epoch counts on has lost what it promised,
+        and is none of the epoch's. Where all journals are new, the log `begins` behind what there
+        was.
         """
-        assert node == self._config.node
-        if epoch < max(self.epoch, self._log.floor):
+        node = self._config.node
+        if epoch < max(self.epoch, self.log.floor):
             return
-        listed = node in replicas and (not disks or disks[replicas.index(node)] == self.disk)
-        if epoch == self.epoch and (self.replicas or not listed):
-            self.replicas = tuple(replicas)
-            return
+        listed = node in replicas and (not disks or disks[replicas.index(node)] == self.log.disk)
+        known = epoch == self.epoch and (bool(self.replicas) or not listed)
         self.replicas = tuple(replicas)
+        if known:
+            return
         if listed and node == primary:
-            if self.last < begins:
-                self._log.skip(begins)
+            if self.log.last < begins:
+                self.log.skip(begins)
             self._enter(epoch, primary, Role.PRIMARY)
-        elif listed:
-            self._enter(epoch, primary, Role.BACKUP)
         else:
-            self._enter(epoch, primary, Role.IDLE)
+            self._enter(epoch, primary, Role.BACKUP if listed else Role.IDLE)
 
-    def learn(self, letter: Learn) -> None:
-        if letter.epoch < max(self.epoch, self._log.floor):
+    def learn(self, epoch: int, primary: str) -> None:
+        """Copy from this primary, outside of its epoch."""
+        if epoch < max(self.epoch, self.log.floor):
             return
-        if letter.epoch == self.epoch and self.role is not Role.IDLE:
+        if epoch == self.epoch and self.role is not Role.IDLE:
             return
-        if letter.epoch > self.epoch:
+        if epoch > self.epoch:
             self.replicas = ()
-        self._enter(letter.epoch, letter.primary, Role.LEARNER)
+        self._enter(epoch, primary, Role.LEARNER)
 
-    def seal(self, sender: str, letter: Seal) -> None:
-        """Answered with `Sealed` once the seal is journaled; its `last_epoch` is a reign's number,
-        to be compared as it is. `letter.epoch` is the ledger's and one. It is to be asked again:
-
-        a backup that hasn't yet come to where its primary began isn't sealed, for it may lack what
-        was durable by then, and nobody would ask others for that any more; and a primary that is
-        there isn't, before it has brought that to those who are there as well.
+    def seal(self, sender: str, epoch: int, answer: SealAnswer) -> None:
+        """Take nothing from an epoch below this one any more, and answer once that is journaled.
+        The sender repeats its request, because some replicas must not be sealed yet: a backup that
+        has not reached the place where its primary began may lack what was durable by then; and a
+        primary first brings that to the backups that are reachable.
         """
-        if letter.epoch == self.epoch + 1 and self._can_be_sealed():
-            self._log.seal(letter.epoch)
-            self._end()
+        if epoch == self.epoch + 1 and self._may_be_sealed():
+            self.log.seal(epoch)
+            self._close()
             self.role = Role.SEALED
             self.on_role()
-        if self.role is Role.SEALED and letter.epoch == self._log.sealed:
-            self._sealers[sender] = letter
-            self._log.journal.when_stored(self._say_sealed)
+        if self.role is Role.SEALED and epoch == self.log.sealed:
+            self._sealers[sender] = (epoch, answer)
+            self.log.journal.when_stored(self._answer_sealers)
 
-    def cut_back(self, to: LocalSequence) -> None:
-        """Void what lies beyond, which nobody was told of, from the end of the item that holds
-        `to` on. The primary's alone: the others follow it.
-        """
-        assert self.role is Role.PRIMARY
-        to = self._log.boundary(to)
-        if to < self.last:
-            self._end()
-            self._log.cut(to, self._log.reigns.at(to))
-            self._lead()
-
-    def boundary(self, sequence: LocalSequence) -> LocalSequence:
-        """Where a log that is cut back to here ends."""
-        return self._log.boundary(sequence)
-
-    def trim(self, below: LocalSequence, image: bytes) -> None:
-        """Forget the items that end at or below; the owner's image is of now."""
-        self._log.trim(below, image)
-
-    def items(self, low: LocalSequence, high: LocalSequence) -> list[Item] | None:
-        """From the one that holds `low` on, to the one that holds what is before `high`; from
-        memory. None: they aren't all there, `fetch` them.
-        """
-        return self._log.items(low, high)
-
-    def fetch(
-        self,
-        low: LocalSequence,
-        high: LocalSequence,
-        bytes_max: int,
-        then: Callable[[list[Item]], None],
-    ) -> None:
-        """The same from the journal, in a later step: as many from `low` on as have so many bytes,
-        at least one, at most a MiB of them. None if by then `low` isn't in the log any more. What
-        fails is read again.
-        """
-        self._log.fetch(low, high, bytes_max, then)
-
-    def received(self, sender: str, letter: CopyLetter) -> bool:
-        """Says whether it was meant for this replica, in this epoch."""
-        if letter.shard != self._config.shard or letter.epoch != self.epoch:
+    def received(self, sender: str, letter: ReplicaLetter) -> bool:
+        """False if the letter is not for this replica in this role and epoch; it is dropped."""
+        if letter.group != self._config.group or letter.epoch != self.epoch:
             return False
-        match letter:
-            case Joining() if self._leading and sender in self._config.replicas:
-                self._leading.join(sender, letter)
-            case Stored() if self._leading:
-                self._leading.stored(sender, letter)
-            case Match() if self._backing and sender == self.primary:
-                self._backing.match(letter)
-            case Copy() if self._backing and sender == self.primary:
-                self._backing.copy(letter)
-                self._durable = max(self._durable, self._backing.durable)
-            case _:
-                return False
-        return True
+        if self.primary is not None:
+            return self._received_as_primary(self.primary, sender, letter)
+        if self.backup is not None and sender == self.backup.primary:
+            return self._received_as_backup(self.backup, letter)
+        return False
 
     def persisted(self, last: int) -> None:
-        self._log.journal.persisted(last)
-        if self._leading:
-            self._leading.count()
-        if self._backing:
-            self._backing.persisted()
-
-    def persist_failed(self, error: AnabranchError) -> None:
-        self._log.journal.persist_failed(error)
-
-    def entries_read(self, event: EntriesRead | ReadFailed) -> None:
-        self._log.journal.entries_read(event)
+        self.log.journal.persisted(last)
+        if self.primary:
+            self.primary.count()
+        if self.backup:
+            self.backup.persisted()
 
     def linked(self, node: str) -> None:
-        if self._leading:
-            self._leading.linked(node)
-        elif self._backing and node == self.primary:
-            self._backing.ask()
+        """There is a new connection: letters under way on an earlier one may be lost."""
+        if self.primary:
+            self.primary.linked(node)
+        elif self.backup and node == self.backup.primary:
+            self.backup.join()
 
     def settle(self) -> None:
         """The end of a step: what came together in it is journaled as one group and sent as one
         letter.
         """
-        if self._leading:
-            self._leading.settle()
-        if self._backing:
-            self._backing.settle()
-        self._log.journal.settle()
+        if self.primary:
+            self.primary.settle()
+        if self.backup:
+            self.backup.settle()
+        self.log.journal.settle()
+
+    def _is_new(self, view: int) -> bool:
+        if view < self.view:
+            raise StaleView(f"a write to {self._config.group}", view, self.view)
+        return view > self.view
 
     def _add(self, batch: bytes, count: int) -> LocalSequence:
-        assert self.role is Role.PRIMARY
-        item = Item(self.last, count, batch)
-        self._log.add(item)
+        assert self.primary is not None
+        item = Item(self.log.last, count, batch)
+        self.log.add(item)
         return item.first
 
+    def _cut(self, to: LocalSequence) -> None:
+        """What follows is of a term of its own, so no replica takes it for what was cut off."""
+        assert self.primary is not None
+        if to < self.log.last:
+            view = self.view
+            self.log.cut(to, self.log.terms.at(to))
+            self._lead(view)
+
+    def _received_as_primary(self, primary: Primary, sender: str, letter: ReplicaLetter) -> bool:
+        match letter:
+            case Joining() if sender in self._config.nodes:
+                primary.join(sender, letter)
+            case Stored():
+                primary.stored(sender, letter)
+            case Joining() | Match() | Copy():
+                return False
+        return True
+
+    def _received_as_backup(self, backup: Backup, letter: ReplicaLetter) -> bool:
+        match letter:
+            case Match():
+                backup.match(letter)
+            case Copy():
+                backup.copy(letter)
+            case Joining() | Stored():
+                return False
+        return True
+
     def _enter(self, epoch: int, primary: str, role: Role) -> None:
-        self._end()
+        self._close()
         self._sealers.clear()
         self.epoch = epoch
-        self.primary = primary
         self.role = role
         if role is Role.PRIMARY:
-            self._lead()
+            self._lead(self.view)
         elif role is not Role.IDLE:
-            self._backing = Backing(self._post, self._log, epoch, primary)
+            self.backup = Backup(self.links, self.log, epoch=epoch, primary=primary)
         self.on_role()
 
-    def _end(self) -> None:
-        if self._leading:
-            self._leading.end()
-        if self._backing:
-            self._backing.end()
-        self._leading = self._backing = None
+    def _close(self) -> None:
+        if self.primary:
+            self.primary.close()
+        if self.backup:
+            self.backup.close()
+        self.primary = self.backup = None
 
-    def _lead(self) -> None:
-        self._leading = Leading(
-            self._post, self._log, self.epoch, self.replicas, self._durable, self._now_durable
+    def _lead(self, view: int) -> None:
+        """Begin a term. Those of this primary before it are over."""
+        assert self.role is Role.PRIMARY
+        self._close()
+        self.primary = Primary(
+            self.links, self.log, epoch=self.epoch, replicas=self.replicas, view=view
         )
 
-    def _now_durable(self, durable: LocalSequence) -> None:
-        self._durable = durable
-        self.on_durable()
+    def _may_be_sealed(self) -> bool:
+        return self.primary.may_be_sealed if self.primary else self.complete
 
-    def _can_be_sealed(self) -> bool:
-        if self._leading:
-            return self._leading.followed
-        return self.complete
-
-    def _say_sealed(self) -> None:
-        """The seal is journaled, and so is all that was logged before."""
-        log = self._log
-        for sender, seal in self._sealers.items():
-            if seal.epoch == log.sealed:
-                sealed = Sealed(seal.shard, seal.epoch, log.adopted, log.stored)
-                self._effects.append(Send(sender, sealed))
+    def _answer_sealers(self) -> None:
+        """The seal is journaled, and so is everything that was logged before it."""
+        log = self.log
+        for epoch, answer in self._sealers.values():
+            if epoch == log.sealed:
+                answer(log.adopted, log.stored)
         self._sealers.clear()
-
-    def _logged(self, item: Item) -> None:
-        self.on_logged(item)
-
-    def _noted(self, note: bytes) -> None:
-        self.on_note(note)
-
-    def _cut_back(self, to: LocalSequence) -> None:
-        self._durable = min(self._durable, to)
-        self.on_cut_back(to)
-
-    def _skipped(self, to: LocalSequence) -> None:
-        self._durable = min(self._durable, to)
-        self.on_skipped(to)

@@ -9,10 +9,10 @@ from anabranch.apps.pods.sequencer import SequencerGauges
 from anabranch.apps.pods.shard import ShardGauges
 from anabranch.core.belfast.ledger.rules import Rules
 from anabranch.core.belfast.sequencer.sequencer import Sequencer
+from anabranch.core.belfast.shard.config import ShardConfig
 from anabranch.core.belfast.shard.shard import Shard
 from anabranch.core.bolt.metadata.member import Member
 from anabranch.core.limits import Limits
-from anabranch.core.replication.config import ShardConfig
 from anabranch.shell.authority.reviewer import AuthorityCounters
 from anabranch.shell.etcd.api.space import Fill
 from anabranch.shell.peers.connection import PeerCounters, PeerGauges

@@ -1,19 +1,32 @@
-"""A sequencing group on a virtual clock: its letters and disks are as bad as a test wants."""
+"""A group on a virtual clock: its letters and disks are as bad as a test wants.
+
+This is the conformance suite's world: whatever state its members keep, all of them are told the
+same entries, and come to the same states.
+"""
 
 import heapq
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
+from typing import Protocol
 
 import msgspec
 
 from anabranch.core.alarms import Alarms
-from anabranch.core.consensus.consensus import Consensus, ConsensusLetter, ConsensusTiming
+from anabranch.core.consensus.consensus import (
+    Consensus,
+    ConsensusConfig,
+    ConsensusLetter,
+    ConsensusTiming,
+)
 from anabranch.core.consensus.letters import Offer
 from anabranch.core.errors import StorageFailed
 from anabranch.core.machine import Effect, Persist, SaveSnapshot, Send, SetTimer
 from anabranch.core.types import MS
 from anabranch.ports import Recovered, Snapshot
+
+STATES_COMPARED = 16
+"""After every so many entries the states of all members are compared."""
 
 
 @dataclass
@@ -45,8 +58,46 @@ class Paper:
         self.first = index + 1
 
 
+class State(Protocol):
+    """What a user of the consensus makes of its entries."""
+
+    no_op: bytes
+
+    def entry(self, number: int) -> bytes:
+        """One that is unlike any other, to be proposed."""
+        ...
+
+    def apply(self, entry: bytes) -> None: ...
+
+    def image(self) -> bytes: ...
+
+    def restore(self, image: bytes) -> None: ...
+
+
+class Entries:
+    """The simplest user: the list of all entries, a leader's first ones left out."""
+
+    no_op = b""
+
+    def __init__(self) -> None:
+        self._entries: list[bytes] = []
+
+    def entry(self, number: int) -> bytes:
+        return b"%d" % number
+
+    def apply(self, entry: bytes) -> None:
+        if entry:
+            self._entries.append(entry)
+
+    def image(self) -> bytes:
+        return msgspec.msgpack.encode(self._entries)
+
+    def restore(self, image: bytes) -> None:
+        self._entries = msgspec.msgpack.decode(image, type=list[bytes])
+
+
 class Councillor:
-    """The owner's state is the list of all that was committed."""
+    """A member, and its account of all that was committed."""
 
     def __init__(self, council: "Council", name: str) -> None:
         self.name = name
@@ -54,6 +105,7 @@ class Councillor:
         self.up = False
         self.life = 0
         self.applied: list[bytes] = []
+        self.state = council.user()
         self.leads = False
         self.resigned = False
         self.restored = 0
@@ -65,26 +117,21 @@ class Councillor:
     def start(self) -> None:
         council = self._council
         self.up, self.leads, self.resigned, self.applied = True, False, False, []
+        self.state = council.user()
         self._effects = []
         self._alarms = Alarms(self._effects)
         self._alarms.now = council.now
         self.consensus = consensus = Consensus(
-            self.name,
-            council.names,
-            council.timing,
-            self._effects,
-            self._alarms,
-            kept_entries=council.kept_entries,
-            snapshot_entries=council.snapshot_entries,
+            council.config(self.name), self._effects, self._alarms
         )
         consensus.on_commit = self._commit
         consensus.on_restore = self._restore
         consensus.on_elected = self._elected
         consensus.on_deposed = self._deposed
-        consensus.take_image = lambda: msgspec.msgpack.encode(self.applied)
+        consensus.take_image = self._image
         paper = self.paper
         consensus.recover(Recovered(paper.snapshot, paper.first, list(paper.entries)))
-        self.step(consensus.begin)
+        self.step(consensus.start)
 
     def crash(self) -> None:
         """What is on its way to the disk is there, or isn't."""
@@ -138,11 +185,20 @@ class Councillor:
     def _commit(self, index: int, entry: bytes) -> None:
         assert index == len(self.applied) + 1, "in order, once, without gaps"
         self.applied.append(entry)
+        self.state.apply(entry)
         self._council.agree(index, entry)
+        if index % STATES_COMPARED == 0:
+            self._council.agree_on_state(index, self.state.image())
+
+    def _image(self) -> bytes:
+        return msgspec.msgpack.encode((self.applied, self.state.image()))
 
     def _restore(self, index: int, image: bytes) -> None:
-        self.applied = msgspec.msgpack.decode(image, type=list[bytes])
+        self.applied, state = msgspec.msgpack.decode(image, type=tuple[list[bytes], bytes])
         assert index == len(self.applied)
+        self.state = self._council.user()
+        self.state.restore(state)
+        self._council.agree_on_state(index, self.state.image())
         self.restored += 1
         for nth, entry in enumerate(self.applied, 1):
             self._council.agree(nth, entry)
@@ -166,7 +222,9 @@ class Council:
         *,
         kept_entries: int = 20_000,
         snapshot_entries: int = 10_000,
+        user: Callable[[], State] = Entries,
     ) -> None:
+        self.user = user
         self.now = 0
         self.names = tuple("abcde"[:members])
         self.timing = ConsensusTiming()
@@ -175,12 +233,28 @@ class Council:
         self.conditions = Conditions()
         self.chance = Random(seed)
         self.committed: list[bytes] = []
+        self.states: dict[int, bytes] = {}
+        """What members come to, by the last entry."""
         self.leaders: dict[int, str] = {}
         self.letters: list[tuple[str, str, ConsensusLetter]] = []
         self.members = {name: Councillor(self, name) for name in self.names}
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._serial = 0
         self._entries = 0
+
+    def config(self, name: str) -> ConsensusConfig:
+        return ConsensusConfig(
+            node=name,
+            members=self.names,
+            no_op=self.no_op,
+            timing=self.timing,
+            kept_entries=self.kept_entries,
+            snapshot_entries=self.snapshot_entries,
+        )
+
+    @property
+    def no_op(self) -> bytes:
+        return self.user().no_op
 
     def start(self) -> "Council":
         for member in self.members.values():
@@ -216,7 +290,7 @@ class Council:
         if leader is None:
             return None
         self._entries += 1
-        entry = f"{leader.name}{self._entries}".encode()
+        entry = leader.state.entry(self._entries)
         leader.propose(entry)
         return entry
 
@@ -226,6 +300,9 @@ class Council:
             assert index == len(self.committed) + 1
             self.committed.append(entry)
         assert self.committed[index - 1] == entry
+
+    def agree_on_state(self, index: int, image: bytes) -> None:
+        assert self.states.setdefault(index, image) == image, "the same entries, another state"
 
     def send(self, sender: str, to: str, letter: ConsensusLetter) -> None:
         self.letters.append((sender, to, letter))
@@ -284,3 +361,4 @@ class Council:
         self.run(5_000)
         for member in self.members.values():
             assert member.applied == self.committed, member.name
+            self.agree_on_state(len(self.committed), member.state.image())

@@ -1,12 +1,10 @@
 """The sequencing group's consensus: what it commits is had by all, alike, and for ever."""
 
-from random import Random
-
 import pytest
-from tests.unit.core.consensus.council import Conditions, Council
+from tests.unit.core.consensus.conformance import conform
+from tests.unit.core.consensus.council import Conditions, Council, Entries
 
 from anabranch.core.consensus.consensus import ConsensusLetter
-from anabranch.core.consensus.leader import NOTHING
 from anabranch.core.consensus.letters import Accepted, AskVote, Install, Offer
 from anabranch.core.types import MS
 
@@ -17,7 +15,7 @@ def test_a_group_of_one_leads_at_once_and_writes_no_letter() -> None:
     assert council.leader is not None
     entry = council.propose()
     council.run(5)
-    assert council.committed == [NOTHING, entry]
+    assert council.committed == [council.no_op, entry]
     assert council.letters == []
 
 
@@ -30,7 +28,7 @@ def test_a_group_begins_when_all_its_members_are_there() -> None:
     council.members["c"].start()
     council.elect()
     council.run(1_000)
-    assert [member.applied for member in council.members.values()] == [[NOTHING]] * 3
+    assert [member.applied for member in council.members.values()] == [[council.no_op]] * 3
 
 
 def test_a_commit_takes_one_round_trip_and_one_sync() -> None:
@@ -155,7 +153,7 @@ def test_an_entry_of_an_earlier_term_is_committed_with_one_of_the_own() -> None:
     council.conditions = Conditions()
     elected = council.elect()
     assert elected.name == heir
-    assert elected.applied[-2:] == [entry, NOTHING]
+    assert elected.applied[-2:] == [entry, council.no_op]
     assert elected.consensus.term > 1
 
 
@@ -226,7 +224,7 @@ def test_a_journal_and_its_snapshots_rebuild_all() -> None:
         member.crash()
         member.start()
         council.elect()
-        assert member.applied == [*before, NOTHING]
+        assert member.applied == [*before, council.no_op]
         assert member.consensus.term == term + 1
 
 
@@ -306,54 +304,5 @@ def test_a_link_that_is_back_is_used_at_once() -> None:
 
 
 @pytest.mark.parametrize("seed", range(24))
-def test_committed_entries_are_alike_and_kept_whatever_fails(seed: int) -> None:
-    chance = Random(seed)
-    council = Council(
-        members=chance.choice([3, 3, 3, 1]),
-        seed=seed,
-        kept_entries=chance.choice([10, 50, 20_000]),
-        snapshot_entries=chance.choice([10, 50, 10_000]),
-    ).start()
-    for _ in range(4):
-        _trouble(council, chance)
-        council.converge()
-    assert len(council.committed) > 10
-
-
-def _trouble(council: Council, chance: Random) -> None:
-    """At most one disk is lost, and only while the group is well."""
-    if len(council.names) > 1 and chance.random() < 0.5:
-        victim = council.members[chance.choice(council.names)]
-        victim.crash()
-        victim.paper = type(victim.paper)()
-        victim.start()
-    for _ in range(chance.randrange(5, 15)):
-        slow = chance.choice([1, 5, 40, 200])
-        council.conditions = Conditions(
-            loss=chance.choice([0, 0, 0.1, 0.4]),
-            twice=chance.choice([0, 0.2]),
-            letter_ms=(0.1, slow),
-            disk_ms=(0.1, chance.choice([1, 10, 300])),
-            disk_failures=chance.choice([0, 0, 0, 0.1]),
-        )
-        if chance.random() < 0.3:
-            council.cut_off(chance.choice(council.names))
-        if chance.random() < 0.2:
-            one, two = chance.choice(council.names), chance.choice(council.names)
-            council.conditions.cut.add((one, two))
-        _crashes(council, chance)
-        for _ in range(chance.randrange(0, 40)):
-            council.propose()
-            council.run(chance.choice([0.1, 1, 20, 50]))
-        leader = council.leader
-        if leader is not None and chance.random() < 0.1:
-            leader.resign()
-
-
-def _crashes(council: Council, chance: Random) -> None:
-    everybody = chance.random() < 0.05
-    for member in council.members.values():
-        if member.up and (everybody or chance.random() < 0.1):
-            member.crash()
-        elif not member.up and chance.random() < 0.6:
-            member.start()
+def test_a_list_of_entries_conforms(seed: int) -> None:
+    conform(seed, Entries)

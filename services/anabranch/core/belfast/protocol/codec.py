@@ -22,7 +22,7 @@ from anabranch.core.belfast.protocol.messages import (
 from anabranch.core.consensus.letters import ConsensusLetter
 from anabranch.core.errors import BadFrame
 from anabranch.core.machine import Buffer
-from anabranch.core.replication.letters import CopyLetter
+from anabranch.core.replication.letters import ReplicaLetter
 from anabranch.core.types import Position
 from anabranch.core.wire.codec import Codec
 from anabranch.core.wire.frames import (
@@ -46,7 +46,7 @@ from anabranch.core.wire.peers import (
 
 REQUEST, APPEND, REPLY, DELIVERED = range(PULSE + 1, PULSE + 5)
 
-Letter = FromReplica | FromSequencer | BetweenReplicas | ConsensusLetter | CopyLetter
+Letter = FromReplica | FromSequencer | BetweenReplicas | ConsensusLetter | ReplicaLetter
 
 
 class DeliveredHead(msgspec.Struct, frozen=True, array_like=True):

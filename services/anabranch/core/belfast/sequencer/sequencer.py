@@ -31,13 +31,13 @@ from anabranch.core.belfast.sequencer.broadcast import Feed
 from anabranch.core.belfast.sequencer.counters import SequencerCounters
 from anabranch.core.belfast.sequencer.policy import Office
 from anabranch.core.consensus.consensus import (
-    KEPT_ENTRIES,
-    SNAPSHOT_ENTRIES,
     Consensus,
+    ConsensusConfig,
     ConsensusLetter,
     ConsensusTiming,
     Recovered,
 )
+from anabranch.core.consensus.group import KEPT_ENTRIES, SNAPSHOT_ENTRIES
 from anabranch.core.errors import AnabranchError, BadRequest, TrimTooFar
 from anabranch.core.errors.refused import Refused
 from anabranch.core.lateness import Delays
@@ -103,15 +103,15 @@ class Sequencer:
         """Nodes that don't sync what they store."""
         self._effects: list[Effect] = []
         self._alarms = Alarms(self._effects)
-        self.consensus = Consensus(
-            node,
-            members,
-            timing or ConsensusTiming(),
-            self._effects,
-            self._alarms,
+        consensus = ConsensusConfig(
+            node=node,
+            members=self.members,
+            no_op=encode_entry(()),
+            timing=timing or ConsensusTiming(),
             kept_entries=kept_entries,
             snapshot_entries=snapshot_entries,
         )
+        self.consensus = Consensus(consensus, self._effects, self._alarms)
         self.consensus.on_commit = self._commit
         self.consensus.on_restore = self._restore
         self.consensus.on_elected = self._lead
@@ -139,7 +139,7 @@ class Sequencer:
 
     def start(self, now: Nanoseconds) -> Effects:
         self._alarms.now = now
-        self.consensus.begin()
+        self.consensus.start()
         return self._settle()
 
     def step(self, now: Nanoseconds, event: Event) -> Effects:
@@ -172,7 +172,7 @@ class Sequencer:
             case Drain():
                 self._drain()
             case _:
-                pass
+                raise AssertionError(event)
         return self._settle()
 
     def _was_away(self, late: Nanoseconds, now: Nanoseconds) -> None:

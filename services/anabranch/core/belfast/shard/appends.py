@@ -16,7 +16,7 @@ from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Effect, Reply, Token
 from anabranch.core.records.batch import Header
-from anabranch.core.replication.replica import Copies
+from anabranch.core.replication.replica import Replica
 from anabranch.core.types import NEVER, LocalSequence
 
 
@@ -36,7 +36,7 @@ class Acknowledging:
         self,
         limits: Limits,
         shard: str,
-        copies: Copies,
+        replica: Replica,
         placements: Placements,
         retries: Retries,
         effects: list[Effect],
@@ -44,7 +44,7 @@ class Acknowledging:
     ) -> None:
         self._limits = limits
         self._shard = shard
-        self._copies = copies
+        self._replica = replica
         self._placements = placements
         self._retries = retries
         self._effects = effects
@@ -77,7 +77,7 @@ class Acknowledging:
         limit = self._limits.queue_bytes_max
         if self.held_bytes + len(batch) > limit:
             raise Overloaded(f"appends to shard {self._shard}", limit, "queue_bytes_max")
-        first = self._copies.append(batch, header.count)
+        first = self._replica.append(batch, header.count)
         self._counters.appends += 1
         self._wait(token, first, header.count, len(batch))
 

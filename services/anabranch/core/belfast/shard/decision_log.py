@@ -12,8 +12,8 @@ from anabranch.core.belfast.ledger.decisions import AnyDecision, decode_entry
 from anabranch.core.belfast.ledger.ledger import Ledger, Member, Standing
 from anabranch.core.belfast.ledger.rules import ALIVE_INTERVALS, Rules
 from anabranch.core.belfast.protocol.letters import Alive, Decided, Leading, Restored
+from anabranch.core.belfast.shard.config import ShardConfig
 from anabranch.core.machine import Effect, Send
-from anabranch.core.replication.config import ShardConfig
 from anabranch.core.types import LocalSequence
 
 

@@ -21,7 +21,7 @@ from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Effect, Reply, Token
 from anabranch.core.replication.entries import Item
-from anabranch.core.replication.replica import Copies
+from anabranch.core.replication.log import Log
 from anabranch.core.types import LocalSequence, Position
 from anabranch.core.wire.session import Credit
 
@@ -47,14 +47,14 @@ class Delivering:
         self,
         limits: Limits,
         following: Following,
-        copies: Copies,
+        log: Log,
         placements: Placements,
         effects: list[Effect],
         counters: ShardCounters,
     ) -> None:
         self._limits = limits
         self._following = following
-        self._copies = copies
+        self._log = log
         self._placements = placements
         self._effects = effects
         self._counters = counters
@@ -157,7 +157,7 @@ class Delivering:
         if known is not None and known.size <= stream.credit:
             self._deliver(stream, known, confirmed)
             return
-        items = self._copies.items(stream.next, edge)
+        items = self._log.items(stream.next, edge)
         if items is None:
             self._fetch(stream, edge)
             return
@@ -193,7 +193,7 @@ class Delivering:
                 self._deliver(stream, self._passage(items, low, end, room, stream.where), sure)
 
         stream.fetching = True
-        self._copies.fetch(low, edge, room, fetched)
+        self._log.fetch(low, edge, room, fetched)
 
     def _passage(
         self,

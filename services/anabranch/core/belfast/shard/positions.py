@@ -19,6 +19,7 @@ from anabranch.core.belfast.ledger.ledger import Ledger, Member, Placement, Stan
 from anabranch.core.belfast.ledger.placements import Placements, Row, row_of, row_of_run
 from anabranch.core.belfast.protocol.letters import Places, WherePlaced
 from anabranch.core.belfast.shard import journal_notes
+from anabranch.core.belfast.shard.config import ShardConfig
 from anabranch.core.belfast.shard.counters import ShardCounters
 from anabranch.core.belfast.shard.decision_log import Following
 from anabranch.core.belfast.shard.duplicates import Retries
@@ -26,9 +27,8 @@ from anabranch.core.belfast.shard.journal_notes import Note, ShardImage, Taught
 from anabranch.core.belfast.shard.predictions import Forecast
 from anabranch.core.belfast.shard.record_counts import Tally
 from anabranch.core.machine import Effect, Send
-from anabranch.core.replication.config import ShardConfig
 from anabranch.core.replication.entries import Item
-from anabranch.core.replication.replica import Copies, Role
+from anabranch.core.replication.replica import Replica, Role
 from anabranch.core.types import LocalSequence
 
 _ROWS_MAX = 4_096
@@ -43,14 +43,14 @@ class Seating:
         self,
         config: ShardConfig,
         following: Following,
-        copies: Copies,
+        replica: Replica,
         retries: Retries,
         effects: list[Effect],
         counters: ShardCounters,
     ) -> None:
         self._config = config
         self._following = following
-        self._copies = copies
+        self._replica = replica
         self._retries = retries
         self._effects = effects
         self._counters = counters
@@ -85,7 +85,7 @@ class Seating:
     @property
     def durable(self) -> LocalSequence:
         """What the cuts have come to was, even if this primary has yet to hear it again."""
-        return max(self._copies.durable, min(self.confirmed, self._copies.last))
+        return max(self._replica.log.durable, min(self.confirmed, self._replica.log.last))
 
     @property
     def knows_earlier_windows(self) -> bool:
@@ -201,11 +201,10 @@ class Seating:
         me = self._following.me
         if me is None or me.standing not in {Standing.FAILED, Standing.LEFT} or not self.current:
             return False
-        if self._copies.role is not Role.PRIMARY or self._copies.last <= self._copies.boundary(
-            me.placed
-        ):
+        log = self._replica.log
+        if self._replica.role is not Role.PRIMARY or log.last <= log.boundary(me.placed):
             return False
-        self._copies.cut_back(me.placed)
+        self._replica.truncate(me.placed)
         return True
 
     def ask(self) -> None:
@@ -238,7 +237,7 @@ class Seating:
             return
         floor = letter.floor if letter.floor > hole[0] else 0
         taught = Taught(floor, min(letter.upto, hole[1]), letter.rows)
-        self._copies.note(journal_notes.encode(taught))
+        self._replica.log.note(journal_notes.encode(taught))
         self._learn(taught)
         self.confirmed = self._confirmed()
 
@@ -335,10 +334,10 @@ class Seating:
             forecast.foretold,
             forecast.voided,
         )
-        self._copies.note(journal_notes.encode(note))
+        self._replica.log.note(journal_notes.encode(note))
         self._notes_put += 1
         stored = partial(self._stored, self._notes_put, self._voids, self.placements.end)
-        self._copies.when_stored(stored)
+        self._replica.log.journal.when_stored(stored)
         self.tally.forget(forecast.settled)
         self._rows.clear()
         self._cut = _NO_CUT
@@ -350,7 +349,7 @@ class Seating:
         if not self._trimming or not self.current:
             return
         below = min(keep, self.placements.below(self._ledger.trimmed))
-        if below <= self.placements.floor or below > self._copies.last:
+        if below <= self.placements.floor or below > self._replica.log.last:
             return
         self._trimming = below == keep
         self.placements.forget(below)
@@ -367,4 +366,4 @@ class Seating:
             self.forecast.voided,
         )
         self.noted = self._following.applied
-        self._copies.trim(below, journal_notes.encode(image))
+        self._replica.log.trim(below, journal_notes.encode(image))

@@ -11,7 +11,7 @@ from anabranch.core.belfast.shard.counters import ShardCounters
 from anabranch.core.belfast.shard.decision_log import Following
 from anabranch.core.belfast.shard.positions import Seating
 from anabranch.core.machine import Effect, Send
-from anabranch.core.replication.replica import Copies, Role
+from anabranch.core.replication.replica import Replica, Role
 from anabranch.core.types import LocalSequence, Nanoseconds
 
 _NOWHERE = -1
@@ -25,14 +25,14 @@ class Reporting:
     def __init__(
         self,
         following: Following,
-        copies: Copies,
+        replica: Replica,
         seating: Seating,
         effects: list[Effect],
         alarms: Alarms,
         counters: ShardCounters,
     ) -> None:
         self._following = following
-        self._copies = copies
+        self._replica = replica
         self._seating = seating
         self._tally = seating.tally
         self._forecast = seating.forecast
@@ -110,7 +110,7 @@ class Reporting:
         me = self._following.me
         if me is None or me.standing is Standing.FAILED:
             return None
-        primary = self._copies.role is Role.PRIMARY and self._copies.epoch == me.epoch
+        primary = self._replica.role is Role.PRIMARY and self._replica.epoch == me.epoch
         return me if primary else None
 
     def _meet(self, me: Member) -> int:
@@ -123,7 +123,7 @@ class Reporting:
         first = ledger.windows[0].number
         if self.window < first:
             self.window, self.rounds = first, 0
-        durable = min(self._copies.durable, self._seating.journaled)
+        durable = min(self._replica.log.durable, self._seating.journaled)
         total = 0
         while (window := ledger.window(self.window)) is not None:
             seat = self._seat(me, window)
@@ -150,10 +150,12 @@ class Reporting:
         return seat
 
     def _report(self, me: Member) -> None:
-        following, copies = self._following, self._copies
+        following, replica = self._following, self._replica
         self._repeat = False
-        if not following.leader or copies.stuck:
+        if not following.leader or replica.stuck:
             return
+        primary = replica.primary
+        assert primary is not None, "nobody else reports"
         window = following.ledger.window(self.window)
         durable = self._reported(me, window)
         if self._pending is not None and self._covered >= self._pending[1]:
@@ -171,12 +173,12 @@ class Reporting:
             max(0, self._tally.records - self._tally.below(covered)),
             self._answered,
             following.applied,
-            copies.silent,
-            copies.caught_up,
+            primary.silent,
+            primary.caught_up,
             self._forecast.foretold,
             self._forecast.voided,
             self._tally.noops_below(durable),
-            copies.delay // US,
+            replica.log.journal.delay // US,
         )
         self._effects.append(Send(following.leader, letter))
         self._durable = durable
@@ -213,13 +215,13 @@ class Reporting:
             self.repeat()
 
     def _fill(self, upto: LocalSequence) -> None:
-        missing = upto - self._copies.last
-        if missing > 0 and self._copies.obstacle is None:
-            self._copies.fill(missing)
+        missing = upto - self._replica.log.last
+        if missing > 0 and self._replica.log.journal.obstacle is None:
+            self._replica.fill(missing)
 
     def _may_pace(self) -> bool:
         """Of free will, what is durable is reported once in a T_ord."""
-        if self._copies.durable <= self._durable or self._pause is not None:
+        if self._replica.log.durable <= self._durable or self._pause is not None:
             return False
         due = self._sent_at + self._following.rules.t_ord
         if self._alarms.now >= due:
@@ -237,7 +239,10 @@ class Reporting:
         if window is None or seat is None or self.rounds == window.rounds:
             self._disarm()
             return
-        if self._following.at_rest and self._copies.last <= seat.base + self.rounds * seat.quota:
+        if (
+            self._following.at_rest
+            and self._replica.log.last <= seat.base + self.rounds * seat.quota
+        ):
             # At rest a round that nothing has come to is filled when it is asked for, not before.
             self._disarm()
             return
@@ -264,7 +269,7 @@ class Reporting:
         seat = self._seat(me, window) if me is not None and window is not None else None
         if seat is None:
             return
-        if self._copies.obstacle is not None:
+        if self._replica.log.journal.obstacle is not None:
             self._alarm_for = (_NOWHERE, 0)
             self._met_at = self._alarms.now
             return

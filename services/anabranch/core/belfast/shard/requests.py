@@ -34,7 +34,7 @@ from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Effect, Reply, Token
 from anabranch.core.records import batch as batches
-from anabranch.core.replication.replica import Copies, Role
+from anabranch.core.replication.replica import Replica, Role
 from anabranch.core.wire.session import Cancel, Credit
 
 
@@ -45,7 +45,7 @@ class Serving:
         self,
         limits: Limits,
         following: Following,
-        copies: Copies,
+        replica: Replica,
         seating: Seating,
         acknowledging: Acknowledging,
         delivering: Delivering,
@@ -55,7 +55,7 @@ class Serving:
         self._config = following.config
         self._limits = limits
         self._following = following
-        self._copies = copies
+        self._replica = replica
         self._seating = seating
         self._acknowledging = acknowledging
         self._delivering = delivering
@@ -96,7 +96,7 @@ class Serving:
         return Elsewhere("" if primary == self._config.node else primary)
 
     def _leads(self, me: Member) -> bool:
-        return self._copies.role is Role.PRIMARY and self._copies.epoch == me.epoch
+        return self._replica.role is Role.PRIMARY and self._replica.epoch == me.epoch
 
     def _append(self, token: Token, message: Append) -> None:
         name, me = self._config.shard, self._following.me
@@ -111,8 +111,8 @@ class Serving:
         if me.standing is Standing.FAILED:
             raise ShardAway(name, "it has failed, and is to be admitted again")
         header = batches.check(message.batch, self._limits, f"an append to shard {name}")
-        if self._copies.obstacle is not None:
-            raise ShardAway(name, self._copies.obstacle)
+        if self._replica.log.journal.obstacle is not None:
+            raise ShardAway(name, self._replica.log.journal.obstacle)
         confirmed = self._seating.confirmed
         if self._acknowledging.repeats(token, header, confirmed):
             return
@@ -122,7 +122,7 @@ class Serving:
 
     def _leaves_before(self, me: Member, count: int) -> bool:
         """Is it leaving, and without a place for so many more records?"""
-        return me.standing is Standing.LEAVING and self._copies.last + count > me.placed
+        return me.standing is Standing.LEAVING and self._replica.log.last + count > me.placed
 
     def _subscribe(self, token: Token, message: Subscribe) -> None:
         ledger, me = self._following.ledger, self._following.me

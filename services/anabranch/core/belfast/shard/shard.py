@@ -1,6 +1,6 @@
 """A replica of a shard: takes appends, keeps to quotas, delivers what these foretell (Belfast, 4).
 
-Everything is decided from two things: the local log and what is durable of it (`Copies`), and the
+Everything is decided from two things: the local log and what is durable of it (`Replica`), and the
 ledger of what the sequencing group has decided (`Following`). The parts look at both at the end of
 each step, once for all that came in it.
 """
@@ -14,6 +14,7 @@ from anabranch.core.belfast.ledger.ledger import Standing
 from anabranch.core.belfast.protocol import letters
 from anabranch.core.belfast.protocol.messages import Failed
 from anabranch.core.belfast.shard.appends import Acknowledging
+from anabranch.core.belfast.shard.config import ShardConfig
 from anabranch.core.belfast.shard.counters import ShardCounters
 from anabranch.core.belfast.shard.decision_log import Following
 from anabranch.core.belfast.shard.deliveries import Delivering
@@ -23,9 +24,7 @@ from anabranch.core.belfast.shard.reports import Reporting
 from anabranch.core.belfast.shard.requests import Serving
 from anabranch.core.belfast.shard.stand_in import failures_since, stands_in
 from anabranch.core.belfast.shard.streams import Stream, names_of
-from anabranch.core.errors import (
-    RecordVoided,
-)
+from anabranch.core.errors import RecordVoided
 from anabranch.core.lateness import patience
 from anabranch.core.limits import Limits
 from anabranch.core.machine import (
@@ -43,11 +42,13 @@ from anabranch.core.machine import (
     Request,
     Requests,
     Rest,
+    Send,
+    SnapshotSaved,
     TimerFired,
 )
-from anabranch.core.replication import letters as copyletters
-from anabranch.core.replication.config import ShardConfig
-from anabranch.core.replication.replica import Copies, Role
+from anabranch.core.replication.letters import Copy, Joining, Match, ReplicaLetter, Stored
+from anabranch.core.replication.primary import LETTER_BYTES_MAX
+from anabranch.core.replication.replica import Replica, Role
 from anabranch.core.types import MS, NEVER, LocalSequence, Nanoseconds, Position
 
 
@@ -60,22 +61,24 @@ class Shard:
         self._limits = limits
         effects = self._effects = list[Effect]()
         self._alarms = alarms = Alarms(effects)
-        self.copies = copies = Copies(config, limits, effects, alarms)
+        # A batch travels to the other replicas whole, as part of a letter that may be full.
+        assert limits.batch_bytes_max + LETTER_BYTES_MAX < limits.peer_frame_bytes_max
+        self.replica = replica = Replica(config.replica, effects, alarms)
         self.following = following = Following(config, effects, alarms, self)
         self._retries = retries = Retries(config.shard, limits.producers_per_log_max)
         counters = self.counters
-        self._seating = seating = Seating(config, following, copies, retries, effects, counters)
-        self._reporting = Reporting(following, copies, seating, effects, alarms, counters)
+        self._seating = seating = Seating(config, following, replica, retries, effects, counters)
+        self._reporting = Reporting(following, replica, seating, effects, alarms, counters)
         self._acknowledging = Acknowledging(
-            limits, config.shard, copies, seating.placements, retries, effects, counters
+            limits, config.shard, replica, seating.placements, retries, effects, counters
         )
         self._delivering = Delivering(
-            limits, following, copies, seating.placements, effects, counters
+            limits, following, replica.log, seating.placements, effects, counters
         )
         self._serving = Serving(
             limits,
             following,
-            copies,
+            replica,
             seating,
             self._acknowledging,
             self._delivering,
@@ -88,11 +91,11 @@ class Shard:
         self._ends_at: Nanoseconds = NEVER
         """When this process ends, whatever is still waiting."""
         self._rested = False
-        copies.on_logged = seating.logged
-        copies.on_note = seating.replayed
-        copies.on_cut_back = self._on_cut_back
-        copies.on_skipped = seating.skipped
-        copies.on_role = self._on_role
+        replica.log.on_logged = seating.logged
+        replica.log.on_note = seating.replayed
+        replica.log.on_cut_back = self._on_cut_back
+        replica.log.on_skipped = seating.skipped
+        replica.on_role = self._on_role
         self._letters = self._letter_table()
 
     # What it knows, for whoever shows it.
@@ -126,17 +129,17 @@ class Shard:
     # A machine.
 
     def recover(self, snapshot: bytes | None) -> None:
-        image = self.copies.recover(snapshot)
+        image = self.replica.log.recover(snapshot)
         if image is not None:
             self._seating.restore(image)
 
     def replayed(self, index: int, entry: bytes) -> None:
-        self.copies.replayed(index, entry)
+        self.replica.log.replayed(index, entry)
 
     def start(self, now: Nanoseconds) -> Effects:
         self._alarms.now = now
-        self.copies.begin()
-        self.copies.when_stored(self.following.begin)
+        self.replica.start()
+        self.replica.log.journal.when_stored(self.following.begin)
         return self._settled()
 
     def step(self, now: Nanoseconds, event: Event) -> Effects:
@@ -151,41 +154,43 @@ class Shard:
             case Received(sender, letter):
                 self._letters[type(letter)](sender, letter)
             case Persisted(last):
-                self.copies.persisted(last)
+                self.replica.persisted(last)
             case TimerFired():
                 self._alarms.ring()
             case EntriesRead() | ReadFailed():
-                self.copies.entries_read(event)
+                self.replica.log.journal.entries_read(event)
             case PersistFailed(error):
-                self.copies.persist_failed(error)
+                self.replica.log.journal.persist_failed(error)
             case Gone(tokens):
                 for token in tokens:
                     self._serving.drop(token)
             case Linked(node):
-                self.copies.linked(node)
+                self.replica.linked(node)
                 self.following.linked(node)
             case Drain():
                 self._drain()
+            case SnapshotSaved():
+                """The replica goes by what the journal can still read."""
             case _:
-                pass
+                raise AssertionError(event)
         return self._settled()
 
     def _be_patient(self) -> None:
         """A replica may owe its primary an answer for as long as a primary one to the leader."""
         late, rules = self._alarms.overdue, self.following.rules
         if late:
-            self.copies.was_late(late)
+            self.replica.log.journal.delays.note(late, self._alarms.now)
         limit = rules.intervals(rules.silent_intervals)
-        self.copies.patience = patience(limit, self.copies.delay)
+        self.replica.links.patience = patience(limit, self.replica.log.journal.delay)
 
     def _settled(self) -> Effects:
         """Every part looks once at what the step has led to."""
         self._reporting.advance()
-        if self.copies.role is Role.PRIMARY:
+        if self.replica.role is Role.PRIMARY:
             self._serve()
         if self._ends_at != NEVER:
             self._may_rest()
-        self.copies.settle()
+        self.replica.settle()
         if not self._effects:
             return ()
         effects = tuple(self._effects)
@@ -236,24 +241,34 @@ class Shard:
 
     def on_tick(self) -> None:
         me = self.following.me
-        if me is not None and self.copies.role is Role.SEALED:
+        if me is not None and self.replica.role is Role.SEALED:
             # As if asked once more: whoever sealed it may not lead any more.
-            self.copies.seal(self.following.leader, letters.Seal(me.id, me.epoch + 1))
+            self._seal(self.following.leader, letters.Seal(me.id, me.epoch + 1))
         self._seating.ask()
         self._reporting.tick()
 
     def claim(self) -> tuple[int, Standing | None, int, LocalSequence] | None:
-        me, copies = self.following.me, self.copies
+        me, replica = self.following.me, self.replica
         placed = self._seating.placements.known
-        if copies.stuck:
+        if replica.stuck:
             return None
         if me is None or not self._seating.current:
-            return copies.epoch, None, copies.disk, placed
+            return replica.epoch, None, replica.log.disk, placed
         gone = me.standing in {Standing.FAILED, Standing.LEFT}
         # It is asked back at its word: a fall mustn't bring back what was cut.
-        cut = copies.last <= copies.boundary(me.placed) and not copies.unstored_bytes
+        cut = (
+            replica.log.last <= replica.log.boundary(me.placed)
+            and not replica.log.journal.unstored_bytes
+        )
         done = not gone or cut
-        return copies.epoch, me.standing if done else None, copies.disk, placed
+        return replica.epoch, me.standing if done else None, replica.log.disk, placed
+
+    def _seal(self, sender: str, letter: letters.Seal) -> None:
+        def answer(last_term: int, last: LocalSequence) -> None:
+            sealed = letters.Sealed(letter.shard, letter.epoch, last_term, last)
+            self._effects.append(Send(sender, sealed))
+
+        self.replica.seal(sender, letter.epoch, answer)
 
     def _take_place(self) -> None:
         """As the ledger says, once it isn't behind what this replica knew in an earlier life."""
@@ -262,8 +277,9 @@ class Shard:
             return
         if self._arranged != me.epoch:
             self._arranged = me.epoch
-            node = self.config.node
-            self.copies.arrange(me.epoch, me.primary, me.replicas, node, me.disks, me.begins)
+            self.replica.arrange(
+                me.epoch, me.primary, me.replicas, disks=me.disks, begins=me.begins
+            )
         if self._seating.obey():
             self._reporting.reset()
         if me.standing is Standing.LEFT:
@@ -274,7 +290,7 @@ class Shard:
     def _on_role(self) -> None:
         self._reporting.reset()
         me = self.following.me
-        if me is not None and self.copies.role is not Role.PRIMARY:
+        if me is not None and self.replica.role is not Role.PRIMARY:
             elsewhere = self._serving.elsewhere(me)
             self._acknowledging.abandon(elsewhere)
             self._delivering.end(elsewhere, lambda _: True)
@@ -323,22 +339,22 @@ class Shard:
             self._effects.append(Rest())
 
     def _letter_table(self) -> dict[type, Callable[[str, Any], None]]:
-        following, copies, seating = self.following, self.copies, self._seating
+        following, replica, seating = self.following, self.replica, self._seating
 
-        def copied(sender: str, letter: copyletters.CopyLetter) -> None:
-            copies.received(sender, letter)
+        def received(sender: str, letter: ReplicaLetter) -> None:
+            replica.received(sender, letter)
 
         return {
             letters.Leading: following.leading,
             letters.Decided: following.decided,
             letters.Restored: lambda _, letter: following.restored(letter),
             letters.FixLag: lambda _, letter: self._reporting.fix_lag(letter),
-            letters.Seal: copies.seal,
-            letters.Learn: lambda _, letter: copies.learn(letter),
+            letters.Seal: self._seal,
+            letters.Learn: lambda _, letter: replica.learn(letter.epoch, letter.primary),
             letters.WherePlaced: seating.asked,
             letters.Places: lambda _, letter: seating.told(letter),
-            copyletters.Joining: copied,
-            copyletters.Match: copied,
-            copyletters.Copy: copied,
-            copyletters.Stored: copied,
+            Joining: received,
+            Match: received,
+            Copy: received,
+            Stored: received,
         }

@@ -24,8 +24,8 @@ from anabranch.core.belfast.protocol.messages import (
 )
 from anabranch.core.errors import BadFrame, Unavailable
 from anabranch.core.errors.refused import Refused
+from anabranch.core.replication.entries import Item
 from anabranch.core.replication.letters import Copy
-from anabranch.core.replication.log import Item
 from anabranch.core.wire.frames import FrameReader
 from anabranch.core.wire.peers import (
     GREETING_BYTES_MAX,

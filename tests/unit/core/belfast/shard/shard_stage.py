@@ -16,6 +16,7 @@ from anabranch.core.belfast.ledger.rules import Rules
 from anabranch.core.belfast.ledger.windows import Mode
 from anabranch.core.belfast.protocol.letters import Decided, Leading, Report, Restored
 from anabranch.core.belfast.protocol.messages import Append, Appended, Delivered, Subscribe, Where
+from anabranch.core.belfast.shard.config import ShardConfig
 from anabranch.core.belfast.shard.shard import Shard
 from anabranch.core.errors import StorageFull
 from anabranch.core.limits import Limits
@@ -41,7 +42,6 @@ from anabranch.core.machine import (
 )
 from anabranch.core.records.batch import peek
 from anabranch.core.records.record import Record, decode, encode
-from anabranch.core.replication.config import ShardConfig
 from anabranch.core.types import MS, NEVER
 
 RULES = Rules(t_ord_us=10_000, window=10)
@@ -282,7 +282,7 @@ class Stage:
             self.restart(name)
 
     def disks(self, *names: str) -> tuple[int, ...]:
-        return tuple(self.nodes[name].machine.copies.disk for name in names)
+        return tuple(self.nodes[name].machine.replica.log.disk for name in names)
 
     def restart(self, name: str) -> None:
         node = self.nodes[name]

@@ -17,11 +17,11 @@ from anabranch.core.belfast.protocol.messages import (
     Trim,
     Where,
 )
+from anabranch.core.belfast.shard.config import ShardConfig
 from anabranch.core.belfast.shard.shard import Shard
 from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Persisted, Request, Send
-from anabranch.core.replication.config import ShardConfig
 from anabranch.core.wire.session import Credit
 
 
@@ -258,7 +258,7 @@ def test_below_the_logs_beginning_there_is_nothing_to_read() -> None:
     stage.cut(0, 4)
     reader = stage.subscribe("a1", "a", window_bytes=1)
     stage.decide(TrimTo(4))
-    assert stage.nodes["a1"].machine.copies.first == 4
+    assert stage.nodes["a1"].machine.replica.log.first == 4
     assert code(stage, stage.subscribe("a1", "a", start=3)) == "position-trimmed"
     later = stage.subscribe("a1", "a", start=4)
     assert [place for place, _, _ in stage.delivered(later)] == [4, 5, 6, 7]
@@ -324,7 +324,7 @@ def test_who_isnt_admitted_takes_nothing_and_says_that_it_is_alive() -> None:
     stage.sleep(11)
     alive = [letter for _, letter in stage.letters if isinstance(letter, Alive)]
     assert len(alive) >= len(before) + 2
-    disk = stage.nodes["a1"].machine.copies.disk
+    disk = stage.nodes["a1"].machine.replica.log.disk
     assert disk
     assert alive[-1] == Alive("a", ("a1",), 0, 0, 0, disk=disk)
 

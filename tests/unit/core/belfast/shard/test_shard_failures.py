@@ -246,7 +246,7 @@ def test_a_backup_follows_the_cut_back_and_leads_on() -> None:
     stage.cut(0, 1)
     fail(stage, 0, stand_in=1)
     stage.sleep(5)
-    assert stage.nodes["a2"].machine.copies.last == 2
+    assert stage.nodes["a2"].machine.replica.log.last == 2
     stage.decide(Admit("a", ("a1", "a2"), 0))
     stage.open(2, 3)
     stage.append("a1", "w0", "w1", producer=1, sequence=2)
@@ -271,9 +271,9 @@ def test_a_backup_that_takes_over_a_failed_shard_cuts_back() -> None:
     stage.crash("a1")
     stage.cut(0, 1)
     fail(stage, 0, stand_in=1)
-    assert stage.nodes["a2"].machine.copies.last == 3
+    assert stage.nodes["a2"].machine.replica.log.last == 3
     stage.decide(Arrange(0, 2, "a2", ("a2",)))
-    assert stage.nodes["a2"].machine.copies.last == 2
+    assert stage.nodes["a2"].machine.replica.log.last == 2
     stage.sleep(6)
     assert alive(stage, "a2").standing == Standing.FAILED
 
@@ -353,7 +353,7 @@ def test_a_failure_that_was_missed_is_in_the_ledger() -> None:
     for name in ("a1", "b1"):
         stage.restore(name)
     assert code(stage, void) == "record-voided"
-    assert stage.nodes["a1"].machine.copies.last == 0
+    assert stage.nodes["a1"].machine.replica.log.last == 0
     assert stage.of(reader, Failed) == [Failed(1, 0, ("a",), 70)]
     standing = stage.subscribe("b1", "a")
     assert stage.of(standing, Failed) == [Failed(1, 0, ("a",), 70)]
@@ -382,7 +382,7 @@ def test_a_restart_keeps_what_is_trimmed_away_and_what_it_left() -> None:
     stage.crash("a1")
     stage.restart("a1")
     stage.restore("a1")
-    assert stage.nodes["a1"].machine.copies.first == 2
+    assert stage.nodes["a1"].machine.replica.log.first == 2
     reader = stage.subscribe("a1", "a", start=4)
     assert stage.delivered(reader) == [(4, "v2", False), (5, "v3", False)]
     late = stage.append("a1", "v2", "v3", producer=1, sequence=2)

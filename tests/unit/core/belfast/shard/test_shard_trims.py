@@ -48,11 +48,11 @@ def test_a_replica_that_copies_what_a_trim_left_may_be_ahead_of_its_ledger() -> 
     stage.cut(0, 4)
     stage.cut(1, 1)
     stage.decide(TrimTo(15))
-    assert stage.nodes["a1"].machine.copies.first == 11
+    assert stage.nodes["a1"].machine.replica.log.first == 11
     stage.restart("a3")
     stage.nodes["a3"].give(Received(LEADER, Decided(1, 1, stage.entries[:known])))
     stage.settle()
-    assert stage.nodes["a3"].machine.copies.first == 11
+    assert stage.nodes["a3"].machine.replica.log.first == 11
     stage.tell("a3", known + 1)
     stage.crash("a1")
     stage.decide(Arrange(0, 2, "a3", ("a3",)))
@@ -96,7 +96,7 @@ def test_a_replica_that_begins_within_a_window_learns_its_places_from_the_ledger
     stage.decide(TrimTo(6))
     stage.nodes["a3"].give(Received(LEADER, Decided(1, 1, stage.entries[:1])))
     stage.settle()
-    assert stage.nodes["a3"].machine.copies.first == 4
+    assert stage.nodes["a3"].machine.replica.log.first == 4
     stage.crash("a1")
     stage.restore("a3")
     stage.decide(Arrange(0, 2, "a3", ("a3",)))
@@ -122,7 +122,7 @@ def test_a_shard_that_left_and_was_trimmed_comes_back_with_empty_disks(restored:
     if not restored:
         stage.tell("a1", 1)
         stage.tell("a2", 1)
-        assert [each.machine.copies.role for each in nodes] == [Role.IDLE, Role.IDLE]
+        assert [each.machine.replica.role for each in nodes] == [Role.IDLE, Role.IDLE]
     after = stage.disks("a1", "a2")
     stage.decide(Admit("a", ("a1", "a2"), 0, after), Arrange(0, 2, "a1", ("a1", "a2"), after))
     stage.open(2, 1, rounds=4)
@@ -132,8 +132,8 @@ def test_a_shard_that_left_and_was_trimmed_comes_back_with_empty_disks(restored:
     token = stage.append("a1", "x", "y")
     stage.cut(2, 1)
     assert stage.positions(token) == [16, 17]
-    assert [each.machine.copies.first for each in nodes] == [8, 8]
-    assert [each.machine.copies.last for each in nodes] == [10, 10]
+    assert [each.machine.replica.log.first for each in nodes] == [8, 8]
+    assert [each.machine.replica.log.last for each in nodes] == [10, 10]
     assert code(stage, stage.subscribe("a1", "a")) == "position-trimmed"
     reader = stage.subscribe("a1", "a", start=12)
     assert stage.delivered(reader) == [(16, "x", False), (17, "y", False)]
