@@ -22,14 +22,15 @@ from anabranch.core.limits import Limits
 from anabranch.core.records.record import Record, encode
 from anabranch.core.types import MS
 from anabranch.core.wire.session import Credit
+from anabranch.shell.authority.shared import SharedToken
 from anabranch.shell.journal.disk import RealDisk
 from anabranch.shell.journal.file_journal import FileJournal
 from anabranch.shell.journal.unsynced_disk import UnsyncedDisk
 from anabranch.shell.peers.mesh import Mesh
 from anabranch.shell.runtime.clock import Clock
 from anabranch.shell.runtime.driver import Host
-from anabranch.shell.server.belfast_clients import Clients
-from anabranch.shell.server.first_frame import Door
+from anabranch.shell.server.engines import belfast_service
+from anabranch.shell.server.frame_server import FrameServer
 from anabranch.shell.telemetry.log import Log
 from benchmarks.cluster.worker import Tell, Turn, serve
 from benchmarks.timing import now
@@ -157,8 +158,17 @@ class _Emulated:
         journal.recover_into(self.shard.recover, self.shard.replayed)
         self._mesh = Mesh(self._address, plan.cluster, limits, log, delay_us=plan.delay_us)
         self._host = Host(plan.cluster, journal, None, now=clock.now, log=log, network=self._mesh)
-        clients = Clients(self._host, self._address, plan.cluster, limits, log)
-        self._door = Door(self._mesh, clients)
+        self._server = FrameServer(limits, log=log, peers=self._mesh)
+        self._server.serve(
+            belfast_service(
+                self._host,
+                self._address,
+                limits,
+                cluster=plan.cluster,
+                version="",
+                authority=SharedToken(None),
+            )
+        )
         self.patron: _Patron
 
     async def start(self, stack: AsyncExitStack) -> None:
@@ -169,8 +179,8 @@ class _Emulated:
         self._host.start({self._address: self.shard})
         self.patron = _Patron(self._host, self._address, self._plan.quota)
         stack.push_async_callback(self._host.stop)
-        await self._door.start(listener)
-        stack.push_async_callback(self._door.stop)
+        await self._server.take_over(listener)
+        stack.push_async_callback(self._server.stop)
 
     async def subscribed(self) -> None:
         """Once there is a window, and so every shard admitted."""

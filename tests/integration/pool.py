@@ -22,11 +22,13 @@ from anabranch.shell.authority.log_names import LogSubjects, OwnLogs
 from anabranch.shell.authority.open import by_kubernetes
 from anabranch.shell.authority.reviewer import Warden
 from anabranch.shell.authority.settings import AuthSettings
+from anabranch.shell.authority.shared import SharedToken
 from anabranch.shell.journal.memory import MemoryJournal
 from anabranch.shell.net.tls import TlsSettings, listening
 from anabranch.shell.objects.memory import MemoryStore
 from anabranch.shell.runtime.clock import Clock
 from anabranch.shell.runtime.driver import Host
+from anabranch.shell.server.engines import bolt_service
 from anabranch.shell.server.frame_server import FrameServer
 from anabranch.shell.telemetry.log import Log, LogFormat
 
@@ -98,14 +100,16 @@ class PoolBroker:
 
     async def listen(self) -> None:
         pool = self._pool
-        server = FrameServer(
-            pool.host,
-            self.node,
-            pool.limits,
-            cluster=CLUSTER,
-            version="test",
-            token=pool.token,
-            authority=pool.warden(self.node),
+        server = FrameServer(pool.limits)
+        server.serve(
+            bolt_service(
+                pool.host,
+                self.node,
+                pool.limits,
+                cluster=CLUSTER,
+                version="test",
+                authority=pool.warden(self.node) or SharedToken(pool.token),
+            )
         )
         listener = await process.listener("127.0.0.1", self._port)
         await server.take_over(listener, listening(pool.tls))

@@ -212,7 +212,7 @@ def test_who_does_not_say_hello_properly_is_told_why_and_left(
 
 def test_who_says_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scene() -> None:
-        monkeypatch.setattr("anabranch.shell.server.connection.HANDSHAKE_S", 0.02)
+        monkeypatch.setattr("anabranch.shell.server.arrival.HANDSHAKE_S", 0.02)
         async with serving(in_memory()) as served:
             silent, slow = await served.connect(), await served.connect()
             slow.raw(b"\0\0")

@@ -77,7 +77,7 @@ def test_a_negative_window_is_refused_by_a_belfast_node_too() -> None:
             [(_, refused)] = client.told
             assert isinstance(refused, Refused)
             assert refused.code == "bad-request"
-            assert not node.clients.budgets.subscriptions.used
+            assert not node.server.budgets.subscriptions.used
             client.line.close()
 
     run_nodes(scene())
@@ -116,7 +116,7 @@ async def node_survives(messages: list[belfast.ToServer]) -> None:
         client.line.send(last, belfast.Subscribe("a", 0, None, -1))
         await until(lambda: any(request == last for request, _ in client.told))
         client.line.close()
-        budgets = node.clients.budgets
+        budgets = node.server.budgets
         kinds = (budgets.connections, budgets.requests, budgets.replies, budgets.subscriptions)
         await until(lambda: not any(kind.used for kind in kinds))
         assert not node.host.failed.done()

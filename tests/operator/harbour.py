@@ -20,10 +20,12 @@ from anabranch.core.bolt.metadata.member import Member
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Elected, Received
 from anabranch.core.types import NEVER
+from anabranch.shell.authority.shared import SharedToken
 from anabranch.shell.journal.memory import MemoryJournal
 from anabranch.shell.objects.memory import MemoryStore
 from anabranch.shell.runtime.clock import Clock
 from anabranch.shell.runtime.driver import Host
+from anabranch.shell.server.engines import bolt_service
 from anabranch.shell.server.frame_server import FrameServer
 from anabranch.shell.telemetry.log import Log, LogFormat
 
@@ -115,7 +117,11 @@ class Harbour:
         host = self._host(None, None)
         self._water.hosts[name] = host
         host.start({name: broker})
-        server = FrameServer(host, name, _LIMITS, cluster=CLUSTER, version="test")
+        server = FrameServer(_LIMITS)
+        authority = SharedToken(None)
+        server.serve(
+            bolt_service(host, name, _LIMITS, cluster=CLUSTER, version="test", authority=authority)
+        )
         await server.take_over(spot)
         self._moored[name] = host, server
 

@@ -27,6 +27,7 @@ from anabranch.core.errors import AnabranchError
 from anabranch.core.limits import Limits
 from anabranch.core.records.objects import ObjectName
 from anabranch.ports import Journal, ObjectStore, Recovered
+from anabranch.shell.authority.shared import SharedToken
 from anabranch.shell.authority.tokens import Tokens
 from anabranch.shell.journal.data_dir import DataDir
 from anabranch.shell.journal.disk import RealDisk
@@ -40,6 +41,7 @@ from anabranch.shell.runtime.allocator import keep_memory
 from anabranch.shell.runtime.clock import Clock
 from anabranch.shell.runtime.driver import Host
 from anabranch.shell.server.budgets import Budgets
+from anabranch.shell.server.engines import bolt_service
 from anabranch.shell.server.frame_server import FrameServer
 from anabranch.shell.telemetry.log import Log
 from anabranch.shell.telemetry.metrics import render
@@ -163,15 +165,12 @@ async def _begin(
     release = version("anabranch")
     budgets = Budgets(limits, process.connections_max(limits.connections_max))
     tokens = Tokens(settings.token, settings.tokens_file, log)
-    server = FrameServer(
-        host,
-        BROKER,
-        limits,
-        cluster=shelf.cluster,
-        version=release,
-        token=tokens,
-        log=log,
-        budgets=budgets,
+    server = FrameServer(limits, budgets=budgets, log=log)
+    authority = SharedToken(tokens)
+    server.serve(
+        bolt_service(
+            host, BROKER, limits, cluster=shelf.cluster, version=release, authority=authority
+        )
     )
 
     def metrics() -> bytes:

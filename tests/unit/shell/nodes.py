@@ -12,12 +12,14 @@ from anabranch.core.belfast.protocol.messages import BELFAST_VERSION, Hello, ToC
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Effect, Effects, Event, Received
 from anabranch.core.types import Nanoseconds
+from anabranch.ports import Authority
+from anabranch.shell.authority.shared import SharedToken
 from anabranch.shell.net.tls import TlsSettings, dialing, listening
 from anabranch.shell.peers.mesh import Mesh
 from anabranch.shell.runtime.clock import Clock
 from anabranch.shell.runtime.driver import Host
-from anabranch.shell.server.belfast_clients import Clients
-from anabranch.shell.server.first_frame import Door
+from anabranch.shell.server.engines import belfast_service
+from anabranch.shell.server.frame_server import FrameServer
 from anabranch.shell.telemetry.log import Log
 
 PATIENCE_S = 60.0
@@ -72,6 +74,7 @@ class Node:
         cluster: str = "c",
         limits: Limits | None = None,
         token: str | None = None,
+        authority: Authority | None = None,
         peer_token: str | None = None,
         delay_us: int = 0,
         tls: TlsSettings | None = None,
@@ -80,6 +83,7 @@ class Node:
         self._cluster = cluster
         self._limits = limits or Limits()
         self._token = token
+        self.authority = authority
         self._peer_token = peer_token
         self._delay_us = delay_us
         self._tls = tls or TlsSettings()
@@ -91,7 +95,7 @@ class Node:
         self.lines = io.StringIO()
         self.puppet = Puppet()
         self.mesh: Mesh
-        self.clients: Clients
+        self.server: FrameServer
         self.host: Host
 
     @asynccontextmanager
@@ -104,17 +108,25 @@ class Node:
             address, cluster, limits, log, token=self._peer_token, delay_us=delay_us
         )
         self.host = host = Host(cluster, None, None, now=clock.now, log=log, network=mesh)
-        self.clients = Clients(
-            host, address, cluster, limits, log, token=self._token, delay_us=delay_us
+        self.server = server = FrameServer(limits, log=log, peers=mesh)
+        server.serve(
+            belfast_service(
+                host,
+                address,
+                limits,
+                cluster=cluster,
+                version="",
+                authority=self.authority or SharedToken(self._token),
+                hosts=mesh.hosts,
+            )
         )
-        door = Door(mesh, self.clients)
         mesh.start(host.post, dialing(self._tls))
         host.start({address: self.puppet})
-        await door.start(self._socket.dup(), listening(self._tls, strangers=True))
+        await server.take_over(self._socket.dup(), listening(self._tls, strangers=True))
         try:
             yield self
         finally:
-            await door.stop()
+            await server.stop()
             await mesh.stop()
             await host.stop()
 

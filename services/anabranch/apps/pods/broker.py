@@ -24,7 +24,9 @@ from anabranch.shell.net import tls
 from anabranch.shell.objects.disk_cache import DiskCache
 from anabranch.shell.peers.server import PeerLinks
 from anabranch.shell.runtime.driver import Host
+from anabranch.shell.server.engines import bolt_service
 from anabranch.shell.server.frame_server import FrameServer
+from anabranch.shell.server.service import Service
 from anabranch.shell.telemetry.metrics import Bill
 from anabranch.shell.telemetry.tracing import TracedBroker
 
@@ -63,16 +65,11 @@ async def serve(
         broker = Broker(node, settings.cluster, limits, settings.metadata, life, advertised)
         host = Host(settings.cluster, None, ranges, now=pod.clock.now, log=pod.log, network=peers)
         authority = _authority(settings, host, pod)
-        server = FrameServer(
-            host,
-            node,
-            limits,
-            cluster=settings.cluster,
-            version=RELEASE,
-            authority=authority,
-            log=pod.log,
-            budgets=pod.budgets,
+        service = bolt_service(
+            host, node, limits, cluster=settings.cluster, version=RELEASE, authority=authority
         )
+        server = FrameServer(limits, budgets=pod.budgets, log=pod.log)
+        server.serve(service)
         pod.run_host(host, lambda: KIND)
         vitals = pod.vitals
         vitals.counters |= {"broker": broker.counters, "server": server.counters}
@@ -81,7 +78,7 @@ async def serve(
         vitals.gauges |= {"broker": broker.gauges, "server": lambda: server.gauges}
         vitals.gauges["peers"] = lambda: peers.gauges
         vitals.obstacles.append(lambda: obstacle(broker))
-        host.start({node: _traced(broker, server, pod)})
+        host.start({node: _traced(broker, service, pod)})
         stack.push_async_callback(host.stop)
         peers.start(host.post, tls.dialing(settings.peer_tls, pod.log))
         stack.push_async_callback(peers.stop)
@@ -104,12 +101,12 @@ def _authority(settings: BrokerSettings, host: Host, pod: StorePod[BrokerSetting
     return warden
 
 
-def _traced(broker: Broker, server: FrameServer, pod: StorePod[BrokerSettings]) -> Machine:
+def _traced(broker: Broker, service: Service, pod: StorePod[BrokerSettings]) -> Machine:
     tracing = pod.tracing()
     if tracing is None:
         return broker
     choice, exporter = tracing
-    return TracedBroker(broker, choice, exporter.add, server.context)
+    return TracedBroker(broker, choice, exporter.add, service.context)
 
 
 async def _behind_disk(

@@ -15,6 +15,7 @@ from anabranch.apps.pods.pod import RELEASE, Endpoint, Pod
 from anabranch.core.errors import AnabranchError, WrongCluster
 from anabranch.core.machine import Machine
 from anabranch.ports import Disk
+from anabranch.shell.authority.shared import SharedToken
 from anabranch.shell.authority.tokens import Tokens
 from anabranch.shell.journal.data_dir import DataDir
 from anabranch.shell.journal.disk import RealDisk
@@ -23,8 +24,8 @@ from anabranch.shell.journal.unsynced_disk import UnsyncedDisk
 from anabranch.shell.net import tls
 from anabranch.shell.peers.mesh import Mesh
 from anabranch.shell.runtime.driver import Host
-from anabranch.shell.server.belfast_clients import Clients
-from anabranch.shell.server.first_frame import Door
+from anabranch.shell.server.engines import belfast_service
+from anabranch.shell.server.frame_server import FrameServer
 
 Ready = Callable[[Endpoint], None] | None
 
@@ -106,30 +107,30 @@ async def _inhabit(node: Node, occupant: Occupant, ready: Ready) -> None:
         delay_us=settings.delay_us,
     )
     host = Host(settings.cluster, node.journal, None, now=pod.clock.now, log=pod.log, network=mesh)
-    clients = Clients(
-        host,
-        address,
-        settings.cluster,
-        settings.limits,
-        pod.log,
-        release=RELEASE,
-        token=Tokens(settings.token, settings.tokens_file, pod.log),
-        budgets=pod.budgets,
+    server = FrameServer(settings.limits, budgets=pod.budgets, log=pod.log, peers=mesh)
+    server.serve(
+        belfast_service(
+            host,
+            address,
+            settings.limits,
+            cluster=settings.cluster,
+            version=RELEASE,
+            authority=SharedToken(Tokens(settings.token, settings.tokens_file, pod.log)),
+            hosts=mesh.hosts,
+        )
     )
-    clients.hosts = mesh.hosts
-    door = Door(mesh, clients)
     pod.run_host(host, occupant.role)
     vitals = pod.vitals
-    vitals.counters |= {"peers": mesh.counters, "server": clients.counters, **occupant.counters}
-    vitals.gauges |= {"peers": lambda: mesh.gauges, "server": lambda: clients.gauges}
+    vitals.counters |= {"peers": mesh.counters, "server": server.counters, **occupant.counters}
+    vitals.gauges |= {"peers": lambda: mesh.gauges, "server": lambda: server.gauges}
     vitals.gauges |= occupant.gauges
     vitals.obstacles.append(occupant.obstacle)
     mesh.start(host.post, tls.dialing(settings.tls, pod.log) if settings.tls.ca else None)
     pod.stack.push_async_callback(mesh.stop)
     host.start({address: occupant.machine})
     pod.stack.push_async_callback(host.stop)
-    await door.start(node.listener, tls.listening(settings.tls, pod.log, strangers=True))
-    pod.stack.push_async_callback(door.stop)
+    await server.take_over(node.listener, tls.listening(settings.tls, pod.log, strangers=True))
+    pod.stack.push_async_callback(server.stop)
     endpoint = pod.announce(node.bound, address)
     if ready is not None:
         ready(endpoint)

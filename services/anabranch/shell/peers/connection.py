@@ -9,7 +9,7 @@ import socket
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar, cast
+from typing import Generic, Protocol, TypeGuard, TypeVar, cast
 
 import msgspec
 
@@ -206,12 +206,25 @@ def write_all(transport: asyncio.Transport, out: Sequence[Buffer]) -> int:
 
 def set_up(connection: socket.socket | None) -> None:
     """Small letters go out at once, and a link that was cut is noticed."""
-    if connection is None or connection.family not in {socket.AF_INET, socket.AF_INET6}:
+    if not _is_tcp(connection):
         return
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    keep_alive(connection)
+    # Where a system has no such option, pulses must do.
+    with suppress(AttributeError, OSError):
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNACKNOWLEDGED_MS)
+
+
+def keep_alive(connection: socket.socket | None) -> None:
+    """Notice that the other side's machine is gone, also while nothing is sent."""
+    if not _is_tcp(connection):
+        return
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    # Where a system has no such options, pulses must do.
+    # Where a system has no such options, its own intervals must do.
     with suppress(AttributeError, OSError):
         for name, value in _KEEPALIVE:
             connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNACKNOWLEDGED_MS)
+
+
+def _is_tcp(connection: socket.socket | None) -> TypeGuard[socket.socket]:
+    return connection is not None and connection.family in {socket.AF_INET, socket.AF_INET6}

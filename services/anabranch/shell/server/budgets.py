@@ -146,6 +146,11 @@ class Share:
         """How much of each came and wasn't given back as credit."""
         self._window_bytes = 0
 
+    def hand_to(self, waiter: Waiter) -> None:
+        """From here on this one is told when there is room."""
+        self._budgets.leave(self._waiter)
+        self._waiter = waiter
+
     def enter(self, who: str = STRANGERS) -> Overloaded | None:
         """Why there is no room for one more connection, if there is none."""
         self._who = who

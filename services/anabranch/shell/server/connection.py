@@ -1,36 +1,17 @@
-"""One client's connection: frames in, frames out, and never more in memory than was agreed.
+"""One client's connection, of any engine: requests in, replies out, within bounds.
 
 What a turn answers is written at its end, at once. Past `connection_bytes_max` of unanswered
-requests the socket isn't read. Past `ANSWERS` times that of answers to come, reads and listings
-wait; past as much of windows, new subscriptions get the smallest. A client that leaves twice as
-much unfetched is left. `Budgets` bound all connections together. While it has to be found out who a
-client is, or whether it may do what it asks next, no more is read: what it sent keeps its order.
+requests the socket isn't read. Past `ANSWERS` times that of replies to come, requests that change
+nothing wait; past as much of windows, new subscriptions get the smallest. A client that leaves
+twice as much unfetched is disconnected. `Budgets` bound all connections together. While an
+authority finds out whether the client may do what it asks next, nothing more is read: what it sent
+keeps its order.
 """
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any
 
-from anabranch.core.bolt.protocol.codec import encode_replies, encode_reply, requests
-from anabranch.core.bolt.protocol.messages import (
-    PROTOCOL_VERSION,
-    Append,
-    ClientMessage,
-    Compare,
-    Confirmed,
-    Delivered,
-    Failed,
-    Guarded,
-    Hello,
-    ListLogs,
-    Once,
-    Read,
-    ReadCursors,
-    Redeem,
-    ServerMessage,
-    Subscribe,
-)
-from anabranch.core.bolt.protocol.rights import BoltRights
 from anabranch.core.errors import (
     AnabranchError,
     BadFrame,
@@ -38,100 +19,91 @@ from anabranch.core.errors import (
     Overloaded,
     Unauthenticated,
     Unavailable,
-    VersionMismatch,
 )
 from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import KIB
 from anabranch.core.machine import Buffer
+from anabranch.core.wire.client_protocol import ReplySize
 from anabranch.core.wire.frames import CONNECTION
 from anabranch.core.wire.numbers import fault_in
 from anabranch.core.wire.session import Cancel, Credit
 from anabranch.shell.authority.gate import Gate
 from anabranch.shell.peers.connection import write_all
-from anabranch.shell.server.budgets import HELLO_BYTES_MAX, FirstFrame, Share
-from anabranch.shell.server.reply_sizes import Question, reply_bytes, shared_bytes
+from anabranch.shell.server.budgets import Share
+from anabranch.shell.server.service import Service
 
 if TYPE_CHECKING:
-    from anabranch.shell.runtime.driver import Seat
     from anabranch.shell.server.frame_server import FrameServer
 
-HANDSHAKE_S = 10.0
-"""A connection that hasn't said hello by then is closed."""
 ANSWERS = 4
-"""Bytes of answers a connection may have coming, in units of `connection_bytes_max`."""
+"""Bytes of replies a connection may have coming, in units of `connection_bytes_max`."""
 
 _WRITE_BYTES_HIGH = 256 * KIB
 """Past so much unsent the socket isn't read either."""
 _REQUEST_BYTES = 64
 """What a request is counted as, beside its batch."""
-_PUSHED = frozenset({Delivered, Confirmed, Failed})
-"""Replies after which more will come."""
 
 
 class Connection(asyncio.Protocol):
-    def __init__(self, server: "FrameServer") -> None:
+    """From the client's hello on, which was accepted."""
+
+    def __init__(
+        self,
+        server: "FrameServer",
+        service: Service,
+        transport: asyncio.Transport,
+        share: Share,
+        hello: Any,
+    ) -> None:
         self._server = server
-        self._limits = server.limits
-        self._answer_bytes_max = max(
-            ANSWERS * server.limits.connection_bytes_max, server.limits.read_bytes_max
+        self.service = service
+        self._transport = transport
+        self._limits = limits = server.limits
+        self._share = share
+        share.hand_to(self)
+        self._protocol = protocol = service.protocol
+        self._append, self._pushed = protocol.append, protocol.pushed
+        self._reader = protocol.codec.requests(limits.frame_bytes_max)
+        self._answer_bytes_max = max(ANSWERS * limits.connection_bytes_max, limits.read_bytes_max)
+        self._seat = service.seat(self, protocol.trace(hello))
+        authority = service.authority
+        self._gate = (
+            Gate(authority, service.rights, hello.token, self) if authority.selective else None
         )
-        self._share = Share(server.budgets, self)
-        self._first = FirstFrame()
-        self._reader = requests(HELLO_BYTES_MAX)
-        self._transport: asyncio.Transport
-        self._handshake: asyncio.TimerHandle
-        self._seat: Seat | None = None
-        self._gate: Gate | None = None
         self._finding: asyncio.Task[None] | None = None
-        self._behind: list[tuple[int, ClientMessage | BadFrame]] = []
+        self._behind: list[tuple[int, Any]] = []
         self._open: dict[int, int] = {}
         self._open_bytes = 0
         self._questions: dict[int, int] = {}
         self._answer_bytes = 0
-        self._held: dict[int, Question] = {}
+        self._held: dict[int, tuple[Any, ReplySize]] = {}
         self._out: list[Buffer] = []
         self._writable = True
         self._reads = True
         self._finishing = False
+        transport.set_write_buffer_limits(_WRITE_BYTES_HIGH)
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)  # or what other loops have for it
-        self._transport.set_write_buffer_limits(_WRITE_BYTES_HIGH)
-        self._handshake = asyncio.get_running_loop().call_later(HANDSHAKE_S, self._leave_silent)
-        crowded = self._share.enter()
-        if crowded is not None and self._server.make_room():
-            crowded = self._share.enter()
-        self._server.enter(self, welcome=crowded is None)
-        if crowded is not None:
-            self._dismiss(CONNECTION, crowded)
+    def start(self, request: int, rest: bytes) -> None:
+        """Answer the hello, and take what came behind it."""
+        self._say(request, self.service.welcome)
+        if rest:
+            self._read(rest)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._handshake.cancel()
         if self._finding is not None:
             self._finding.cancel()
         if self._gate is not None:
             self._gate.close()
-        if self._seat is not None:
-            self._seat.leave(list(self._open))
-            self._server.vacated(self._seat)
+        self._seat.leave(list(self._open))
+        self.service.vacate(self._seat)
+        self._open.clear()
         self._held.clear()
         self._share.leave(self._reader)
         self._server.leave(self)
 
     def data_received(self, data: bytes) -> None:
         self._server.counters.bytes_in += len(data)
-        if self._seat is None:
-            data = self._meet(data)
-            if not data:
-                return
-        frames = self._reader.feed(data)
-        if self._finding is None:
-            self._take_all(frames)
-        else:
-            self._behind += frames
-        if self._reader.broken is not None:
-            self._dismiss(CONNECTION, self._reader.broken)
-        self._throttle()
+        self._read(data)
 
     def pause_writing(self) -> None:
         self._writable = False
@@ -147,20 +119,24 @@ class Connection(asyncio.Protocol):
         self._ask_held()
         self._throttle()
 
-    def answer(self, request: int, message: ServerMessage) -> None:
+    def answer(self, request: int, message: Any) -> None:
         """A reply from the machine; one that nobody waits for any more is dropped."""
-        if type(message) in _PUSHED:
+        kind = message.__class__
+        if kind in self._pushed:
             if request not in self._open:
                 return
-            if type(message) is Delivered:
+            if kind is self._protocol.delivered:
                 self._share.delivered(request, sum(map(len, message.batches)))
         elif not self._close(request):
             return
-        if type(message) is Refused:
+        if kind is Refused:
             self._server.failed(self._client, request, message)
+        complete = self.service.completions.get(kind)
+        if complete is not None:
+            message = complete(message)
         self._out += self._encoded(request, message)
 
-    def answer_many(self, requests: Sequence[int], messages: Sequence[ServerMessage]) -> None:
+    def answer_many(self, requests: Sequence[int], messages: Sequence[Any]) -> None:
         """Final replies, one to each of these requests."""
         opened = self._open
         plain = opened.keys() >= set(requests) and self._questions.keys().isdisjoint(requests)
@@ -169,17 +145,19 @@ class Connection(asyncio.Protocol):
                 self.answer(request, message)
             return
         self._open_bytes -= sum(map(opened.pop, requests))
-        self._out.append(encode_replies(requests, messages))
+        self._out.append(self._protocol.codec.encode_replies(requests, messages))
 
     def flush(self) -> None:
         """Write what the turn has answered, and take up what that makes room for."""
         out, self._out = self._out, []
-        if out and not self._transport.is_closing():
-            self._server.counters.bytes_out += write_all(self._transport, out)
-        if self._transport.get_write_buffer_size() > 2 * self._answer_bytes_max:
+        transport = self._transport
+        if out and not transport.is_closing():
+            self._server.counters.bytes_out += write_all(transport, out)
+        unsent = transport.get_write_buffer_size()
+        if unsent > 2 * self._answer_bytes_max:
             self._server.counters.left_unread += 1
-            self._transport.abort()
-        self._share.count_unfetched(self._transport.get_write_buffer_size())
+            transport.abort()
+        self._share.count_unfetched(unsent)
         if self._held:
             self._ask_held()
         self._throttle()
@@ -193,51 +171,55 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     def abort(self) -> None:
+        """End it now; what it holds of the budgets is free at once."""
         self._share.leave(self._reader)
         self._transport.abort()
 
+    def lapse(self) -> None:
+        self._server.counters.left_lapsed += 1
+        self._transport.close()
+
+    def revoke(self, request: int, error: AnabranchError) -> None:
+        """The client isn't allowed any more what it was allowed when this request began."""
+        asked = request not in self._held
+        if not self._close(request):
+            return
+        if asked:
+            self._seat.refer(request, Cancel(request))
+        self._refuse(request, error)
+
     @property
     def _client(self) -> str:
-        """Where it connects from."""
+        """The address that the client connects from."""
         peer = self._transport.get_extra_info("peername")
         return f"{peer[0]}:{peer[1]}" if peer else "somebody"
 
-    def _meet(self, data: bytes) -> bytes:
-        """Take the hello and no more; returns what came behind it, if that is answered."""
-        frame = self._first.feed(data)
-        if frame is not None:
-            self._take_all(self._reader.feed(frame))
-            if self._reader.broken is not None:
-                self._dismiss(CONNECTION, self._reader.broken)
-        if self._transport.is_closing():
-            return b""
-        if self._seat is not None:
-            return self._first.rest()
-        if self._first.crowded is not None:
-            self._dismiss(CONNECTION, self._first.crowded)
+    def _read(self, data: bytes) -> None:
+        frames = self._reader.feed(data)
+        if self._finding is None:
+            self._take_all(frames)
         else:
-            self._throttle()
-        return b""
+            self._behind += frames
+        if self._reader.broken is not None:
+            self._refuse(CONNECTION, self._reader.broken)
+            self._transport.close()
+        self._throttle()
 
-    def _take_all(self, frames: list[tuple[int, ClientMessage | BadFrame]]) -> None:
+    def _take_all(self, frames: list[tuple[int, Any]]) -> None:
         """In order; appends that follow each other go to the machine together."""
         if self._transport.is_closing():
             return
+        append, gate = self._append, self._gate
         requests: list[int] = []
-        appends: list[Append] = []
-        gate = self._gate
+        appends: list[Any] = []
         for at, (request, message) in enumerate(frames, 1):
-            if (
-                type(message) is Append
-                and self._seat is not None
-                and (gate is None or gate.knows(message))
-            ):
+            if type(message) is append and (gate is None or gate.knows(message)):
                 if self._open_request(request, _REQUEST_BYTES + len(message.batch)):
                     requests.append(request)
                     appends.append(message)
                 continue
             if appends:
-                self._pass_on(requests, appends)
+                self._seat.ask_many(requests, appends)
                 requests, appends = [], []
             self._take(request, message)
             if self._transport.is_closing():
@@ -245,22 +227,13 @@ class Connection(asyncio.Protocol):
             if self._finding is not None:
                 self._behind += frames[at:]
                 return
-            gate = self._gate
         if appends:
-            self._pass_on(requests, appends)
+            self._seat.ask_many(requests, appends)
 
-    def _pass_on(self, requests: list[int], appends: list[Append]) -> None:
-        assert self._seat is not None
-        self._seat.ask_many(requests, appends)
-
-    def _take(self, request: int, message: ClientMessage | BadFrame) -> None:
+    def _take(self, request: int, message: Any) -> None:
         match message:
             case BadFrame():
                 self._refuse(request, message)
-            case _ if self._seat is None:
-                self._greet(request, message)
-            case Hello():
-                self._refuse(request, BadRequest("hello", "it is said once, at the beginning"))
             case Credit(other, consumed):
                 if other in self._open:
                     came = self._share.consumed(other, consumed)
@@ -269,6 +242,8 @@ class Connection(asyncio.Protocol):
                 asked = other not in self._held
                 if self._close(other) and asked:
                     self._seat.refer(request, message)
+            case _ if type(message) is self._protocol.hello:
+                self._refuse(request, BadRequest("hello", "it is said once, at the beginning"))
             case _ if (fault := fault_in(message)) is not None:
                 self._refuse(request, fault)
             case _ if self._gate is None:
@@ -276,28 +251,29 @@ class Connection(asyncio.Protocol):
             case _:
                 self._begin_if_allowed(self._gate, request, message)
 
-    def _begin(self, request: int, message: ClientMessage) -> None:
-        assert self._seat is not None
-        size = len(message.batch) if type(message) is Append else 0
+    def _begin(self, request: int, message: Any) -> None:
+        protocol = self._protocol
+        size = len(message.batch) if type(message) is self._append else 0
         if not self._open_request(request, _REQUEST_BYTES + size):
             return
-        match message:
-            case Read() | Subscribe() | Redeem() | ListLogs() | Compare() | ReadCursors():
-                self._questions[request] = 0
-                self._held[request] = message
-                self._ask_held()
-            case _:
-                now = self._server.authority.now()
-                error = self._share.remember(now) if isinstance(message, Once | Guarded) else None
-                if error is None:
-                    self._seat.ask(request, message)
-                elif self._close(request):
-                    self._refuse(request, error)
+        coming = protocol.reply_size(message, self._limits)
+        if coming is not None:
+            self._questions[request] = 0
+            self._held[request] = message, coming
+            self._ask_held()
+            return
+        if type(message) in protocol.remembered:
+            crowded = self._share.remember(self.service.authority.now())
+            if crowded is not None:
+                self._close(request)
+                self._refuse(request, crowded)
+                return
+        self._seat.ask(request, message)
 
-    def _begin_if_allowed(self, gate: Gate, request: int, message: ClientMessage) -> None:
+    def _begin_if_allowed(self, gate: Gate, request: int, message: Any) -> None:
         def begin() -> None:
             self._begin(request, message)
-            if isinstance(message, Subscribe) and request in self._open:
+            if type(message) is self._protocol.subscribe and request in self._open:
                 gate.watch(request, message)
 
         try:
@@ -332,78 +308,23 @@ class Connection(asyncio.Protocol):
                 raise error
             behind, self._behind = self._behind, []
             self._take_all(behind)
-            early = self._first.rest()
-            if early and not self._transport.is_closing():
-                self.data_received(early)
             self._throttle()
 
         self._finding = asyncio.get_running_loop().create_task(question)
         self._finding.add_done_callback(found)
 
     def _object(self, request: int, error: AnabranchError) -> None:
-        """Whose token isn't good any more may have another for the next connection."""
+        """A client whose token isn't valid any more may connect again with another."""
         if isinstance(error, Unauthenticated):
             self.lapse()
         else:
             self._refuse(request, error)
 
-    def lapse(self) -> None:
-        self._server.counters.left_lapsed += 1
-        self._transport.close()
-
-    def revoke(self, request: int, error: AnabranchError) -> None:
-        """What was allowed when it began isn't any more."""
-        asked = request not in self._held
-        if not self._close(request):
-            return
-        if asked and self._seat is not None:
-            self._seat.refer(request, Cancel(request))
-        self._refuse(request, error)
-
-    def _greet(self, request: int, message: ClientMessage) -> None:
-        match message:
-            case Hello(version) if version != PROTOCOL_VERSION:
-                self._dismiss(request, VersionMismatch(version, PROTOCOL_VERSION))
-            case Hello(token=token):
-                self._admit(request, message, token)
-            case _:
-                self._dismiss(request, BadFrame("the first one must say hello"))
-
-    def _admit(self, request: int, hello: Hello, token: str | None) -> None:
-        authority = self._server.authority
-
-        def welcome() -> None:
-            self._handshake.cancel()
-            self._server.met(self)
-            crowded = self._share.become(authority.principal(token))
-            if crowded is not None:
-                turn_away(crowded)
-                return
-            self._reader = requests(self._limits.frame_bytes_max)
-            self._seat = self._server.seat(self, hello.traceparent)
-            if authority.selective:
-                self._gate = Gate(authority, BoltRights(), token, self)
-            self._say(request, self._server.welcome)
-
-        def turn_away(error: AnabranchError) -> None:
-            self._dismiss(request, error)
-
-        try:
-            known = authority.known(token)
-        except AnabranchError as error:
-            turn_away(error)
-            return
-        if known:
-            welcome()
-        else:
-            peer = self._transport.get_extra_info("peername")
-            address = str(peer[0]) if peer else ""
-            self._find_out(authority.admit(token, address), welcome, turn_away)
-
     def _open_request(self, request: int, size: int) -> bool:
         """False if it was refused."""
-        if request in self._open:
-            self._refuse(request, BadRequest(f"request {request}", "its number is still in use"))
+        if request in self._open or request == CONNECTION:
+            reason = "choose a number from 1 on that no unanswered request has"
+            self._refuse(request, BadRequest(f"request {request}", reason))
             return False
         if self._finishing:
             self._refuse(request, Unavailable("this server", "it is stopping"))
@@ -413,38 +334,31 @@ class Connection(asyncio.Protocol):
         return True
 
     def _ask_held(self) -> None:
-        """As many questions as there is room for answers, which unsent ones take up too."""
+        """As many questions as there is room for replies, which unsent ones take up too."""
         held = self._held
         while held and self._writable and self._answer_bytes < self._answer_bytes_max:
-            request = next(iter(held))
-            message = held[request]
-            if isinstance(message, Subscribe):
+            request, (message, coming) = next(iter(held.items()))
+            if type(message) is self._protocol.subscribe:
                 del held[request]
                 self._subscribe(request, message)
                 continue
-            if not self._share.reserve(request, shared_bytes(message, self._limits)):
+            if not self._share.reserve(request, coming.shared):
                 return
             del held[request]
-            self._ask(request, message)
+            self._questions[request] = coming.own
+            self._answer_bytes += coming.own
+            self._seat.ask(request, message)
 
-    def _subscribe(self, request: int, message: Subscribe) -> None:
-        limits = self._limits
+    def _subscribe(self, request: int, message: Any) -> None:
+        limits, protocol = self._limits, self._protocol
         most = min(limits.subscription_bytes, self._answer_bytes_max - self._share.window_bytes)
         try:
-            window = self._share.subscribe(request, message.credit_bytes, most)
+            window = self._share.subscribe(request, protocol.window(message), most)
         except Overloaded as error:
             if self._close(request):
                 self._refuse(request, error)
             return
-        assert self._seat is not None
-        self._seat.ask(request, Subscribe(message.log, message.start, message.speculative, window))
-
-    def _ask(self, request: int, message: Question) -> None:
-        coming = reply_bytes(message, self._limits)
-        self._questions[request] = coming
-        self._answer_bytes += coming
-        assert self._seat is not None
-        self._seat.ask(request, message)
+        self._seat.ask(request, protocol.with_window(message, window))
 
     def _close(self, request: int) -> bool:
         """The request is done with; False if it wasn't open."""
@@ -462,9 +376,8 @@ class Connection(asyncio.Protocol):
 
     def _throttle(self) -> None:
         bound = self._limits.connection_bytes_max
-        free = self._writable and self._finding is None
-        if self._seat is not None:
-            free = self._share.count_requests(self._open_bytes, self._reader) and free
+        free = self._share.count_requests(self._open_bytes, self._reader)
+        free = free and self._writable and self._finding is None
         if self._reads and free and self._open_bytes < bound:
             return
         if self._transport.is_closing():
@@ -476,25 +389,16 @@ class Connection(asyncio.Protocol):
             self._transport.pause_reading()
         self._reads = reads
 
-    def _say(self, request: int, message: ServerMessage) -> None:
-        self._transport.write(b"".join(encode_reply(request, message)))
+    def _say(self, request: int, message: Any) -> None:
+        self._transport.write(b"".join(self._protocol.codec.encode_reply(request, message)))
 
     def _refuse(self, request: int, error: AnabranchError) -> None:
         self._server.counters.refused += 1
         self._say(request, Refused.of(error))
 
-    def _dismiss(self, request: int, error: AnabranchError) -> None:
-        """Say why, and close."""
-        self._refuse(request, error)
-        self._transport.close()
-
-    def _leave_silent(self) -> None:
-        self._server.counters.left_silent += 1
-        self._transport.abort()
-
-    def _encoded(self, request: int, message: ServerMessage) -> list[Buffer]:
+    def _encoded(self, request: int, message: Any) -> list[Buffer]:
         try:
-            return encode_reply(request, message)
+            return self._protocol.codec.encode_reply(request, message)
         except OverflowError:
             error = BadRequest("a number in this request", "it is too large for any log")
-            return encode_reply(request, Refused.of(error))
+            return self._protocol.codec.encode_reply(request, Refused.of(error))

@@ -1,22 +1,31 @@
-"""The frame server: listens, and knows every connection from its first byte to its last."""
+"""The server of frames: one listener for the clients of every engine, and for nodes.
+
+It knows every connection from its first byte to its last. What a client says first decides which
+service it gets, by its engine and the machine that it asks for.
+"""
 
 import asyncio
 import socket
 import ssl
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
-from anabranch.core.bolt.protocol.messages import PROTOCOL_VERSION, Welcome
+import msgspec
+
+from anabranch.core.errors import Unavailable
 from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import Limits
-from anabranch.core.machine import Token
-from anabranch.ports import Authority
-from anabranch.shell.authority.shared import SharedToken
-from anabranch.shell.authority.tokens import Tokens
-from anabranch.shell.runtime.driver import Host, Seat, seat_of
-from anabranch.shell.server.budgets import Budgets
-from anabranch.shell.server.connection import HANDSHAKE_S, Connection
+from anabranch.core.wire.client_protocol import ClientProtocol
+from anabranch.core.wire.frames import Decoder, FrameReader
+from anabranch.core.wire.peers import GREETING, Greeting, decode_greeting
+from anabranch.shell.net.tls import bears_name
+from anabranch.shell.peers.dialer import is_address, parse_address
+from anabranch.shell.server.arrival import HANDSHAKE_S, Arrival
+from anabranch.shell.server.budgets import HELLO_BYTES_MAX, Budgets
+from anabranch.shell.server.connection import Connection
+from anabranch.shell.server.service import Service
 from anabranch.shell.telemetry.log import Log
-from anabranch.shell.telemetry.otlp import Context, parse_traceparent
 from anabranch.shell.telemetry.request_log import Complaints
 
 DRAIN_S = 5.0
@@ -43,60 +52,107 @@ class ServerGauges:
     connections: int = 0
 
 
-class FrameServer:
-    """Serves one machine of a host to clients that an authority lets in; without one, to those that
-    know the token, if there is one.
-    """
+class Peers(Protocol):
+    """Other nodes, which dial this process where its clients do."""
 
-    def __init__(  # noqa: PLR0913  # all but the first three have a default, or a name
+    def welcome(self, transport: asyncio.Transport, greeting: Greeting, known: bool) -> None:
+        """`known`: the node has a certificate for its name, where certificates are asked for."""
+        ...
+
+
+class First(NamedTuple):
+    """A first frame; `protocol` is None for a node's."""
+
+    protocol: ClientProtocol | None
+    message: Any
+
+
+class FrameServer:
+    """Serves what `serve` was given, to clients whom the authority of their service lets in."""
+
+    def __init__(
         self,
-        host: Host,
-        node: str,
         limits: Limits,
         *,
-        cluster: str,
-        version: str,
-        token: Tokens | str | None = None,
-        authority: Authority | None = None,
-        log: Log | None = None,
         budgets: Budgets | None = None,
+        log: Log | None = None,
+        peers: Peers | None = None,
     ) -> None:
-        self.budgets = budgets or Budgets(limits)
-        self._complaints = Complaints(log) if log else None
-        self._host = host
-        self._node = node
-        self.authority: Authority = authority or SharedToken(token)
-        self._connections: dict[Connection, None] = {}
-        self._strangers: dict[Connection, None] = {}
-        self._listener: asyncio.Server | None = None
-        self._contexts: dict[int, Context] = {}
-        self._empty = asyncio.Event()
-        self._empty.set()
         self.limits = limits
+        self.budgets = budgets or Budgets(limits)
         self.counters = ServerCounters()
         self.gauges = ServerGauges()
-        self.welcome = Welcome(
-            PROTOCOL_VERSION,
-            cluster,
-            version,
-            limits.record_bytes_max,
-            limits.batch_bytes_max,
-            limits.batch_records_max,
+        self.peers = peers
+        self._complaints = Complaints(log) if log else None
+        self._services: dict[tuple[str, str], Service] = {}
+        self._protocols: dict[str, ClientProtocol] = {}
+        self._connections: dict[Connection | Arrival, None] = {}
+        self._strangers: dict[Arrival, None] = {}
+        self._left = asyncio.Event()
+        self._listener: asyncio.Server | None = None
+        self._checks_nodes = False
+
+    def serve(self, service: Service) -> None:
+        """From here on, to clients whose hello asks for it."""
+        key = service.protocol.name, service.name
+        assert key not in self._services, f"{key} is served already"
+        self._services[key] = service
+        self._protocols[service.protocol.name] = service.protocol
+
+    async def withdraw(self, service: Service) -> None:
+        """Take no more of its clients, answer what they have asked, and close."""
+        self._services.pop((service.protocol.name, service.name), None)
+        await self._drain(
+            [service], lambda each: isinstance(each, Connection) and each.service is service
         )
+
+    def service(self, protocol: ClientProtocol, hello: Any) -> Service:
+        """The one that this hello asks for; raises if this server can't serve the client."""
+        node = protocol.node(hello)
+        service = self._services.get((protocol.name, node))
+        if service is None and not node.startswith("/"):
+            # One that is alone is dialed by names that it needn't know.
+            service = self._services.get((protocol.name, ""))
+        if service is None:
+            raise Unavailable(f"node {node or 'without a name'}", "no such node is served here now")
+        objection = protocol.objection(hello, service.welcome)
+        if objection is not None:
+            raise objection
+        return service
+
+    @property
+    def fallback(self) -> ClientProtocol:
+        """In whose frames somebody is turned away of whom nothing is known yet."""
+        assert self._protocols, "a server that listens serves something"
+        return next(iter(self._protocols.values()))
+
+    def first_frames(self) -> FrameReader[First]:
+        """Reads the first frame of a connection, and no other."""
+        ways: dict[int, list[tuple[ClientProtocol | None, Decoder[Any]]]] = {}
+        for protocol in self._protocols.values():
+            kind, decode = protocol.codec.hello
+            ways.setdefault(kind, []).append((protocol, decode))
+        if self.peers is not None:
+            ways.setdefault(GREETING, []).append((None, decode_greeting))
+        return FrameReader({kind: _any_of(found) for kind, found in ways.items()}, HELLO_BYTES_MAX)
 
     async def start(self, address: str, port: int) -> int:
         """Listen; says on which port, which matters if 0 was asked for."""
         loop = asyncio.get_running_loop()
         self._listener = await loop.create_server(
-            lambda: Connection(self), address, port, backlog=_BACKLOG
+            lambda: Arrival(self), address, port, backlog=_BACKLOG
         )
         return self._listener.sockets[0].getsockname()[1]
 
     async def take_over(self, on: socket.socket, tls: ssl.SSLContext | None = None) -> None:
-        """Answer on a socket that listens already, and from here on is this server's."""
+        """Answer on a socket that listens already, and from here on is this server's.
+
+        A context that verifies certificates may still let in clients without one; nodes need one.
+        """
+        self._checks_nodes = tls is not None and tls.verify_mode is not ssl.CERT_NONE
         loop = asyncio.get_running_loop()
         self._listener = await loop.create_server(
-            lambda: Connection(self),
+            lambda: Arrival(self),
             sock=on,
             backlog=_BACKLOG,
             ssl=tls,
@@ -107,25 +163,14 @@ class FrameServer:
         """Accept no more, answer what has begun, then close."""
         assert self._listener is not None
         self._listener.close()
-        for connection in list(self._connections):
-            connection.finish()
-        # Machines that have stopped answer nothing more.
-        patience_s = 0 if self._host.failed.done() else DRAIN_S
-        try:
-            await asyncio.wait_for(self._empty.wait(), patience_s)
-        except TimeoutError:
-            for connection in list(self._connections):
-                connection.abort()
-            await self._empty.wait()
+        await self._drain(list(self._services.values()), lambda _: True)
 
-    def enter(self, connection: Connection, *, welcome: bool) -> None:
+    def enter(self, arrival: Arrival, *, welcome: bool) -> None:
         """Known until it leaves, also if it isn't welcome: it has yet to be told."""
-        self._connections[connection] = None
-        if welcome:
-            self._strangers[connection] = None
+        self._connections[arrival] = None
         self.gauges.connections += 1
-        self._empty.clear()
         if welcome:
+            self._strangers[arrival] = None
             self.counters.accepted += 1
         else:
             self.counters.turned_away += 1
@@ -140,33 +185,63 @@ class FrameServer:
         oldest.abort()
         return True
 
-    def met(self, connection: Connection) -> None:
-        """It has said who it is."""
-        self._strangers.pop(connection, None)
+    def replace(self, arrival: Arrival, connection: Connection) -> None:
+        """The client of this arrival is known, and has a connection now."""
+        self._strangers.pop(arrival, None)
+        del self._connections[arrival]
+        self._connections[connection] = None
 
-    def leave(self, connection: Connection) -> None:
+    def leave(self, connection: Connection | Arrival) -> None:
         del self._connections[connection]
-        self._strangers.pop(connection, None)
+        if isinstance(connection, Arrival):
+            self._strangers.pop(connection, None)
         self.gauges.connections -= 1
-        if not self._connections:
-            self._empty.set()
+        self._left.set()
+
+    def meet_node(self, transport: asyncio.Transport, greeting: Greeting) -> None:
+        """A node is named by the address at which it is dialed, and that is in its certificate."""
+        assert self.peers is not None, "first_frames reads no greeting without peers"
+        known = not self._checks_nodes or (
+            is_address(greeting.node) and bears_name(transport, parse_address(greeting.node)[0])
+        )
+        self.peers.welcome(transport, greeting, known)
 
     def failed(self, client: str, request: int, refused: Refused) -> None:
-        """For an operator to know, if it is worth it."""
+        """Log a refusal that is no fault of the client's."""
         if self._complaints is not None:
             now_s = asyncio.get_running_loop().time()
             self._complaints.note(client, request, refused, now_s)
 
-    def seat(self, connection: Connection, traceparent: str = "") -> Seat:
-        seat = self._host.seat(self._node, connection)
-        context = parse_traceparent(traceparent)
-        if context is not None:
-            self._contexts[seat.number] = context
-        return seat
+    async def _drain(
+        self, services: list[Service], which: Callable[[Connection | Arrival], bool]
+    ) -> None:
+        for each in filter(which, list(self._connections)):
+            each.finish()
+        # Machines that have stopped answer nothing more.
+        stopped = all(service.host.failed.done() for service in services)
+        try:
+            await asyncio.wait_for(self._until_gone(which), 0 if stopped else DRAIN_S)
+        except TimeoutError:
+            for each in filter(which, list(self._connections)):
+                each.abort()
+            await self._until_gone(which)
 
-    def vacated(self, seat: Seat) -> None:
-        self._contexts.pop(seat.number, None)
+    async def _until_gone(self, which: Callable[[Connection | Arrival], bool]) -> None:
+        while any(map(which, self._connections)):
+            self._left.clear()
+            await self._left.wait()
 
-    def context(self, token: Token) -> Context | None:
-        """The client's span that this request is part of, if it named one."""
-        return self._contexts.get(seat_of(token))
+
+def _any_of(ways: list[tuple[ClientProtocol | None, Decoder[Any]]]) -> Decoder[First]:
+    """Frames of one kind may open connections of several protocols: one of them can be read."""
+
+    def decode(data: bytes | memoryview, start: int, end: int) -> First:
+        *others, (last, decode_last) = ways
+        for protocol, decode_one in others:
+            try:
+                return First(protocol, decode_one(data, start, end))
+            except msgspec.DecodeError:
+                continue
+        return First(last, decode_last(data, start, end))
+
+    return decode

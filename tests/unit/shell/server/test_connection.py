@@ -39,11 +39,14 @@ from anabranch.core.machine import (
 from anabranch.core.types import LogId, Nanoseconds
 from anabranch.core.wire.session import Cancel, Credit
 from anabranch.ports import Authority
+from anabranch.shell.authority.shared import SharedToken
 from anabranch.shell.journal.memory import MemoryJournal
 from anabranch.shell.objects.memory import MemoryStore
 from anabranch.shell.runtime.clock import Clock
 from anabranch.shell.runtime.driver import Host
+from anabranch.shell.server.arrival import Arrival
 from anabranch.shell.server.connection import Connection
+from anabranch.shell.server.engines import bolt_service
 from anabranch.shell.server.frame_server import FrameServer
 from anabranch.shell.telemetry.log import Log
 
@@ -108,6 +111,13 @@ class Pipe(asyncio.Transport):
         assert not self.reading
         self.reading = True
 
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        assert isinstance(protocol, Arrival | Connection)
+        self.protocol = protocol
+
+    def get_protocol(self) -> "Arrival | Connection":
+        return self.protocol
+
     def is_closing(self) -> bool:
         return self.closed
 
@@ -125,12 +135,20 @@ class Stage:
         self.machine = Asked()
         self.host = Host("c", MemoryJournal(), MemoryStore(), now=clock.now, log=log)
         self.host.start({"broker": self.machine})
-        self.server = FrameServer(
-            self.host, "broker", limits, cluster="c", version="0", authority=authority
+        self.server = FrameServer(limits)
+        self.server.serve(
+            bolt_service(
+                self.host,
+                "broker",
+                limits,
+                cluster="c",
+                version="0",
+                authority=authority or SharedToken(None),
+            )
         )
         self.pipe = Pipe()
-        self.connection = Connection(self.server)
-        self.connection.connection_made(self.pipe)
+        self.pipe.set_protocol(Arrival(self.server))
+        self.pipe.get_protocol().connection_made(self.pipe)
         self._heard = codec.replies()
         self.say((9_999, Hello(1, "test", "token")))
         if authority is None:
@@ -138,7 +156,7 @@ class Stage:
 
     def say(self, *requests: tuple[int, ClientMessage]) -> None:
         parts = [b for number, message in requests for b in codec.encode_request(number, message)]
-        self.connection.data_received(b"".join(parts))
+        self.pipe.get_protocol().data_received(b"".join(parts))
 
     async def turn(self, *answers: tuple[Token, ServerMessage], how: str = "single") -> None:
         """The machine takes what was said, then gives these answers."""
@@ -151,6 +169,12 @@ class Stage:
         written = b"".join(self.pipe.writes)
         self.pipe.writes.clear()
         return self._heard.feed(written)
+
+    @property
+    def connection(self) -> Connection:
+        protocol = self.pipe.get_protocol()
+        assert isinstance(protocol, Connection)
+        return protocol
 
     @property
     def asked(self) -> list[Any]:

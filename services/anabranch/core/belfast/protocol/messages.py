@@ -36,6 +36,10 @@ class Hello(Message, frozen=True, tag="hello"):
     cluster: str
     client: str
     token: str | None = None
+    node: str = ""
+    """The node that the client means, as it has dialed it. One process may serve many nodes at one
+    address; then their names begin with `/`. Empty: the only one that is there.
+    """
 
 
 class Append(Message, frozen=True, tag="append", gc=False):

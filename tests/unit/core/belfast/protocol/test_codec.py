@@ -28,7 +28,6 @@ from anabranch.core.replication.entries import Item
 from anabranch.core.replication.letters import Copy
 from anabranch.core.wire.frames import FrameReader
 from anabranch.core.wire.peers import (
-    GREETING_BYTES_MAX,
     PULSE_FRAME,
     Greeting,
     Pulse,
@@ -36,7 +35,6 @@ from anabranch.core.wire.peers import (
     encode_letter,
 )
 from anabranch.core.wire.session import Credit
-from anabranch.shell.server.first_frame import first_frames
 
 A, B = b"a batch of some bytes", b"another"
 
@@ -95,20 +93,6 @@ def test_letters_of_all_kinds_and_pulses_are_read() -> None:
     copy = Copy("a", 1, 1, 5, 5, [Item(5, 2, b"batch")])
     stream = encode_letter(alive) + PULSE_FRAME + encode_letter(copy)
     assert read(frames.letters(1 << 16), stream, []) == [(0, alive), (0, Pulse()), (0, copy)]
-
-
-def test_the_first_frame_is_a_greeting_or_a_hello_and_small() -> None:
-    greeting, hello = Greeting(1, "c", "h:1"), Hello(1, "c", "client")
-    assert first_frames().feed(encode_greeting(greeting)) == [(0, greeting)]
-    asked = b"".join(frames.encode_request(0, hello))
-    assert first_frames().feed(asked) == [(0, hello)]
-    for wrong in (Append(A), Credit(1, 2)):
-        ((_, found),) = first_frames().feed(b"".join(frames.encode_request(1, wrong)))
-        assert isinstance(found, BadFrame)
-    large = Hello(1, "c", "x" * GREETING_BYTES_MAX)
-    reader = first_frames()
-    assert reader.feed(b"".join(frames.encode_request(0, large))) == []
-    assert reader.broken is not None
 
 
 def test_who_was_dialed_says_nothing_but_greetings_and_pulses() -> None:

@@ -1,0 +1,65 @@
+"""Belfast's `ClientProtocol`."""
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from anabranch.core.belfast.protocol.codec import CODEC
+from anabranch.core.belfast.protocol.messages import (
+    Append,
+    Confirmed,
+    Delivered,
+    Eras,
+    Failed,
+    Hello,
+    Subscribe,
+    Welcome,
+)
+from anabranch.core.errors import AnabranchError, VersionMismatch, WrongCluster
+from anabranch.core.limits import Limits
+from anabranch.core.wire.client_protocol import ClientProtocol, ReplySize
+
+_SMALL = ReplySize(0, 0)
+
+
+def reply_size(message: object, limits: Limits) -> ReplySize | None:
+    """Only appends have to be answered before a node stops: clients repeat everything else."""
+    return None if isinstance(message, Append) else _SMALL
+
+
+def _window(message: Subscribe) -> int:
+    return message.window_bytes
+
+
+def _with_window(message: Subscribe, window: int) -> Subscribe:
+    return replace(message, window_bytes=window)
+
+
+def _node(hello: Hello) -> str:
+    return hello.node
+
+
+def _objection(hello: Hello, welcome: Welcome) -> AnabranchError | None:
+    if hello.version != welcome.version:
+        return VersionMismatch(hello.version, welcome.version)
+    if hello.cluster != welcome.cluster:
+        return WrongCluster(f"node {welcome.node}", welcome.cluster, hello.cluster)
+    return None
+
+
+BELFAST: Final = ClientProtocol(
+    name="belfast",
+    codec=CODEC,
+    hello=Hello,
+    append=Append,
+    subscribe=Subscribe,
+    delivered=Delivered,
+    pushed=frozenset({Eras, Delivered, Confirmed, Failed}),
+    remembered=frozenset(),
+    reply_size=reply_size,
+    window=_window,
+    with_window=_with_window,
+    node=_node,
+    trace=lambda _: "",
+    objection=_objection,
+)

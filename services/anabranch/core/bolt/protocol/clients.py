@@ -1,0 +1,83 @@
+"""Bolt's `ClientProtocol`."""
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from anabranch.core.bolt.protocol.codec import CODEC
+from anabranch.core.bolt.protocol.messages import (
+    Append,
+    Compare,
+    Confirmed,
+    Delivered,
+    Failed,
+    Guarded,
+    Hello,
+    ListLogs,
+    Once,
+    Read,
+    ReadCursors,
+    Redeem,
+    Subscribe,
+    Welcome,
+)
+from anabranch.core.errors import AnabranchError, VersionMismatch
+from anabranch.core.limits import KIB, Limits
+from anabranch.core.wire.client_protocol import ClientProtocol, ReplySize
+
+_LISTING_BYTES = 256 * KIB
+"""What the reply to a listing is counted as."""
+_WAITING_BYTES = 64 * KIB
+"""What a read that may wait for records counts as among all: most of them get few."""
+
+Question = Read | Subscribe | Redeem | ListLogs | Compare | ReadCursors
+"""Changes nothing, may take long and may be answered at length."""
+
+
+def reply_size(message: object, limits: Limits) -> ReplySize | None:
+    match message:
+        case Read(bytes_max=bytes_max, wait_ms=wait_ms):
+            own = max(0, min(bytes_max, limits.read_bytes_max))
+            return ReplySize(own, min(own, _WAITING_BYTES) if wait_ms > 0 else own)
+        case ListLogs() | Compare() | ReadCursors():
+            return ReplySize(_LISTING_BYTES, _LISTING_BYTES)
+        case Subscribe() | Redeem():
+            return ReplySize(0, 0)
+        case _:
+            return None
+
+
+def _window(message: Subscribe) -> int:
+    return message.credit_bytes
+
+
+def _with_window(message: Subscribe, window: int) -> Subscribe:
+    return replace(message, credit_bytes=window)
+
+
+def _trace(hello: Hello) -> str:
+    return hello.traceparent
+
+
+def _objection(hello: Hello, welcome: Welcome) -> AnabranchError | None:
+    if hello.version != welcome.version:
+        return VersionMismatch(hello.version, welcome.version)
+    return None
+
+
+BOLT: Final = ClientProtocol(
+    name="bolt",
+    codec=CODEC,
+    hello=Hello,
+    append=Append,
+    subscribe=Subscribe,
+    delivered=Delivered,
+    pushed=frozenset({Delivered, Confirmed, Failed}),
+    remembered=frozenset({*Once.__args__, Guarded}),
+    reply_size=reply_size,
+    window=_window,
+    with_window=_with_window,
+    node=lambda _: "",
+    trace=_trace,
+    objection=_objection,
+)

@@ -1,0 +1,70 @@
+"""The service of each engine: the one place of the server that knows which engines there are."""
+
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from anabranch.core.belfast.protocol import messages as belfast_messages
+from anabranch.core.belfast.protocol.clients import BELFAST
+from anabranch.core.belfast.protocol.messages import BELFAST_VERSION, Directory
+from anabranch.core.belfast.protocol.rights import BelfastRights
+from anabranch.core.bolt.protocol import messages as bolt_messages
+from anabranch.core.bolt.protocol.clients import BOLT
+from anabranch.core.bolt.protocol.messages import PROTOCOL_VERSION
+from anabranch.core.bolt.protocol.rights import BoltRights
+from anabranch.core.limits import Limits
+from anabranch.core.rights.claims import LOGS, Subject
+from anabranch.ports import Authority
+from anabranch.shell.runtime.driver import Host
+from anabranch.shell.server.service import Service
+
+
+def bolt_service(
+    host: Host, node: str, limits: Limits, *, cluster: str, version: str, authority: Authority
+) -> Service:
+    """A broker."""
+    welcome = bolt_messages.Welcome(
+        PROTOCOL_VERSION,
+        cluster,
+        version,
+        limits.record_bytes_max,
+        limits.batch_bytes_max,
+        limits.batch_records_max,
+    )
+    return Service(BOLT, host, node, welcome=welcome, authority=authority, rights=BoltRights())
+
+
+def belfast_service(  # noqa: PLR0913  # all but three have a name
+    host: Host,
+    node: str,
+    limits: Limits,
+    *,
+    cluster: str,
+    version: str,
+    authority: Authority,
+    log: Subject | None = None,
+    name: str = "",
+    hosts: Mapping[str, str] | None = None,
+) -> Service:
+    """A sequencer or a replica of a shard.
+
+    `log`: the resource whose rights clients need, by default the log that is called as the cluster.
+    `hosts`: where other nodes were met last, which clients are told with the nodes' names.
+    """
+    welcome = belfast_messages.Welcome(
+        BELFAST_VERSION, cluster, node, version, limits.batch_bytes_max, limits.batch_records_max
+    )
+
+    def with_hosts(directory: Directory) -> Directory:
+        return replace(directory, hosts=dict(hosts or {}))
+
+    return Service(
+        BELFAST,
+        host,
+        node,
+        welcome=welcome,
+        authority=authority,
+        rights=BelfastRights(log or Subject(LOGS, cluster)),
+        name=name,
+        completions={Directory: with_hosts},
+    )
