@@ -67,16 +67,16 @@ format: $(VENV)/dev.stamp  ## let ruff mend what it can
 	@$(BIN)/ruff format
 
 simulate: $(VENV)/dev.stamp  ## run the simulator: SEED=7 replays one, SEEDS=100000 is for the night
-	@$(BIN)/python -m anabranch_sim $(if $(SEED),$(SEED),--seeds $(or $(SEEDS),2000))
+	@$(BIN)/python -m anabranch_sim bolt $(if $(SEED),$(SEED),--seeds $(or $(SEEDS),2000))
 
 simulate-operator: $(VENV)/dev.stamp  ## run the operator's simulator: SEED=7 replays one, SEEDS=10000 is for the night
-	@$(BIN)/python -m anabranch_sim.kubernetes $(if $(SEED),$(SEED),--seeds $(or $(SEEDS),1000))
+	@$(BIN)/python -m anabranch_sim operator $(if $(SEED),$(SEED),--seeds $(or $(SEEDS),1000))
 
 simulate-belfast: $(VENV)/dev.stamp  ## run Belfast's simulator: SEED=7 replays one, SEEDS=100000 is for the night
-	@$(BIN)/python -m anabranch_sim.belfast $(if $(SEED),$(SEED),--seeds $(or $(SEEDS),2000))
+	@$(BIN)/python -m anabranch_sim belfast $(if $(SEED),$(SEED),--seeds $(or $(SEEDS),2000))
 
 mutants: $(VENV)/dev.stamp  ## break the protocol by hand, and see the simulator find every break
-	@$(BIN)/python -m anabranch_sim.mutants
+	@$(BIN)/python -m anabranch_sim.mutants $(ARGS)
 
 bench: $(VENV)/dev.stamp  ## run every benchmark and print the rows that don't hold
 	@$(BIN)/python -m benchmarks

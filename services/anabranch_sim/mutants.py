@@ -1,102 +1,103 @@
-"""The protocol broken by hand, one rule at a time: a simulator that misses one is not trusted.
+"""`python -m anabranch_sim.mutants [NAME...]`: is every mutant still found?
 
-Each mutant replaces one small named function of the cores. `python -m anabranch_sim.mutants` runs
-seeds under each until one fails, and says how many that took and which check found it.
+`known_seeds.json` has a seed for each at which it is found, which `--find` looks for anew.
 """
 
+import argparse
+import json
 import sys
-import time
-from collections.abc import Callable, Generator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
 from functools import partial
-from typing import Any, cast
+from itertools import chain
+from multiprocessing import Pool
+from pathlib import Path
 
-import msgspec
+from anabranch_sim.kinds import KINDS, Kind
+from anabranch_sim.world.mutants import Hunt, Mutant, StaleMutant, hunt
 
-from anabranch_sim.belfast.mutants import SPECULATIONS
-from anabranch_sim.belfast.simulation import Report as Foretold
-from anabranch_sim.belfast.simulation import simulate as foretell
-from anabranch_sim.bolt.group_mutants import MUTINIES
-from anabranch_sim.bolt.mutants import BREAKAGES, Breakage
-from anabranch_sim.bolt.simulation import Report, simulate
-from anabranch_sim.kubernetes.mutants import MISRULES
-from anabranch_sim.kubernetes.simulation import Report as Tended
-from anabranch_sim.kubernetes.simulation import simulate as tend
+SEEDS_MAX = 2_000
+"""A mutant that so many seeds don't find has survived."""
 
-SEEDS_MAX = 2000
-
-Simulate = Callable[[int], Report | Tended | Foretold]
+_KNOWN = Path(__file__).with_name("known_seeds.json")
 
 
-class Hunt(msgspec.Struct):
-    """How a mutant was found, if it was."""
-
-    mutant: str
-    seeds: int
-    seed: int | None = None
-    found_by: str = ""
-    seconds: float = 0.0
+def known_seeds() -> dict[str, dict[str, int]]:
+    """Of each kind: by the mutant's name, a seed that finds it."""
+    found: dict[str, dict[str, int]] = json.loads(_KNOWN.read_text())
+    return found
 
 
-@contextmanager
-def broken(breakage: Breakage) -> Generator[None]:
-    """The cores with this rule broken, for a while."""
-    with ExitStack() as repairs:
-        each: Breakage | None = breakage
-        while each is not None:
-            repairs.callback(_break(each))
-            each = each.also
-        yield
-
-
-def _break(breakage: Breakage) -> Callable[[], object]:
-    """How to repair it."""
-    owner, key = breakage.owner, breakage.key
-    if isinstance(owner, dict):
-        table = cast("dict[Any, Any]", owner)
-        original = table[key]
-        table[key] = breakage.instead(original)
-        return partial(table.__setitem__, key, original)
-    assert isinstance(key, str)
-    original = owner.__dict__[key]
-    setattr(owner, key, breakage.instead(original))
-    return partial(setattr, owner, key, original)
-
-
-def hunt(breakage: Breakage, seeds_max: int = SEEDS_MAX, simulate: Simulate = simulate) -> Hunt:
-    began = time.monotonic()
-    with broken(breakage):
-        for seed in range(seeds_max):
-            report = simulate(seed)
-            if report.failed:
-                took = time.monotonic() - began
-                return Hunt(breakage.name, seed + 1, seed, _found_by(report), took)
-    return Hunt(breakage.name, seeds_max, seconds=time.monotonic() - began)
-
-
-def _found_by(report: Report | Tended | Foretold) -> str:
-    first = report.violations[0]
-    return first if len(first) <= 90 else f"{first[:87]}..."
+def search(kind: Kind, mutant: Mutant, more: int) -> Hunt:
+    """Try its known seed, and so many others after that."""
+    known = known_seeds().get(kind.name, {}).get(mutant.name)
+    seeds = chain(() if known is None else (known,), range(more))
+    return hunt(mutant, seeds, kind.simulate)
 
 
 def main() -> int:
-    wanted = sys.argv[1:]
+    parser = argparse.ArgumentParser(prog="python -m anabranch_sim.mutants")
+    parser.add_argument("names", nargs="*", help="only these mutants")
+    parser.add_argument("--find", action="store_true", help="write known_seeds.json anew")
+    parser.add_argument("--seeds", type=int, default=SEEDS_MAX, help="try this many of each")
+    parser.add_argument("--jobs", type=int, default=2, help="processes")
+    asked = parser.parse_args()
+    wanted = list(_wanted(asked.names))
     survivors: list[str] = []
-    print(f"{'mutant':42} {'seeds':>5} {'s':>6}  found by")
-    hunts: list[tuple[Breakage, Simulate]] = [(each, simulate) for each in (*BREAKAGES, *MUTINIES)]
-    hunts += [(each, tend) for each in MISRULES]
-    hunts += [(each, foretell) for each in SPECULATIONS]
-    for breakage, simulated in hunts:
-        if wanted and breakage.name not in wanted:
-            continue
-        found = hunt(breakage, simulate=simulated)
-        if found.seed is None:
-            survivors.append(breakage.name)
-        by = found.found_by or "NOTHING: it survived"
-        print(f"{breakage.name:42} {found.seeds:5} {found.seconds:6.1f}  {by}", flush=True)
+    found = known_seeds()
+    print(f"{'mutant':46} {'seed':>5} {'runs':>5} {'s':>6}  found by")
+    with Pool(asked.jobs) as pool:
+        for (kind, name), hunted in pool.imap(partial(_hunt, asked.seeds), wanted):
+            if isinstance(hunted, Hunt) and hunted.passed and hunted.seed is not None:
+                found.setdefault(kind, {})[name] = hunted.seed
+            else:
+                survivors.append(name)
+            print(_row(name, hunted), flush=True)
+            if asked.find:
+                _write(found)
     if survivors:
         print("survived:", ", ".join(survivors))
     return int(bool(survivors))
+
+
+def _write(found: dict[str, dict[str, int]]) -> None:
+    """In the order of the mutants, and without those that are no more."""
+    ordered = {
+        kind.name: {
+            mutant.name: seed
+            for mutant in kind.mutants
+            if (seed := found.get(kind.name, {}).get(mutant.name)) is not None
+        }
+        for kind in KINDS.values()
+    }
+    written = _KNOWN.with_suffix(".new")
+    written.write_text(json.dumps(ordered, indent=2) + "\n")
+    written.replace(_KNOWN)
+
+
+def _wanted(names: list[str]) -> Iterator[tuple[str, str]]:
+    for kind in KINDS.values():
+        for mutant in kind.mutants:
+            if not names or mutant.name in names:
+                yield kind.name, mutant.name
+
+
+def _hunt(seeds: int, wanted: tuple[str, str]) -> tuple[tuple[str, str], Hunt | str]:
+    kind = KINDS[wanted[0]]
+    mutant = next(each for each in kind.mutants if each.name == wanted[1])
+    try:
+        return wanted, search(kind, mutant, seeds)
+    except StaleMutant as error:
+        return wanted, str(error)
+
+
+def _row(name: str, hunted: Hunt | str) -> str:
+    if isinstance(hunted, str):
+        return f"{name:46} STALE: {hunted}"
+    by = hunted.found_by or "NOTHING: it survived"
+    if hunted.unreached:
+        by = f"NEVER CALLED: {', '.join(hunted.unreached)}; {by}"
+    seed = "-" if hunted.seed is None else hunted.seed
+    return f"{name:46} {seed:>5} {hunted.runs:5} {hunted.seconds:6.1f}  {by}"
 
 
 if __name__ == "__main__":

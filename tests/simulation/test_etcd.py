@@ -19,8 +19,8 @@ from anabranch.core.machine import (
     SnapshotSaved,
 )
 from anabranch.core.types import MS
-from anabranch_sim.bolt.coordinator import SimCoordinator
 from anabranch_sim.world.clocks import SlewedClock
+from anabranch_sim.world.coordinator import SimCoordinator
 from anabranch_sim.world.etcd import ETCD, SimEtcd
 from anabranch_sim.world.events import SECOND, World
 from anabranch_sim.world.network import Network, Weather

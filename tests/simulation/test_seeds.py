@@ -1,17 +1,33 @@
-"""Whole clusters under faults; `make simulate` runs any number."""
+"""Whole deployments under faults; `make simulate` and its sisters run any number of seeds."""
 
 import pytest
 from tests.simulation.chunks import IN_ONE_TEST, chunks
 
-from anabranch_sim.__main__ import CLUSTERS
-from anabranch_sim.bolt.simulation import simulate
+from anabranch_sim.commands import described
+from anabranch_sim.kinds import KINDS
 
-SEEDS = 2_000
+SEEDS = {"bolt": 2_000, "belfast": 2_000, "operator": 1_000}
+DONE_MIN = {"bolt": 50, "belfast": 20, "operator": 20}
+"""Calls, records and writes of a seed, on average: less would try nothing."""
 
 
-@pytest.mark.parametrize("first", chunks(SEEDS))
-def test_seeds_from(first: int) -> None:
-    reports = [simulate(seed) for seed in range(first, first + IN_ONE_TEST)]
-    failed = [CLUSTERS.told(report) for report in reports if report.failed]
+def check_seeds(kind: str, first: int) -> None:
+    reports = [KINDS[kind].simulate(seed) for seed in range(first, first + IN_ONE_TEST)]
+    failed = [described(kind, report) for report in reports if report.failed]
     assert not failed, "\n".join(failed)
-    assert sum(report.calls for report in reports) > 50 * IN_ONE_TEST
+    assert sum(report.done for report in reports) > DONE_MIN[kind] * IN_ONE_TEST
+
+
+@pytest.mark.parametrize("first", chunks(SEEDS["bolt"]))
+def test_bolt_comes_right_from(first: int) -> None:
+    check_seeds("bolt", first)
+
+
+@pytest.mark.parametrize("first", chunks(SEEDS["belfast"]))
+def test_belfast_comes_right_from(first: int) -> None:
+    check_seeds("belfast", first)
+
+
+@pytest.mark.parametrize("first", chunks(SEEDS["operator"]))
+def test_operators_come_right_from(first: int) -> None:
+    check_seeds("operator", first)

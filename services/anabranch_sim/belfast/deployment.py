@@ -2,30 +2,23 @@
 
 from collections.abc import Callable
 from functools import partial
-from itertools import product
 
-import msgspec
-
-from anabranch.core.belfast.protocol.codec import Letter
 from anabranch.core.belfast.sequencer.sequencer import Sequencer
 from anabranch.core.belfast.shard.config import ShardConfig
 from anabranch.core.belfast.shard.shard import Shard
 from anabranch.core.consensus.consensus import ConsensusTiming
 from anabranch.core.limits import Limits
-from anabranch.core.machine import Linked, Machine
+from anabranch.core.machine import Machine
 from anabranch.core.types import MS
 from anabranch.shell.journal.file_journal import FileJournal
 from anabranch_sim.belfast.options import Options
-from anabranch_sim.bolt.cluster import Process
-from anabranch_sim.bolt.node import Node, Surroundings
+from anabranch_sim.belfast.wire import CLUSTER, belfast_wire
+from anabranch_sim.world.deployment import Deployment, Process
 from anabranch_sim.world.disk import SimDisk
 from anabranch_sim.world.events import World
 from anabranch_sim.world.network import Network, Weather
+from anabranch_sim.world.node import Node, Surroundings
 from anabranch_sim.world.store import SimStore
-
-CLUSTER = "sim"
-
-_decode = msgspec.msgpack.Decoder(Letter).decode
 
 
 def observe_commits(sequencer: Sequencer, observe: Callable[[int, bytes], None]) -> None:
@@ -39,22 +32,19 @@ def observe_commits(sequencer: Sequencer, observe: Callable[[int, bytes], None])
     sequencer.consensus.on_commit = committed
 
 
-class Deployment:
-    """`anabranch_sim.bolt.cluster.Housing` of sequencers and replicas."""
+class BelfastDeployment(Deployment):
+    """Sequencers and replicas."""
 
     def __init__(self, world: World, options: Options) -> None:
-        self.world = world
         self.options = options
         self.limits = Limits()
-        self.network = Network(world, Weather())
-        self.around = Surroundings(world, CLUSTER, self.network, SimStore(world), _decode)
+        network, wire = Network(world, Weather()), belfast_wire(self.limits)
+        super().__init__(Surroundings(world, CLUSTER, network, SimStore(world), wire))
         self.on_commit: Callable[[str, int, bytes], None]
-        """Told of every entry that a sequencer commits, before it is told itself."""
-        self.nodes: list[Node] = []
-        self.processes: dict[str, Process] = {}
+        """Receives every entry that a sequencer commits, before the sequencer's own machine."""
         self.members = tuple(f"seq-{number}" for number in range(options.sequencers))
         self.shards: dict[str, tuple[str, ...]] = {}
-        """Those that were ever started, and where their replicas are."""
+        """The replicas of all shards that were ever started."""
         for name in self.members:
             self._house(name, partial(self._sequencer, name))
 
@@ -69,12 +59,6 @@ class Deployment:
         for replica in replicas:
             self._house(replica, partial(self._shard, name, replica, replicas, quota))
             self.world.after(self.world.between(0, 5 * MS), self.processes[replica].live)
-
-    def node(self, name: str) -> Node:
-        return self.around.nodes[name]
-
-    def machine(self, name: str) -> Machine | None:
-        return self.around.nodes[name].machine
 
     def sequencers(self) -> list[Sequencer]:
         """Those that are alive."""
@@ -93,28 +77,10 @@ class Deployment:
     def replicas(self) -> list[str]:
         return [name for replicas in self.shards.values() for name in replicas]
 
-    def link(self, node: Node, others: list[Node]) -> None:
-        """Connections come back."""
-        for one, other in ((node, each) for each in others if each is not node):
-            for told, about in ((one, other), (other, one)):
-                linked = partial(told.deliver, told.life, Linked(about.name))
-                self.world.after(self.world.between(0, 5 * MS), linked)
-
-    def mend(self) -> None:
-        """No link is cut any more."""
-        cut = self.network.mend()
-        for one, other in product(self.nodes, self.nodes):
-            if one.name < other.name and {(one.name, other.name), (other.name, one.name)} & cut:
-                self.link(one, [other])
-
     def _house(self, name: str, begin: partial[Machine]) -> None:
         process = Process(self, name)
         process.disk = SimDisk(self.world, f"/{name}")
-        node = Node(self.around, name, begin)
-        node.sync_delay = MS
-        self.nodes.append(node)
-        process.join(node)
-        self.processes[name] = process
+        self.house(name, begin, process).sync_delay = MS
 
     def _journal(self, name: str) -> FileJournal:
         disk = self.processes[name].disk

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import msgspec
 
 from anabranch_sim.belfast.small_deployment import SEQUENCER, SHARDS, Little
-from anabranch_sim.seeds import BUGS
+from anabranch_sim.world.simulation import BUGS
 
 DEVIATIONS_MAX = 2
 STEPS_MAX = 900

@@ -11,7 +11,7 @@ from anabranch.core.history.foretold import Shown
 from anabranch_sim.belfast.message_clients import Appender
 
 if TYPE_CHECKING:
-    from anabranch_sim.belfast.simulation import Simulation
+    from anabranch_sim.belfast.plugin import BelfastPlugin
 
 IDLE_INTERVALS_MAX = 200
 """A run whose log rests later isn't waited for."""
@@ -34,7 +34,7 @@ def rests(rules: Rules) -> bool:
 class RestCheck:
     """After all else: everybody is alive, and all that was appended is final."""
 
-    def __init__(self, simulation: "Simulation") -> None:
+    def __init__(self, simulation: "BelfastPlugin") -> None:
         self._simulation = simulation
         self._world = simulation.world
         self._witness = simulation.witness

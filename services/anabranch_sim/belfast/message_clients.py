@@ -35,9 +35,9 @@ from anabranch.core.records.batch import measure
 from anabranch.core.records.record import Record, decode, encode
 from anabranch.core.types import Position
 from anabranch.core.wire.session import Credit
-from anabranch_sim.belfast.connection import Connection
-from anabranch_sim.belfast.deployment import Deployment
-from anabranch_sim.belfast.requests import Errand, server_of
+from anabranch_sim.belfast.deployment import BelfastDeployment
+from anabranch_sim.belfast.node_client import NodeClient, server_of
+from anabranch_sim.world.connection import Connection
 
 KEYS = 4
 PRODUCERS = 1_000
@@ -95,11 +95,16 @@ class Archive:
         return Shown(delivered.upto, positions, records, delivered.speculative)
 
 
-class Appender(Errand):
+class Appender(NodeClient):
     """One producer at one shard: batches in order, some in flight, each until it is placed."""
 
     def __init__(
-        self, deployment: Deployment, archive: Archive, number: int, shard: str, in_flight: int
+        self,
+        deployment: BelfastDeployment,
+        archive: Archive,
+        number: int,
+        shard: str,
+        in_flight: int,
     ) -> None:
         super().__init__(deployment, f"appender-{number}")
         self.archive = archive
@@ -190,12 +195,12 @@ class Appender(Errand):
         return batch, placing
 
 
-class Observer(Errand):
+class Observer(NodeClient):
     """Follows one shard's records from a position on, and remembers all it was told."""
 
     def __init__(
         self,
-        deployment: Deployment,
+        deployment: BelfastDeployment,
         archive: Archive,
         name: str,
         shard: str,
@@ -289,10 +294,12 @@ def is_wanted(where: Where, record: RecordId) -> bool:
     return where.key_prefix is None or (b"k%d" % (record % KEYS)).startswith(where.key_prefix)
 
 
-class Petition(Errand):
+class Admin(NodeClient):
     """One thing that the leader is asked for: a trim, or to let a shard go, or back."""
 
-    def __init__(self, deployment: Deployment, name: str, message: Trim | Leave | Join) -> None:
+    def __init__(
+        self, deployment: BelfastDeployment, name: str, message: Trim | Leave | Join
+    ) -> None:
         super().__init__(deployment, name)
         self.message = message
         self.done = False

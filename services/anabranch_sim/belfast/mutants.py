@@ -39,7 +39,7 @@ from anabranch.core.replication.log import Log
 from anabranch.core.replication.primary import Primary
 from anabranch.core.replication.replica import Replica, SealAnswer
 from anabranch.core.types import NEVER
-from anabranch_sim.bolt.mutants import Breakage, Function, _doing_nothing
+from anabranch_sim.world.mutants import Function, Mutant, returning
 
 
 def _less_after_the_first(original: Function) -> Function:
@@ -101,10 +101,6 @@ def _only_in_words(original: Function) -> Function:
     return seal
 
 
-def _with_less(_: Function) -> Function:
-    return lambda *_args: True
-
-
 def _who_holds_least(original: Function) -> Function:
     def log_of(sealed: Sealed) -> tuple[int, int]:
         epoch, last = original(sealed)
@@ -128,10 +124,6 @@ def _without_a_watermark(_: Function) -> Function:
         return NEVER
 
     return edge
-
-
-def _nothing(_: Function) -> Function:
-    return lambda *_args: None
 
 
 def _up_to_the_horizon(original: Function) -> Function:
@@ -200,14 +192,6 @@ def _whole(_: Function) -> Function:
         return len(self.records) if self.first < at else 0
 
     return count_below
-
-
-def _nowhere(_: Function) -> Function:
-    return lambda *_args: NEVER
-
-
-def _never(_: Function) -> Function:
-    return lambda *_args: False
 
 
 def _without(**forgotten: Any) -> Callable[[Function], Function]:
@@ -301,52 +285,52 @@ def _by_the_clock_alone(_: Function) -> Function:
     return patience
 
 
-SPECULATIONS = [
-    Breakage("a quota changes within its window", Reporting, "_seat", _less_after_the_first),
-    Breakage("durable is what its primary has", Primary, "count", _its_own_alone),
-    Breakage("acknowledged before its cut", Acknowledging, "settle", _up_to_the_end_of_its_log),
-    Breakage("what isn't durable is delivered", Delivering, "pump", _what_is_logged),
-    Breakage("speculates beyond what is published", Delivering, "_slot", _a_little_further),
-    Breakage("confirmed without a cut", Delivering, "pump", _up_to_the_horizon),
-    Breakage("what the failed had reported counts", Progress, "forget", _doing_nothing),
-    Breakage("a cut waits for the first alone", Progress, "_find_lowest", _the_furthest),
-    Breakage("sealed in words alone", Replica, "seal", _only_in_words),
-    Breakage("the one with least leads the shard", failures, "_log_of", _who_holds_least),
-    Breakage("a failure is kept from subscribers", Delivering, "failed", _doing_nothing),
-    Breakage("who failed keeps what was void", Seating, "obey", _never),
-    Breakage("logs that differ stay so", Log, "cut", _doing_nothing),
-    Breakage("a batch sent again is logged again", Retries, "find", _nothing),
-    Breakage("what was cut back counts as there", Retries, "cut_back", _doing_nothing),
-    Breakage("eras are kept from subscribers", Stream, "tell_eras", _doing_nothing),
-    Breakage("votes for who has less", Election, "_is_up_to_date", _with_less),
-    Breakage("merged without a watermark", Merge, "edge", _without_a_watermark),
-    Breakage("the stamp of a view is ignored", Office, "_reported", _of_whatever_view),
-    Breakage("no-ops by decree are filled once more", Ledger, "gap", _nothing),
-    Breakage("a cut is decided by one disk", Leader, "advance", _by_its_leader_alone),
-    Breakage("votes for everybody in one term", Election, "asked", _to_whoever_asks),
-    Breakage("delivered again without a fail", Rollback, "_roll_back", _without_a_word),
-    Breakage("only the last failure voids places", Seating, "_left_by", _by_the_last_alone),
-    Breakage("what isn't known is passed over", Placements, "below", _behind_a_hole),
-    Breakage("a piece is not split at the edge", Piece, "count_below", _whole),
-    Breakage("predictions don't bound final", Rollback, "unconfirmed_from", _nowhere),
-    Breakage("a Confirm at hand counts as given", EventQueue, "_confirms", _never),
-    Breakage("a log at rest predicts nothing", Modes, "review", _back_to_free_will),
-    Breakage("a log at rest fills up with no-ops", Reporting, "_arm", _whatever_rests),
-    Breakage("at rest nobody has to catch up at once", Lag, "look", _as_if_awake),
-    Breakage("silence counts by the clock alone", Membership, "patience", _by_the_clock_alone),
+MUTANTS = [
+    Mutant("a quota changes within its window", Reporting, "_seat", _less_after_the_first),
+    Mutant("durable is what its primary has", Primary, "count", _its_own_alone),
+    Mutant("acknowledged before its cut", Acknowledging, "settle", _up_to_the_end_of_its_log),
+    Mutant("what isn't durable is delivered", Delivering, "pump", _what_is_logged),
+    Mutant("speculates beyond what is published", Delivering, "_slot", _a_little_further),
+    Mutant("confirmed without a cut", Delivering, "pump", _up_to_the_horizon),
+    Mutant("what the failed had reported counts", Progress, "forget", returning(None)),
+    Mutant("a cut waits for the first alone", Progress, "_find_lowest", _the_furthest),
+    Mutant("sealed in words alone", Replica, "seal", _only_in_words),
+    Mutant("the one with least leads the shard", failures, "_log_of", _who_holds_least),
+    Mutant("a failure is kept from subscribers", Delivering, "failed", returning(None)),
+    Mutant("who failed keeps what was void", Seating, "obey", returning(False)),
+    Mutant("logs that differ stay so", Log, "cut", returning(None)),
+    Mutant("a batch sent again is logged again", Retries, "find", returning(None)),
+    Mutant("what was cut back counts as there", Retries, "cut_back", returning(None)),
+    Mutant("eras are kept from subscribers", Stream, "tell_eras", returning(None)),
+    Mutant("votes for who has less", Election, "_is_up_to_date", returning(True)),
+    Mutant("merged without a watermark", Merge, "edge", _without_a_watermark),
+    Mutant("the stamp of a view is ignored", Office, "_reported", _of_whatever_view),
+    Mutant("no-ops by decree are filled once more", Ledger, "gap", returning(None)),
+    Mutant("a cut is decided by one disk", Leader, "advance", _by_its_leader_alone),
+    Mutant("votes for everybody in one term", Election, "asked", _to_whoever_asks),
+    Mutant("delivered again without a fail", Rollback, "_roll_back", _without_a_word),
+    Mutant("only the last failure voids places", Seating, "_left_by", _by_the_last_alone),
+    Mutant("what isn't known is passed over", Placements, "below", _behind_a_hole),
+    Mutant("a piece is not split at the edge", Piece, "count_below", _whole),
+    Mutant("predictions don't bound final", Rollback, "unconfirmed_from", returning(NEVER)),
+    Mutant("a Confirm at hand counts as given", EventQueue, "_confirms", returning(False)),
+    Mutant("a log at rest predicts nothing", Modes, "review", _back_to_free_will),
+    Mutant("a log at rest fills up with no-ops", Reporting, "_arm", _whatever_rests),
+    Mutant("at rest nobody has to catch up at once", Lag, "look", _as_if_awake),
+    Mutant("silence counts by the clock alone", Membership, "patience", _by_the_clock_alone),
 ]
 
-COUNCILS = [
-    Breakage("a snapshot forgets the vote", GroupDisk, "_picture", _without(vote="")),
-    Breakage("a snapshot forgets joined", GroupDisk, "_picture", _without(joined=False)),
-    Breakage("what is cut off counts as written", GroupDisk, "cut_back", _in_memory_alone),
-    Breakage("a probe's term is ignored", Election, "asked", _of_any_term),
-    Breakage("the term of a probe's answer is ignored", Election, "voted", _of_any_poll),
-    Breakage("a faulty disk's member speaks", Consensus, "received", _whatever_its_disk_does),
+CONSENSUS_MUTANTS = [
+    Mutant("a snapshot forgets the vote", GroupDisk, "_picture", _without(vote="")),
+    Mutant("a snapshot forgets joined", GroupDisk, "_picture", _without(joined=False)),
+    Mutant("what is cut off counts as written", GroupDisk, "cut_back", _in_memory_alone),
+    Mutant("a probe's term is ignored", Election, "asked", _of_any_term),
+    Mutant("the term of a probe's answer is ignored", Election, "voted", _of_any_poll),
+    Mutant("a faulty disk's member speaks", Consensus, "received", _whatever_its_disk_does),
 ]
 """Of the consensus alone. Each needs a rare order of letters and writes, so tests that write to one
 member letter by letter find these (tests/unit/core/consensus/test_consensus_by_letter.py).
 """
 
-BY_ORDER = Breakage("nobody stands in who waits", Failures, "_change_view", _only_who_has_a_seat)
+BY_ORDER = Mutant("nobody stands in who waits", Failures, "_change_view", _only_who_has_a_seat)
 """Found among all orders of a small deployment: seeds have luck too seldom."""

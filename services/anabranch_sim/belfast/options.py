@@ -59,8 +59,8 @@ class Options(Struct, frozen=True, kw_only=True):
     batches: int
     """Of each appender."""
     observers: int
-    customers: int
-    """Clients that are the real one."""
+    log_clients: int
+    """Clients that run the real client's machine."""
     chaos_ms: int
     """How long faults come."""
     faults: tuple[str, ...]
@@ -88,7 +88,7 @@ class Options(Struct, frozen=True, kw_only=True):
             appenders=rng.choice((1, 2, 3)),
             batches=rng.choice((3, 8, 20)),
             observers=rng.choice((1, 2, 3)),
-            customers=rng.choice((0, 1, 1, 2)),
+            log_clients=rng.choice((0, 1, 1, 2)),
             chaos_ms=rng.choice((300, 600, 1_200)),
             faults=faults,
             traits=tuple(each for each in _TRAITS if rng.random() < 0.3),
@@ -109,7 +109,7 @@ class Options(Struct, frozen=True, kw_only=True):
         )
         return (
             f"{self.sequencers} sequencers, {self.shards} shards of {self.copies}, "
-            f"{self.appenders} appenders and {self.customers} customers x {self.batches}, "
+            f"{self.appenders} appenders and {self.log_clients} log clients x {self.batches}, "
             f"{self.observers} observers, "
             f"{self.chaos_ms} ms of {'+'.join(self.faults) or 'no faults'} with "
             f"{'+'.join(self.traits) or 'nothing more'}; {rules}; "

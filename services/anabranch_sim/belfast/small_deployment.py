@@ -63,7 +63,7 @@ from anabranch_sim.belfast.deployment import observe_commits
 from anabranch_sim.belfast.fingerprint import likeness
 from anabranch_sim.belfast.message_clients import Archive
 from anabranch_sim.belfast.witness import Witness
-from anabranch_sim.bolt.node import EPOCH
+from anabranch_sim.world.node import EPOCH
 
 SEQUENCER, SHARDS = "seq", ("a", "b")
 CLIENT = "client"

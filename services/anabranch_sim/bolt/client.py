@@ -57,8 +57,8 @@ from anabranch.core.records.origins import deliveries
 from anabranch.core.records.record import Record
 from anabranch.core.types import LogId, Nanoseconds, Position
 from anabranch_sim.bolt.cluster import Cluster
-from anabranch_sim.bolt.connection import Connection, Replies
-from anabranch_sim.bolt.node import EPOCH
+from anabranch_sim.world.connection import Connection, Replies
+from anabranch_sim.world.node import EPOCH
 
 AnyCall = TypeVar("AnyCall", bound=Call)
 Then = Callable[[ServerMessage | AnabranchError], None]
@@ -123,7 +123,7 @@ class Account:
         return ids, origins
 
 
-class Actor:
+class SimClient:
     """One session and its calls."""
 
     def __init__(self, cluster: Cluster, account: Account, number: int) -> None:
@@ -282,7 +282,6 @@ class Actor:
             self.cluster.network,
             self.name,
             node,
-            self.cluster.options.limits,
             partial(self._heard, line),
             partial(self._broken, line),
         )

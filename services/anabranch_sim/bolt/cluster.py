@@ -2,157 +2,54 @@
 a process.
 """
 
+from collections.abc import Callable
 from functools import partial
-from itertools import product
-from typing import Protocol
 
 from anabranch.core.bolt.broker.broker import Broker
 from anabranch.core.bolt.metadata.leader import Metadata
 from anabranch.core.bolt.metadata.member import Member
 from anabranch.core.bolt.protocol.commands import FORMAT
 from anabranch.core.bolt.state.state import State
-from anabranch.core.errors import StorageFailed, StorageFull
-from anabranch.core.machine import Drain, Linked, Machine
-from anabranch.core.types import MS, Nanoseconds
+from anabranch.core.machine import Machine
+from anabranch.core.types import MS
 from anabranch.ports import Recovered
 from anabranch.shell.journal.file_journal import FileJournal
-from anabranch_sim.bolt.coordinator import SimCoordinator
-from anabranch_sim.bolt.node import Node, Surroundings
 from anabranch_sim.bolt.options import Options
-from anabranch_sim.world.disk import PowerCut, SimDisk
+from anabranch_sim.bolt.wire import CLUSTER, bolt_wire
+from anabranch_sim.world.coordinator import SimCoordinator
+from anabranch_sim.world.deployment import Deployment, Process
+from anabranch_sim.world.disk import SimDisk
 from anabranch_sim.world.etcd import SimEtcd
-from anabranch_sim.world.events import SECOND, World
+from anabranch_sim.world.events import World
 from anabranch_sim.world.network import Network, Weather
+from anabranch_sim.world.node import Node, Surroundings
 from anabranch_sim.world.store import SimStore
 
-CLUSTER = "sim"
 METADATA = "metadata"
-RESTART: Nanoseconds = SECOND // 2
-"""After a life that could not even begin."""
-DRAINED_AT_LATEST: Nanoseconds = 15 * SECOND
-"""Who was told to end is ended after this."""
 
 
-class Housing(Protocol):
-    """Where processes live."""
-
-    world: World
-    network: Network
-    nodes: list[Node]
-
-    def link(self, node: Node, others: list[Node]) -> None:
-        """The node lives again: what was sent on connections to it before may be lost."""
-        ...
-
-
-class Process:
-    """Nodes that die and live again together. The disk is the machine's, and outlives them."""
-
-    def __init__(self, cluster: Housing, name: str) -> None:
-        self.cluster = cluster
-        self.name = name
-        self.nodes: list[Node] = []
-        self.disk: SimDisk | None = None
-        self.deaths = 0
-        self.knows = FORMAT
-        """The format of the version that is installed here."""
-        self._resting = 0
-
-    @property
-    def alive(self) -> bool:
-        return all(node.alive for node in self.nodes)
-
-    def join(self, node: Node) -> None:
-        self.nodes.append(node)
-        self.cluster.network.join(node.name, self.name)
-        node.on_death = partial(self.die, down=RESTART)
-        node.on_fenced = partial(self.die, down=RESTART, power=False)
-        node.on_rest = self._rested
-
-    def pause(self, duration: Nanoseconds) -> None:
-        for node in self.nodes:
-            node.pause(duration)
-
-    def drain(self) -> None:
-        """Told to end; ended, if it takes too long; then it begins anew."""
-        if not self.alive or self._resting:
-            return
-        self.cluster.world.note(self.name, "drains")
-        self._resting = len(self.nodes)
-        for node in self.nodes:
-            node.deliver(node.life, Drain())
-        self.cluster.world.after(DRAINED_AT_LATEST, partial(self._kill, self.deaths))
-
-    def _rested(self) -> None:
-        """Or it was replaced, and has died of it."""
-        self._resting -= 1
-        if self._resting == 0:
-            again = partial(self._kill, self.deaths)
-            self.cluster.world.at(self.cluster.world.now, again)
-
-    def _kill(self, deaths: int) -> None:
-        if deaths == self.deaths:
-            self.die(down=self.cluster.world.between(10 * MS, SECOND), power=False)
-
-    def die(self, *, down: Nanoseconds, power: bool = True) -> None:
-        """Stop at once, and start again later."""
-        if not any(node.alive for node in self.nodes):
-            return
-        self._resting = 0
-        for node in self.nodes:
-            node.stop()
-        if self.disk is not None:
-            if power:
-                self.disk.cut_power()
-            else:
-                self.disk.kill()
-        self.deaths += 1
-        self.cluster.world.after(down, self.live)
-
-    def live(self) -> None:
-        if any(node.alive for node in self.nodes):
-            return
-        try:
-            for node in self.nodes:
-                node.start()
-        except (PowerCut, StorageFailed, StorageFull) as error:
-            self.cluster.world.note(self.name, "can't start:", error)
-            for node in self.nodes:
-                node.stop()
-            if self.disk is not None:
-                self.disk.cut_power()
-            self.cluster.world.after(RESTART, self.live)
-            return
-        for node in self.nodes:
-            self.cluster.link(node, self.cluster.nodes)
-
-
-class Cluster:
+class Cluster(Deployment):
     """Metadata and some brokers, each in a process of its own, or one of each in one."""
 
+    reconnected = 50 * MS
+
     def __init__(self, world: World, options: Options) -> None:
-        self.world = world
         self.options = options
-        self.network = Network(world, Weather())
-        self.store = SimStore(world)
-        self.around = Surroundings(world, CLUSTER, self.network, self.store)
+        network, self.store = Network(world, Weather()), SimStore(world)
         self.disk = SimDisk(world, "/journal")
+        around = Surroundings(world, CLUSTER, network, self.store, bolt_wire(options.limits))
+        around.is_fenced = _is_fenced
+        super().__init__(around)
         lease = options.lease_ms * MS
         self.etcd = SimEtcd(world, self.network, lease, options.kept_entries)
         names = [f"{METADATA}-{n}" for n in range(options.members)] or [METADATA]
-        self.members = [Node(self.around, name, self._metadata) for name in names]
+        self.members = [self._house(name, self._metadata) for name in names]
         self.brokers = [
-            Node(self.around, f"broker-{number}", self._broker)
+            self._house(f"broker-{number}", self._broker)
             for number in range(1, options.brokers + 1)
         ]
-        self.nodes = [*self.members, *self.brokers]
-        self.processes: list[Process] = []
-        for node in self.nodes:
-            if not options.embedded or not self.processes:
-                self.processes.append(Process(self, "up" if options.embedded else node.name))
-            self.processes[-1].join(node)
         if not options.members:
-            self.processes[0].disk = self.disk
+            self.process_of(METADATA).disk = self.disk
 
     @property
     def is_group(self) -> bool:
@@ -169,12 +66,8 @@ class Cluster:
             return self.world.rng.choice(self.brokers)
         return next((node for node in self.brokers if _address(node) == address), None)
 
-    def process(self, node: str) -> Process:
-        """In which it lives."""
-        return next(each for each in self.processes if node in [one.name for one in each.nodes])
-
     def start(self) -> None:
-        for process in self.processes:
+        for process in self.processes.values():
             process.live()
 
     def leading(self) -> Metadata | None:
@@ -205,20 +98,15 @@ class Cluster:
         return self._recovered(Recovered(None, 1, self.etcd.entries))
 
     def link(self, node: Node, others: list[Node]) -> None:
-        """Connections between processes come back; those of a queue are never away."""
-        if not self.is_group:
-            return
-        for one, other in ((node, each) for each in others if each is not node):
-            for told, about in ((one, other), (other, one)):
-                linked = partial(told.deliver, told.life, Linked(about.name))
-                self.world.after(self.world.between(0, 50 * MS), linked)
+        """Nodes of one process speak through a queue, which is never cut."""
+        if self.is_group:
+            super().link(node, others)
 
-    def mend(self) -> None:
-        """No link is cut any more."""
-        cut = self.network.mend()
-        for one, other in product(self.nodes, self.nodes):
-            if one.name < other.name and {(one.name, other.name), (other.name, one.name)} & cut:
-                self.link(one, [other])
+    def _house(self, name: str, begin: Callable[[Node], Machine]) -> Node:
+        process = "up" if self.options.embedded else name
+        return self.house(
+            name, begin, self.processes.get(process) or Process(self, process, FORMAT)
+        )
 
     def _recovered(self, found: Recovered) -> Metadata:
         image = found.snapshot.content if found.snapshot else None
@@ -241,8 +129,7 @@ class Cluster:
         node.coordinator = SimCoordinator(
             self.etcd, node.name, node.now, partial(node.act, life), partial(node.deliver, life)
         )
-        process = next(each for each in self.processes if node in each.nodes)
-        return Member(CLUSTER, self.options.limits, process.knows)
+        return Member(CLUSTER, self.options.limits, self.process_of(node.name).knows)
 
     def _broker(self, node: Node) -> Machine:
         life = self.world.rng.randbytes(16)
@@ -253,3 +140,7 @@ class Cluster:
 
 def _address(node: Node) -> str:
     return f"{node.name}:1"
+
+
+def _is_fenced(machine: Machine) -> bool:
+    return isinstance(machine, Broker) and machine.fenced is not None

@@ -7,19 +7,19 @@ from anabranch.core.bolt.state.placement import READY
 from anabranch.core.errors import AnabranchError
 from anabranch.core.history.calls import Fate, Final
 from anabranch.core.types import MS, LogId
-from anabranch_sim.bolt.client import Actor
+from anabranch_sim.bolt.client import SimClient
 from anabranch_sim.bolt.directory import Directory, Known
 from anabranch_sim.bolt.workload import Answer, Caller
 
 FATES = {"promoted": Fate.PROMOTED, "squashed": Fate.SQUASHED, "unknown-log": Fate.DELETED}
 
 
-class Epilogue(Caller):
+class FinalChecks(Caller):
     """Speaks to the service as any client does, until it knows everything."""
 
-    def __init__(self, actor: Actor, actors: list[Actor], directory: Directory) -> None:
-        super().__init__(actor, directory)
-        self.actors = actors
+    def __init__(self, client: SimClient, clients: list[SimClient], directory: Directory) -> None:
+        super().__init__(client, directory)
+        self.clients = clients
         self.finals: list[Final] = []
         self.over = False
         self._phase = "it begins"
@@ -28,8 +28,8 @@ class Epilogue(Caller):
     def waiting_for(self) -> str:
         behind = [
             f"{stream.log} at {subscription.final}"
-            for actor in self.actors
-            for subscription, stream in actor.streams
+            for client in self.clients
+            for subscription, stream in client.streams
             if self._behind(subscription.final, stream.log, subscription.error)
         ]
         return f"the epilogue hangs where {self._phase}; subscriptions behind: {behind}"
@@ -58,10 +58,10 @@ class Epilogue(Caller):
     def _redeem_all(self) -> None:
         """Everything is decided: every receipt can be redeemed at once."""
         self._phase = "receipts are redeemed"
-        for actor in self.actors:
-            self.actor.receipts += actor.receipts
-            actor.receipts = []
-        self._left = len(self.actor.receipts)
+        for client in self.clients:
+            self.client.receipts += client.receipts
+            client.receipts = []
+        self._left = len(self.client.receipts)
         self._redeem_next()
 
     def _redeem_next(self) -> None:
@@ -69,9 +69,9 @@ class Epilogue(Caller):
             self._left -= 1
             self.redeem(0, self._redeem_next)
             return
-        for receipt, _ in self.actor.receipts:
+        for receipt, _ in self.client.receipts:
             fault = f"a receipt of {receipt.log} at {receipt.provisional} can't be redeemed"
-            self.actor.account.faults.append(fault)
+            self.client.account.faults.append(fault)
         self._read_all()
 
     def _read_all(self) -> None:
@@ -123,12 +123,12 @@ class Epilogue(Caller):
         if isinstance(answer, Records):
             final = self._final
             first = final.start + len(final.records)
-            ids, origins = self.actor.account.read(answer, first)
+            ids, origins = self.client.account.read(answer, first)
             final.records += ids
             final.origins += origins
             if not ids:
                 fault = f"a read of {final.name} at {first} gave nothing below {final.settled}"
-                self.actor.account.faults.append(fault)
+                self.client.account.faults.append(fault)
                 final.settled = first
         self._page()
 
@@ -137,16 +137,16 @@ class Epilogue(Caller):
 
     def _await_streams(self) -> None:
         """Every subscriber gets everything, and learns that it is final."""
-        for actor in self.actors:
-            for subscription, stream in actor.streams:
+        for client in self.clients:
+            for subscription, stream in client.streams:
                 if self._behind(subscription.final, stream.log, subscription.error):
-                    self.actor.world.after(50 * MS, self._await_streams)
+                    self.client.world.after(50 * MS, self._await_streams)
                     return
         self._make_pool_whole()
 
     def _make_pool_whole(self) -> None:
         """Whoever was told to end, or forgotten, is back, and serves its part."""
-        cluster = self.actor.cluster
+        cluster = self.client.cluster
         if not cluster.is_group:
             self.over = True
             return
@@ -156,7 +156,7 @@ class Epilogue(Caller):
             seats = answer.brokers if isinstance(answer, Pool) else []
             self.over = len(seats) == len(cluster.brokers) == [s.state for s in seats].count(READY)
             if not self.over:
-                self.actor.world.after(50 * MS, self._make_pool_whole)
+                self.client.world.after(50 * MS, self._make_pool_whole)
 
         self.tend(told)
 

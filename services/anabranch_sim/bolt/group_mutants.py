@@ -20,9 +20,9 @@ from anabranch.core.bolt.state.placement import Placement, Seat
 from anabranch.core.bolt.state.replica import BrokerRecord
 from anabranch.core.machine import Effects, Elected, PersistFailed
 from anabranch.core.types import NEVER, Nanoseconds
-from anabranch_sim.bolt.coordinator import SimCoordinator
-from anabranch_sim.bolt.mutants import Breakage, Function, _always, _doing_nothing
+from anabranch_sim.world.coordinator import SimCoordinator
 from anabranch_sim.world.etcd import SimEtcd
+from anabranch_sim.world.mutants import Function, Mutant, being, returning
 
 _FOR_EVER_MS = 1 << 30
 
@@ -67,10 +67,6 @@ def _but_the_last(original: Function) -> Function:
     return follow
 
 
-def _believing_still(_: Function) -> Function:
-    return lambda *_: ()
-
-
 def _hardly(original: Function) -> Function:
     def remember(self: BrokerRecord, object: Any, number: int, result: Any) -> None:
         self.committed.clear()
@@ -110,35 +106,31 @@ def _refused_and_kept(original: Function) -> Function:
     return expire
 
 
-def _never(_: Function) -> Any:
-    return property(lambda _pledge: False)
-
-
-MUTINIES = [
-    Breakage("a blocked append is refused and kept", Parking, "_expire", _refused_and_kept),
-    Breakage("what wasn't answered wasn't done", Pledge, "in_doubt", _never),
-    Breakage("questions answered past the lease", Member, "_received", _for_ever),
-    Breakage("leads before it has followed", SimCoordinator, "_catch_up", _as_it_is),
-    Breakage("a zombie's group is journaled", SimEtcd, "leads", _always),
-    Breakage("a fenced group counts as not done", Member, "_answered", _refused_as_not_done),
-    Breakage("goes on though it was deposed", Member, "_step_down", _believing_still),
-    Breakage("a standby leaves out an entry", Member, "_follow", _but_the_last),
-    Breakage("an older member leads on", Member, "_give_up", _believing_still),
-    Breakage(
+GROUP_MUTANTS = [
+    Mutant("a blocked append is refused and kept", Parking, "_expire", _refused_and_kept),
+    Mutant("what wasn't answered wasn't done", Pledge, "in_doubt", being(value=False)),
+    Mutant("questions answered past the lease", Member, "_received", _for_ever),
+    Mutant("leads before it has followed", SimCoordinator, "_catch_up", _as_it_is),
+    Mutant("a zombie's group is journaled", SimEtcd, "leads", returning(True)),
+    Mutant("a fenced group counts as not done", Member, "_answered", _refused_as_not_done),
+    Mutant("goes on though it was deposed", Member, "_step_down", returning(())),
+    Mutant("a standby leaves out an entry", Member, "_follow", _but_the_last),
+    Mutant("an older member leads on", Member, "_give_up", returning(())),
+    Mutant(
         "nothing is said again",
         Broker,
         "_led_by_another",
-        _doing_nothing,
-        Breakage("not after a while either", Correspondence, "_repeat", _doing_nothing),
+        returning(None),
+        Mutant("not after a while either", Correspondence, "_repeat", returning(None)),
     ),
-    Breakage(
+    Mutant(
         "a commit that comes twice is done twice",
         BrokerRecord,
         "remember",
         _hardly,
     ),
-    Breakage("a broker that is gone is chosen", Placement, "_ready", _anybody),
-    Breakage("forks are placed among roots", Placement, "_for_tree", _among_roots),
-    Breakage("what is declared again is made again", catalogue, "known", _doing_nothing),
-    Breakage("snapshot loses who serves what", snapshot, "_load_placement", _doing_nothing),
+    Mutant("a broker that is gone is chosen", Placement, "_ready", _anybody),
+    Mutant("forks are placed among roots", Placement, "_for_tree", _among_roots),
+    Mutant("what is declared again is made again", catalogue, "known", returning(None)),
+    Mutant("snapshot loses who serves what", snapshot, "_load_placement", returning(None)),
 ]

@@ -3,9 +3,8 @@
 # Breaking what others keep to themselves is the purpose here.
 # pyright: reportPrivateUsage=false
 
-from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from anabranch.core.bolt.broker.copies import Compacting
 from anabranch.core.bolt.broker.inquiries import Correspondence
@@ -37,24 +36,7 @@ from anabranch.core.machine import Effects, Send
 from anabranch.core.producers import Producer
 from anabranch.core.types import NEVER, Kind, LogId, ObjectId, Position
 from anabranch.shell.journal import file_journal
-
-Function = Callable[..., Any]
-Place = type | dict[type, Function] | Any
-
-
-class Breakage(NamedTuple):
-    """`instead` is given the function that stands there, and makes what takes its place."""
-
-    name: str
-    owner: Place
-    key: str | type
-    instead: Callable[[Function], Function]
-    also: "Breakage | None" = None
-    """What must be broken with it, because it hides the other."""
-
-
-def _doing_nothing(_: Function) -> Function:
-    return lambda *_args, **_more: None
+from anabranch_sim.world.mutants import Function, Mutant, returning
 
 
 def _unsynced(_: Function) -> Function:
@@ -370,10 +352,6 @@ def _of_any_generation(_: Function) -> Function:
     return same_generation
 
 
-def _always(_: Function) -> Function:
-    return lambda *_args: True
-
-
 def _to_the_tail(original: Function) -> Function:
     def pieces(index: Index, extent: int, settled: Position, before: int) -> Any:
         return original(index, extent, NEVER, before)
@@ -424,65 +402,65 @@ def _swapped_anew(original: Function) -> Function:
     return swap
 
 
-BREAKAGES = [
-    Breakage("journal acknowledges before its sync", file_journal._Segment, "append", _unsynced),
-    Breakage("journal believes a failed sync", file_journal._Segment, "append", _believing),
-    Breakage("answered before it is durable", Metadata, "_journal_group", _answering_early),
-    Breakage("commit before the object is written", Writing, "_put", _committing_early),
-    Breakage(
+MUTANTS = [
+    Mutant("journal acknowledges before its sync", file_journal._Segment, "append", _unsynced),
+    Mutant("journal believes a failed sync", file_journal._Segment, "append", _believing),
+    Mutant("answered before it is durable", Metadata, "_journal_group", _answering_early),
+    Mutant("commit before the object is written", Writing, "_put", _committing_early),
+    Mutant(
         "commits in any order",
         Writing,
         "_commit_next",
         _in_any_order,
-        Breakage("batches as they come", positions, "_known", _as_they_come),
+        Mutant("batches as they come", positions, "_known", _as_they_come),
     ),
-    Breakage("a batch sent again is appended again", positions, "_known", _never_known),
-    Breakage("requests forgotten", State, "apply", _without_memory),
-    Breakage("snapshot loses producers", snapshot, "_load_producers", _without_producers),
-    Breakage("severed fork begins past its point", forks, "_severed_point", _past_its_point),
-    Breakage("severed fork goes on inheriting", Forest, "add", _in_the_parents_tour),
-    Breakage("promote drops a record", forks, "interleave", _without_the_last),
-    Breakage("promote orders records anew", forks, "interleave", _parents_order_first),
-    Breakage("promote forgets where records came from", forks, "interleave", _without_origins),
-    Breakage("promote forgets +k on siblings", LazyTailTree, "absorb", _siblings_left_behind),
-    Breakage("tail not told to descendants", LazyTailTree, "append", _only_itself),
-    Breakage("blocked sibling takes an append", positions, "_refusal", _whoever_asks),
-    Breakage("parent read past the fork point", Forest, "settled", _up_to_the_tail),
-    Breakage("sibling read past the fork point", Forest, "inherited_limit", _of_ancestors_only),
-    Breakage("position in place of a receipt", positions, "_sequence", _told_at_once),
-    Breakage("receipt resolved to where it was", replica, "replay", _where_it_was),
-    Breakage("squash leaves a descendant", forks, "_squash", _sparing_a_child),
-    Breakage("promote leaves the rivals", forks, "_squash", _sparing_rivals),
-    Breakage("any continuous fork is promoted", state._DO, Promote, _promoting_anything),
-    Breakage("time to live is half as long", Replica, "expire_at", _half_as_long),
-    Breakage("trim drops what a fork needs", retention, "needed_from", _for_itself),
-    Breakage("object in use is garbage", References, "dropped", _at_the_first_drop),
-    Breakage("garbage goes without grace", References, "deletable", _at_once),
-    Breakage("look-up outlives a promotion", lineage, "lineage_of", _with_what_was_cached),
-    Breakage("speculation is never failed", Subscriptions, "_fail", _doing_nothing),
-    Breakage("pages of any generation", Subscriptions, "_same_generation", _of_any_generation),
-    Breakage("tokens are the same in each life", Correspondence, "begin", _doing_nothing),
-    Breakage("copied batches change their order", Compacting, "_put", _the_last_first),
-    Breakage("extents swapped that are others by now", swapping, "_still_there", _always),
-    Breakage("extents swapped a second time", state._DO, SwapExtents, _swapped_anew),
-    Breakage(
+    Mutant("a batch sent again is appended again", positions, "_known", _never_known),
+    Mutant("requests forgotten", State, "apply", _without_memory),
+    Mutant("snapshot loses producers", snapshot, "_load_producers", _without_producers),
+    Mutant("severed fork begins past its point", forks, "_severed_point", _past_its_point),
+    Mutant("severed fork goes on inheriting", Forest, "add", _in_the_parents_tour),
+    Mutant("promote drops a record", forks, "interleave", _without_the_last),
+    Mutant("promote orders records anew", forks, "interleave", _parents_order_first),
+    Mutant("promote forgets where records came from", forks, "interleave", _without_origins),
+    Mutant("promote forgets +k on siblings", LazyTailTree, "absorb", _siblings_left_behind),
+    Mutant("tail not told to descendants", LazyTailTree, "append", _only_itself),
+    Mutant("blocked sibling takes an append", positions, "_refusal", _whoever_asks),
+    Mutant("parent read past the fork point", Forest, "settled", _up_to_the_tail),
+    Mutant("sibling read past the fork point", Forest, "inherited_limit", _of_ancestors_only),
+    Mutant("position in place of a receipt", positions, "_sequence", _told_at_once),
+    Mutant("receipt resolved to where it was", replica, "replay", _where_it_was),
+    Mutant("squash leaves a descendant", forks, "_squash", _sparing_a_child),
+    Mutant("promote leaves the rivals", forks, "_squash", _sparing_rivals),
+    Mutant("any continuous fork is promoted", state._DO, Promote, _promoting_anything),
+    Mutant("time to live is half as long", Replica, "expire_at", _half_as_long),
+    Mutant("trim drops what a fork needs", retention, "needed_from", _for_itself),
+    Mutant("object in use is garbage", References, "dropped", _at_the_first_drop),
+    Mutant("garbage goes without grace", References, "deletable", _at_once),
+    Mutant("look-up outlives a promotion", lineage, "lineage_of", _with_what_was_cached),
+    Mutant("speculation is never failed", Subscriptions, "_fail", returning(None)),
+    Mutant("pages of any generation", Subscriptions, "_same_generation", _of_any_generation),
+    Mutant("tokens are the same in each life", Correspondence, "begin", returning(None)),
+    Mutant("copied batches change their order", Compacting, "_put", _the_last_first),
+    Mutant("extents swapped that are others by now", swapping, "_still_there", returning(True)),
+    Mutant("extents swapped a second time", state._DO, SwapExtents, _swapped_anew),
+    Mutant(
         "extents joined that a promotion parts",
         compaction,
         "_pieces",
         _to_the_tail,
-        Breakage("what isn't settled may move", swapping, "may_move", _always),
+        Mutant("what isn't settled may move", swapping, "may_move", returning(True)),
     ),
-    Breakage(
+    Mutant(
         "swap before the copy is written",
         Compacting,
         "_put",
         _swapping_early,
-        Breakage(
+        Mutant(
             "nobody waits for a PUT",
             Writing,
             "landed",
             _to_nobody,
-            Breakage("nor for its failure", Writing, "crashed", _failing_for_nobody),
+            Mutant("nor for its failure", Writing, "crashed", _failing_for_nobody),
         ),
     ),
 ]

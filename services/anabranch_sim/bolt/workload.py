@@ -27,9 +27,9 @@ from anabranch.core.history.calls import (
     Trim,
 )
 from anabranch.core.types import MS, NEVER, Kind, LogId, Nanoseconds, OnParentDelete, Position
-from anabranch_sim.bolt.client import Actor
+from anabranch_sim.bolt.client import SimClient
 from anabranch_sim.bolt.directory import Directory, Known
-from anabranch_sim.bolt.node import EPOCH
+from anabranch_sim.world.node import EPOCH
 
 Answer = ServerMessage | AnabranchError
 Then = Callable[[], None]
@@ -43,21 +43,21 @@ CURSORS = ("reader", "writer")
 class Caller:
     """Every call of the service, put in a history as it is made; `then` follows its answer."""
 
-    def __init__(self, actor: Actor, directory: Directory) -> None:
-        self.actor = actor
+    def __init__(self, client: SimClient, directory: Directory) -> None:
+        self.client = client
         self.directory = directory
-        self.rng: Random = actor.world.rng
+        self.rng: Random = client.world.rng
         self.clock_error: Nanoseconds = 0
         """How far the clocks of nodes may be off: times to live are that much shorter or longer."""
 
     def _request(self) -> bytes:
         """Some take their turn first: who is overtaken on the way has changed nothing."""
-        if self.actor.number % 2:
-            self.actor.take_turn(self.directory.turn())
+        if self.client.number % 2:
+            self.client.take_turn(self.directory.turn())
         return self.rng.randbytes(16)
 
     def _call(self, make: Callable[..., Any], log: LogId, **more: object) -> Any:
-        return make(client=self.actor.number, log=log, invoked=0, **more)
+        return make(client=self.client.number, log=log, invoked=0, **more)
 
     def _ended(self, log: LogId, then: Then, answer: Answer) -> None:
         if isinstance(answer, AnabranchError):
@@ -72,8 +72,8 @@ class Caller:
                 call.log = self.directory.learn(answer).log
             then()
 
-        message = messages.CreateLog(name, self._request(), self.actor.name)
-        self.actor.ask(f"create {name}", message, call, told)
+        message = messages.CreateLog(name, self._request(), self.client.name)
+        self.client.ask(f"create {name}", message, call, told)
 
     def fork(self, of: Known, then: Then, **asked: Any) -> None:
         short = self.directory.fork_name()
@@ -99,7 +99,7 @@ class Caller:
                 call.log, call.fork_point = answer.id, answer.fork_point
                 self.directory.learn(answer)
                 if answer.name != call.name:
-                    self.actor.account.faults.append(f"{call.name} was made as {answer.name}")
+                    self.client.account.faults.append(f"{call.name} was made as {answer.name}")
                 if answer.owner:
                     self._declare_again(message, answer)
                 then()
@@ -108,7 +108,7 @@ class Caller:
 
         owner = f"sim/{short}" if of.kind is Kind.ROOT else ""
         message = messages.Fork(of.log, request=self._request(), name=short, owner=owner, **asked)
-        self.actor.ask(f"fork {of.name}", message, call, told)
+        self.client.ask(f"fork {of.name}", message, call, told)
 
     def _declare_again(self, first: messages.Fork, made: Description) -> None:
         """As another request, as who has forgotten that it was made does."""
@@ -116,10 +116,10 @@ class Caller:
         def told(answer: Answer) -> None:
             if isinstance(answer, Description) and answer.id != made.id:
                 fault = f"{made.owner} has {made.name}, and was given {answer.name} as well"
-                self.actor.account.faults.append(fault)
+                self.client.account.faults.append(fault)
 
         message = replace(first, request=self._request(), name=f"{first.name}-again")
-        self.actor.ask(f"declare {made.name} again", message, None, told)
+        self.client.ask(f"declare {made.name} again", message, None, told)
 
     def promote(self, fork: Known, then: Then) -> None:
         call: Promote = self._call(Promote, fork.log)
@@ -134,7 +134,7 @@ class Caller:
             self._ended(fork.log, then, answer)
 
         message = messages.Promote(fork.log, self._request())
-        self.actor.ask(f"promote {fork.name}", message, call, told)
+        self.client.ask(f"promote {fork.name}", message, call, told)
 
     def squash(self, fork: Known, then: Then) -> None:
         call: Squash = self._call(Squash, fork.log)
@@ -143,14 +143,14 @@ class Caller:
             fork.over |= not isinstance(answer, AnabranchError)
             self._ended(fork.log, then, answer)
 
-        message = messages.Squash(fork.log, self._request(), self.actor.name)
-        self.actor.ask(f"squash {fork.name}", message, call, told)
+        message = messages.Squash(fork.log, self._request(), self.client.name)
+        self.client.ask(f"squash {fork.name}", message, call, told)
 
     def trim(self, of: Known, before: Position, then: Then) -> None:
         call: Trim = self._call(Trim, of.log, before=before)
         message = messages.Trim(of.log, before, self._request())
         told = partial(self._ended, of.log, then)
-        self.actor.ask(f"trim {of.name}", message, call, told)
+        self.client.ask(f"trim {of.name}", message, call, told)
 
     def describe(self, of: Known, then: Callable[[Answer], None]) -> None:
         call: Look = self._call(Look, of.log)
@@ -164,7 +164,7 @@ class Caller:
                 self.directory.over(of.log, answer)
             then(answer)
 
-        self.actor.ask(f"describe {of.name}", messages.Describe(of.log), call, told)
+        self.client.ask(f"describe {of.name}", messages.Describe(of.log), call, told)
 
     def read(
         self, of: Known, first: Position, count: int, wait_ms: int, then: Callable[[Answer], None]
@@ -173,7 +173,7 @@ class Caller:
 
         def told(answer: Answer) -> None:
             if isinstance(answer, Records):
-                call.records, call.origins = self.actor.account.read(answer, first)
+                call.records, call.origins = self.client.account.read(answer, first)
                 call.start, call.tail, call.settled = answer.start, answer.tail, answer.settled
                 of.tail, of.start = max(of.tail, answer.tail), max(of.start, answer.start)
                 self._check_page(call, answer)
@@ -183,34 +183,34 @@ class Caller:
             then(answer)
 
         message = messages.Read(of.log, first, count, 1 << 20, wait_ms)
-        self.actor.ask(f"read {of.name}", message, call, told, wait_ms)
+        self.client.ask(f"read {of.name}", message, call, told, wait_ms)
 
     def _check_page(self, call: Read, page: Records) -> None:
         end = call.first + len(call.records)
         if page.next != end or (call.records and end > page.settled):
-            self.actor.account.faults.append(
+            self.client.account.faults.append(
                 f"a read of {call.log} from {call.first} gave up to {end}, says next is {page.next}"
                 f" and settled {page.settled}"
             )
 
     def redeem(self, wait_ms: int, then: Then) -> None:
-        receipt, records = self.actor.receipts.pop(0)
+        receipt, records = self.client.receipts.pop(0)
         call: Redeem = self._call(Redeem, receipt.log, records=records)
 
         def told(answer: Answer) -> None:
             if isinstance(answer, Settled):
                 call.into, call.position = self.directory.ids[answer.log], answer.position
             elif isinstance(answer, AnabranchError) and answer.code != "squashed":
-                self.actor.receipts.append((receipt, records))
+                self.client.receipts.append((receipt, records))
             then()
 
         message = messages.Redeem(receipt, wait_ms)
-        self.actor.ask("redeem a receipt", message, call, told, wait_ms)
+        self.client.ask("redeem a receipt", message, call, told, wait_ms)
 
     def mark(self, of: Known, name: str, position: Position, then: Then) -> None:
         call: MarkCursor = self._call(MarkCursor, of.log, name=name, position=position)
         message = messages.CommitCursor(of.log, name, position, self._request())
-        self.actor.ask(f"mark {of.name}", message, call, partial(self._ended, of.log, then))
+        self.client.ask(f"mark {of.name}", message, call, partial(self._ended, of.log, then))
 
     def read_cursors(self, of: Known, then: Callable[[Answer], None]) -> None:
         calls: list[ReadCursor] = [self._call(ReadCursor, of.log, name=name) for name in CURSORS]
@@ -224,10 +224,10 @@ class Caller:
             then(answer)
 
         for other in calls[1:]:
-            other.invoked = self.actor.world.stamp()
-            self.actor.account.history.calls.append(other)
+            other.invoked = self.client.world.stamp()
+            self.client.account.history.calls.append(other)
         message = messages.ReadCursors(of.log)
-        self.actor.ask(f"cursors of {of.name}", message, calls[0], told)
+        self.client.ask(f"cursors of {of.name}", message, calls[0], told)
 
     def tend(self, then: Callable[[Answer], None]) -> None:
         """As whoever looks after the pool: forget the brokers that are over."""
@@ -236,10 +236,10 @@ class Caller:
             for each in answer.brokers if isinstance(answer, Pool) else ():
                 if each.state != READY:
                     message = messages.ForgetBroker(each.name, each.epoch, self._request())
-                    self.actor.ask(f"forget {each.name}", message, None, lambda _: None)
+                    self.client.ask(f"forget {each.name}", message, None, lambda _: None)
             then(answer)
 
-        self.actor.ask("list brokers", messages.ListBrokers(), None, told)
+        self.client.ask("list brokers", messages.ListBrokers(), None, told)
 
     def discover(self, then: Callable[[Answer], None]) -> None:
         """All logs, those among them whose making was never answered."""
@@ -250,14 +250,16 @@ class Caller:
                     self.directory.learn(each)
             then(answer)
 
-        self.actor.ask("list", messages.ListLogs(), None, told)
+        self.client.ask("list", messages.ListLogs(), None, told)
 
 
 class Workload(Caller):
-    """One actor's random calls, one after the other, but for appends that aren't waited for."""
+    """One client's random calls, one after the other, but for appends that aren't waited for."""
 
-    def __init__(self, actor: Actor, directory: Directory, calls: int, pause: Nanoseconds) -> None:
-        super().__init__(actor, directory)
+    def __init__(
+        self, client: SimClient, directory: Directory, calls: int, pause: Nanoseconds
+    ) -> None:
+        super().__init__(client, directory)
         self.left = calls
         self.over = False
         self.pause = pause
@@ -283,7 +285,7 @@ class Workload(Caller):
 
     @property
     def done(self) -> bool:
-        return self.over and not self.actor.unfinished
+        return self.over and not self.client.unfinished
 
     def next(self) -> None:
         """Think, then do something."""
@@ -292,12 +294,12 @@ class Workload(Caller):
             return
         self.left -= 1
         pause = self.pause if self.rng.random() < 0.5 else MS
-        self.actor.world.after(self.actor.world.between(0, pause), self._act)
+        self.client.world.after(self.client.world.between(0, pause), self._act)
 
     def _act(self) -> None:
         of = self.directory.any(self.rng)
         if of is None or (of.kind is Kind.ROOT and self.rng.random() < 0.01):
-            self.create(f"root{len(self.directory.logs)}-{self.actor.number}", self.next)
+            self.create(f"root{len(self.directory.logs)}-{self.client.number}", self.next)
             return
         self.rng.choices(self._actions, self._weights)[0](of)
 
@@ -309,15 +311,15 @@ class Workload(Caller):
         self._burst(of, self.rng.choice((1, 1, 1, 5)))
 
     def _burst(self, of: Known, left: int) -> None:
-        self.actor.append(of.log, of.name, self.rng.choice((1, 1, 2, 5)))
+        self.client.append(of.log, of.name, self.rng.choice((1, 1, 2, 5)))
         if left > 1:
-            self.actor.world.after(
-                self.actor.world.between(0, 3 * MS), partial(self._burst, of, left - 1)
+            self.client.world.after(
+                self.client.world.between(0, 3 * MS), partial(self._burst, of, left - 1)
             )
-        elif not self.actor.unfinished or (self.rng.random() < 0.5 and self.actor.unfinished < 6):
+        elif not self.client.unfinished or (self.rng.random() < 0.5 and self.client.unfinished < 6):
             self.next()
         else:
-            self.actor.when_idle = self.next
+            self.client.when_idle = self.next
 
     def _read(self, of: Known) -> None:
         first = self._somewhere(of)
@@ -356,7 +358,7 @@ class Workload(Caller):
         if way < 0.5:
             asked["past"] = self.rng.randint(of.start, max(of.start, of.tail - 1))
         elif way < 0.65:
-            now = (EPOCH + self.actor.world.now) // MS
+            now = (EPOCH + self.client.world.now) // MS
             asked["at"] = now - self.rng.randint(0, 3_000)
         if self.rng.random() < 0.3:
             asked["on_parent_delete"] = OnParentDelete.CASCADE
@@ -402,7 +404,7 @@ class Workload(Caller):
         self.read_cursors(of, self._after)
 
     def _redeem(self, of: Known) -> None:
-        if self.actor.receipts:
+        if self.client.receipts:
             self.redeem(self.rng.choice((0, 1_000)), self.next)
         else:
             self._append(of)
@@ -413,7 +415,7 @@ class Workload(Caller):
             parent = self.rng.choice(undecided).parent
             of = self.directory.logs.get(parent, of) if parent is not None else of
         start = self._somewhere(of)
-        self.actor.subscribe(of.log, start, speculative=self.rng.random() < 0.8)
+        self.client.subscribe(of.log, start, speculative=self.rng.random() < 0.8)
         self.next()
 
     def _tend(self, of: Known) -> None:
@@ -423,11 +425,11 @@ class Workload(Caller):
             if isinstance(answer, Pool) and answer.brokers and self.rng.random() < 0.5:
                 each = self.rng.choice(answer.brokers)
                 message = messages.DrainBroker(each.name, each.epoch, self._request())
-                ends = self.actor.cluster.process(each.name).drain
-                self.actor.ask(f"drain {each.name}", message, None, lambda _: ends())
+                ends = self.client.cluster.process_of(each.name).drain
+                self.client.ask(f"drain {each.name}", message, None, lambda _: ends())
             self._after(answer)
 
-        if self.actor.cluster.is_group:
+        if self.client.cluster.is_group:
             self.tend(told)
         else:
             self._append(of)

@@ -14,9 +14,10 @@ from anabranch_sim.kubernetes.cluster.plane import Door
 from anabranch_sim.kubernetes.cluster.watches import Haze
 from anabranch_sim.kubernetes.operators import Around, SimOperator
 from anabranch_sim.world.events import SECOND
+from anabranch_sim.world.faults import Faults
 
 
-class Chaos:
+class OperatorFaults(Faults):
     def __init__(
         self,
         around: Around,
@@ -25,12 +26,10 @@ class Chaos:
         faults: tuple[str, ...],
         squalls: Squalls | None = None,
     ) -> None:
+        super().__init__(around.world, (SECOND // 2, 15 * SECOND))
         self.around = around
-        self.world = around.world
         self.controllers = controllers
         self.operators = operators
-        self.strikes = 0
-        self.over = False
         self._faults = faults
         self._squalls = squalls
         ways: dict[str, Callable[[], None]] = {
@@ -44,8 +43,9 @@ class Chaos:
             "silence": self._silence,
             "watches": self._cut,
         }
-        also = {} if squalls is None else squalls.ways
-        self._ways = [way for fault, way in (*ways.items(), *also.items()) if fault in faults]
+        self.allow(ways, faults)
+        if squalls is not None:
+            self.allow(squalls.ways, faults)
 
     def start(self) -> None:
         rng, around = self.world.rng, self.around
@@ -74,12 +74,10 @@ class Chaos:
                 stale=rng.choice((0.1, 0.5)) * blurs,
                 lost=0.03 * ("lost" in self._faults),
             )
-        if self._ways:
-            self._again()
+        super().start()
 
     def heal(self) -> None:
-        self.over = True
-        self.world.note("the healing begins")
+        super().heal()
         around = self.around
         around.api.weather, around.haze, around.plane.door = Weather(), Haze(), Door()
         around.api.away_until = around.plane.away_until = 0
@@ -88,15 +86,6 @@ class Chaos:
             self._squalls.heal()
         for operator in self.operators:
             operator.sight.haze = Haze()
-
-    def _again(self) -> None:
-        self.world.after(self.world.between(SECOND // 2, 15 * SECOND), self._strike)
-
-    def _strike(self) -> None:
-        if not self.over:
-            self.strikes += 1
-            self.world.rng.choice(self._ways)()
-            self._again()
 
     def _while(self) -> Nanoseconds:
         longest = self.world.rng.choice((2 * SECOND, 20 * SECOND, 60 * SECOND))

@@ -26,10 +26,10 @@ from anabranch_operator.plan.log import conditions, forks, gates, orphans
 from anabranch_operator.plan.metadata import members
 from anabranch_operator.plan.pool import departures, pools
 from anabranch_operator.plan.pool.brokers import Broker
-from anabranch_sim.bolt.mutants import Breakage, Function, _always, _doing_nothing
-from anabranch_sim.kubernetes import simulation
-from anabranch_sim.kubernetes.belfast.mutants import MISHAPS
+from anabranch_sim.kubernetes import plugin
+from anabranch_sim.kubernetes.belfast.mutants import MUTANTS as BELFAST_MUTANTS
 from anabranch_sim.kubernetes.operators import SimOperator
+from anabranch_sim.world.mutants import Function, Mutant, returning
 
 
 def _unconfirmed(original: Function) -> Function:
@@ -71,14 +71,6 @@ def _as_long_as_one_likes(original: Function) -> Function:
         return original(self, now, lease)
 
     return kept
-
-
-def _never(_: Function) -> Function:
-    return lambda *_args, **_more: False
-
-
-def _none(_: Function) -> Function:
-    return lambda *_args, **_more: ()
 
 
 def _by_its_number(_: Function) -> Function:
@@ -141,53 +133,41 @@ def _anyhow(original: Function) -> Function:
     return write
 
 
-def _plenty(_: Function) -> Function:
-    return lambda *_: 1_000
-
-
-def _nowhere(_: Function) -> Function:
-    return lambda *_: (None, None)
-
-
-def _nobody(_: Function) -> Function:
-    return lambda *_args, **_more: None
-
-
-MISRULES = [
-    Breakage("nobody confirms that a resource is gone", simulation, "plan_orphan", _unconfirmed),
-    Breakage("logs without resources stay", World, "orphan", _nobody),
-    Breakage("what was to end is released", orphans, "_end", _released),
-    Breakage("a fork is made for nobody", forks, "_make", _for_nobody),
-    Breakage("what was done in vain is done again", Desk, "unrepeated", _all_of_it),
-    Breakage(
+MUTANTS = [
+    Mutant("nobody confirms that a resource is gone", plugin, "plan_orphan", _unconfirmed),
+    Mutant("logs without resources stay", World, "orphan", returning(None)),
+    Mutant("what was to end is released", orphans, "_end", _released),
+    Mutant("a fork is made for nobody", forks, "_make", _for_nobody),
+    Mutant("what was done in vain is done again", Desk, "unrepeated", _all_of_it),
+    Mutant(
         "who has ended comes back",
         World,
         "observe",
         _also_the_dead,
-        Breakage("and no list looks for it", Roll, "overhear", _doing_nothing),
+        Mutant("and no list looks for it", Roll, "overhear", returning(None)),
     ),
-    Breakage("a lease lasts as long as one likes", Candidate, "_kept", _as_long_as_one_likes),
-    Breakage("the lease isn't looked at", SimOperator, "_stands", _always),
-    Breakage("two brokers go at once", departures, "_must_wait", _never),
-    Breakage("a seat is known by its number", pools, "forsaken", _by_its_number),
-    Breakage("what is refused is tried at once", Troubles, "note", _at_once),
-    Breakage("a gate's Job needn't end", gates, "_result", _if_there_is_one),
-    Breakage("approval isn't asked for", forks, "judge", _approved),
-    Breakage("promoted without a wish", forks, "judge", _wished),
-    Breakage(
+    Mutant("a lease lasts as long as one likes", Candidate, "_kept", _as_long_as_one_likes),
+    Mutant("the lease isn't looked at", SimOperator, "_stands", returning(True)),
+    Mutant("two brokers go at once", departures, "_must_wait", returning(False)),
+    Mutant("a seat is known by its number", pools, "forsaken", _by_its_number),
+    Mutant("what is refused is tried at once", Troubles, "note", _at_once),
+    Mutant("a gate's Job needn't end", gates, "_result", _if_there_is_one),
+    Mutant("approval isn't asked for", forks, "judge", _approved),
+    Mutant("promoted without a wish", forks, "judge", _wished),
+    Mutant(
         "protection is overlooked",
         orphans,
         "ends",
-        _always,
-        Breakage("and forgotten when it goes", world, "ends", _always),
+        returning(True),
+        Mutant("and forgotten when it goes", world, "ends", returning(True)),
     ),
-    Breakage("ends that a watch missed stay missed", Roll, "compare", _none),
-    Breakage("deleted and not drained", departures, "_dismiss", _deleted),
-    Breakage("too few are left", departures, "_ready_beside", _plenty),
-    Breakage("members go while others aren't there", members, "_may_roll", _always),
-    Breakage("an operator goes on though it was deposed", Operator, "_deposed", _doing_nothing),
-    Breakage("what is so is written again", conditions, "write", _anyhow),
-    Breakage("seats of the dead are kept", pools, "forsaken", _none),
-    Breakage("a surplus is kept", departures, "_candidate", _nowhere),
-    *MISHAPS,
+    Mutant("ends that a watch missed stay missed", Roll, "compare", returning(())),
+    Mutant("deleted and not drained", departures, "_dismiss", _deleted),
+    Mutant("too few are left", departures, "_ready_beside", returning(1_000)),
+    Mutant("members go while others aren't there", members, "_may_roll", returning(True)),
+    Mutant("an operator goes on though it was deposed", Operator, "_deposed", returning(None)),
+    Mutant("what is so is written again", conditions, "write", _anyhow),
+    Mutant("seats of the dead are kept", pools, "forsaken", returning(())),
+    Mutant("a surplus is kept", departures, "_candidate", returning((None, None))),
+    *BELFAST_MUTANTS,
 ]

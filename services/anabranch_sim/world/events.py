@@ -1,7 +1,6 @@
 """Time and chance of one simulation: a virtual clock, one seeded randomness, a heap of events."""
 
 from collections.abc import Callable
-from hashlib import blake2b
 from heapq import heappop, heappush
 from random import Random
 
@@ -48,7 +47,7 @@ class World:
         return probability > 0 and (probability >= 1 or self.rng.random() < probability)
 
     def between(self, low: int, high: int) -> int:
-        return low if low >= high else self.rng.randrange(low, high + 1)
+        return low if low >= high else low + int(self.rng.random() * (high - low + 1))
 
     def note(self, *words: object) -> None:
         """One line of the trace; callers that must build the words ask `tracing` first."""
@@ -67,22 +66,15 @@ class World:
         self.now = max(self.now, until)
         return done is None or done()
 
+    def wait(self, done: Callable[[], bool], longest: Nanoseconds, look: Nanoseconds) -> bool:
+        """Let time pass until it is done, or too late; it is looked at now and then."""
+        latest = self.now + longest
+        while not done():
+            if self.now >= latest:
+                return False
+            self.run(self.now + look)
+        return True
+
     def _push(self, time: Nanoseconds, turn: int, action: Action) -> None:
         self._serial += 1
         heappush(self._heap, (max(time, self.now), turn, self._serial, action))
-
-
-class Digest:
-    """A trace as one number, to compare two runs by."""
-
-    def __init__(self) -> None:
-        self._hash = blake2b(digest_size=16)
-        self.lines = 0
-
-    def __call__(self, line: str) -> None:
-        self._hash.update(line.encode())
-        self._hash.update(b"\n")
-        self.lines += 1
-
-    def __str__(self) -> str:
-        return self._hash.hexdigest()

@@ -11,7 +11,7 @@ from anabranch_operator.plan.belfast import sequencers, shard_members, shards
 from anabranch_operator.plan.belfast.sequencers import Sight
 from anabranch_operator.plan.belfast.shard_members import Group, Seen
 from anabranch_operator.plan.metadata import evictions
-from anabranch_sim.bolt.mutants import Breakage, Function, _always
+from anabranch_sim.world.mutants import Function, Mutant, being, returning
 
 
 def _at_once(_: Function) -> Function:
@@ -35,27 +35,19 @@ def _anybody_else(original: Function) -> Function:
     return lambda *args: not original(*args)
 
 
-def _ever(_: Function) -> Any:
-    return property(lambda _: True)
-
-
-def _none(_: Function) -> Function:
-    return lambda *_: ()
-
-
-MISHAPS = [
-    Breakage("pods go before their shard has left", shard_members, "_over", _at_once),
-    Breakage("the leader is rolled before others", sequencers, "_roll", _as_if_another_led),
-    Breakage("the primary is rolled before others", Group, "leads", _anybody_else),
-    Breakage(
+MUTANTS = [
+    Mutant("pods go before their shard has left", shard_members, "_over", _at_once),
+    Mutant("the leader is rolled before others", sequencers, "_roll", _as_if_another_led),
+    Mutant("the primary is rolled before others", Group, "leads", _anybody_else),
+    Mutant(
         "two replicas of a shard are rolled at once",
         Seen,
         "whole",
-        _ever,
-        Breakage("and nobody waits for those that come", shards, "_settled", _always),
+        being(value=True),
+        Mutant("and nobody waits for those that come", shards, "_settled", returning(True)),
     ),
-    Breakage("sequencers are let go side by side", evictions, "_sequencers_spare", _always),
-    Breakage("replicas are let go side by side", evictions, "_shard_spares", _always),
-    Breakage("a shard that has left isn't asked back", shards, "_returning", _none),
-    Breakage("a shard that is over stays", shards, "_going", _none),
+    Mutant("sequencers are let go side by side", evictions, "_sequencers_spare", returning(True)),
+    Mutant("replicas are let go side by side", evictions, "_shard_spares", returning(True)),
+    Mutant("a shard that has left isn't asked back", shards, "_returning", returning(())),
+    Mutant("a shard that is over stays", shards, "_going", returning(())),
 ]

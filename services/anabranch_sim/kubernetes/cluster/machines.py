@@ -26,14 +26,15 @@ from anabranch_operator.plan.engine.actions import Ask
 from anabranch_operator.plan.engine.events import Event, Vitals
 from anabranch_operator.service.bolt_client import Asker
 from anabranch_sim.bolt import options as cluster_options
-from anabranch_sim.bolt.client import Account, Actor
-from anabranch_sim.bolt.cluster import Cluster, Process
-from anabranch_sim.bolt.node import Node
+from anabranch_sim.bolt.client import Account, SimClient
+from anabranch_sim.bolt.cluster import Cluster
 from anabranch_sim.kubernetes.cluster.plane import Door
 from anabranch_sim.kubernetes.cluster.service import LogService
 from anabranch_sim.kubernetes.cluster.waiting import Promise, Turn, drive
+from anabranch_sim.world.deployment import Process
 from anabranch_sim.world.events import SECOND, World
 from anabranch_sim.world.network import Weather
+from anabranch_sim.world.node import Node
 
 T = TypeVar("T")
 
@@ -62,27 +63,23 @@ class _Pool(Cluster):
         return super().at(address) if self.brokers else None
 
     def add(self, name: str) -> _Container:
-        node = Node(self.around, name, self._broker)
         container = _Container(self, name)
-        self.brokers.append(node)
-        self.nodes.append(node)
-        self.processes.append(container)
-        container.join(node)
+        self.brokers.append(self.house(name, self._broker, container))
         return container
 
     def remove(self, container: _Container) -> None:
-        """Nobody is led to it any more; what is sent to it is lost."""
+        """No client is led to it any more; what is sent to it is lost."""
         for node in container.nodes:
             self.brokers.remove(node)
             self.nodes.remove(node)
-        self.processes.remove(container)
+        del self.processes[container.name]
 
 
 class _Link:
     """What an asker needs of a link, on simulated time."""
 
-    def __init__(self, actor: Actor) -> None:
-        self._actor = actor
+    def __init__(self, client: SimClient) -> None:
+        self._actor = client
 
     def once(self) -> bytes:
         return self._actor.world.rng.randbytes(16)
@@ -231,17 +228,17 @@ class DeepPlane:
 
     def _asker(self, guard: tuple[str, int]) -> Asker:
         if guard not in self._askers:
-            actor = self._actor()
+            client = self._actor()
             if guard[0]:
-                actor._session.guard(*guard)
+                client._session.guard(*guard)
             asker = Asker("anabranch://sim:7420", "operator", _uncounted)
-            asker._made = cast("Link", _Link(actor))
+            asker._made = cast("Link", _Link(client))
             self._askers[guard] = asker
         return self._askers[guard]
 
-    def _actor(self) -> Actor:
+    def _actor(self) -> SimClient:
         self._actors += 1
-        return Actor(self.cluster, self._account, self._actors)
+        return SimClient(self.cluster, self._account, self._actors)
 
     def _follow(self) -> None:
         self._catch_up()

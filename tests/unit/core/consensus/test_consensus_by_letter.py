@@ -16,9 +16,8 @@ from anabranch.core.consensus.letters import (
     Vote,
 )
 from anabranch.core.types import MS
-from anabranch_sim.belfast.mutants import COUNCILS
-from anabranch_sim.bolt.mutants import Breakage
-from anabranch_sim.mutants import broken
+from anabranch_sim.belfast.mutants import CONSENSUS_MUTANTS
+from anabranch_sim.world.mutants import Mutant, broken
 
 
 def member(*records: Record, snapshot_entries: int = 10_000) -> tuple[Council, Councillor]:
@@ -265,7 +264,7 @@ FINDS: dict[str, Callable[[], None]] = {
 }
 
 
-@pytest.mark.parametrize("breakage", COUNCILS, ids=lambda breakage: breakage.name)
-def test_a_broken_rule_of_the_consensus_is_found(breakage: Breakage) -> None:
-    with broken(breakage), pytest.raises(AssertionError):
-        FINDS[breakage.name]()
+@pytest.mark.parametrize("mutant", CONSENSUS_MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_broken_rule_of_the_consensus_is_found(mutant: Mutant) -> None:
+    with broken(mutant), pytest.raises(AssertionError):
+        FINDS[mutant.name]()

@@ -5,12 +5,8 @@ Liveness by the clock: once all faults are over, every call finishes, every subs
 garbage goes, and the service can tell what became of every log.
 """
 
-import traceback
-from collections.abc import Callable
 from functools import partial
 from random import Random
-
-import msgspec
 
 from anabranch.core.bolt.metadata.member import Member
 from anabranch.core.bolt.state import invariants, snapshot
@@ -23,15 +19,17 @@ from anabranch.core.history import check
 from anabranch.core.records.batch import split
 from anabranch.core.records.objects import ObjectName
 from anabranch.core.types import MS, NEVER, Nanoseconds, ObjectId
-from anabranch_sim.bolt.client import Account, Actor
-from anabranch_sim.bolt.cluster import CLUSTER, Cluster, Process
+from anabranch_sim.bolt.client import Account, SimClient
+from anabranch_sim.bolt.cluster import CLUSTER, Cluster
 from anabranch_sim.bolt.directory import Directory
-from anabranch_sim.bolt.faults import CLOCK_ERROR_MAX, Nemesis
-from anabranch_sim.bolt.final_checks import Epilogue
+from anabranch_sim.bolt.faults import BoltFaults
+from anabranch_sim.bolt.final_checks import FinalChecks
 from anabranch_sim.bolt.options import Options
 from anabranch_sim.bolt.workload import TTL_MS_MAX, Workload
-from anabranch_sim.seeds import BUGS
+from anabranch_sim.world.deployment import Process
 from anabranch_sim.world.events import SECOND, World
+from anabranch_sim.world.faults import CLOCK_ERROR_MAX
+from anabranch_sim.world.simulation import Tell
 
 CATCHING_UP: Nanoseconds = 5 * SECOND
 """How long what nobody asks for may take: standbys that follow, brokers that are found again."""
@@ -39,93 +37,77 @@ CATCHING_UP: Nanoseconds = 5 * SECOND
 CONVERGENCE: Nanoseconds = 120 * SECOND
 """How long a healed cluster may take to finish everything."""
 
-
-class Report(msgspec.Struct):
-    """What became of a seed; empty `violations` is what we want."""
-
-    options: Options
-    violations: list[str] = msgspec.field(default_factory=list[str])
-    calls: int = 0
-    events: int = 0
-    strikes: int = 0
-    crash: str = ""
-    """The trace of an exception that stopped the run."""
-
-    @property
-    def failed(self) -> bool:
-        return bool(self.violations)
+_LOOK: Nanoseconds = 20 * MS
 
 
-class Simulation:
-    """A cluster, its clients and its enemy."""
+class BoltPlugin:
+    """A cluster, its clients and its faults."""
 
-    def __init__(self, options: Options, tell: Callable[[str], None] | None = None) -> None:
+    def __init__(self, options: Options, tell: Tell | None = None) -> None:
         self.options = options
         self.world = World(options.seed, tell=tell)
-        self.report = Report(options)
+        self.chaos: Nanoseconds = options.chaos_ms * MS
         self.cluster = Cluster(self.world, options)
         self.account = Account(Random(options.seed + 1))
         self.directory = Directory()
-        self.actors: list[Actor] = []
-        self.nemesis = Nemesis(self.cluster, self.actors)
+        self.clients: list[SimClient] = []
+        self.workloads: list[Workload] = []
+        self.faults = BoltFaults(self.cluster, self.clients)
         self.witness = invariants.Witness(self._batches)
+        self._violations: list[str] = []
         self._looked = 0
         self._images: dict[int, bytes] = {}
-        """What a member's state was after so many entries of the journal."""
+        """A member's state after so many entries of the journal."""
         self._contents: dict[tuple[int, int, int], list[tuple[int, bytes]]] = {}
 
-    def run(self) -> Report:
-        report = self.report
-        try:
-            self._play()
-        except BUGS as error:
-            report.violations.append(f"failed: {type(error).__name__}: {error}")
-            report.crash = traceback.format_exc()
-        report.violations.extend(dict.fromkeys(self.account.faults))
-        report.calls = len(self.account.history.calls)
-        report.events, report.strikes = self.world.events, self.nemesis.strikes
-        return report
+    @staticmethod
+    def of(seed: int, tell: Tell | None = None) -> "BoltPlugin":
+        return BoltPlugin(Options.of(seed), tell)
 
-    def _play(self) -> None:
-        options, world = self.options, self.world
+    def violations(self) -> list[str]:
+        return self._violations + self.account.faults
+
+    def counts(self) -> dict[str, int]:
+        return {"calls": len(self.account.history.calls)}
+
+    def start(self) -> None:
+        options = self.options
         self.cluster.start()
-        pause = options.chaos_ms * MS // options.calls
-        workloads: list[Workload] = []
         for number in range(1, options.clients + 1):
-            actor = Actor(self.cluster, self.account, number)
-            self.actors.append(actor)
-            workload = Workload(actor, self.directory, options.calls, pause)
+            client = SimClient(self.cluster, self.account, number)
+            self.clients.append(client)
+            pause = self.chaos // options.calls
+            workload = Workload(client, self.directory, options.calls, pause)
             workload.clock_error = self._clock_error()
-            workloads.append(workload)
-        workloads[0].create("root", workloads[0].next)
-        for workload in workloads[1:]:
+            self.workloads.append(workload)
+        first, *others = self.workloads
+        first.create("root", first.next)
+        for workload in others:
             workload.next()
-        self.nemesis.start()
         self._look_often()
-        world.run(options.chaos_ms * MS, lambda: all(each.done for each in workloads))
-        self.nemesis.heal()
-        finished = world.run(
-            world.now + CONVERGENCE,
-            lambda: all(each.done for each in workloads) and self._all_alive(),
-        )
-        if not finished:
-            self._fail("liveness: a call never finished, or a node never came back")
-            return
-        self._end()
 
-    def _end(self) -> None:
+    def is_done(self) -> bool:
+        return all(each.done for each in self.workloads)
+
+    def converge(self) -> bool:
+        if self.world.wait(lambda: self.is_done() and self._all_alive(), CONVERGENCE, _LOOK):
+            return True
+        self._fail("liveness: a call never finished, or a node never came back")
+        return False
+
+    def check(self) -> None:
         world = self.world
         world.run(world.now + TTL_MS_MAX * MS + self._clock_error())
-        actor = Actor(self.cluster, self.account, 0)
-        self.actors.append(actor)
-        epilogue = Epilogue(actor, self.actors, self.directory)
-        epilogue.begin()
-        if not world.run(world.now + CONVERGENCE, lambda: epilogue.over):
-            self._fail(f"liveness: {epilogue.waiting_for()}")
+        client = SimClient(self.cluster, self.account, 0)
+        self.clients.append(client)
+        checks = FinalChecks(client, self.clients, self.directory)
+        checks.begin()
+        if not world.wait(lambda: checks.over, CONVERGENCE, _LOOK):
+            self._fail(f"liveness: {checks.waiting_for()}")
             return
         history = self.account.history
-        history.finals, history.ended = epilogue.finals, world.stamp()
-        self.report.violations.extend(map(str, check(history)))
+        history.finals, history.ended = checks.finals, world.stamp()
+        self._violations.extend(map(str, check(history)))
         self._check_state()
         self._await_garbage()
 
@@ -134,13 +116,13 @@ class Simulation:
         return 2 * CLOCK_ERROR_MAX if "clocks" in self.options.faults else 0
 
     def _all_alive(self) -> bool:
-        alive = all(process.alive for process in self.cluster.processes)
+        alive = all(process.alive for process in self.cluster.processes.values())
         return alive and self.cluster.leading() is not None
 
     def _look_often(self) -> None:
         """The state is right at every moment, not only in the end."""
         states = self.cluster.states()
-        if states and not self.report.violations:
+        if states and not self._violations:
             index, state = max(states, key=lambda each: each[0])
             if index >= self._looked:
                 self._looked = index
@@ -148,8 +130,8 @@ class Simulation:
                 self._broken(invariants.broken(state.replica))
             self._compare(states)
             self._check_formats()
-        if not self.nemesis.over:
-            self.world.after(self.options.chaos_ms * MS // 8, self._look_often)
+        if not self.faults.over:
+            self.world.after(self.chaos // 8, self._look_often)
 
     def _compare(self, states: list[tuple[int, State]]) -> None:
         """Whoever has applied the same entries has the same state (spec, B12)."""
@@ -160,7 +142,7 @@ class Simulation:
 
     def _check_formats(self) -> None:
         """Nobody leads who might misread what is in the journal."""
-        for process in self.cluster.processes:
+        for process in self.cluster.processes.values():
             machine = process.nodes[0].machine
             if isinstance(machine, Member) and machine.leader is not None:
                 needed = machine.state.replica.format
@@ -254,7 +236,7 @@ class Simulation:
 
     def _begin_anew(self) -> None:
         """Every process: in a group one after the other, told to end, as for an upgrade."""
-        for process in self.cluster.processes:
+        for process in self.cluster.processes.values():
             if not self.cluster.is_group:
                 process.die(down=MS)
                 continue
@@ -279,8 +261,4 @@ class Simulation:
             self._fail(f"{each.rule} state: {each.log}: {each.what}")
 
     def _fail(self, says: str) -> None:
-        self.report.violations.append(says)
-
-
-def simulate(seed: int, tell: Callable[[str], None] | None = None) -> Report:
-    return Simulation(Options.of(seed), tell).run()
+        self._violations.append(says)

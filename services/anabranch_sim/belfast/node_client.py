@@ -9,8 +9,8 @@ from anabranch.core.belfast.protocol.messages import Directory, Elsewhere, Locat
 from anabranch.core.errors import AnabranchError, Retry
 from anabranch.core.errors.refused import Refused
 from anabranch.core.types import MS, Nanoseconds
-from anabranch_sim.belfast.connection import Connection
-from anabranch_sim.belfast.deployment import Deployment
+from anabranch_sim.belfast.deployment import BelfastDeployment
+from anabranch_sim.world.connection import Connection, Replies
 
 PATIENCE: Nanoseconds = 400 * MS
 """With a node that says nothing."""
@@ -19,10 +19,10 @@ _DIRECTIONS = 1 << 20
 """The request that asks for the way."""
 
 
-class Errand:
+class NodeClient:
     """Asks anybody for the way, then whoever it concerns; begins again when that breaks."""
 
-    def __init__(self, deployment: Deployment, name: str) -> None:
+    def __init__(self, deployment: BelfastDeployment, name: str) -> None:
         self.deployment = deployment
         self.world = deployment.world
         self.name = name
@@ -66,10 +66,10 @@ class Errand:
         self.over = True
         self._drop()
 
-    def reset(self) -> None:
+    def reset(self, reason: str) -> None:
         """The network breaks the connection."""
         if self.at is not None:
-            self.at.broken("reset by the network")
+            self.at.broken(reason)
 
     def _speak(self, connection: Connection) -> None:
         self._spoken = True
@@ -122,10 +122,13 @@ class Errand:
         if attempt == self._attempt and not self.over:
             self.again()
 
-    def _heard(self, attempt: int, request: int, message: Any) -> None:
-        if attempt != self._attempt or self.over:
-            return
-        self._heard_at = self.world.now
+    def _heard(self, attempt: int, replies: Replies) -> None:
+        for request, message in replies:
+            if attempt == self._attempt and not self.over:
+                self._heard_at = self.world.now
+                self._read(request, message)
+
+    def _read(self, request: int, message: Any) -> None:
         if self.world.tracing:
             self.world.note(self.name, "hears", message)
         match message:

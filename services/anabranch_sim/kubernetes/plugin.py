@@ -2,11 +2,6 @@
 after which everything must come right, and cost nothing.
 """
 
-import traceback
-from collections.abc import Callable
-
-import msgspec
-
 from anabranch.core.types import MS, Nanoseconds
 from anabranch_operator.api import names
 from anabranch_operator.plan.engine.dependencies import MEMBERS
@@ -27,14 +22,14 @@ from anabranch_sim.kubernetes.cluster.machines import DeepPlane
 from anabranch_sim.kubernetes.cluster.objects import Change, Kube
 from anabranch_sim.kubernetes.cluster.plane import Plane, StatePlane
 from anabranch_sim.kubernetes.cluster.watches import KINDS, History
-from anabranch_sim.kubernetes.faults import Chaos
+from anabranch_sim.kubernetes.faults import OperatorFaults
 from anabranch_sim.kubernetes.final_checks import Verdict
 from anabranch_sim.kubernetes.invariants import Judge
 from anabranch_sim.kubernetes.operators import Around, SimOperator
 from anabranch_sim.kubernetes.options import Options
 from anabranch_sim.kubernetes.users import HOME, People
-from anabranch_sim.seeds import BUGS
 from anabranch_sim.world.events import SECOND, World
+from anabranch_sim.world.simulation import Tell
 
 OPERATORS = 2
 CALM: Nanoseconds = 700 * SECOND
@@ -46,28 +41,14 @@ every step by which a pool shrinks.
 """
 
 
-class Report(msgspec.Struct):
-    """What became of a seed; empty `violations` is what we want."""
+class OperatorPlugin:
+    """Two operators, what they look after, and its users."""
 
-    options: Options
-    violations: list[str] = msgspec.field(default_factory=list[str])
-    acts: int = 0
-    writes: int = 0
-    events: int = 0
-    strikes: int = 0
-    crash: str = ""
-    """The trace of an exception that stopped the run."""
-
-    @property
-    def failed(self) -> bool:
-        return bool(self.violations)
-
-
-class Simulation:
-    def __init__(self, options: Options, tell: Callable[[str], None] | None = None) -> None:
+    def __init__(self, options: Options, tell: Tell | None = None) -> None:
         self.options = options
-        self.report = Report(options)
         self.world = World(options.seed, tell=tell)
+        self.chaos: Nanoseconds = options.chaos_s * SECOND
+        self._violations: list[str] = []
         self.kube = Kube(collects=False, clock=lambda: (BEGIN + self.world.now) // MS)
         self.plane: Plane = (
             DeepPlane(self.world, options.seed) if options.deep else StatePlane(self.world, BEGIN)
@@ -90,7 +71,7 @@ class Simulation:
             self.operators,
             None if port is None else port.shippers,
         )
-        self.chaos = Chaos(
+        self.faults = OperatorFaults(
             self.around,
             self.controllers,
             self.operators,
@@ -99,17 +80,48 @@ class Simulation:
         )
         self.kube.heed = self._changed
 
-    def run(self) -> Report:
-        report = self.report
-        try:
-            self._play()
-        except BUGS as error:
-            report.violations.append(f"failed: {type(error).__name__}: {error}")
-            report.crash = traceback.format_exc()
-        report.violations[:0] = self.judge.violations
-        report.acts, report.strikes = self.people.acts, self.chaos.strikes
-        report.writes, report.events = self.judge.writes, self.world.events
-        return report
+    @staticmethod
+    def of(seed: int, tell: Tell | None = None) -> "OperatorPlugin":
+        return OperatorPlugin(Options.of(seed), tell)
+
+    def violations(self) -> list[str]:
+        return self.judge.violations + self._violations
+
+    def counts(self) -> dict[str, int]:
+        return {"writes": self.judge.writes, "acts": self.people.acts}
+
+    def start(self) -> None:
+        world = self.world
+        self.people.begin()
+        self.controllers.start()
+        for operator in self.operators:
+            operator.start()
+        world.run(20 * SECOND)
+        for _ in range(self.options.acts):
+            world.after(world.between(0, self.chaos), self.people.act)
+
+    def is_done(self) -> bool:
+        return False
+
+    def converge(self) -> bool:
+        """Wait until nothing has been written for longer than anything waits."""
+        self.people.rest()
+        world, until = self.world, self.world.now + SETTLING
+        writes, since = self.judge.writes, world.now
+        while world.now < until and world.now < since + CALM:
+            world.run(world.now + 10 * SECOND)
+            if writes != self.judge.writes:
+                writes, since = self.judge.writes, world.now
+        if world.now < since + CALM:
+            self._violations.append(f"liveness: it never comes to rest: {self.judge.last}")
+        return True
+
+    def check(self) -> None:
+        verdict = Verdict(self.kube, self.plane, self.judge)
+        self._violations += verdict.wrong()
+        if self.anchorage is not None:
+            self._violations += self.anchorage.wrong()
+        self._stay_calm(verdict.troubled())
 
     def _anchorage(self) -> Anchorage | None:
         if not self.options.belfast:
@@ -152,48 +164,16 @@ class Simulation:
         )
         return around
 
-    def _play(self) -> None:
-        options, world = self.options, self.world
-        self.people.begin()
-        self.controllers.start()
-        for operator in self.operators:
-            operator.start()
-        world.run(20 * SECOND)
-        self.chaos.start()
-        chaos = options.chaos_s * SECOND
-        for _ in range(options.acts):
-            world.after(world.between(0, chaos), self.people.act)
-        world.run(world.now + chaos)
-        self.chaos.heal()
-        self.people.rest()
-        self._settle()
-        verdict = Verdict(self.kube, self.plane, self.judge)
-        self.report.violations += verdict.wrong()
-        if self.anchorage is not None:
-            self.report.violations += self.anchorage.wrong()
-        self._stay_calm(verdict.troubled())
-
-    def _settle(self) -> None:
-        """Until nothing has been written for longer than anything waits."""
-        world, until = self.world, self.world.now + SETTLING
-        writes, since = self.judge.writes, world.now
-        while world.now < until and world.now < since + CALM:
-            world.run(world.now + 10 * SECOND)
-            if writes != self.judge.writes:
-                writes, since = self.judge.writes, world.now
-        if world.now < since + CALM:
-            self.report.violations.append(f"liveness: it never comes to rest: {self.judge.last}")
-
     def _stay_calm(self, troubled: int) -> None:
         """Converged is no request but for the Lease, looks, and what was refused tried again."""
         calm_s = self.options.calm_s
         writes, asked = self.judge.writes, self._asked
         self.world.run(self.world.now + calm_s * SECOND)
         if self.judge.writes != writes:
-            self.report.violations.append(f"calm: {self.judge.last} though nothing had changed")
+            self._violations.append(f"calm: {self.judge.last} though nothing had changed")
         again = self._asked - asked
         if again > troubled * (1 + calm_s * SECOND // RETRY):
-            self.report.violations.append(f"calm: {again} requests, with {troubled} in trouble")
+            self._violations.append(f"calm: {again} requests, with {troubled} in trouble")
 
     @property
     def _asked(self) -> int:
@@ -211,7 +191,3 @@ class Simulation:
         for operator in self.operators:
             if operator.alive:
                 operator.sight.heed(change)
-
-
-def simulate(seed: int, tell: Callable[[str], None] | None = None) -> Report:
-    return Simulation(Options.of(seed), tell).run()

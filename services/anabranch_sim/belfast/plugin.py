@@ -4,26 +4,23 @@ Safety is judged from every word that was said (witness) and from what clients s
 (core/history/foretold); liveness by the clock.
 """
 
-import traceback
 from collections.abc import Callable
 from functools import partial
-
-import msgspec
 
 from anabranch.core.belfast.ledger.ledger import Standing
 from anabranch.core.belfast.protocol.messages import Join, Leave, Trim, Where
 from anabranch.core.history.foretold import judge
 from anabranch.core.types import MS, Nanoseconds, Position
-from anabranch_sim.belfast.clients import Customer
-from anabranch_sim.belfast.deployment import Deployment
-from anabranch_sim.belfast.faults import Nemesis
+from anabranch_sim.belfast.deployment import BelfastDeployment
+from anabranch_sim.belfast.faults import BelfastFaults
 from anabranch_sim.belfast.idle import RestCheck, rests
-from anabranch_sim.belfast.message_clients import KEYS, Appender, Archive, Observer, Petition
+from anabranch_sim.belfast.log_client import LogClient
+from anabranch_sim.belfast.message_clients import KEYS, Admin, Appender, Archive, Observer
+from anabranch_sim.belfast.node_client import NodeClient
 from anabranch_sim.belfast.options import Options
-from anabranch_sim.belfast.requests import Errand
 from anabranch_sim.belfast.witness import Witness
-from anabranch_sim.seeds import BUGS
 from anabranch_sim.world.events import SECOND, World
+from anabranch_sim.world.simulation import Tell
 
 CONVERGENCE: Nanoseconds = 30 * SECOND
 """How long a healed deployment may take to finish everything."""
@@ -31,85 +28,67 @@ CONVERGENCE: Nanoseconds = 30 * SECOND
 _LOOK: Nanoseconds = 10 * MS
 
 
-class Report(msgspec.Struct):
-    """What became of a seed; empty `violations` is what we want."""
+class BelfastPlugin:
+    """A deployment, its clients and its faults."""
 
-    options: Options
-    violations: list[str] = msgspec.field(default_factory=list[str])
-    records: int = 0
-    events: int = 0
-    cuts: int = 0
-    views: int = 0
-    strikes: int = 0
-    crash: str = ""
-    """The trace of an exception that stopped the run."""
-
-    @property
-    def failed(self) -> bool:
-        return bool(self.violations)
-
-
-class Simulation:
-    """A deployment, its clients and its enemy."""
-
-    def __init__(self, options: Options, tell: Callable[[str], None] | None = None) -> None:
+    def __init__(self, options: Options, tell: Tell | None = None) -> None:
         self.options = options
         self.world = World(options.seed, tell=tell)
-        self.report = Report(options)
+        self.chaos: Nanoseconds = options.chaos_ms * MS
         self.witness = Witness()
-        self.deployment = Deployment(self.world, options)
+        self.deployment = BelfastDeployment(self.world, options)
         self.deployment.around.overhear = self.witness.overhear
         self.deployment.on_commit = self.witness.committed
         self.archive = Archive()
         self.appenders: list[Appender] = []
         self.observers: list[Observer] = []
-        self.petitions: list[Petition] = []
-        self.customers: list[Customer] = []
-        self.errands: list[Errand | Customer] = []
-        self.nemesis = Nemesis(self.deployment, self.witness, self.errands)
+        self.admins: list[Admin] = []
+        self.log_clients: list[LogClient] = []
+        self.clients: list[NodeClient | LogClient] = []
+        self.faults = BelfastFaults(self.deployment, self.witness, self.clients)
         self.leaving: str | None = None
+        self._violations: list[str] = []
 
-    def run(self) -> Report:
-        report = self.report
-        try:
-            self._play()
-        except BUGS as error:
-            report.violations.append(f"failed: {type(error).__name__}: {error}")
-            report.crash = traceback.format_exc()
-        for faults in (self.witness.faults, self.archive.faults):
-            report.violations.extend(dict.fromkeys(faults))
-        report.records = len(self.archive.account.shard_of)
-        report.cuts, report.views = self.witness.cuts, self.witness.ledger.view
-        report.events, report.strikes = self.world.events, self.nemesis.strikes
-        return report
+    @staticmethod
+    def of(seed: int, tell: Tell | None = None) -> "BelfastPlugin":
+        return BelfastPlugin(Options.of(seed), tell)
 
-    def _play(self) -> None:
-        world, chaos = self.world, self.options.chaos_ms * MS
+    def violations(self) -> list[str]:
+        return self._violations + self.witness.faults + self.archive.faults
+
+    def counts(self) -> dict[str, int]:
+        return {
+            "records": len(self.archive.account.shard_of),
+            "cuts": self.witness.cuts,
+            "views": self.witness.ledger.view,
+        }
+
+    def start(self) -> None:
         self.deployment.start()
-        self._begin_shards()
-        self._begin_observers()
-        self._begin_appenders()
-        self._begin_customers()
-        self._begin_traits()
-        self.nemesis.start()
-        world.run(chaos, lambda: bool(self.witness.faults))
-        self.nemesis.heal()
+        self._start_shards()
+        self._start_observers()
+        self._start_appenders()
+        self._start_log_clients()
+        self._start_traits()
+
+    def is_done(self) -> bool:
+        return bool(self.witness.faults)
+
+    def converge(self) -> bool:
         if not self.come(self._all_settled):
             self.fail(f"liveness: {self._unfinished()}")
-            return
+            return False
         goal = self.witness.ledger.confirmed
-        if not self.come(lambda: all(self._followed(each, goal) for each in self._all)):
-            late = next(each for each in self._all if not self._followed(each, goal))
-            says = f"{late.name} knows {late.settled} of {self._goal(late, goal)}"
-            self.fail(f"liveness: {says}")
-            return
+        return self._await_all(self._all, goal)
+
+    def check(self) -> None:
         self._read_all()
 
     @property
-    def _all(self) -> list[Observer | Customer]:
-        return [*self.observers, *self.customers]
+    def _all(self) -> list[Observer | LogClient]:
+        return [*self.observers, *self.log_clients]
 
-    def _begin_shards(self) -> None:
+    def _start_shards(self) -> None:
         names = [chr(ord("a") + number) for number in range(self.options.shards)]
         late = set(names[1:]) if "joins" in self.options.traits else set[str]()
         for name in names:
@@ -128,7 +107,7 @@ class Simulation:
     def _names(self) -> list[str]:
         return [chr(ord("a") + number) for number in range(self.options.shards)]
 
-    def _begin_appenders(self) -> None:
+    def _start_appenders(self) -> None:
         rng = self.world.rng
         for number in range(1, self.options.appenders + 1):
             shard = rng.choice(self._names())
@@ -138,20 +117,20 @@ class Simulation:
             self._begin(appender)
             self._append(appender, self.options.batches)
 
-    def _begin_customers(self) -> None:
+    def _start_log_clients(self) -> None:
         """Each with a subscription to the log, or to what it wants of it."""
         rng = self.world.rng
-        for number in range(1, self.options.customers + 1):
-            customer = Customer(self.deployment, self.archive, self.witness, 100 + number)
-            self.customers.append(customer)
-            self.errands.append(customer)
+        for number in range(1, self.options.log_clients + 1):
+            client = LogClient(self.deployment, self.archive, self.witness, 100 + number)
+            self.log_clients.append(client)
+            self.clients.append(client)
             shards = (rng.choice(self._names()),) if self.world.chance(0.2) else ()
             self.world.after(
-                self.world.between(0, 50 * MS), partial(customer.follow, 0, self._where(), shards)
+                self.world.between(0, 50 * MS), partial(client.follow, 0, self._where(), shards)
             )
-            self._append(customer, self.options.batches)
+            self._append(client, self.options.batches)
 
-    def _append(self, appender: Appender | Customer, left: int) -> None:
+    def _append(self, appender: Appender | LogClient, left: int) -> None:
         """The next batch, or a burst of them, and then what follows after a while."""
         rng, chaos = self.world.rng, self.options.chaos_ms * MS
         count = 1
@@ -168,7 +147,7 @@ class Simulation:
         else:
             appender.finished = True
 
-    def _begin_observers(self) -> None:
+    def _start_observers(self) -> None:
         rng = self.world.rng
         for number in range(1, self.options.observers + 1):
             names = self._names() if self.world.chance(0.5) else [rng.choice(self._names())]
@@ -187,11 +166,11 @@ class Simulation:
         self._begin(observer)
         return observer
 
-    def _begin(self, errand: Errand) -> None:
-        self.errands.append(errand)
-        self.world.after(self.world.between(0, 5 * MS), errand.begin)
+    def _begin(self, client: NodeClient) -> None:
+        self.clients.append(client)
+        self.world.after(self.world.between(0, 5 * MS), client.begin)
 
-    def _begin_traits(self) -> None:
+    def _start_traits(self) -> None:
         traits, chaos = self.options.traits, self.options.chaos_ms * MS
         if "leaves" in traits and self.options.shards > 1:
             self.leaving = self._names()[-1]
@@ -217,27 +196,27 @@ class Simulation:
             self.deployment.node(name).pause(stalled)
         for name in self.deployment.replicas():
             self.deployment.node(name).pause(self.world.between(2 * stalled, 5 * stalled // 2))
-        if not self.nemesis.over:
+        if not self.faults.over:
             self.world.after(self.world.between(5 * stalled, 8 * stalled), self._stall)
 
-    def _petition(self, name: str, message: Trim | Leave | Join) -> None:
-        petition = Petition(self.deployment, f"{name}-{len(self.petitions)}", message)
-        self.petitions.append(petition)
-        self._begin(petition)
+    def _admin(self, name: str, message: Trim | Leave | Join) -> None:
+        admin = Admin(self.deployment, f"{name}-{len(self.admins)}", message)
+        self.admins.append(admin)
+        self._begin(admin)
 
     def _leave(self) -> None:
         assert self.leaving is not None
-        self._petition("leaver", Leave(self.leaving))
+        self._admin("leaver", Leave(self.leaving))
 
     def _rejoin(self) -> None:
         assert self.leaving is not None
-        self._petition("joiner", Join(self.leaving))
+        self._admin("joiner", Join(self.leaving))
 
     def _trim(self) -> None:
         """Nothing that anybody still follows."""
         behind = min(each.settled for each in self._all)
         if behind:
-            self._petition("trimmer", Trim(self.world.between(1, behind)))
+            self._admin("trimmer", Trim(self.world.between(1, behind)))
 
     def _straggle(self) -> None:
         """A primary is slow again and again, and never so slow that it counts as dead."""
@@ -246,22 +225,19 @@ class Simulation:
         if members:
             primary = members[-1].primary
             self.deployment.node(primary).pause(self.world.between(t_ord, 4 * t_ord))
-        if not self.nemesis.over:
+        if not self.faults.over:
             self.world.after(self.world.between(5 * t_ord, 12 * t_ord), self._straggle)
 
     def come(self, done: Callable[[], bool]) -> bool:
-        """Let time pass until it is so, or much too late; looked at now and then."""
-        world, latest = self.world, self.world.now + CONVERGENCE
-        while not done():
-            if world.now >= latest or self.witness.faults:
-                return False
-            world.run(world.now + _LOOK)
-        return True
+        """Wait until it is so; a run that the witness objects to is stopped at once."""
+        faults = self.witness.faults
+        come = self.world.wait(lambda: bool(faults) or done(), CONVERGENCE, _LOOK)
+        return come and not faults
 
     def _all_settled(self) -> bool:
         alive = all(process.alive for process in self.deployment.processes.values())
-        settled = all(each.finished and each.idle for each in (*self.appenders, *self.customers))
-        asked = all(each.over for each in self.petitions)
+        settled = all(each.finished and each.idle for each in (*self.appenders, *self.log_clients))
+        asked = all(each.over for each in self.admins)
         return alive and settled and asked and self._all_seated()
 
     def _all_seated(self) -> bool:
@@ -276,15 +252,15 @@ class Simulation:
     def _unfinished(self) -> str:
         ledger = self.witness.ledger
         members = [(each.name, each.standing.name) for each in ledger.members.values()]
-        appending = [*self.appenders, *self.customers]
+        appending = [*self.appenders, *self.log_clients]
         open_ = [each.name for each in appending if not (each.finished and each.idle)]
-        asked = [each.name for each in self.petitions if not each.over]
+        asked = [each.name for each in self.admins if not each.over]
         down = [name for name, each in self.deployment.processes.items() if not each.alive]
         return f"shards {members}, appending {open_}, asking {asked}, down {down}"
 
-    def _goal(self, observer: Observer | Customer, goal: Position) -> Position:
+    def _goal(self, observer: Observer | LogClient, goal: Position) -> Position:
         """So far it must come: a shard that has left has nothing behind its last window."""
-        if isinstance(observer, Customer):
+        if isinstance(observer, LogClient):
             return goal
         member = self.witness.ledger.member(observer.shard)
         if member is None or member.standing is not Standing.LEFT:
@@ -295,8 +271,15 @@ class Simulation:
             return goal
         return min(goal, windows[last + 1].start)
 
-    def _followed(self, observer: Observer | Customer, goal: Position) -> bool:
+    def _followed(self, observer: Observer | LogClient, goal: Position) -> bool:
         return observer.settled >= self._goal(observer, goal)
+
+    def _await_all(self, following: list[Observer | LogClient], goal: Position) -> bool:
+        if self.come(lambda: all(self._followed(each, goal) for each in following)):
+            return True
+        late = next(each for each in following if not self._followed(each, goal))
+        self.fail(f"liveness: {late.name} knows {late.settled} of {self._goal(late, goal)}")
+        return False
 
     def _read_all(self) -> None:
         """All that the log holds, by readers that begin when all is well; then the judgement."""
@@ -304,10 +287,7 @@ class Simulation:
         readers = [
             self.observe(f"reader-{name}", name, start, None) for name in self.deployment.shards
         ]
-        if not self.come(lambda: all(self._followed(each, goal) for each in readers)):
-            late = next(each for each in readers if not self._followed(each, goal))
-            says = f"{late.name} knows {late.settled} of {self._goal(late, goal)}"
-            self.fail(f"liveness: {says}")
+        if not self._await_all([*readers], goal):
             return
         account = self.archive.account
         account.start, account.end = start, goal
@@ -321,10 +301,10 @@ class Simulation:
         for each in account.placings:
             if each.positions and min(each.positions) < start:
                 account.final.update(zip(each.positions, each.records, strict=True))
-        self.report.violations.extend(map(str, judge(account)))
+        self._violations.extend(map(str, judge(account)))
         if not self.options.faults:
             self._check_calm()
-        if rests(self.options.rules) and not self.report.violations:
+        if rests(self.options.rules) and not self._violations:
             RestCheck(self).run()
 
     def _check_calm(self) -> None:
@@ -338,8 +318,4 @@ class Simulation:
     def fail(self, says: str) -> None:
         """Unless something was wrong before: a run that was stopped for it comes to nothing."""
         if not self.witness.faults:
-            self.report.violations.append(says)
-
-
-def simulate(seed: int, tell: Callable[[str], None] | None = None) -> Report:
-    return Simulation(Options.of(seed), tell).run()
+            self._violations.append(says)

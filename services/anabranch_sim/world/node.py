@@ -10,8 +10,6 @@ from typing import Any, Protocol, cast
 import msgspec
 from msgspec.structs import replace
 
-from anabranch.core.bolt.broker.broker import Broker
-from anabranch.core.bolt.protocol.letters import FromMetadata, ToMetadata
 from anabranch.core.errors import AnabranchError, StorageFailed, StorageFull
 from anabranch.core.machine import (
     Campaign,
@@ -63,12 +61,13 @@ from anabranch.core.records.objects import ObjectName, unquarantined
 from anabranch.core.types import MS, Nanoseconds, ObjectId
 from anabranch.core.wire.session import Cancel, Credit
 from anabranch.ports import Journal, RecordJournal
-from anabranch_sim.bolt.coordinator import SimCoordinator
 from anabranch_sim.world.clocks import SlewedClock
+from anabranch_sim.world.coordinator import SimCoordinator
 from anabranch_sim.world.disk import PowerCut
 from anabranch_sim.world.events import SECOND, World
 from anabranch_sim.world.network import Network
 from anabranch_sim.world.store import SimStore
+from anabranch_sim.world.wire import Wire
 
 EPOCH: Nanoseconds = 1_750_000_000 * SECOND
 """What a clock without an error shows when a simulation begins."""
@@ -79,11 +78,10 @@ RETRY: Nanoseconds = SECOND
 _REQUEST_BITS = 32
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode_bolt = msgspec.msgpack.Decoder(ToMetadata | FromMetadata).decode
 
 
 class Caller(Protocol):
-    """Whoever asks a machine: one client's connection."""
+    """What asks a machine: one client's connection."""
 
     def answer(self, request: int, message: Any) -> None: ...
 
@@ -91,7 +89,7 @@ class Caller(Protocol):
 
 
 class Surroundings:
-    """What all nodes of a cluster share."""
+    """What all nodes of a deployment share."""
 
     def __init__(
         self,
@@ -99,16 +97,17 @@ class Surroundings:
         cluster: str,
         network: Network,
         store: SimStore,
-        decode: Callable[[bytes], Any] = _decode_bolt,
+        wire: Wire,
     ) -> None:
         self.world = world
         self.cluster = cluster
         self.network = network
         self.store = store
-        self.decode = decode
-        """What becomes of a letter's bytes where it arrives."""
+        self.wire = wire
+        self.is_fenced: Callable[[Machine], bool] = lambda _: False
+        """Has another life of this node taken over?"""
         self.overhear: Callable[[str, Effect], None] | None = None
-        """Told of everything that any node says, before it is on its way."""
+        """Receives everything that any node says, before it is on its way."""
         self.nodes: dict[str, Node] = {}
 
 
@@ -206,14 +205,15 @@ class Node:
             return
         if self.world.tracing:
             self.world.note(self.name, "<", event)
-        self._perform(self.machine.step(self.now(), event))
-        if isinstance(self.machine, Broker) and self.machine.fenced is not None:
+        machine = self.machine
+        self._perform(machine.step(self.now(), event))
+        if self.around.is_fenced(machine):
             self.on_fenced()
 
     def receive(self, sender: str, message: bytes) -> None:
         """A datagram; it may be for whoever lives here by now."""
         if self.machine is not None:
-            self.deliver(self.life, Received(sender, self.around.decode(message)))
+            self.deliver(self.life, Received(sender, self.around.wire.letter(message)))
 
     def _perform(self, effects: Effects) -> None:
         life = self.life

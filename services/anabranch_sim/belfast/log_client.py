@@ -29,11 +29,8 @@ from anabranch.client.belfast.subscriber import Subscriber
 from anabranch.client.bolt import records
 from anabranch.client.bolt.records import Confirm, Deliver, Fail
 from anabranch.core.belfast.protocol.messages import (
-    BELFAST_VERSION,
     Appended,
-    ToClient,
     ToServer,
-    Welcome,
     Where,
 )
 from anabranch.core.errors import AnabranchError, UnknownShard
@@ -42,28 +39,28 @@ from anabranch.core.history.calls import Verdict
 from anabranch.core.history.foretold import Placing, Watching
 from anabranch.core.machine import SetTimer, TimerFired
 from anabranch.core.types import MS, Nanoseconds, Position
-from anabranch_sim.belfast.connection import Connection
-from anabranch_sim.belfast.deployment import CLUSTER, Deployment
+from anabranch_sim.belfast.deployment import BelfastDeployment
 from anabranch_sim.belfast.message_clients import Archive, is_wanted, record_of
+from anabranch_sim.belfast.wire import CLUSTER, welcome
 from anabranch_sim.belfast.witness import Witness
-from anabranch_sim.bolt.node import EPOCH
+from anabranch_sim.world.connection import Connection, Replies
+from anabranch_sim.world.node import EPOCH
 
 TIMEOUT_MS = 20_000
 _LOOK: Nanoseconds = 20 * MS
-_WELCOME = Welcome(BELFAST_VERSION, CLUSTER, "", "", 1 << 20, 1_000)
 
 
-class Customer:
+class LogClient:
     """One session of the real client."""
 
     def __init__(
-        self, deployment: Deployment, archive: Archive, witness: Witness, number: int
+        self, deployment: BelfastDeployment, archive: Archive, witness: Witness, number: int
     ) -> None:
         self.deployment, self.witness = deployment, witness
         self.world = deployment.world
         self.archive = archive
         self.number = number
-        self.name = f"customer-{number}"
+        self.name = f"client-{number}"
         self.finished = False
         """Nothing more will be appended."""
         self.fails = 0
@@ -140,10 +137,10 @@ class Customer:
                 self.archive.account.placings.pop()
         self._step(Written())
 
-    def reset(self) -> None:
+    def reset(self, reason: str) -> None:
         """The network breaks one of its connections."""
         if self._connections:
-            self.world.rng.choice(list(self._connections.values())).broken("reset by the network")
+            self.world.rng.choice(list(self._connections.values())).broken(reason)
 
     def _now(self) -> Nanoseconds:
         return EPOCH + self.world.now
@@ -194,7 +191,7 @@ class Customer:
             self._if_current(name, dial, partial(self._heard, name)),
             self._if_current(name, dial, partial(self._broken, name)),
         )
-        welcomed = partial(self._step, Connected(name, _WELCOME))
+        welcomed = partial(self._step, Connected(name, welcome(name)))
         connection.connect(self._if_current(name, dial, welcomed))
 
     def _if_current(self, name: str, dial: int, action: Callable[..., None]) -> Callable[..., None]:
@@ -206,10 +203,10 @@ class Customer:
 
         return reported
 
-    def _heard(self, node: str, request: int, message: ToClient) -> None:
+    def _heard(self, node: str, replies: Replies) -> None:
         if self.world.tracing:
-            self.world.note(self.name, "hears", message)
-        self._step(Heard(node, [(request, message)]))
+            self.world.note(self.name, "hears", replies)
+        self._step(Heard(node, replies))
 
     def _broken(self, node: str, reason: str) -> None:
         self._connections.pop(node, None)
