@@ -60,7 +60,7 @@ class Ordering(Shape, frozen=True, kw_only=True):
     free_will: bool = _AS_IS.free_will
     """Scalog's order: cuts follow the shards, and nothing is delivered before its cut."""
     adaptive: bool = _AS_IS.adaptive
-    """Let quotas follow the peaks of bursts that come often, and let a log without appends rest."""
+    """Let a log without appends rest: no quota is filled with no-ops until a record comes."""
     idle_intervals: Intervals = _AS_IS.idle_intervals
     """Without an append anywhere, before the log rests: no cut is made until a record comes."""
     shards_min: Annotated[int, Meta(ge=1, le=100)] = _AS_IS.shards_min

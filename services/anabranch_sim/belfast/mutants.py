@@ -20,10 +20,11 @@ from anabranch.core.belfast.protocol.messages import Confirmed
 from anabranch.core.belfast.sequencer import failures
 from anabranch.core.belfast.sequencer.cuts import Progress
 from anabranch.core.belfast.sequencer.failures import Failures
+from anabranch.core.belfast.sequencer.idleness import Idleness
 from anabranch.core.belfast.sequencer.lag import Lag
 from anabranch.core.belfast.sequencer.membership import Membership
-from anabranch.core.belfast.sequencer.modes import Modes
 from anabranch.core.belfast.sequencer.policy import Office
+from anabranch.core.belfast.sequencer.publisher import Publishing
 from anabranch.core.belfast.shard.appends import Acknowledging
 from anabranch.core.belfast.shard.deliveries import Delivering
 from anabranch.core.belfast.shard.duplicates import Retries
@@ -246,15 +247,25 @@ def _whatever_its_disk_does(original: Function) -> Function:
     return received
 
 
+_AT_REST = set[int]()
+"""The quotas of leaders whose log is at rest."""
+
+
+def _remembered(original: Function) -> Function:
+    def review(self: Idleness, now: int) -> None:
+        original(self, now)
+        (_AT_REST.add if self.at_rest else _AT_REST.discard)(id(self._quotas))
+
+    return review
+
+
 def _back_to_free_will(original: Function) -> Function:
     """As releases before did: an order that predicts nothing, while the log is at rest."""
 
-    def review(self: Modes, now: int) -> None:
-        original(self, now)
-        if self._rules.adaptive and not self._rules.free_will:
-            self.wanted = Mode.FREE_WILL if self.at_rest else Mode.STEADY
+    def mode(self: Publishing) -> Mode:
+        return Mode.FREE_WILL if id(self._quotas) in _AT_REST else original(self)
 
-    return review
+    return mode
 
 
 def _whatever_rests(original: Function) -> Function:
@@ -268,9 +279,9 @@ def _whatever_rests(original: Function) -> Function:
 
 def _as_if_awake(original: Function) -> Function:
     def look(self: Lag, now: int) -> Any:
-        at_rest, self._modes.at_rest = self._modes.at_rest, False
+        at_rest, self._idleness.at_rest = self._idleness.at_rest, False
         letters = original(self, now)
-        self._modes.at_rest = at_rest
+        self._idleness.at_rest = at_rest
         return letters
 
     return look
@@ -314,7 +325,13 @@ MUTANTS = [
     Mutant("a piece is not split at the edge", Piece, "count_below", _whole),
     Mutant("predictions don't bound final", Rollback, "unconfirmed_from", returning(NEVER)),
     Mutant("a Confirm at hand counts as given", EventQueue, "_confirms", returning(False)),
-    Mutant("a log at rest predicts nothing", Modes, "review", _back_to_free_will),
+    Mutant(
+        "a log at rest predicts nothing",
+        Idleness,
+        "review",
+        _remembered,
+        also=Mutant("", Publishing, "_mode", _back_to_free_will),
+    ),
     Mutant("a log at rest fills up with no-ops", Reporting, "_arm", _whatever_rests),
     Mutant("at rest nobody has to catch up at once", Lag, "look", _as_if_awake),
     Mutant("silence counts by the clock alone", Membership, "patience", _by_the_clock_alone),

@@ -32,7 +32,7 @@ class SequencerGauges:
 
     def __init__(self, member: Sequencer) -> None:
         ledger, consensus = member.ledger, member.consensus
-        self.at_rest = int(member.office is not None and member.office.modes.at_rest)
+        self.at_rest = int(member.office is not None and member.office.idleness.at_rest)
         current = ledger.current
         self.confirmed = ledger.confirmed
         self.horizon = ledger.horizon

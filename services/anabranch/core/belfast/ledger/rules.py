@@ -79,9 +79,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     adaptive: bool = True
-    """Bursts that come too often change the mode: shards fill up with no-ops at every T_ord. A log
-    that nobody appends to rests: windows stay published, and no quota is filled until a record
-    comes (6.4, left there as future work).
+    """A log that nobody appends to rests: windows stay published, and no quota is filled until a
+    record comes (6.4, left there as future work).
     """
 
     idle_intervals: int = 100

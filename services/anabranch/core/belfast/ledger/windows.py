@@ -21,7 +21,7 @@ ShardId = int
 class Mode(IntEnum):
     STEADY = 0
     BURSTY = 1
-    """Quotas are those of the peaks, and shards fill up with no-ops at every T_ord (6.4)."""
+    """Opened by earlier releases, where bursts came often. It is cut like a steady window."""
     FREE_WILL = 2
     """Cuts follow reports: nothing is predetermined. By configuration alone; earlier releases
     opened such windows by themselves, and logs may hold some.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from anabranch.core.belfast.ledger.windows import ShardId
 from anabranch.core.belfast.protocol.letters import FixLag, Report
 from anabranch.core.belfast.sequencer.cuts import Progress
-from anabranch.core.belfast.sequencer.modes import Modes
+from anabranch.core.belfast.sequencer.idleness import Idleness
 from anabranch.core.belfast.sequencer.plan import Plan
 from anabranch.core.types import Nanoseconds
 
@@ -35,13 +35,13 @@ class Signal:
 class Lag:
     """At most one signal per shard is out: the next is for what it lags then."""
 
-    def __init__(self, plan: Plan, progress: Progress, modes: Modes, term: int) -> None:
+    def __init__(self, plan: Plan, progress: Progress, idleness: Idleness, term: int) -> None:
         self.signals: dict[ShardId, Signal] = {}
         self.counts: dict[ShardId, int] = {}
         self._counters = plan.counters
         self._rules = plan.rules
         self._progress = progress
-        self._modes = modes
+        self._idleness = idleness
         self._number = term * _NUMBERS
         self._looked = 0
         """The furthest shard's rounds when all were last looked at."""
@@ -71,9 +71,9 @@ class Lag:
     def look(self, now: Nanoseconds) -> list[FixLag]:
         """Signals to those that lag. Costs a look at all shards only where one may lag."""
         # At rest nobody fills a quota unasked: whoever is a round behind is asked at once.
-        rounds = 1 if self._modes.at_rest else self._rules.lag_rounds
+        rounds = 1 if self._idleness.at_rest else self._rules.lag_rounds
         progress = self._progress
-        if self._modes.at_rest:
+        if self._idleness.at_rest:
             progress.count_all()
         if not self._rules.lag_fix or progress.lag < rounds:
             return []
@@ -103,7 +103,7 @@ class Lag:
                 signal.sent = now
                 letters.append(signal.letter)
         # At rest there is no next cut to wait for, unless somebody is ahead.
-        waits = not self._modes.at_rest or self._progress.lag > 0
+        waits = not self._idleness.at_rest or self._progress.lag > 0
         if waits and now - self._cut_at >= self._rules.intervals(STUCK_INTERVALS):
             waited = [s for s in self._progress.waited_for() if s not in self.signals]
             asked = [letter for shard in waited for letter in self._signal(shard, 1, now)]

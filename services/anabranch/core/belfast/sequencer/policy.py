@@ -22,9 +22,9 @@ from anabranch.core.belfast.sequencer.catch_up import Trailing
 from anabranch.core.belfast.sequencer.counters import SequencerCounters
 from anabranch.core.belfast.sequencer.cuts import Progress
 from anabranch.core.belfast.sequencer.failures import Failures
+from anabranch.core.belfast.sequencer.idleness import Idleness
 from anabranch.core.belfast.sequencer.lag import Lag
 from anabranch.core.belfast.sequencer.membership import Membership
-from anabranch.core.belfast.sequencer.modes import Modes
 from anabranch.core.belfast.sequencer.plan import Plan
 from anabranch.core.belfast.sequencer.publisher import Publishing
 from anabranch.core.belfast.sequencer.quotas import Quotas
@@ -56,15 +56,14 @@ class Office:
         self.trailing = Trailing(self.plan, self.progress)
         self.stragglers = Stragglers(self.plan)
         self.membership = Membership(self.plan, now, delays or Delays())
-        self.modes = Modes(self.plan, self.quotas)
-        self.lag = Lag(self.plan, self.progress, self.modes, term)
+        self.idleness = Idleness(self.plan, self.quotas)
+        self.lag = Lag(self.plan, self.progress, self.idleness, term)
         self.publishing = Publishing(
             self.plan,
             self.progress,
             self.membership,
             self.quotas,
             self.stragglers,
-            self.modes,
         )
         self.failures = Failures(
             self.plan, self.membership, self.lag, send, self._forget, self._arranged
@@ -143,7 +142,7 @@ class Office:
         if self._window_due:
             self._window_due = False
             self.publishing.publish(now)
-            closing = self.modes.at_rest and self._awaits_window()
+            closing = self.idleness.at_rest and self._awaits_window()
         for letter in (*self.lag.look(now), *self.lag.align(self.trailing.look(), now)):
             self._signal(letter)
         if closing:
@@ -178,14 +177,14 @@ class Office:
         if advanced:
             self.stragglers.heard(report.shard, now, signalled)
             self.trailing.heard(report.shard, now)
-        if self.modes.at_rest or self.progress.is_at_end(report.shard):
+        if self.idleness.at_rest or self.progress.is_at_end(report.shard):
             # At rest it was for want of records that nothing came.
             self.stragglers.idle(report.shard)
 
     def _watch(self) -> None:
         now = self._now
         self.failures.watch(now)
-        self.modes.review(now)
+        self.idleness.review(now)
         for letter in self.lag.watch(now):
             self._signal(letter)
         self._window_due = True

@@ -5,7 +5,6 @@ from anabranch.core.belfast.ledger.ledger import Member, Standing
 from anabranch.core.belfast.ledger.windows import Mode
 from anabranch.core.belfast.sequencer.cuts import Progress
 from anabranch.core.belfast.sequencer.membership import Membership
-from anabranch.core.belfast.sequencer.modes import Modes
 from anabranch.core.belfast.sequencer.plan import Plan
 from anabranch.core.belfast.sequencer.quotas import Quotas
 from anabranch.core.belfast.sequencer.stragglers import Stragglers, Turn
@@ -20,7 +19,6 @@ class Publishing:
         membership: Membership,
         quotas: Quotas,
         stragglers: Stragglers,
-        modes: Modes,
     ) -> None:
         self._plan = plan
         self._rules = plan.rules
@@ -28,7 +26,6 @@ class Publishing:
         self._membership = membership
         self._quotas = quotas
         self._stragglers = stragglers
-        self._modes = modes
 
     def publish(self, now: Nanoseconds) -> bool:
         """Decide all windows that are due; was there one?"""
@@ -62,8 +59,8 @@ class Publishing:
             if counts is not None or len(windows) > 1:
                 self._progress.close_freely(counts or (0,) * len(windows[-1].seats))
         number = plan.ledger.windows[-1].number + 1 if windows else 0
-        mode = self._modes.wanted
-        quotas = self._seats(shards, number, mode, now)
+        mode = self._mode()
+        quotas = self._seats(shards, number, now)
         staggered = self._rules.stagger and len(quotas) >= self._rules.stagger_from
         groups = self._rules.stagger_groups if staggered and mode is not Mode.FREE_WILL else 1
         plan.decide(OpenWindow(number, mode, self._rules.window, groups, quotas))
@@ -72,7 +69,7 @@ class Publishing:
         return True
 
     def _seats(
-        self, shards: list[Member], number: int, mode: Mode, now: Nanoseconds
+        self, shards: list[Member], number: int, now: Nanoseconds
     ) -> tuple[tuple[int, int], ...]:
         turns = {each.id: self._stragglers.turn(each.id, number) for each in shards}
         if all(turn is Turn.REST for turn in turns.values()):
@@ -84,8 +81,11 @@ class Publishing:
             elif turns[each.id] is Turn.PROBE:
                 quotas.append((each.id, self._quotas.give(each.id, 1)))
             else:
-                quotas.append((each.id, self._quotas.next(each, mode, now)))
+                quotas.append((each.id, self._quotas.next(each, now)))
         return tuple(quotas)
+
+    def _mode(self) -> Mode:
+        return Mode.FREE_WILL if self._rules.free_will else Mode.STEADY
 
     def _eligible(self) -> list[Member]:
         return self._plan.members(Standing.WAITING, Standing.SEATED)
@@ -108,6 +108,6 @@ class Publishing:
         wanted = tuple(each.id for each in self._eligible() if self._is_present(each, now))
         return (
             (begun and plan.ledger.cut >= last.rounds)
-            or self._modes.wanted is not Mode.FREE_WILL
+            or self._mode() is not Mode.FREE_WILL
             or wanted != tuple(seat.shard for seat in last.seats)
         )

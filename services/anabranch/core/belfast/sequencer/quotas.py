@@ -8,7 +8,7 @@ are in thousandths of a record per interval: whole numbers are the same everywhe
 from dataclasses import dataclass, field
 
 from anabranch.core.belfast.ledger.ledger import Member
-from anabranch.core.belfast.ledger.windows import Mode, ShardId
+from anabranch.core.belfast.ledger.windows import ShardId
 from anabranch.core.belfast.protocol.letters import Report
 from anabranch.core.belfast.sequencer.plan import Plan
 from anabranch.core.types import Nanoseconds
@@ -34,11 +34,6 @@ class _Arrivals:
     rate: int = 0
     """Of the last whole span; counts once there is one."""
     spans: int = 0
-    bucket_at: Nanoseconds = 0
-    bucket_records: int = 0
-    peak: int = 0
-    """The highest rate of an interval in this span, and in the last."""
-    last_peak: int = 0
 
 
 @dataclass(slots=True)
@@ -80,8 +75,6 @@ class Quotas:
                 span_records=known,
                 records=known,
                 queued=report.queued,
-                bucket_at=now,
-                bucket_records=known,
             )
             return
         if report.records > arrivals.records:
@@ -95,10 +88,6 @@ class Quotas:
             arrivals.flowing = True
             arrivals.span_at, arrivals.span_records = now, report.records
         arrivals.records, arrivals.queued = report.records, report.queued
-        if now - arrivals.bucket_at >= self._t_ord:
-            rate = self._rate(report.records - arrivals.bucket_records, now - arrivals.bucket_at)
-            arrivals.peak = max(arrivals.peak, rate)
-            arrivals.bucket_at, arrivals.bucket_records = now, report.records
         if now - arrivals.span_at >= self._span:
             arrivals.rate = self._rate(
                 report.records - arrivals.span_records, now - arrivals.span_at
@@ -106,7 +95,6 @@ class Quotas:
             arrivals.flowing = arrivals.rate > 0
             arrivals.spans += 1
             arrivals.span_at, arrivals.span_records = now, report.records
-            arrivals.last_peak, arrivals.peak = arrivals.peak, 0
 
     def forget(self, shards: tuple[ShardId, ...]) -> None:
         for shard in shards:
@@ -114,7 +102,7 @@ class Quotas:
             if shard in self._given:
                 self._given[shard].over = True
 
-    def next(self, member: Member, mode: Mode, now: Nanoseconds) -> int:
+    def next(self, member: Member, now: Nanoseconds) -> int:
         """For a seat in the window that is about to be published."""
         given = self._given.get(member.id)
         if given is None or (given.over and member.demand):
@@ -124,7 +112,7 @@ class Quotas:
         arrivals = self._arrivals.get(member.id)
         if not self._rules.quota_change or arrivals is None:
             return given.quota
-        rate = self._wanted(arrivals, mode, now)
+        rate = self._wanted(arrivals, now)
         if given.guessed and rate:
             given.quota, given.guessed = self._enough(rate), False
         else:
@@ -154,10 +142,8 @@ class Quotas:
             else:
                 given.lower = enough
 
-    def _wanted(self, arrivals: _Arrivals, mode: Mode, now: Nanoseconds) -> int:
+    def _wanted(self, arrivals: _Arrivals, now: Nanoseconds) -> int:
         """Thousandths of a record per interval."""
-        if mode is Mode.BURSTY:
-            return max(arrivals.peak, arrivals.last_peak, arrivals.rate)
         rate = arrivals.rate
         if 5 * (now - arrivals.span_at) >= 2 * self._span:
             come = arrivals.records - arrivals.span_records
@@ -177,11 +163,3 @@ class Quotas:
 
     def _bounded(self, quota: int) -> int:
         return max(1, min(quota, self._rules.quota_max))
-
-    @property
-    def burstiness(self) -> int:
-        """The peaks of all shards' intervals, in per cent of their rates."""
-        known = [each for each in self._arrivals.values() if each.spans]
-        rates = sum(each.rate for each in known)
-        peaks = sum(max(each.rate, each.last_peak) for each in known)
-        return peaks * 100 // rates if rates else 100

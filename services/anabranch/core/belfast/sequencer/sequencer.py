@@ -231,7 +231,7 @@ class Sequencer:
     def _heard(self, office: Office, feed: Feed, sender: str, letter: FromReplica) -> None:
         office.received(self._alarms.now, sender, letter)
         if isinstance(letter, Alive):
-            self._send(sender, Leading(self.consensus.term, self.rules, office.modes.at_rest))
+            self._send(sender, Leading(self.consensus.term, self.rules, office.idleness.at_rest))
             if letter.applied >= 0:
                 feed.asked(sender, letter.applied)
 

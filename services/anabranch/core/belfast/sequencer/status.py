@@ -66,7 +66,7 @@ def status(
         ),
         foretold=sum(shard.foretold for shard in shards),
         voided=sum(shard.voided for shard in shards),
-        at_rest=office.modes.at_rest,
+        at_rest=office.idleness.at_rest,
     )
 
 

@@ -5,7 +5,7 @@ of lag (Belfast, 4.1, 4.3, 4.9; spec 4).
 from anabranch.core.alarms import Alarm, Alarms
 from anabranch.core.belfast.ledger.ledger import Member, Standing
 from anabranch.core.belfast.ledger.rules import US
-from anabranch.core.belfast.ledger.windows import Mode, Seat, Window
+from anabranch.core.belfast.ledger.windows import Seat, Window
 from anabranch.core.belfast.protocol.letters import FixLag, Report
 from anabranch.core.belfast.shard.counters import ShardCounters
 from anabranch.core.belfast.shard.decision_log import Following
@@ -250,8 +250,7 @@ class Reporting:
             return
         self._disarm()
         rules = self._following.rules
-        percent = 100 if window.mode is Mode.BURSTY else rules.noop_percent
-        due = self._met_at + rules.t_ord * percent // 100
+        due = self._met_at + rules.t_ord * rules.noop_percent // 100
         self._alarm_for = (self.window, self.rounds)
         self._alarm = self._alarms.at(max(due, self._alarms.now), self._top_up)
 

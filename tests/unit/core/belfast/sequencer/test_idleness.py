@@ -1,4 +1,4 @@
-"""Bursts that come too often change the mode, and a log that nobody appends to rests (6.4)."""
+"""A log without appends rests (6.4); windows of free will, which only a setting opens."""
 
 import msgspec
 from tests.unit.core.belfast.sequencer.policy_stage import RULES, Stage
@@ -13,76 +13,13 @@ def modes(stage: Stage) -> list[Mode]:
     return [window.mode for window in stage.of(OpenWindow)]
 
 
-def follow(stage: Stage, intervals: int, every: int, burst: int) -> None:
-    """A steady shard, and one whose records come in bursts: both keep up, as shards do."""
-    for nth in range(intervals):
-        stage.after(1)
-        stage.settle()
-        for name in ("a", "b"):
-            shard, member = stage.shards[name], stage.member(name)
-            come = 10 if name == "a" else burst if nth % every == 0 else 0
-            shard.records += come
-            shard.durable = max(stage.durable(name), shard.durable or 0) + come
-            window = stage.ledger.window(shard.window) or stage.windows[0]
-            if not window.foreseen:
-                stage.report(name, window.number, 0)
-                continue
-            shard.window, shard.rounds = advance(stage, name, come)
-            seat = stage.ledger.window(shard.window)
-            assert seat is not None
-            placed = seat.by_shard.get(member.id)
-            if placed is not None:
-                floor = placed.base + shard.rounds * placed.quota
-                shard.durable = max(shard.durable, floor)
-            stage.report(name, shard.window, shard.rounds)
-
-
-def advance(stage: Stage, name: str, come: int) -> tuple[int, int]:
-    """One round, or as many as a burst fills, or as others have made."""
-    shard, member = stage.shards[name], stage.member(name)
-    window, rounds = shard.window, shard.rounds
-    if window < stage.windows[0].number:
-        window, rounds = stage.windows[0].number, 0
-    current = stage.ledger.window(window)
-    assert current is not None
-    seat = current.by_shard.get(member.id)
-    more = max(1, come // seat.quota) if seat is not None else 0
-    lag = stage.office.progress.lag_of(member.id)
-    rounds += max(more, lag)
-    while rounds >= current.rounds:
-        following = stage.ledger.window(window + 1)
-        if following is None:
-            return window, current.rounds
-        window, rounds, current = window + 1, rounds - current.rounds, following
-        if not current.foreseen:
-            return window, 0
-    return window, rounds
-
-
-def test_bursts_that_come_again_and_again_change_the_mode_and_calm_changes_it_back() -> None:
-    stage = Stage.seated("a", "b", adaptive=True, window=50)
-    follow(stage, 2_000, 10, 100)
-    assert Mode.BURSTY in modes(stage)
-    assert Mode.FREE_WILL not in modes(stage)
-    bursty = next(each for each in stage.of(OpenWindow)[::-1] if each.mode is Mode.BURSTY)
-    assert dict(bursty.quotas)[1] >= 50
-    follow(stage, 3_000, 1, 10)
-    assert modes(stage)[-1] is Mode.STEADY
-
-
-def test_a_steady_log_stays_as_it_is() -> None:
-    stage = Stage.seated("a", "b", adaptive=True, window=50)
-    follow(stage, 2_000, 1, 10)
-    assert set(modes(stage)) == {Mode.STEADY}
-
-
 def at_rest(*names: str) -> Stage:
     """These shards have had records, and then none for long."""
     stage = Stage.seated(*names, adaptive=True, window=50, idle_intervals=300)
     run(stage, 200, **dict.fromkeys(names, lambda _: 10))
-    assert not stage.office.modes.at_rest
+    assert not stage.office.idleness.at_rest
     run(stage, 600, **dict.fromkeys(names, lambda _: 0))
-    assert stage.office.modes.at_rest
+    assert stage.office.idleness.at_rest
     stage.sent.clear()
     return stage
 
@@ -92,7 +29,7 @@ def test_a_log_that_nobody_appends_to_rests_and_keeps_its_windows() -> None:
     assert set(modes(stage)) == {Mode.STEADY}
     opened, cuts = len(modes(stage)), len(stage.of(CutTo))
     stage.pass_time(5_000, "a", "b")
-    assert stage.office.modes.at_rest
+    assert stage.office.idleness.at_rest
     assert (len(modes(stage)), len(stage.of(CutTo))) == (opened, cuts)
     assert stage.letters(FixLag) == [], "nobody is asked for no-ops"
     assert stage.office.plan.rounds_left >= stage.rules.ahead_rounds
@@ -116,7 +53,7 @@ def test_a_record_after_hours_of_rest_is_asked_of_the_others_at_once() -> None:
 def test_records_that_flow_again_end_the_rest() -> None:
     stage = at_rest("a", "b")
     run(stage, 200, a=lambda _: 10, b=lambda _: 0)
-    assert not stage.office.modes.at_rest
+    assert not stage.office.idleness.at_rest
     assert set(modes(stage)) == {Mode.STEADY}
 
 
@@ -130,7 +67,7 @@ def test_a_trickle_doesnt_end_the_rest_and_makes_no_straggler() -> None:
             if shard.rounds == 50:
                 shard.window, shard.rounds = shard.window + 1, 0
             stage.report(name, shard.window, shard.rounds + 1)
-    assert stage.office.modes.at_rest
+    assert stage.office.idleness.at_rest
     assert stage.office.plan.counters.rests == 0
     assert all(len(each.quotas) == 2 for each in stage.of(OpenWindow))
 
@@ -163,7 +100,7 @@ def test_at_rest_records_of_a_shard_with_seats_in_windows_to_come_are_asked_for(
     stage.join("b")
     run(stage, 10, a=lambda _: 10)
     assert [len(window.seats) for window in stage.windows] == [1, 2]
-    stage.office.modes.at_rest = True
+    stage.office.idleness.at_rest = True
     stage.report("b", 1, 2)
     ((node, asked),) = stage.letters(FixLag)
     assert (node, asked.window, asked.rounds) == ("a0", 1, 2)
@@ -173,14 +110,7 @@ def test_without_lag_fix_a_log_never_rests() -> None:
     """Nobody would ask the others to catch up."""
     stage = Stage.seated("a", adaptive=True, window=50, idle_intervals=300, lag_fix=False)
     run(stage, 800, a=lambda _: 0)
-    assert not stage.office.modes.at_rest
-
-
-def test_bursts_beyond_what_quotas_can_follow_change_no_mode() -> None:
-    """Quotas of such peaks would be no-ops nearly all, and free will would predict nothing."""
-    stage = Stage.seated("a", "b", adaptive=True, window=50)
-    follow(stage, 1_500, 100, 10_000)
-    assert Mode.FREE_WILL not in modes(stage)
+    assert not stage.office.idleness.at_rest
 
 
 def test_a_log_that_an_earlier_release_left_in_free_will_goes_on_with_windows() -> None:
@@ -224,8 +154,8 @@ def test_a_window_of_free_will_is_rolled_over_after_its_cuts() -> None:
     assert stage.ledger.confirmed == 24
 
 
-def test_without_adaptation_the_mode_stays() -> None:
+def test_without_adaptation_a_log_never_rests() -> None:
     assert not RULES.adaptive
     stage = Stage.seated("a", idle_intervals=100)
     run(stage, 600, a=lambda _: 0)
-    assert set(modes(stage)) == {Mode.STEADY}
+    assert not stage.office.idleness.at_rest
