@@ -10,6 +10,7 @@ from anabranch.apps.settings import PREFIX as EVERYBODYS
 from anabranch.apps.settings import options
 from anabranch_operator.metrics import PREFIX as COUNTED
 from anabranch_operator.metrics import Metrics
+from anabranch_operator.plan.engine.events import Elected
 from anabranch_operator.plan.engine.operator import Operator
 from anabranch_operator.plan.engine.world import Surroundings
 from anabranch_operator.settings import PREFIX, OperatorSettings
@@ -64,7 +65,7 @@ def _default(value: Any) -> str:
 
 def _metrics() -> Iterator[str]:
     machine = Operator(Surroundings(namespace="", release=""), {}, ())
-    machine.epoch = 1  # who leads tells more
+    machine.step(0, Elected(1))  # a leader shows more than a standby
     for family in Metrics(machine, lambda: 0, lambda: 0.0).registry.collect():
         if family.name.startswith(COUNTED):
             total = "_total" if family.type == "counter" else ""

@@ -13,7 +13,7 @@ from anabranch.core.errors import BadRequest
 from anabranch.shell.telemetry.log import LogFormat
 from anabranch_operator.kube.tokens import TokenSecret
 from anabranch_operator.plan.certificates.facts import CertificateSettings, Mode
-from anabranch_operator.plan.engine.leadership import Terms
+from anabranch_operator.plan.election.candidate import Terms
 from anabranch_operator.plan.engine.world import Surroundings
 from anabranch_operator.plan.log.job_templates import GateSettings
 

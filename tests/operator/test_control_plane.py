@@ -10,9 +10,9 @@ import pytest
 from tests.kubernetes.api_server import ApiServer, Refused
 from tests.kubernetes.control_plane import API_SERVER, CONTROLLERS, ControlPlane
 from tests.kubernetes.fixtures import needs
-from tests.operator.harbour import harbour
 from tests.operator.installed import resources_of, until
 from tests.operator.life import Home
+from tests.operator.pod_brokers import pod_brokers
 from tests.operator.running import Operator, log_service, running, until_one_leads
 
 import anabranch
@@ -37,7 +37,7 @@ def home(control_plane: ApiServer) -> Home:
 def operating(home: Home, folder: Path, **settings: Any) -> Iterator[Operator]:
     """An operator that makes pods of a pool, in which brokers come to live."""
     server, namespace = home.server, home.namespace
-    with harbour(server, namespace) as service:
+    with pod_brokers(server, namespace) as service:
         told = {"service": service, "watch_nodes": True, **settings}
         told["gates_service_account"] = "default"
         operator = Operator(server, namespace, folder, "operator", **told)

@@ -24,7 +24,7 @@ CLOCK_AND_CHANCE = frozenset({"time", "random", "secrets", "uuid"})
 # A process edge may swallow anything to say it and go on or leave: "path::function", three at most.
 BROAD_EXCEPTS: frozenset[str] = frozenset(
     # A plan that fails is one object's trouble.
-    ("operator/anabranch_operator/plan/engine/operator.py::_planned",)
+    ("operator/anabranch_operator/plan/engine/reconciler.py::_plan",)
 )
 BROAD_EXCEPTS_MAX = 3
 

@@ -3,6 +3,7 @@
 from typing import Annotated
 
 from msgspec import Meta, field
+from msgspec.structs import asdict
 
 from anabranch_operator.api.anabranch_names import Rules
 from anabranch_operator.api.common import Shape, keyed_by
@@ -132,8 +133,5 @@ class SequencerSetStatus(Shape, frozen=True, kw_only=True):
 
 def rules_of(wanted: Ordering) -> Rules:
     """As the sequencers take them."""
-    given = {
-        name.replace("microseconds", "us"): getattr(wanted, name)
-        for name in Ordering.__struct_fields__
-    }
+    given = {name.replace("microseconds", "us"): value for name, value in asdict(wanted).items()}
     return Rules(**given)

@@ -14,7 +14,14 @@ from anabranch.shell.runtime.timers import Timers
 from anabranch.shell.telemetry.log import Detail, Log
 from anabranch_operator.api.conditions import Reason
 from anabranch_operator.metrics import Metrics
-from anabranch_operator.plan.engine.actions import Action, Announce, ApplyStatus, Describe, TailLog
+from anabranch_operator.plan.engine.actions import (
+    Action,
+    Announce,
+    ApplyStatus,
+    Describe,
+    ObjectAction,
+    TailLog,
+)
 from anabranch_operator.plan.engine.events import (
     Answered,
     Do,
@@ -163,7 +170,7 @@ class Driver:
             return
         if isinstance(do.action, ApplyStatus) and do.action.cosmetic:
             return
-        about = getattr(do.action, "ref", None)
+        about = do.action.ref if isinstance(do.action, ObjectAction) else None
         self._log.info(
             "done",
             step=type(do.action).__name__,

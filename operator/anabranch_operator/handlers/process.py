@@ -36,7 +36,7 @@ from anabranch_operator.plan.engine.actions import Action
 from anabranch_operator.plan.engine.events import Deposed, Elected, Event, Gone, Outcome
 from anabranch_operator.plan.engine.objects import Observed, Ref
 from anabranch_operator.plan.engine.operator import Operator
-from anabranch_operator.plan.engine.planners import PLANNERS, WHOLE
+from anabranch_operator.plan.engine.planners import PLANNERS
 from anabranch_operator.plan.engine.polls import targets
 from anabranch_operator.service.belfast_client import Visitor
 from anabranch_operator.service.bolt_client import Asker
@@ -86,7 +86,7 @@ class Process:
             nodes=settings.watch_nodes,
         )
         kinds = [each.kind for each in self._watched if each.kind != LEASE]
-        self.machine = Operator(surroundings, PLANNERS, kinds, WHOLE)
+        self.machine = Operator(surroundings, PLANNERS, kinds)
         self.metrics = Metrics(self.machine, clock.now, self._canary_age)
         pace = Pace(clock, settings.requests_per_s, settings.requests_burst)
         self._client = Client(access, pace, self._standing, self._asked)

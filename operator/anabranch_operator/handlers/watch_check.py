@@ -12,9 +12,9 @@ from anabranch_operator.kube.refusals import ApiError, Away, Forbidden, NotFound
 from anabranch_operator.kube.resources import RESOURCES
 from anabranch_operator.kube.selectors import Watched
 from anabranch_operator.metrics import Metrics
+from anabranch_operator.plan.election.watch_health import Canary, Roll, Sighting
 from anabranch_operator.plan.engine.events import Event, Gone, Listed, Seen
 from anabranch_operator.plan.engine.objects import Document, Observed, Ref, observe
-from anabranch_operator.plan.engine.watch_health import Canary, Roll, Sighting
 
 LEASE = "Lease"
 _FIRST_S = 1.0

@@ -6,8 +6,8 @@ from anabranch.core.types import Nanoseconds
 from anabranch_operator.kube.client import Client
 from anabranch_operator.kube.lease import boottime
 from anabranch_operator.kube.selectors import Watched
+from anabranch_operator.plan.election.watch_health import Roll, Sighting
 from anabranch_operator.plan.engine.objects import Ref
-from anabranch_operator.plan.engine.watch_health import Roll, Sighting
 
 
 class Sweep:

@@ -14,7 +14,7 @@ from anabranch.core.types import Nanoseconds
 from anabranch_operator.kube.client import Client
 from anabranch_operator.kube.refusals import ApiError, Conflict, NotFound
 from anabranch_operator.kube.resources import RESOURCES
-from anabranch_operator.plan.engine.leadership import (
+from anabranch_operator.plan.election.candidate import (
     NOBODY,
     TIMER,
     Beaten,

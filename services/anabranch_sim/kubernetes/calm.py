@@ -30,7 +30,8 @@ from anabranch_operator.plan.engine.events import (
     Visited,
 )
 from anabranch_operator.plan.engine.objects import Ref
-from anabranch_operator.plan.engine.operator import Operator, Planner
+from anabranch_operator.plan.engine.operator import Operator
+from anabranch_operator.plan.engine.reconciler import Planner
 from anabranch_operator.plan.engine.world import RESOURCES, Surroundings
 from anabranch_operator.plan.log.job_templates import GateSettings
 from anabranch_sim.kubernetes.belfast.ledger import BelfastLog
@@ -49,7 +50,6 @@ class Office:
         planners: Mapping[str, Planner],
         surroundings: Surroundings | None = None,
         kube: Kube | None = None,
-        whole: tuple[str, ...] = (),
     ) -> None:
         self.kube = kube or Kube()
         self.service = LogService()
@@ -66,14 +66,14 @@ class Office:
         self._surroundings = surroundings or Surroundings(
             namespace="demo", release="demo", gates=GateSettings(enabled=True, logs=True)
         )
-        self._planners, self._whole = planners, whole
+        self._planners = planners
         self._epoch = 0
         self._tick()
         self.restart()
 
     def restart(self) -> None:
         """Another life, which knows nothing but what it is told."""
-        self.operator = Operator(self._surroundings, self._planners, RESOURCES, self._whole)
+        self.operator = Operator(self._surroundings, self._planners, RESOURCES)
         self._timers: dict[str, Nanoseconds] = {}
         self._inbox: deque[Event] = deque()
         self._seen = len(self.kube.changes)

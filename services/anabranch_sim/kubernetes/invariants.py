@@ -32,11 +32,12 @@ from anabranch.core.types import MS, LogId, Nanoseconds
 from anabranch_operator.api import names
 from anabranch_operator.api.fork import ForkDeletion, ForkSpec, ForkState, OnFailure, Policy
 from anabranch_operator.api.log import LogDeletion, LogSpec
+from anabranch_operator.plan.election.leadership import FIRST_EPOCH
 from anabranch_operator.plan.engine import actions
 from anabranch_operator.plan.engine.actions import Action
 from anabranch_operator.plan.engine.dependencies import broker_name
 from anabranch_operator.plan.engine.objects import Observed, Ref
-from anabranch_operator.plan.engine.operator import FIRST_EPOCH, Operator
+from anabranch_operator.plan.engine.operator import Operator
 from anabranch_operator.plan.engine.world import Pool
 from anabranch_operator.plan.engine.world import World as Known
 from anabranch_operator.plan.log.services import is_ready

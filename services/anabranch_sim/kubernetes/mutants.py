@@ -11,16 +11,16 @@ from msgspec.structs import replace
 from anabranch.core.types import MS
 from anabranch_operator.api import names
 from anabranch_operator.api.fork import ForkState
+from anabranch_operator.plan.election.candidate import Candidate
+from anabranch_operator.plan.election.watch_health import Roll
 from anabranch_operator.plan.engine import world
 from anabranch_operator.plan.engine.actions import Action, Adopt, ApplyStatus, ForgetBroker
 from anabranch_operator.plan.engine.events import Refusal
-from anabranch_operator.plan.engine.leadership import Candidate
-from anabranch_operator.plan.engine.object_state import Desk
+from anabranch_operator.plan.engine.object_state import ObjectState
 from anabranch_operator.plan.engine.objects import Observed, Ref
 from anabranch_operator.plan.engine.operator import Operator
 from anabranch_operator.plan.engine.retries import Trouble, Troubles, key_of
 from anabranch_operator.plan.engine.status import document
-from anabranch_operator.plan.engine.watch_health import Roll
 from anabranch_operator.plan.engine.world import Fork, Pool, Resource, World
 from anabranch_operator.plan.log import conditions, forks, gates, orphans
 from anabranch_operator.plan.metadata import members
@@ -138,7 +138,7 @@ MUTANTS = [
     Mutant("logs without resources stay", World, "orphan", returning(None)),
     Mutant("what was to end is released", orphans, "_end", _released),
     Mutant("a fork is made for nobody", forks, "_make", _for_nobody),
-    Mutant("what was done in vain is done again", Desk, "unrepeated", _all_of_it),
+    Mutant("what was done in vain is done again", ObjectState, "unrepeated", _all_of_it),
     Mutant(
         "who has ended comes back",
         World,

@@ -11,7 +11,8 @@ from anabranch.core.types import MS, Nanoseconds
 from anabranch_operator.kube.client import Client
 from anabranch_operator.kube.refusals import ApiError, Conflict
 from anabranch_operator.kube.writes import Writer
-from anabranch_operator.plan.engine import leadership
+from anabranch_operator.plan.election import candidate
+from anabranch_operator.plan.election.candidate import Candidate, Terms
 from anabranch_operator.plan.engine.actions import Action, Ask, JoinShard, LeaveShard, Write
 from anabranch_operator.plan.engine.events import (
     Answered,
@@ -28,10 +29,10 @@ from anabranch_operator.plan.engine.events import (
     Outcome,
     Visit,
 )
-from anabranch_operator.plan.engine.leadership import Candidate, Terms
 from anabranch_operator.plan.engine.objects import Observed, Ref
-from anabranch_operator.plan.engine.operator import Operator, Planner
+from anabranch_operator.plan.engine.operator import Operator
 from anabranch_operator.plan.engine.polls import targets
+from anabranch_operator.plan.engine.reconciler import Planner
 from anabranch_operator.plan.engine.world import Surroundings
 from anabranch_sim.kubernetes.belfast.invariants import Wardens
 from anabranch_sim.kubernetes.belfast.processes import Docks
@@ -68,7 +69,6 @@ class Around:
         self.judge = judge
         self.surroundings = surroundings
         self.planners: dict[str, Planner] = {}
-        self.whole: tuple[str, ...] = ()
         self.kinds: tuple[str, ...] = KINDS
         self.docks: Docks | None = None
         self.wardens: Wardens | None = None
@@ -127,7 +127,7 @@ class SimOperator:
         self._until, self._guard = 0, ("", 0)
         self._timers.clear()
         self.allowed.clear()
-        self.machine = Operator(around.surroundings, around.planners, around.kinds, around.whole)
+        self.machine = Operator(around.surroundings, around.planners, around.kinds)
         self._candidate = Candidate(self.name, around.terms)
         life = self.life
         client = SimClient(around.api, lambda: self._stands(life), self._sent)
@@ -297,29 +297,29 @@ class SimOperator:
         if self._asking:
             self._resigns = True
         else:
-            self._elect(self._candidate.step(self.world.now, leadership.Resign()))
+            self._elect(self._candidate.step(self.world.now, candidate.Resign()))
 
-    def _stand(self, event: leadership.Event) -> None:
+    def _stand(self, event: candidate.Event) -> None:
         if not self._retired:
             self._elect(self._candidate.step(self.world.now, event))
 
-    def _heard(self, event: leadership.Event) -> None:
+    def _heard(self, event: candidate.Event) -> None:
         self._asking = False
         self._stand(event)
         if self._resigns and not self._asking:
             self._resigns = False
             self._resign()
 
-    def _elect(self, effects: tuple[leadership.Effect, ...]) -> None:
+    def _elect(self, effects: tuple[candidate.Effect, ...]) -> None:
         for effect in effects:
             match effect:
-                case leadership.Fetch() | leadership.Write():
+                case candidate.Fetch() | candidate.Write():
                     self._request(effect)
-                case leadership.Hold(until):
+                case candidate.Hold(until):
                     self._until = until
-                case leadership.Lead(scope, epoch):
+                case candidate.Lead(scope, epoch):
                     self._lead(scope, epoch)
-                case leadership.StepDown(why):
+                case candidate.StepDown(why):
                     self.world.note(self.name, "steps down:", why)
                     self._until = 0
                     self.give(Deposed())
@@ -327,7 +327,7 @@ class SimOperator:
                     due = partial(self._due, at)
                     self.world.at(at, partial(self.act, self.life, due))
                     self._wake_at = at
-                case leadership.Retire():
+                case candidate.Retire():
                     self._retired = True
 
     def _lead(self, scope: str, epoch: int) -> None:
@@ -337,33 +337,33 @@ class SimOperator:
 
     def _due(self, at: Nanoseconds) -> None:
         if at == self._wake_at and not self._asking:
-            self._stand(TimerFired(leadership.TIMER))
+            self._stand(TimerFired(candidate.TIMER))
 
-    def _request(self, request: leadership.Fetch | leadership.Write) -> None:
+    def _request(self, request: candidate.Fetch | candidate.Write) -> None:
         """No longer than it may lead: a leader must know in time that it leads no more."""
         terms, api = self.around.terms, self.around.api
         self._asking = True
         patience = round(2 * terms.retry_s * SECOND)
         if self.standing:
             patience = min(patience, self._until - self.world.now)
-        answer: Promise[leadership.Event] = Promise()
-        self.world.after(patience, partial(answer.settle, leadership.Missed()))
+        answer: Promise[candidate.Event] = Promise()
+        self.world.after(patience, partial(answer.settle, candidate.Missed()))
 
-        async def ask() -> leadership.Event:
+        async def ask() -> candidate.Event:
             try:
-                if isinstance(request, leadership.Fetch):
-                    return leadership.Found(await api.ask(api.fetch_lease))
+                if isinstance(request, candidate.Fetch):
+                    return candidate.Found(await api.ask(api.fetch_lease))
                 lease_s = terms.lease_s
                 act = partial(api.write_lease, request, lease_s)
-                return leadership.Kept(await api.ask(act))
+                return candidate.Kept(await api.ask(act))
             except Conflict:
-                return leadership.Beaten()
+                return candidate.Beaten()
             except ApiError:
-                return leadership.Missed()
+                return candidate.Missed()
 
         drive(ask(), lambda go: go(), answer.settle)
 
-        async def wait() -> leadership.Event:
+        async def wait() -> candidate.Event:
             return await answer
 
         drive(wait(), self._turn(), self._heard)

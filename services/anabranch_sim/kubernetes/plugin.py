@@ -4,8 +4,8 @@ after which everything must come right, and cost nothing.
 
 from anabranch.core.types import MS, Nanoseconds
 from anabranch_operator.api import names
+from anabranch_operator.plan.election.candidate import Terms
 from anabranch_operator.plan.engine.dependencies import MEMBERS
-from anabranch_operator.plan.engine.leadership import Terms
 from anabranch_operator.plan.engine.world import Surroundings
 from anabranch_operator.plan.log.forks import plan_fork
 from anabranch_operator.plan.log.job_templates import GateSettings
@@ -152,7 +152,6 @@ class OperatorPlugin:
             names.POOL: plan_pool,
             MEMBERS: plan_members,
         }
-        around.whole = (MEMBERS,)
         if self.anchorage is not None:
             around.planners |= log.PLANNERS
             around.kinds = (*KINDS, *log.KINDS)

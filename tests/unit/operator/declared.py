@@ -1,11 +1,13 @@
 """Logs and forks as somebody applies them, and an office that tends them."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from anabranch.core.bolt.protocol.commands import Description, RegisterBroker
 from anabranch.core.errors.refused import Refused
 from anabranch_operator.api import names
 from anabranch_operator.plan.engine.objects import Ref
+from anabranch_operator.plan.engine.reconciler import Planner
 from anabranch_operator.plan.engine.world import Fork, Log, Surroundings
 from anabranch_operator.plan.log.forks import plan_fork
 from anabranch_operator.plan.log.logs import plan_log
@@ -18,9 +20,11 @@ ORDERS = Ref(names.LOG, NAMESPACE, "orders")
 WHAT_IF = Ref(names.FORK, NAMESPACE, "what-if")
 
 
-def office(surroundings: Surroundings | None = None) -> Office:
-    """With a broker in a pod that serves whatever there is."""
-    made = Office(PLANNERS, surroundings)
+def office(
+    surroundings: Surroundings | None = None, planners: Mapping[str, Planner] = PLANNERS
+) -> Office:
+    """An operator beside a broker in a pod that serves whatever there is."""
+    made = Office(planners, surroundings)
     pod = Ref("Pod", NAMESPACE, "demo-0")
     labels = {names.ROLE: names.BROKER, names.POOL_LABEL: "demo"}
     declare(made, pod, labels=labels)

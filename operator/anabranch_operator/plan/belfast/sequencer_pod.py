@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from anabranch_operator.api import names
 from anabranch_operator.api.anabranch_names import Rules
@@ -115,9 +115,9 @@ def belfast(spec: PodsSpec, pod: str, cluster: str, address: str) -> dict[str, s
 
 def _rules(wanted: Rules) -> dict[str, str]:
     """Those that aren't as they are anyway: a new default comes with a new image."""
-    plain = Rules()
+    plain = asdict(Rules())
     return {
-        f"RULES_{name.upper()}": str(getattr(wanted, name)).lower()
-        for name in Rules.__struct_fields__
-        if getattr(wanted, name) != getattr(plain, name)
+        f"RULES_{name.upper()}": str(value).lower()
+        for name, value in asdict(wanted).items()
+        if value != plain[name]
     }

@@ -169,14 +169,12 @@ class Holdings(Value, frozen=True):
 class Inspect(Make, frozen=True, kw_only=True):
     """Look at the authority, at every leaf, and at these places."""
 
-    ref: Ref
     places: tuple[Ref, ...]
 
 
 class Arrange(Make, frozen=True, kw_only=True):
     """Let the authority's Secret hold these; the one that is `NEW` is made."""
 
-    ref: Ref
     issuing: Fingerprint | None
     coming: Fingerprint | None
     leaving: tuple[Fingerprint, ...]
@@ -187,7 +185,6 @@ class Arrange(Make, frozen=True, kw_only=True):
 class Issue(Make, frozen=True, kw_only=True):
     """Make a key and have it certified by the authority that issues."""
 
-    ref: Ref
     leaf: Leaf
     issuer: Fingerprint
     bundle: tuple[Fingerprint, ...]
@@ -198,7 +195,6 @@ class Issue(Make, frozen=True, kw_only=True):
 class Publish(Make, frozen=True, kw_only=True):
     """Let a place tell these, and nothing else of it change."""
 
-    ref: Ref
     bundle: tuple[Fingerprint, ...]
 
 

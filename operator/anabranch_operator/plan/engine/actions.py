@@ -15,92 +15,141 @@ from anabranch_operator.plan.engine.objects import Document, Ref
 
 
 class Act(Struct, frozen=True, kw_only=True):
-    """Base of all of them."""
+    """Base of all actions."""
+
+    @property
+    def target(self) -> tuple[str, ...]:
+        """What it is done to: of two actions of one class and target the later one is a retry."""
+        return ()
 
 
-class Apply(Act, frozen=True, kw_only=True):
-    """Server-side apply of one of our own objects, with all that we want of it."""
+class ObjectAction(Act, frozen=True, kw_only=True):
+    """Base of actions on one object of the API server."""
 
     ref: Ref
+
+    @property
+    def target(self) -> tuple[str, ...]:
+        return (str(self.ref),)
+
+
+class NamedLogAction(Act, frozen=True, kw_only=True):
+    """Base of actions on a log of the log service, given by its id or name."""
+
+    log: LogId | str
+
+    @property
+    def target(self) -> tuple[str, ...]:
+        return (str(self.log),)
+
+
+class LogAction(Act, frozen=True, kw_only=True):
+    """Base of actions on a log of the log service, given by its id."""
+
+    log: LogId
+
+    @property
+    def target(self) -> tuple[str, ...]:
+        return (str(self.log),)
+
+
+class BrokerAction(Act, frozen=True, kw_only=True):
+    """Base of actions on one life of a broker."""
+
+    broker: str
+    epoch: int
+
+    @property
+    def target(self) -> tuple[str, ...]:
+        return (self.broker,)
+
+
+class Apply(ObjectAction, frozen=True, kw_only=True):
+    """Server-side apply of one of our own objects, with all that we want of it."""
+
     manifest: Document
     anew: bool = False
     """None of ours was seen: what bears its name all the same is somebody else's."""
 
 
-class Create(Act, frozen=True, kw_only=True):
+class Create(ObjectAction, frozen=True, kw_only=True):
     """Make an object that isn't there; a conflict if one of its name is, whoever's it may be."""
 
-    ref: Ref
     manifest: Document
 
 
-class ApplyStatus(Act, frozen=True, kw_only=True):
+class ApplyStatus(ObjectAction, frozen=True, kw_only=True):
     """Server-side apply of a resource's status, if it is still the same resource."""
 
-    ref: Ref
     uid: str
     status: Document
     cosmetic: bool = False
     """Nothing but numbers have moved: it may wait."""
 
 
-class Mark(Act, frozen=True, kw_only=True):
+class Mark(ObjectAction, frozen=True, kw_only=True):
     """Label a resource, and take away the finalizer of earlier versions; others' are left alone."""
 
-    ref: Ref
     uid: str
     made_by: str = ""
     """The label says whether a fork was made by the operator or through the API."""
 
 
-class Confirm(Act, frozen=True, kw_only=True):
+class Confirm(ObjectAction, frozen=True, kw_only=True):
     """Ask the API server, past all caches, for the object of this name and UID. The outcome is the
     object, or None: it is gone.
     """
 
-    ref: Ref
     uid: str
 
 
-class Delete(Act, frozen=True, kw_only=True):
+class Delete(ObjectAction, frozen=True, kw_only=True):
     """Delete this very object, and no other of its name."""
 
-    ref: Ref
     uid: str
     grace_s: int | None = None
 
 
-class Announce(Act, frozen=True, kw_only=True):
+class Announce(ObjectAction, frozen=True, kw_only=True):
     """An Event beside a resource, for people: of a transition, never of a state."""
 
-    ref: Ref
     uid: str
     warning: bool
     reason: str
     message: str
 
+    @property
+    def target(self) -> tuple[str, ...]:
+        return (str(self.ref), self.reason)
 
-class TailLog(Act, frozen=True, kw_only=True):
+
+class TailLog(ObjectAction, frozen=True, kw_only=True):
     """The last lines of a pod's log."""
 
-    ref: Ref
     lines: int
 
 
-class CreateRoot(Act, frozen=True, kw_only=True):
+class OwnedLogAction(Act, frozen=True, kw_only=True):
+    """Base of actions that make a log for an owner, who has one log however often they are done."""
+
     name: str
     owner: str
     why: str
 
+    @property
+    def target(self) -> tuple[str, ...]:
+        return (self.owner,)
 
-class MakeFork(Act, frozen=True, kw_only=True):
-    """Idempotent on the owner: however often it is asked, there is one fork."""
+
+class CreateRoot(OwnedLogAction, frozen=True, kw_only=True):
+    """Make a root log."""
+
+
+class MakeFork(OwnedLogAction, frozen=True, kw_only=True):
+    """Make a fork of a log."""
 
     parent: LogId
     kind: Kind
-    name: str
-    owner: str
-    why: str
     past: Position | None = None
     at: Milliseconds | None = None
     promotable: bool = False
@@ -110,55 +159,59 @@ class MakeFork(Act, frozen=True, kw_only=True):
     quota: LogQuota | None = None
 
 
-class Describe(Act, frozen=True, kw_only=True):
-    log: LogId | str
+class Describe(NamedLogAction, frozen=True, kw_only=True):
+    """Ask what is known of a log."""
 
 
-class Adopt(Act, frozen=True, kw_only=True):
-    """Say whose a log is; nobody's if the owner is empty."""
+class Adopt(NamedLogAction, frozen=True, kw_only=True):
+    """Say who owns a log; nobody if the owner is empty."""
 
-    log: LogId | str
     owner: str
 
-
-class Promote(Act, frozen=True, kw_only=True):
-    log: LogId
-
-
-class Squash(Act, frozen=True, kw_only=True):
-    log: LogId
+    @property
+    def target(self) -> tuple[str, ...]:
+        return (self.owner, str(self.log))
 
 
-class DeleteRoot(Act, frozen=True, kw_only=True):
-    log: LogId
+class Promote(LogAction, frozen=True, kw_only=True):
+    """Make a fork's records its parent's."""
+
+
+class Squash(LogAction, frozen=True, kw_only=True):
+    """Discard a fork and its own records."""
+
+
+class DeleteRoot(LogAction, frozen=True, kw_only=True):
+    """Delete a root log."""
+
     force: bool
+    """Also if it has forks: they end with it."""
 
 
-class SetQuota(Act, frozen=True, kw_only=True):
-    log: LogId
+class SetQuota(LogAction, frozen=True, kw_only=True):
+    """Replace a log's quota."""
+
     quota: LogQuota
 
 
-class Trim(Act, frozen=True, kw_only=True):
-    log: LogId
+class Trim(LogAction, frozen=True, kw_only=True):
+    """Trim the records below a position."""
+
     before: Position
 
 
-class TrimOlder(Act, frozen=True, kw_only=True):
+class TrimOlder(LogAction, frozen=True, kw_only=True):
     """Trim what was committed before a time."""
 
-    log: LogId
     before: Milliseconds
 
 
-class DrainBroker(Act, frozen=True, kw_only=True):
-    broker: str
-    epoch: int
+class DrainBroker(BrokerAction, frozen=True, kw_only=True):
+    """Have it hand over what it serves."""
 
 
-class ForgetBroker(Act, frozen=True, kw_only=True):
-    broker: str
-    epoch: int
+class ForgetBroker(BrokerAction, frozen=True, kw_only=True):
+    """Take it out of the pool: its pod is gone, and it serves nothing."""
 
 
 Write = Apply | Create | ApplyStatus | Mark | Confirm | Delete | Announce | TailLog
@@ -189,16 +242,20 @@ class MoveShard(Act, frozen=True, kw_only=True):
     url: str
     shard: str
 
+    @property
+    def target(self) -> tuple[str, ...]:
+        return (str(self.log), self.shard)
+
 
 class JoinShard(MoveShard, frozen=True, kw_only=True):
-    """Take it back: it had left."""
+    """Have a shard that had left join again."""
 
 
 class LeaveShard(MoveShard, frozen=True, kw_only=True):
-    """Let it go at a window's end."""
+    """Have a shard leave at a window's end."""
 
 
-class Make(Act, frozen=True, kw_only=True):
+class Make(ObjectAction, frozen=True, kw_only=True):
     """Base of what must be made with randomness before it can be applied, such as keys."""
 
 

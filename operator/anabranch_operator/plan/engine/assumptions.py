@@ -3,7 +3,6 @@
 from anabranch_operator.api.anabranch_names import (
     DeadlineExceeded,
     Description,
-    LogId,
     Promoted,
     Refused,
     Squashed,
@@ -16,16 +15,21 @@ from anabranch_operator.plan.belfast.status_polls import moved
 from anabranch_operator.plan.certificates.facts import Holdings, merged
 from anabranch_operator.plan.engine.actions import (
     Action,
+    Announce,
     Confirm,
     DeleteRoot,
     DrainBroker,
     ForgetBroker,
     JoinShard,
     LeaveShard,
+    LogAction,
     MakeFork,
+    Mark,
+    NamedLogAction,
     Promote,
     Squash,
     TailLog,
+    Trim,
     TrimOlder,
 )
 from anabranch_operator.plan.engine.events import Outcome, Text
@@ -45,7 +49,7 @@ def is_fact(action: Action, refused: Refused) -> bool:
     if isinstance(action, MakeFork):
         # Else it is the parent that is no more, which is told by the parent's own plan.
         return refused.facts.get("owner") == action.owner
-    return hasattr(action, "log")
+    return isinstance(action, LogAction | NamedLogAction)
 
 
 def learn(world: World, action: Action, outcome: Outcome) -> None:
@@ -69,8 +73,8 @@ def learn(world: World, action: Action, outcome: Outcome) -> None:
             service.bury(action.owner, outcome)
         case ((DrainBroker() | ForgetBroker()), Refused()):
             service.unseat(action.broker, action.epoch, known=False)
-        case _, Refused():
-            service.bury(getattr(action, "log", LogId(0)), outcome)
+        case ((LogAction() | NamedLogAction()), Refused()):
+            service.bury(action.log, outcome)
         case Promote(), _:
             service.bury(action.log, Refused(Promoted.code, "it was promoted", {}))
         case Squash() | DeleteRoot(), _:
@@ -81,5 +85,7 @@ def learn(world: World, action: Action, outcome: Outcome) -> None:
             service.unseat(action.broker, action.epoch, known=True)
         case ForgetBroker(), _:
             service.unseat(action.broker, action.epoch, known=False)
+        case ((Announce() | Mark() | Trim()), _):
+            pass  # nothing that plans look at
         case _:
-            pass
+            raise AssertionError(f"{type(action).__name__} had the outcome {outcome!r}")

@@ -16,6 +16,24 @@ def installation(world: World, kind: str) -> Ref:
     return Ref(kind, world.surroundings.namespace, world.surroundings.release)
 
 
+def installations(world: World) -> Iterator[Ref]:
+    """Everything that is planned for the installation as a whole."""
+    for kind in (CERTIFICATES, MEMBERS):
+        yield installation(world, kind)
+
+
+def of_kinds(world: World, *kinds: str) -> Iterator[Ref]:
+    for kind in kinds:
+        yield from (each.ref for each in world.of_kind(kind))
+
+
+def everybody(world: World) -> Iterator[Ref]:
+    """Everything that is planned."""
+    yield from of_kinds(world, *RESOURCES)
+    yield from world.orphans()
+    yield from installations(world)
+
+
 def interested(world: World, object: Observed) -> Iterator[Ref]:
     """Who is to be planned anew, now that this object came, changed or went."""
     ref = object.ref

@@ -1,4 +1,4 @@
-"""Who plans what: one function a kind."""
+"""The function that plans each kind of object."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,7 @@ from anabranch_operator.plan.belfast.sequencers import plan_sequencers
 from anabranch_operator.plan.belfast.shards import plan_shards
 from anabranch_operator.plan.certificates.schedule import plan_certificates
 from anabranch_operator.plan.engine.dependencies import CERTIFICATES, MEMBERS
-from anabranch_operator.plan.engine.operator import Planner
+from anabranch_operator.plan.engine.reconciler import Planner
 from anabranch_operator.plan.log.forks import plan_fork
 from anabranch_operator.plan.log.logs import plan_log
 from anabranch_operator.plan.log.orphans import plan_orphan
@@ -24,6 +24,3 @@ PLANNERS: Mapping[str, Planner] = {
     MEMBERS: plan_members,
     CERTIFICATES: plan_certificates,
 }
-
-WHOLE = (CERTIFICATES, MEMBERS)
-"""Planned for the installation as a whole."""

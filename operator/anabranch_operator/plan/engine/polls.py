@@ -1,12 +1,74 @@
-"""Whose figures the operator needs now."""
+"""What the operator looks at by itself: the log service, and the metrics of pods."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
 from anabranch_operator.api import names
-from anabranch_operator.plan.engine.objects import Observed
-from anabranch_operator.plan.engine.world import World
+from anabranch_operator.api.anabranch_names import MS, Description, Nanoseconds, SetTimer
+from anabranch_operator.plan.engine.dependencies import everybody, of_kinds, ref_of
+from anabranch_operator.plan.engine.events import Look, Viewed
+from anabranch_operator.plan.engine.objects import Observed, Ref
+from anabranch_operator.plan.engine.world import World, moved
+
+LOOK = "look"
+
+Defers = Callable[[Ref], bool]
+"""Will this object be planned again anyway, when its deferred status write is due?"""
+
+
+class ServicePoll:
+    """Looks every `look_ms`, one look at a time; each answer tells which objects to plan again."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._looking = False
+
+    def start(self) -> Iterator[Look]:
+        if not self._looking:
+            self._looking = True
+            self._world.service.looking()
+            yield Look()
+
+    def cancel(self) -> None:
+        self._looking = False
+
+    def finish(self, now: Nanoseconds) -> SetTimer:
+        """An answer has come; the timer says when to look again."""
+        self._looking = False
+        return SetTimer(LOOK, now + self._world.surroundings.look_ms * MS)
+
+    def view(self, event: Viewed, defers: Defers) -> list[Ref]:
+        service = self._world.service
+        news = not service.looked or service.trouble is not None
+        changed, brokers = service.view(event.logs, event.brokers)
+        if news:
+            return list(everybody(self._world))
+        wake: list[Ref] = []
+        for id, before in changed.items():
+            wake += _changed(before, service.logs.get(id), defers)
+        if brokers:
+            wake += of_kinds(self._world, names.POOL)
+        return [*wake, *self._world.orphans()]
+
+    def miss(self, why: str) -> list[Ref]:
+        """The log service couldn't be looked at."""
+        service = self._world.service
+        news = service.trouble is None or not service.looked
+        service.trouble, service.looked = why, True
+        return list(everybody(self._world)) if news else []
+
+
+def _changed(before: Description, after: Description | None, defers: Defers) -> Iterator[Ref]:
+    """A thousand forks of a log move with each append to it: a fork of which only counters moved
+    isn't planned before its deferred status write is due.
+    """
+    only_moved = after is not None and moved(before, after)
+    for log in (before, after):
+        ref = None if log is None else ref_of(log.owner)
+        if ref is None or (only_moved and ref.kind == names.FORK and defers(ref)):
+            continue
+        yield ref
 
 
 class Target(Struct, frozen=True):

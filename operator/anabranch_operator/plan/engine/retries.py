@@ -1,4 +1,4 @@
-"""What didn't work, and when it is tried again."""
+"""Actions that failed, and when they are tried again."""
 
 from collections.abc import Iterable, Iterator
 
@@ -10,16 +10,14 @@ from anabranch_operator.plan.engine.events import Refusal
 
 BACKOFF_MS, BACKOFF_MS_MAX = 1_000, 300_000
 NO_EFFECT = "no-effect"
-"""It was done, and is wanted again though nothing has moved."""
+"""The code of an action that succeeded, and is wanted again although nothing has changed."""
 
 Key = tuple[str, ...]
-_TARGETS = ("ref", "owner", "log", "shard", "broker", "reason")
 
 
 def key_of(action: Act) -> Key:
-    """What is done to whom: two actions of one key are the same thing tried again."""
-    targets = (getattr(action, name, None) for name in _TARGETS)
-    return (type(action).__name__, *(str(each) for each in targets if each is not None))
+    """What is done, and to what: two actions with the same key are the same thing tried again."""
+    return (type(action).__name__, *action.target)
 
 
 class Trouble(Struct, frozen=True):

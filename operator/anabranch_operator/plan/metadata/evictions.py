@@ -17,27 +17,33 @@ FORGOTTEN_MS = 120_000
 """Whoever drains a node asks every few seconds; who hasn't for so long has given up."""
 
 
-def ask(world: World, uid: str, now: Nanoseconds) -> Observed | None:
-    """Somebody asks for a pod, or asks again; None if there is no such pod."""
-    pod = world.by_uid(uid)
-    if pod is None:
-        return None
-    known = world.evicting.get(uid)
-    if known is None:
-        world.evicting[uid] = Eviction(now, now)
-    else:
-        known.asked_at, known.told = now, False
-    return pod
+class Evictions:
+    """Requests to take pods off their nodes, each granted once the pod can be spared."""
 
+    def __init__(self, world: World) -> None:
+        self._world = world
 
-def let_go(world: World, now: Nanoseconds) -> Iterator[str]:
-    """Pods that may go now, and of which that wasn't said yet."""
-    for uid, each in list(world.evicting.items()):
-        if forgotten_at(each) <= now:
-            del world.evicting[uid]
-        elif not each.told and may_go(world, uid, now):
-            each.told = True
-            yield uid
+    def ask(self, uid: str, now: Nanoseconds) -> Observed | None:
+        """Somebody asks for a pod, or asks again; None if there is no such pod."""
+        pod = self._world.by_uid(uid)
+        if pod is None:
+            return None
+        known = self._world.evicting.get(uid)
+        if known is None:
+            self._world.evicting[uid] = Eviction(now, now)
+        else:
+            known.asked_at, known.told = now, False
+        return pod
+
+    def grant(self, now: Nanoseconds) -> Iterator[str]:
+        """Pods that may go now, each told once for each time that it is asked for."""
+        evicting = self._world.evicting
+        for uid, each in list(evicting.items()):
+            if forgotten_at(each) <= now:
+                del evicting[uid]
+            elif not each.told and may_go(self._world, uid, now):
+                each.told = True
+                yield uid
 
 
 def deadline(world: World, eviction: Eviction) -> Nanoseconds:

@@ -6,7 +6,7 @@ from anabranch_operator.api import names
 from anabranch_operator.plan.belfast.named_pods import CLAIM
 from anabranch_operator.plan.belfast.sequencers import plan_sequencers
 from anabranch_operator.plan.belfast.shards import plan_shards
-from anabranch_operator.plan.engine.operator import Planner
+from anabranch_operator.plan.engine.reconciler import Planner
 from anabranch_sim.kubernetes.belfast.faults import Squalls
 from anabranch_sim.kubernetes.belfast.final_checks import Survey
 from anabranch_sim.kubernetes.belfast.invariants import Wardens

@@ -17,8 +17,8 @@ from anabranch_operator.kube.refusals import (
     NotFound,
     TooMany,
 )
+from anabranch_operator.plan.election.candidate import Lease, Write
 from anabranch_operator.plan.engine.events import CONFLICT, Refusal
-from anabranch_operator.plan.engine.leadership import Lease, Write
 from anabranch_operator.plan.engine.objects import Ref
 from anabranch_sim.kubernetes.cluster.objects import Kube
 from anabranch_sim.kubernetes.cluster.waiting import Promise

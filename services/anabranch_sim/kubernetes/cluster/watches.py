@@ -12,9 +12,9 @@ from msgspec import Struct
 
 from anabranch.core.types import MS, Nanoseconds
 from anabranch_operator.api import names
+from anabranch_operator.plan.election.watch_health import Roll, Sighting
 from anabranch_operator.plan.engine.events import Event, Gone, Listed, Seen
 from anabranch_operator.plan.engine.objects import Observed, Ref
-from anabranch_operator.plan.engine.watch_health import Roll, Sighting
 from anabranch_sim.kubernetes.cluster.apiserver import ApiServer
 from anabranch_sim.kubernetes.cluster.objects import Change
 from anabranch_sim.kubernetes.cluster.waiting import Turn

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anabranch.core.machine import SetTimer, TimerFired
-from anabranch_operator.plan.engine.leadership import (
+from anabranch_operator.plan.election.candidate import (
     SECOND,
     Beaten,
     Candidate,

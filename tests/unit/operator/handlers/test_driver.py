@@ -21,7 +21,8 @@ from anabranch_operator.plan.engine.events import (
     Visited,
 )
 from anabranch_operator.plan.engine.objects import Observed, Ref
-from anabranch_operator.plan.engine.operator import Operator, Planner
+from anabranch_operator.plan.engine.operator import Operator
+from anabranch_operator.plan.engine.reconciler import Planner
 from anabranch_operator.plan.engine.world import Surroundings
 
 AT: Nanoseconds = 1_800_000_000_000_000_000

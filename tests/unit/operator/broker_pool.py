@@ -39,7 +39,7 @@ NODES = 4
 A = TypeVar("A", bound=Act)
 
 
-class Harbour:
+class PoolHarness:
     def __init__(self, check: Check | None = None, **spec: Any) -> None:
         surroundings = Surroundings(
             namespace=NAMESPACE, release="demo", look_ms=LOOK_S * 1_000, resync_ms=3_600_000

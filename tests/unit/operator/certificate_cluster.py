@@ -53,7 +53,7 @@ P = PROPAGATION_S * SECOND
 T = TypeVar("T")
 
 
-class Office:
+class CertificateHarness:
     """The cluster, without Kubernetes and without keys."""
 
     def __init__(self, settings: CertificateSettings = SETTINGS) -> None:

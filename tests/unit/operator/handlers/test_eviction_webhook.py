@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 from aiohttp import web
-from tests.unit.operator.harbour import Harbour
+from tests.unit.operator.broker_pool import PoolHarness
 
 from anabranch_operator.handlers.eviction_webhook import Evictions
 from anabranch_operator.plan.engine.actions import Create, Delete, DrainBroker
@@ -27,9 +27,9 @@ class Request:
 class Webhook:
     """Before the operator of a pool."""
 
-    def __init__(self, harbour: Harbour, *, authenticated: bool = False) -> None:
-        self.harbour = harbour
-        office = harbour.office
+    def __init__(self, harness: PoolHarness, *, authenticated: bool = False) -> None:
+        self.harness = harness
+        office = harness.office
         self._evictions = Evictions(
             office.operator, office.tell, lambda: office.now, authenticated=authenticated
         )
@@ -43,29 +43,29 @@ class Webhook:
 
     @property
     def believed(self) -> bool:
-        return bool(self.harbour.office.operator.world.evicting)
+        return bool(self.harness.office.operator.world.evicting)
 
 
 @pytest.fixture
-def harbour() -> Harbour:
-    made = Harbour()
+def harness() -> PoolHarness:
+    made = PoolHarness()
     made.settle()
     return made
 
 
-def test_a_stranger_moves_nothing(harbour: Harbour) -> None:
+def test_a_stranger_moves_nothing(harness: PoolHarness) -> None:
     """Any pod that reaches the port can ask; nobody drains a broker by that."""
-    webhook, pod = Webhook(harbour), harbour.busiest()
-    before = harbour.names()
-    harbour.office.done.clear()
+    webhook, pod = Webhook(harness), harness.busiest()
+    before = harness.names()
+    harness.office.done.clear()
     for _ in range(5):
-        for each in harbour.pods():
+        for each in harness.pods():
             webhook.ask(each)
-        harbour.step()
+        harness.step()
     assert "cordon the node" in str(webhook.ask(pod))
     assert not webhook.believed
-    assert harbour.names() == before
-    assert harbour.done(Create, DrainBroker, Delete) == []
+    assert harness.names() == before
+    assert harness.done(Create, DrainBroker, Delete) == []
 
 
 @pytest.mark.parametrize(
@@ -77,40 +77,42 @@ def test_a_stranger_moves_nothing(harbour: Harbour) -> None:
     ],
 )
 def test_a_node_that_is_seen_to_be_emptied_is_believed(
-    harbour: Harbour, spec: dict[str, Any]
+    harness: PoolHarness, spec: dict[str, Any]
 ) -> None:
-    webhook, pod = Webhook(harbour), harbour.busiest()
-    harbour.kube.edit(Ref("Node", "", pod.spec["nodeName"]), **spec)
-    harbour.office.settle()
+    webhook, pod = Webhook(harness), harness.busiest()
+    harness.kube.edit(Ref("Node", "", pod.spec["nodeName"]), **spec)
+    harness.office.settle()
     assert "hands over" in str(webhook.ask(pod))
     assert webhook.believed
 
 
-def test_other_taints_say_nothing(harbour: Harbour) -> None:
-    webhook, pod = Webhook(harbour), harbour.busiest()
+def test_other_taints_say_nothing(harness: PoolHarness) -> None:
+    webhook, pod = Webhook(harness), harness.busiest()
     taint = {"key": "dedicated", "effect": "NoSchedule"}
-    harbour.kube.edit(Ref("Node", "", pod.spec["nodeName"]), taints=[taint])
-    harbour.office.settle()
+    harness.kube.edit(Ref("Node", "", pod.spec["nodeName"]), taints=[taint])
+    harness.office.settle()
     assert "cordon the node" in str(webhook.ask(pod))
     assert not webhook.believed
 
 
-def test_a_caller_with_a_certificate_is_believed(harbour: Harbour) -> None:
-    webhook = Webhook(harbour, authenticated=True)
-    assert "hands over" in str(webhook.ask(harbour.busiest()))
+def test_a_caller_with_a_certificate_is_believed(harness: PoolHarness) -> None:
+    webhook = Webhook(harness, authenticated=True)
+    assert "hands over" in str(webhook.ask(harness.busiest()))
     assert webhook.believed
 
 
-def test_nothing_is_handed_over_for_a_question(harbour: Harbour) -> None:
-    webhook = Webhook(harbour, authenticated=True)
-    assert "hands over" in str(webhook.ask(harbour.busiest(), dry=True))
+def test_nothing_is_handed_over_for_a_question(harness: PoolHarness) -> None:
+    webhook = Webhook(harness, authenticated=True)
+    assert "hands over" in str(webhook.ask(harness.busiest(), dry=True))
     assert not webhook.believed
 
 
-def test_a_pod_isnt_held_for_ever_though_nobody_sees_why_it_is_evicted(harbour: Harbour) -> None:
+def test_a_pod_isnt_held_for_ever_though_nobody_sees_why_it_is_evicted(
+    harness: PoolHarness,
+) -> None:
     """Who evicts without a cordon gets the pod after the deadline; it then drains by itself."""
-    webhook, pod = Webhook(harbour), harbour.busiest()
+    webhook, pod = Webhook(harness), harness.busiest()
     assert webhook.ask(pod) is not None
-    harbour.office.wait(harbour.office.operator.world.surroundings.eviction_ms // 1_000 + 1)
+    harness.office.wait(harness.office.operator.world.surroundings.eviction_ms // 1_000 + 1)
     assert webhook.ask(pod) is None
     assert not webhook.believed

@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import pytest
 from msgspec.structs import replace
+from tests.unit.operator.declared import PLANNERS as LOG_PLANNERS
 from tests.unit.operator.declared import WHAT_IF, conditions, declare, fork, log, office
 
 from anabranch.core.errors.refused import Refused
@@ -17,6 +18,7 @@ from anabranch_operator.plan.engine.events import (
     Answered,
     Deposed,
     Do,
+    Effect,
     Elected,
     Gone,
     Listed,
@@ -31,6 +33,7 @@ from anabranch_operator.plan.engine.operator import Operator
 from anabranch_operator.plan.engine.planners import PLANNERS
 from anabranch_operator.plan.engine.retries import Troubles
 from anabranch_operator.plan.engine.world import RESOURCES, Surroundings, World
+from anabranch_operator.plan.log.forks import plan_fork
 from anabranch_sim.kubernetes.calm import BEGIN
 
 MANIFEST = {"kind": "Secret", "metadata": {"name": "x", "namespace": "demo"}}
@@ -41,7 +44,7 @@ AROUND = Surroundings(namespace="demo", release="demo")
 def began(plan: Plan = WANTED) -> Operator:
     """An operator that was told of everything, and that plans the whole installation so."""
     planners = {**PLANNERS, CERTIFICATES: lambda *_: plan}
-    operator = Operator(AROUND, planners, RESOURCES, (CERTIFICATES,))
+    operator = Operator(AROUND, planners, RESOURCES)
     for kind in RESOURCES:
         operator.step(BEGIN, Listed(kind))
     return operator
@@ -49,6 +52,12 @@ def began(plan: Plan = WANTED) -> Operator:
 
 def wanted(effects: tuple[object, ...]) -> list[object]:
     return [effect.action for effect in effects if isinstance(effect, Do)]
+
+
+def woken_at(effects: tuple[Effect, ...], before: int = 0) -> int:
+    """What the timer is set to; `before` if it stays as it was."""
+    set_to = (each.at for each in effects if isinstance(each, SetTimer) and each.key == "wake")
+    return max(set_to, default=before)
 
 
 def test_nothing_is_done_while_another_leads() -> None:
@@ -89,20 +98,24 @@ def test_no_more_is_on_its_way_than_there_is_room_for() -> None:
     on_their_way = [each for each in effects if isinstance(each, Do)]
     assert len(on_their_way) == 4
     assert operator.counters.queued == 16
-    effects = list(operator.step(BEGIN, Answered(on_their_way[0].number, None)))
+    away = Refusal("away", "no answer")
+    effects = list(operator.step(BEGIN, Answered(on_their_way[0].number, away)))
     assert len([each for each in effects if isinstance(each, Do)]) == 1
 
 
 def test_what_was_done_in_vain_waits_longer_each_time() -> None:
     operator = began()
+    unchanged = Observed(ref=Ref("Secret", "demo", "x"), uid="u", version=1)
     effects, at, asked = operator.step(BEGIN, Elected(1)), BEGIN, list[int]()
+    timer = BEGIN
     while at < BEGIN + 3_600 * 10**9:
         numbers = [effect.number for effect in effects if isinstance(effect, Do)]
+        timer = woken_at(effects, timer)
         asked += [at] * len(numbers)
         if numbers:
-            effects = operator.step(at, Answered(numbers[0], None))
+            effects = operator.step(at, Answered(numbers[0], unchanged))
         else:
-            at = max(at, operator._wakes[0][0])
+            at = max(at, timer)
             effects = operator.step(at, TimerFired("wake"))
     pauses = [later - earlier for earlier, later in pairwise(asked)]
     assert pauses[0] == 10**9
@@ -111,21 +124,19 @@ def test_what_was_done_in_vain_waits_longer_each_time() -> None:
 
 
 def test_an_object_that_cant_be_planned_holds_up_no_other() -> None:
-    tended = office()
-    log(tended)
-    plan = tended.operator._planners[names.FORK]
     odd = Ref(names.FORK, "demo", "odd")
 
     def failing(world: World, ref: Ref, now: int, troubles: Troubles) -> Plan:
         assert ref != odd, "nobody thought of this"
-        return plan(world, ref, now, troubles)
+        return plan_fork(world, ref, now, troubles)
 
-    tended.operator._planners = {**tended.operator._planners, names.FORK: failing}
+    tended = office(planners={**LOG_PLANNERS, names.FORK: failing})
+    log(tended)
     fork(tended, odd)
     assert conditions(fork(tended))["Ready"] == ("True", "Serving")
     (told,) = (note for note in tended.notes if note.result == "failed")
     assert told.ref == odd
-    assert told.message.startswith("it can't be planned: AssertionError: nobody thought of this")
+    assert told.message.startswith("planning it failed: AssertionError: nobody thought of this")
     steps = tended.operator.counters.plans
     tended.wait(1_000)
     assert tended.operator.counters.plans - steps < 30
@@ -153,8 +164,8 @@ def test_what_is_refused_is_tried_again_as_late_as_was_asked_for() -> None:
     operator = began()
     (do,) = (each for each in operator.step(BEGIN, Elected(1)) if isinstance(each, Do))
     refusal = Refusal("too-many-requests", "slow down", retry_after_ms=7_000)
-    operator.step(BEGIN, Answered(do.number, refusal))
-    assert operator._wakes[0][0] == BEGIN + 7 * 10**9
+    effects = operator.step(BEGIN, Answered(do.number, refusal))
+    assert woken_at(effects) == BEGIN + 7 * 10**9
 
 
 def test_what_was_refused_and_may_be_shown_later_only_is_waited_for() -> None:
@@ -206,7 +217,7 @@ def test_a_look_that_began_before_a_fork_was_made_doesnt_unmake_it() -> None:
     tended = office()
     log(tended)
     before = Viewed(tended.service.owned(), tended.service.brokers())
-    tended.operator._look()
+    tended.operator.step(tended.now, TimerFired("look"))
     made = fork(tended)
     tended.tell(before)
     assert tended.operator.world.service.of(made.owner) is not None

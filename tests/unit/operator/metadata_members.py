@@ -16,12 +16,12 @@ NAMESPACE = "demo"
 OWNER = Ref("StatefulSet", NAMESPACE, "demo-metadata")
 
 
-class Quorum:
+class MembersHarness:
     def __init__(self, replicas: int = 3, strategy: str = "OnDelete") -> None:
         surroundings = Surroundings(
             namespace=NAMESPACE, release="demo", metadata=OWNER.name, look_ms=10_000
         )
-        self.office = Office({MEMBERS: plan_members}, surroundings, whole=(MEMBERS,))
+        self.office = Office({MEMBERS: plan_members}, surroundings)
         self.office.crash = self._judge
         self.kube = self.office.kube
         self.replicas = replicas

@@ -29,7 +29,7 @@ LOOK_S = 10
 A = TypeVar("A", bound=Act)
 
 
-class Quay:
+class BelfastHarness:
     def __init__(self, *, shards: dict[str, Any] | None = None, **sequencers: Any) -> None:
         around = Surroundings(
             namespace=NAMESPACE, release="demo", look_ms=LOOK_S * 1_000, resync_ms=3_600_000
@@ -171,6 +171,16 @@ class Quay:
         waiting = {"name": "shard", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
         self._report(self.pod(name), ready=False, containerStatuses=[waiting])
         self.office.settle()
+
+    def fail(self, shard: str) -> None:
+        """A shard as a whole; its pods stay as they are."""
+        for pod in self.pods(names.SHARD):
+            if pod.labels[names.SHARD_LABEL] == shard:
+                self.frozen[pod.uid] = None
+                self.crash(pod.ref.name)
+        self.step()
+        self.step()
+        assert self.standing(shard) is Standing.FAILED
 
     def measure(self, **vitals: Vitals) -> None:
         """By the pods' names."""

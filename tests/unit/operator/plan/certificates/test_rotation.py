@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.operator.offices import PLACES, SETTINGS, Office, P
+from tests.unit.operator.certificate_cluster import PLACES, SETTINGS, CertificateHarness, P
 
 from anabranch.core.errors import BadRequest
 from anabranch_operator.plan.certificates.facts import (
@@ -35,210 +35,210 @@ PEER = Ref(SECRET, "x", "demo-peer-tls")
 BROKER = Ref(SECRET, "x", "demo-broker-tls")
 
 
-def begun() -> Office:
-    office = Office()
-    office.operate()
-    return office
+def begun() -> CertificateHarness:
+    harness = CertificateHarness()
+    harness.operate()
+    return harness
 
 
 def test_a_service_begins_with_one_authority_and_all_its_leaves_at_once() -> None:
-    office = begun()
-    assert (office.authorities, office.issued) == (1, 2)
-    assert set(office.told) == set(PLACES)
-    assert office.course().actions == ()
+    harness = begun()
+    assert (harness.authorities, harness.issued) == (1, 2)
+    assert set(harness.told) == set(PLACES)
+    assert harness.course().actions == ()
 
 
 def test_what_is_as_it_should_be_is_left_alone_until_something_is_due() -> None:
-    office = begun()
-    due = office.shown[PEER.name].certificate
+    harness = begun()
+    due = harness.shown[PEER.name].certificate
     assert due is not None
-    while office.course().wake_at < due.due_at:
-        office.go_on(office.course().wake_at - office.now)
-        assert office.operate() == 0
+    while harness.course().wake_at < due.due_at:
+        harness.go_on(harness.course().wake_at - harness.now)
+        assert harness.operate() == 0
 
 
 def test_a_leaf_is_renewed_at_two_thirds_of_its_life() -> None:
-    office = begun()
-    first = office.shown[PEER.name].certificate
+    harness = begun()
+    first = harness.shown[PEER.name].certificate
     assert first is not None
-    office.go_on(first.due_at - 1 - office.now)
-    assert office.operate() == 0
-    office.go_on(1)
-    assert office.operate() == 2
-    second = office.shown[PEER.name].certificate
+    harness.go_on(first.due_at - 1 - harness.now)
+    assert harness.operate() == 0
+    harness.go_on(1)
+    assert harness.operate() == 2
+    second = harness.shown[PEER.name].certificate
     assert second is not None
-    assert second.not_after == office.now + SETTINGS.leaf_s * SECOND
-    assert office.authorities == 1
+    assert second.not_after == harness.now + SETTINGS.leaf_s * SECOND
+    assert harness.authorities == 1
 
 
 def test_an_operator_that_is_there_takes_each_authority_through_three_phases() -> None:
-    office = begun()
-    began, phases = office.now, list[str]()
-    while office.now < began + 5 * SETTINGS.authority_s * SECOND:
-        for action in office.course().actions:
+    harness = begun()
+    began, phases = harness.now, list[str]()
+    while harness.now < began + 5 * SETTINGS.authority_s * SECOND:
+        for action in harness.course().actions:
             if isinstance(action, Arrange):
                 phases.append("trust" if action.coming else "drop" if not action.leaving else "use")
-        office.operate()
-        office.go_on(max(office.course().wake_at - office.now, 1))
+        harness.operate()
+        harness.go_on(max(harness.course().wake_at - harness.now, 1))
     assert phases[:6] == ["trust", "use", "drop"] * 2
     assert set(Counter(phases).values()) <= {len(phases) // 3, len(phases) // 3 + 1}
-    assert 6 <= office.authorities <= 10
-    assert office.issued < 120
+    assert 6 <= harness.authorities <= 10
+    assert harness.issued < 120
 
 
 def test_no_phase_begins_before_the_last_one_has_reached_everybody() -> None:
-    office = begun()
-    first = office.authority
+    harness = begun()
+    first = harness.authority
     assert first is not None
     assert first.issuing is not None
-    office.live(first.issuing.due_at)
-    office.operate()
-    assert office.authority is not None
-    assert office.authority.coming is not None
-    told_at = max(each.written_at for each in office.told.values())
-    assert office.course().wake_at == told_at + P
-    office.go_on(P - 1)
-    assert office.operate() == 0
-    office.go_on(1)
-    office.operate()
-    assert office.authority.issuing is not None
-    assert office.authority.leaving == (first.issuing,)
-    assert {each.certificate.issuer for each in office.shown.values() if each.certificate} == {
-        office.authority.issuing.fingerprint
+    harness.live(first.issuing.due_at)
+    harness.operate()
+    assert harness.authority is not None
+    assert harness.authority.coming is not None
+    told_at = max(each.written_at for each in harness.told.values())
+    assert harness.course().wake_at == told_at + P
+    harness.go_on(P - 1)
+    assert harness.operate() == 0
+    harness.go_on(1)
+    harness.operate()
+    assert harness.authority.issuing is not None
+    assert harness.authority.leaving == (first.issuing,)
+    assert {each.certificate.issuer for each in harness.shown.values() if each.certificate} == {
+        harness.authority.issuing.fingerprint
     }
-    office.go_on(P)
-    office.operate()
-    assert office.authority.leaving == ()
-    assert all(len(each.bundle) == 1 for each in office.told.values())
+    harness.go_on(P)
+    harness.operate()
+    assert harness.authority.leaving == ()
+    assert all(len(each.bundle) == 1 for each in harness.told.values())
 
 
 def test_a_phase_waits_for_a_place_that_cannot_be_told_but_not_until_it_is_too_late() -> None:
-    office = begun()
-    assert office.authority is not None
-    first = office.authority.issuing
+    harness = begun()
+    assert harness.authority is not None
+    first = harness.authority.issuing
     assert first is not None
-    office.live(first.due_at)
+    harness.live(first.due_at)
     deaf = Ref(CONFIG_MAP, "y", "demo-ca")
-    office.perform(office.course().actions[-1])
-    while office.now < first.not_after - P:
-        for action in office.course().actions:
+    harness.perform(harness.course().actions[-1])
+    while harness.now < first.not_after - P:
+        for action in harness.course().actions:
             if isinstance(action, Issue) or (isinstance(action, Publish) and action.ref != deaf):
-                office.perform(action)
-        assert all(not isinstance(action, Arrange) for action in office.course().actions)
-        office.go_on(min(P, first.not_after - P - office.now))
-    assert any(isinstance(action, Arrange) for action in office.course().actions)
+                harness.perform(action)
+        assert all(not isinstance(action, Arrange) for action in harness.course().actions)
+        harness.go_on(min(P, first.not_after - P - harness.now))
+    assert any(isinstance(action, Arrange) for action in harness.course().actions)
 
 
 def test_a_leaf_whose_names_change_is_made_anew() -> None:
-    office = begun()
+    harness = begun()
     peer, broker = SETTINGS.leaves
     named = Leaf(secret=peer.secret, names=(*peer.names, "other"))
-    office.settings = msgspec.structs.replace(SETTINGS, leaves=(named, broker))
-    (issue,) = office.course().actions
+    harness.settings = msgspec.structs.replace(SETTINGS, leaves=(named, broker))
+    (issue,) = harness.course().actions
     assert isinstance(issue, Issue)
     assert issue.leaf == named
 
 
 def test_a_deleted_or_damaged_leaf_is_made_anew_and_nothing_else() -> None:
-    office = begun()
-    office.lose(PEER)
-    office.damage(BROKER.name)
-    issues = office.course().actions
+    harness = begun()
+    harness.lose(PEER)
+    harness.damage(BROKER.name)
+    issues = harness.course().actions
     assert [type(issue) for issue in issues] == [Issue, Issue]
-    office.operate()
-    assert office.authorities == 1
+    harness.operate()
+    assert harness.authorities == 1
 
 
 def test_an_authority_that_is_lost_stays_trusted_while_another_takes_its_place() -> None:
-    office = begun()
-    assert office.authority is not None
-    lost = office.authority.issuing
-    office.authority = None
-    office.operate()
-    assert office.authority is not None
-    assert office.authority.issuing is None
-    assert office.authority.leaving == (lost,)
-    office.go_on(P)
-    office.operate()
-    assert office.authority.issuing is not None
-    office.go_on(P)
-    office.operate()
-    assert (office.authority.leaving, office.authorities) == ((), 2)
+    harness = begun()
+    assert harness.authority is not None
+    lost = harness.authority.issuing
+    harness.authority = None
+    harness.operate()
+    assert harness.authority is not None
+    assert harness.authority.issuing is None
+    assert harness.authority.leaving == (lost,)
+    harness.go_on(P)
+    harness.operate()
+    assert harness.authority.issuing is not None
+    harness.go_on(P)
+    harness.operate()
+    assert (harness.authority.leaving, harness.authorities) == ((), 2)
 
 
 def test_an_authority_brought_back_from_an_old_copy_is_trusted_before_it_issues() -> None:
-    office = begun()
-    old = office.authority
+    harness = begun()
+    old = harness.authority
     assert old is not None
     assert old.issuing is not None
-    office.authority = None
+    harness.authority = None
     for _ in range(3):
-        office.operate()
-        office.go_on(P)
-    present = office.authority
+        harness.operate()
+        harness.go_on(P)
+    present = harness.authority
     assert present is not None
     assert present.issuing is not None
-    office.authority = old
-    (arrange,) = office.course().actions
+    harness.authority = old
+    (arrange,) = harness.course().actions
     assert isinstance(arrange, Arrange)
     assert (arrange.issuing, arrange.coming) == (None, old.issuing.fingerprint)
     assert arrange.leaving == (present.issuing.fingerprint,)
     for _ in range(3):
-        office.operate()
-        office.go_on(P)
-    assert office.authority == old
+        harness.operate()
+        harness.go_on(P)
+    assert harness.authority == old
 
 
 def test_an_authority_that_has_ended_is_replaced_without_waiting() -> None:
-    office = begun()
-    assert office.authority is not None
-    assert office.authority.issuing is not None
-    office.now = office.authority.issuing.not_after + SECOND
-    fresh = Office()
-    fresh.now, fresh.authority = office.now, office.authority
-    fresh.shown, fresh.told = office.shown, office.told
-    fresh._known = office._known
+    harness = begun()
+    assert harness.authority is not None
+    assert harness.authority.issuing is not None
+    harness.now = harness.authority.issuing.not_after + SECOND
+    fresh = CertificateHarness()
+    fresh.now, fresh.authority = harness.now, harness.authority
+    fresh.shown, fresh.told = harness.shown, harness.told
+    fresh._known = harness._known
     fresh.operate()
     assert fresh.authority is not None
-    assert fresh.authority.issuing not in {None, office.authority.issuing}
+    assert fresh.authority.issuing not in {None, harness.authority.issuing}
     assert all(each.certificate for each in fresh.shown.values())
 
 
 @pytest.mark.parametrize("what", ["authority", "leaf", "place"])
 def test_what_is_not_the_operators_is_told_and_left_alone(what: str) -> None:
-    office = begun()
-    assert office.authority is not None
+    harness = begun()
+    assert harness.authority is not None
     match what:
         case "authority":
-            office.authority = msgspec.structs.replace(office.authority, is_ours=False, flaw="?")
-            office.shown.clear()
+            harness.authority = msgspec.structs.replace(harness.authority, is_ours=False, flaw="?")
+            harness.shown.clear()
         case "leaf":
-            office.shown[PEER.name] = Shown(PEER.name, None, "?", is_ours=False)
+            harness.shown[PEER.name] = Shown(PEER.name, None, "?", is_ours=False)
         case _:
-            office.told[PLACES[0]] = Told(PLACES[0], (), 0, is_ours=False)
-    course = office.course()
+            harness.told[PLACES[0]] = Told(PLACES[0], (), 0, is_ours=False)
+    course = harness.course()
     assert course.actions == ()
     assert len(course.findings) == 1
     assert "isn't the operator's" in course.findings[0].says
 
 
 def test_a_time_written_by_a_clock_that_was_ahead_holds_nothing_up() -> None:
-    office = begun()
-    ahead = office.now + 1_000 * P
-    office.told[PEER] = msgspec.structs.replace(office.told[PEER], written_at=ahead)
-    assert [type(action) for action in office.course().actions] == [Publish]
+    harness = begun()
+    ahead = harness.now + 1_000 * P
+    harness.told[PEER] = msgspec.structs.replace(harness.told[PEER], written_at=ahead)
+    assert [type(action) for action in harness.course().actions] == [Publish]
 
 
 def test_a_webhook_is_told_if_it_is_there_and_missed_if_not() -> None:
     wanted = msgspec.structs.replace(SETTINGS, webhook="demo-eviction")
     hook = Ref(WEBHOOK, "", "demo-eviction")
-    office = begun()
-    office.settings = wanted
-    absent = office.course()
+    harness = begun()
+    harness.settings = wanted
+    absent = harness.course()
     assert absent.actions == ()
     assert [finding.object for finding in absent.findings] == [f"{WEBHOOK} demo-eviction"]
-    office.told[hook] = Told(hook)
-    (publish,) = office.course().actions
+    harness.told[hook] = Told(hook)
+    (publish,) = harness.course().actions
     assert isinstance(publish, Publish)
     assert publish.ref == hook
 
@@ -259,29 +259,29 @@ def test_everybody_accepts_everybody_whatever_is_lost_and_whenever_the_operator_
     """But for a leaf's Secret lost together with the authority's: then it can be made only by one
     whom nobody trusts by now.
     """
-    office, copy, calm_at = begun(), None, 0
+    harness, copy, calm_at = begun(), None, 0
     for passed, lives, befalls in steps:
-        office.go_on(passed)
+        harness.go_on(passed)
         match befalls:
             case "cm":
-                office.lose(PLACES[0])
-            case "leaf" if office.authority is not None and office.authority.issuing is not None:
-                office.lose(PEER)
+                harness.lose(PLACES[0])
+            case "leaf" if harness.authority is not None and harness.authority.issuing is not None:
+                harness.lose(PEER)
             case "flaw":
-                office.damage(BROKER.name)
+                harness.damage(BROKER.name)
             case "copy":
-                copy = office.authority
-            case "ca" | "back" if office.now >= calm_at and len(office.shown) == 2:
-                office.authority = None if befalls == "ca" else copy
-                calm_at = office.now + SETTINGS.leaf_s * SECOND
+                copy = harness.authority
+            case "ca" | "back" if harness.now >= calm_at and len(harness.shown) == 2:
+                harness.authority = None if befalls == "ca" else copy
+                calm_at = harness.now + SETTINGS.leaf_s * SECOND
             case _:
                 pass
-        office.operate(lives)
+        harness.operate(lives)
     for _ in range(4):
-        office.operate()
-        office.go_on(P)
-    assert office.course().actions == ()
-    assert all(each.certificate for each in office.shown.values())
+        harness.operate()
+        harness.go_on(P)
+    assert harness.course().actions == ()
+    assert all(each.certificate for each in harness.shown.values())
 
 
 # Certificates that others make.
@@ -349,10 +349,10 @@ def test_settings_that_could_not_keep_the_promise_are_refused() -> None:
 
 
 def test_what_is_in_use_is_told_with_its_end() -> None:
-    office = begun()
-    assert [name for name, _ in ends(SETTINGS, office.holdings)] == [
+    harness = begun()
+    assert [name for name, _ in ends(SETTINGS, harness.holdings)] == [
         "demo-ca",
         PEER.name,
         BROKER.name,
     ]
-    assert NEW not in {one.fingerprint for one in office.told[PEER].bundle}
+    assert NEW not in {one.fingerprint for one in harness.told[PEER].bundle}

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.unit.operator.harbour import NAMESPACE, Harbour
+from tests.unit.operator.broker_pool import NAMESPACE, PoolHarness
 
 from anabranch_operator.api.pool import PoolSpec
 from anabranch_operator.plan.engine.objects import Ref
@@ -14,12 +14,12 @@ from anabranch_operator.plan.pool.health import START_UP_MS
 START_UP_S = START_UP_MS // 1_000
 
 
-def spec_of(harbour: Harbour, name: str = "demo-0") -> dict[str, Any]:
-    return harbour.kube.documents[Ref("Pod", NAMESPACE, name)]["spec"]
+def spec_of(harness: PoolHarness, name: str = "demo-0") -> dict[str, Any]:
+    return harness.kube.documents[Ref("Pod", NAMESPACE, name)]["spec"]
 
 
-def test_a_broker_is_named_after_its_life_and_met_by_its_pods_name(harbour: Harbour) -> None:
-    spec = spec_of(harbour)
+def test_a_broker_is_named_after_its_life_and_met_by_its_pods_name(harness: PoolHarness) -> None:
+    spec = spec_of(harness)
     env = {each["name"]: each for each in spec["containers"][0]["env"]}
     assert env["ANABRANCH_NAME"]["value"] == "$(POD_NAME).$(POD_UID)"
     assert env["POD_UID"]["valueFrom"]["fieldRef"]["fieldPath"] == "metadata.uid"
@@ -30,7 +30,7 @@ def test_a_broker_is_named_after_its_life_and_met_by_its_pods_name(harbour: Harb
 
 
 def test_certificates_accounts_settings_and_a_cache_come_as_the_spec_says() -> None:
-    harbour = Harbour(
+    harness = PoolHarness(
         tlsSecret="demo-broker-tls",
         peerTlsSecret="demo-peer-tls",
         serviceAccountName="demo-broker",
@@ -40,7 +40,7 @@ def test_certificates_accounts_settings_and_a_cache_come_as_the_spec_says() -> N
         podLabels={"team": "a"},
         podAnnotations={"checksum/settings": "1"},
     )
-    document = harbour.kube.documents[Ref("Pod", NAMESPACE, "demo-0")]
+    document = harness.kube.documents[Ref("Pod", NAMESPACE, "demo-0")]
     spec, container = document["spec"], document["spec"]["containers"][0]
     values = {each["name"]: each.get("value") for each in container["env"]}
     mounts = {each["mountPath"]: each["name"] for each in container["volumeMounts"]}
@@ -61,8 +61,8 @@ def test_certificates_accounts_settings_and_a_cache_come_as_the_spec_says() -> N
     assert document["metadata"]["annotations"] == {"checksum/settings": "1"}
 
 
-def test_pods_pass_pod_securitys_restricted_profile(harbour: Harbour) -> None:
-    spec = spec_of(harbour)
+def test_pods_pass_pod_securitys_restricted_profile(harness: PoolHarness) -> None:
+    spec = spec_of(harness)
     container = spec["containers"][0]
     assert spec["securityContext"]["runAsNonRoot"] is True
     assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}

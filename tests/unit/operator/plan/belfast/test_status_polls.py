@@ -3,7 +3,7 @@
 from typing import Any
 
 from msgspec.structs import replace
-from tests.unit.operator.quay import GROUP, LOG, Quay
+from tests.unit.operator.belfast_log import GROUP, LOG, BelfastHarness
 
 from anabranch.core.belfast.ledger.ledger import Standing
 from anabranch.core.belfast.protocol.messages import Status
@@ -14,9 +14,9 @@ from anabranch_operator.plan.engine.world import World
 
 
 def world(**sequencers: Any) -> World:
-    quay = Quay(**sequencers)
-    quay.settle()
-    return quay.office.operator.world
+    harness = BelfastHarness(**sequencers)
+    harness.settle()
+    return harness.office.operator.world
 
 
 def answer(known: World, **fields: Any) -> Visited:

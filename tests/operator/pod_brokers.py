@@ -36,7 +36,7 @@ _LOOK_S = 0.2
 _BROKERS = "pods?labelSelector=anabranch.dev/role%3Dbroker"
 
 
-class Waterway:
+class LocalNetwork:
     """Letters between hosts of one process; those to nobody are lost."""
 
     def __init__(self) -> None:
@@ -48,17 +48,17 @@ class Waterway:
             host.post(to, Received(sender, message))
 
 
-class Harbour:
+class PodBrokers:
     """Of one namespace."""
 
     def __init__(self, server: ApiServer, namespace: str) -> None:
         self._pods = f"/api/v1/namespaces/{namespace}/{_BROKERS}"
         self._server = server
-        self._water = Waterway()
+        self._network = LocalNetwork()
         self._store = MemoryStore()
         self._clock = Clock()
         self._log = Log(self._clock.now, LogFormat.HUMAN)
-        self._moored: dict[str, tuple[Host, FrameServer]] = {}
+        self._brokers: dict[str, tuple[Host, FrameServer]] = {}
         # Bound and silent: who knocks is turned away, and nobody else takes the place.
         self._free = [_bound() for _ in range(LIVES)]
         self.url = "anabranch://" + ",".join(_address(each) for each in self._free)
@@ -71,7 +71,7 @@ class Harbour:
                 await self._look()
                 await _either(stop, _LOOK_S)
         finally:
-            for name in [*self._moored]:
+            for name in [*self._brokers]:
                 await self._sink(name)
             await member.stop()
             for each in self._free:
@@ -85,7 +85,7 @@ class Harbour:
             host.post(METADATA, Elected(1, NEVER))
 
         host = self._host(journal, Alone(elected))
-        self._water.hosts[METADATA] = host
+        self._network.hosts[METADATA] = host
         host.start({METADATA: Member(CLUSTER, _LIMITS)})
         return host
 
@@ -96,18 +96,18 @@ class Harbour:
             self._store,
             now=self._clock.now,
             log=self._log,
-            network=self._water,
+            network=self._network,
             coordinator=coordinator,
         )
 
     async def _look(self) -> None:
         pods = (await asyncio.to_thread(self._server.ask, "GET", self._pods))["items"]
         here = {f"{each['metadata']['name']}.{each['metadata']['uid']}": each for each in pods}
-        for name in [*self._moored]:
+        for name in [*self._brokers]:
             if name not in here:
                 await self._sink(name)
         for name, pod in here.items():
-            if name not in self._moored and _is_ready(pod):
+            if name not in self._brokers and _is_ready(pod):
                 await self._moor(name)
 
     async def _moor(self, name: str) -> None:
@@ -115,7 +115,7 @@ class Harbour:
         life = secrets.token_bytes(16)
         broker = Broker(name, CLUSTER, _LIMITS, (METADATA,), life, _address(spot))
         host = self._host(None, None)
-        self._water.hosts[name] = host
+        self._network.hosts[name] = host
         host.start({name: broker})
         server = FrameServer(_LIMITS)
         authority = SharedToken(None)
@@ -123,19 +123,19 @@ class Harbour:
             bolt_service(host, name, _LIMITS, cluster=CLUSTER, version="test", authority=authority)
         )
         await server.take_over(spot)
-        self._moored[name] = host, server
+        self._brokers[name] = host, server
 
     async def _sink(self, name: str) -> None:
-        host, server = self._moored.pop(name)
-        del self._water.hosts[name]
+        host, server = self._brokers.pop(name)
+        del self._network.hosts[name]
         await host.stop()
         await server.stop()
 
 
 @contextmanager
-def harbour(server: ApiServer, namespace: str) -> Iterator[str]:
+def pod_brokers(server: ApiServer, namespace: str) -> Iterator[str]:
     """The log service's address, at which somebody answers once a pod is ready."""
-    found = Harbour(server, namespace)
+    found = PodBrokers(server, namespace)
     with living(found.run) as ended:
         yield found.url
     assert not ended, ended

@@ -1,7 +1,7 @@
 """Who is blind finds out, and who only waits for the API server isn't taken for blind."""
 
+from anabranch_operator.plan.election.watch_health import SECOND, Canary, Roll, Sighting
 from anabranch_operator.plan.engine.objects import Ref
-from anabranch_operator.plan.engine.watch_health import SECOND, Canary, Roll, Sighting
 
 POD = Ref("Pod", "here", "one")
 OTHER = Ref("Pod", "here", "two")

@@ -1,0 +1,3 @@
+"""Which operator leads, and whether its watches show it all changes. The rest of `plan` uses only
+`leadership`.
+"""
