@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
+from anabranch.core.belfast.invariants.witness import Witness
 from anabranch.core.types import MS, Nanoseconds
 from anabranch_sim.belfast.deployment import BelfastDeployment
-from anabranch_sim.belfast.witness import Witness
 from anabranch_sim.world.disk import SimDisk
 from anabranch_sim.world.events import SECOND
 from anabranch_sim.world.faults import DeploymentFaults, Pace, Resettable, Way

@@ -28,6 +28,7 @@ from anabranch.client.belfast.settings import Settings
 from anabranch.client.belfast.subscriber import Subscriber
 from anabranch.client.bolt import records
 from anabranch.client.bolt.records import Confirm, Deliver, Fail
+from anabranch.core.belfast.invariants.witness import Witness
 from anabranch.core.belfast.protocol.messages import (
     Appended,
     ToServer,
@@ -42,7 +43,6 @@ from anabranch.core.types import MS, Nanoseconds, Position
 from anabranch_sim.belfast.deployment import BelfastDeployment
 from anabranch_sim.belfast.message_clients import Archive, is_wanted, record_of
 from anabranch_sim.belfast.wire import CLUSTER, welcome
-from anabranch_sim.belfast.witness import Witness
 from anabranch_sim.world.connection import Connection, Replies
 from anabranch_sim.world.node import EPOCH
 
@@ -247,7 +247,7 @@ class LogClient:
             case Deliver(record, speculative):
                 at, number = record.position, int(record.value or b"-1")
                 watching.sights.append(foretold.Shown(at + 1, [at], [number], speculative))
-                self.witness.handed(self.name, at, speculative=speculative)
+                self.witness.on_delivery(self.name, at, speculative=speculative)
             case Confirm(up_to):
                 watching.sights.append(foretold.Settled(up_to))
             case Fail(since):

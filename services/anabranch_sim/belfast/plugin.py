@@ -7,6 +7,7 @@ Safety is judged from every word that was said (witness) and from what clients s
 from collections.abc import Callable
 from functools import partial
 
+from anabranch.core.belfast.invariants.witness import Witness
 from anabranch.core.belfast.ledger.ledger import Standing
 from anabranch.core.belfast.protocol.messages import Join, Leave, Trim, Where
 from anabranch.core.history.foretold import judge
@@ -18,7 +19,6 @@ from anabranch_sim.belfast.log_client import LogClient
 from anabranch_sim.belfast.message_clients import KEYS, Admin, Appender, Archive, Observer
 from anabranch_sim.belfast.node_client import NodeClient
 from anabranch_sim.belfast.options import Options
-from anabranch_sim.belfast.witness import Witness
 from anabranch_sim.world.events import SECOND, World
 from anabranch_sim.world.simulation import Tell
 
@@ -37,8 +37,8 @@ class BelfastPlugin:
         self.chaos: Nanoseconds = options.chaos_ms * MS
         self.witness = Witness()
         self.deployment = BelfastDeployment(self.world, options)
-        self.deployment.around.overhear = self.witness.overhear
-        self.deployment.on_commit = self.witness.committed
+        self.deployment.around.overhear = self.witness.observe
+        self.deployment.on_commit = self.witness.on_commit
         self.archive = Archive()
         self.appenders: list[Appender] = []
         self.observers: list[Observer] = []
@@ -54,7 +54,7 @@ class BelfastPlugin:
         return BelfastPlugin(Options.of(seed), tell)
 
     def violations(self) -> list[str]:
-        return self._violations + self.witness.faults + self.archive.faults
+        return self._violations + self.witness.violations + self.archive.faults
 
     def counts(self) -> dict[str, int]:
         return {
@@ -72,7 +72,7 @@ class BelfastPlugin:
         self._start_traits()
 
     def is_done(self) -> bool:
-        return bool(self.witness.faults)
+        return bool(self.witness.violations)
 
     def converge(self) -> bool:
         if not self.come(self._all_settled):
@@ -102,7 +102,7 @@ class BelfastPlugin:
         quota = self.world.rng.choice((0, 0, 1, 3))
         self.deployment.add_shard(name, quota)
         for replica in self.deployment.shards[name]:
-            self.witness.belongs(replica, name)
+            self.witness.add_replica(replica, name)
 
     def _names(self) -> list[str]:
         return [chr(ord("a") + number) for number in range(self.options.shards)]
@@ -230,9 +230,9 @@ class BelfastPlugin:
 
     def come(self, done: Callable[[], bool]) -> bool:
         """Wait until it is so; a run that the witness objects to is stopped at once."""
-        faults = self.witness.faults
-        come = self.world.wait(lambda: bool(faults) or done(), CONVERGENCE, _LOOK)
-        return come and not faults
+        violations = self.witness.violations
+        come = self.world.wait(lambda: bool(violations) or done(), CONVERGENCE, _LOOK)
+        return come and not violations
 
     def _all_settled(self) -> bool:
         alive = all(process.alive for process in self.deployment.processes.values())
@@ -317,5 +317,5 @@ class BelfastPlugin:
 
     def fail(self, says: str) -> None:
         """Unless something was wrong before: a run that was stopped for it comes to nothing."""
-        if not self.witness.faults:
+        if not self.witness.violations:
             self._violations.append(says)

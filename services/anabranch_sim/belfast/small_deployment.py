@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from anabranch.core.belfast.invariants.witness import Witness
 from anabranch.core.belfast.ledger.rules import Rules
 from anabranch.core.belfast.protocol.messages import (
     Append,
@@ -62,7 +63,6 @@ from anabranch.ports import Recovered, Snapshot
 from anabranch_sim.belfast.deployment import observe_commits
 from anabranch_sim.belfast.fingerprint import likeness
 from anabranch_sim.belfast.message_clients import Archive
-from anabranch_sim.belfast.witness import Witness
 from anabranch_sim.world.node import EPOCH
 
 SEQUENCER, SHARDS = "seq", ("a", "b")
@@ -128,7 +128,7 @@ class Little:
         self._archive = Archive()
         self._errands = [self._errand(number, name) for number, name in enumerate(SHARDS, 1)]
         for place in self.places.values():
-            self.witness.belongs(place.name, place.name)
+            self.witness.add_replica(place.name, place.name)
             self._live(place)
 
     def _errand(self, number: int, shard: str) -> Errand:
@@ -210,7 +210,7 @@ class Little:
         return likeness(self.now, machines, disks, moving, told)
 
     def complaints(self) -> list[str]:
-        found = [*self.witness.faults, *self._archive.faults]
+        found = [*self.witness.violations, *self._archive.faults]
         found += [each.follower.broken for each in self._errands if each.follower.broken]
         return found
 
@@ -289,7 +289,7 @@ class Little:
     def _live(self, place: Place) -> None:
         if place.name == SEQUENCER:
             sequencer = Sequencer(SEQUENCER, (SEQUENCER,), RULES, Limits(), _TIMING)
-            observe_commits(sequencer, partial(self.witness.committed, SEQUENCER))
+            observe_commits(sequencer, partial(self.witness.on_commit, SEQUENCER))
             first = place.snapshot.index + 1 if place.snapshot else 1
             sequencer.recover(Recovered(place.snapshot, first, place.entries[first - 1 :]))
             place.machine = sequencer
@@ -321,7 +321,7 @@ class Little:
 
     def _perform(self, place: Place, effects: tuple[Effect, ...]) -> None:
         for effect in effects:
-            self.witness.overhear(place.name, effect)
+            self.witness.observe(place.name, effect)
             self._do(place, effect)
 
     def _do(self, place: Place, effect: Effect) -> None:

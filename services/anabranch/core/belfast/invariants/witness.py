@@ -1,7 +1,7 @@
-"""Overhears all that is said, and objects at once: rules that hold of every word (spec, F1-F12).
+"""Rules that hold of every letter and every answer of a Belfast deployment (spec, F1-F12).
 
-It is told of every entry that any member of the sequencing group commits, and applies it to a
-ledger of its own before anybody else does, so that it knows at least as much as whoever speaks.
+The witness gets every entry that a member of the sequencing group commits, and applies it to a
+ledger of its own before any node does, so that it knows at least as much as any node that speaks.
 """
 
 from bisect import bisect_right
@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from anabranch.core.belfast.invariants.durability import DurabilityClaims
 from anabranch.core.belfast.ledger.decisions import (
     AnyDecision,
     ChangeView,
@@ -24,33 +25,35 @@ from anabranch.core.belfast.protocol.messages import Appended, Confirmed, Delive
 from anabranch.core.machine import Effect, Replies, Reply, Send
 from anabranch.core.replication.letters import Copy, Stored
 from anabranch.core.types import Position
-from anabranch_sim.belfast.durability import Durability
 
 _pack = msgspec.msgpack.Encoder().encode
 
 
 class Witness:
+    """Sees all that nodes say, and records what breaks a rule."""
+
     def __init__(self) -> None:
         self.ledger = Ledger()
         self.index = 0
         """The last entry that the group is known to have decided."""
-        self.faults: list[str] = []
+        self.violations: list[str] = []
         self.views: dict[int, Position] = {0: 0}
         """What was confirmed when each view began."""
         self.cuts = 0
         self.windows: list[Window] = []
-        """Every one that was ever published."""
+        """Every window that was ever published."""
         self._entries: dict[int, bytes] = {}
         self._images: dict[int, bytes] = {}
         self._reported: dict[ShardId, tuple[int, int]] = {}
-        """The window, and its rounds, that each shard has said to be done with."""
+        """The last window, and rounds of it, that each shard has reported."""
         self._starts: list[Position] = []
         self._by_node: dict[str, str] = {}
-        self._durability = Durability()
+        self._durability = DurabilityClaims()
         self._streams: dict[tuple[str, int], int] = {}
-        """The view that each subscriber is in."""
+        """The view that each subscriber has seen last."""
 
-    def overhear(self, node: str, effect: Effect) -> None:
+    def observe(self, node: str, effect: Effect) -> None:
+        """A node performs this effect."""
         match effect:
             case Send(_, message):
                 self._letter(node, message)
@@ -62,11 +65,11 @@ class Witness:
             case _:
                 pass
 
-    def object(self, rule: str, says: str) -> None:
-        self.faults.append(f"{rule}: {says}")
+    def _violated(self, rule: str, says: str) -> None:
+        self.violations.append(f"{rule}: {says}")
 
-    def belongs(self, node: str, shard: str) -> None:
-        """Whose replica this is."""
+    def add_replica(self, node: str, shard: str) -> None:
+        """A replica of a shard was started here."""
         self._by_node[node] = shard
 
     def _letter(self, node: str, letter: Any) -> None:
@@ -74,7 +77,9 @@ class Witness:
             case Decided(_, first, entries):
                 for index, entry in enumerate(entries, first):
                     if self._entries.get(index) != entry:
-                        self.object("C1 one log", f"{node} tells of entry {index} as another")
+                        self._violated(
+                            "C1 one log", f"{node} sends another entry {index} than was committed"
+                        )
             case Restored(_, index, image):
                 self._restored(node, index, _pack(image))
             case Report():
@@ -90,30 +95,30 @@ class Witness:
 
     def _durable(self, node: str, shard: str, epoch: int, upto: int) -> None:
         if not self._durability.claim(node, shard, epoch, upto):
-            self.object("F3", f"{node} calls durable up to {upto} what no majority has")
+            self._violated("F3", f"{node} claims {upto} records as durable, which no majority has")
 
-    def committed(self, node: str, index: int, entry: bytes) -> None:
-        """The group has one log, whoever of it commits."""
+    def on_commit(self, node: str, index: int, entry: bytes) -> None:
+        """A member of the group commits an entry: all members have the same log."""
         known = self._entries.setdefault(index, entry)
         if known != entry:
-            self.object("C1 one log", f"{node} commits another entry {index} than was committed")
+            self._violated("C1 one log", f"{node} commits another entry {index} than was committed")
         if index == self.index + 1:
             self.index = index
             self._apply(decode_entry(entry))
             self._images[index] = _pack(self.ledger.image())
         elif index > self.index:
-            self.object("C1 one log", f"{node} commits entry {index}, the last was {self.index}")
+            self._violated("C1 one log", f"{node} commits entry {index}, the last was {self.index}")
 
     def _restored(self, node: str, index: int, image: bytes) -> None:
         if self._images.get(index, image) != image:
-            self.object("C1 one log", f"{node} told another state after entry {index}")
+            self._violated("C1 one log", f"{node} sent another state after entry {index}")
 
     def _apply(self, decisions: list[AnyDecision]) -> None:
         for decision in decisions:
             ledger, before = self.ledger, self.ledger.confirmed
             self._apply_one(decision)
             if ledger.confirmed < before:
-                self.object("F6", f"confirmed was {before}, and is {ledger.confirmed}")
+                self._violated("F6", f"confirmed was {before}, and is {ledger.confirmed}")
             for member in ledger.members.values():
                 self._durability.arranged(member)
                 if member.standing in {Standing.FAILED, Standing.LEFT}:
@@ -127,7 +132,7 @@ class Witness:
                 ledger.apply((decision,))
                 window = ledger.windows[-1]
                 if window.start != expected:
-                    self.object("F12", f"window {window.number} starts at {window.start}")
+                    self._violated("F12", f"window {window.number} starts at {window.start}")
                 self.windows.append(window)
                 self._starts.append(window.start)
             case CutTo(number, cut):
@@ -154,13 +159,13 @@ class Witness:
             reported = self._reported.get(seat.shard, (-1, 0))
             if needed and reported < (number, needed):
                 says = f"cut {cut} of window {number} needs {needed} rounds of shard {seat.shard}"
-                self.object("F4", f"{says}, which reported {reported}")
+                self._violated("F4", f"{says}, which reported {reported}")
 
     def _report(self, node: str, report: Report) -> None:
         window = next((each for each in self.windows if each.number == report.window), None)
         if window is None:
             if report.rounds:
-                self.object("F1", f"{node} reports of window {report.window}, not published yet")
+                self._violated("F1", f"{node} reports of window {report.window}, not published yet")
             return
         known = self._reported.get(report.shard, (-1, 0))
         # Each holds all of those before, to the end of the windows before.
@@ -169,9 +174,9 @@ class Witness:
         if seat is None or not window.foreseen:
             return
         if report.rounds > window.rounds:
-            self.object("F3", f"{node} reports {report.rounds} rounds of window {window.number}")
+            self._violated("F3", f"{node} reports {report.rounds} rounds of window {window.number}")
         if report.rounds and report.durable < seat.base + report.rounds * seat.quota:
-            self.object("F3", f"{node} reports {report.rounds} rounds with {report.durable} held")
+            self._violated("F3", f"{node} reports {report.rounds} rounds, has {report.durable}")
 
     def _answer(self, node: str, token: int, answer: Any) -> None:
         match answer:
@@ -179,55 +184,55 @@ class Witness:
                 self._acknowledged(node, runs)
             case Delivered(view):
                 self._stamped(node, view)
-                self._foreseen(node, token, view)
+                self._in_view(node, token, view)
                 self._delivered(node, answer)
             case Confirmed(view, upto):
                 self._stamped(node, view)
-                self._foreseen(node, token, view)
+                self._in_view(node, token, view)
                 if upto > self.ledger.confirmed:
-                    self.object("F6", f"{node} confirms up to {upto}, beyond the cuts")
+                    self._violated("F6", f"{node} confirms up to {upto}, beyond the cuts")
             case Failed(view, since):
                 self._stamped(node, view)
-                # A stand-in begins with the failure that it stands in for, whatever came after.
+                # A stand-in starts with the failure that it stands in for, whatever came after.
                 if (node, token) in self._streams:
                     self._streams[node, token] = view
                 if self.views.get(view, since) != since:
                     says = f"{node} fails {since} in view {view}, confirmed is {self.views[view]}"
-                    self.object("F9", says)
+                    self._violated("F9", says)
             case _:
                 pass
 
-    def handed(self, client: str, position: Position, *, speculative: bool) -> None:
-        """What a client hands to its program."""
+    def on_delivery(self, client: str, position: Position, *, speculative: bool) -> None:
+        """A client hands a record to its program."""
         if not speculative and position >= self.ledger.confirmed:
-            says = f"{client} hands out {position} as final, cuts are at {self.ledger.confirmed}"
-            self.object("F6", says)
+            says = f"{client} delivers {position} as final, cuts are at {self.ledger.confirmed}"
+            self._violated("F6", says)
 
     def _stamped(self, node: str, view: int) -> None:
         if view > self.ledger.view:
-            self.object("F11", f"{node} speaks of view {view}, decided is {self.ledger.view}")
+            self._violated("F11", f"{node} speaks of view {view}, decided is {self.ledger.view}")
 
-    def _foreseen(self, node: str, token: int, view: int) -> None:
-        """On a stream another view begins with what failed."""
+    def _in_view(self, node: str, token: int, view: int) -> None:
+        """On a stream, another view starts with what failed."""
         if self._streams.setdefault((node, token), view) != view:
-            self.object("F9", f"{node} goes on in view {view} without saying what failed")
+            self._violated("F9", f"{node} goes on in view {view} without saying what failed")
 
     def _acknowledged(self, node: str, runs: tuple[Run, ...]) -> None:
         if any(run.end > self.ledger.confirmed for run in runs):
-            self.object("F7", f"{node} acknowledges {runs}; cuts are at {self.ledger.confirmed}")
+            self._violated("F7", f"{node} acknowledges {runs}; cuts are at {self.ledger.confirmed}")
         self._owned(node, runs)
 
     def _delivered(self, node: str, told: Delivered) -> None:
         if told.speculative:
             if told.upto > self.ledger.horizon:
                 says = f"{node} speculates up to {told.upto}, published is {self.ledger.horizon}"
-                self.object("F8", says)
+                self._violated("F8", says)
         elif any(run.end > self.ledger.confirmed for run in told.runs):
-            self.object("F6", f"{node} delivers {told.runs} as final, beyond the cuts")
+            self._violated("F6", f"{node} delivers {told.runs} as final, beyond the cuts")
         self._owned(node, told.runs)
 
     def _owned(self, node: str, runs: tuple[Run, ...]) -> None:
-        """Positions of a window whose order is known belong to one shard each."""
+        """Positions of a window with a predetermined order belong to one shard each."""
         member = self.ledger.member(self._by_node.get(node, ""))
         for run in runs if member is not None else ():
             assert member is not None
@@ -239,9 +244,9 @@ class Witness:
             if seat is not None:
                 owned = window.records_below(seat, end) - window.records_below(seat, run.first)
             if owned != end - run.first:
-                self.object("F1", f"{node} claims {run}, which isn't its own")
+                self._violated("F1", f"{node} claims {run}, which isn't its own")
 
     def _window_of(self, position: Position) -> Window | None:
-        """The last to start there or before: one of free will may have been empty."""
+        """The last window that starts there or before: a window of free will may be empty."""
         found = bisect_right(self._starts, position) - 1
         return self.windows[found] if found >= 0 else None

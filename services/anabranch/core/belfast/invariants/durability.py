@@ -1,22 +1,22 @@
-"""Is what a primary calls durable in the journals of a majority? By what its replicas have said."""
+"""Does a majority have what a primary claims to be durable? Judged by what replicas have said."""
 
 from anabranch.core.belfast.ledger.ledger import Member
 from anabranch.core.replication.letters import Stored
 from anabranch.core.types import LocalSequence
 
 
-class Durability:
-    """Of every shard. What was durable once stays so, whoever is a replica by then."""
+class DurabilityClaims:
+    """The claims of all shards. What was durable once stays so, whoever the replicas are later."""
 
     def __init__(self) -> None:
         self._stored: dict[str, LocalSequence] = {}
-        """What each replica has said to have in its journal."""
+        """The records that each replica has confirmed to have in its journal."""
         self._claimed: dict[str, LocalSequence] = {}
-        """What was durable of each shard already."""
+        """The records of each shard that were durable already."""
         self._lists: dict[tuple[str, int], tuple[str, ...]] = {}
-        """Who the replicas of each epoch are: one that was decided needn't be known yet."""
+        """The replicas of each epoch. Nodes may not know yet of an epoch that was decided."""
         self._begun: dict[str, int] = {}
-        """The epoch in which the primary of each shard spoke last."""
+        """The epoch of the last claim of each shard."""
 
     def arranged(self, member: Member) -> None:
         self._lists.setdefault((member.name, member.epoch), member.replicas)
@@ -25,8 +25,8 @@ class Durability:
         self._stored[node] = max(self._stored.get(node, 0), letter.upto)
 
     def claim(self, node: str, shard: str, epoch: int, durable: LocalSequence) -> bool:
-        """May this primary say so? Its first word in an epoch may be of what the one before made
-        durable.
+        """False if no majority has these records. The first claim of an epoch may be of what the
+        primary before made durable.
         """
         replicas = self._lists.get((shard, epoch), ())
         if node not in replicas:
@@ -44,5 +44,5 @@ class Durability:
         return node in replicas and (1 + sum(others)) * 2 > len(replicas)
 
     def cut_back(self, shard: str, to: LocalSequence) -> None:
-        """It has failed or left: what lies beyond will be something else."""
+        """The shard has failed or left: later records take the place of those beyond."""
         self._claimed[shard] = min(self._claimed.get(shard, 0), to)
