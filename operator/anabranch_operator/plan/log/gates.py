@@ -1,8 +1,8 @@
 """Promotion gates: a Job that judges a fork, and what comes of its judgement.
 
 The operator makes the Job for whoever wrote the Fork. Whether the author may have one is checked
-when the Fork is written (`api/admission.py`); what it may ask for is checked here (`templates.py`),
-so that Forks from before the admission policy, or past it, get no more.
+when the Fork is written (`api/admission.py`); what it may ask for is checked here, by
+`job_templates.py`, so that Forks from before the admission policy, or past it, get no more.
 """
 
 from typing import Any

@@ -1,6 +1,6 @@
 """Runs a command that ends when the process that started it ends, however that one ends.
 
-Started as `python tether.py PARENT COMMAND...`, it asks the kernel for a signal at the parent's
+Started as `python child.py PARENT COMMAND...`, it asks the kernel for a signal at the parent's
 death and becomes the command: no process of its own stays between the two.
 """
 

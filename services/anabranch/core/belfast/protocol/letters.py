@@ -1,7 +1,8 @@
-"""What sequencers and shard replicas write to each other. Letters may be lost, repeated or late.
+"""Letters between sequencers and shard replicas. A letter may be lost, repeated or late.
 
-A node is named by the address at which it is dialed. Those of the sequencing group among
-themselves are in consensus.py, those of a shard's replicas in copying.py.
+A node is named by the address at which others dial it. The letters of the sequencing group's
+consensus are in `core/consensus/letters.py`, those among a shard's replicas in
+`core/replication/letters.py`.
 """
 
 import msgspec
