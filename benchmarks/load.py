@@ -17,7 +17,7 @@ from typing import cast
 import msgspec
 import uvloop
 
-from anabranch.client.bolt.producer import stamp
+from anabranch.client.session.pledge import stamp
 from anabranch.core.bolt.protocol.codec import encode_request
 from anabranch.core.bolt.protocol.messages import Append, Hello
 from anabranch.core.records.record import Record, encode

@@ -19,7 +19,7 @@ from examples.belfast.application import Application, Ingested, Reader
 from anabranch.client.belfast.events import Events
 from anabranch.client.belfast.log import Log
 from anabranch.client.belfast.speculator import BatchSpeculator
-from anabranch.client.bolt.records import Confirm, Deliver, Event, Fail
+from anabranch.client.session.records import Confirm, Deliver, Event, Fail
 from anabranch.core.types import Position
 from benchmarks.belfast.workload import MS
 from benchmarks.timing import now

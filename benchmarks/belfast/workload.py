@@ -15,12 +15,12 @@ from statistics import fmean
 
 import msgspec
 
-from anabranch.client.belfast.endpoint import endpoint
-from anabranch.client.belfast.link import Link
 from anabranch.client.belfast.log import Log
-from anabranch.client.belfast.settings import Settings
-from anabranch.client.bolt.records import Confirm, Deliver
+from anabranch.client.session.endpoint import belfast_endpoint
+from anabranch.client.session.records import Confirm, Deliver
+from anabranch.client.session.settings import Settings
 from anabranch.core.errors import AnabranchError
+from benchmarks.belfast.delayed_link import DelayedLink
 from benchmarks.timing import now, percentile
 
 _STAMP = struct.Struct("<q")
@@ -218,7 +218,7 @@ class Run:
 @asynccontextmanager
 async def connected(url: str, delay_us: int) -> AsyncGenerator[Log]:
     """With the delay that the log's own processes have between them."""
-    link = Link(endpoint(url), Settings(client="benchmark"), delay_us)
+    link = DelayedLink(belfast_endpoint(url), Settings(client="benchmark"), delay_us)
     link.start()
     log = Log(link)
     try:

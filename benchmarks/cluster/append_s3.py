@@ -17,7 +17,7 @@ from anabranch.apps.processes.layout import Shape
 from anabranch.client import aio
 from anabranch.client.bolt.log import Log
 from anabranch.client.bolt.reads import Events
-from anabranch.client.bolt.records import Deliver
+from anabranch.client.session.records import Deliver
 from anabranch.core.limits import KIB, MIB, Limits
 from anabranch.shell.objects.s3.clients import hot
 from benchmarks.cluster.local import Cluster, Far, running

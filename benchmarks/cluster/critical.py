@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 from anabranch.client import aio
 from anabranch.client.bolt.log import Log
-from anabranch.client.bolt.records import Deliver
+from anabranch.client.session.records import Deliver
 from benchmarks.cluster.paced import Plan, carry_out
 from benchmarks.cluster.worker import Tell, Turn, serve
 

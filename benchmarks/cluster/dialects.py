@@ -8,7 +8,7 @@ import struct
 from collections.abc import Iterator
 from typing import Protocol
 
-from anabranch.client.bolt.producer import stamp
+from anabranch.client.session.pledge import stamp
 from anabranch.core.bolt.protocol.codec import encode_request
 from anabranch.core.bolt.protocol.messages import Append, Hello
 from anabranch.core.types import LogId

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from anabranch.apps.processes.layout import Shape
 from anabranch.client import aio
 from anabranch.client.bolt.log import Log
-from anabranch.client.bolt.records import Deliver
+from anabranch.client.session.records import Deliver
 from benchmarks.cluster.local import Cluster, counted, running
 from benchmarks.report import Chart, Found, Line, Row, row
 from benchmarks.size import Size

@@ -21,7 +21,7 @@ from examples.belfast.trading import Trading
 from anabranch.client.belfast import aio
 from anabranch.client.belfast.aio import Appending, Log
 from anabranch.client.belfast.speculator import BatchSpeculator
-from anabranch.client.bolt.records import Deliver
+from anabranch.client.session.records import Deliver
 from anabranch.core.belfast.ledger.ledger import Standing
 from anabranch.core.types import Position
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple, Protocol
 
-from anabranch.client.bolt.records import LogRecord
+from anabranch.client.session.records import LogRecord
 from anabranch.core.belfast.protocol.messages import Where
 
 

@@ -9,7 +9,7 @@ from random import Random
 
 from examples.belfast.application import Database, Ingested, Interest, Undo
 
-from anabranch.client.bolt.records import LogRecord
+from anabranch.client.session.records import LogRecord
 from anabranch.core.belfast.protocol.messages import Where
 
 USERS = 100_000

@@ -10,7 +10,7 @@ from random import Random
 
 from examples.belfast.application import Database, Ingested, Interest, Undo
 
-from anabranch.client.bolt.records import LogRecord
+from anabranch.client.session.records import LogRecord
 
 FIELDS = ("temperature", "humidity", "pressure", "light", "motion", "noise", "voltage")
 SENSORS = 64

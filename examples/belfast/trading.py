@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from examples.belfast.application import Database, Ingested, Interest, Undo
 
-from anabranch.client.bolt.records import LogRecord
+from anabranch.client.session.records import LogRecord
 from anabranch.core.belfast.protocol.messages import Where
 
 PAIRS = 8

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from anabranch import aio, belfast, errors
-    from anabranch.client.bolt.records import (
+    from anabranch.client.bolt.sync_log import Appending, Cursor, Events, Log, Receipt
+    from anabranch.client.session.records import (
         Appended,
         Batch,
         Confirm,
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
         LogRecord,
         Origin,
     )
-    from anabranch.client.bolt.sync_log import Appending, Cursor, Events, Log, Receipt
     from anabranch.client.session.settings import Settings
     from anabranch.client.sync import Service, connect
     from anabranch.core.bolt.protocol.quota import Quota
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 # Whoever imports a part of this package passes here: it must cost next to nothing.
 _HOMES = {
-    "Appended": "anabranch.client.bolt.records",
-    "Batch": "anabranch.client.bolt.records",
-    "Confirm": "anabranch.client.bolt.records",
-    "Deliver": "anabranch.client.bolt.records",
-    "Event": "anabranch.client.bolt.records",
-    "Fail": "anabranch.client.bolt.records",
-    "LogRecord": "anabranch.client.bolt.records",
-    "Origin": "anabranch.client.bolt.records",
+    "Appended": "anabranch.client.session.records",
+    "Batch": "anabranch.client.session.records",
+    "Confirm": "anabranch.client.session.records",
+    "Deliver": "anabranch.client.session.records",
+    "Event": "anabranch.client.session.records",
+    "Fail": "anabranch.client.session.records",
+    "LogRecord": "anabranch.client.session.records",
+    "Origin": "anabranch.client.session.records",
     "Settings": "anabranch.client.session.settings",
     "Service": "anabranch.client.sync",
     "connect": "anabranch.client.sync",

@@ -11,7 +11,7 @@ from msgspec import convert
 from tests.charts.helm import RELEASE, Document, Helm, pod_specs, values_of
 
 from anabranch.apps.pods.belfast_settings import SequencerSettings, ShardSettings, load
-from anabranch.client.belfast.endpoint import endpoint
+from anabranch.client.session.endpoint import belfast_endpoint
 from anabranch_operator.api import names
 from anabranch_operator.api.sequencers import SequencerSetSpec, SequencerSetStatus
 from anabranch_operator.api.shards import ShardGroupSpec, ShardGroupStatus
@@ -89,7 +89,7 @@ def test_the_client_dials_the_trial_with_the_releases_token(helm: Helm) -> None:
     (container,) = pod["containers"]
     (url,) = (each["value"] for each in container["env"] if each["name"] == "ANABRANCH_URL")
     assert url.partition("?")[0] == sequencer_pod.url(log)
-    assert str(endpoint(url)) == sequencer_pod.url(log)
+    assert str(belfast_endpoint(url)) == sequencer_pod.url(log)
     (volume,) = pod["volumes"]
     (mount,) = container["volumeMounts"]
     files = dict[str, str]()

@@ -8,7 +8,7 @@ import os
 import sys
 
 from anabranch import belfast
-from anabranch.client.bolt.records import Confirm, Deliver, LogRecord
+from anabranch.client.session.records import Confirm, Deliver, LogRecord
 
 PATIENCE_S = 300.0
 

@@ -11,7 +11,7 @@ import pytest
 from anabranch import belfast
 from anabranch.apps.processes.belfast import BelfastShape, LocalBelfast, settle
 from anabranch.client.belfast.aio import Events, Log
-from anabranch.client.bolt.records import Confirm, Deliver, Event, Fail
+from anabranch.client.session.records import Confirm, Deliver, Event, Fail
 from anabranch.core.belfast.ledger.ledger import Standing
 from anabranch.core.errors import BadRequest, OutcomeUnknown, RecordVoided, Unavailable
 

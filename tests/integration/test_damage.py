@@ -13,7 +13,7 @@ from tests.integration.cli_server import ANABRANCH, Server
 
 import anabranch
 from anabranch.cli.failure import Exit
-from anabranch.client.bolt.records import Deliver
+from anabranch.client.session.records import Deliver
 from anabranch.core.errors import RecordsDamaged
 
 RECORDS, LOST = 12, 5

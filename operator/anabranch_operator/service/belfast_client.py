@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import TypeVar
 from urllib.parse import quote, urlencode
 
-from anabranch.client.belfast.endpoint import endpoint
 from anabranch.client.belfast.link import Link
-from anabranch.client.belfast.settings import Settings
+from anabranch.client.session.endpoint import belfast_endpoint
+from anabranch.client.session.settings import Settings
 from anabranch.core.belfast.protocol.messages import Done, Inspect, Join, Leave, Status, ToServer
 from anabranch.core.errors import AnabranchError
 from anabranch.core.errors.refused import Refused
@@ -70,7 +70,7 @@ class Visitor:
     def _link(self, url: str) -> Link:
         link = self._links.get(url)
         if link is None:
-            link = self._links[url] = Link(endpoint(url + self._query(url)), self._settings)
+            link = self._links[url] = Link(belfast_endpoint(url + self._query(url)), self._settings)
             link.start()
         return link
 

@@ -5,8 +5,8 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
+from anabranch.client.bolt.link import Link
 from anabranch.client.session.endpoint import endpoint
-from anabranch.client.session.link import Link
 from anabranch.client.session.settings import Settings
 from anabranch.core.bolt.protocol import messages
 from anabranch.core.bolt.protocol.commands import Description, Done, Promotion

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from anabranch.belfast import aio
-    from anabranch.client.belfast.settings import Settings
     from anabranch.client.belfast.speculator import BatchSpeculator, Speculator
     from anabranch.client.belfast.sync import Appending, Events, Log, connect
+    from anabranch.client.session.settings import Settings
     from anabranch.core.belfast.protocol.messages import Directory, Status, Where
 
 _HOMES = {
-    "Settings": "anabranch.client.belfast.settings",
+    "Settings": "anabranch.client.session.settings",
     "BatchSpeculator": "anabranch.client.belfast.speculator",
     "Speculator": "anabranch.client.belfast.speculator",
     "Appending": "anabranch.client.belfast.sync",

@@ -12,14 +12,14 @@ from typing import Self
 
 from msgspec.structs import replace
 
+from anabranch.client.bolt.link import Link
 from anabranch.client.bolt.log import Log
 from anabranch.client.bolt.receipts import Receipt
-from anabranch.client.bolt.records import Appended, record
 from anabranch.client.bolt.requests import append_by_name
 from anabranch.client.session import arguments
 from anabranch.client.session.arguments import text
 from anabranch.client.session.endpoint import Endpoint, endpoint
-from anabranch.client.session.link import Link
+from anabranch.client.session.records import Appended, record
 from anabranch.client.session.settings import Settings
 from anabranch.core.bolt.protocol.commands import Description, Done
 from anabranch.core.bolt.protocol.commands import Receipt as Promise
@@ -136,9 +136,7 @@ class Service:
     async def flush(self) -> None:
         """Wait until no append is pending; raises the first error of one that nobody awaited."""
         await self._link.quiet()
-        error, self._link.failed = self._link.failed, None
-        if error is not None:
-            raise error
+        self._link.raise_unheeded()
 
     def receipt(self, text: str) -> Receipt:
         """A receipt as it was, from what `str` gave of it, or HTTP. BadRequest if it is none."""

@@ -10,10 +10,10 @@ from types import TracebackType
 from typing import Self
 
 from anabranch.client import aio
-from anabranch.client.bolt.records import Appended
 from anabranch.client.bolt.sync_log import Log, Receipt, each, waiting
 from anabranch.client.session.handover import Handover
 from anabranch.client.session.loop import LoopThread
+from anabranch.client.session.records import Appended
 from anabranch.client.session.settings import Settings
 from anabranch.core.bolt.protocol.commands import Description
 from anabranch.core.bolt.protocol.queries import BrokerSeat, Census
@@ -43,7 +43,7 @@ class Service:
 
     def __init__(self, thread: LoopThread, service: aio.Service) -> None:
         self._thread, self._service = thread, service
-        self._handover = Handover(thread, service)
+        self._handover = Handover(thread)
 
     def __enter__(self) -> Self:
         return self

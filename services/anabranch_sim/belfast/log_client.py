@@ -5,14 +5,16 @@ from functools import partial
 from random import Random
 
 from anabranch.client.belfast.appends import Pledge
-from anabranch.client.belfast.effects import (
+from anabranch.client.belfast.event_queue import EventQueue
+from anabranch.client.belfast.session import Effect, Event, Session
+from anabranch.client.belfast.subscriber import Subscriber
+from anabranch.client.session import records
+from anabranch.client.session.effects import (
     Answered,
     Arrived,
     Connected,
     Dial,
     Disconnected,
-    Effect,
-    Event,
     HangUp,
     Heard,
     Opened,
@@ -22,12 +24,8 @@ from anabranch.client.belfast.effects import (
     Transmit,
     Written,
 )
-from anabranch.client.belfast.event_queue import EventQueue
-from anabranch.client.belfast.session import Session
-from anabranch.client.belfast.settings import Settings
-from anabranch.client.belfast.subscriber import Subscriber
-from anabranch.client.bolt import records
-from anabranch.client.bolt.records import Confirm, Deliver, Fail
+from anabranch.client.session.records import Confirm, Deliver, Fail
+from anabranch.client.session.settings import Settings
 from anabranch.core.belfast.invariants.witness import Witness
 from anabranch.core.belfast.protocol.messages import (
     Appended,
@@ -42,7 +40,7 @@ from anabranch.core.machine import SetTimer, TimerFired
 from anabranch.core.types import MS, Nanoseconds, Position
 from anabranch_sim.belfast.deployment import BelfastDeployment
 from anabranch_sim.belfast.message_clients import Archive, is_wanted, record_of
-from anabranch_sim.belfast.wire import CLUSTER, welcome
+from anabranch_sim.belfast.wire import CLUSTER
 from anabranch_sim.world.connection import Connection, Replies
 from anabranch_sim.world.node import EPOCH
 
@@ -64,8 +62,9 @@ class LogClient:
         self.finished = False
         """Nothing more will be appended."""
         self.fails = 0
-        self._connections: dict[str, Connection] = {}
-        self._dials: dict[str, int] = {}
+        self._connections: dict[int, Connection] = {}
+        """By the number of the line, as are the dials."""
+        self._dials: dict[int, int] = {}
         self._timers = 0
         self._pledges: dict[Pledge, Placing] = {}
         self._followed: dict[Subscriber, tuple[EventQueue, Watching, Where | None]] = {}
@@ -81,6 +80,7 @@ class LogClient:
             window_bytes=rng.choice((300, 1 << 20)),
             silence_ms=200,
             directory_ms=100,
+            backoff_ms=10,
             backoff_ms_max=50,
         )
         self._session = Session(CLUSTER, settings, rng.getrandbits, deployment.members)
@@ -151,66 +151,68 @@ class LogClient:
     def _perform(self, effects: list[Effect]) -> None:
         for effect in effects:
             match effect:
-                case Transmit(node, request, message):
-                    self._transmit(node, request, message)
-                case Dial(node):
-                    dial = self._dials[node] = self._dials.get(node, 0) + 1
+                case Transmit(request, message, line):
+                    self._transmit(line, request, message)
+                case Dial(line, node):
+                    dial = self._dials[line] = self._dials.get(line, 0) + 1
                     delay = self.world.between(MS // 100, 2 * MS)
-                    self.world.after(delay, partial(self._dial, node, dial))
-                case HangUp(node):
-                    self._dials[node] = self._dials.get(node, 0) + 1
-                    if node in self._connections:
-                        self._connections.pop(node).hang_up()
+                    self.world.after(delay, partial(self._dial, line, node, dial))
+                case HangUp(line):
+                    self._dials[line] = self._dials.get(line, 0) + 1
+                    if line in self._connections:
+                        self._connections.pop(line).hang_up()
                 case SetTimer(_, at):
                     self._timers += 1
                     self.world.late(at - EPOCH, partial(self._fire, self._timers))
                 case Settled(pledge):
+                    assert isinstance(pledge, Pledge)
                     self._placed(pledge)
                 case Arrived(subscriber):
+                    assert isinstance(subscriber, Subscriber)
                     delay = self.world.between(0, MS)
                     self.world.after(delay, partial(self._take, subscriber))
                 case Answered() | Roomy():
                     pass
 
-    def _transmit(self, node: str, request: int, message: ToServer) -> None:
-        connection = self._connections.get(node)
+    def _transmit(self, line: int, request: int, message: ToServer) -> None:
+        connection = self._connections.get(line)
         if connection is not None and connection.open:
             connection.transmit(request, message)
 
-    def _dial(self, name: str, dial: int) -> None:
-        if dial != self._dials[name]:
+    def _dial(self, line: int, name: str, dial: int) -> None:
+        if dial != self._dials[line]:
             return
         node = self.deployment.around.nodes.get(name)
         if node is None or not node.alive:
-            self._step(Disconnected(name, f"{name} is down"))
+            self._step(Disconnected(f"{name} is down", line))
             return
-        self._connections[name] = connection = Connection(
+        self._connections[line] = connection = Connection(
             self.deployment.network,
             self.name,
             node,
-            self._if_current(name, dial, partial(self._heard, name)),
-            self._if_current(name, dial, partial(self._broken, name)),
+            self._if_current(line, dial, partial(self._heard, line)),
+            self._if_current(line, dial, partial(self._broken, line)),
         )
-        welcomed = partial(self._step, Connected(name, welcome(name)))
-        connection.connect(self._if_current(name, dial, welcomed))
+        connected = partial(self._step, Connected(line))
+        connection.connect(self._if_current(line, dial, connected))
 
-    def _if_current(self, name: str, dial: int, action: Callable[..., None]) -> Callable[..., None]:
+    def _if_current(self, line: int, dial: int, action: Callable[..., None]) -> Callable[..., None]:
         """Of a connection that was hung up nothing is reported."""
 
         def reported(*told: object) -> None:
-            if self._dials[name] == dial:
+            if self._dials[line] == dial:
                 action(*told)
 
         return reported
 
-    def _heard(self, node: str, replies: Replies) -> None:
+    def _heard(self, line: int, replies: Replies) -> None:
         if self.world.tracing:
             self.world.note(self.name, "hears", replies)
-        self._step(Heard(node, replies))
+        self._step(Heard(replies, line))
 
-    def _broken(self, node: str, reason: str) -> None:
-        self._connections.pop(node, None)
-        self._step(Disconnected(node, reason))
+    def _broken(self, line: int, reason: str) -> None:
+        self._connections.pop(line, None)
+        self._step(Disconnected(reason, line))
 
     def _fire(self, timer: int) -> None:
         if timer == self._timers:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from anabranch.client.belfast.event_queue import EventQueue
 from anabranch.client.belfast.merge import Merge, Piece
 from anabranch.client.belfast.rollback import Rollback
-from anabranch.client.bolt.records import Fail
+from anabranch.client.session.records import Fail
 from anabranch.core.belfast.ledger.ledger import Ledger, Member, Standing
 from anabranch.core.belfast.ledger.placements import Placements
 from anabranch.core.belfast.ledger.windows import Mode

@@ -5,9 +5,10 @@ from functools import partial
 from random import Random
 from typing import TypeVar
 
+from anabranch.client.bolt.call import Call as ClientCall
 from anabranch.client.bolt.producer import Pledge
+from anabranch.client.bolt.session import Effect, Event, Session
 from anabranch.client.bolt.subscription import Subscription, size_of
-from anabranch.client.session.call import Call as ClientCall
 from anabranch.client.session.effects import (
     Answered,
     Arrived,
@@ -15,8 +16,6 @@ from anabranch.client.session.effects import (
     Connected,
     Dial,
     Disconnected,
-    Effect,
-    Event,
     HangUp,
     Heard,
     Opened,
@@ -26,7 +25,6 @@ from anabranch.client.session.effects import (
     Transmit,
     Written,
 )
-from anabranch.client.session.session import Session
 from anabranch.client.session.settings import Settings
 from anabranch.core.bolt.protocol.commands import Receipt
 from anabranch.core.bolt.protocol.messages import (
@@ -146,6 +144,9 @@ class SimClient:
             subscription_bytes=rng.choice((KIB, 64 * KIB)),
             timeout_ms=8_000,
             route_ms=rng.choice((200, 1_000, 60_000)),
+            backoff_ms=20,
+            backoff_ms_max=2_000,
+            silence_ms=3_000,
         )
         self.timeout_ms = settings.timeout_ms
         self._session = Session(settings, rng.getrandbits, cluster.addresses)
@@ -265,8 +266,10 @@ class SimClient:
                     assert callable(call.waiter)
                     call.waiter(call)
                 case Settled(pledge):
+                    assert isinstance(pledge, Pledge)
                     self._settled(pledge)
                 case Arrived(subscription):
+                    assert isinstance(subscription, Subscription)
                     self._arrived(subscription)
                 case Roomy():
                     pass

@@ -15,7 +15,7 @@ from anabranch.apps.processes.belfast import LocalBelfast, Node
 from anabranch.client.belfast import aio
 from anabranch.client.belfast.aio import Log
 from anabranch.client.belfast.events import Events
-from anabranch.client.bolt.records import Confirm, Deliver, Event, Fail
+from anabranch.client.session.records import Confirm, Deliver, Event, Fail
 from anabranch.core.belfast.protocol.messages import ShardStatus, Where
 from anabranch.core.errors import AnabranchError, RecordVoided
 from anabranch.core.history.calls import RecordId, Verdict

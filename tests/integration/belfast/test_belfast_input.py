@@ -14,12 +14,11 @@ from anabranch.apps.processes.belfast import LocalBelfast
 from anabranch.cli.failure import Exit, run
 from anabranch.cli.main import PROGRAM, cli
 from anabranch.client.belfast import aio
-from anabranch.client.belfast.connection import ClientLine
-from anabranch.client.belfast.endpoint import endpoint
-from anabranch.client.bolt.records import Deliver
+from anabranch.client.session.endpoint import address, belfast_endpoint
+from anabranch.client.session.records import Deliver
+from anabranch.core.belfast.protocol.codec import CODEC
 from anabranch.core.belfast.protocol.messages import (
     BELFAST_VERSION,
-    Done,
     Hello,
     Join,
     Leave,
@@ -32,6 +31,7 @@ from anabranch.core.belfast.protocol.messages import (
 from anabranch.core.errors import AnabranchError, BadRequest, Mistake
 from anabranch.core.errors.refused import Refused
 from anabranch.core.records.record import Record
+from anabranch.core.wire.frames import FrameReader
 
 HALF = "\ud800"
 """Half of a character, as arguments have that aren't UTF-8."""
@@ -182,23 +182,28 @@ def test_a_node_refuses_what_a_client_should_have(shared: LocalBelfast, message:
     assert len(refused[0].message) < 1_000
 
 
+async def _reply(
+    reader: asyncio.StreamReader, frames: FrameReader[ToClient]
+) -> ToClient | AnabranchError:
+    while not (found := frames.feed(await reader.read(65_536))):
+        assert not reader.at_eof(), "the node closed the connection"
+    return found[0][1]
+
+
 async def answers(shared: LocalBelfast, message: ToServer) -> list[AnabranchError]:
     """What each node says, but for those that say who else should be asked."""
-    where = endpoint(shared.layout.url)
+    where = belfast_endpoint(shared.layout.url)
     async with aio.connect(shared.layout.url, timeout=PATIENCE_S) as log:
         directory = await log.directory(timeout=PATIENCE_S)
     named = next(each for each in directory.shards if each.name == "shard-0")
     node = named.primary if isinstance(message, Subscribe) else directory.leader
-    heard: asyncio.Queue[ToClient] = asyncio.Queue()
-    line = await ClientLine.dialed(
-        node,
-        Hello(BELFAST_VERSION, where.cluster, "test"),
-        heard=lambda _, answer: heard.put_nowait(answer),
-        lost=lambda why: heard.put_nowait(Done()),
-    )
-    line.send(1, message)
+    reader, writer = await asyncio.open_connection(*address(node))
+    frames = CODEC.replies()
+    writer.writelines(CODEC.encode_request(0, Hello(BELFAST_VERSION, where.cluster, "test")))
     async with asyncio.timeout(PATIENCE_S):
-        answer = await heard.get()
-    line.close()
+        await _reply(reader, frames)  # the welcome
+        writer.writelines(CODEC.encode_request(1, message))
+        answer = await _reply(reader, frames)
+    writer.close()
     assert isinstance(answer, Refused), answer
     return [answer.error()]

@@ -14,7 +14,7 @@ from tests.integration.cli_server import ANABRANCH, bare
 from anabranch.apps.processes.belfast import FILE
 from anabranch.client.belfast import aio
 from anabranch.client.belfast.aio import Log
-from anabranch.client.bolt.records import Deliver
+from anabranch.client.session.records import Deliver
 from anabranch.core.belfast.ledger.ledger import Standing
 from anabranch.core.belfast.protocol.messages import Status
 

@@ -14,7 +14,7 @@ from anabranch.apps.pods.belfast_settings import ShardSettings
 from anabranch.apps.pods.shard import serve
 from anabranch.apps.processes.belfast import LocalBelfast
 from anabranch.client.belfast import aio
-from anabranch.client.bolt.records import Deliver, Fail
+from anabranch.client.session.records import Deliver, Fail
 from anabranch.core.belfast.protocol.messages import Where
 from anabranch.core.errors import JournalCorrupt, PositionTrimmed, TrimTooFar
 from anabranch.core.storage.journal import HEADER_BYTES

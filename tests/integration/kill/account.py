@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
-from anabranch.client.bolt.records import LogRecord
+from anabranch.client.session.records import LogRecord
 from anabranch.core.bolt.protocol.commands import Description, Receipt
 from anabranch.core.errors import (
     AnabranchError,

@@ -15,7 +15,7 @@ from anabranch.client.bolt.log import Log
 from anabranch.client.bolt.producer import Pledge
 from anabranch.client.bolt.reads import Events
 from anabranch.client.bolt.receipts import Receipt, appended
-from anabranch.client.bolt.records import (
+from anabranch.client.session.records import (
     Appended,
     Confirm,
     Deliver,

@@ -7,8 +7,8 @@ from tests.integration.kill.account import Account, now
 from tests.integration.kill.actor import CURSORS
 
 from anabranch.client.aio import Service
+from anabranch.client.bolt.link import Link
 from anabranch.client.bolt.log import Log
-from anabranch.client.session.link import Link
 from anabranch.core.bolt.protocol.commands import Description, Receipt
 from anabranch.core.bolt.protocol.messages import Redeem as RedeemMessage
 from anabranch.core.bolt.protocol.queries import Settled

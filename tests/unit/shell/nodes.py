@@ -7,7 +7,8 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from anabranch.client.belfast.connection import ClientLine
+from tests.unit.shell.frame_client import FrameClient
+
 from anabranch.core.belfast.protocol.messages import BELFAST_VERSION, Hello, ToClient
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Effect, Effects, Event, Received
@@ -140,12 +141,12 @@ class Client:
     def __init__(self) -> None:
         self.told: list[tuple[int, ToClient]] = []
         self.over: list[str] = []
-        self.line: ClientLine
+        self.line: FrameClient
 
     @classmethod
     async def of(cls, node: Node, hello: Hello = HELLO, **more: Any) -> "Client":
         self = cls()
-        self.line = await ClientLine.dialed(
+        self.line = await FrameClient.dialed(
             node.address,
             hello,
             heard=lambda request, message: self.told.append((request, message)),

@@ -13,7 +13,7 @@ from anabranch.apps.http import entry
 from anabranch.apps.http.context import Front
 from anabranch.apps.http.problems import REQUEST_ID
 from anabranch.apps.http.refusals import ClientGone
-from anabranch.client.session.line import hold_ms
+from anabranch.client.bolt.refusals import hold_ms
 from anabranch.core.bolt.protocol.commands import Description
 from anabranch.core.bolt.protocol.messages import Append, Appended, ClientMessage, Describe, doubles
 from anabranch.core.bolt.protocol.messages import Once as Changing

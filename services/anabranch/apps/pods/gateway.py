@@ -18,8 +18,8 @@ from anabranch.apps.pods.bolt_settings import GatewaySettings
 from anabranch.apps.pods.pod import Endpoint
 from anabranch.apps.pods.probe import Probes, Readiness
 from anabranch.apps.pods.remote import Remote
+from anabranch.client.bolt.link import Link
 from anabranch.client.session.endpoint import endpoint
-from anabranch.client.session.link import Link
 from anabranch.client.session.settings import Settings
 from anabranch.core.bolt.protocol.messages import Survey
 from anabranch.core.bolt.protocol.queries import Census

@@ -9,9 +9,9 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
+from anabranch.client.bolt.call import Call
+from anabranch.client.bolt.link import Link
 from anabranch.client.bolt.subscription import News, Subscription, size_of
-from anabranch.client.session.call import Call
-from anabranch.client.session.link import Link
 from anabranch.core.bolt.protocol.commands import Description
 from anabranch.core.bolt.protocol.messages import (
     Appended,
@@ -37,7 +37,7 @@ class GatewayGauges:
     __slots__ = ("brokers_connected", "pending_bytes")
 
     def __init__(self, link: Link) -> None:
-        self.brokers_connected = link.session.brokers_up
+        self.brokers_connected = link.session.servers_up
         self.pending_bytes = link.session.pending_bytes
 
 
@@ -83,13 +83,14 @@ class Remote:
     def check_ready(self) -> None:
         self.check_alive()
         session = self._link.session
-        if not session.brokers_up:
+        if not session.servers_up:
             raise Unavailable(SERVICE, session.trouble)
 
     async def call(
         self, message: ClientMessage, what: str, timeout_ms: Milliseconds, wait_ms: Milliseconds
     ) -> ServerMessage:
-        call = self._link.put(Call(message, what, timeout_ms, wait_ms, patient=False))
+        call = Call(message, what, timeout_ms, wait_ms, patient=False)
+        self._link.put(call)
         answer = await self._link.answered(call, object)
         return cast("ServerMessage", answer)
 

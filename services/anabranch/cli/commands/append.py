@@ -21,7 +21,7 @@ from anabranch.cli.service.target import Target
 from anabranch.client.aio import Service
 from anabranch.client.bolt.log import Log
 from anabranch.client.bolt.receipts import Receipt
-from anabranch.client.bolt.records import Appended
+from anabranch.client.session.records import Appended
 from anabranch.core.errors import BadRequest, DeadlineExceeded, OutcomeUnknown
 from anabranch.core.records.codecs import Codec
 from anabranch.core.records.record import Record

@@ -24,7 +24,7 @@ from anabranch.cli.render.belfast import (
 )
 from anabranch.cli.render.output import Output
 from anabranch.cli.render.words import printable, shown
-from anabranch.client.bolt.records import Confirm, Deliver, Event
+from anabranch.client.session.records import Confirm, Deliver, Event
 from anabranch.core.errors import BadRequest, DeadlineExceeded, OutcomeUnknown
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Target:
 
     def run(self, work: "Callable[[Log], Awaitable[A]]") -> A:
         from anabranch.client.belfast import aio
-        from anabranch.client.belfast.settings import Settings
+        from anabranch.client.session.settings import Settings
 
         async def conversation() -> A:
             settings = Settings(client="anabranch-cli", timeout_ms=round(self.timeout_s * 1_000))

@@ -12,7 +12,7 @@ from anabranch.cli.render.words import counted, number
 from anabranch.cli.service.target import Target
 from anabranch.client.aio import Service
 from anabranch.client.bolt.log import Log
-from anabranch.client.bolt.records import LogRecord
+from anabranch.client.session.records import LogRecord
 from anabranch.core.bolt.protocol.queries import Comparison
 
 Range = tuple[int, int]

@@ -12,7 +12,7 @@ from anabranch.cli.render.records import Printer
 from anabranch.cli.service.target import Target
 from anabranch.client.aio import Service
 from anabranch.client.bolt.log import Log
-from anabranch.client.bolt.records import Confirm, Deliver, Event, Fail
+from anabranch.client.session.records import Confirm, Deliver, Event, Fail
 
 
 @click.command()

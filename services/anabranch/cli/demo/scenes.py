@@ -15,7 +15,7 @@ from anabranch.cli.render.tree import by_parent, drawn
 from anabranch.cli.render.words import duration, number, shown
 from anabranch.client.aio import Service
 from anabranch.client.bolt.log import Log
-from anabranch.client.bolt.records import Confirm, Deliver, Event, Fail, LogRecord
+from anabranch.client.session.records import Confirm, Deliver, Event, Fail, LogRecord
 from anabranch.core.errors import ReadBlocked
 from anabranch.shell.runtime.clock import Clock
 

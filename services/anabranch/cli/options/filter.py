@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from anabranch.client.bolt.records import LogRecord
+from anabranch.client.session.records import LogRecord
 
 
 @dataclass(frozen=True, slots=True)

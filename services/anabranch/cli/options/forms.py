@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import click
 
 from anabranch.cli.render.document import parsed
-from anabranch.client.bolt.records import record
+from anabranch.client.session.records import record
 from anabranch.core.records.record import Record
 
 Header = tuple[str, bytes | None]

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from anabranch.client.bolt.records import LogRecord, record
+from anabranch.client.session.records import LogRecord, record
 from anabranch.core.errors import BadRequest
 from anabranch.core.records.json import Encoding, decode, encode, encoding_of
 from anabranch.core.records.record import Record

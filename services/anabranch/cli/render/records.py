@@ -9,7 +9,7 @@ from anabranch.cli.render.document import document
 from anabranch.cli.render.output import Output
 from anabranch.cli.render.words import shown
 from anabranch.client.aio import Service
-from anabranch.client.bolt.records import LogRecord
+from anabranch.client.session.records import LogRecord
 from anabranch.core.bolt.protocol.commands import Description
 from anabranch.core.errors import Refresh, UnknownLog
 from anabranch.core.types import LogId

@@ -7,11 +7,11 @@ from types import TracebackType
 
 from msgspec.structs import replace
 
-from anabranch.client.belfast.endpoint import BelfastEndpoint, endpoint
 from anabranch.client.belfast.events import Events
 from anabranch.client.belfast.log import Appending, Log
-from anabranch.client.belfast.settings import Settings
 from anabranch.client.session.arguments import text
+from anabranch.client.session.endpoint import Endpoint, belfast_endpoint
+from anabranch.client.session.settings import Settings
 
 __all__ = ["Appending", "Connecting", "Events", "Log", "connect"]
 
@@ -26,7 +26,7 @@ def connect(
     `belfast://[token@]host:port[,host:port...]/CLUSTER`, any of its sequencers and shards;
     `?token_file=FILE` holds a token. `belfasts://` is TLS, its authority named by `?ca=FILE`.
     """
-    where, chosen = endpoint(url), settings or Settings()
+    where, chosen = belfast_endpoint(url), settings or Settings()
     if where.token is not None:
         chosen = replace(chosen, token=where.token)
     text("the settings' client", chosen.client)
@@ -38,7 +38,7 @@ def connect(
 class Connecting:
     """A log that isn't reached yet."""
 
-    def __init__(self, where: BelfastEndpoint, settings: Settings, timeout: float) -> None:
+    def __init__(self, where: Endpoint, settings: Settings, timeout: float) -> None:
         self._where, self._settings, self._timeout = where, settings, timeout
         self._log: Log | None = None
 

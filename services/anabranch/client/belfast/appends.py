@@ -10,11 +10,18 @@ from collections import deque
 from functools import partial
 from typing import Protocol
 
-from anabranch.client.belfast.directory import UNSEEN_MAX, Whereabouts
-from anabranch.client.belfast.line import Commons, Line, unavailable
-from anabranch.client.bolt.producer import stamp
+from anabranch.client.belfast.directory import UNSEEN_MAX, NodeLine, Whereabouts
+from anabranch.client.belfast.stream import BelfastCommons
+from anabranch.client.session.delivery import Delivery
+from anabranch.client.session.pledge import Numbers, Promise
 from anabranch.core.alarms import Alarm
-from anabranch.core.belfast.protocol.messages import Append, Appended, Elsewhere, ToClient
+from anabranch.core.belfast.protocol.messages import (
+    Append,
+    Appended,
+    Elsewhere,
+    ToClient,
+    ToServer,
+)
 from anabranch.core.errors import (
     AnabranchError,
     BadFrame,
@@ -30,15 +37,11 @@ from anabranch.core.errors import (
     ShardElsewhere,
     ShardFailed,
     ShardLeft,
+    Unavailable,
     UnknownShard,
 )
 from anabranch.core.errors.refused import Refused
-from anabranch.core.producers import REQUEST_EPOCH, SEQUENCE_SPACE
-from anabranch.core.records.record import Record, encode
 from anabranch.core.types import MS, Milliseconds, Position
-
-_PRODUCER_BITS = 63
-_EPOCH_MAX = REQUEST_EPOCH - 1
 
 SHARD_FAILED = "it was sent and not answered, and the shard failed or forgot this client"
 
@@ -57,28 +60,17 @@ _NOTHING_DONE = (*_ELSEWHERE, *_CLOSED, Overloaded, QuotaExceeded, Mistake, Sequ
 """After these it is certain that this try appended nothing; after others it isn't."""
 
 
-class Pledge:
-    """The records of one batch, and what became of them: settled once it has an outcome."""
+class Pledge(Promise[Appended]):
+    """The records of one batch to one shard."""
 
     __slots__ = (
-        "alarm",
-        "batch",
         "behind",
-        "count",
-        "doubts",
+        "delivery",
         "named",
-        "outcome",
-        "records",
-        "refusal",
-        "request",
         "request_id",
         "retry_unknown",
-        "sequence",
         "shard",
-        "size",
-        "timeout_ms",
         "unsure",
-        "waiters",
         "where",
     )
 
@@ -91,28 +83,17 @@ class Pledge:
         retry_unknown: bool,
         request_id: str = "",
     ) -> None:
+        super().__init__(timeout_ms)
         self.shard, self.named = shard, named
         self.request_id = request_id
         """Its caller's, under which the shard appends it once however often it is sent."""
-        self.timeout_ms, self.retry_unknown = timeout_ms, retry_unknown
+        self.retry_unknown = retry_unknown
         self.where: Producer | None = None
-        self.records: list[Record] = []
-        self.count = self.size = 0
-        self.batch = b""
-        """What is sent; empty until it is."""
-        self.sequence = -1
+        self.delivery: Delivery[ToServer, ToClient] = Delivery(self)
         self.behind = False
         """One before it isn't in the log, so this one isn't either."""
-        self.request = 0
-        self.doubts = 0
-        """How many times it was sent without learning what became of that try."""
         self.unsure = False
         """It was given up with its outcome unknown, and is appended once more."""
-        self.refusal: AnabranchError | None = None
-        self.outcome: Appended | AnabranchError | None = None
-        self.alarm: Alarm | None = None
-        self.waiters: list[object] = []
-        """The driver's own."""
 
     def position(self, index: int) -> Position:
         """Of the record that is the `index`th of it."""
@@ -123,7 +104,7 @@ class Pledge:
             index -= run.count
         raise BadFrame(f"positions of {self.count} records don't tell that of one of them")
 
-    def heard(self, message: ToClient) -> None:
+    def answered(self, message: ToClient | AnabranchError) -> None:
         assert self.where is not None
         self.where.answered(self, message)
 
@@ -147,7 +128,7 @@ class Producer:
 
     def __init__(
         self,
-        commons: Commons,
+        commons: BelfastCommons,
         whereabouts: Whereabouts,
         owner: Owner,
         shard: str,
@@ -163,7 +144,7 @@ class Producer:
         """How many directories in a row don't know the shard."""
         self._commons, self._whereabouts, self._owner = commons, whereabouts, owner
         self._window: deque[Pledge] = deque()
-        self._line: Line | None = None
+        self._line: NodeLine | None = None
         self._unanswered = 0
         self._halted = False
         """Since a refusal: nothing is sent until all is answered and a pause is over."""
@@ -174,11 +155,7 @@ class Producer:
         self._alarm: Alarm | None = None
         self._tries = 0
         self._fixed = identity is not None
-        if identity is None:
-            self._id, self._epoch = commons.randbits(_PRODUCER_BITS), 0
-        else:
-            self._id, self._epoch = identity, REQUEST_EPOCH
-        self._next = 0
+        self._numbers = Numbers(commons.randbits, identity)
 
     @property
     def idle(self) -> bool:
@@ -213,14 +190,12 @@ class Producer:
             self._give_up()
         elif shard is None:
             self._whereabouts.ask()
-        elif self._line is not None and shard.primary != self._line.node:
+        elif self._line is not None and shard.primary != self._line.address:
             self._leave_line()
 
-    def answered(self, pledge: Pledge, message: ToClient) -> None:
-        assert self._line is not None
-        self._line.unheard(pledge.request)
-        pledge.request = 0
+    def answered(self, pledge: Pledge, message: ToClient | AnabranchError) -> None:
         self._unanswered -= 1
+        assert self._unanswered >= 0, "each request has one answer"
         match message:
             case Appended():
                 self._tries = 0
@@ -236,7 +211,6 @@ class Producer:
         self._rest()
 
     def lost(self, pledge: Pledge, *, sent: bool) -> None:
-        pledge.request = 0
         pledge.doubts += sent
         self._unanswered -= 1
         self._halted = True
@@ -246,7 +220,7 @@ class Producer:
         """Its caller waits no longer."""
         if pledge in self.queue:
             self._drop(pledge)
-            error = pledge.refusal or unavailable(self._commons, f"shard {self.shard}")
+            error = pledge.refusal or self._unreachable()
             if pledge.doubts and not self._fixed:
                 error = unknown(pledge, "a shard to which it was sent has failed")
             self._owner.settle(pledge, error)
@@ -272,30 +246,21 @@ class Producer:
     def _launch(self, pledge: Pledge) -> None:
         if pledge is self.open:
             self.open = None
-        pledge.sequence = self._next
-        if not self._fixed:
-            self._next = (self._next + pledge.count) % SEQUENCE_SPACE
-        if pledge.batch:
-            pledge.batch = stamp(pledge.batch, self._id, self._epoch, pledge.sequence)
-        else:
-            pledge.batch = encode(
-                pledge.records,
-                self._commons.settings.codec,
-                producer_id=self._id,
-                producer_epoch=self._epoch,
-                base_sequence=pledge.sequence,
-                now=self._commons.now // MS,
-            )
-            pledge.records = []
+        commons = self._commons
+        self._numbers.stamp(pledge, commons.settings.codec, commons.now // MS)
         self._window.append(pledge)
         self._send(pledge)
 
     def _send(self, pledge: Pledge) -> None:
         shard = self._whereabouts.shard(self.shard)
         assert shard is not None
-        self._line = self._commons.line(shard.primary)
+        self._line = self._whereabouts.line(shard.primary)
         self._unanswered += 1
-        pledge.request = self._line.ask(pledge, Append(pledge.batch))
+        pledge.delivery.send(Append(pledge.batch), self._line)
+
+    def _unreachable(self) -> AnabranchError:
+        commons = self._commons
+        return commons.rejection or Unavailable(f"shard {self.shard}", commons.trouble)
 
     def _refused(self, pledge: Pledge, error: AnabranchError) -> None:
         pledge.refusal = error
@@ -381,9 +346,8 @@ class Producer:
         self._unheard()
         window, self._window = self._window, deque()
         self._halted = self._forgotten = False
-        if not self._fixed:
-            self._epoch = _EPOCH_MAX
-        self._begin_epoch()
+        self._broken_off = False
+        self._numbers.begin_identity()
         again: list[Pledge] = []
         for pledge in window:
             sure = pledge.doubts == 0 or self._fixed
@@ -406,12 +370,8 @@ class Producer:
 
     def _begin_epoch(self) -> None:
         """From now on the shard refuses copies of older batches that may still be on their way."""
-        self._broken_off, self._next = False, 0
-        if self._fixed:
-            return
-        self._epoch += 1
-        if self._epoch > _EPOCH_MAX:
-            self._id, self._epoch = self._commons.randbits(_PRODUCER_BITS), 0
+        self._broken_off = False
+        self._numbers.begin_epoch()
 
     def _queue_again(self, pledges: list[Pledge]) -> None:
         """Before all others, with other numbers; those whose callers have gone are forgotten."""
@@ -427,10 +387,9 @@ class Producer:
         if self._alarm is not None:
             self._alarm.cancel()
         for pledge in self._window:
-            if pledge.request and self._line is not None:
+            if pledge.delivery.under_way:
                 pledge.doubts += 1
-                self._line.unheard(pledge.request)
-                pledge.request = 0
+                pledge.delivery.stop()
         self._unanswered = 0
 
     def _leave_line(self) -> None:

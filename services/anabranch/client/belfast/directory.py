@@ -6,9 +6,18 @@ asked, by turns.
 
 from collections.abc import Callable, Sequence
 
-from anabranch.client.belfast.line import Commons, Line
+from anabranch.client.session.line import Line
 from anabranch.core.belfast.ledger.ledger import Standing
-from anabranch.core.belfast.protocol.messages import Directory, Locate, Shard, ToClient
+from anabranch.core.belfast.protocol.messages import (
+    Directory,
+    Locate,
+    Shard,
+    ToClient,
+    ToServer,
+)
+from anabranch.core.errors import AnabranchError
+
+NodeLine = Line[ToServer, ToClient]
 
 SERVING = (Standing.SEATED, Standing.LEAVING, Standing.WAITING)
 """Of shards whose primary answers."""
@@ -20,13 +29,15 @@ UNSEEN_MAX = 2
 class Whereabouts:
     """Of the shards and the leader."""
 
-    def __init__(self, commons: Commons, seeds: Sequence[str], told: Callable[[], None]) -> None:
-        """`told`: somebody has said what it knows."""
+    def __init__(
+        self, seeds: Sequence[str], line: Callable[[str], NodeLine], told: Callable[[], None]
+    ) -> None:
+        """`line`: the one to a node. `told`: called when a node has said what it knows."""
         self.directory: Directory | None = None
         self.leader = ""
         self.hosts: dict[str, str] = {}
         """Where nodes were met last, as others have told."""
-        self._commons = commons
+        self.line = line
         self._seeds = list(seeds)
         self._told = told
         self._shards: dict[str, Shard] = {}
@@ -86,7 +97,7 @@ class Whereabouts:
         """Another node, unless one is being asked."""
         if self._inquiry is None:
             self._inquiry = Inquiry(self)
-            self._inquiry.begin(self._commons.line(self.any()))
+            self._inquiry.begin(self.line(self.any()))
 
     def learn(self, told: Directory) -> None:
         known = self.directory
@@ -108,14 +119,14 @@ class Inquiry:
 
     def __init__(self, whereabouts: Whereabouts) -> None:
         self._whereabouts = whereabouts
-        self._line: Line | None = None
+        self._line: NodeLine | None = None
         self._request = 0
 
-    def begin(self, line: Line) -> None:
+    def begin(self, line: NodeLine) -> None:
         self._line = line
         self._request = line.ask(self, Locate())
 
-    def heard(self, message: ToClient) -> None:
+    def heard(self, message: ToClient | AnabranchError) -> None:
         assert self._line is not None
         self._line.unheard(self._request)
         self._whereabouts.over(self)

@@ -3,7 +3,7 @@
 from collections import deque
 from typing import TYPE_CHECKING
 
-from anabranch.client.bolt.records import Confirm, Deliver, Event
+from anabranch.client.session.records import Confirm, Deliver, Event
 from anabranch.core.errors import BadRequest
 from anabranch.core.types import Position
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Self
 from anabranch.client.belfast.checks import check_filter, shard_names
 from anabranch.client.belfast.event_queue import EventQueue
 from anabranch.client.belfast.rollback import Predicate
-from anabranch.client.bolt.records import Event
 from anabranch.client.session.arguments import number, position, seconds
+from anabranch.client.session.records import Event
 from anabranch.core.belfast.protocol.messages import Directory, Locate, Where
 from anabranch.core.types import Position
 
@@ -110,7 +110,7 @@ class Events:
 
     async def _arrival(self, queue: EventQueue, *, records: bool = True) -> None:
         queue.check()
-        await self._link.arrival(queue.subscriber, records=records)
+        await self._link.arrivals(queue.subscriber, records=records)
 
     def _take(self, queue: EventQueue, records_max: int = RECORDS_MAX) -> None:
         queue.take(records_max)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Self
 from anabranch.client.belfast.checks import shard_name
 from anabranch.client.belfast.events import Events
 from anabranch.client.belfast.rollback import Predicate
-from anabranch.client.bolt.records import (
+from anabranch.client.session import arguments
+from anabranch.client.session.records import (
     Confirm,
     Deliver,
     Headers,
@@ -18,7 +19,6 @@ from anabranch.client.bolt.records import (
     checked,
     record,
 )
-from anabranch.client.session import arguments
 from anabranch.core.belfast.protocol.messages import (
     Directory,
     Done,
@@ -37,7 +37,7 @@ from anabranch.core.types import Position
 if TYPE_CHECKING:
     from anabranch.client.belfast.appends import Pledge
     from anabranch.client.belfast.link import Link
-    from anabranch.client.belfast.settings import Settings
+    from anabranch.client.session.settings import Settings
 
 
 class Appending:
@@ -260,7 +260,7 @@ class Log:
         limit_ms = link.milliseconds(timeout)
         while True:
             try:
-                pledge = link.session.appender.add_request(made, limit_ms, shard, request_id)
+                pledge = link.session.appender.add_request([made], limit_ms, shard, request_id)
                 break
             except Overloaded:
                 if not await link.room(limit_ms):

@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator, Sequence
 
-from anabranch.client.bolt.records import LogRecord
+from anabranch.client.session.records import LogRecord
 from anabranch.core.types import Position
 
 Era = tuple[Position, tuple[str, ...]]

@@ -11,7 +11,7 @@ from enum import Enum, auto
 import msgspec
 
 from anabranch.client.belfast.merge import Merge, Piece
-from anabranch.client.bolt.records import Confirm, Deliver, Event, Fail, LogRecord
+from anabranch.client.session.records import Confirm, Deliver, Event, Fail, LogRecord
 from anabranch.core.belfast.protocol.messages import Failed
 from anabranch.core.types import NEVER, Position
 

@@ -1,25 +1,22 @@
 """Over which shards appends are spread: the one that is named, or one that has least to do."""
 
+from collections.abc import Sequence
+
 from anabranch.client.belfast.appends import SHARD_FAILED, Pledge, Producer, expiring, unknown
 from anabranch.client.belfast.directory import Whereabouts
-from anabranch.client.belfast.effects import Settled
-from anabranch.client.belfast.line import Commons
-from anabranch.client.bolt.producer import RECORD_FRAMING_BYTES
-from anabranch.client.session.line import UNANSWERED
+from anabranch.client.belfast.stream import BelfastCommons
+from anabranch.client.session.call import UNANSWERED
+from anabranch.client.session.effects import Settled
 from anabranch.core.belfast.protocol.messages import Appended
 from anabranch.core.errors import (
     AnabranchError,
     OutcomeUnknown,
-    Overloaded,
-    RecordTooLarge,
     RecordVoided,
     Retry,
 )
 from anabranch.core.producers import request_identity
 from anabranch.core.records.record import Record
 from anabranch.core.types import Milliseconds
-
-_HEADER_FRAMING_BYTES = 12
 
 _UNPLACED = ""
 """Of appends for which no shard is known yet."""
@@ -28,7 +25,7 @@ _UNPLACED = ""
 class Appender:
     """All appends of one client."""
 
-    def __init__(self, commons: Commons, whereabouts: Whereabouts) -> None:
+    def __init__(self, commons: BelfastCommons, whereabouts: Whereabouts) -> None:
         self.ended: AnabranchError | None = None
         self._commons, self._whereabouts = commons, whereabouts
         self._producers: dict[str, Producer] = {}
@@ -56,7 +53,7 @@ class Appender:
         if self.ended is not None:
             raise self.ended
         commons = self._commons
-        size = self._size(record)
+        size = commons.admit(record)
         producer = self._producer(shard or self._choose(beside, size))
         pledge = producer.open
         if (
@@ -72,32 +69,31 @@ class Appender:
             producer.add(pledge)
             producer.open = pledge
             self._fresh.append(pledge)
-        pledge.records.append(record)
-        pledge.count += 1
-        pledge.size += size
+        pledge.add(record, size)
         producer.pending_bytes += size
         commons.pending_bytes += size
         return pledge
 
     def add_request(
-        self, record: Record, timeout_ms: Milliseconds, shard: str, request_id: str
+        self, records: Sequence[Record], timeout_ms: Milliseconds, shard: str, request_id: str
     ) -> Pledge:
-        """Take a record that travels alone, and that its shard appends once under this id."""
+        """Take a batch that travels alone, and that its shard appends once under this id."""
         if self.ended is not None:
             raise self.ended
-        size = self._size(record)
+        commons = self._commons
+        pledge = Pledge(shard, timeout_ms, named=True, retry_unknown=False, request_id=request_id)
+        for record in records:
+            pledge.add(record, commons.admit(record))
+        commons.check_batch(pledge.size, pledge.count)
         key = (shard, request_id)
         producer = self._requests.get(key)
         if producer is None:
             identity = request_identity(f"shard {shard}", request_id)
-            producer = Producer(self._commons, self._whereabouts, self, shard, identity)
+            producer = Producer(commons, self._whereabouts, self, shard, identity)
             self._requests[key] = producer
-        pledge = Pledge(shard, timeout_ms, named=True, retry_unknown=False, request_id=request_id)
-        pledge.records.append(record)
-        pledge.count, pledge.size = 1, size
         producer.add(pledge)
         self._fresh.append(pledge)
-        self._commons.pending_bytes += size
+        commons.pending_bytes += pledge.size
         return pledge
 
     def pump(self) -> None:
@@ -140,7 +136,7 @@ class Appender:
             return outcome  # repeated under the same id, it is never appended twice
         if pledge.unsure:
             return unknown(pledge, SHARD_FAILED)
-        sent = pledge.doubts or pledge.request
+        sent = pledge.doubts or pledge.delivery.under_way
         if sent and isinstance(outcome, Retry) and not isinstance(outcome, RecordVoided):
             unsure = unknown(pledge, UNANSWERED)
             unsure.__cause__ = outcome
@@ -158,22 +154,6 @@ class Appender:
         self._fresh.clear()
         for producer in (*self._producers.values(), *self._requests.values()):
             producer.close(error)
-
-    def _size(self, record: Record) -> int:
-        """What it takes in a batch, if it may be taken and there is room for it."""
-        size, limit = record.size, self._commons.record_bytes_max
-        if size > limit:
-            raise RecordTooLarge(size, limit)
-        size += RECORD_FRAMING_BYTES + _HEADER_FRAMING_BYTES * len(record.headers)
-        self._make_sure_of_room(size)
-        return size
-
-    def _make_sure_of_room(self, size: int) -> None:
-        commons = self._commons
-        limit = commons.settings.pending_bytes_max
-        if commons.pending_bytes and commons.pending_bytes + size > limit:
-            commons.wants_room = True
-            raise Overloaded("appends that are not acknowledged", limit, "pending_bytes_max")
 
     def _choose(self, beside: str | None, size: int, avoid: str = "") -> str:
         """A batch stays where it was begun; the next goes where least is on its way."""

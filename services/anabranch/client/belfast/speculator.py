@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, Protocol, TypeVar, assert_never
 
-from anabranch.client.bolt.records import Confirm, Deliver, Event, Fail, LogRecord
+from anabranch.client.session.records import Confirm, Deliver, Event, Fail, LogRecord
 from anabranch.core.errors import BadRequest, Overloaded
 from anabranch.core.types import Position
 

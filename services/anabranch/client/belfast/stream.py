@@ -2,9 +2,16 @@
 
 from typing import Protocol
 
-from anabranch.client.belfast.line import Commons, Line
+from anabranch.client.belfast.directory import NodeLine, Whereabouts
+from anabranch.client.session.commons import Commons
 from anabranch.core.alarms import Alarm
-from anabranch.core.belfast.protocol.messages import Elsewhere, Subscribe, ToClient, Where
+from anabranch.core.belfast.protocol.messages import (
+    Elsewhere,
+    Subscribe,
+    ToClient,
+    ToServer,
+    Where,
+)
 from anabranch.core.errors import AnabranchError, Mistake, UnknownShard
 from anabranch.core.errors.refused import Refused
 from anabranch.core.types import Position
@@ -30,14 +37,19 @@ class Owner(Protocol):
         ...
 
 
+BelfastCommons = Commons[ToServer, ToClient, Whereabouts]
+
+
 class Stream:
-    def __init__(self, commons: Commons, owner: Owner, shard: str, where: Where | None) -> None:
+    def __init__(
+        self, commons: BelfastCommons, owner: Owner, shard: str, where: Where | None
+    ) -> None:
         self.shard = shard
         self.held_bytes = 0
         """Of what came, what the application hasn't done with."""
         self._owed_bytes = 0
         self._commons, self._owner, self._where = commons, owner, where
-        self._line: Line | None = None
+        self._line: NodeLine | None = None
         self._request = self._tries = 0
         self._alarm: Alarm | None = None
         self._wanted = True
@@ -45,7 +57,7 @@ class Stream:
     @property
     def node(self) -> str:
         """Who is asked; empty if nobody is."""
-        return self._line.node if self._request and self._line is not None else ""
+        return self._line.address if self._request and self._line is not None else ""
 
     def open(self) -> None:
         """Ask for everything from where the shard's part ends; nothing if that was asked."""
@@ -59,7 +71,7 @@ class Stream:
             self.retry()
         else:
             self._owed_bytes = 0
-            self._line = self._commons.line(node)
+            self._line = self._commons.router.line(node)
             start = self._owner.start_of(self.shard)
             asked = Subscribe(self.shard, start, self._where, credit)
             self._request = self._line.ask(self, asked)
@@ -103,7 +115,7 @@ class Stream:
             self._line.tell(Credit(self._request, self._owed_bytes))
             self._owed_bytes = 0
 
-    def heard(self, message: ToClient) -> None:
+    def heard(self, message: ToClient | AnabranchError) -> None:
         match message:
             case Elsewhere():
                 self._gone()
@@ -115,6 +127,9 @@ class Stream:
                     self._owner.refused(self, error)
                 else:
                     self.retry()
+            case AnabranchError():
+                self._gone()
+                self._owner.refused(self, message)
             case _:
                 self._tries = 0
                 self._owner.told(self, message)

@@ -1,15 +1,14 @@
 """A subscription: one stream per shard, merged, rolled back, and taken by the application."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import chain
 
 from anabranch.client.belfast.directory import UNSEEN_MAX, Whereabouts
-from anabranch.client.belfast.effects import Arrived
-from anabranch.client.belfast.line import Commons
 from anabranch.client.belfast.merge import Merge, Piece
 from anabranch.client.belfast.rollback import Predicate, Rollback, Standing
-from anabranch.client.belfast.stream import Stream
-from anabranch.client.bolt.records import Event, LogRecord
+from anabranch.client.belfast.stream import BelfastCommons, Stream
+from anabranch.client.session.effects import Arrived
+from anabranch.client.session.records import Event, LogRecord
 from anabranch.core.belfast.ledger.ledger import Standing as ShardStanding
 from anabranch.core.belfast.protocol.messages import (
     Confirmed,
@@ -25,6 +24,7 @@ from anabranch.core.errors import (
     BatchTooLarge,
     BatchUnreadable,
     TooManyHeaders,
+    Unavailable,
     UnknownShard,
 )
 from anabranch.core.machine import Buffer
@@ -65,9 +65,9 @@ class Subscriber:
         self._rollback = Rollback(self._merge, self._released, only, speculative=speculative)
         self._streams: dict[str, Stream] = {}
         self._retired: dict[str, Stream] = {}
-        self._commons: Commons | None = None
-        self._whereabouts: Whereabouts | None = None
-        self._forget: Callable[[], None] = lambda: None
+        self.log: LogId | None = None
+        self._commons: BelfastCommons | None = None
+        self._key = 0
 
     @property
     def final(self) -> Position:
@@ -80,12 +80,13 @@ class Subscriber:
     def take(self, records_max: int) -> list[Event]:
         return self._rollback.take(records_max)
 
-    def begin(self, commons: Commons, whereabouts: Whereabouts, forget: Callable[[], None]) -> None:
-        self._commons, self._whereabouts, self._forget = commons, whereabouts, forget
+    def begin(self, commons: BelfastCommons) -> None:
+        self._commons, self._key = commons, commons.key()
+        commons.parts[self._key] = self
         self._look_for_unseen()
         self._tend()
 
-    def taken(self) -> None:
+    def taken(self, size: int) -> None:
         """The application has taken something: other shards may be needed, and some no more."""
         if self.error is None:
             self._tend()
@@ -110,8 +111,11 @@ class Subscriber:
             for stream in self._streams.values():
                 stream.retire()
             self._streams.clear()
-            self._forget()
+            self._begun[0].parts.pop(self._key, None)
             self._begun[0].effects.append(Arrived(self))
+
+    def leave(self) -> None:
+        self.close(Unavailable("this subscription", "it was closed"))
 
     def node_for(self, shard: str) -> str:
         return self._begun[1].serves(shard)
@@ -146,10 +150,9 @@ class Subscriber:
         self.close(error)
 
     @property
-    def _begun(self) -> tuple[Commons, Whereabouts]:
+    def _begun(self) -> tuple[BelfastCommons, Whereabouts]:
         assert self._commons is not None, "a subscription begins before it is heard of"
-        assert self._whereabouts is not None, "a subscription begins before it is heard of"
-        return self._commons, self._whereabouts
+        return self._commons, self._commons.router
 
     def _delivered(self, stream: Stream, news: Delivered) -> None:
         size = _size(news)

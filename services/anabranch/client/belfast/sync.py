@@ -12,9 +12,9 @@ from typing import Self
 from anabranch.client.belfast import aio, events, log
 from anabranch.client.belfast.events import RECORDS_MAX
 from anabranch.client.belfast.rollback import Predicate
-from anabranch.client.belfast.settings import Settings
-from anabranch.client.bolt.records import Confirm, Deliver, Event, Headers, LogRecord, Time
 from anabranch.client.session.loop import LoopThread
+from anabranch.client.session.records import Confirm, Deliver, Event, Headers, LogRecord, Time
+from anabranch.client.session.settings import Settings
 from anabranch.core.belfast.protocol.messages import Directory, Status, Where
 from anabranch.core.records.record import Record
 from anabranch.core.types import Position

@@ -4,10 +4,13 @@
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from typing import TypeVar
 
+from anabranch.client.bolt.link import Link
 from anabranch.client.bolt.producer import Pledge
 from anabranch.client.bolt.reads import Events, pages
 from anabranch.client.bolt.receipts import Appending, Receipt, appended
-from anabranch.client.bolt.records import (
+from anabranch.client.bolt.requests import append_batch, append_records
+from anabranch.client.session import arguments
+from anabranch.client.session.records import (
     Appended,
     Batch,
     Headers,
@@ -17,9 +20,6 @@ from anabranch.client.bolt.records import (
     milliseconds,
     record,
 )
-from anabranch.client.bolt.requests import append_batch, append_records
-from anabranch.client.session import arguments
-from anabranch.client.session.link import Link
 from anabranch.core.bolt.protocol.commands import Description, Done, Promotion
 from anabranch.core.bolt.protocol.messages import (
     ClientMessage,

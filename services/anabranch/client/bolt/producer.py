@@ -11,126 +11,70 @@ its caller would append it under another number. So whatever was sent and not an
 OutcomeUnknown.
 """
 
-import struct
 from collections import deque
 from functools import partial
 
+from anabranch.client.bolt.refusals import LEAVING, NOTHING_DONE, PUT_OFF, hold_ms
+from anabranch.client.bolt.routing import BoltCommons, BrokerLine
+from anabranch.client.session.call import UNANSWERED
+from anabranch.client.session.commons import heed_ms
+from anabranch.client.session.delivery import Delivery
 from anabranch.client.session.effects import Settled
-from anabranch.client.session.line import (
-    LEAVING,
-    NOTHING_DONE,
-    PUT_OFF,
-    UNANSWERED,
-    Commons,
-    Line,
-    heed_ms,
-    hold_ms,
-)
+from anabranch.client.session.pledge import Numbers, Promise
 from anabranch.core.alarms import Alarm
-from anabranch.core.bolt.protocol.messages import Append, Appended, ServerMessage
+from anabranch.core.bolt.protocol.messages import Append, Appended, ClientMessage, ServerMessage
 from anabranch.core.errors import (
     AnabranchError,
     AppendBlocked,
     BadFrame,
     OutcomeUnknown,
-    Overloaded,
     Retry,
     SequenceGap,
     Unavailable,
 )
 from anabranch.core.errors.refused import Refused
-from anabranch.core.producers import REQUEST_EPOCH, SEQUENCE_SPACE
 from anabranch.core.records.batch import verify
-from anabranch.core.records.checksum import crc32c
-from anabranch.core.records.record import Record, encode
+from anabranch.core.records.record import Record
 from anabranch.core.types import MS, LogId, Milliseconds, Nanoseconds
 
-RECORD_FRAMING_BYTES = 32
-"""More than a record's lengths and deltas take, its headers apart; a header's own take less than
-12."""
-
-_HEADER_FRAMING_BYTES = 12
-_PRODUCER_BITS = 63
-_EPOCH_MAX = REQUEST_EPOCH - 1
-_PRODUCER = struct.Struct(">qhi")
-_PRODUCER_AT = 43
-_CRC = struct.Struct(">I")
-_CRC_AT = 17
-_SUMMED_FROM = 21
 _OPEN_PART = 8
 """A batch that can't be sent stays open to new records for this part of its time."""
 
 
-def stamp(batch: bytes, producer: int, epoch: int, sequence: int) -> bytes:
-    """The same records with another place in a producer's order: only that and the checksum
-    change.
-    """
-    stamped = bytearray(batch)
-    _PRODUCER.pack_into(stamped, _PRODUCER_AT, producer, epoch, sequence)
-    _CRC.pack_into(stamped, _CRC_AT, crc32c(memoryview(stamped)[_SUMMED_FROM:]))
-    return bytes(stamped)
+class Pledge(Promise[Appended]):
+    """The records of one batch to one log."""
 
-
-class Pledge:
-    """The records of one batch, and what became of them: settled once it has an outcome."""
-
-    __slots__ = (
-        "_producer",
-        "alarm",
-        "batch",
-        "count",
-        "doubts",
-        "outcome",
-        "records",
-        "refusal",
-        "request",
-        "sequence",
-        "size",
-        "timeout_ms",
-        "until",
-        "wait_ms",
-        "waiters",
-    )
+    __slots__ = ("_producer", "delivery", "until", "wait_ms")
 
     def __init__(self, producer: "Producer", timeout_ms: Milliseconds) -> None:
+        super().__init__(timeout_ms)
         self._producer = producer
-        self.timeout_ms = timeout_ms
+        self.delivery: Delivery[ClientMessage, ServerMessage] = Delivery(self)
         self.wait_ms: Milliseconds | None = None
-        """How long it may wait while the log is blocked, negative as the server is set: whoever
-        says so is told when it is put off. None: as long as there is time."""
+        """How long it may wait while the log is blocked. Negative: the server's default. None:
+        until the deadline. A caller who gives one is told when the append is put off."""
         self.until: Nanoseconds = 0
         """When its caller stops waiting."""
-        self.alarm: Alarm | None = None
-        self.records: list[Record] = []
-        self.count = self.size = 0
-        self.batch = b""
-        """What is sent; empty until it is."""
-        self.sequence = -1
-        self.request = 0
-        """Number of the request that is unanswered, if one is."""
-        self.doubts = 0
-        """How many times it was sent without learning what became of that try."""
-        self.refusal: AnabranchError | None = None
-        self.outcome: Appended | AnabranchError | None = None
-        self.waiters: list[object] = []
-        """The driver's own."""
 
     @property
     def in_doubt(self) -> bool:
         """Settled with an error, and may have been appended all the same."""
         return self.doubts > 0 and not isinstance(self.outcome, Appended)
 
-    def heard(self, message: ServerMessage | AnabranchError) -> None:
+    def answered(self, message: ServerMessage | AnabranchError) -> None:
         self._producer.answered(self, message)
+
+    def lost(self, *, sent: bool) -> None:
+        """The session tells the producer, once for all that was on its line."""
 
 
 class Producer:
     """One log's appends by one client, in order."""
 
-    def __init__(self, commons: Commons, log: LogId, name: str) -> None:
+    def __init__(self, commons: BoltCommons, log: LogId, name: str) -> None:
         self.log: LogId | None = log
         self.name = name
-        self.line: Line | None = None
+        self.line: BrokerLine | None = None
         """None until there is something to send."""
         self._log = log
         self._commons = commons
@@ -154,8 +98,7 @@ class Producer:
         self._heed_ms: Milliseconds = 0
         """How long the refusals since ask to be left alone."""
         self._restless = False
-        self._id, self._epoch = commons.randbits(_PRODUCER_BITS), 0
-        self._next = 0
+        self._numbers = Numbers(commons.randbits)
 
     @property
     def idle(self) -> bool:
@@ -166,17 +109,14 @@ class Producer:
         return self.line is not None and self.line.up
 
     @property
-    def _of_line(self) -> Line:
+    def _of_line(self) -> BrokerLine:
         assert self.line is not None, "nothing is sent before a line was chosen"
         return self.line
 
     def add(self, record: Record, timeout_ms: Milliseconds) -> Pledge:
         """Take one more record: it is the last of the pledge that is returned."""
         commons = self._commons
-        size = record.size
-        commons.check_record(size)
-        size += RECORD_FRAMING_BYTES + _HEADER_FRAMING_BYTES * len(record.headers)
-        self._make_sure_of_room(size)
+        size = commons.admit(record)
         pledge = self._open
         if (
             pledge is None
@@ -185,9 +125,7 @@ class Producer:
             or pledge.count == commons.batch_records_max
         ):
             pledge = self._open = self._enqueue(timeout_ms)
-        pledge.records.append(record)
-        pledge.count += 1
-        pledge.size += size
+        pledge.add(record, size)
         commons.pending_bytes += size
         return pledge
 
@@ -201,7 +139,7 @@ class Producer:
         commons.check_batch(len(batch), 0)
         header = verify(batch, "to be appended")
         commons.check_batch(len(batch), header.count)
-        self._make_sure_of_room(len(batch))
+        commons.check_room(len(batch))
         pledge = self._enqueue(timeout_ms)
         self._open = None
         pledge.batch, pledge.wait_ms = batch, wait_ms
@@ -220,7 +158,7 @@ class Producer:
         self._fresh.clear()
         if self._moving and not self._window:
             self._moving = False
-            self.line = commons.placing.place(self.log)
+            self.line = commons.router.place(self.log)
         line = self.line
         if line is not None and line.up and not self._halted and not self._moving:
             while self._queue and len(self._window) < commons.settings.batches_in_flight_max:
@@ -231,11 +169,8 @@ class Producer:
                 self._abandon()
 
     def answered(self, pledge: Pledge, message: ServerMessage | AnabranchError) -> None:
-        line = self.line
-        assert line is not None, "what was sent was sent on a line"
-        line.unheard(pledge.request)
-        pledge.request = 0
         self._unanswered -= 1
+        assert self._unanswered >= 0, "each request has one answer"
         if isinstance(message, Appended):
             self._window.remove(pledge)
             self._settle(pledge, message)
@@ -252,14 +187,13 @@ class Producer:
     def ready(self) -> None:
         self._restart()
 
-    def lost(self) -> None:
+    def lost(self, *, sent: bool) -> None:
+        """The line broke: everything in the window is sent again once there is another."""
         self._unanswered = 0
         self._moving = False
         self._hush()
-        for pledge in self._window:
-            pledge.request = 0
 
-    def move(self, line: Line) -> None:
+    def move(self, line: BrokerLine) -> None:
         """At once if the old line is gone: what it may still do, a log takes once and in order.
 
         Else when everything is answered that is on its way, so that nothing is sent twice.
@@ -300,13 +234,6 @@ class Producer:
                 self._abandon()
         self._stir()
 
-    def _make_sure_of_room(self, size: int) -> None:
-        commons = self._commons
-        limit = commons.settings.pending_bytes_max
-        if commons.pending_bytes and commons.pending_bytes + size > limit:
-            commons.wants_room = True
-            raise Overloaded("appends that are not acknowledged", limit, "pending_bytes_max")
-
     def _enqueue(self, timeout_ms: Milliseconds) -> Pledge:
         pledge = Pledge(self, timeout_ms)
         self._queue.append(pledge)
@@ -318,39 +245,29 @@ class Producer:
         if not self._restless:
             self._restless = True
             commons = self._commons
-            commons.restless.append(self)
+            commons.router.restless.append(self)
             if self._key not in commons.parts:
                 commons.parts[self._key] = self
-                if commons.spread or not self._up:
-                    self.line = commons.placing.place(self.log)
+                if commons.router.spread or not self._up:
+                    self.line = commons.router.place(self.log)
 
     def _launch(self, pledge: Pledge) -> None:
         if pledge is self._open:
             self._open = None
-        pledge.sequence = self._next
-        self._next = (self._next + pledge.count) % SEQUENCE_SPACE
-        if pledge.batch:
-            pledge.batch = stamp(pledge.batch, self._id, self._epoch, pledge.sequence)
-        else:
-            pledge.batch = encode(
-                pledge.records,
-                self._commons.settings.codec,
-                producer_id=self._id,
-                producer_epoch=self._epoch,
-                base_sequence=pledge.sequence,
-                now=self._commons.now // MS,
-            )
-            pledge.records = []
+        self._number(pledge)
         self._window.append(pledge)
         self._send(pledge)
 
+    def _number(self, pledge: Pledge) -> None:
+        commons = self._commons
+        self._numbers.stamp(pledge, commons.settings.codec, commons.now // MS)
+
     def _send(self, pledge: Pledge) -> None:
         pledge.doubts += 1
-        line, wait_ms = self.line, self._hold_ms(pledge)
-        assert line is not None, "nothing is sent before a line was chosen"
+        wait_ms = self._hold_ms(pledge)
         if pledge.wait_ms is not None and pledge.wait_ms >= 0:
             wait_ms = min(wait_ms, pledge.wait_ms)
-        pledge.request = line.ask(pledge, Append(self._log, pledge.batch, wait_ms))
+        pledge.delivery.send(Append(self._log, pledge.batch, wait_ms), self._of_line)
         self._unanswered += 1
 
     def _hold_ms(self, pledge: Pledge) -> Milliseconds:
@@ -422,15 +339,13 @@ class Producer:
                 reason = "the log has forgotten what this client sent before"
                 self._settle(pledge, OutcomeUnknown(f"append to {self.name}", reason))
                 continue
-            pledge.sequence = self._next
-            self._next = (self._next + pledge.count) % SEQUENCE_SPACE
-            pledge.batch = stamp(pledge.batch, self._id, self._epoch, pledge.sequence)
+            self._number(pledge)
             self._window.append(pledge)
 
     def _abandon(self) -> None:
         """Nobody waits for anything in the window: what comes next needn't either."""
         for pledge in self._window:
-            self._of_line.unheard(pledge.request)
+            pledge.delivery.stop()
         self._window.clear()
         self._unanswered = 0
         self._halted = False
@@ -439,10 +354,7 @@ class Producer:
 
     def _begin_anew(self) -> None:
         """Count from 0 in the next epoch: once the log has heard of it, it takes no older batch."""
-        self._epoch += 1
-        if self._epoch > _EPOCH_MAX:
-            self._id, self._epoch = self._commons.randbits(_PRODUCER_BITS), 0
-        self._next = 0
+        self._numbers.begin_epoch()
         self._severed = False
 
     def _unknown(self, pledge: Pledge) -> AnabranchError:

@@ -7,7 +7,11 @@ from collections.abc import AsyncGenerator, Iterator
 from types import TracebackType
 from typing import Self, assert_never
 
-from anabranch.client.bolt.records import (
+from anabranch.client.bolt.call import Call
+from anabranch.client.bolt.link import Link
+from anabranch.client.bolt.subscription import News, Subscription, size_of
+from anabranch.client.session import arguments
+from anabranch.client.session.records import (
     Batch,
     Confirm,
     Deliver,
@@ -16,10 +20,6 @@ from anabranch.client.bolt.records import (
     batches,
     cut,
 )
-from anabranch.client.bolt.subscription import News, Subscription, size_of
-from anabranch.client.session import arguments
-from anabranch.client.session.call import Call
-from anabranch.client.session.link import Link
 from anabranch.core.bolt.protocol.commands import Description
 from anabranch.core.bolt.protocol.messages import (
     Confirmed,

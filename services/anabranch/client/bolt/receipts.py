@@ -3,9 +3,9 @@
 
 from collections.abc import Generator
 
+from anabranch.client.bolt.link import Link
 from anabranch.client.bolt.producer import Pledge
-from anabranch.client.bolt.records import Appended
-from anabranch.client.session.link import Link
+from anabranch.client.session.records import Appended
 from anabranch.core.bolt.protocol import messages
 from anabranch.core.bolt.protocol.commands import Receipt as Promise
 from anabranch.core.bolt.protocol.messages import Redeem

@@ -4,12 +4,12 @@ asked for, also by another client object (decision 38).
 
 from collections.abc import Sequence
 
-from anabranch.client.bolt.producer import stamp
+from anabranch.client.bolt.call import Call
+from anabranch.client.bolt.link import Link
 from anabranch.client.bolt.receipts import Receipt, placed
-from anabranch.client.bolt.records import Appended
-from anabranch.client.session.call import Call
-from anabranch.client.session.line import hold_ms
-from anabranch.client.session.link import Link
+from anabranch.client.bolt.refusals import hold_ms
+from anabranch.client.session.pledge import stamp
+from anabranch.client.session.records import Appended
 from anabranch.core.bolt.protocol import messages
 from anabranch.core.errors import BadRequest, Refresh, UnknownLog
 from anabranch.core.producers import REQUEST_EPOCH, request_identity
@@ -83,4 +83,5 @@ async def _send(
     what = f"append to {name}"
     message = messages.Append(log, batch, held_ms)
     call = Call(message, what, timeout_ms - held_ms, held_ms, request_id=request_id)
-    return await link.answered(link.put(call), messages.Appended)
+    link.put(call)
+    return await link.answered(call, messages.Appended)

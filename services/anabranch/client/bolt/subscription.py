@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from anabranch.client.bolt.refusals import LEAVING
+from anabranch.client.bolt.routing import BoltCommons, BrokerLine
 from anabranch.client.session.effects import Arrived
-from anabranch.client.session.line import LEAVING, Commons, Line
 from anabranch.core.alarms import Alarm
 from anabranch.core.bolt.protocol.messages import (
     Confirmed,
@@ -46,18 +47,18 @@ class Subscription:
         """The driver's own."""
         self.final = self.next = start
         self.log: LogId | None = log
-        self.line: Line | None = None
+        self.line: BrokerLine | None = None
         self._subject = log
         self._speculative = speculative
-        self._commons: Commons | None = None
+        self._commons: BoltCommons | None = None
         self._key = self._request = self._tries = 0
         self._held_bytes = self._owed_bytes = 0
         self._alarm: Alarm | None = None
 
-    def begin(self, commons: Commons) -> None:
+    def begin(self, commons: BoltCommons) -> None:
         self._commons, self._key = commons, commons.key()
         commons.parts[self._key] = self
-        self.line = commons.placing.place(self.log)
+        self.line = commons.router.place(self.log)
         self.ready()
 
     def ready(self) -> None:
@@ -73,14 +74,15 @@ class Subscription:
         asked = Subscribe(self._subject, self.next, self._speculative, credit)
         self._request = line.ask(self, asked)
 
-    def lost(self) -> None:
+    def lost(self, *, sent: bool) -> None:
+        """What was speculative may have been decided meanwhile: it is failed, and comes anew."""
         self._request = 0
         self._fail(self.final)
 
-    def move(self, line: Line) -> None:
+    def move(self, line: BrokerLine) -> None:
         if self._request:
             self._begun[1].cancel(self._request)
-            self.lost()
+            self.lost(sent=True)
         self.line = line
         self.ready()
 
@@ -121,7 +123,7 @@ class Subscription:
         self._end(error)
 
     @property
-    def _begun(self) -> tuple[Commons, Line]:
+    def _begun(self) -> tuple[BoltCommons, BrokerLine]:
         assert self._commons is not None, "a subscription begins before it is heard of again"
         assert self.line is not None, "a subscription begins on a line"
         return self._commons, self.line

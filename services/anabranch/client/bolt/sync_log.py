@@ -1,13 +1,24 @@
 """A log or fork as a program without an event loop holds it; see `Log` of `anabranch.aio`."""
 
 from collections.abc import AsyncGenerator, Iterable, Iterator
+from functools import partial
 from itertools import islice
 from types import TracebackType
 from typing import Self, TypeVar
 
 from anabranch.client.bolt import log, reads, receipts
-from anabranch.client.bolt.records import Appended, Batch, Event, Headers, LogRecord, Time, record
+from anabranch.client.bolt.producer import Pledge
+from anabranch.client.session import handover
 from anabranch.client.session.handover import Handed, Handover
+from anabranch.client.session.records import (
+    Appended,
+    Batch,
+    Event,
+    Headers,
+    LogRecord,
+    Time,
+    record,
+)
 from anabranch.core.bolt.protocol.commands import Description, Promotion
 from anabranch.core.bolt.protocol.queries import Comparison
 from anabranch.core.bolt.protocol.quota import Quota
@@ -54,21 +65,8 @@ class Receipt:
         return self._loop.run(self._receipt.position(timeout=timeout))
 
 
-class Appending:
+class Appending(handover.Appending[Pledge, Appended[Receipt]]):
     """An append on its way."""
-
-    __slots__ = ("_handed", "_loop")
-
-    def __init__(self, loop: Handover, handed: Handed) -> None:
-        self._loop, self._handed = loop, handed
-
-    @property
-    def done(self) -> bool:
-        return self._handed.done
-
-    def result(self) -> Appended[Receipt]:
-        """Wait for it; raises what became of it, if it wasn't appended."""
-        return waiting(self._loop, self._loop.run(self._loop.outcome(self._handed)))
 
 
 class Log:
@@ -114,7 +112,7 @@ class Log:
         if request_id is not None:
             made = record(value, key, headers, timestamp)
             return self.append_many([made], request_id=request_id, timeout=timeout)[0]
-        return Appending(self._loop, self._put(value, key, headers, timestamp, timeout)).result()
+        return self._put(value, key, headers, timestamp, timeout).result()
 
     def append_nowait(
         self,
@@ -129,9 +127,9 @@ class Log:
 
         An error of one whose result nobody asks for is raised by the service's `flush` or `close`.
         """
-        handed = self._put(value, key, headers, timestamp, timeout)
+        appending = self._put(value, key, headers, timestamp, timeout)
         self._loop.announce()
-        return Appending(self._loop, handed)
+        return appending
 
     def append_many(
         self,
@@ -336,9 +334,15 @@ class Log:
         headers: Headers,
         timestamp: Time | None,
         timeout: float | None,
-    ) -> Handed:
-        made = record(value, key, headers, timestamp)
-        return self._loop.put(self.wrapped, made, timeout)
+    ) -> Appending:
+        made, link = record(value, key, headers, timestamp), self.wrapped.link
+        link.milliseconds(timeout)  # what can't be one is refused here, not on the loop
+        handed = Handed(link, partial(self.wrapped.pledge, made, timeout))
+        self._loop.put(handed, len(made.value or b""))
+        return Appending(self._loop, handed, self._placed)
+
+    def _placed(self, pledge: Pledge, index: int) -> Appended[Receipt]:
+        return waiting(self._loop, receipts.appended(self.wrapped.link, pledge, index))
 
 
 class Cursor:

@@ -4,10 +4,13 @@ Several hosts are brokers of one pool: any of them tells who the others are. `?t
 holds the token, and is read for each connection. `anabranchs://` is the same over TLS; `ca=FILE`
 names the authority that the servers' certificates are checked by, `cert` and `key` what to show
 them, `server_name` what the certificates must be made for, if that isn't the host that is dialed.
+
+A Belfast deployment by itself is `belfast://[token@]host:port[,host:port...]/CLUSTER`, or
+`belfasts://`, with the same options. Its hosts are any of its sequencers and shards.
 """
 
 from typing import NamedTuple
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit
 
 from anabranch.client.session.arguments import text
 from anabranch.core.errors import BadRequest
@@ -15,6 +18,8 @@ from anabranch.shell.net.tls import TlsSettings
 
 SCHEME = "anabranch"
 TLS_SCHEME = "anabranchs"
+BELFAST_SCHEME = "belfast"
+BELFAST_TLS_SCHEME = "belfasts"
 PORT = 7420
 
 _FILES = ("ca", "cert", "key")
@@ -34,17 +39,27 @@ class Address(NamedTuple):
 
 
 class Endpoint(NamedTuple):
-    """Where a service listens, and how to be let in."""
+    """Where a service or a deployment listens, and how to be let in."""
 
     addresses: tuple[Address, ...]
     token: str | None = None
     tls: TlsSettings | None = None
     token_file: str = ""
     server_name: str | None = None
+    cluster: str = ""
+    """The name of a Belfast deployment; empty: this is a service."""
+
+    @property
+    def plain_scheme(self) -> str:
+        return BELFAST_SCHEME if self.cluster else SCHEME
+
+    @property
+    def tls_scheme(self) -> str:
+        return BELFAST_TLS_SCHEME if self.cluster else TLS_SCHEME
 
     @property
     def scheme(self) -> str:
-        return SCHEME if self.tls is None else TLS_SCHEME
+        return self.plain_scheme if self.tls is None else self.tls_scheme
 
     def __str__(self) -> str:
         """Without the token: this is shown and logged."""
@@ -52,34 +67,67 @@ class Endpoint(NamedTuple):
         given |= {"server_name": self.server_name, "token_file": self.token_file}
         query = urlencode({name: each for name, each in given.items() if each}, quote_via=quote)
         hosts = ",".join(map(str, self.addresses))
-        return f"{self.scheme}://{hosts}" + (f"?{query}" if query else "")
+        path = f"/{self.cluster}" if self.cluster else ""
+        return f"{self.scheme}://{hosts}{path}" + (f"?{query}" if query else "")
 
 
-def endpoint(url: str, what: str = "") -> Endpoint:
-    """The scheme may be left out. `what` says in errors what the caller was given."""
-    what = what or f"the address {text('an address', url)!r}"
-    full = url if "://" in url else f"{SCHEME}://{url}"
+def endpoint(url: str) -> Endpoint:
+    """Of a service; the scheme may be left out."""
+    what = f"the address {text('an address', url)!r}"
+    parts = _split(url, SCHEME, what)
+    if parts.scheme not in (SCHEME, TLS_SCHEME):
+        raise BadRequest(what, f"its scheme must be {SCHEME} or, over TLS, {TLS_SCHEME}")
+    if not _hosts(parts) or parts.path.strip("/"):
+        raise BadRequest(what, f"it must read {SCHEME}://host:port, or host:port,host:port,...")
+    return _endpoint(parts, what, parts.scheme == TLS_SCHEME)
+
+
+def belfast_endpoint(url: str) -> Endpoint:
+    """Of a Belfast deployment; the scheme may be left out."""
+    what = f"the address {text('an address', url)!r}"
+    parts = _split(url, BELFAST_SCHEME, what)
+    cluster = parts.path.strip("/")
+    schemes = (BELFAST_SCHEME, BELFAST_TLS_SCHEME)
+    if parts.scheme not in schemes or not cluster or "/" in cluster:
+        raise BadRequest(what, "it must read belfast://host:port,host:port,.../CLUSTER")
+    for host in _hosts(parts).split(","):
+        if not host.rpartition("]")[2].rpartition(":")[2].isdigit():
+            raise BadRequest(what, f"{host!r} must say its port: a node may have any")
+    return _endpoint(parts, what, parts.scheme == BELFAST_TLS_SCHEME)._replace(cluster=cluster)
+
+
+def _split(url: str, scheme: str, what: str) -> SplitResult:
     try:
-        parts = urlsplit(full)
+        parts = urlsplit(url if "://" in url else f"{scheme}://{url}")
+    except ValueError as error:
+        raise BadRequest(what, str(error)) from None
+    if parts.fragment:
+        raise BadRequest(what, "nothing may follow a '#'")
+    return parts
+
+
+def _hosts(parts: SplitResult) -> str:
+    return parts.netloc.rpartition("@")[2]
+
+
+def _endpoint(parts: SplitResult, what: str, over_tls: bool) -> Endpoint:
+    try:
         query = dict(
             parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
         )
     except ValueError as error:
         raise BadRequest(what, str(error)) from None
-    if parts.scheme not in (SCHEME, TLS_SCHEME):
-        raise BadRequest(what, f"its scheme must be {SCHEME} or, over TLS, {TLS_SCHEME}")
-    hosts = parts.netloc.rpartition("@")[2]
-    if not hosts or parts.path.strip("/") or parts.fragment:
-        raise BadRequest(what, f"it must read {SCHEME}://host:port, or host:port,host:port,...")
-    over_tls = parts.scheme == TLS_SCHEME
     known = (*_ANY, *_TLS) if over_tls else _ANY
     if not set(query).issubset(known):
+        tls_scheme = BELFAST_TLS_SCHEME if parts.scheme.startswith(BELFAST_SCHEME) else TLS_SCHEME
         reason = f"what may stand after '?' is {', '.join(known)}"
-        raise BadRequest(what, reason if over_tls else f"{reason}; the rest is {TLS_SCHEME}://'s")
+        raise BadRequest(what, reason if over_tls else f"{reason}; the rest is {tls_scheme}://'s")
+    if "\0" in query.get("token_file", ""):
+        raise BadRequest(what, "no token file can have a name with a zero byte in it")
     if query.get("token_file") and parts.username:
         raise BadRequest(what, "give a token or a token_file, not both")
     return Endpoint(
-        tuple(address(each, what) for each in hosts.split(",")),
+        tuple(address(each, what) for each in _hosts(parts).split(",")),
         parts.username or None,
         TlsSettings(**{name: query.get(name, "") for name in _FILES}) if over_tls else None,
         query.get("token_file", ""),

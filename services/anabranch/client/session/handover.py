@@ -6,33 +6,32 @@ queue.
 
 import asyncio
 from collections import deque
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, Generic, TypeVar
 
-from anabranch.client.aio import Service
-from anabranch.client.bolt.log import Log
-from anabranch.client.bolt.producer import Pledge
-from anabranch.client.bolt.receipts import Receipt, appended
-from anabranch.client.bolt.records import Appended
+from anabranch.client.session.link import Link
 from anabranch.client.session.loop import LoopThread
+from anabranch.client.session.pledge import Promise
 from anabranch.core.errors import AnabranchError
 from anabranch.core.limits import MIB
-from anabranch.core.records.record import Record
 
 BYTES_MAX = MIB
 """Values that may be on their way; a thread that puts more waits until the loop has taken them."""
 
-A = TypeVar("A")
+P = TypeVar("P", bound=Promise[Any])
+T = TypeVar("T")
 
 
-class Handed:
+class Handed(Generic[P]):
     """One record; its pledge or error is there once the loop has taken it."""
 
-    __slots__ = ("error", "index", "log", "pledge", "record", "timeout")
+    __slots__ = ("error", "index", "link", "pledge", "take")
 
-    def __init__(self, log: Log, record: Record, timeout: float | None) -> None:
-        self.log, self.record, self.timeout = log, record, timeout
-        self.pledge: Pledge | None = None
+    def __init__(self, link: Link[Any, Any], take: Callable[[], Coroutine[Any, Any, P]]) -> None:
+        self.link = link
+        self.take = take
+        """Has the record taken, once there is room: it is the last of the pledge."""
+        self.pledge: P | None = None
         self.error: AnabranchError | None = None
         self.index = 0
 
@@ -43,13 +42,29 @@ class Handed:
         )
 
 
-class Handover:
-    """Of one service, for all its logs and any number of threads."""
+class Appending(Generic[P, T]):
+    """An append on its way, as a program without an event loop holds it."""
 
-    def __init__(self, thread: LoopThread, service: Service) -> None:
-        self.service = service
+    __slots__ = ("_handed", "_loop", "_result")
+
+    def __init__(self, loop: "Handover", handed: Handed[P], result: Callable[[P, int], T]) -> None:
+        self._loop, self._handed, self._result = loop, handed, result
+
+    @property
+    def done(self) -> bool:
+        return self._handed.done
+
+    def result(self) -> T:
+        """Wait for it; raises what became of it, if it wasn't appended."""
+        return self._loop.run(self._loop.outcome(self._handed, self._result))
+
+
+class Handover:
+    """Of one connection, for all its logs and any number of threads."""
+
+    def __init__(self, thread: LoopThread) -> None:
         self._thread = thread
-        self._box: deque[Handed] = deque()
+        self._box: deque[Handed[Any]] = deque()
         self._bytes = 0
         self._announced = False
         self._taking: asyncio.Task[None] | None = None
@@ -58,17 +73,18 @@ class Handover:
     def closed(self) -> bool:
         return self._thread.closed
 
-    def run(self, work: Coroutine[Any, Any, A]) -> A:
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Have the loop do it, and wait."""
         return self._thread.run(work)
 
-    def put(self, log: Log, record: Record, timeout: float | None) -> Handed:
+    def run_last(self, work: Coroutine[Any, Any, None]) -> None:
+        """Have the loop do it after all that was put, and stop the loop."""
+        self._thread.run_last(work)
+
+    def put(self, handed: Handed[Any], size: int) -> None:
         """The loop must be told, or asked for the outcome, before the record goes on its way."""
-        log.link.milliseconds(timeout)  # what can't be one is refused here, not on the loop
-        handed = Handed(log, record, timeout)
         self._box.append(handed)
-        self._bytes += len(record.value or b"")
-        return handed
+        self._bytes += size
 
     def announce(self) -> None:
         """Tell the loop; wait for it where it is too far behind."""
@@ -84,14 +100,15 @@ class Handover:
         if self._taking is not None:
             await asyncio.shield(self._taking)
 
-    async def outcome(self, handed: Handed) -> Appended[Receipt]:
+    async def outcome(self, handed: Handed[P], result: Callable[[P, int], T]) -> T:
+        """Wait until its outcome is known; `result` tells what that means for the record."""
         await self.taken()
         if handed.error is not None:
-            handed.log.link.heeded(handed.error)
+            handed.link.heeded(handed.error)
             raise handed.error
         assert handed.pledge is not None, "what was taken has a pledge or an error"
-        await handed.log.link.settled(handed.pledge)
-        return appended(handed.log.link, handed.pledge, handed.index)
+        await handed.link.settled(handed.pledge)
+        return result(handed.pledge, handed.index)
 
     def _start(self) -> None:
         self._announced = False
@@ -104,10 +121,10 @@ class Handover:
             self._bytes = 0
             handed = box.popleft()
             try:
-                pledge = await handed.log.pledge(handed.record, handed.timeout)
+                pledge = await handed.take()
             except AnabranchError as error:
                 handed.error = error
-                handed.log.link.unheeded(error)
+                handed.link.unheeded(error)
             else:
                 handed.index = pledge.count - 1
                 handed.pledge = pledge

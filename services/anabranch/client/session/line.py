@@ -1,251 +1,270 @@
-"""What the parts of a session share, and the lines on which they talk to brokers.
+"""A line: the conversation with one server, over as many connections as it takes.
 
-A part registers what it asked on a line under the number of the request, and hears the answer. A
-connection that breaks takes all its requests with it: the parts are told, and ask again, on the
-next connection of this line or on another line.
+It is dialed, greeted, watched for silence, broken and dialed again. Whoever asks something on a
+line is its listener and gets the answers. A connection that breaks takes all its requests with it:
+each listener is told, and asks again, on this line or on another.
 """
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Iterable
+from typing import Any, Generic, Protocol, TypeVar
 
-from anabranch.client.session.effects import Effect, Roomy, Transmit
-from anabranch.client.session.settings import Settings
-from anabranch.core.alarms import Alarms
-from anabranch.core.bolt.protocol.commands import Description
-from anabranch.core.bolt.protocol.messages import ClientMessage, ServerMessage, Welcome
-from anabranch.core.bolt.protocol.queries import Pool
-from anabranch.core.errors import (
-    AnabranchError,
-    AppendBlocked,
-    BatchTooLarge,
-    BrokerDraining,
-    BrokerFenced,
-    ForkBlocked,
-    Mistake,
-    NoSpareBroker,
-    Overloaded,
-    QuotaExceeded,
-    ReadBlocked,
-    ReceiptPending,
-    RecordTooLarge,
-    SequenceGap,
-)
-from anabranch.core.limits import Limits
-from anabranch.core.machine import Effect as Timing
-from anabranch.core.types import LogId, Milliseconds, Nanoseconds
-from anabranch.core.wire.session import Cancel
+from anabranch.client.session.commons import Commons
+from anabranch.client.session.dialect import Greeting
+from anabranch.client.session.effects import Dial, HangUp, Transmit
+from anabranch.core.alarms import Alarm
+from anabranch.core.errors import AnabranchError, BadFrame, Retry, Unauthenticated
+from anabranch.core.errors.refused import Refused
+from anabranch.core.types import Milliseconds
 
-RandomBits = Callable[[int], int]
-"""So many random bits as a number: `secrets.randbits`, or a simulation's seeded source."""
-
-BLOCKED = (AppendBlocked, ForkBlocked, NoSpareBroker, ReadBlocked, ReceiptPending)
-"""Refused until somebody else does something: decides about a fork, adds a broker."""
-
-PUT_OFF = (*BLOCKED, Overloaded, QuotaExceeded)
-"""Refused for now, and certainly not done: who doesn't want to be waited for is told."""
-
-LEAVING = (BrokerDraining, BrokerFenced)
-"""Said by a broker that is about to end: any other does what it won't do any more."""
-
-NOTHING_DONE = (*PUT_OFF, BrokerDraining, Mistake, SequenceGap)
-"""After these it is certain that what was asked did not happen; after others it isn't."""
-
-HEED_MS_MAX: Milliseconds = 1_000
-"""The longest that is waited because a quota says so: by then it may be another."""
-
-UNANSWERED = "it was sent at least once without an answer"
-"""Why nobody knows what became of a request whose last try certainly did nothing."""
-
-HOLD_MARGIN_MS_MAX: Milliseconds = 1_000
-"""A server holds a blocked append until so long before its deadline, at most: time in which its
-refusal arrives, so that the caller is told what stood in the way instead of nothing at all."""
+Q = TypeVar("Q")
+A = TypeVar("A")
+A_contra = TypeVar("A_contra", contravariant=True)
 
 _REQUESTS = (1 << 32) - 1
-_DOUBLINGS_MAX = 20
-_JITTER_BITS = 10
+_FAILURES_OF_ONE_LEAVING = 8
+"""A server that is about to stop is left alone as long as one that failed so often."""
 
 
-def hold_ms(left_ms: Milliseconds, timeout_ms: Milliseconds) -> Milliseconds:
-    """How long a server may hold an append that is blocked, of a caller with so much time left."""
-    return max(0, left_ms - min(HOLD_MARGIN_MS_MAX, timeout_ms // 2))
+class Listener(Protocol[A_contra]):
+    """Sent a request."""
 
-
-def heed_ms(refusal: AnabranchError) -> Milliseconds:
-    """How long it asks to be left alone."""
-    asked = refusal.facts.get("retry_after_ms")
-    return min(asked, HEED_MS_MAX) if isinstance(asked, int) else 0
-
-
-class Listener(Protocol):
-    """Whoever sent a request."""
-
-    def heard(self, message: ServerMessage | AnabranchError) -> None: ...
-
-
-class Part(Protocol):
-    """Whatever has business with the service that outlives one connection."""
-
-    log: LogId | None
-    """What its business is about, if it is a log."""
-    line: "Line | None"
-    """Where it asks, or would."""
-
-    def ready(self) -> None:
-        """There is a new connection on its line: ask, or ask again."""
+    def heard(self, message: A_contra | AnabranchError) -> None:
+        """An answer; a subscription gets many. BadFrame if it can't be decoded."""
         ...
 
-    def lost(self) -> None:
-        """The connection broke, and every request in it is gone."""
-        ...
-
-    def move(self, line: "Line") -> None:
-        """Go on on this line, with nothing lost, doubled or out of order."""
-        ...
-
-    def close(self, error: AnabranchError) -> None:
-        """There will be no other."""
+    def lost(self, *, sent: bool) -> None:
+        """The connection broke: there will be no answer. What was `sent` may have been done."""
         ...
 
 
-class Restless(Protocol):
-    log: LogId | None
+class Owner(Protocol[Q, A]):
+    """The session, which has several lines and decides what is said on which."""
 
-    def pump(self) -> None: ...
+    def wants(self, line: "Line[Q, A]") -> bool:
+        """Is the server worth another dial when a back-off is over?"""
+        ...
 
+    def back_off(self, line: "Line[Q, A]") -> Milliseconds | None:
+        """When to consider another dial after a failure; None: when somebody asks on the line."""
+        ...
 
-class Placing(Protocol):
-    """Who knows which line is best."""
+    def mistaken(self, line: "Line[Q, A]", greeting: Greeting) -> str | None:
+        """Why this isn't the server that the session wants to talk to."""
+        ...
 
-    def place(self, log: LogId | None) -> "Line": ...
+    def rose(self, line: "Line[Q, A]", greeting: Greeting) -> None:
+        """The server has let us in."""
+        ...
 
-    def learn(self, told: Description | Pool) -> None:
-        """What was answered says who serves a log, or who the brokers are."""
+    def fell(self, line: "Line[Q, A]", *, was_up: bool) -> None:
+        """The connection broke, or couldn't be opened."""
+        ...
+
+    def rejected(self, line: "Line[Q, A]", error: AnabranchError) -> None:
+        """The server won't let us in at all."""
         ...
 
 
-class Commons:
-    """What all parts of one session share, whichever line they are on."""
+class Line(Generic[Q, A]):
+    """To the server at one address. `up` from its welcome until the connection breaks."""
 
-    def __init__(self, settings: Settings, randbits: RandomBits, placing: Placing) -> None:
-        limits = Limits()
-        self.settings = settings
-        self.randbits = randbits
-        self.placing = placing
-        self.effects: list[Effect] = []
-        self.timing: list[Timing] = []
-        self.alarms = Alarms(self.timing)
-        self.parts: dict[int, Part] = {}
-        """Those with business at hand, by key and so in the order in which they came."""
-        self.restless: list[Restless] = []
-        """Those that may have something to send when this step ends."""
-        self.troubles: dict[int, str] = {}
-        """Why each line is without a connection."""
-        self.record_bytes_max = limits.record_bytes_max
-        self.batch_records_max = limits.batch_records_max
-        self.batch_bytes_max = limits.batch_bytes_max
-        self.batch_bytes = min(settings.batch_bytes, limits.batch_bytes_max)
-        self.pending_bytes = 0
-        self.wants_room = False
-        self.spread = False
-        """Are there brokers to choose from? If not, a line that is up is the right one."""
-        self._keys = 0
-
-    @property
-    def now(self) -> Nanoseconds:
-        return self.alarms.now
-
-    @property
-    def trouble(self) -> str:
-        return "; ".join(self.troubles.values())
-
-    def key(self) -> int:
-        """A number for whatever needs one of its own."""
-        self._keys += 1
-        return self._keys
-
-    def opened(self, welcome: Welcome) -> None:
-        self.record_bytes_max = welcome.record_bytes_max
-        self.batch_records_max = welcome.batch_records_max
-        self.batch_bytes_max = welcome.batch_bytes_max
-        self.batch_bytes = min(self.settings.batch_bytes, welcome.batch_bytes_max)
-
-    def check_record(self, size: int) -> None:
-        if size > self.record_bytes_max:
-            raise RecordTooLarge(size, self.record_bytes_max)
-
-    def check_batch(self, size: int, count: int) -> None:
-        if size > self.batch_bytes_max:
-            raise BatchTooLarge(size, self.batch_bytes_max)
-        if count > self.batch_records_max:
-            raise BatchTooLarge(count, self.batch_records_max)
-
-    def released(self, size: int) -> None:
-        """So many bytes of appends aren't pending any more."""
-        self.pending_bytes -= size
-        if self.wants_room and self.pending_bytes <= self.settings.pending_bytes_max // 2:
-            self.wants_room = False
-            self.effects.append(Roomy())
-
-    def pause(self, tries: int) -> Milliseconds:
-        """How long to wait after so many failed tries: doubling, and no two clients in step."""
-        settings = self.settings
-        doubled = settings.backoff_ms << min(tries - 1, _DOUBLINGS_MAX)
-        half = min(doubled, settings.backoff_ms_max) // 2
-        return half + (half * self.randbits(_JITTER_BITS) >> _JITTER_BITS)
-
-
-class Line:
-    """To one broker. `up` from Welcome until the connection breaks."""
-
-    def __init__(self, commons: Commons, number: int) -> None:
+    def __init__(
+        self, commons: Commons[Q, A, Any], number: int, address: str, owner: Owner[Q, A]
+    ) -> None:
         self.number = number
+        self.address = address
         self.up = False
         self.leaving: str | None = None
-        """Set when the broker said that it is about to end: what is on this line must go."""
+        """Set when the server said that it is about to stop: all that is on this line must move."""
+        self.resting = True
+        """Neither dialed nor dialing, nor waiting for the end of a back-off."""
+        self.failures = 0
+        """Dials and connections that failed since the last welcome."""
         self._commons = commons
-        self._listening: dict[int, Listener] = {}
+        self._owner = owner
+        self._listening: dict[int, Listener[A]] = {}
+        self._waiting: dict[int, Q] = {}
+        """Requests to be sent once the server has let us in."""
         self._request = 0
+        self._dialed = self._connected = False
+        self._heard = True
+        self._renewable = False
+        """The next connection may show another token."""
+        self._probed = False
+        self._probe = 0
+        self._alarm: Alarm | None = None
 
-    @property
-    def owed(self) -> bool:
-        """Is an answer expected from the server?"""
-        return bool(self._listening)
-
-    def ask(self, listener: Listener, message: ClientMessage) -> int:
-        """Send, and hear whatever is answered until `unheard`."""
+    def ask(self, listener: Listener[A], message: Q) -> int:
+        """Send it now or once the server lets us in; `listener` gets answers until `unheard`."""
         request = self._request = self._request % _REQUESTS + 1
         if request in self._listening:
             request = self._next()
         self._listening[request] = listener
-        self._commons.effects.append(Transmit(request, message, self.number))
+        if self.up:
+            self._commons.effects.append(Transmit(request, message, self.number))
+        else:
+            self._waiting[request] = message
+            self.dial()
         return request
 
-    def tell(self, message: ClientMessage) -> None:
-        """Send what has no answer."""
-        self._commons.effects.append(Transmit(self._next(), message, self.number))
-
-    def listener(self, request: int) -> Listener | None:
-        return self._listening.get(request)
+    def tell(self, message: Q) -> None:
+        """Send what has no answer, if the server is there."""
+        if self._connected:
+            self._commons.effects.append(Transmit(self._next(), message, self.number))
 
     def unheard(self, request: int) -> None:
-        """What is still answered to this request is nobody's."""
+        """Drop whatever is still answered to this request."""
         self._listening.pop(request, None)
 
     def cancel(self, request: int) -> None:
         """The same, and the server may spare itself the answer."""
-        if self._listening.pop(request, None) and self.up:
-            self.tell(Cancel(request))
+        known = self._listening.pop(request, None)
+        if self._waiting.pop(request, None) is None and known is not None and self.up:
+            self.tell(self._commons.dialect.cancel(request))
 
-    def opened(self) -> None:
-        self.up = True
-        self._commons.troubles.pop(self.number, None)
+    def dial(self) -> None:
+        """Unless that is happening already, or a back-off isn't over."""
+        if self.resting:
+            self.resting = False
+            self._dial()
 
-    def broke(self, reason: str) -> None:
-        self.up = False
+    def connected(self, token: str | None = None) -> None:
+        commons = self._commons
+        self._renewable = token is not None
+        self._connected, self._heard, self._probed = True, True, False
+        commons.troubles[self.number] = (
+            f"{self._shown} took the connection and says nothing: is it the right port?"
+        )
+        self.tell(commons.dialect.hello(commons.settings, token or commons.settings.token))
+        self._watch()
+
+    def hear(self, replies: Iterable[tuple[int, A | AnabranchError]]) -> None:
+        self._heard = True
+        for request, message in replies:
+            if not self._connected:
+                return
+            listener = self._listening.get(request) if self.up else None
+            if listener is not None:
+                listener.heard(message)
+            elif request == 0 or not self.up:
+                self._greeted(message)
+            if self.leaving is not None:
+                self.failures = _FAILURES_OF_ONE_LEAVING
+                self.hang_up(self.leaving)
+
+    def heard(self, message: A | AnabranchError) -> None:
+        """The answer to a probe: the server is alive, whatever it says."""
+        self.unheard(self._probe)
+
+    def lost(self, *, sent: bool) -> None:
+        """The probe's connection broke; the line knows."""
+
+    def hang_up(self, reason: str) -> None:
+        self._commons.effects.append(HangUp(self.number))
+        self.broken(reason)
+
+    def broken(self, reason: str) -> None:
+        if self.resting or not self._dialed:
+            return
+        was_up = self.up
+        self._dialed = self._connected = self.up = False
         self.leaving = None
-        self._commons.troubles[self.number] = reason
-        self._listening.clear()
+        self._commons.troubles[self.number] = (
+            reason if self.address in reason else f"{self.address}: {reason}"
+        )
         self._request = 0
+        self.failures += 1
+        self._hush()
+        listening, self._listening = self._listening, {}
+        waiting, self._waiting = self._waiting, {}
+        back_off_ms = self._owner.back_off(self)
+        self.resting = back_off_ms is None
+        for request, listener in listening.items():
+            listener.lost(sent=request not in waiting)
+        self._owner.fell(self, was_up=was_up)
+        if back_off_ms is not None:
+            self._alarm = self._commons.alarms.after(back_off_ms, self._again)
+
+    def end(self) -> None:
+        """Say and hear nothing more."""
+        self.up = self._connected = self._dialed = False
+        self._hush()
+        self._waiting.clear()
+        if not self.resting:
+            self.resting = True
+            self._commons.effects.append(HangUp(self.number))
+
+    @property
+    def _shown(self) -> str:
+        return self.address or "the server"
+
+    def _dial(self) -> None:
+        self._dialed = True
+        self._commons.troubles.setdefault(self.number, f"{self._shown} doesn't answer")
+        self._commons.effects.append(Dial(self.number, self.address))
+
+    def _again(self) -> None:
+        if self._waiting or self._owner.wants(self):
+            self._dial()
+        else:
+            self.resting = True
+            self._commons.troubles.pop(self.number, None)
+
+    def _watch(self) -> None:
+        self._hush()
+        self._alarm = self._commons.alarms.after(self._commons.settings.silence_ms, self._look)
+
+    def _look(self) -> None:
+        """Is the server still there? Only one that owes an answer is expected to speak."""
+        if self._heard or (self.up and not self._listening):
+            self._probed = False
+        elif not self._probed:
+            self._probed = True
+            if self.up:
+                self._probe = self.ask(self, self._commons.dialect.probe)
+        else:
+            silence_ms = 2 * self._commons.settings.silence_ms
+            self.hang_up(f"the server was silent for {silence_ms} ms")
+            return
+        self._heard = False
+        self._watch()
+
+    def _hush(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+
+    def _greeted(self, message: A | AnabranchError) -> None:
+        """A welcome, or what the server says about the connection as a whole."""
+        greeting = None
+        if not isinstance(message, AnabranchError | Refused):
+            greeting = self._commons.dialect.greeting(message)
+        if greeting is None or self.up:
+            self._rejected(message)
+            return
+        mistaken = self._owner.mistaken(self, greeting)
+        if mistaken is not None:
+            self.hang_up(mistaken)
+            return
+        self.failures = 0
+        self.up = True
+        commons = self._commons
+        commons.troubles.pop(self.number, None)
+        commons.refusals.pop(self.number, None)
+        commons.opened(greeting)
+        waiting, self._waiting = self._waiting, {}
+        for request, asked in waiting.items():
+            commons.effects.append(Transmit(request, asked, self.number))
+        self._owner.rose(self, greeting)
+
+    def _rejected(self, message: A | AnabranchError) -> None:
+        error = message.error() if isinstance(message, Refused) else message
+        if not isinstance(error, AnabranchError):
+            error = BadFrame(f"{type(message).__name__} came where a welcome was expected")
+        lapsed = isinstance(error, Unauthenticated) and self._renewable and self._commons.let_in
+        if isinstance(error, Retry | BadFrame) or lapsed:
+            self.hang_up(error.message)
+        else:
+            self._owner.rejected(self, error)
 
     def _next(self) -> int:
         self._request = self._request % _REQUESTS + 1

@@ -1,17 +1,15 @@
 """The asyncio driver of a session: it moves bytes and keeps time, and decides nothing.
 
-One connection, no task per request. What is written in one turn of the loop is sent at its end, at
-once.
+One connection to a server, no task per request. What is written in one turn of the loop is sent at
+its end, at once.
 """
 
 import asyncio
-import socket
 import ssl
+from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any, Generic, TypeVar
 
-from anabranch.client.bolt.producer import Pledge
-from anabranch.client.bolt.subscription import News, Subscription
 from anabranch.client.session import arguments
 from anabranch.client.session.call import Call
 from anabranch.client.session.effects import (
@@ -36,80 +34,46 @@ from anabranch.client.session.effects import (
     Written,
 )
 from anabranch.client.session.endpoint import Endpoint, address
-from anabranch.client.session.misdial import guess, untrusted
+from anabranch.client.session.misdial import untrusted
+from anabranch.client.session.parts import Subscription
+from anabranch.client.session.pledge import Promise
 from anabranch.client.session.session import Session
-from anabranch.client.session.settings import Settings
 from anabranch.client.session.waiters import Waiter, wake, wake_all
+from anabranch.client.session.wire import Replies, Wire
 from anabranch.core.alarms import Alarms
-from anabranch.core.bolt.protocol.codec import encode_request, replies
-from anabranch.core.bolt.protocol.messages import ClientMessage, ServerMessage
 from anabranch.core.errors import AnabranchError, BadFrame, BadRequest
 from anabranch.core.machine import Buffer, SetTimer, TimerFired
 from anabranch.core.types import MS, Milliseconds
-from anabranch.shell.net.connect import reach
+from anabranch.core.wire.codec import Codec
+from anabranch.shell.net.connect import Hint, reach
 from anabranch.shell.net.tls import trusting
 from anabranch.shell.runtime.clock import Clock
-from anabranch.shell.runtime.randomness import randbits
 
 CONNECT_S = 5.0
 """How long one attempt to open a connection may take."""
 
-_JOINED_BYTES_MAX = 64 * 1024
-"""Frames of a turn are joined up to this; past it copying costs more than it saves."""
-
-_REQUEST_BITS = 128
-
-_BEGIN_BYTES = 8
-"""By so many first bytes what isn't ours is known."""
-
+Q = TypeVar("Q")
 A = TypeVar("A")
+T = TypeVar("T")
+W = TypeVar("W", bound=Wire[Any])
 
 
-class Wire(asyncio.Protocol):
-    """One connection; it is dead to the link once the link has another, or none."""
-
-    def __init__(self, link: "Link", line: int) -> None:
-        self.line = line
-        self._link = link
-        self._reader = replies()
-        self._begin = b""
-        self.transport: asyncio.Transport
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # Not every loop derives its transports from the standard library's.
-        self.transport = cast("asyncio.Transport", transport)
-        connection = transport.get_extra_info("socket")
-        if connection is not None:
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-
-    def data_received(self, data: bytes) -> None:
-        if not self._begin:
-            self._begin = data[:_BEGIN_BYTES]
-        replies = self._reader.feed(data)
-        if replies:
-            self._link.heard(self, replies)
-        if self._reader.broken is not None:
-            self.transport.abort()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        told = guess(self._begin, over_tls=self._link.endpoint.tls is not None)
-        reason = told or self._reader.broken or exc or "the server closed the connection"
-        self._link.lost(self, str(reason))
-
-
-class Link:
+class Link(Generic[Q, A]):
     """A session, and the loop it lives in."""
 
-    def __init__(self, endpoint: Endpoint, settings: Settings) -> None:
+    def __init__(self, endpoint: Endpoint, machine: Session[Q, A, Any], codec: Codec[Q, A]) -> None:
         self.endpoint = endpoint
-        self.session = Session(settings, randbits, list(map(str, endpoint.addresses)))
-        self.failed: AnabranchError | None = None
+        self._machine = machine
+        self._codec = codec
+        self._failed: AnabranchError | None = None
         """The first error of an append that nobody was waiting for."""
         self._clock = Clock()
         self._loop = asyncio.get_running_loop()
         self._tls = None if endpoint.tls is None else trusting(endpoint.tls)
-        self._wires: dict[int, Wire] = {}
+        self._wires: dict[int, Wire[A]] = {}
         self._dialing: dict[int, asyncio.Task[None]] = {}
+        self._hints: dict[int, tuple[str, Hint]] = {}
+        """For each dialed line, its address and where others have met that server."""
         self._timer: asyncio.TimerHandle | None = None
         self._out: dict[int, list[Buffer]] = {}
         self._written = False
@@ -117,27 +81,18 @@ class Link:
         self._quiets: list[Waiter] = []
 
     def start(self) -> None:
-        self._perform(self.session.start(self._clock.now()))
+        self._perform(self._machine.start(self._clock.now()))
 
     def close(self) -> None:
-        """What waits still is told so."""
+        """Whatever still waits gets an error."""
         self.step(Ended())
         for each in self._dialing.values():
             each.cancel()
         if self._timer is not None:
             self._timer.cancel()
 
-    def step(self, event: Event) -> None:
-        self._perform(self.session.step(self._clock.now(), event))
-
-    def heard(self, wire: Wire, replies: "list[tuple[int, ServerMessage | BadFrame]]") -> None:
-        if wire is self._wires.get(wire.line):
-            self.step(Heard(replies, wire.line))
-
-    def lost(self, wire: Wire, reason: str) -> None:
-        if wire is self._wires.get(wire.line):
-            del self._wires[wire.line]
-            self.step(Disconnected(reason, wire.line))
+    def step(self, event: Event[A]) -> None:
+        self._perform(self._machine.step(self._clock.now(), event))
 
     def flush(self) -> None:
         """Send at once what producers were given."""
@@ -150,62 +105,17 @@ class Link:
             self._written = True
             self._loop.call_soon(self.flush)
 
-    async def ask(
-        self,
-        message: ClientMessage,
-        answer: type[A],
-        what: str,
-        timeout_ms: Milliseconds,
-        wait_ms: Milliseconds = 0,
-    ) -> A:
-        call = self.begin(message, what, timeout_ms, wait_ms)
-        return await self.answered(call, answer)
-
-    def begin(
-        self, message: ClientMessage, what: str, timeout_ms: Milliseconds, wait_ms: int = 0
-    ) -> Call:
+    def put(self, call: Call[Q, A, Any]) -> None:
         """Ask without waiting."""
-        return self.put(Call(message, what, timeout_ms, wait_ms))
-
-    def put(self, call: Call) -> Call:
         self.step(Asked(call))
-        return call
 
-    def unheeded(self, error: AnabranchError) -> None:
-        """Nobody has seen yet why this append failed; keep the first such error for `flush`."""
-        self.failed = self.failed or error
-
-    def heeded(self, error: AnabranchError) -> None:
-        if self.failed is error:
-            self.failed = None
-
-    def drop(self, call: Call) -> None:
+    def drop(self, call: Call[Q, A, Any]) -> None:
         """Nobody wants the answer any more, if it isn't there yet."""
         if not call.finished:
             self.step(Dropped(call))
 
-    def open(self, subscription: Subscription) -> None:
-        self.step(Opened(subscription))
-
-    def taken(self, subscription: Subscription, size: int) -> None:
-        self.step(Taken(subscription, size))
-
-    def leave(self, subscription: Subscription) -> None:
-        self.step(Left(subscription))
-
-    def now_ms(self) -> Milliseconds:
-        """Since 1970, as records that say nothing else are stamped."""
-        return self._clock.now() // MS
-
-    def once(self) -> bytes:
-        """The id of one request, under which it is done once however often it is sent."""
-        return randbits(_REQUEST_BITS).to_bytes(_REQUEST_BITS // 8, "big")
-
-    def milliseconds(self, timeout: float | None) -> Milliseconds:
-        """Of a timeout in seconds, or of the settings."""
-        return arguments.milliseconds(timeout, self.session.settings.timeout_ms)
-
-    async def answered(self, call: Call, answer: type[A]) -> A:
+    async def answered(self, call: Call[Q, A, Any], answer: type[T]) -> T:
+        """Wait for the answer of a call that was put."""
         if not call.finished:
             call.waiter = self._loop.create_future()
             try:
@@ -219,7 +129,48 @@ class Link:
             raise BadFrame(f"{type(call.answer).__name__} came where {answer.__name__} was asked")
         return call.answer
 
-    async def settled(self, pledge: Pledge) -> None:
+    def unheeded(self, error: AnabranchError) -> None:
+        """Nobody has seen yet why this append failed; keep the first such error for `flush`."""
+        self._failed = self._failed or error
+
+    def heeded(self, error: AnabranchError) -> None:
+        if self._failed is error:
+            self._failed = None
+
+    def raise_unheeded(self) -> None:
+        """The first error of an append that nobody awaited."""
+        error, self._failed = self._failed, None
+        if error is not None:
+            raise error
+
+    def open(self, subscription: Subscription) -> None:
+        self.step(Opened(subscription))
+
+    def taken(self, subscription: Subscription, size: int = 0) -> None:
+        self.step(Taken(subscription, size))
+
+    def leave(self, subscription: Subscription) -> None:
+        self.step(Left(subscription))
+        wake(subscription.waiter)
+
+    async def arrival(self, subscription: Subscription, ready: Callable[[], bool]) -> None:
+        """Wait until there is something to take; raises why nothing more comes."""
+        while not ready():
+            if subscription.error is not None:
+                raise subscription.error
+            waiter: Waiter = self._loop.create_future()
+            subscription.waiter = waiter
+            await waiter
+
+    def now_ms(self) -> Milliseconds:
+        """Since 1970, as records that say nothing else are stamped."""
+        return self._clock.now() // MS
+
+    def milliseconds(self, timeout: float | None) -> Milliseconds:
+        """Of a timeout in seconds, or of the settings."""
+        return arguments.milliseconds(timeout, self._machine.settings.timeout_ms)
+
+    async def settled(self, pledge: Promise[Any]) -> None:
         """Any number may wait for one pledge, and any of them may leave."""
         if pledge.outcome is None:
             waiter = self._loop.create_future()
@@ -230,26 +181,8 @@ class Link:
         """Wait until appends that were refused as Overloaded may be tried again; False if in
         vain.
         """
-        return await self._within(self._rooms, timeout_ms)
-
-    async def quiet(self) -> None:
-        """Wait until no append is pending; each has its deadline."""
-        while self.session.pending_bytes:
-            waiter = self._loop.create_future()
-            self._quiets.append(waiter)
-            await waiter
-
-    async def news(self, subscription: Subscription) -> News:
-        while not subscription.news:
-            if subscription.error is not None:
-                raise subscription.error
-            subscription.waiter = self._loop.create_future()
-            await subscription.waiter
-        return subscription.news.popleft()
-
-    async def _within(self, waiters: list[Waiter], timeout_ms: Milliseconds) -> bool:
         waiter: Waiter = self._loop.create_future()
-        waiters.append(waiter)
+        self._rooms.append(waiter)
         try:
             async with asyncio.timeout(timeout_ms / 1_000):
                 await waiter
@@ -257,11 +190,28 @@ class Link:
             return False
         return True
 
-    def _perform(self, effects: list[Effect]) -> None:
+    async def quiet(self) -> None:
+        """Wait until no append is pending; each has its deadline."""
+        while self._machine.pending_bytes:
+            waiter: Waiter = self._loop.create_future()
+            self._quiets.append(waiter)
+            await waiter
+
+    def wire(self) -> Wire[A]:
+        """For one connection; benchmarks make one of another kind."""
+        return self.wire_of(Wire[A])
+
+    def wire_of(self, kind: type[W]) -> W:
+        """A wire that reports to this link."""
+        tls_scheme = self.endpoint.tls_scheme if self.endpoint.tls is None else None
+        return kind(self._codec.replies(), self._heard, self._lost, tls_scheme)
+
+    def _perform(self, effects: list[Effect[Q]]) -> None:
         for effect in effects:
             match effect:
                 case Transmit(request, message, line):
-                    self._out.setdefault(line, []).extend(encode_request(request, message))
+                    out = self._out.setdefault(line, [])
+                    out.extend(self._codec.encode_request(request, message))
                 case Settled(pledge):
                     self._settle(pledge)
                 case Answered(each) | Arrived(each):
@@ -277,25 +227,38 @@ class Link:
         if self._out:
             self._send()
 
-    def _settle(self, pledge: Pledge) -> None:
+    def _settle(self, pledge: Promise[Any]) -> None:
         if isinstance(pledge.outcome, AnabranchError) and not pledge.waiters:
             self.unheeded(pledge.outcome)
         for waiter in pledge.waiters:
             wake(waiter)
         pledge.waiters.clear()
-        if not self.session.pending_bytes:
+        if not self._machine.pending_bytes:
             wake_all(self._quiets)
 
     def _send(self) -> None:
         out, self._out = self._out, {}
         for line, buffers in out.items():
             wire = self._wires.get(line)
-            if wire is None:
-                continue
-            if sum(map(len, buffers)) <= _JOINED_BYTES_MAX:
-                wire.transport.write(b"".join(buffers))
-            else:
-                wire.transport.writelines(buffers)
+            if wire is not None:
+                wire.send(buffers)
+
+    def _heard(self, wire: Wire[A], replies: Replies[A]) -> None:
+        line = self._line_of(wire)
+        if line is not None:
+            self.step(Heard(replies, line))
+            if self._dialing:
+                self._hint_all()
+
+    def _lost(self, wire: Wire[A], reason: str) -> None:
+        line = self._line_of(wire)
+        if line is not None:
+            del self._wires[line]
+            self.step(Disconnected(reason, line))
+
+    def _line_of(self, wire: Wire[A]) -> int | None:
+        """A wire is dead to the link once its line has another, or none."""
+        return wire.line if self._wires.get(wire.line) is wire else None
 
     def _set_timer(self, at: int) -> None:
         if self._timer is not None:
@@ -306,36 +269,50 @@ class Link:
     def _ring(self) -> None:
         self.step(TimerFired(Alarms.KEY))
 
+    def _hint_all(self) -> None:
+        """What is heard of a server while it is being dialed counts at once."""
+        for where, hint in self._hints.values():
+            host = self._machine.host_of(where)
+            if host != hint.host:
+                hint.met(host)
+
     async def _dial(self, line: int, where: str) -> None:
         shown = f"{self.endpoint.scheme}://{where}"
+        hint = Hint(self._machine.host_of(where))
+        self._hints[line] = where, hint
         try:
             host, port = address(where)
             token = await self._token()
             context = None if self._tls is None else self._tls.current()
             checked = (self.endpoint.server_name or host) if context else None
             async with asyncio.timeout(CONNECT_S):
-                sock = await reach(host, port)
+                sock = await reach(host, port, hint)
                 _, wire = await self._loop.create_connection(
-                    lambda: Wire(self, line), sock=sock, ssl=context, server_hostname=checked
+                    self.wire, sock=sock, ssl=context, server_hostname=checked
                 )
         except TimeoutError:
             failure = f"{shown} did not answer within {CONNECT_S:g} s"
         except ssl.SSLError as error:
-            failure = f"{shown} can't be reached: {untrusted(error)}"
+            failure = f"{shown} can't be reached: {untrusted(error, self.endpoint.plain_scheme)}"
         except (OSError, UnicodeError, BadRequest) as error:
             failure = f"{shown} can't be reached: {error}"
         else:
-            if not wire.transport.is_closing():
-                self._dialing.pop(line, None)
+            if not wire.closing:
+                self._dialed(line)
+                wire.line = line
                 self._wires[line] = wire
                 self.step(Connected(line, token))
                 return
             failure = f"{shown} closed the connection at once"
-        self._dialing.pop(line, None)
+        self._dialed(line)
         self.step(Disconnected(failure, line))
 
+    def _dialed(self, line: int) -> None:
+        self._dialing.pop(line, None)
+        self._hints.pop(line, None)
+
     async def _token(self) -> str | None:
-        """What the file holds now: whoever renews it needn't tell us."""
+        """What the file holds now: it may be renewed at any time."""
         file = self.endpoint.token_file
         if not file:
             return None
@@ -346,9 +323,10 @@ class Link:
 
     def _hang_up(self, line: int) -> None:
         self._out.pop(line, None)
+        self._hints.pop(line, None)
         task = self._dialing.pop(line, None)
         if task is not None:
             task.cancel()
         wire = self._wires.pop(line, None)
         if wire is not None:
-            wire.transport.abort()
+            wire.abort()

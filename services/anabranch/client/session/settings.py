@@ -30,7 +30,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """A batch of appends is closed at this size, or sooner when there is room to send it."""
 
     batches_in_flight_max: int = 8
-    """Unacknowledged batches of one log; a log remembers 16 of each producer."""
+    """Unacknowledged batches of one log, or of one shard; both remember 16 of each producer."""
 
     pending_bytes_max: int = 16 * MIB
     """Appends held that aren't acknowledged yet; past it an append waits or is refused."""
@@ -41,13 +41,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     subscription_bytes: int = MIB
     """What a subscription holds that the application hasn't taken yet."""
 
-    backoff_ms: int = 20
+    window_bytes: int = 4 * MIB
+    """Belfast: what a subscription holds of each shard, not taken by the application or not
+    confirmed yet.
+    """
+
+    backoff_ms: int = 10
     """The pause before the second try; it doubles with each further one."""
 
-    backoff_ms_max: int = 2_000
+    backoff_ms_max: int = 1_000
     """The longest pause between two tries."""
 
-    silence_ms: int = 3_000
+    silence_ms: int = 2_000
     """A server that owes answers and is silent so long is asked for a sign of life; after twice
     that the connection is given up."""
 
@@ -56,6 +61,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     hedge_ms: int = 300
     """While no broker is there, one more is dialed each time that this has passed."""
+
+    directory_ms: int = 500
+    """Belfast: how often another node is asked where the shards are, while anything is to do."""
 
     guard: tuple[str, int] | None = None
     """A scope, and the epoch of this program's turn in it: of several that are elected for the

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from anabranch.client.session.link import Link
+from anabranch.client.bolt.link import Link
 from anabranch.core.bolt.protocol import messages
 from anabranch.core.bolt.protocol.commands import ForkLog, Promote, Squash, decode_group
 from anabranch.core.bolt.protocol.messages import ClientMessage, ServerMessage

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch.cli.render.document import document, parsed
-from anabranch.client.bolt.records import LogRecord
+from anabranch.client.session.records import LogRecord
 from anabranch.core.errors import BadRequest
 from anabranch.core.types import LogId
 

@@ -5,18 +5,16 @@ order, acknowledged when it is confirmed, and lost where its shard fails before 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from anabranch.client.belfast.effects import (
+from anabranch.client.belfast.session import Effect, Event, Session
+from anabranch.client.session.effects import (
     Connected,
     Dial,
     Disconnected,
-    Effect,
-    Event,
     HangUp,
     Heard,
     Transmit,
 )
-from anabranch.client.belfast.session import Session
-from anabranch.client.belfast.settings import Settings
+from anabranch.client.session.settings import Settings
 from anabranch.core.alarms import Alarms
 from anabranch.core.belfast.ledger.ledger import Standing
 from anabranch.core.belfast.ledger.windows import Run
@@ -25,6 +23,7 @@ from anabranch.core.belfast.protocol.messages import (
     Appended,
     Directory,
     Elsewhere,
+    Hello,
     Locate,
     Shard,
     ToClient,
@@ -99,6 +98,8 @@ class Counters:
         self.now = 0
         self.timer: int | None = None
         self.settled: list[object] = []
+        self._lines: dict[str, int] = {}
+        """Of each node that was dialed."""
         self._up: set[str] = set()
         self._events: list[Event] = []
         picks = iter(range(1, 1 << 30))
@@ -129,7 +130,7 @@ class Counters:
         shard.primary += elsewhere
         if node in self._up:
             self._up.discard(node)
-            self.give(Disconnected(node, "it broke"))
+            self.give(Disconnected("it broke", self._lines[node]))
 
     def fail(self, name: str, *, answered: bool) -> None:
         """As a whole: what isn't final is lost, and who waits may be told."""
@@ -142,7 +143,7 @@ class Counters:
         shard.inbox.clear()
         if answered and shard.node in self._up:
             error = Refused.of(RecordVoided(name))
-            self.give(Heard(shard.node, [(request, error) for request in told]))
+            self._say(shard.node, [(request, error) for request in told])
         self.snap(name, elsewhere=False)
 
     def ring(self) -> None:
@@ -187,7 +188,10 @@ class Counters:
             self._answer(shard, request, Appended((Run(first, len(logged.values)),)))
 
     def _answer(self, shard: Counter, request: int, message: ToClient) -> None:
-        self.give(Heard(shard.node, [(request, message)]))
+        self._say(shard.node, [(request, message)])
+
+    def _say(self, node: str, replies: Sequence[tuple[int, ToClient]]) -> None:
+        self.give(Heard(replies, self._lines[node]))
 
     def _go_on(self) -> None:
         while self._events:
@@ -198,28 +202,35 @@ class Counters:
             match effect:
                 case SetTimer(_, at):
                     self.timer = at
-                case Dial(node):
+                case Dial(line, node):
+                    self._lines[node] = line
                     self._up.add(node)
-                    welcome = Welcome(1, "c", node, "0", 1 << 20, 1 << 10)
-                    self._events.append(Connected(node, welcome))
-                case HangUp(node):
-                    self._up.discard(node)
-                case Transmit(node, request, message):
-                    self._asked(node, request, message)
+                    self._events.append(Connected(line))
+                case HangUp(line):
+                    self._up.discard(self._node(line))
+                case Transmit(request, message, line):
+                    self._asked(self._node(line), request, message)
                 case _:
                     pass
 
+    def _node(self, line: int) -> str:
+        return next(node for node, each in self._lines.items() if each == line)
+
     def _asked(self, node: str, request: int, message: ToServer) -> None:
         shard = self.shards.get(node.partition(":")[0])
+        line = self._lines[node]
         match message:
+            case Hello():
+                welcome = Welcome(1, "c", node, "0", 1 << 20, 1 << 10)
+                self._events.append(Heard([(request, welcome)], line))
             case Locate():
-                self._events.append(Heard(node, [(request, self._directory())]))
+                self._events.append(Heard([(request, self._directory())], line))
             case Append(batch):
                 assert shard is not None
                 if node == shard.node:
                     shard.inbox.append((request, bytes(batch)))
                 else:
-                    self._events.append(Heard(node, [(request, Elsewhere(shard.node))]))
+                    self._events.append(Heard([(request, Elsewhere(shard.node))], line))
             case _:
                 pass
 

@@ -8,12 +8,12 @@ import pytest
 from tests.unit.client.belfast.world import World, settle
 
 from anabranch.client.belfast import sync
-from anabranch.client.belfast.effects import Opened, Taken
 from anabranch.client.belfast.events import Events
 from anabranch.client.belfast.link import Link
 from anabranch.client.belfast.subscriber import Subscriber
-from anabranch.client.bolt.records import Deliver, Event, LogRecord
+from anabranch.client.session.effects import Opened, Taken
 from anabranch.client.session.loop import LoopThread
+from anabranch.client.session.records import Deliver, Event, LogRecord
 from anabranch.core.errors import BadRequest
 
 
@@ -31,7 +31,7 @@ class StillLink:
         self.world.cut(4)
         settle(self.world)
 
-    async def arrival(self, subscriber: Subscriber, *, records: bool) -> None:
+    async def arrivals(self, subscriber: Subscriber, *, records: bool) -> None:
         assert subscriber.ready(records=records), "more is waited for than there is"
 
     def taken(self, subscriber: Subscriber) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anabranch.client.belfast.speculator import BatchSpeculator, Speculator
-from anabranch.client.bolt.records import Confirm, Deliver, Event, Fail, LogRecord
+from anabranch.client.session.records import Confirm, Deliver, Event, Fail, LogRecord
 from anabranch.core.errors import BadRequest, Overloaded
 from anabranch.core.types import LogId
 

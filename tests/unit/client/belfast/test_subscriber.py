@@ -3,12 +3,12 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.client.belfast.world import World, node_of, settle
+from tests.unit.client.belfast.world import World, settle
 
-from anabranch.client.belfast.effects import Heard, Opened, Taken
 from anabranch.client.belfast.event_queue import EventQueue
 from anabranch.client.belfast.subscriber import Subscriber
-from anabranch.client.bolt.records import Confirm, Deliver, Event, Fail
+from anabranch.client.session.effects import Opened, Taken
+from anabranch.client.session.records import Confirm, Deliver, Event, Fail
 from anabranch.core.belfast.ledger.windows import Run
 from anabranch.core.belfast.protocol.messages import Confirmed, Delivered
 from anabranch.core.errors import BatchUnreadable
@@ -338,7 +338,7 @@ def test_a_batch_is_credited_once_and_another_that_is_alike_once_more(
     (request,) = node.feeds
     runs = (Run(0, count),)
     delivered = Delivered(0, 8, False, runs, (BATCH,) * len(parts), parts)
-    world.give(Heard(node_of("a"), [(request, delivered), (request, Confirmed(0, 8))]))
+    world.reply("a", [(request, delivered), (request, Confirmed(0, 8))])
     app.take(8)
     assert len(app.seen) == count
     assert node.credited == batches * len(BATCH)
@@ -357,7 +357,7 @@ def test_what_lies_before_a_batch_that_costs_too_much_is_delivered_and_its_place
     poison = encode([Record(b"poison", headers=headers)] * 3, now=1)
     runs, parts = (Run(0, 4), Run(4, 4)), ((0, 2), (0, 3), (0, 3))
     delivered = Delivered(0, 8, False, runs, (BATCH, poison, BATCH), parts)
-    world.give(Heard(node_of("a"), [(request, delivered), (request, Confirmed(0, 8))]))
+    world.reply("a", [(request, delivered), (request, Confirmed(0, 8))])
     app.take(8)
     assert [position for position, _ in app.seen] == [0, 1]
     error = app.subscriber.error

@@ -8,18 +8,16 @@ decided, and tells its subscribers what follows from that.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from anabranch.client.belfast.effects import (
+from anabranch.client.belfast.session import Effect, Event, Session
+from anabranch.client.session.effects import (
     Connected,
     Dial,
     Disconnected,
-    Effect,
-    Event,
     HangUp,
     Heard,
     Transmit,
 )
-from anabranch.client.belfast.session import Session
-from anabranch.client.belfast.settings import Settings
+from anabranch.client.session.settings import Settings
 from anabranch.core.alarms import Alarms
 from anabranch.core.belfast.ledger.ledger import Standing
 from anabranch.core.belfast.ledger.windows import Run
@@ -29,6 +27,7 @@ from anabranch.core.belfast.protocol.messages import (
     Directory,
     Eras,
     Failed,
+    Hello,
     Locate,
     Shard,
     Subscribe,
@@ -117,6 +116,8 @@ class World:
         self.now = 0
         self.timer: int | None = None
         self._events: list[Event] = []
+        self._lines: dict[str, int] = {}
+        """Of each node that was dialed."""
         picks = iter(range(1, 1 << 30))
         self.session = Session("c", Settings(), lambda bits: next(picks) % (1 << bits), [SEQUENCER])
         self._perform(self.session.start(self.now))
@@ -297,7 +298,11 @@ class World:
         node = self.nodes[shard]
         told, node.outbox[:count] = node.outbox[:count], []
         if told:
-            self.give(Heard(node_of(shard), told))
+            self.reply(shard, told)
+
+    def reply(self, shard: str, replies: Sequence[tuple[int, ToClient]]) -> None:
+        """These messages of the shard's node reach the client."""
+        self.give(Heard(replies, self._lines[node_of(shard)]))
 
     def snap(self, shard: str) -> None:
         """The connection breaks, with all that is in it."""
@@ -306,7 +311,7 @@ class World:
         node.outbox.clear()
         if node.connected:
             node.connected = False
-            self.give(Disconnected(node_of(shard), "it broke"))
+            self.give(Disconnected("it broke", self._lines[node_of(shard)]))
 
     def ring(self) -> bool:
         """Time passes until the client's timer is due."""
@@ -329,19 +334,22 @@ class World:
             match effect:
                 case SetTimer(_, at):
                     self.timer = at
-                case Dial(node):
+                case Dial(line, node):
+                    self._lines[node] = line
                     self._node(node).connected = True
-                    self._events.append(
-                        Connected(node, Welcome(1, "c", node, "0", 1 << 20, 1 << 10))
-                    )
-                case HangUp(node):
-                    self._node(node).feeds.clear()
-                    self._node(node).outbox.clear()
-                    self._node(node).connected = False
-                case Transmit(node, request, message):
-                    self._asked(node, request, message)
+                    self._events.append(Connected(line))
+                case HangUp(line):
+                    node = self._node(self._name(line))
+                    node.feeds.clear()
+                    node.outbox.clear()
+                    node.connected = False
+                case Transmit(request, message, line):
+                    self._asked(self._name(line), request, message)
                 case _:
                     pass
+
+    def _name(self, line: int) -> str:
+        return next(node for node, each in self._lines.items() if each == line)
 
     def _node(self, name: str) -> Node:
         shard = name.partition(":")[0]
@@ -349,10 +357,14 @@ class World:
 
     def _asked(self, name: str, request: int, message: ToServer) -> None:
         node = self._node(name)
+        line = self._lines[name]
         match message:
+            case Hello():
+                welcome = Welcome(1, "c", name, "0", 1 << 20, 1 << 10)
+                self._events.append(Heard([(request, welcome)], line))
             case Locate():
                 knows = len(self.decisions) if name == SEQUENCER else node.applied
-                self._events.append(Heard(name, [(request, self._directory(knows))]))
+                self._events.append(Heard([(request, self._directory(knows))], line))
             case Subscribe(shard, start):
                 self._subscribe(node, request, shard, start)
             case Credit(subscription, size):
@@ -374,7 +386,7 @@ class World:
         if shard != node.shard and (failed is None or start < failed.since):
             name = node_of(node.shard)
             error = Refused.of(ShardElsewhere(name, shard))
-            self._events.append(Heard(name, [(request, error)]))
+            self._events.append(Heard([(request, error)], self._lines[name]))
             return
         node.feeds[request] = Feed(request, shard, start)
         if failed is not None and shard != node.shard:

@@ -8,7 +8,6 @@ import pytest
 from msgspec.structs import replace
 from tests.unit.shell.nodes import HELLO, Client, Node, run, until
 
-from anabranch.client.belfast.connection import ClientLine
 from anabranch.core.belfast.ledger.windows import Run
 from anabranch.core.belfast.protocol import codec as frames
 from anabranch.core.belfast.protocol.messages import (
@@ -21,7 +20,6 @@ from anabranch.core.belfast.protocol.messages import (
     Locate,
     Subscribe,
     Trim,
-    Welcome,
 )
 from anabranch.core.errors import (
     AnabranchError,
@@ -218,15 +216,6 @@ def test_who_knows_the_token_is_let_in() -> None:
     run(scene())
 
 
-def test_nobody_there_is_unavailable() -> None:
-    async def scene() -> None:
-        node = Node()
-        with pytest.raises(Unavailable):
-            await Client.of(node)
-
-    run(scene())
-
-
 def test_a_client_hears_once_that_its_node_stops_and_gets_what_was_begun() -> None:
     async def scene() -> None:
         node = Node()
@@ -344,61 +333,5 @@ def test_a_length_that_cant_be_believed_costs_the_connection() -> None:
             client.line.send(1, Append(b"x" * 20_000))
             await until(lambda: len(client.over) == 1)
             assert "frame_bytes_max" in client.over[0]
-
-    run(scene())
-
-
-def test_a_delay_keeps_the_order_of_requests_and_replies() -> None:
-    async def scene() -> None:
-        node = Node()
-        node.puppet.rule = acknowledge
-        async with node.alive():
-            client = await Client.of(node, delay_us=2_000)
-            for request in range(1, 201):
-                client.line.send(request, Append(bytes([request])))
-                if request % 20 == 0:
-                    await asyncio.sleep(0.001)
-            await until(lambda: len(client.told) == 200)
-            assert client.told == [(n, Appended((Run(n, 1),))) for n in range(1, 201)]
-            client.line.close()
-
-    run(scene())
-
-
-def test_a_connection_that_ends_behind_its_welcome_is_told_once_one_way_or_the_other() -> None:
-    async def scene() -> None:
-        node = Node()
-
-        async def welcome(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await reader.readexactly(HEADER.size)
-            writer.writelines(frames.encode_reply(0, Welcome(1, "c", "n", "", 1, 1)))
-            writer.transport.close()
-
-        server = await asyncio.start_server(welcome, "127.0.0.1", 0)
-        node.address = "{}:{}".format(*server.sockets[0].getsockname())
-        for _ in range(50):
-            try:
-                client = await Client.of(node)
-            except Unavailable:
-                continue
-            await until(lambda client=client: len(client.over) == 1)
-        server.close()
-        await server.wait_closed()
-
-    run(scene())
-
-
-def test_a_line_that_is_over_takes_nothing_and_says_nothing() -> None:
-    async def scene() -> None:
-        node = Node()
-        async with node.alive():
-            client = await Client.of(node)
-        await until(lambda: len(client.over) == 1)
-        client.line.send(1, Locate())
-        client.line.close()
-        await asyncio.sleep(0)
-        assert client.told == []
-        assert len(client.over) == 1
-        assert isinstance(client.line, ClientLine)
 
     run(scene())

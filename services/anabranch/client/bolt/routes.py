@@ -7,7 +7,7 @@ they are old and used, or when what they lead to doesn't answer.
 
 from collections.abc import Callable, Iterable
 
-from anabranch.client.session.line import Line
+from anabranch.client.bolt.routing import BrokerLine
 from anabranch.core.bolt.protocol.commands import Description
 from anabranch.core.bolt.protocol.messages import ClientMessage, ServerMessage
 from anabranch.core.bolt.protocol.queries import BrokerSeat
@@ -109,7 +109,7 @@ class Inquiry:
     """A question of the session's own; one that isn't answered is asked again when it is due."""
 
     def __init__(
-        self, line: Line, message: ClientMessage, told: Callable[[ServerMessage], None]
+        self, line: BrokerLine, message: ClientMessage, told: Callable[[ServerMessage], None]
     ) -> None:
         self._line = line
         self._told = told
@@ -119,3 +119,6 @@ class Inquiry:
         self._line.unheard(self._request)
         if not isinstance(message, AnabranchError):
             self._told(message)
+
+    def lost(self, *, sent: bool) -> None:
+        """It is asked again when it is due."""

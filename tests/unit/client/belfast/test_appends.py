@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from tests.unit.client.belfast.counters import STRIDE, Counters
 
 from anabranch.client.belfast.appends import Pledge
-from anabranch.client.belfast.effects import Ended, Written
-from anabranch.client.belfast.settings import Settings
+from anabranch.client.session.effects import Ended, Written
+from anabranch.client.session.settings import Settings
 from anabranch.core.belfast.protocol.messages import Appended
 from anabranch.core.errors import (
     DeadlineExceeded,
@@ -223,7 +223,7 @@ def test_a_client_that_is_closed_says_so() -> None:
 def request(
     world: Counters, value: bytes, *, request_id: str = "k", timeout_ms: int = 500
 ) -> Pledge:
-    pledge = world.session.appender.add_request(Record(value), timeout_ms, "a", request_id)
+    pledge = world.session.appender.add_request([Record(value)], timeout_ms, "a", request_id)
     world.give(Written())
     return pledge
 

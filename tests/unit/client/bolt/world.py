@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from anabranch.client.bolt.call import Call
 from anabranch.client.bolt.producer import Pledge
+from anabranch.client.bolt.session import Effect, Event, Session
 from anabranch.client.bolt.subscription import Subscription
-from anabranch.client.session.call import Call
 from anabranch.client.session.effects import (
     Answered,
     Arrived,
@@ -16,8 +17,6 @@ from anabranch.client.session.effects import (
     Connected,
     Dial,
     Disconnected,
-    Effect,
-    Event,
     HangUp,
     Heard,
     Opened,
@@ -26,7 +25,6 @@ from anabranch.client.session.effects import (
     Transmit,
     Written,
 )
-from anabranch.client.session.session import Session
 from anabranch.client.session.settings import Settings
 from anabranch.core.bolt.protocol.commands import Done
 from anabranch.core.bolt.protocol.messages import (
@@ -218,11 +216,14 @@ class World:
                     assert self.connected, "nothing can be sent"
                     self.requests.append((request, message))
                 case Settled(pledge):
+                    assert isinstance(pledge, Pledge)
                     assert pledge not in self.settled
                     self.settled.append(pledge)
                 case Answered(call):
+                    assert isinstance(call, Call)
                     self.answered.append(call)
                 case Arrived(subscription):
+                    assert isinstance(subscription, Subscription)
                     self.arrived.append(subscription)
                 case Roomy():
                     self.roomy += 1

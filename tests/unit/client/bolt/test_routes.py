@@ -3,7 +3,7 @@
 from typing import Any
 
 from msgspec.structs import replace
-from tests.unit.client.pool_world import (
+from tests.unit.client.bolt.pool_world import (
     WELCOME,
     ModelBroker,
     PoolWorld,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from tests.unit.client.world import LOG, World
+from tests.unit.client.bolt.world import LOG, World
 
 from anabranch.core.bolt.protocol.messages import Append, Appended, Read, Survey
 from anabranch.core.bolt.protocol.queries import Census

@@ -1,6 +1,6 @@
 """Appends to a log that takes none: refused in time, and certainly not done (decision 38)."""
 
-from tests.unit.client.world import World
+from tests.unit.client.bolt.world import World
 
 from anabranch.core.bolt.protocol.messages import Append
 from anabranch.core.errors import AppendBlocked, OutcomeUnknown

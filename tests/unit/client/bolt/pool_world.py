@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from tests.unit.client.world import BEGIN, Answer, ModelLog
+from tests.unit.client.bolt.world import BEGIN, Answer, ModelLog
 from tests.unit.described import described
 
+from anabranch.client.bolt.call import Call
 from anabranch.client.bolt.producer import Pledge
+from anabranch.client.bolt.session import Effect, Event, Session
 from anabranch.client.bolt.subscription import Subscription, size_of
-from anabranch.client.session.call import Call
 from anabranch.client.session.effects import (
     Answered,
     Arrived,
@@ -20,8 +21,6 @@ from anabranch.client.session.effects import (
     Connected,
     Dial,
     Disconnected,
-    Effect,
-    Event,
     HangUp,
     Heard,
     Opened,
@@ -31,7 +30,6 @@ from anabranch.client.session.effects import (
     Transmit,
     Written,
 )
-from anabranch.client.session.session import Session
 from anabranch.client.session.settings import Settings
 from anabranch.core.bolt.protocol.commands import Description, Done
 from anabranch.core.bolt.protocol.messages import (
@@ -281,9 +279,11 @@ class PoolWorld:
                     assert cable.connected, "nothing can be sent"
                     cable.requests.append((request, message))
                 case Settled(pledge):
+                    assert isinstance(pledge, Pledge)
                     assert pledge not in self.settled
                     self.settled.append(pledge)
                 case Answered(call):
+                    assert isinstance(call, Call)
                     self.answered.append(call)
                 case Arrived() | Roomy():
                     pass

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from tests.unit.client.world import World
+from tests.unit.client.bolt.world import World
 
 from anabranch.client.session.settings import Settings
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.client.bolt.records import batches, cut, milliseconds, record
 from anabranch.client.session.endpoint import Address, Endpoint, address, endpoint
+from anabranch.client.session.records import batches, cut, milliseconds, record
 from anabranch.core.errors import BadRequest, CorruptBatch
 from anabranch.core.records.origins import Run, deliveries
 from anabranch.core.records.record import Record, encode

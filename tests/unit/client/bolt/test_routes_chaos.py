@@ -2,7 +2,7 @@
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.client.pool_world import PoolWorld, appended, taken
+from tests.unit.client.bolt.pool_world import PoolWorld, appended, taken
 
 from anabranch.client.bolt.producer import Pledge
 from anabranch.core.bolt.protocol.messages import Append, Appended, Describe, Trim

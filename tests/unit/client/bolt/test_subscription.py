@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.client.world import World
+from tests.unit.client.bolt.world import World
 
 from anabranch.client.bolt.subscription import Subscription, size_of
 from anabranch.client.session.effects import Ended, Left, Taken

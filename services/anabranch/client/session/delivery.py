@@ -1,0 +1,100 @@
+"""The delivery of one promise over n lines: it is kept when every line has acknowledged it.
+
+The broker of a Bolt log answers for the whole log, and so does the primary of a Belfast shard:
+their clients need one line. A client that must reach all replicas of a view itself needs one line
+for each. If one line refuses or breaks, the delivery is over; whoever made it sends it again, over
+the lines of that time.
+"""
+
+from typing import Generic, Protocol, TypeVar
+
+from anabranch.client.session.line import Line
+from anabranch.core.errors import AnabranchError
+from anabranch.core.errors.refused import Refused
+
+Q = TypeVar("Q")
+A = TypeVar("A")
+A_contra = TypeVar("A_contra", contravariant=True)
+
+
+class Sender(Protocol[A_contra]):
+    """Made the promise, and sends it again where that is needed."""
+
+    def answered(self, message: A_contra | AnabranchError) -> None:
+        """The last acknowledgement, when all lines have given theirs; or the first refusal."""
+        ...
+
+    def lost(self, *, sent: bool) -> None:
+        """A line broke. If `sent`, what it carried may have been done."""
+        ...
+
+
+class Delivery(Generic[Q, A]):
+    """One promise's requests, from sending them to the last answer."""
+
+    __slots__ = ("_legs", "_sender")
+
+    def __init__(self, sender: Sender[A]) -> None:
+        self._sender = sender
+        self._legs: list[_Leg[Q, A]] = []
+
+    @property
+    def under_way(self) -> bool:
+        """An answer is still expected."""
+        return bool(self._legs)
+
+    def send(self, message: Q, *lines: Line[Q, A]) -> None:
+        assert lines, "a promise is sent to somebody"
+        assert not self._legs, "a promise is sent again only when the delivery before is over"
+        self._legs = [_Leg(self, line) for line in lines]
+        for leg in list(self._legs):
+            leg.send(message)
+
+    def stop(self) -> None:
+        """Expect no answers any more."""
+        for leg in self._legs:
+            leg.stop()
+        self._legs = []
+
+    def acknowledged(self, leg: "_Leg[Q, A]", message: A) -> None:
+        self._legs.remove(leg)
+        if not self._legs:
+            self._sender.answered(message)
+
+    def refused(self, message: A | AnabranchError) -> None:
+        self.stop()
+        self._sender.answered(message)
+
+    def broken(self, *, sent: bool) -> None:
+        sent = sent or len(self._legs) > 1
+        self.stop()
+        self._sender.lost(sent=sent)
+
+
+class _Leg(Generic[Q, A]):
+    """One line's part of a delivery."""
+
+    __slots__ = ("_delivery", "_line", "_request")
+
+    def __init__(self, delivery: Delivery[Q, A], line: Line[Q, A]) -> None:
+        self._delivery, self._line = delivery, line
+        self._request = 0
+
+    def send(self, message: Q) -> None:
+        self._request = self._line.ask(self, message)
+
+    def stop(self) -> None:
+        self._line.unheard(self._request)
+        self._request = 0
+
+    def heard(self, message: A | AnabranchError) -> None:
+        self.stop()
+        if isinstance(message, AnabranchError | Refused):
+            self._delivery.refused(message)
+        else:
+            self._delivery.acknowledged(self, message)
+
+    def lost(self, *, sent: bool) -> None:
+        # Others may have asked on the line again by now, and one of them may have this number.
+        self._request = 0
+        self._delivery.broken(sent=sent)
