@@ -30,8 +30,8 @@ WORDS = {
         "receipt after `anabranch promote {fork}` or `anabranch squash {fork}`, or pass --wait"
     ),
     "request-reused": (
-        "{what}: its --request-id was used before, for other records or by somebody else. Nothing "
-        "was done: choose another id, or repeat what was sent first"
+        "its --request-id was used before, for other records or by somebody else, and nothing was "
+        "done now: choose another id, or repeat exactly what was sent first"
     ),
     "unauthorized": (
         "no valid token was given: pass one with --token or ANABRANCH_TOKEN, or keep it in a "

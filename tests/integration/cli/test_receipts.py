@@ -6,6 +6,8 @@ from tests.integration.cli_server import Command, Server
 
 import anabranch as library
 from anabranch.cli.failure import Exit
+from anabranch.core.errors import RequestReused
+from anabranch.core.records.record import Record
 
 
 @pytest.fixture
@@ -62,3 +64,27 @@ def test_what_is_no_receipt_is_refused(anabranch: Command) -> None:
     for text in ("a", "1.2", "1.2.3.4"):
         assert anabranch("receipt", "redeem", text, code=Exit.REFUSED).err
         assert anabranch("receipt", "show", text, code=Exit.REFUSED).err
+
+
+def test_a_request_id_is_the_same_in_all_fronts_and_for_one_request_only(
+    anabranch: Command, server: Server, log: str
+) -> None:
+    anabranch("log", "create", log)
+    url, id = f"http://{server.http}/v1/logs/{log}/records", "grün 1"
+    header = {"Idempotency-Key": id.encode()}
+    records = [{"value": "a", "key": "k"}, {"value": None}]
+    first = httpx.post(url, json={"records": records}, headers=header).json()
+    assert first["position"] == 0
+    same = ("append", log, "--request-id", id, "-Z", "-K:", "-o", "json")
+    assert anabranch(*same, stdin=b"k:a\n:\n").json["position"] == 0
+    with library.connect(server.url) as service:
+        values = [Record(b"a", b"k"), Record(None)]
+        assert [each.position for each in service.append(log, values, request_id=id)] == [0, 1]
+        with pytest.raises(RequestReused):
+            service.append(log, [b"a"], request_id=id)
+        with pytest.raises(RequestReused):
+            service.log(log).append(b"a", request_id=id)
+    assert anabranch(*same, stdin=b"k:b\n:\n", code=Exit.REFUSED).error["code"] == "request-reused"
+    refused = httpx.post(url, json={"records": records[:1]}, headers=header).json()
+    assert (refused["code"], refused["status"]) == ("request-reused", 422)
+    assert anabranch("log", "show", log, "-o", "json").json["tail"] == 2

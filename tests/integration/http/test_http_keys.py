@@ -139,3 +139,50 @@ def test_an_append_without_a_key_whose_outcome_nobody_knows_is_not_to_be_repeate
         assert answer.json()["advice"] == advice
         assert "Idempotency-Key" in answer.json()["detail"]
         assert ("Retry-After" in answer.headers) == (advice == "retry")
+
+
+def refused_as_reused(answer: httpx.Response) -> bool:
+    return (answer.status_code, answer.json()["code"]) == (422, "request-reused")
+
+
+def test_a_key_that_is_used_again_for_other_records_is_refused(shared: Any, log: str) -> None:
+    first = send(shared, log, "a")
+    assert refused_as_reused(send(shared, log, "b"))
+    assert refused_as_reused(send(shared, log, "a", "a"))
+    path = f"/v1/logs/{log}/records"
+    with_key = {"records": [{"value": "a", "key": "k"}]}
+    assert refused_as_reused(shared.client.post(path, json=with_key, headers=KEY))
+    as_base64 = {"records": [{"value": "YQ==", "encoding": "base64"}]}
+    again = shared.client.post(path, json=as_base64, headers=KEY)
+    assert (again.status_code, again.json()) == (201, first.json())
+    lines = {**KEY, "content-type": "application/x-ndjson"}
+    again = shared.client.post(path, content='{"value": "a"}\n', headers=lines)
+    assert (again.status_code, again.json()) == (201, first.json())
+    assert shared.values(log) == ["a"]
+
+
+def test_a_key_that_is_used_again_for_another_change_is_refused(shared: Any, log: str) -> None:
+    forks, body = f"/v1/logs/{log}/forks", {"name": "f", "why": "a reason"}
+    first = shared.client.post(forks, json=body, headers=KEY)
+    assert refused_as_reused(shared.client.post(forks, json={"name": "g"}, headers=KEY))
+    spelled = {**KEY, "content-type": "application/json"}
+    otherwise = '{ "why": "a\\u0020reason", "name": "f" }'
+    again = shared.client.post(forks, content=otherwise, headers=spelled)
+    assert (again.status_code, again.json()) == (201, first.json())
+    shared.append(log, "a")
+    trim = f"/v1/logs/{log}/trim"
+    assert shared.client.post(trim, json={"before": 0}, headers=KEY).status_code == 204
+    assert refused_as_reused(shared.client.post(trim, json={"before": 1}, headers=KEY))
+    path = f"/v1/logs/{log}"
+    refused = shared.client.delete(path, headers=KEY).json()["code"]
+    assert refused == "log-has-forks"
+    assert refused_as_reused(shared.client.delete(path, params={"force": True}, headers=KEY))
+
+
+def test_a_key_has_at_most_two_hundred_characters(shared: Any, log: str) -> None:
+    forks = f"/v1/logs/{log}/forks"
+    longest, too_long = "ü" * 200, "ü" * 201
+    for key, status in ((longest, 201), (too_long, 422)):
+        header = {"Idempotency-Key": key.encode()}
+        assert shared.client.post(forks, json={"name": "f"}, headers=header).status_code == status
+        assert send(shared, log, "a", **header).status_code == status

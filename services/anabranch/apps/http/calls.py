@@ -5,7 +5,9 @@ import secrets
 from collections.abc import Callable, Coroutine, Iterator
 from hashlib import blake2b
 from typing import Annotated, Any, TypeVar, cast
+from urllib.parse import urlencode
 
+import msgspec
 from fastapi import Depends, Header, Request
 from fastapi.dependencies.models import Dependant
 
@@ -30,6 +32,7 @@ from anabranch.core.errors import (
     UnknownLog,
 )
 from anabranch.core.producers import REQUEST_ID_CHARS_MAX
+from anabranch.core.records.digest import named_request
 from anabranch.core.types import NEVER, NOWHERE, Kind, LogId, Milliseconds, Nanoseconds
 
 DEADLINE_MS = 30_000
@@ -242,14 +245,15 @@ class Asking:
 class Once:
     """What makes a request harmless to repeat: the key it came with, or else its own id."""
 
-    def __init__(self, request: Request, key: str | None) -> None:
+    def __init__(self, request: Request, key: str | None, asked: bytes = b"") -> None:
+        """`asked`: all that the request says, so that a key isn't taken for another request."""
         self.keyed = key is not None
         self.key = key
         if key is None:
             self.id = secrets.token_bytes(16)
         else:
             named = f"{request.method} {request.scope['path']}\n{key}"
-            self.id = blake2b(named.encode(), digest_size=16).digest()
+            self.id = named_request(blake2b(named.encode(), digest_size=16).digest(), asked)
 
 
 def front(request: Request) -> Front:
@@ -296,14 +300,43 @@ async def once(
         Header(
             alias=KEY,
             min_length=1,
-            max_length=REQUEST_ID_CHARS_MAX,
+            max_length=4 * REQUEST_ID_CHARS_MAX,
             description="A request repeated with the same key is done once and gets its first "
             "answer, whatever has become of the log. A key belongs to one method and path, and "
-            "what was done under it is known for an hour. A refusal that may pass isn't kept.",
+            "what was done under it is known for an hour; with another body, or by somebody else, "
+            f"it is refused. A refusal that may pass isn't kept. {REQUEST_ID_CHARS_MAX} characters "
+            "at most, in UTF-8.",
         ),
     ] = None,
 ) -> Once:
-    return Once(request, key)
+    if key is None:
+        return Once(request, None)
+    text = _text(key)
+    if len(text) > REQUEST_ID_CHARS_MAX:
+        raise BadRequest(KEY, f"it has {len(text)} characters of {REQUEST_ID_CHARS_MAX} at most")
+    if request.scope["path"].endswith(entry.RECORDS):
+        # What an append asks is told from its records, wherever they come from.
+        return Once(request, text)
+    who: str = request.scope["state"].get(entry.WHO, STRANGERS)
+    query = urlencode(sorted(request.query_params.multi_items()))
+    said = (who.encode(), query.encode(), _canonical(await request.body()))
+    return Once(request, text, b"\n".join(said))
+
+
+def _text(key: str) -> str:
+    """A header's bytes come as Latin-1; where they are UTF-8 they mean that, as everywhere else."""
+    try:
+        return key.encode("latin-1").decode()
+    except UnicodeError:
+        return key
+
+
+def _canonical(body: bytes) -> bytes:
+    """The same for all spellings of the same JSON."""
+    try:
+        return msgspec.json.encode(msgspec.json.decode(body), order="sorted")
+    except (msgspec.DecodeError, RecursionError):
+        return body
 
 
 Ask = Annotated[Asking, Depends(asking)]

@@ -31,6 +31,7 @@ from anabranch.core.errors import (
     Overloaded,
     Promoted,
     RequestForgotten,
+    RequestReused,
     Retry,
     Squashed,
     StorageFailed,
@@ -230,6 +231,7 @@ WITH_BODY = Refusals(
 ON_CHANGE = (
     WITH_BODY
     | RequestForgotten("this request")
+    | RequestReused()
     | OutcomeUnknown.late(
         "append to orders",
         30_000,

@@ -3,11 +3,10 @@
 import asyncio
 import binascii
 import re
-from base64 import b64encode
 from collections.abc import AsyncGenerator, Iterable, Sequence
-from enum import StrEnum
+from functools import partial
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fastapi.exceptions import RequestValidationError
 from pydantic import Field, ValidationError
@@ -16,6 +15,7 @@ from anabranch.apps.http.calls import Asking
 from anabranch.apps.http.models import Asked, Moment, Told
 from anabranch.core.errors import BadRequest, BatchTooLarge, BatchUnreadable
 from anabranch.core.machine import Buffer
+from anabranch.core.records.json import Encoding, decode, encode, in_fitting
 from anabranch.core.records.origins import Run, identity, stretches
 from anabranch.core.records.record import UNSTAMPED, Record
 
@@ -42,11 +42,7 @@ _SIGN = {
 }
 
 
-class Encoding(StrEnum):
-    """How the bytes of one record's value, key and headers stand in JSON."""
-
-    TEXT = "text"
-    BASE64 = "base64"
+_AS_READ = "May stand there as it was read, and isn't used."
 
 
 class HeaderIn(Asked):
@@ -60,13 +56,16 @@ class RecordIn(Asked):
     headers: tuple[HeaderIn, ...] = ()
     timestamp: Moment | None = Field(None, description="By default when it is appended.")
     encoding: Encoding = Field(Encoding.TEXT, description="Of value, key and header values.")
+    position: Any = Field(None, description=_AS_READ)
+    origin: Any = Field(None, description=_AS_READ)
+    id: Any = Field(None, description=_AS_READ)
 
     def record(self) -> Record:
-        decode = _DECODE[self.encoding]
+        encoding = self.encoding
         return Record(
-            decode(self.value),
-            decode(self.key),
-            tuple((header.name, decode(header.value)) for header in self.headers),
+            decode(self.value, encoding),
+            decode(self.key, encoding),
+            tuple((header.name, decode(header.value, encoding)) for header in self.headers),
             UNSTAMPED if self.timestamp is None else self.timestamp,
         )
 
@@ -232,38 +231,16 @@ def _shown(
 ) -> RecordOut:
     """In the encoding asked for; if none was, as text where all of it is text."""
     if encoding is None:
-        try:
-            return _shown(record, position, origin, id, Encoding.TEXT)
-        except UnicodeDecodeError:
-            encoding = Encoding.BASE64
-    encode = _ENCODE[encoding]
+        return in_fitting(partial(_shown, record, position, origin, id))
     return RecordOut(
         position=position,
-        value=encode(record.value),
-        key=encode(record.key),
-        headers=[Header(name=name, value=encode(value)) for name, value in record.headers],
+        value=encode(record.value, encoding),
+        key=encode(record.key, encoding),
+        headers=[
+            Header(name=name, value=encode(value, encoding)) for name, value in record.headers
+        ],
         timestamp=record.timestamp,
         encoding=encoding,
         origin=origin,
         id=id,
     )
-
-
-def _text(text: str | None) -> bytes | None:
-    return None if text is None else text.encode()
-
-
-def _from_base64(text: str | None) -> bytes | None:
-    return None if text is None else binascii.a2b_base64(text.encode(), strict_mode=True)
-
-
-def _to_text(content: bytes | None) -> str | None:
-    return None if content is None else content.decode()
-
-
-def _to_base64(content: bytes | None) -> str | None:
-    return None if content is None else b64encode(content).decode()
-
-
-_DECODE = {Encoding.TEXT: _text, Encoding.BASE64: _from_base64}
-_ENCODE = {Encoding.TEXT: _to_text, Encoding.BASE64: _to_base64}

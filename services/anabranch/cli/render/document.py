@@ -6,13 +6,14 @@ line that is appended, and isn't used: so the output of a read can be appended e
 
 import binascii
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from anabranch.client.session.records import LogRecord, record
 from anabranch.core.errors import BadRequest
-from anabranch.core.records.json import Encoding, decode, encode, encoding_of
+from anabranch.core.records.json import Encoding, decode, encode, in_fitting
 from anabranch.core.records.record import Record
 
 
@@ -52,8 +53,10 @@ def parsed(line: bytes, where: str) -> Record:
 
 def document(found: LogRecord, origin_log: str | int) -> dict[str, Any]:
     """The record as HTTP shows it."""
-    plain = Record(found.value, found.key, found.headers, found.timestamp)
-    encoding = encoding_of(plain)
+    return in_fitting(partial(_document, found, origin_log))
+
+
+def _document(found: LogRecord, origin_log: str | int, encoding: Encoding) -> dict[str, Any]:
     return {
         "position": found.position,
         "value": encode(found.value, encoding),

@@ -102,6 +102,20 @@ class StaleView(Refresh):
         super().__init__(what=what, asked=asked, view=view)
 
 
+class RequestReused(Mistake):
+    """Another request has the same id, and was done."""
+
+    code = "request-reused"
+    status = 422
+    says = (
+        "the request id was used before, for something else or by somebody else, and nothing was "
+        "done now: choose another id, or repeat exactly what was asked first"
+    )
+
+    def __init__(self) -> None:
+        super().__init__()
+
+
 class BrokerFenced(Fenced):
     code = "broker-fenced"
     says = (

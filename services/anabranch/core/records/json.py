@@ -5,10 +5,11 @@ and in base64 if not; `encoding` says which. `null` is no value or no key, `""` 
 """
 
 import binascii
-from collections.abc import Iterator
+from collections.abc import Callable
 from enum import StrEnum
+from typing import TypeVar
 
-from anabranch.core.records.record import Record
+Shown = TypeVar("Shown")
 
 
 class Encoding(StrEnum):
@@ -18,15 +19,12 @@ class Encoding(StrEnum):
     BASE64 = "base64"
 
 
-def encoding_of(record: Record) -> Encoding:
-    """Text if every part of the record is text."""
+def in_fitting(show: Callable[[Encoding], Shown]) -> Shown:
+    """What `show` makes of a record as text, or in base64 if not all of the record is text."""
     try:
-        for content in _contents(record):
-            if content is not None:
-                content.decode()
+        return show(Encoding.TEXT)
     except UnicodeDecodeError:
-        return Encoding.BASE64
-    return Encoding.TEXT
+        return show(Encoding.BASE64)
 
 
 def encode(content: bytes | None, encoding: Encoding) -> str | None:
@@ -45,10 +43,3 @@ def decode(text: str | None, encoding: Encoding) -> bytes | None:
     if encoding is Encoding.TEXT:
         return text.encode()
     return binascii.a2b_base64(text.encode(), strict_mode=True)
-
-
-def _contents(record: Record) -> Iterator[bytes | None]:
-    yield record.value
-    yield record.key
-    for _, content in record.headers:
-        yield content

@@ -17,6 +17,7 @@ from anabranch.core.bolt.protocol.queries import Answer, Query
 from anabranch.core.errors import BadRequest, EngineNotServed, ReceiptPending
 from anabranch.core.errors.refused import Refused
 from anabranch.core.machine import Token
+from anabranch.core.records.digest import split_request
 
 REQUEST_BYTES_MAX = 64
 """A request id is sixteen random bytes; longer ones would only fill the memory of requests."""
@@ -79,7 +80,8 @@ class Controlling:
         if wait is not None:
             wait.in_doubt = True
             done = partial(self._answer, wait)
-            self._correspondence.propose(request, command, done)
+            identity, digest = split_request(request)
+            self._correspondence.propose(identity, command, done, digest=digest)
 
     def _runs_nowhere(self, message: messages.CreateLog) -> bool:
         placed = message.settings is not None and message.settings.addresses

@@ -20,6 +20,7 @@ from anabranch.core.bolt.protocol.queries import Answer, Query
 from anabranch.core.errors import DeadlineExceeded
 from anabranch.core.errors.refused import Refused
 from anabranch.core.machine import Token
+from anabranch.core.records.digest import UNKNOWN
 from anabranch.core.types import MS, Milliseconds, Nanoseconds
 
 _SERIAL_BITS = 31
@@ -71,11 +72,15 @@ class Correspondence:
         request: bytes,
         command: Command,
         then: Callable[[Outcome], None],
+        *,
         patient: bool = False,
+        digest: int = UNKNOWN,
     ) -> None:
-        """`patient`: whoever asks can do nothing without the answer, however long it takes."""
+        """`patient`: the caller can do nothing without the answer, however long it takes.
+        `digest`: of what the request asks.
+        """
         self._token += 1
-        message = Propose(self._token, request, command)
+        message = Propose(self._token, request, command, digest)
         self._put(message, cast("Callable[[Outcome | Answer], None]", then), patient)
 
     def heard(self, message: Applied | Told) -> None:

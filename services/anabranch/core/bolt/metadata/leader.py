@@ -78,6 +78,7 @@ from anabranch.core.machine import (
     SnapshotSaved,
     TimerFired,
 )
+from anabranch.core.records.digest import UNKNOWN
 from anabranch.core.records.objects import split_id
 from anabranch.core.types import MS, Milliseconds, Nanoseconds, ObjectId
 
@@ -192,8 +193,8 @@ class Metadata:
 
     def _received(self, now: Nanoseconds, sender: str, message: object) -> Effects:
         match message:
-            case Propose(token, request, command):
-                return self._propose(now, sender, token, request, command)
+            case Propose(token, request, command, digest):
+                return self._propose(now, sender, token, request, command, digest)
             case Ask(token, query):
                 return (Send(sender, Told(token, self.state.answer(query))),)
             case Watch(logs):
@@ -215,7 +216,13 @@ class Metadata:
         return len(self.waiting) >= self.limits.proposals_max
 
     def _propose(
-        self, now: Nanoseconds, sender: str, token: int, request: bytes, command: Command
+        self,
+        now: Nanoseconds,
+        sender: str,
+        token: int,
+        request: bytes,
+        command: Command,
+        digest: int = UNKNOWN,
     ) -> Effects:
         """Queue a command; the group closes at the end of this turn, or when the one before is
         durable.
@@ -223,7 +230,8 @@ class Metadata:
         if self._is_full:
             refused = Overloaded("proposals", self.limits.proposals_max, "proposals_max")
             return (Send(sender, Applied(token, Refused.of(refused))),) if sender else ()
-        self.waiting.append(Proposal(sender, token, Entry(now // MS, request, command)))
+        entry = Entry(now // MS, request, command, digest)
+        self.waiting.append(Proposal(sender, token, entry))
         if self.group or len(self.waiting) > 1:
             return ()
         return (SetTimer(GROUP, now),)

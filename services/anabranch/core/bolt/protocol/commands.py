@@ -34,6 +34,8 @@ class Batch(Compact, frozen=True):
     producer: int = -1
     epoch: int = 0
     sequence: int = 0
+    digest: int = 0
+    """Of the records, if the batch is a request of its own (`core/records/digest.py`)."""
 
 
 class Row(Compact, frozen=True):
@@ -361,6 +363,8 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     at: Milliseconds
     request: bytes
     command: Command
+    digest: int = 0
+    """Of what the request asked, if its sender says so (`core/records/digest.py`)."""
 
 
 decode_group = msgspec.msgpack.Decoder(list[Entry]).decode

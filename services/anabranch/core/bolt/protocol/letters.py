@@ -14,6 +14,7 @@ class Propose(msgspec.Struct, frozen=True, array_like=True, tag="propose"):
     token: int
     request: bytes
     command: Command
+    digest: int = 0
 
 
 class Applied(msgspec.Struct, frozen=True, array_like=True, tag="applied"):

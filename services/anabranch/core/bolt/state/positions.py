@@ -24,6 +24,7 @@ from anabranch.core.errors import (
     LateCommit,
     Overloaded,
     ReceiptExpired,
+    RequestReused,
     SequenceGap,
     WrongEngine,
 )
@@ -211,12 +212,17 @@ def _is_apart(replica: Replica, batch: Batch) -> bool:
     return is_request(batch.producer, batch.epoch, batch.sequence)
 
 
-def _done_before(replica: Replica, batch: Batch) -> Position | Receipt | None:
-    """The first outcome of this request, whatever has become of the log that it was appended to."""
+def _done_before(replica: Replica, batch: Batch) -> BatchResult | None:
+    """The first outcome of this request, whatever has become of the log that it was appended to;
+    a refusal if it was a request for other records.
+    """
     if not _is_apart(replica, batch):
         return None
     replica.appends.prune(replica.at, replica.limits)
-    return replica.appends.outcome(batch.producer)
+    try:
+        return replica.appends.outcome(batch.producer, batch.digest)
+    except RequestReused as reused:
+        return Refused.of(reused)
 
 
 def _request(
@@ -234,7 +240,7 @@ def _request(
         return _again(replica, log, place)
     if not appends.has_room(now, limits):
         return Refused.of(Overloaded("appends remembered", limits.requests_max, "requests_max"))
-    appends.remember(batch.producer, now, _result(log, position, withheld))
+    appends.remember(batch.producer, now, _result(log, position, withheld), batch.digest)
     return None
 
 

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 from anabranch.core.bolt.protocol.commands import Outcome
-from anabranch.core.errors import BY_CODE
+from anabranch.core.errors import BY_CODE, RequestReused
 from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import Limits
+from anabranch.core.records.digest import UNKNOWN, matches
 from anabranch.core.types import Milliseconds
 
 APART_FORMAT = 4
@@ -28,7 +29,7 @@ class Requests(Generic[Id, Kept]):
 
     def __init__(self) -> None:
         # Ordered, because a plain dict that is emptied from the front is slow to find its first.
-        self._kept: OrderedDict[Id, tuple[Milliseconds, Kept]] = OrderedDict()
+        self._kept: OrderedDict[Id, tuple[Milliseconds, Kept, int]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -37,16 +38,28 @@ class Requests(Generic[Id, Kept]):
         return identity in self._kept
 
     def items(self) -> Iterator[tuple[Id, Milliseconds, Kept]]:
-        return ((identity, at, outcome) for identity, (at, outcome) in self._kept.items())
+        return ((identity, at, outcome) for identity, (at, outcome, _) in self._kept.items())
 
-    def outcome(self, identity: Id) -> Kept | None:
+    def digests(self) -> Iterator[tuple[Id, int]]:
+        """Those that are known."""
+        kept = self._kept.items()
+        return ((identity, digest) for identity, (_, _, digest) in kept if digest != UNKNOWN)
+
+    def outcome(self, identity: Id, digest: int = UNKNOWN) -> Kept | None:
+        """RequestReused if the request that is remembered asked for something else."""
         known = self._kept.get(identity)
-        return None if known is None else known[1]
+        if known is None:
+            return None
+        if not matches(known[2], digest):
+            raise RequestReused
+        return known[1]
 
-    def remember(self, identity: Id, at: Milliseconds, outcome: Kept) -> None:
+    def remember(
+        self, identity: Id, at: Milliseconds, outcome: Kept, digest: int = UNKNOWN
+    ) -> None:
         """`at` never goes back, so that the order is that of age."""
         assert identity not in self._kept, "the first outcome counts"
-        self._kept[identity] = (at, outcome)
+        self._kept[identity] = (at, outcome, digest)
 
     def clear(self) -> None:
         self._kept.clear()

@@ -22,6 +22,7 @@ from anabranch.core.errors import JournalTooNew
 from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import Limits, replicated
 from anabranch.core.producers import Producer
+from anabranch.core.records.digest import UNKNOWN
 from anabranch.core.types import (
     Kind,
     LogId,
@@ -156,6 +157,8 @@ class _Image(_Part, frozen=True):
     shared: list[ObjectId] = []
     guards: dict[str, int] = {}
     appends: list[tuple[int, Milliseconds, Position | Receipt]] = []
+    request_digests: list[tuple[bytes, int]] = []
+    append_digests: list[tuple[int, int]] = []
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -193,6 +196,8 @@ def save(replica: Replica) -> bytes:
             shared=list(replica.references.shared),
             guards=replica.guards,
             appends=list(replica.appends.items()),
+            request_digests=list(replica.requests.digests()),
+            append_digests=list(replica.appends.digests()),
         )
     )
 
@@ -227,10 +232,12 @@ def load(content: bytes, limits: Limits) -> Replica:
         record.committed = dict(broker.committed)
         record.highest = broker.highest
         record.swapped = broker.swapped
+    digests = dict(image.request_digests)
     for request, at, outcome in image.requests:
-        replica.requests.remember(request, at, outcome)
+        replica.requests.remember(request, at, outcome, digests.get(request, UNKNOWN))
+    of_appends = dict(image.append_digests)
     for append, at, place in image.appends:
-        replica.appends.remember(append, at, place)
+        replica.appends.remember(append, at, place, of_appends.get(append, UNKNOWN))
     replica.expiring = image.expiring
     replica.limit(image.limits)
     replica.format = image.format

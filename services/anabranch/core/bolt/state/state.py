@@ -55,6 +55,7 @@ from anabranch.core.errors import (
     BadRequest,
     Deposed,
     Overloaded,
+    RequestReused,
     TooMany,
     UnknownBroker,
 )
@@ -74,7 +75,8 @@ class State:
     def apply(self, entry: Entry) -> Outcome:
         """Do what the entry asks, once: a request id seen before gets its first outcome.
 
-        A refusal that may pass isn't remembered, or trying again would be in vain.
+        If it asks for something else than it did then, it is refused. A refusal that may pass isn't
+        remembered, or trying again would be in vain.
         """
         replica = self.replica
         replica.at = max(replica.at, entry.at)
@@ -82,7 +84,10 @@ class State:
         if not entry.request:
             return self._attempt(entry)
         retention.prune(replica)
-        known = replica.requests.outcome(entry.request)
+        try:
+            known = replica.requests.outcome(entry.request, entry.digest)
+        except RequestReused as reused:
+            return Refused.of(reused)
         if known is not None:
             return known
         if not replica.requests.has_room(replica.at, replica.limits):
@@ -91,7 +96,7 @@ class State:
             )
         outcome = self._attempt(entry)
         if is_kept(outcome, replica.format):
-            replica.requests.remember(entry.request, replica.at, outcome)
+            replica.requests.remember(entry.request, replica.at, outcome, entry.digest)
         return outcome
 
     def answer(self, query: Query) -> Answer:

@@ -62,11 +62,17 @@ class Stage:
             return NOWHERE
 
     def append(
-        self, name: str, key: str, *, log: LogId | None = None, epoch: int = REQUEST_EPOCH
+        self,
+        name: str,
+        key: str,
+        *,
+        log: LogId | None = None,
+        epoch: int = REQUEST_EPOCH,
+        digest: int = 0,
     ) -> Any:
         """Under a key, as the fronts do: to the log of this name, or to none."""
         self.objects += 1
-        batch = Batch(10, 1, request_identity(name, key), epoch, 0)
+        batch = Batch(10, 1, request_identity(name, key), epoch, 0, digest)
         row = Row(self.id(name) if log is None else log, 0, [batch])
         done = self.do(CommitObject("b", object_id(1, self.objects), [row], self.objects))
         assert isinstance(done, Committed)
@@ -210,3 +216,54 @@ def test_appends_leave_room_for_the_requests_that_change_logs() -> None:
         stage.append("root", str(key))
     assert stage.append("root", "more").code == "overloaded"
     assert isinstance(stage.do(CreateLog("other"), b"k"), Description)
+
+
+def test_an_id_that_is_used_again_for_something_else_is_refused() -> None:
+    stage = Stage()
+    create = CreateLog("other")
+    first = stage.state.apply(Entry(stage.now, b"k", create, digest=7))
+    again = stage.state.apply(Entry(stage.now, b"k", create, digest=7))
+    assert first == again
+    for _ in range(2):
+        reused = stage.state.apply(Entry(stage.now, b"k", CreateLog("third"), digest=8))
+        assert isinstance(reused, Refused)
+        assert reused.code == "request-reused"
+    assert stage.id("third") == NOWHERE
+    stage.reopen()
+    assert stage.state.apply(Entry(stage.now, b"k", create, digest=7)) == first
+    reused = stage.state.apply(Entry(stage.now, b"k", create, digest=8))
+    assert isinstance(reused, Refused)
+
+
+@pytest.mark.parametrize(("first", "then"), [(0, 0), (0, 7), (7, 0)])
+def test_requests_of_versions_without_digests_match_as_before(first: int, then: int) -> None:
+    stage = Stage()
+    made = stage.state.apply(Entry(stage.now, b"k", CreateLog("other"), digest=first))
+    stage.reopen()
+    assert stage.state.apply(Entry(stage.now, b"k", CreateLog("x"), digest=then)) == made
+    placed = stage.append("root", "k", digest=first)
+    stage.reopen()
+    assert stage.append("root", "k", digest=then) == placed == 0
+
+
+def test_an_append_whose_id_was_used_for_other_records_is_refused_wherever_its_log_is() -> None:
+    stage = Stage()
+    stage.fork(promotable=True)
+    assert stage.append(FORK, "k", digest=7) == 0
+    assert stage.append(FORK, "k", digest=8).code == "request-reused"
+    stage.do(Promote(stage.id(FORK)))
+    assert stage.append(FORK, "k", digest=8).code == "request-reused"
+    stage.reopen()
+    assert stage.append(FORK, "k", digest=8).code == "request-reused"
+    assert stage.append(FORK, "k", digest=7) == 0
+
+
+def test_a_blocked_append_whose_id_was_used_for_other_records_is_refused_and_not_kept_waiting() -> (
+    None
+):
+    stage = Stage()
+    stage.fork()
+    assert stage.append(FORK, "k", digest=7) == 0
+    stage.do(ForkLog(stage.root, Kind.CONTINUOUS, "try", promotable=True))
+    assert stage.append(FORK, "k", digest=8).code == "request-reused"
+    assert stage.append(FORK, "k", digest=7) == 0

@@ -27,7 +27,9 @@ from anabranch.core.errors import (
 )
 from anabranch.core.errors.refused import Refused
 from anabranch.core.machine import Replies, SetTimer, Token
+from anabranch.core.producers import REQUEST_EPOCH, is_request
 from anabranch.core.records.batch import check
+from anabranch.core.records.digest import UNKNOWN, digest_of_records
 from anabranch.core.types import NEVER, LogId, Nanoseconds
 
 _count_of = attrgetter("count")
@@ -147,12 +149,15 @@ class Appending:
         if not 0 <= message.log < NEVER:
             raise UnknownLog(str(message.log))
         header = check(message.batch, self._limits, "of this append")
+        producer, epoch = header.producer_id, header.producer_epoch
+        named = epoch == REQUEST_EPOCH and is_request(producer, epoch, header.base_sequence)
         return Batch(
             len(message.batch),
             header.count,
-            header.producer_id,
-            header.producer_epoch,
+            producer,
+            epoch,
             header.base_sequence,
+            digest_of_records(message.batch, header) if named else UNKNOWN,
         )
 
     def _gather(self, held: Held) -> None:
