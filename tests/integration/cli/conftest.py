@@ -4,6 +4,7 @@ import io
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 from tests.integration.cli_server import Command, Said, Server
@@ -43,4 +44,5 @@ def anabranch(
 @pytest.fixture
 def log(request: pytest.FixtureRequest) -> str:
     """A name that no other test uses."""
-    return str(request.node.name).replace("_", "-").replace("[", "-").rstrip("]")[:60]
+    name = str(request.node.name)
+    return f"{name[:40].partition('[')[0].replace('_', '-')}.{crc32(name.encode())}"

@@ -1,5 +1,7 @@
 """Receipts: one text for the command line, HTTP and Python, redeemed after the decision."""
 
+from typing import Any
+
 import httpx
 import pytest
 from tests.integration.cli_server import Command, Server
@@ -71,7 +73,7 @@ def test_a_request_id_is_the_same_in_all_fronts_and_for_one_request_only(
 ) -> None:
     anabranch("log", "create", log)
     url, id = f"http://{server.http}/v1/logs/{log}/records", "grün 1"
-    header = {"Idempotency-Key": id.encode()}
+    header: Any = {"Idempotency-Key": id.encode()}
     records = [{"value": "a", "key": "k"}, {"value": None}]
     first = httpx.post(url, json={"records": records}, headers=header).json()
     assert first["position"] == 0

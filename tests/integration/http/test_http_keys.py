@@ -183,6 +183,6 @@ def test_a_key_has_at_most_two_hundred_characters(shared: Any, log: str) -> None
     forks = f"/v1/logs/{log}/forks"
     longest, too_long = "ü" * 200, "ü" * 201
     for key, status in ((longest, 201), (too_long, 422)):
-        header = {"Idempotency-Key": key.encode()}
+        header: Any = {"Idempotency-Key": key.encode()}
         assert shared.client.post(forks, json={"name": "f"}, headers=header).status_code == status
         assert send(shared, log, "a", **header).status_code == status

@@ -67,7 +67,7 @@ _CHANGE = OF_LOG | ON_CHANGE
         | LogExists("orders--what-if")
         | BadName("what if", "letters, digits, '.', '_' and '-' are allowed")
         | ForkBlocked("orders", "orders--try", 12)
-        | OutOfRange("orders", 99, 0, 12)
+        | OutOfRange("orders", 99, 0, 11, OutOfRange.PAST)
         | TooMany("forks of orders", 100_000, "forks_per_log_max")
         | NoSpareBroker("orders--what-if", 3)
     ).documented,
@@ -131,7 +131,7 @@ async def squash_fork(name: Name, ask: Ask, once: OnlyOnce, body: Squashing | No
     status_code=204,
     response_class=Response,
     summary="Forget the records below a position",
-    responses=(_CHANGE | OutOfRange("orders", 99, 0, 13)).documented,
+    responses=(_CHANGE | OutOfRange("orders", 99, 0, 12, OutOfRange.TRIM)).documented,
 )
 async def trim_log(name: Name, body: Trimming, ask: Ask, once: OnlyOnce) -> None:
     await ask.change(
@@ -192,7 +192,7 @@ async def read_cursor(name: Name, cursor: CursorName, ask: Ask) -> Cursor:
     summary="Have a log keep a position",
     responses=(
         _CHANGE
-        | OutOfRange("orders", 99, 0, 13)
+        | OutOfRange("orders", 99, 0, 12, OutOfRange.CURSOR)
         | BadName("bil ling", "letters, digits, '.', '_' and '-' are allowed")
         | TooMany("cursors of orders", 10_000, "cursors_per_log_max")
     ).documented,

@@ -14,6 +14,7 @@ from anabranch.cli.service.target import Target
 from anabranch.client.aio import Service
 from anabranch.client.bolt.log import Log
 from anabranch.core.bolt.protocol.commands import Description, Promotion
+from anabranch.core.errors import AnabranchError, OutOfRange, restore
 from anabranch.core.types import MS, OnParentDelete
 from anabranch.shell.runtime.clock import Clock
 
@@ -90,7 +91,10 @@ def fork(  # noqa: PLR0913  # click passes every option by its name
         )
         return made.description, watch.elapsed_s
 
-    made, seconds = target.run(work)
+    try:
+        made, seconds = target.run(work)
+    except OutOfRange as wrong:
+        raise _of_at(wrong) if isinstance(at, int) else wrong from None
     if out.json:
         out.document(document(made))
         return
@@ -152,6 +156,15 @@ def squash(target: Target, out: Output, fork: str) -> None:
         out.document({"squashed": gone.name})
     else:
         out.say(f"{gone.name} is squashed")
+
+
+def _of_at(wrong: OutOfRange) -> AnabranchError:
+    """The same about `--at`, which names the first position that a fork doesn't take, where the
+    service speaks of the last one that it takes.
+    """
+    next_ones = {name: each + 1 for name, each in wrong.facts.items() if isinstance(each, int)}
+    facts = {**wrong.facts, **next_ones, "what": "a position for --at in"}
+    return restore(wrong.code, OutOfRange.says.format(**facts), facts)
 
 
 def _moment(at: int | datetime | timedelta | None) -> datetime | int | None:

@@ -196,12 +196,15 @@ class BadName(Mistake):
 class OutOfRange(Mistake):
     code = "out-of-range"
     status = 416
-    says = (
-        "{log} holds positions {start} up to {tail} (not included), {position} is not one of them"
-    )
+    says = "{what} {log} is from {start} to {last}, both included: {position} isn't"
 
-    def __init__(self, log: str, position: int, start: int, tail: int) -> None:
-        super().__init__(log=log, position=position, start=start, tail=tail)
+    BEGIN = "a position to begin at in"
+    TRIM = "a position to trim before in"
+    CURSOR = "a position for a cursor of"
+    PAST = "the last position that a severed fork takes from"
+
+    def __init__(self, log: str, position: int, start: int, last: int, what: str = BEGIN) -> None:
+        super().__init__(what=what, log=log, position=position, start=start, last=last)
 
 
 class NotPromotable(Mistake):

@@ -25,7 +25,7 @@ def commit(replica: Replica, command: CommitCursor) -> Done:
         _check_room(replica, log, len(log.cursors) + 1)
     settled, _ = replica.forest.settled(log)
     if not 0 <= command.position <= settled:
-        raise OutOfRange(log.name, command.position, 0, settled + 1)
+        raise OutOfRange(log.name, command.position, 0, settled, OutOfRange.CURSOR)
     log.cursors[command.name] = command.position
     if command.on_promote is not None:
         log.on_promote[command.name] = command.on_promote

@@ -228,7 +228,8 @@ def _severed_point(replica: Replica, parent: Log, command: ForkLog) -> Position:
     if command.past is not None:
         point = command.past + 1
         if not parent.start < point <= tail:
-            raise OutOfRange(parent.name, command.past, parent.start, tail)
+            last = tail - 1
+            raise OutOfRange(parent.name, command.past, parent.start, last, OutOfRange.PAST)
     elif command.at is not None and replica.format >= STEADY_FORMAT:
         # In order of commit also past the settled position: refused only if what lies there counts.
         point = position_at(forest, parent, command.at, tail)

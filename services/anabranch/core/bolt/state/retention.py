@@ -14,7 +14,7 @@ def trim(replica: Replica, command: Trim) -> Done:
     log = replica.forest.find_own(command.log, "trim")
     settled, _ = replica.forest.settled(log)
     if not 0 <= command.before <= settled:
-        raise OutOfRange(log.name, command.before, log.start, settled + 1)
+        raise OutOfRange(log.name, command.before, log.start, settled, OutOfRange.TRIM)
     if log.promotable and command.before > log.fork_point:
         raise BadRequest(
             f"trim {log.name} before {command.before}",
