@@ -21,7 +21,7 @@ from anabranch.shell.runtime.clock import Clock
 from anabranch.shell.runtime.driver import Host
 from anabranch.shell.server.engines import belfast_service
 from anabranch.shell.server.frame_server import FrameServer
-from anabranch.shell.telemetry.log import Log
+from anabranch.shell.telemetry.log import Log, LogFormat
 
 PATIENCE_S = 60.0
 HELLO = Hello(BELFAST_VERSION, "c", "a client")
@@ -94,6 +94,7 @@ class Node:
         _bound.append(self._socket)
         self.address = f"{name}:{self._socket.getsockname()[1]}"
         self.lines = io.StringIO()
+        self.form = LogFormat.HUMAN
         self.puppet = Puppet()
         self.mesh: Mesh
         self.server: FrameServer
@@ -102,7 +103,7 @@ class Node:
     @asynccontextmanager
     async def alive(self) -> AsyncGenerator["Node"]:
         clock = Clock()
-        log = Log(clock.now, stream=self.lines)
+        log = Log(clock.now, self.form, self.lines)
         address, cluster, limits = self.address, self._cluster, self._limits
         delay_us = self._delay_us
         self.mesh = mesh = Mesh(

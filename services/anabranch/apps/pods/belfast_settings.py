@@ -9,6 +9,7 @@ from anabranch.apps.pods.base_settings import ProcessSettings, check_address
 from anabranch.core.belfast.ledger.rules import Rules
 from anabranch.core.consensus.consensus import ConsensusTiming
 from anabranch.core.errors import BadRequest
+from anabranch.shell.authority.settings import AuthMode, AuthSettings
 from anabranch.shell.etcd.api.settings import EtcdSettings
 from anabranch.shell.net.tls import TlsSettings
 
@@ -31,6 +32,11 @@ class NodeSettings(ProcessSettings, frozen=True, kw_only=True, forbid_unknown_fi
 
     token: str | None = None
     """What clients must show; none means that whoever reaches the address may do everything."""
+
+    auth: AuthSettings = AuthSettings()
+    """Who clients are, and what they may do with the log. With `kubernetes`, `token` and
+    `tokens_file` let nobody in.
+    """
 
     peer_token: str | None = None
     """What sequencers and shards show each other."""
@@ -66,7 +72,11 @@ class NodeSettings(ProcessSettings, frozen=True, kw_only=True, forbid_unknown_fi
             raise BadRequest(f"delay_us = {self.delay_us}", "nothing comes before it was sent")
         if settings.is_loopback(self.host):
             return
-        known = (self.token or self.tokens_file, self.peer_token or self.peer_tokens_file)
+        kubernetes = self.auth.mode is AuthMode.KUBERNETES
+        known = (
+            kubernetes or self.token or self.tokens_file,
+            self.peer_token or self.peer_tokens_file,
+        )
         if not all(known):
             raise BadRequest(
                 f"host = {self.host}",

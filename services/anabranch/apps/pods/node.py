@@ -12,9 +12,13 @@ from typing import Any
 from anabranch.apps import process
 from anabranch.apps.pods.belfast_settings import Durability, NodeSettings
 from anabranch.apps.pods.pod import RELEASE, Endpoint, Pod
+from anabranch.core.belfast.protocol.rights import log_of
 from anabranch.core.errors import AnabranchError, WrongCluster
 from anabranch.core.machine import Machine
-from anabranch.ports import Disk
+from anabranch.core.rights.claims import Subject
+from anabranch.ports import Authority, Disk
+from anabranch.shell.authority.open import NoCatalogue, by_kubernetes, namespace_of
+from anabranch.shell.authority.settings import AuthMode
 from anabranch.shell.authority.shared import SharedToken
 from anabranch.shell.authority.tokens import Tokens
 from anabranch.shell.journal.data_dir import DataDir
@@ -107,6 +111,7 @@ async def _inhabit(node: Node, occupant: Occupant, ready: Ready) -> None:
         delay_us=settings.delay_us,
     )
     host = Host(settings.cluster, node.journal, None, now=pod.clock.now, log=pod.log, network=mesh)
+    authority, log = _authority(settings, pod)
     server = FrameServer(settings.limits, budgets=pod.budgets, log=pod.log, peers=mesh)
     server.serve(
         belfast_service(
@@ -115,7 +120,8 @@ async def _inhabit(node: Node, occupant: Occupant, ready: Ready) -> None:
             settings.limits,
             cluster=settings.cluster,
             version=RELEASE,
-            authority=SharedToken(Tokens(settings.token, settings.tokens_file, pod.log)),
+            authority=authority,
+            log=log,
             hosts=mesh.hosts,
         )
     )
@@ -135,3 +141,13 @@ async def _inhabit(node: Node, occupant: Occupant, ready: Ready) -> None:
     if ready is not None:
         ready(endpoint)
     await pod.until_over(host, occupant.ends)
+
+
+def _authority(settings: NodeSettings, pod: Pod[Any]) -> tuple[Authority, Subject | None]:
+    """Who lets clients in, and the resource whose rights they need, if they need any."""
+    if settings.auth.mode is AuthMode.TOKEN:
+        return SharedToken(Tokens(settings.token, settings.tokens_file, pod.log)), None
+    reviewer = by_kubernetes(settings.auth, NoCatalogue(), pod.log)
+    pod.stack.push_async_callback(reviewer.close)
+    pod.vitals.counters["authority"] = reviewer.counters
+    return reviewer, log_of(settings.cluster, namespace_of(settings.auth))

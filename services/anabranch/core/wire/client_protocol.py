@@ -40,8 +40,10 @@ class ClientProtocol:
     pushed: frozenset[type]
     """Replies after which more will come."""
 
-    remembered: frozenset[type]
-    """Requests whose outcomes are remembered for all clients together."""
+    commands: frozenset[type]
+    """Requests that change something other than by appending. Each client may make so many in a
+    time, and where clients have names it is logged who made them.
+    """
 
     reply_size: Callable[[Any, Limits], ReplySize | None]
     """For a request that changes nothing and may wait until there is room for its reply, and that

@@ -5,7 +5,9 @@ import time
 from pathlib import Path
 
 from anabranch.core.errors import BadRequest
+from anabranch.core.rights.claims import Subject
 from anabranch.core.rights.judge import Judge
+from anabranch.core.types import LogId
 from anabranch.shell.authority.api import ApiServer
 from anabranch.shell.authority.kubernetes import Reviews
 from anabranch.shell.authority.reviewer import Catalogue, Warden
@@ -15,10 +17,17 @@ from anabranch.shell.telemetry.log import Log
 _HOST, _PORT = "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"
 
 
+class NoCatalogue:
+    """For a service whose requests name their resources themselves."""
+
+    async def subject(self, log: LogId | str) -> Subject | None:
+        raise AssertionError(f"no claim here is about a log by its id, as {log} is")
+
+
 def by_kubernetes(settings: AuthSettings, catalogue: Catalogue, log: Log) -> Warden:
     folder = Path(settings.folder)
     server = ApiServer(settings.server or _in_cluster(), folder, settings.deadline_ms)
-    judge = Judge(settings.terms, settings.namespace or _own(folder), settings.audience)
+    judge = Judge(settings.terms, namespace_of(settings), settings.audience)
     return Warden(
         judge,
         Reviews(server, settings.audience),
@@ -36,6 +45,11 @@ def _in_cluster() -> str:
         reason = f"{_HOST} and {_PORT} aren't set, so this is no pod: say where the API server is"
         raise BadRequest("auth.server", reason)
     return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+
+
+def namespace_of(settings: AuthSettings) -> str:
+    """In which logs that no resource declares have their rights."""
+    return settings.namespace or _own(Path(settings.folder))
 
 
 def _own(folder: Path) -> str:

@@ -13,7 +13,7 @@ from anabranch.core.wire.frames import CONNECTION
 from anabranch.core.wire.peers import Greeting
 from anabranch.shell.peers.connection import keep_alive
 from anabranch.shell.server.budgets import FirstFrame, Share
-from anabranch.shell.server.connection import Connection
+from anabranch.shell.server.connection import Connection, address_of
 from anabranch.shell.server.service import Service
 
 if TYPE_CHECKING:
@@ -149,8 +149,9 @@ class Arrival(asyncio.Protocol):
     def _turn_away(self, request: int, error: AnabranchError) -> None:
         """Say why, and close."""
         self._server.counters.refused += 1
-        refusal = self._protocol.codec.encode_reply(request, Refused.of(error))
-        self._transport.write(b"".join(refusal))
+        refused = Refused.of(error)
+        self._server.refused(address_of(self._transport), request, refused)
+        self._transport.write(b"".join(self._protocol.codec.encode_reply(request, refused)))
         self._transport.close()
 
     def _end_silent(self) -> None:

@@ -44,6 +44,12 @@ _REQUEST_BYTES = 64
 """What a request is counted as, beside its batch."""
 
 
+def address_of(transport: asyncio.Transport) -> str:
+    """Of the other side."""
+    peer = transport.get_extra_info("peername")
+    return f"{peer[0]}:{peer[1]}" if peer else "somebody"
+
+
 class Connection(asyncio.Protocol):
     """From the client's hello on, which was accepted."""
 
@@ -66,9 +72,10 @@ class Connection(asyncio.Protocol):
         self._reader = protocol.codec.requests(limits.frame_bytes_max)
         self._answer_bytes_max = max(ANSWERS * limits.connection_bytes_max, limits.read_bytes_max)
         self._seat = service.seat(self, protocol.trace(hello))
+        self._token: str | None = hello.token
         authority = service.authority
         self._gate = (
-            Gate(authority, service.rights, hello.token, self) if authority.selective else None
+            Gate(authority, service.rights, self._token, self) if authority.selective else None
         )
         self._finding: asyncio.Task[None] | None = None
         self._behind: list[tuple[int, Any]] = []
@@ -130,7 +137,7 @@ class Connection(asyncio.Protocol):
         elif not self._close(request):
             return
         if kind is Refused:
-            self._server.failed(self._client, request, message)
+            self._server.refused(self.client, request, message)
         complete = self.service.completions.get(kind)
         if complete is not None:
             message = complete(message)
@@ -189,10 +196,9 @@ class Connection(asyncio.Protocol):
         self._refuse(request, error)
 
     @property
-    def _client(self) -> str:
+    def client(self) -> str:
         """The address that the client connects from."""
-        peer = self._transport.get_extra_info("peername")
-        return f"{peer[0]}:{peer[1]}" if peer else "somebody"
+        return address_of(self._transport)
 
     def _read(self, data: bytes) -> None:
         frames = self._reader.feed(data)
@@ -253,8 +259,11 @@ class Connection(asyncio.Protocol):
 
     def _begin(self, request: int, message: Any) -> None:
         protocol = self._protocol
-        size = len(message.batch) if type(message) is self._append else 0
-        if not self._open_request(request, _REQUEST_BYTES + size):
+        if type(message) is self._append:
+            if self._open_request(request, _REQUEST_BYTES + len(message.batch)):
+                self._seat.ask_many([request], [message])
+            return
+        if not self._open_request(request, _REQUEST_BYTES):
             return
         coming = protocol.reply_size(message, self._limits)
         if coming is not None:
@@ -262,12 +271,13 @@ class Connection(asyncio.Protocol):
             self._held[request] = message, coming
             self._ask_held()
             return
-        if type(message) in protocol.remembered:
+        if type(message) in protocol.commands:
             crowded = self._share.remember(self.service.authority.now())
             if crowded is not None:
                 self._close(request)
                 self._refuse(request, crowded)
                 return
+            self._log_command(message)
         self._seat.ask(request, message)
 
     def _begin_if_allowed(self, gate: Gate, request: int, message: Any) -> None:
@@ -313,8 +323,17 @@ class Connection(asyncio.Protocol):
         self._finding = asyncio.get_running_loop().create_task(question)
         self._finding.add_done_callback(found)
 
+    def _log_command(self, message: Any) -> None:
+        """Where clients have names."""
+        service, log = self.service, self._server.requests
+        if log is not None and service.authority.selective:
+            who = service.authority.principal(self._token)
+            command = str(message.__struct_config__.tag)
+            log.allowed(self.client, who, command, service.rights.needs(message))
+
     def _object(self, request: int, error: AnabranchError) -> None:
         """A client whose token isn't valid any more may connect again with another."""
+        self._server.refused(self.client, request, Refused.of(error))
         if isinstance(error, Unauthenticated):
             self.lapse()
         else:

@@ -26,7 +26,7 @@ from anabranch.shell.server.budgets import HELLO_BYTES_MAX, Budgets
 from anabranch.shell.server.connection import Connection
 from anabranch.shell.server.service import Service
 from anabranch.shell.telemetry.log import Log
-from anabranch.shell.telemetry.request_log import Complaints
+from anabranch.shell.telemetry.request_log import RequestLog
 
 DRAIN_S = 5.0
 """How long a stopping server waits for what it has begun."""
@@ -83,7 +83,7 @@ class FrameServer:
         self.counters = ServerCounters()
         self.gauges = ServerGauges()
         self.peers = peers
-        self._complaints = Complaints(log) if log else None
+        self.requests = RequestLog(log) if log else None
         self._services: dict[tuple[str, str], Service] = {}
         self._protocols: dict[str, ClientProtocol] = {}
         self._connections: dict[Connection | Arrival, None] = {}
@@ -206,11 +206,11 @@ class FrameServer:
         )
         self.peers.welcome(transport, greeting, known)
 
-    def failed(self, client: str, request: int, refused: Refused) -> None:
-        """Log a refusal that is no fault of the client's."""
-        if self._complaints is not None:
+    def refused(self, client: str, request: int, refused: Refused) -> None:
+        """Log it, if it is worth that."""
+        if self.requests is not None:
             now_s = asyncio.get_running_loop().time()
-            self._complaints.note(client, request, refused, now_s)
+            self.requests.refused(client, request, refused, now_s)
 
     async def _drain(
         self, services: list[Service], which: Callable[[Connection | Arrival], bool]

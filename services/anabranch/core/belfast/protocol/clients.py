@@ -12,7 +12,10 @@ from anabranch.core.belfast.protocol.messages import (
     Eras,
     Failed,
     Hello,
+    Join,
+    Leave,
     Subscribe,
+    Trim,
     Welcome,
 )
 from anabranch.core.errors import AnabranchError, VersionMismatch, WrongCluster
@@ -20,11 +23,11 @@ from anabranch.core.limits import Limits
 from anabranch.core.wire.client_protocol import ClientProtocol, ReplySize
 
 _SMALL = ReplySize(0, 0)
+_COMMANDS: Final = frozenset({Trim, Leave, Join})
 
 
 def reply_size(message: object, limits: Limits) -> ReplySize | None:
-    """Only appends have to be answered before a node stops: clients repeat everything else."""
-    return None if isinstance(message, Append) else _SMALL
+    return None if isinstance(message, Append) or type(message) in _COMMANDS else _SMALL
 
 
 def _window(message: Subscribe) -> int:
@@ -55,7 +58,7 @@ BELFAST: Final = ClientProtocol(
     subscribe=Subscribe,
     delivered=Delivered,
     pushed=frozenset({Eras, Delivered, Confirmed, Failed}),
-    remembered=frozenset(),
+    commands=_COMMANDS,
     reply_size=reply_size,
     window=_window,
     with_window=_with_window,

@@ -14,7 +14,7 @@ from anabranch.core.belfast.protocol.messages import (
     ToServer,
     Trim,
 )
-from anabranch.core.rights.claims import SEEING, Claim, Subject, Verb
+from anabranch.core.rights.claims import LOGS, SEEING, Claim, Subject, Verb
 from anabranch.core.wire.session import Cancel, Credit
 
 _VERBS: Final[Mapping[type, tuple[Verb, ...]]] = {
@@ -32,6 +32,13 @@ _VERBS: Final[Mapping[type, tuple[Verb, ...]]] = {
 """Any one of the verbs is enough; no verb: everyone who is let in may do it. `Locate` needs none
 because every client finds its nodes by it before it asks for anything else.
 """
+
+
+def log_of(cluster: str, namespace: str) -> Subject:
+    """The log whose rights clients of this cluster need, as a service in this namespace sees it:
+    the operator calls a SequencerSet's cluster `NAMESPACE.NAME`.
+    """
+    return Subject(LOGS, cluster.removeprefix(f"{namespace}."), namespace)
 
 
 class BelfastRights:
