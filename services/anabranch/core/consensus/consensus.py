@@ -57,11 +57,11 @@ class Consensus:
         self._image = b""
         self._resigning = False
         self._bids = False
-        """A follower is to be asked to take over."""
+        """It looks for a follower that can take over."""
         self._heir_needs: int | None = None
-        """Asked to take over, it does so when it has this entry."""
+        """The leader asked this member to take over: it does so when it has this entry."""
         self._unwritten = 0
-        """Proposed while it hands over: nobody will ever have those."""
+        """How many entries were proposed while it hands over: they are never written."""
 
     @property
     def term(self) -> int:
@@ -88,7 +88,7 @@ class Consensus:
 
     @property
     def reachable(self) -> tuple[str, ...]:
-        """Members that were heard of within an election's time, this one among them."""
+        """Members that sent something within an election's time, and this one."""
         return self._group.reachable
 
     def recover(self, recovered: Recovered) -> None:
@@ -107,19 +107,21 @@ class Consensus:
         self._election.start()
 
     def propose(self, entry: bytes) -> int:
-        """Only while it leads. Says the entry's index, which it has if no other leads before it is
-        committed.
+        """Returns the entry's index, which is final unless another member leads before the entry is
+        committed. Only the leader may propose.
         """
         assert self.leads
         assert self._leader is not None
         if self._resigning:
-            # Or the follower that takes over would never have all.
+            # Otherwise the follower that takes over would never catch up.
             self._unwritten += 1
             return self.last + self._unwritten
         return self._leader.propose(entry)
 
     def entries(self, after: int, count_max: int) -> tuple[int, list[bytes]] | None:
-        """Committed ones behind this, and the first's index; None: forgotten, use the image."""
+        """Committed entries behind this one, and the index of the first. None if those entries were
+        forgotten: use the image.
+        """
         if after < self._log.base:
             return None
         upto = min(self.committed, after + count_max)
@@ -127,7 +129,7 @@ class Consensus:
 
     def received(self, sender: str, letter: ConsensusLetter) -> None:
         if sender not in self._group.others or self._disk.faulty:
-            # A member that can't keep promises makes none.
+            # A member whose disk refuses cannot keep a promise, so it makes none.
             return
         self._group.heard(sender)
         if isinstance(letter, AskVote) and self._group.is_led and not letter.bidden:
@@ -161,15 +163,15 @@ class Consensus:
             self._leader.linked(node)
 
     def was_away(self, missed: Nanoseconds) -> None:
-        """Told that the member itself did not run for so long: it neither steps down for what it
-        didn't hear meanwhile, nor stands against a leader that may have been as slow.
+        """The process did not run for so long: its member neither steps down because of letters
+        that it missed, nor stands against a leader that may have been as slow.
         """
         self._group.was_away(missed)
 
     def resign(self) -> None:
-        """Hand over to the follower that has most, and stand for election no more: for a process
-        that is to end. `on_deposed` says that it is done, if this member leads; that takes no
-        longer than an election's time.
+        """Hand over to the follower that has most, and stand for election no more: the process is
+        to stop. If this member leads, `on_deposed` is called when that is done, within an
+        election's time at the latest.
         """
         self._resigning = self._bids = self._election.abstains = True
         self._election.poll = None
@@ -181,7 +183,7 @@ class Consensus:
             self._group.alarms.after(election_ms, lambda: self._give_up(leader))
 
     def settle(self) -> None:
-        """End of a step: what was gathered goes to the others and to the disk."""
+        """The end of a step: send and write what was gathered in it."""
         if self._leader is not None:
             self._leader.supply()
             self._hand_over(self._leader)
@@ -229,6 +231,7 @@ class Consensus:
                 """Late: nobody waits for anything on account of it."""
 
     def _enter(self, term: int) -> None:
+        assert term > self.term
         self._step_down()
         self._election.poll = None
         self._heir_needs = None
@@ -239,9 +242,10 @@ class Consensus:
         self._group.leader = leader
         self._group.led_at = self._group.alarms.now
         self._election.poll = None
-        self._election.calm()
+        self._election.postpone()
 
     def _won(self, poll: Poll) -> None:
+        assert self._leader is None
         self._group.leader = self.node
         for member in self._group.others:
             self._group.heard(member)
@@ -269,6 +273,7 @@ class Consensus:
     def _tell_elected(self) -> None:
         leader = self._leader
         if leader is not None and not self.leads and self.committed >= leader.first:
+            assert self._group.leader == self.node
             self.leads = True
             self.on_elected()
 
@@ -278,7 +283,7 @@ class Consensus:
             self._election.stand_bidden()
 
     def _give_up(self, leader: Leader) -> None:
-        """Nobody has taken over: they elect one."""
+        """Nobody has taken over in time: the others elect a leader."""
         if self._leader is leader:
             self._step_down()
 
@@ -297,7 +302,7 @@ class Consensus:
 
 
 def _is_probe(letter: ConsensusLetter) -> bool:
-    """A term that is asked for or agreed to, and not begun."""
+    """True for a term that somebody asks about or agrees to, and that has not begun."""
     match letter:
         case AskVote(probing=probing):
             return probing

@@ -1,7 +1,7 @@
-"""What a member of the sequencing group has on its disk, and what waits until it is there.
+"""What a member has on its disk, and what waits until it is there.
 
-The journal holds records; each is the state's next change, and a snapshot is the whole state. One
-group of records is in flight at most. What was promised to others is said when it is durable.
+The journal holds records; each is the next change of the state, and a snapshot is the whole state.
+At most one group of records is in flight. A promise to another member is sent when it is durable.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,10 +16,10 @@ from anabranch.core.machine import Effect, Persist, SaveSnapshot
 from anabranch.core.types import Milliseconds
 
 RETRY_MS: Milliseconds = 500
-"""Before a disk that refused is tried again."""
+"""The pause before a write that failed is repeated."""
 
 SNAPSHOT_BYTES = 16 << 20
-"""Of records, after which a snapshot is due whatever their number."""
+"""A snapshot is due after so many bytes of records, whatever their number."""
 
 
 class Saved(Protocol):
@@ -28,7 +28,7 @@ class Saved(Protocol):
 
 
 class Recovered(Protocol):
-    """What the journal held; ports.Recovered is one."""
+    """What the journal held: `ports.Recovered`, which a core cannot import."""
 
     @property
     def snapshot(self) -> Saved | None: ...
@@ -41,25 +41,25 @@ class Record(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Ballot(Record, frozen=True, tag="ballot"):
-    """A term has begun, and this is whom the member votes for in it; empty: nobody yet."""
+    """A term has begun, and the member votes for this one in it; empty if it has not voted."""
 
     term: int
     vote: str
 
 
 class Joined(Record, frozen=True, tag="joined"):
-    """The disk holds all that its member may have promised before."""
+    """The disk holds everything that its member may have promised before."""
 
 
 class Written(Record, frozen=True, tag="written"):
-    """An entry; what stood there and behind it is cut off."""
+    """An entry. Earlier entries at this index and behind it are cut off."""
 
     index: int
     entry: Entry
 
 
 class Rebased(Record, frozen=True, tag="rebased"):
-    """The log goes on behind this entry, with this state of the owner's; all else is cut off."""
+    """The log is emptied and goes on behind this entry, with this image of the owner's state."""
 
     index: int
     term: int
@@ -67,7 +67,7 @@ class Rebased(Record, frozen=True, tag="rebased"):
 
 
 class Picture(msgspec.Struct, frozen=True, array_like=True):
-    """All of it, as a snapshot. The base is the last entry that the owner's image contains."""
+    """A snapshot. The base is the last entry that the owner's image contains."""
 
     term: int
     vote: str
@@ -94,16 +94,18 @@ class GroupDisk:
         snapshot_entries: int,
         picture: Callable[[], tuple[int, bytes]],
     ) -> None:
-        """`picture` says the last entry that the owner's state contains, and that state."""
+        """`picture` returns the last entry that the owner's state contains, and an image of it."""
         self.term = 0
         self.vote = ""
         self.joined = False
-        """A fresh disk has forgotten what was promised, if anything was; its member has no say."""
+        """A fresh disk may have lost what was promised: until it has joined, its member does not
+        count.
+        """
         self.durable = 0
-        """Of the log, up to here."""
+        """The end of the log that is on the disk."""
         self.durable_term = 0
         self.faulty = False
-        """The last attempt failed."""
+        """The last write failed."""
         self._log = log
         self._effects = effects
         self._alarms = alarms
@@ -113,18 +115,18 @@ class GroupDisk:
         self._waiting: list[Callable[[], None]] = []
         self._flying: list[bytes] = []
         self._awaiting: list[Callable[[], None]] = []
-        """Wait for what is flying."""
+        """What to do once the group in flight is durable."""
         self._flying_last = 0
         self._flying_term = 0
         self._resting = False
         self._behind = 0
         self._behind_bytes = 0
         self._image: bytes | None = None
-        """The state after what is flying."""
+        """The state after the group in flight, if a snapshot is due."""
         self._saving = False
 
     def recover(self, recovered: Recovered) -> bytes:
-        """Says the owner's state after entry `log.base`."""
+        """Returns the owner's image, after entry `log.base`."""
         image = b""
         if recovered.snapshot is not None:
             held = _picture.decode(recovered.snapshot.content)
@@ -156,27 +158,30 @@ class GroupDisk:
         self._write(Ballot(term, vote))
 
     def join(self) -> None:
+        assert not self.joined
         self.joined = True
         self._write(Joined())
 
     def append(self, entry: Entry) -> int:
+        assert entry.term <= self.term
         index = self._log.append(entry)
         self._write(Written(index, entry))
         return index
 
     def cut_back(self, upto: int) -> None:
-        """Always followed by an `append`, which says so in the journal."""
+        """Always followed by an `append`, whose record implies it."""
         self._log.cut_back(upto)
         self.durable = min(self.durable, upto)
         self._flying_last = min(self._flying_last, upto)
 
     def rebase(self, index: int, term: int, image: bytes) -> None:
+        assert index > self._log.base
         self._log.reset(index, term)
         self.durable = self._flying_last = 0
         self._write(Rebased(index, term, image))
 
     def when_durable(self, action: Callable[[], None]) -> None:
-        """At once, if all that was written is."""
+        """Run the action once everything written so far is durable; at once if it is."""
         if self._pending:
             self._waiting.append(action)
         elif self._flying:
@@ -185,6 +190,8 @@ class GroupDisk:
             action()
 
     def persisted(self, last: int) -> None:
+        assert self._flying
+        assert self._flying_last <= self._log.last
         self.faulty = False
         self.durable, self.durable_term = self._flying_last, self._flying_term
         self._flying = []
@@ -197,7 +204,8 @@ class GroupDisk:
             action()
 
     def persist_failed(self) -> None:
-        """All of it is tried again: it may be there, as after a crash, and replays the same."""
+        """Write it all again. Some of it may be there already: a replay leads to the same."""
+        assert self._flying
         self.faulty = self._resting = True
         self._behind -= len(self._flying)
         self._pending = self._flying + self._pending
@@ -232,4 +240,12 @@ class GroupDisk:
         base, image = self._take_picture()
         entries = self._log.after(base, self._log.last)
         term = self._log.term_at(base)
-        return Picture(self.term, self.vote, self.joined, base, term, image, entries)
+        return Picture(
+            term=self.term,
+            vote=self.vote,
+            joined=self.joined,
+            base=base,
+            base_term=term,
+            image=image,
+            entries=entries,
+        )

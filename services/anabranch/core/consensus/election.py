@@ -1,28 +1,33 @@
-"""Elections of the sequencing group: who stands, and who votes for whom.
+"""A group's elections: who stands, and who votes for whom.
 
-A candidate asks first whether it could win, and begins a term only then: one that was cut off
-disturbs nobody when it is back. Who hears from a leader votes for nobody else, and who has more
-than the candidate doesn't either. No chance is involved: members wait for different times.
+A candidate first asks whether it could win, and begins a term only then (pre-vote): a member that
+was cut off disturbs nobody when it is back. A member that hears from a leader votes for nobody
+else, and a member whose log is ahead of the candidate's refuses. Nothing is left to chance: members
+wait for different times before they stand.
 """
 
 from collections.abc import Callable
 
 from anabranch.core.consensus.group import Group
 from anabranch.core.consensus.letters import AskVote, Vote
+from anabranch.core.quorum import MAJORITY
 from anabranch.core.types import Nanoseconds
 
 
 class Poll:
-    """Votes for one candidate. Those of fresh members count only if all members vote for it: so a
-    group begins, and so a member that lost its disk can't unmake what it had promised.
+    """The votes for one candidate.
+
+    Votes of fresh members count only if all members vote for it: so a new group elects its first
+    leader, and a member that lost its disk cannot undo what it had promised.
     """
 
     def __init__(self, term: int, members: int, *, probing: bool, bidden: bool) -> None:
+        assert not (probing and bidden), "a candidate that was asked to stand does not probe"
         self.term = term
         self.probing = probing
         self.bidden = bidden
         self.votes: dict[str, bool] = {}
-        """Of whom; is it fresh?"""
+        """By voter; True if the voter is fresh."""
         self._members = members
 
     @property
@@ -31,8 +36,8 @@ class Poll:
 
     @property
     def is_plain(self) -> bool:
-        """Do those make a majority who hold what they promised?"""
-        return sum(not fresh for fresh in self.votes.values()) * 2 > self._members
+        """True if a majority voted for it that still has what it promised."""
+        return sum(not fresh for fresh in self.votes.values()) >= MAJORITY.size(self._members)
 
     @property
     def is_unanimous(self) -> bool:
@@ -42,8 +47,9 @@ class Poll:
 class Election:
     def __init__(self, group: Group) -> None:
         self.poll: Poll | None = None
+        """While this member stands."""
         self.abstains = False
-        """It stands for no election any more."""
+        """This member stands for no election any more."""
         self.on_won: Callable[[Poll], None] = lambda poll: None
         self._group = group
         self._disk = group.disk
@@ -57,17 +63,17 @@ class Election:
             self._stand(probing=False)
         self._group.alarms.at(self._deadline, self._ring)
 
-    def calm(self) -> None:
-        """There is a leader, or somebody may become one: wait anew."""
+    def postpone(self) -> None:
+        """There is a leader, or another member may become one: wait anew."""
         self._deadline = self._group.alarms.now + self._wait
 
     def stand_bidden(self) -> None:
-        """The leader wants this one in its place: no need to ask whether it could win."""
+        """The leader wants this member in its place: no probe is needed."""
         if not self.abstains:
             self._stand(probing=False, bidden=True)
 
     def asked(self, sender: str, ask: AskVote) -> None:
-        """The term asked for has begun here, unless it is only probed."""
+        """The term that is asked for has begun here, unless the candidate only probes."""
         if ask.probing:
             granted = ask.term > self._disk.term and self._is_up_to_date(ask)
             self._answer(sender, ask.term if granted else self._disk.term, granted, probing=True)
@@ -77,7 +83,7 @@ class Election:
         if granted and not self._disk.vote:
             self._disk.cast(ask.term, sender)
         if granted:
-            self.calm()
+            self.postpone()
         self._answer(sender, ask.term, granted, probing=False)
 
     def voted(self, sender: str, vote: Vote) -> None:
@@ -86,24 +92,27 @@ class Election:
             self._count(poll, sender, vote.fresh)
 
     def linked(self, node: str) -> None:
+        """The question may have been lost with an earlier connection."""
         if self.poll is not None:
             self._ask(self.poll, node)
 
     @property
     def _wait(self) -> Nanoseconds:
-        """Longer than a member is loyal to a leader that it hears no more, and no two alike."""
+        """Longer than a member is loyal to a silent leader, and different for each member."""
         return self._group.election_time * (12 + 3 * self._rank) // 10
 
     def _ring(self) -> None:
         if self._group.alarms.now >= self._deadline:
-            self.calm()
+            self.postpone()
             if not self._group.is_led and not self.abstains and not self._disk.faulty:
                 self._stand(probing=True)
+        assert self._deadline > self._group.alarms.now
         self._group.alarms.at(self._deadline, self._ring)
 
     def _stand(self, *, probing: bool, bidden: bool = False) -> None:
+        assert not self.abstains
         self._group.leader = None
-        self.calm()
+        self.postpone()
         term = self._disk.term + 1
         poll = Poll(term, len(self._group.members), probing=probing, bidden=bidden)
         self.poll = poll
@@ -114,25 +123,31 @@ class Election:
 
     def _open(self, poll: Poll) -> None:
         if self.poll is poll:
-            for member in self._group.others:
-                self._ask(poll, member)
-            self._group.alarms.after(2 * self._group.timing.heartbeat_ms, lambda: self._urge(poll))
+            self._ask_all(poll)
             self._count(poll, self._group.node, not self._disk.joined)
 
-    def _urge(self, poll: Poll) -> None:
-        """Letters may be lost."""
-        if self.poll is poll:
-            for member in self._group.others:
-                if member not in poll.votes:
-                    self._ask(poll, member)
-            self._group.alarms.after(2 * self._group.timing.heartbeat_ms, lambda: self._urge(poll))
+    def _ask_all(self, poll: Poll) -> None:
+        """Ask those that have not voted for it, again and again: letters may be lost."""
+        if self.poll is not poll:
+            return
+        for member in self._group.others:
+            if member not in poll.votes:
+                self._ask(poll, member)
+        self._group.alarms.after(2 * self._group.timing.heartbeat_ms, lambda: self._ask_all(poll))
 
     def _ask(self, poll: Poll, member: str) -> None:
         log = self._group.log
-        ask = AskVote(poll.term, log.last_term, log.last, poll.probing, poll.bidden)
+        ask = AskVote(
+            poll.term,
+            last_term=log.last_term,
+            last=log.last,
+            probing=poll.probing,
+            bidden=poll.bidden,
+        )
         self._group.send(member, ask)
 
     def _count(self, poll: Poll, voter: str, fresh: bool) -> None:
+        assert voter in self._group.members
         poll.votes[voter] = fresh
         if not poll.is_won:
             return
@@ -140,6 +155,7 @@ class Election:
         if poll.probing:
             self._stand(probing=False)
         else:
+            assert self._disk.vote == self._group.node
             self.on_won(poll)
 
     def _is_up_to_date(self, ask: AskVote) -> bool:
@@ -147,5 +163,5 @@ class Election:
         return (ask.last_term, ask.last) >= (log.last_term, log.last)
 
     def _answer(self, to: str, term: int, granted: bool, *, probing: bool) -> None:
-        vote = Vote(term, granted, probing, not self._disk.joined)
+        vote = Vote(term, granted=granted, probing=probing, fresh=not self._disk.joined)
         self._group.pledge(to, vote)

@@ -1,4 +1,4 @@
-"""A follower's side of the group's log: it takes what the leader offers, and says what it holds."""
+"""A follower's part: it takes what the leader offers, and acknowledges what it holds."""
 
 from collections.abc import Callable
 
@@ -14,22 +14,27 @@ class Follower:
         self._log = group.log
         self._term = 0
         self._matched = 0
-        """In this term, the log equals the leader's up to here."""
+        """The end of what is known to equal the leader's log, in this term."""
         self._owes = False
         """The leader is to be told what is held."""
 
     def offered(self, sender: str, offer: Offer) -> None:
         self._enter_term()
         if not self._follows(offer):
-            hint = self._hint(offer.previous)
-            missed = Missed(self._disk.term, offer.previous, hint, not self._disk.joined)
+            missed = Missed(
+                self._disk.term,
+                previous=offer.previous,
+                hint=self._hint(offer.previous),
+                fresh=not self._disk.joined,
+            )
             self._group.pledge(sender, missed)
             return
         wrote = self._take(offer)
         self._matched = max(self._matched, offer.previous + len(offer.entries))
+        assert self._matched <= self._log.last
         if offer.joined and not self._disk.joined:
             self._disk.join()
-        # What is on its way to the disk is told of when it is there.
+        # What is on its way to the disk is acknowledged when it is there.
         self._owes = self._owes or not wrote
         self._group.commit(min(offer.committed, self._matched))
 
@@ -46,16 +51,21 @@ class Follower:
         self._owes = True
 
     def settle(self) -> None:
+        """The end of a step: acknowledge what is on the disk."""
         leader = self._group.leader
         if not self._owes or leader is None or leader == self._group.node:
             return
         if self._term < self._disk.term or self._disk.durable_term < self._disk.term:
-            # Nothing was offered in this term yet; or this disk doesn't remember it yet.
+            # Nothing was offered in this term yet, or this disk doesn't hold the term yet.
             return
         self._owes = False
-        durable = min(self._disk.durable, self._matched)
-        fresh = not self._disk.joined
-        self._group.send(leader, Accepted(self._disk.term, durable, self._matched, fresh))
+        accepted = Accepted(
+            self._disk.term,
+            durable=min(self._disk.durable, self._matched),
+            matched=self._matched,
+            fresh=not self._disk.joined,
+        )
+        self._group.send(leader, accepted)
 
     def _enter_term(self) -> None:
         if self._term < self._disk.term:
@@ -64,6 +74,7 @@ class Follower:
             self._matched = self._group.committed
 
     def _follows(self, offer: Offer) -> bool:
+        """The log holds the entry that the offer continues."""
         if offer.previous <= self._group.committed:
             return True
         if offer.previous > self._log.last:
@@ -71,14 +82,16 @@ class Follower:
         return self._log.term_at(offer.previous) == offer.previous_term
 
     def _hint(self, previous: int) -> int:
+        """The last entry that may equal the leader's."""
         if previous > self._log.last:
             return self._log.last
         return max(self._group.committed, self._log.before_term_of(previous))
 
     def _take(self, offer: Offer) -> bool:
-        """Was anything new in it?"""
+        """True if anything in it was new."""
         wrote = False
         for index, entry in enumerate(offer.entries, offer.previous + 1):
+            assert entry.term <= offer.term, "no entry is of a later term than its leader"
             if index <= self._group.committed:
                 continue
             if index <= self._log.last:

@@ -1,4 +1,4 @@
-"""What the parts of a member's consensus share: the group, the log, and what is committed of it."""
+"""What the parts of a member share: its group, its log, and how much of the log is committed."""
 
 from collections.abc import Callable
 
@@ -18,11 +18,11 @@ SNAPSHOT_ENTRIES = 10_000
 
 class ConsensusTiming(msgspec.Struct, frozen=True):
     heartbeat_ms: Milliseconds = 50
-    """A leader says so often that it leads."""
+    """The interval at which a leader sends every follower something."""
 
     election_ms: Milliseconds = 500
-    """Without a word from the leader, before another stands; without a majority, before the leader
-    steps down.
+    """How long a leader may be silent before another member stands; and how long a majority may be
+    silent before the leader steps down.
     """
 
 
@@ -66,7 +66,7 @@ class Group:
         self.committed = 0
         self.leader: str | None = None
         self.led_at: Nanoseconds = 0
-        """When the leader was last heard."""
+        """When the leader's last letter came."""
         self.on_commit: Callable[[int, bytes], None] = lambda index, entry: None
         self.take_image: Callable[[], bytes] = bytes
         self._heard: dict[str, Nanoseconds] = {}
@@ -79,14 +79,14 @@ class Group:
         self._heard[member] = self.alarms.now
 
     def was_away(self, missed: Nanoseconds) -> None:
-        """Told that this member itself did not run for so long: that isn't others' silence."""
+        """The process did not run for so long: the others may have written meanwhile."""
         now = self.alarms.now
         self._heard = {each: min(now, at + missed) for each, at in self._heard.items()}
         self.led_at = min(now, self.led_at + missed)
 
     @property
     def reachable(self) -> tuple[str, ...]:
-        """Those heard within an election's time, and this one."""
+        """Members that sent something within an election's time, and this one."""
         since = self.alarms.now - self.election_time
         return tuple(
             member
@@ -96,19 +96,21 @@ class Group:
 
     @property
     def is_led(self) -> bool:
-        """Is there a leader, as far as one can know?"""
+        """True if, as far as this member knows, somebody leads."""
         if self.leader is None:
             return False
         return self.leader == self.node or self.alarms.now - self.led_at < self.election_time
 
     def send(self, to: str, letter: ConsensusLetter) -> None:
+        assert to in self.others
         self.effects.append(Send(to, letter))
 
     def pledge(self, to: str, letter: ConsensusLetter) -> None:
-        """Sent when all is durable that it may build on."""
+        """Send a promise once everything is durable that it may rest on."""
         self.disk.when_durable(lambda: self.send(to, letter))
 
     def commit(self, upto: int) -> None:
+        assert upto <= self.log.last
         while self.committed < upto:
             self.committed += 1
             self.on_commit(self.committed, self.log.content_at(self.committed))

@@ -1,7 +1,7 @@
-"""The leader's side of the group's log: what each follower holds, and what is sent to it next.
+"""A leader's part: what each follower holds, and what is sent to it next.
 
-Offers don't wait for the leader's own disk, nor for the answer to the one before, except to a
-follower of which it isn't known where its log leaves the leader's.
+Offers don't wait for the leader's own disk, nor for the answer to the offer before, except while
+the leader searches for the place where a follower's log leaves its own.
 """
 
 from collections import deque
@@ -13,35 +13,35 @@ from anabranch.core.types import Nanoseconds
 
 OFFER_BYTES = 1 << 20
 OFFERS_MAX = 64
-"""To one follower, that it hasn't on its disk; what comes meanwhile goes together in the next."""
+"""Offers to one follower that it has not acknowledged; later entries wait, and go together."""
 OFFERS_BYTES = 8 << 20
 
 
 class _Peer:
-    """What the leader knows of one."""
+    """A follower, as the leader knows it."""
 
     def __init__(self, node: str, following: int) -> None:
         self.node = node
         self.next = following
-        """The first entry that it wasn't sent."""
+        """The first entry that was not sent to it."""
         self.match = 0
-        """Equal to the leader's up to here, and on its disk."""
+        """Up to here its log equals the leader's, and is on its disk."""
         self.searching = True
-        """Where does its log leave ours? One offer at a time."""
+        """The place where its log leaves the leader's is unknown: one offer at a time."""
         self.waits = False
-        """For the answer to that one."""
+        """The answer to that offer is awaited."""
         self.installing: int | None = None
-        """It was sent the state after this entry."""
+        """It was sent the owner's image after this entry."""
         self.install_again: Nanoseconds = 0
         self.counts = False
-        """It keeps what it promises: it is part of a majority."""
+        """It keeps what it promises, and counts towards a majority."""
         self.fresh = False
         self.joins_at: int | None = None
-        """A fresh one has a say when it holds this entry and a majority of the others does: so the
-        leader is known to be the last one, and to hold all that was promised before.
+        """A fresh follower counts once it and a majority of the others hold this entry: that shows
+        that no later leader exists, and that this one holds everything that was promised before.
         """
         self._flying: deque[tuple[int, int]] = deque()
-        """Offers that aren't on its disk: their last entries, and their bytes."""
+        """The last entry, and the bytes, of each offer that is not on its disk yet."""
         self._flying_bytes = 0
 
     @property
@@ -58,13 +58,14 @@ class _Peer:
             self._flying_bytes += size
 
     def search(self, following: int) -> None:
-        """Begin here to look for where the logs part."""
+        """Search for the place where the logs part, from here downwards."""
         self.searching, self.waits = True, False
         self.next = following
         self._flying.clear()
         self._flying_bytes = 0
 
     def accepted(self, durable: int, matched: int) -> None:
+        assert durable <= matched
         self.match = max(self.match, durable)
         while self._flying and self._flying[0][0] <= self.match:
             self._flying_bytes -= self._flying.popleft()[1]
@@ -75,10 +76,10 @@ class _Peer:
 
 
 class Leader:
-    """Of one term's leader."""
+    """One term of a leader."""
 
     def __init__(self, group: Group, *, founding: bool) -> None:
-        """`founding`: all members voted for it, so none can hold more than it does."""
+        """`founding`: all members voted for it, so no member's log is ahead of this one."""
         self._group = group
         self._disk = group.disk
         self._log = group.log
@@ -89,6 +90,7 @@ class Leader:
         self.first = self.propose(group.no_op)
 
     def propose(self, content: bytes) -> int:
+        assert self._disk.vote == self._group.node, "one leader in a term"
         return self._disk.append(Entry(self._disk.term, content))
 
     def accepted(self, sender: str, letter: Accepted) -> None:
@@ -109,13 +111,15 @@ class Leader:
         follower.search(max(follower.match, min(letter.previous - 1, letter.hint)) + 1)
 
     def linked(self, node: str) -> None:
-        """What was under way may be lost."""
+        """Letters under way on an earlier connection may be lost."""
         follower = self._followers[node]
         follower.installing = None
         follower.search(follower.match + 1)
 
     def advance(self) -> None:
-        """What a majority has on disk is committed, if it is of this term or lies before such."""
+        """Commit what a majority has on disk, once that includes an entry of this term: entries of
+        earlier terms are committed only along with it (Raft, 5.4.2).
+        """
         held = [self._disk.durable]
         held += [each.match if each.counts else 0 for each in self._followers.values()]
         agreed = MAJORITY.agreed(held)
@@ -123,37 +127,37 @@ class Leader:
             self._group.commit(agreed)
 
     def supply(self) -> None:
-        """Send to each what it hasn't been sent."""
+        """Send every follower what it lacks."""
         for follower in self._followers.values():
             if not follower.waits:
                 self._supply(follower)
 
     def beat(self) -> None:
-        """A sign of life for each, which also shows what was lost."""
+        """Send every follower a heartbeat, whose answer also shows what was lost."""
         now = self._group.alarms.now
         for follower in self._followers.values():
             if follower.installing is None and follower.next <= self._log.base:
-                # Forgotten while its answer was awaited.
+                # The log forgot what it needs while its answer was awaited.
                 follower.waits = False
             elif follower.installing is not None and now >= follower.install_again:
                 self._install(follower)
             self._offer(follower, max(follower.next, self._log.base + 1), [])
 
     def heir(self) -> str | None:
-        """Who would lead best, once it has all that is committed."""
+        """The follower that has most, if that is everything that is committed."""
         reachable = self._group.reachable
         able = [each for each in self._followers.values() if each.node in reachable and each.counts]
         best = max(able, key=lambda each: each.match, default=None)
         return best.node if best is not None and best.match >= self._group.committed else None
 
     def _note(self, follower: _Peer, fresh: bool, held: int) -> None:
-        """Is it to be believed what it says that it holds?"""
+        """Decide whether what it says that it holds counts."""
         follower.fresh = fresh
         if not fresh:
             follower.counts, follower.joins_at = True, None
             self._founders[follower.node] = False
             return
-        # Its disk may be another than the one that was heard of before.
+        # It may have lost the disk that it spoke of before.
         follower.match = min(follower.match, held)
         follower.counts = self._founders[follower.node]
         if not follower.counts and follower.joins_at is None:
@@ -180,15 +184,23 @@ class Leader:
         term = self._log.term_at(first - 1)
         joined = self._has_joined(follower)
         committed = self._group.committed
-        offer = Offer(self._disk.term, first - 1, term, entries, committed, joined)
+        offer = Offer(
+            self._disk.term,
+            previous=first - 1,
+            previous_term=term,
+            entries=entries,
+            committed=committed,
+            joined=joined,
+        )
         self._group.send(follower.node, offer)
 
     def _install(self, follower: _Peer) -> None:
-        """A later answer shows that it has it; else it is sent once more, after a while."""
+        """Send the owner's image, and again after a while, unless an answer shows that it came."""
         index = self._group.committed
         follower.search(index + 1)
         follower.waits, follower.installing = True, index
         follower.install_again = self._group.alarms.now + self._group.election_time
         image = self._group.take_image()
         term = self._log.term_at(index)
-        self._group.send(follower.node, Install(self._disk.term, index, term, image))
+        install = Install(self._disk.term, index=index, index_term=term, image=image)
+        self._group.send(follower.node, install)

@@ -1,6 +1,7 @@
-"""What members of the sequencing group write to each other. Letters may be lost, repeated or late.
+"""The letters between the members of a group. A letter may be lost, repeated or late.
 
-Each names the writer's term; who reads of a later one than its own goes over to it.
+Each letter names its writer's term; a member that reads of a later term than its own enters it. The
+structs are arrays on the wire: a release may only add fields at the end, with a default.
 """
 
 import msgspec
@@ -13,63 +14,62 @@ class Letter(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Of the group's log, under the leader of this term."""
+    """An entry of the group's log, proposed by the leader of this term."""
 
     term: int
     content: bytes
 
 
 class AskVote(Letter, frozen=True, tag="ask-vote"):
-    """I would lead in this term, and my log ends so. Who has more refuses."""
+    """A candidate for this term, and where its log ends. A member with a longer log refuses."""
 
     last_term: int
     last: int
     probing: bool
-    """Asked before the term is begun, so that a hopeless candidate disturbs nobody."""
+    """The term has not begun: a candidate that cannot win disturbs nobody."""
     bidden: bool
-    """The leader itself has asked for this: also who hears from it may vote."""
+    """The leader itself wants this: members that hear from it may vote too."""
 
 
 class Vote(Letter, frozen=True, tag="vote"):
     granted: bool
     probing: bool
     fresh: bool
-    """The voter's disk was empty: what it has promised before may be lost."""
+    """The voter's disk was empty: what it promised before may be lost."""
 
 
 class Offer(Letter, frozen=True, tag="offer-entries"):
-    """The leader's entries behind this one; without any, it is a sign of life."""
+    """The leader's entries behind `previous`. Without entries it is a heartbeat."""
 
     previous: int
     previous_term: int
     entries: list[Entry]
     committed: int
     joined: bool
-    """The reader holds all that counts: it isn't fresh any more."""
+    """The reader holds everything that counts, and is not fresh any more."""
 
 
 class Accepted(Letter, frozen=True, tag="accepted-entries"):
-    """A follower's log equals the leader's."""
+    """A follower acknowledges that its log equals the leader's up to `matched`."""
 
     durable: int
-    """Up to here, and on disk."""
+    """The end of what is on its disk, of that."""
     matched: int
-    """Up to here."""
     fresh: bool
 
 
 class Missed(Letter, frozen=True, tag="missed-entries"):
-    """A follower doesn't have what comes before an offer, or knows of a later term."""
+    """A follower lacks the entry before an offer, or knows of a later term."""
 
     previous: int
-    """As offered."""
+    """As in the offer."""
     hint: int
-    """Nothing after this entry is worth trying."""
+    """No entry after this one is worth an attempt."""
     fresh: bool
 
 
 class Install(Letter, frozen=True, tag="install-image"):
-    """The owner's state after this entry, where the entries before it are kept no more."""
+    """The owner's state after this entry, for a follower that needs forgotten entries."""
 
     index: int
     index_term: int
@@ -77,10 +77,10 @@ class Install(Letter, frozen=True, tag="install-image"):
 
 
 class TakeOver(Letter, frozen=True, tag="take-over"):
-    """The leader wants this follower to lead in its place, and appends nothing any more."""
+    """The leader wants this follower to lead in its place, and appends nothing more."""
 
     last: int
-    """The follower has to have this entry."""
+    """The follower has to have this entry first."""
 
 
 ConsensusLetter = AskVote | Vote | Offer | Accepted | Missed | Install | TakeOver

@@ -1,17 +1,17 @@
-"""The group's log as one member holds it in memory: the entries behind a base."""
+"""A group's log as one member holds it in memory: the entries behind a base."""
 
 from bisect import bisect_left
 
 from anabranch.core.consensus.letters import Entry
 
 ENTRY_BYTES = 16
-"""What an entry costs in a letter beside its content, at most."""
+"""What an entry takes in a letter besides its content, at most."""
 
 
 class GroupLog:
     def __init__(self) -> None:
         self.base = 0
-        """The last entry that isn't kept; entries are numbered from 1."""
+        """The last entry that is not in memory. Entries are numbered from 1."""
         self.base_term = 0
         self._entries: list[Entry] = []
 
@@ -32,11 +32,11 @@ class GroupLog:
         return self._entries[index - self.base - 1].content
 
     def after(self, index: int, upto: int) -> list[Entry]:
-        assert self.base <= index
+        assert self.base <= index, "these entries are forgotten"
         return self._entries[index - self.base : max(0, upto - self.base)]
 
     def portion(self, first: int, bytes_max: int) -> list[Entry]:
-        """From this one on, so many bytes of them, or one that is larger."""
+        """Entries from this one on, as many as fit into so many bytes; at least one."""
         taken: list[Entry] = []
         room = bytes_max
         for index in range(first - self.base - 1, len(self._entries)):
@@ -48,7 +48,7 @@ class GroupLog:
         return taken
 
     def before_term_of(self, index: int) -> int:
-        """The last entry before the term that this one is of."""
+        """The last entry of an earlier term than this entry's."""
         term = self.term_at(index)
         if term == self.base_term:
             return self.base
@@ -61,7 +61,7 @@ class GroupLog:
         return self.last
 
     def cut_back(self, upto: int) -> None:
-        assert self.base <= upto
+        assert self.base <= upto, "the entries up to the base are final"
         del self._entries[upto - self.base :]
 
     def reset(self, index: int, term: int) -> None:
@@ -69,6 +69,7 @@ class GroupLog:
         self._entries.clear()
 
     def forget(self, upto: int) -> None:
+        assert upto >= self.base
         term = self.term_at(upto)
         del self._entries[: upto - self.base]
         self.base, self.base_term = upto, term

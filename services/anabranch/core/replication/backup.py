@@ -48,6 +48,7 @@ class Backup:
             return  # the log has changed since it was described
         if letter.term < max(self._matched, log.terms.last):
             return  # a letter of an earlier term
+        assert letter.shared <= log.last, "the logs share no more than there is"
         self._matched = letter.term
         self._ahead = list(letter.terms)
         if letter.shared < max(letter.first, log.first):
@@ -71,6 +72,7 @@ class Backup:
             return
         before = log.last
         for item in letter.items:
+            assert item.end <= log.last or item.first >= log.last, "items are the same on both"
             if item.first >= log.last:
                 log.add(item)
                 if self._ahead:
@@ -98,6 +100,7 @@ class Backup:
     def _adopt(self) -> None:
         while self._ahead and self._ahead[0].first <= self._log.last:
             self._log.adopt(self._ahead.pop(0))
+        assert not self._ahead or self._matched >= self._ahead[-1].number
 
     def _join_again(self) -> None:
         if self._joins_again <= self._links.alarms.now:

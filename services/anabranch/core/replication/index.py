@@ -72,6 +72,7 @@ class Index:
 
     def trim(self, below: LocalSequence) -> None:
         """Drop journaled items that end here or before."""
+        assert len(self._entries) <= len(self._firsts)
         gone = len(self._firsts) if below >= self.last else bisect_right(self._firsts, below) - 1
         gone = min(gone, len(self._entries))
         if gone <= 0:
@@ -114,6 +115,7 @@ class Index:
     def _span(
         self, low: LocalSequence, high: LocalSequence, bytes_max: int, count: int
     ) -> tuple[int, int]:
+        assert low <= high
         start = max(0, bisect_right(self._firsts, low) - 1)
         end = max(start, min(count, bisect_left(self._firsts, high)))
         total = 0
@@ -136,6 +138,7 @@ class Index:
         self._drop(nth - uncached)
 
     def _drop(self, count: int) -> None:
+        assert 0 <= count <= len(self._recent)
         uncached = self._uncached
         self._recent_bytes -= sum(self._bytes[uncached : uncached + count])
         del self._recent[:count]

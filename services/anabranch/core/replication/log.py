@@ -124,6 +124,7 @@ class Log:
 
     def start(self) -> None:
         """Everything that the journal held was replayed."""
+        assert self.first <= self.last == self.stored
         self.adopted = self.terms.last
         if not self.disk:
             self.disk = max(1, self._alarms.now)
@@ -159,6 +160,7 @@ class Log:
     def cut(self, to: LocalSequence, term: int) -> None:
         """Void the items from here on, and the terms after this one."""
         assert to <= self.last
+        assert term <= self.terms.last
         self._index.cut(to)
         self.journal.put(CutBack(to, term))
         self._void(to, term)
@@ -209,6 +211,7 @@ class Log:
         """Read the same items from the journal, a MiB at most, and pass them on in a later step.
         A failed read is repeated. `then` gets none if `low` isn't in the log any more by then.
         """
+        assert low < high
         entries = self._index.entries(low, high, min(bytes_max, READ_BYTES_MAX))
         if not entries:
             self._alarms.after(0, lambda: then(self.items(low, high, bytes_max) or []))

@@ -50,6 +50,7 @@ class _Peer:
     def acknowledge(self, upto: LocalSequence) -> None:
         while self.flights and self.flights[0][0] <= upto:
             self.flight_bytes -= self.flights.popleft()[1]
+        assert self.flight_bytes >= 0
 
     def match(self, sent: LocalSequence) -> None:
         self.matched = True
@@ -123,6 +124,7 @@ class Primary:
         log = self._log
         peer = self._peers.setdefault(sender, _Peer(sender, goal=log.last))
         common, shared = log.terms.shared(log.last, letter.terms, letter.last)
+        assert shared <= min(log.last, letter.last)
         peer.match(max(shared, log.first))
         peer.answered = True
         peer.owe(self._links.alarms.now)
@@ -187,6 +189,7 @@ class Primary:
     def _begin(self) -> None:
         if self._closed:
             return
+        assert self._log.adopted == self._term.number
         self._begun = True
         self._answers_due = self._links.alarms.now + self._links.patience
         for peer in self._peers.values():
@@ -217,6 +220,8 @@ class Primary:
             self._send(peer, items)
 
     def _send(self, peer: _Peer, items: list[Item]) -> None:
+        assert self._begun, "the term has to be journaled first"
+        assert not self._closed
         first = peer.sent
         if items:
             assert items[0].first == first
@@ -237,6 +242,7 @@ class Primary:
 
     def _rematch(self, peer: _Peer) -> None:
         """What it needs next was trimmed: it has to go on from elsewhere."""
+        assert peer.sent < self._log.first
         peer.matched = False
         peer.sent = self._log.last
         self._probe(peer)

@@ -92,6 +92,7 @@ class Replica:
 
     def fill(self, count: int) -> LocalSequence:
         """Append so many no-ops as one item. Only the primary may."""
+        assert count > 0
         return self._add(b"", count)
 
     def fence(self, view: int) -> None:
@@ -144,6 +145,8 @@ class Replica:
         was.
         """
         node = self._config.node
+        assert primary in replicas
+        assert not disks or len(disks) == len(replicas)
         if epoch < max(self.epoch, self.log.floor):
             return
         listed = node in replicas and (not disks or disks[replicas.index(node)] == self.log.disk)
@@ -211,6 +214,7 @@ class Replica:
         """The end of a step: what came together in it is journaled as one group and sent as one
         letter.
         """
+        assert not (self.primary and self.backup)
         if self.primary:
             self.primary.settle()
         if self.backup:
@@ -257,6 +261,7 @@ class Replica:
         return True
 
     def _enter(self, epoch: int, primary: str, role: Role) -> None:
+        assert epoch >= max(self.epoch, self.log.floor)
         self._close()
         self._sealers.clear()
         self.epoch = epoch

@@ -32,6 +32,7 @@ def epoch_of(number: int) -> int:
 
 def next_number(highest: int, epoch: int) -> int:
     """The first number of this epoch that is higher."""
+    assert 0 <= epoch < 1 << _LIFE_BITS
     return max(highest + 1, epoch << _LIFE_BITS)
 
 
