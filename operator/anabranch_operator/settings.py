@@ -121,6 +121,12 @@ class OperatorSettings(
     look_ms: int = 2_000
     """How often the log service is looked at."""
 
+    counters_s: float = 30
+    """A status in which nothing but counters changed is written no more often than this."""
+
+    trim_s: float = 60
+    """How often a log is trimmed to the age of its retention."""
+
     resync_ms: int = 300_000
     """Everything is planned anew after so long, though nothing was seen to change."""
 
@@ -143,6 +149,8 @@ class OperatorSettings(
         if not self.retry_s < self.renew_s < self.lease_s:
             reason = "retry_s must be less than renew_s, and renew_s less than lease_s"
             raise BadRequest(f"lease_s = {self.lease_s:g}", reason)
+        if self.trim_s < 1 or self.counters_s < 0:
+            raise BadRequest("trim_s", "trim_s must be 1 or more, and counters_s 0 or more")
         if self.requests_per_s < 1 or self.requests_burst < 1:
             raise BadRequest("requests_per_s", "it is too small to work with")
 
@@ -169,6 +177,8 @@ class OperatorSettings(
             gates=self.gates,
             metadata=self.metadata or f"{self.release}-metadata",
             look_ms=self.look_ms,
+            trim_ms=round(self.trim_s * 1_000),
+            cosmetic_ms=round(self.counters_s * 1_000),
             resync_ms=self.resync_ms,
             in_flight_max=self.in_flight_max,
             eviction_ms=round(self.eviction_s * 1_000),

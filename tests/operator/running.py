@@ -20,6 +20,15 @@ from anabranch_operator.api.names import PLURALS
 from anabranch_operator.handlers.process import Found
 
 LEASE = "demo-operator"
+SWIFT: dict[str, Any] = {
+    "lease_s": 4,
+    "renew_s": 2.5,
+    "retry_s": 0.5,
+    "look_ms": 500,
+    "counters_s": 1,
+    "trim_s": 2,
+}
+"""Settings of an operator that doesn't let a test wait."""
 OURS = "anabranch.dev"
 _VERBS = ("get", "list", "watch", "create", "patch", "delete")
 

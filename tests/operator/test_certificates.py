@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.kubernetes.api_server import ApiServer, Refused, Rule
 from tests.operator.installed import until
-from tests.operator.running import RULES, Operator, running
+from tests.operator.running import RULES, SWIFT, Operator, running
 
 from anabranch.shell.net import tls
 from anabranch.shell.net.reload import Renewed
@@ -46,7 +46,7 @@ def operator(server: ApiServer, namespace: str, folder: Path, lives: str, hook: 
     config = folder / "operator.toml"
     config.write_text(SETTINGS.format(webhook=hook, lives=lives), encoding="utf-8")
     account, nobody = str(server.config_of(token)), "anabranch://127.0.0.1:1"
-    told = {"kubeconfig": account, "config": str(config), "service": nobody}
+    told = {"kubeconfig": account, "config": str(config), "service": nobody, **SWIFT}
     return Operator(server, namespace, folder, "operator", **told)
 
 
@@ -146,7 +146,7 @@ async def meet(listener: Party, dialer: Party, server: ApiServer, namespace: str
 def test_an_authority_is_replaced_while_two_go_on_meeting(
     resources: ApiServer, namespace: str, tmp_path: Path
 ) -> None:
-    server, lives = resources, "propagation_s = 10\nleaf_s = 3600\nlook_s = 2"
+    server, lives = resources, "propagation_s = 3\nleaf_s = 3600\nlook_s = 1"
     with webhook(server, namespace) as hook:
         made = operator(server, namespace, tmp_path, lives, hook)
         with running(made):
@@ -171,10 +171,10 @@ def test_an_authority_is_replaced_while_two_go_on_meeting(
             )
 
 
-def test_certificates_of_fifteen_seconds_are_renewed_again_and_again(
+def test_certificates_of_a_few_seconds_are_renewed_again_and_again(
     resources: ApiServer, namespace: str, tmp_path: Path
 ) -> None:
-    lives = "propagation_s = 2\nleaf_s = 15\nauthority_s = 15"
+    lives = "propagation_s = 1\nleaf_s = 6\nauthority_s = 6"
     with webhook(resources, namespace) as hook:
         made = operator(resources, namespace, tmp_path, lives, hook)
         with running(made):

@@ -20,7 +20,7 @@ from tests.kubernetes.fixtures import needs
 from tests.operator import running as processes
 from tests.operator.installed import install, until
 from tests.operator.life import GATED, MERGE, Home, live
-from tests.operator.running import Operator, running, until_one_leads
+from tests.operator.running import SWIFT, Operator, running, until_one_leads
 
 import anabranch
 from anabranch.client.session.settings import Settings
@@ -148,7 +148,9 @@ def test_an_operator_that_may_not_see_all_says_so_and_waits(
     namespace = resources.namespace("chart")
     _installed(resources, helm, namespace)
     with _operating(resources, namespace, tmp_path, monkeypatch) as site:
-        late = Operator(resources, namespace, tmp_path / "late", ACCOUNT, service=site.service)
+        late = Operator(
+            resources, namespace, tmp_path / "late", ACCOUNT, service=site.service, **SWIFT
+        )
         with ExitStack() as stack:
             stack.callback(late.process.kill)
             with _without(site, Right("list", "batch", "jobs")):
@@ -184,7 +186,7 @@ def _installed(server: ApiServer, helm: Helm, namespace: str, *told: str) -> lis
 def _operating(
     server: ApiServer, namespace: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Site]:
-    """By the settings of the chart, beside a log service that asks about rights."""
+    """By the chart's settings, but faster, beside a log service that asks about rights."""
     monkeypatch.setattr(processes, "RULES", ())
     told = server.ask("GET", f"/api/v1/namespaces/{namespace}/configmaps/{ACCOUNT}")
     config = folder / "operator.toml"
@@ -195,7 +197,7 @@ def _operating(
         # Made now: its account is the chart's.
         token.write_text(server.token(namespace, ACCOUNT, [AUDIENCE]))
         service = {"service": f"{pool.url}?token_file={token}", "config": str(config)}
-        operator = Operator(server, namespace, folder, ACCOUNT, **service)
+        operator = Operator(server, namespace, folder, ACCOUNT, **SWIFT, **service)
         with running(operator):
             until_one_leads(operator)
             yield Site(server, namespace, operator, pool.url, since)

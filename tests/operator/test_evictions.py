@@ -154,7 +154,7 @@ def test_a_pod_of_a_node_that_is_drained_is_put_off_until_the_deadline_and_other
             webhook_port=0,
             webhook_dir=folder,
             watch_nodes=True,
-            eviction_s=25,
+            eviction_s=10,
         )
         with running(operator):
             until_one_leads(operator)

@@ -9,9 +9,8 @@ from tests.kubernetes.audit import Request
 from tests.kubernetes.control_plane import ControlPlane
 from tests.operator.blinding import blinding
 from tests.operator.installed import resources_of, until
-from tests.operator.running import Operator, log_service, running, until_one_leads
+from tests.operator.running import SWIFT, Operator, log_service, running, until_one_leads
 
-SWIFT: dict[str, Any] = {"lease_s": 4, "renew_s": 2.5, "retry_s": 0.5}
 LOG = {"apiVersion": "anabranch.dev/v1alpha1", "kind": "Log", "metadata": {"name": "orders"}}
 
 OF_ONE_TURN = 8
@@ -198,7 +197,7 @@ def test_an_operator_whose_watches_fall_silent_ends_and_one_that_waits_does_not(
             "blind",
             through=proxy.url,
             service=service,
-            canary_s=15,
+            canary_s=6,
             inactivity_s=2,
             **SWIFT,
         )
@@ -217,7 +216,7 @@ def test_an_api_server_that_was_away_is_no_reason_to_end(
     namespace = server.namespace()
     with log_service(tmp_path) as service:
         operator = Operator(
-            server, namespace, tmp_path, "operator", service=service, canary_s=15, **SWIFT
+            server, namespace, tmp_path, "operator", service=service, canary_s=6, **SWIFT
         )
         with running(operator):
             until_one_leads(operator)
@@ -226,7 +225,7 @@ def test_an_api_server_that_was_away_is_no_reason_to_end(
             def waited() -> bool | None:
                 unanswered = "the election wasn't answered"
                 times = sum(line["event"] == unanswered for line in operator.log())
-                return True if times >= 12 else None
+                return True if times >= 5 else None
 
             until(waited, "it was away for longer than the canary's patience")
             assert not operator.leads

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.kubernetes.api_server import ApiServer, Refused, Rule
 from tests.operator.installed import until
-from tests.operator.running import RULES, Operator, running
+from tests.operator.running import RULES, SWIFT, Operator, running
 
 MADE, GIVEN = "demo-belfast", "demo-s3"
 SETTINGS = f"""
@@ -27,7 +27,7 @@ def operator(server: ApiServer, namespace: str, folder: Path) -> Operator:
     token = server.service_account(namespace, "keeper", (*RULES, by_name), ())
     config = folder / "operator.toml"
     config.write_text(SETTINGS, encoding="utf-8")
-    told = {"kubeconfig": str(server.config_of(token)), "config": str(config)}
+    told = {"kubeconfig": str(server.config_of(token)), "config": str(config), **SWIFT}
     return Operator(
         server, namespace, folder, "operator", service="anabranch://127.0.0.1:1", **told
     )

@@ -51,6 +51,8 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     """How often the log service is looked at."""
     resync_ms: int = 300_000
     """Every object is planned anew after so long, though nothing was seen to change."""
+    trim_ms: int = 60_000
+    """Logs are trimmed to the age of their retention so often."""
     cosmetic_ms: int = 30_000
     """A status of which nothing but numbers moved is written no more often than this."""
     cosmetic_per_s: int = 10

@@ -16,7 +16,6 @@ from anabranch_operator.plan.log.conditions import told
 from anabranch_operator.plan.log.orphans import declare, known, unhold
 from anabranch_operator.plan.log.services import Face, face
 
-TRIM_MS = 60_000
 """How often what has grown too old is trimmed."""
 
 
@@ -103,18 +102,19 @@ def _served(
 def _trims(
     world: World, log: Log, found: Description, now: Nanoseconds
 ) -> tuple[tuple[Action, ...], Nanoseconds | None]:
-    """Retention by count at once, by age once a minute."""
+    """Retention by count at once, by age once an interval."""
     keep, actions = log.spec.retention, list[Action]()
     if keep.records is not None and found.settled - keep.records > found.start:
         actions.append(Trim(log=found.id, before=found.settled - keep.records))
     if keep.age is None:
         return tuple(actions), None
-    minute = now // (TRIM_MS * MS)
-    before = minute * TRIM_MS - milliseconds(keep.age)
+    interval_ms = world.surroundings.trim_ms
+    interval = now // (interval_ms * MS)
+    before = interval * interval_ms - milliseconds(keep.age)
     done = world.trimmed.get(found.id, found.created_at)
     if found.start < found.settled and done < before:
         actions.append(TrimOlder(log=found.id, before=before))
-    return tuple(actions), (minute + 1) * TRIM_MS * MS
+    return tuple(actions), (interval + 1) * interval_ms * MS
 
 
 def _status(log: Log, found: Description, shown: Face) -> LogStatus:
