@@ -346,7 +346,7 @@ CONSENSUS_MUTANTS = [
     Mutant("a faulty disk's member speaks", Consensus, "received", _whatever_its_disk_does),
 ]
 """Of the consensus alone. Each needs a rare order of letters and writes, so tests that write to one
-member letter by letter find these (tests/unit/core/consensus/test_consensus_by_letter.py).
+member letter by letter find these (tests/unit/core/consensus/test_conformance_mutants.py).
 """
 
 BY_ORDER = Mutant("nobody stands in who waits", Failures, "_change_view", _only_who_has_a_seat)

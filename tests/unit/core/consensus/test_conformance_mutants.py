@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
+from tests.unit.core.consensus import test_disk, test_election
 from tests.unit.core.consensus.conformance import conform
 from tests.unit.core.consensus.council import Entries
 
@@ -15,6 +16,9 @@ from anabranch.core.consensus.election import Election, Poll
 from anabranch.core.consensus.follower import Follower
 from anabranch.core.consensus.leader import Leader
 from anabranch.core.consensus.log import GroupLog
+from anabranch_sim.belfast.mutants import CONSENSUS_MUTANTS
+from anabranch_sim.world.mutants import Mutant as SimulatedMutant
+from anabranch_sim.world.mutants import broken
 
 
 def _by_its_leader_alone(self: Leader) -> None:
@@ -68,3 +72,27 @@ def test_a_mutant_is_found(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(mutant.broken, mutant.method, mutant.instead)
     with pytest.raises(AssertionError):
         conform(mutant.seed, Entries)
+
+
+FINDS: dict[str, Callable[[], None]] = {
+    "a snapshot forgets the vote": test_disk.test_a_vote_survives_a_snapshot_and_a_restart,
+    "a snapshot forgets joined": (
+        test_disk.test_a_member_that_has_joined_isnt_fresh_after_a_snapshot_and_a_restart
+    ),
+    "what is cut off counts as written": (
+        test_disk.test_entries_cut_off_while_in_flight_with_the_new_term_do_not_count_as_durable
+    ),
+    "a probe's term is ignored": test_election.test_a_probe_of_a_term_that_has_begun_is_refused,
+    "the term of a probe's answer is ignored": (
+        test_election.test_an_answer_to_an_earlier_probe_is_no_vote_in_a_later_one
+    ),
+    "a faulty disk's member speaks": (
+        test_disk.test_a_member_whose_disk_refuses_is_silent_until_the_disk_is_back
+    ),
+}
+
+
+@pytest.mark.parametrize("mutant", CONSENSUS_MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_rare_mutant_is_found_letter_by_letter(mutant: SimulatedMutant) -> None:
+    with broken(mutant), pytest.raises(AssertionError):
+        FINDS[mutant.name]()

@@ -1,0 +1,116 @@
+"""A journal writes one group at a time, repeats what failed, and says in order what is stored."""
+
+from anabranch.core.alarms import Alarms
+from anabranch.core.errors import StorageFailed, StorageFull
+from anabranch.core.machine import Effect, EntriesRead, Persist, ReadEntries, ReadFailed
+from anabranch.core.replication.entries import JournalEntry, Note
+from anabranch.core.replication.journal import GROUP_BYTES_MAX, RETRY_MS, Journal
+from anabranch.core.types import MS
+
+
+class Stage:
+    def __init__(self) -> None:
+        self.effects: list[Effect] = []
+        self.alarms = Alarms(self.effects)
+        self.stored: list[tuple[int, JournalEntry]] = []
+        self.journal = Journal(self.effects, self.alarms, self._on_stored)
+
+    def put(self, *notes: bytes) -> None:
+        for note in notes:
+            self.journal.put(Note(note))
+        self.journal.settle()
+
+    def groups(self) -> list[int]:
+        """The sizes of the groups that were given to the disk since the last look."""
+        found = [len(each.entries) for each in self.effects if isinstance(each, Persist)]
+        self.effects.clear()
+        return found
+
+    def persisted(self, last: int) -> None:
+        self.journal.persisted(last)
+        self.journal.settle()
+
+    def wait(self, ms: int) -> None:
+        self.alarms.now += ms * MS
+        self.alarms.ring()
+        self.journal.settle()
+
+    def _on_stored(self, index: int, entry: JournalEntry) -> None:
+        self.stored.append((index, entry))
+
+
+def test_what_comes_while_a_group_is_in_flight_goes_together_in_the_next() -> None:
+    stage = Stage()
+    stage.put(b"a")
+    stage.put(b"b")
+    stage.put(b"c")
+    assert stage.groups() == [1]
+    stage.persisted(1)
+    assert stage.groups() == [2]
+    stage.persisted(3)
+    assert stage.stored == [(1, Note(b"a")), (2, Note(b"b")), (3, Note(b"c"))]
+    assert stage.journal.unstored_bytes == 0
+    assert stage.journal.last == 3
+
+
+def test_an_action_waits_for_what_was_put_before_it_and_for_nothing_else() -> None:
+    stage, done = Stage(), list[str]()
+    stage.journal.when_stored(lambda: done.append("at once"))
+    stage.put(b"a")
+    stage.journal.when_stored(lambda: done.append("after a"))
+    stage.put(b"b")
+    stage.journal.when_stored(lambda: done.append("after b"))
+    assert done == ["at once"]
+    stage.persisted(1)
+    assert done == ["at once", "after a"]
+    stage.persisted(2)
+    assert done == ["at once", "after a", "after b"]
+
+
+def test_a_group_that_failed_is_written_again_and_nothing_before_it() -> None:
+    stage, done = Stage(), list[str]()
+    stage.put(b"a")
+    stage.journal.when_stored(lambda: done.append("a"))
+    stage.groups()
+    stage.journal.persist_failed(StorageFull("disk"))
+    stage.put(b"b")
+    assert stage.groups() == [], "it pauses first"
+    assert "no space" in (stage.journal.obstacle or "")
+    stage.wait(RETRY_MS)
+    assert stage.groups() == [1]
+    stage.persisted(1)
+    assert stage.journal.obstacle is None
+    assert done == ["a"]
+    assert stage.groups() == [1]
+
+
+def test_groups_are_bounded_by_bytes() -> None:
+    stage = Stage()
+    large = bytes(GROUP_BYTES_MAX // 2)
+    stage.put(large, large, large, large)
+    assert stage.groups() == [2]
+    assert stage.journal.unstored_bytes > 4 * len(large)
+
+
+def test_a_failed_read_yields_nothing_after_a_pause() -> None:
+    stage, found = Stage(), list[list[bytes]]()
+    stage.journal.read(1, 3, lambda entries: found.append(list(entries)))
+    stage.journal.read(3, 4, lambda entries: found.append(list(entries)))
+    first, second = [each for each in stage.effects if isinstance(each, ReadEntries)]
+    stage.journal.entries_read(ReadFailed(first.token, StorageFailed("disk", "read")))
+    assert stage.journal.unreadable is not None
+    assert found == []
+    stage.wait(RETRY_MS)
+    assert found == [[]]
+    stage.journal.entries_read(EntriesRead(second.token, [b"x"]))
+    assert found == [[], [b"x"]]
+    assert stage.journal.unreadable is None
+
+
+def test_the_write_in_flight_counts_as_a_delay() -> None:
+    stage = Stage()
+    stage.put(b"a")
+    stage.alarms.now += 30 * MS
+    assert stage.journal.delay == 30 * MS
+    stage.persisted(1)
+    assert stage.journal.delay == 30 * MS
