@@ -33,6 +33,11 @@ WORDS = {
         "its --request-id was used before, for other records or by somebody else, and nothing was "
         "done now: choose another id, or repeat exactly what was sent first"
     ),
+    "unauthenticated": (
+        "the token isn't accepted: {reason}; show a service account's token for the audience "
+        "{audience}: ?token_file=FILE of a projected one, or --token of one that `kubectl create "
+        "token NAME --audience {audience}` makes"
+    ),
     "unauthorized": (
         "no valid token was given: pass one with --token or ANABRANCH_TOKEN, or keep it in a "
         "profile (`anabranch profile add`)"

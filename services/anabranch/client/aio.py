@@ -35,7 +35,7 @@ from anabranch.core.bolt.protocol.messages import (
     Survey,
 )
 from anabranch.core.bolt.protocol.queries import BrokerSeat, Census, Listing, Pool
-from anabranch.core.errors import LogExists, UnknownBroker
+from anabranch.core.errors import AnabranchError, LogExists, UnknownBroker
 from anabranch.core.records.record import Record
 from anabranch.core.types import LogId
 
@@ -65,6 +65,12 @@ class Connecting:
     def __init__(self, where: Endpoint, settings: Settings, timeout: float) -> None:
         self._where, self._settings, self._timeout = where, settings, timeout
         self._service: Service | None = None
+        self._link: Link | None = None
+
+    @property
+    def obstacle(self) -> AnabranchError | None:
+        """What stood in the way last, while something is tried again; None if nothing did."""
+        return None if self._link is None else self._link.session.obstacle
 
     def __await__(self) -> "Generator[object, None, Service]":
         return self.opened().__await__()
@@ -84,7 +90,7 @@ class Connecting:
 
     async def opened(self) -> "Service":
         """The service, once it has answered."""
-        link = Link(self._where, self._settings)
+        link = self._link = Link(self._where, self._settings)
         service = Service(link)
         with ExitStack() as failing:
             failing.callback(link.close)

@@ -11,6 +11,7 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
+from anabranch.apps.http.advice import WORDS
 from anabranch.apps.http.refusals import (
     BodyTooLarge,
     BodyTooSlow,
@@ -40,6 +41,7 @@ from anabranch.core.errors import (
     Unauthorized,
     Unavailable,
     UnknownLog,
+    reworded,
 )
 from anabranch.shell.telemetry.log import Log
 
@@ -82,7 +84,7 @@ def problem(error: AnabranchError, request_id: str, faults: Sequence[Fault] = ()
         type=_URN + error.code,
         title=error.code.replace("-", " ").capitalize(),
         status=error.status,
-        detail=error.message,
+        detail=reworded(error, WORDS),
         instance=f"urn:anabranch:request:{request_id}",
         code=error.code,
         advice=error.advice,

@@ -1,6 +1,7 @@
 """Options that commands have in common: which service they talk to, and how they print."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from getpass import getuser
 from typing import Any, TypeVar
 
@@ -73,8 +74,9 @@ def talks(command: Command) -> Command:
         context = click.get_current_context()
         for name in _OF_SERVICE:
             given.pop(name)
-        target = target_of(context, timeout)
-        return command(target=target, out=Output(OutputFormat(output)), **given)
+        out = Output(OutputFormat(output))
+        target = replace(target_of(context, timeout), tells=not out.json)
+        return command(target=target, out=out, **given)
 
     made = _OUTPUT(folded_into(folded, command))
     for option in reversed(_SERVICE):

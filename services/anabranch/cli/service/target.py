@@ -2,21 +2,27 @@
 
 import asyncio
 import re
+import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from anabranch.cli.advice import WORDS
 from anabranch.cli.failure import Unreachable
 from anabranch.client import aio
-from anabranch.client.aio import Service
+from anabranch.client.aio import Connecting, Service
 from anabranch.client.session.endpoint import endpoint
 from anabranch.client.session.settings import Settings
-from anabranch.core.errors import Retry
+from anabranch.core.errors import AnabranchError, Retry, Unavailable, reworded
 from anabranch.core.records.codecs import Codec
 
 FIRST_ANSWER_S = 2.0
 """How long a server that never answered is tried, if nobody says how long to try."""
+
+_LOOK_S = 0.5
+"""How often it is looked whether something stands in the way."""
+_ERRNO = re.compile(r"\[Errno \d+\] ")
 
 A = TypeVar("A")
 
@@ -30,6 +36,8 @@ class Target:
     timeout_s: float
     first_answer_s: float
     by: str
+    tells: bool = False
+    """Say on stderr why something is tried again."""
 
     @classmethod
     def at(cls, url: str, *, by: str, timeout_s: float) -> "Target":
@@ -48,12 +56,18 @@ class Target:
     async def connected(self, codec: Codec = Codec.NONE) -> AsyncGenerator[Service]:
         """Whatever goes wrong before the server's first answer means that it can't be reached."""
         settings = self.settings(codec)
+        connecting = aio.connect(self.url, timeout=self.first_answer_s, settings=settings)
+        telling = asyncio.ensure_future(_tell_obstacles(connecting)) if self.tells else None
         try:
-            service = await aio.connect(self.url, timeout=self.first_answer_s, settings=settings)
-        except Retry as error:
-            raise self._unreachable(error) from error
-        async with service:
-            yield service
+            try:
+                service = await connecting
+            except Retry as error:
+                raise self._unreachable(error) from None
+            async with service:
+                yield service
+        finally:
+            if telling is not None:
+                telling.cancel()
 
     def run(self, work: Callable[[Service], Awaitable[A]], codec: Codec = Codec.NONE) -> A:
         async def conversation() -> A:
@@ -64,9 +78,27 @@ class Target:
 
     def _unreachable(self, error: Retry) -> Unreachable:
         reason = str(error.facts.get("reason") or error.message)
-        reason = re.sub(r"\[Errno \d+\] ", "", reason)
+        reason = _ERRNO.sub("", reason)
         shown = str(endpoint(self.url))
         return Unreachable(shown, reason.removeprefix(f"{shown} can't be reached: "))
+
+
+async def _tell_obstacles(connecting: Connecting) -> None:
+    """Each kind once: a command that waits must not look as if it hung."""
+    told = ""
+    while True:
+        await asyncio.sleep(_LOOK_S)
+        obstacle = connecting.obstacle
+        if obstacle is not None and obstacle.code != told:
+            told = obstacle.code
+            print(f"retrying: {_cause(obstacle)}", file=sys.stderr)
+
+
+def _cause(obstacle: AnabranchError) -> str:
+    """Without the advice to try again, which is being done."""
+    if isinstance(obstacle, Unavailable):
+        return _ERRNO.sub("", str(obstacle.facts.get("reason") or obstacle.message))
+    return reworded(obstacle, WORDS)
 
 
 def run(work: Coroutine[Any, Any, A]) -> A:

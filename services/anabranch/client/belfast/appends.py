@@ -263,7 +263,7 @@ class Producer:
         return commons.rejection or Unavailable(f"shard {self.shard}", commons.trouble)
 
     def _refused(self, pledge: Pledge, error: AnabranchError) -> None:
-        pledge.refusal = error
+        pledge.refusal = self._commons.retried = error
         closed = isinstance(error, _CLOSED) and not pledge.doubts
         if isinstance(error, RecordVoided) or (closed and self._may_leave(pledge, error)):
             self._skip(pledge)

@@ -66,6 +66,7 @@ class Call(call.Call[ToServer, ToClient, Whereabouts]):
     def _refused(self, error: AnabranchError) -> None:
         self._refusal = error
         if isinstance(error, Retry | NotPrimary | ShardElsewhere):
+            self._of_session.retried = error
             self._retry()
         else:
             self._finish(error=error)

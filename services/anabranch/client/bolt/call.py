@@ -107,7 +107,7 @@ class Call(call.Call[ClientMessage, ServerMessage, Routing]):
         if hopeless or not isinstance(error, Retry):
             self._finish(error=error)
         else:
-            self._refusal = error
+            self._refusal = commons.retried = error
             self._again = commons.alarms.after(pause, self.ready)
 
     def _in_vain(self) -> AnabranchError:

@@ -291,7 +291,7 @@ class Producer:
             pledge.doubts -= isinstance(error, NOTHING_DONE)
         else:
             error = BadFrame(f"an append was answered with {type(message).__name__}")
-        pledge.refusal = error
+        pledge.refusal = self._commons.retried = error
         self._heed_ms = max(self._heed_ms, heed_ms(error))
         if isinstance(error, LEAVING):
             self._of_line.leaving = error.message

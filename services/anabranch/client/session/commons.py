@@ -57,6 +57,8 @@ class Commons(Generic[Q, A, R]):
         """Why each line is without a connection."""
         self.refusals: dict[int, AnabranchError] = {}
         """Why each server that doesn't let us in refuses to."""
+        self.retried: AnabranchError | None = None
+        """The last refusal after which something is tried again."""
         self.let_in = False
         """A server has welcomed this client at least once."""
         self.record_bytes_max = limits.record_bytes_max

@@ -80,6 +80,14 @@ class Session(ABC, Generic[Q, A, R]):
         """Why no server is reached."""
         return self._commons.trouble
 
+    @property
+    def obstacle(self) -> AnabranchError | None:
+        """What stood in the way last, while something is tried again; None if nothing did."""
+        commons = self._commons
+        if commons.troubles and not self.servers_up:
+            return commons.rejection or Unavailable("the service", commons.trouble)
+        return commons.retried
+
     def start(self, now: Nanoseconds) -> list[Effect[Q]]:
         self._commons.alarms.now = now
         self._start()

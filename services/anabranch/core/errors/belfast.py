@@ -17,7 +17,7 @@ class RecordVoided(Retry):
 class UnknownShard(Mistake):
     code = "unknown-shard"
     status = 404
-    says = "there is no shard {shard}: `anabranch belfast status` shows those that there are"
+    says = "there is no shard {shard}: the status of the log names those that there are"
 
     def __init__(self, shard: str) -> None:
         super().__init__(shard=shard)

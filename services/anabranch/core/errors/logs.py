@@ -122,7 +122,7 @@ class UnknownLog(Mistake):
     code = "unknown-log"
     status = 404
     may_pass = True
-    says = "there is no log {log}: `anabranch log list` shows what there is"
+    says = "there is no log {log}: choose one of those that the service lists, or create it"
 
     def __init__(self, log: str) -> None:
         super().__init__(log=log)
@@ -219,7 +219,7 @@ class NotPromotable(Mistake):
 class IsRoot(Mistake):
     code = "is-root"
     status = 409
-    says = "{log} is a root log, which can't be squashed: delete it with `log delete`"
+    says = "{log} is a root log, which can't be squashed: delete it"
 
     def __init__(self, log: str) -> None:
         super().__init__(log=log)

@@ -19,7 +19,7 @@ class QuotaExceeded(Retry):
     status = 429
     says = (
         "{log} may take {limit} ({quota}), and {used} are used at the moment: try again in "
-        "{retry_after_ms} ms, send less, or have more allowed with `anabranch log quota {log}`"
+        "{retry_after_ms} ms, send less, or set a larger quota"
     )
 
     def __init__(self, log: str, quota: str, limit: int, used: int, retry_after_ms: int) -> None:
@@ -236,7 +236,7 @@ class VersionMismatch(Mistake):
 class Unauthorized(Mistake):
     code = "unauthorized"
     status = 401
-    says = "no valid token was given: pass one with --token or ANABRANCH_TOKEN"
+    says = "no valid token was given: put one into the address or the settings"
 
     def __init__(self) -> None:
         super().__init__()
@@ -249,8 +249,8 @@ class Unauthenticated(Mistake):
     status = 401
     says = (
         "the token isn't accepted: {reason}; show a service account's token for the audience "
-        "{audience}: ?token_file=FILE of a projected one, or --token of one that `kubectl create "
-        "token NAME --audience {audience}` makes"
+        "{audience}: with ?token_file=FILE in the address a projected one, or one that `kubectl "
+        "create token NAME` makes for this audience"
     )
 
     def __init__(self, reason: str, audience: str) -> None:
@@ -308,7 +308,7 @@ class LateCommit(Refresh):
 class UnknownBroker(Mistake):
     code = "unknown-broker"
     status = 404
-    says = "there is no broker {broker}: `anabranch brokers` shows the pool"
+    says = "there is no broker {broker}: choose one of those that the service lists"
 
     def __init__(self, broker: str) -> None:
         super().__init__(broker=broker)

@@ -1,0 +1,38 @@
+"""What errors advise somebody who speaks HTTP to do.
+
+An error says of itself what a program of our client can do. Those below say it in paths, fields and
+headers.
+"""
+
+WORDS = {
+    "is-root": "{log} is a root log, which can't be squashed: DELETE /v1/logs/{log}",
+    "log-has-forks": (
+        "{log} has {forks} forks: squash them first, or DELETE it with ?force=true, which squashes "
+        "its continuous forks and lets severed ones keep what they need"
+    ),
+    "not-root": "{log} is a fork, which can't be deleted as a log: POST /v1/logs/{log}/squash",
+    "quota-exceeded": (
+        "{log} may take {limit} ({quota}), and {used} are used at the moment: try again in "
+        "{retry_after_ms} ms, send less, or have more allowed with PUT /v1/logs/{log}/quota"
+    ),
+    "read-blocked": (
+        "{log} can't be read at {position} while promotable fork {fork} is undecided: promote or "
+        "squash it, read before its fork point, or GET /v1/logs/{log}/subscribe, which gives these "
+        "records as speculative"
+    ),
+    "receipt-pending": (
+        "the position on {log} is withheld while promotable fork {fork} is undecided: ask again "
+        "after it is promoted or squashed, or with wait_ms"
+    ),
+    "request-reused": (
+        "this Idempotency-Key was used before, for something else or by somebody else, and nothing "
+        "was done now: choose another key, or repeat exactly what was asked first"
+    ),
+    "unauthenticated": (
+        "the token isn't accepted: {reason}; send `Authorization: Bearer TOKEN` with a service "
+        "account's token for the audience {audience}"
+    ),
+    "unauthorized": "no valid token was given: send `Authorization: Bearer TOKEN`",
+    "unknown-broker": "there is no broker {broker}: GET /v1/brokers shows the pool",
+    "unknown-log": "there is no log {log}: GET /v1/logs lists what there is",
+}
