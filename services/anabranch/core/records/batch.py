@@ -17,6 +17,7 @@ from anabranch.core.records.checksum import crc32c
 from anabranch.core.records.codecs import Codec, compress, expand
 from anabranch.core.records.layout import MAGIC, content_bytes, faults
 from anabranch.core.records.scan import HeaderBounds, portions
+from anabranch.core.records.uniform import are_uniform, is_plain
 from anabranch.core.types import Milliseconds, Position
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
@@ -37,6 +38,9 @@ _REFUSED_BITS = (
 )
 
 _LENGTH_AND_COUNT = struct.Struct(">8xi45xi")
+
+_UNIFORM_MIN = 32
+"""Records of a batch from which on their layouts are compared before they are decoded."""
 
 _TIMESTAMP_MIN: Milliseconds = -1
 """Kafka's "no timestamp"."""
@@ -127,6 +131,29 @@ def check_records(buffer: Buffer, header: Header, limits: Limits, where: str) ->
         head, rest = unpack(buffer, header, limits.batch_unpacked_bytes_max, where)
     else:
         head, rest = buffer, b""
+    if not _sound_as_they_stand(head, rest, header, limits):
+        _decode_records(head, rest, header, limits, where)
+
+
+def _sound_as_they_stand(head: Buffer, rest: Buffer, header: Header, limits: Limits) -> bool:
+    """True if that can be seen without decoding the records, as it can of most; False says nothing.
+
+    Between one record and a few dozen, looking costs as much as decoding.
+    """
+    count = header.count
+    if 1 < count < _UNIFORM_MIN:
+        return False
+    content, at = (rest, 0) if rest else (head, _RECORDS_FROM)
+    if type(content) is not bytes:
+        content = bytes(content)
+    base = header.base_timestamp
+    deltas = _TIMESTAMP_MIN - base, header.max_timestamp - base
+    if count == 1:
+        return is_plain(content, at, deltas, limits.record_bytes_max)
+    return are_uniform(content, at, count, deltas, limits.record_bytes_max)
+
+
+def _decode_records(head: Buffer, rest: Buffer, header: Header, limits: Limits, where: str) -> None:
     bounds = HeaderBounds(limits.record_headers_max, limits.batch_headers_max)
     offsets: list[int] = []
     stamps: set[int] = set()
