@@ -308,3 +308,36 @@ def test_headers_of_a_record_are_bounded(shared: Any, log: str) -> None:
     assert shared.client.post(f"/v1/logs/{log}/records", json=body).status_code == 201
     page = get(shared, log, bytes=1)
     assert len(page["records"][0]["headers"]) == 5_000
+
+
+def test_reading_begins_at_a_time(shared: Any, log: str) -> None:
+    shared.append(log, "a", "b")
+    path = f"/v1/logs/{log}/records"
+
+    def values(start: str) -> list[str]:
+        found = shared.client.get(path, params={"from": start})
+        return [each["value"] for each in found.json()["records"]]
+
+    assert values("2020-01-01T00:00:00Z") == ["a", "b"]
+    assert values("2999-01-01T00:00:00+01:00") == []
+    assert values("1") == ["b"]
+    for start in ("soon", "-1", "2020-01-01T00:00:00", str(1 << 53)):
+        assert shared.refusal("GET", path, params={"from": start}) == (422, "bad-request")
+
+
+def test_what_is_read_can_be_appended(shared: Any, log: str) -> None:
+    path, lines = f"/v1/logs/{log}/records", "application/x-ndjson"
+    made = [
+        {"value": None, "key": ""},
+        {"value": "/wA=", "encoding": "base64", "headers": [{"name": "h", "value": None}]},
+        {"value": "", "timestamp": 5},
+    ]
+    shared.client.post(path, json={"records": made})
+    read = shared.client.get(path, headers={"Accept": lines})
+    appended = shared.client.post(path, content=read.content, headers={"content-type": lines})
+    assert appended.json()["count"] == 3
+    records = shared.client.get(path).json()["records"]
+    kept = ("value", "key", "headers", "encoding", "timestamp")
+    assert [[each[name] for name in kept] for each in records[:3]] == [
+        [each[name] for name in kept] for each in records[3:]
+    ]

@@ -13,12 +13,21 @@ from fastapi.dependencies.models import Dependant
 
 from anabranch.apps.http import entry
 from anabranch.apps.http.context import Front
+from anabranch.apps.http.models import Since
 from anabranch.apps.http.problems import REQUEST_ID
 from anabranch.apps.http.refusals import ClientGone
 from anabranch.client.bolt.refusals import hold_ms
 from anabranch.core.bolt.protocol.commands import Description
-from anabranch.core.bolt.protocol.messages import Append, Appended, ClientMessage, Describe, doubles
+from anabranch.core.bolt.protocol.messages import (
+    Append,
+    Appended,
+    ClientMessage,
+    Describe,
+    PositionAt,
+    doubles,
+)
 from anabranch.core.bolt.protocol.messages import Once as Changing
+from anabranch.core.bolt.protocol.queries import At
 from anabranch.core.bolt.protocol.rights import needs
 from anabranch.core.budget import STRANGERS
 from anabranch.core.errors import (
@@ -33,7 +42,7 @@ from anabranch.core.errors import (
 )
 from anabranch.core.producers import REQUEST_ID_CHARS_MAX
 from anabranch.core.records.digest import named_request
-from anabranch.core.types import NEVER, NOWHERE, Kind, LogId, Milliseconds, Nanoseconds
+from anabranch.core.types import NEVER, NOWHERE, Kind, LogId, Milliseconds, Nanoseconds, Position
 
 DEADLINE_MS = 30_000
 DEADLINE_MS_MAX = 600_000
@@ -166,6 +175,13 @@ class Asking:
     async def log(self, name: str) -> Description:
         """The log of this name, or what became of it."""
         return await self.call(Describe(name), Description, f"look up {name}")
+
+    async def position(self, log: Description, start: Position | Since) -> Position:
+        """Where a read begins: of what was committed since a time, with what can be read of it."""
+        if not isinstance(start, Since):
+            return start
+        found = await self.call(PositionAt(log.id, start.at), At, f"find a time in {log.name}")
+        return max(log.start, min(found.position, log.settled))
 
     async def name(self, log: LogId) -> str:
         """Of a log that records came from."""

@@ -2,7 +2,7 @@
 
 import math
 from datetime import datetime
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 from pydantic import (
     AfterValidator,
@@ -17,7 +17,7 @@ from anabranch.core.bolt.protocol.commands import Description, Receipt
 from anabranch.core.bolt.protocol.queries import BrokerSeat, Census
 from anabranch.core.bolt.protocol.quota import BURST_MS_MAX, RATE_MAX, Quota
 from anabranch.core.errors import BadRequest
-from anabranch.core.types import Kind, Milliseconds, OnParentDelete, OnPromote
+from anabranch.core.types import Kind, Milliseconds, OnParentDelete, OnPromote, Position
 
 NUMBER_END = 1 << 53
 """Numbers in JSON are exact below it, whoever reads them."""
@@ -41,6 +41,21 @@ def _moment(given: Any) -> Milliseconds:
     if not 0 <= milliseconds < NUMBER_END:
         raise ValueError("it must lie after 1970")
     return milliseconds
+
+
+class Since(NamedTuple):
+    """A time at which a read begins."""
+
+    at: Milliseconds
+
+
+def _start(given: Any) -> "Position | Since":
+    if not isinstance(given, str) or not given.isdecimal():
+        return Since(_moment(given))
+    position = int(given)
+    if position >= NUMBER_END:
+        raise ValueError("a position lies below 2^53")
+    return position
 
 
 def _receipt(text: str) -> str:
@@ -68,6 +83,17 @@ Moment = Annotated[
         }
     ),
 ]
+Start = Annotated[
+    Any,
+    BeforeValidator(_start),
+    WithJsonSchema(
+        {
+            "anyOf": [_WHOLE, {"type": "string", "format": "date-time"}],
+            "examples": [1_234, "2026-07-01T12:00:00Z"],
+        }
+    ),
+]
+"""Where a read begins: at a position, or at the first that was committed at a time or later."""
 ReceiptText = Annotated[
     str, AfterValidator(_receipt), Field(max_length=80, examples=["1.0.12"], description="As given")
 ]

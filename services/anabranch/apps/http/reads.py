@@ -11,7 +11,7 @@ from pydantic import Field
 from anabranch.apps.http import entry
 from anabranch.apps.http.calls import Ask, Asking
 from anabranch.apps.http.logs import Name
-from anabranch.apps.http.models import WAIT_MS_MAX, Told, Whole
+from anabranch.apps.http.models import WAIT_MS_MAX, Start, Told
 from anabranch.apps.http.problems import OF_LOG, Problem, problem
 from anabranch.apps.http.records import Encoding, RecordOut, Sized, portions
 from anabranch.core.bolt.protocol.commands import Description
@@ -83,7 +83,12 @@ async def read_records(
     request: Request,
     ask: Ask,
     start: Annotated[
-        Whole | None, Query(alias="from", description="By default the first that can be read.")
+        Start | None,
+        Query(
+            alias="from",
+            description="A position, or a time in RFC 3339 to begin with what was committed then. "
+            "By default the first that can be read.",
+        ),
     ] = None,
     limit: Annotated[
         int | None,
@@ -111,7 +116,7 @@ async def read_records(
 ) -> Page | Response:
     accept = request.headers.get("accept", "")
     log = await ask.log(name)
-    begin = log.start if start is None else start
+    begin = log.start if start is None else await ask.position(log, start)
     lines = any(each.partition(";")[0].strip() == entry.NDJSON for each in accept.split(","))
     if lines:
         count, bytes_max = limit or _EVERYTHING, _STREAMED_BYTES

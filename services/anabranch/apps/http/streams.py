@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 
 from anabranch.apps.http.calls import Ask, Asking
 from anabranch.apps.http.logs import Name
-from anabranch.apps.http.models import Told, Whole
+from anabranch.apps.http.models import Start, Told
 from anabranch.apps.http.problems import OF_LOG, problem
 from anabranch.apps.http.reads import Base64
 from anabranch.apps.http.records import Delivery, Encoding, portions
@@ -78,7 +78,12 @@ async def subscribe_log(
     name: Name,
     ask: Ask,
     start: Annotated[
-        Whole | None, Query(alias="from", description="By default what is settled from now on.")
+        Start | None,
+        Query(
+            alias="from",
+            description="A position, or a time in RFC 3339 to begin with what was committed then. "
+            "By default what is settled from now on.",
+        ),
     ] = None,
     speculative: Annotated[
         bool, Query(description="Also what lies past an undecided promotable fork.")
@@ -96,7 +101,11 @@ async def subscribe_log(
 ) -> StreamingResponse:
     log = await ask.log(name)
     resumed = None if last is None else _position(last, log)
-    begin = next((each for each in (resumed, start) if each is not None), log.settled)
+    begin = log.settled
+    if resumed is not None:
+        begin = resumed
+    elif start is not None:
+        begin = await ask.position(log, start)
     if not log.start <= begin <= log.tail:
         raise OutOfRange(log.name, begin, log.start, log.tail)
     message = Subscribe(log.id, begin, speculative, _WINDOW_BYTES)
