@@ -23,7 +23,7 @@ from anabranch_sim.world.clocks import SlewedClock
 from anabranch_sim.world.coordinator import SimCoordinator
 from anabranch_sim.world.etcd import ETCD, SimEtcd
 from anabranch_sim.world.events import SECOND, World
-from anabranch_sim.world.network import Network, Weather
+from anabranch_sim.world.network import Network, NetworkFaults
 
 LEASE = SECOND
 
@@ -67,9 +67,9 @@ class Member:
 
 
 class Stage:
-    def __init__(self, seed: int = 1, kept: int = 0, **weather: float) -> None:
+    def __init__(self, seed: int = 1, kept: int = 0, **faults: float) -> None:
         self.world = World(seed)
-        chosen = Weather(**weather)  # pyright: ignore[reportArgumentType]
+        chosen = NetworkFaults(**faults)  # pyright: ignore[reportArgumentType]
         self.network = Network(self.world, chosen)
         self.etcd = SimEtcd(self.world, self.network, LEASE, kept)
 
@@ -178,14 +178,14 @@ def test_an_append_whose_answer_is_lost_is_asked_about_until_it_is_known() -> No
     lost = 0
     for seed in range(20):
         stage = Stage(seed, loss=0.9)
-        stage.network.weather, rough = Weather(), stage.network.weather
+        stage.network.faults, rough = NetworkFaults(), stage.network.faults
         a = stage.member("a")
         stage.run()
-        stage.network.weather = rough
+        stage.network.faults = rough
         a.coordinator.append([b"one"])
         stage.run(0.3)
         lost += len(stage.etcd.entries) == 1 and not a.told(Persisted)
-        stage.network.weather = Weather()
+        stage.network.faults = NetworkFaults()
         stage.run(5)
         if a.told(Persisted):
             assert a.told(Persisted) == [Persisted(1)]

@@ -14,15 +14,15 @@ from anabranch.core.errors import (
 )
 from anabranch.core.types import MS
 from anabranch.shell.journal.file_journal import FileJournal
-from anabranch_sim.world.disk import PowerCut, SimDisk, Troubles
+from anabranch_sim.world.disk import DiskFaults, PowerCut, SimDisk
 from anabranch_sim.world.events import SECOND, World
-from anabranch_sim.world.network import Network, Pipe, Weather
-from anabranch_sim.world.store import Moods, SimStore
+from anabranch_sim.world.network import Network, NetworkFaults, Pipe
+from anabranch_sim.world.store import SimStore, StoreFaults
 
 
-def disk(seed: int, **troubles: float) -> SimDisk:
+def disk(seed: int, **faults: float) -> SimDisk:
     made = SimDisk(World(seed), "/disk")
-    made.troubles = Troubles(**troubles)  # pyright: ignore[reportArgumentType]
+    made.faults = DiskFaults(**faults)  # pyright: ignore[reportArgumentType]
     return made
 
 
@@ -78,7 +78,7 @@ def test_after_a_failed_sync_the_next_one_succeeds_without_having_written() -> N
         file.write(b"written", 0)
         with pytest.raises(StorageFailed):
             file.sync()
-        one.troubles = Troubles()
+        one.faults = DiskFaults()
         file.sync()
         assert one.read("f") == b"written", "the page cache has it"
         one.cut_power()
@@ -155,7 +155,7 @@ def test_damage_to_what_was_durable_is_refused_and_nothing_is_guessed() -> None:
 
 def test_a_connection_delivers_in_order_and_a_network_of_datagrams_does_not() -> None:
     world = World(3)
-    network = Network(world, Weather(delay=10 * MS, tail=0.3, loss=0.2, duplicate=0.2))
+    network = Network(world, NetworkFaults(delay=10 * MS, tail=0.3, loss=0.2, duplicate=0.2))
     pipe = Pipe(network, "a", "b", lambda _: None)
     streamed: list[int] = []
     scattered: list[int] = []
@@ -170,7 +170,7 @@ def test_a_connection_delivers_in_order_and_a_network_of_datagrams_does_not() ->
 
 def test_a_cut_goes_one_way_and_breaks_the_connections_that_use_it() -> None:
     world = World(3)
-    network = Network(world, Weather())
+    network = Network(world, NetworkFaults())
     broken: list[str] = []
     there = Pipe(network, "a", "b", broken.append)
     back = Pipe(network, "b", "a", broken.append)
@@ -187,7 +187,7 @@ def test_a_store_may_say_that_it_failed_when_it_did_not_and_never_overwrites() -
     world = World(3)
     store = SimStore(world)
     told: list[AnabranchError | bytes | None] = []
-    store.moods = Moods(lies=1.0)
+    store.faults = StoreFaults(lies=1.0)
     store.put("o", [b"a", b"b"], told.append)
     world.run(SECOND)
     store.heal()

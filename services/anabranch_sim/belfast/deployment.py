@@ -16,7 +16,7 @@ from anabranch_sim.belfast.wire import CLUSTER, belfast_wire
 from anabranch_sim.world.deployment import Deployment, Process
 from anabranch_sim.world.disk import SimDisk
 from anabranch_sim.world.events import World
-from anabranch_sim.world.network import Network, Weather
+from anabranch_sim.world.network import Network, NetworkFaults
 from anabranch_sim.world.node import Node, Surroundings
 from anabranch_sim.world.store import SimStore
 
@@ -38,7 +38,7 @@ class BelfastDeployment(Deployment):
     def __init__(self, world: World, options: Options) -> None:
         self.options = options
         self.limits = Limits()
-        network, wire = Network(world, Weather()), belfast_wire(self.limits)
+        network, wire = Network(world, NetworkFaults()), belfast_wire(self.limits)
         super().__init__(Surroundings(world, CLUSTER, network, SimStore(world), wire))
         self.on_commit: Callable[[str, int, bytes], None]
         """Receives every entry that a sequencer commits, before the sequencer's own machine."""

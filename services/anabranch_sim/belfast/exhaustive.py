@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from anabranch_sim.belfast.small_deployment import SEQUENCER, SHARDS, Little
+from anabranch_sim.belfast.small_deployment import SEQUENCER, SHARDS, SmallDeployment
 from anabranch_sim.world.simulation import BUGS
 
 DEVIATIONS_MAX = 2
@@ -64,7 +64,7 @@ def _run(
     found: Exploration,
 ) -> str:
     """Says what was wrong. What else could have been done on the way is put in the line."""
-    little = Little(quotas)
+    little = SmallDeployment(quotas)
     due = deque(schedule)
     left = DEVIATIONS_MAX - len(schedule)
     try:
@@ -91,7 +91,7 @@ def _run(
     return faults[0] if faults else ""
 
 
-def _known(little: Little, left: int, seen: dict[bytes, int]) -> bool:
+def _known(little: SmallDeployment, left: int, seen: dict[bytes, int]) -> bool:
     """Was this state met before, with as many deviations to go?"""
     state = little.likeness()
     if seen.get(state, -1) >= left:
@@ -100,7 +100,7 @@ def _known(little: Little, left: int, seen: dict[bytes, int]) -> bool:
     return False
 
 
-def _others(little: Little, schedule: Schedule) -> Iterator[Move]:
+def _others(little: SmallDeployment, schedule: Schedule) -> Iterator[Move]:
     """All that may happen instead of what comes next."""
     links = little.links()
     for sender, receiver in links[1:]:
@@ -116,7 +116,7 @@ def _others(little: Little, schedule: Schedule) -> Iterator[Move]:
             yield "kill", name, ""
 
 
-def _make(little: Little, move: Move) -> None:
+def _make(little: SmallDeployment, move: Move) -> None:
     match move:
         case "deliver", sender, receiver:
             little.deliver((sender, receiver))

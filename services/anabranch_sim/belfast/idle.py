@@ -31,7 +31,7 @@ def rests(rules: Rules) -> bool:
     )
 
 
-class RestCheck:
+class IdleCheck:
     """After all else: everybody is alive, and all that was appended is final."""
 
     def __init__(self, simulation: "BelfastPlugin") -> None:

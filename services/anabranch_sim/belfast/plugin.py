@@ -14,7 +14,7 @@ from anabranch.core.history.foretold import judge
 from anabranch.core.types import MS, Nanoseconds, Position
 from anabranch_sim.belfast.deployment import BelfastDeployment
 from anabranch_sim.belfast.faults import BelfastFaults
-from anabranch_sim.belfast.idle import RestCheck, rests
+from anabranch_sim.belfast.idle import IdleCheck, rests
 from anabranch_sim.belfast.log_client import LogClient
 from anabranch_sim.belfast.message_clients import KEYS, Admin, Appender, Archive, Observer
 from anabranch_sim.belfast.node_client import NodeClient
@@ -305,7 +305,7 @@ class BelfastPlugin:
         if not self.options.faults:
             self._check_calm()
         if rests(self.options.rules) and not self._violations:
-            RestCheck(self).run()
+            IdleCheck(self).run()
 
     def _check_calm(self) -> None:
         """Without a fault nothing is misspeculated, whatever joins, leaves or bursts."""

@@ -111,7 +111,7 @@ class Errand:
     asked: int = -_PAUSE
 
 
-class Little:
+class SmallDeployment:
     def __init__(self, quotas: tuple[int, int]) -> None:
         self.now: Nanoseconds = EPOCH
         self.steps = 0

@@ -21,7 +21,7 @@ from anabranch_sim.world.deployment import Deployment, Process
 from anabranch_sim.world.disk import SimDisk
 from anabranch_sim.world.etcd import SimEtcd
 from anabranch_sim.world.events import World
-from anabranch_sim.world.network import Network, Weather
+from anabranch_sim.world.network import Network, NetworkFaults
 from anabranch_sim.world.node import Node, Surroundings
 from anabranch_sim.world.store import SimStore
 
@@ -35,7 +35,7 @@ class Cluster(Deployment):
 
     def __init__(self, world: World, options: Options) -> None:
         self.options = options
-        network, self.store = Network(world, Weather()), SimStore(world)
+        network, self.store = Network(world, NetworkFaults()), SimStore(world)
         self.disk = SimDisk(world, "/journal")
         around = Surroundings(world, CLUSTER, network, self.store, bolt_wire(options.limits))
         around.is_fenced = _is_fenced

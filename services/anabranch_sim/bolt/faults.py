@@ -9,7 +9,7 @@ from anabranch_sim.world.deployment import Process
 from anabranch_sim.world.etcd import ETCD
 from anabranch_sim.world.events import SECOND
 from anabranch_sim.world.faults import DIES_WITHIN, DeploymentFaults, Pace, Resettable, Way
-from anabranch_sim.world.store import Moods
+from anabranch_sim.world.store import StoreFaults
 
 PACE = Pace(
     strikes=(50 * MS, 1_500 * MS),
@@ -28,7 +28,7 @@ class BoltFaults(DeploymentFaults):
         super().__init__(cluster, clients, faults, PACE)
         rng = self.rng
         if "store" in faults:
-            cluster.store.moods = Moods(
+            cluster.store.faults = StoreFaults(
                 delay=rng.choice((2 * MS, 20 * MS)),
                 slow=rng.choice((0, 0.05, 0.3)),
                 refuses=rng.choice((0, 0.02, 0.2)),

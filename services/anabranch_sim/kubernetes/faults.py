@@ -7,11 +7,11 @@ from anabranch.core.types import Nanoseconds
 from anabranch_operator.api import names
 from anabranch_operator.plan.engine.dependencies import broker_name
 from anabranch_operator.plan.engine.objects import Observed
-from anabranch_sim.kubernetes.belfast.faults import Squalls
-from anabranch_sim.kubernetes.cluster.apiserver import Weather
+from anabranch_sim.kubernetes.belfast.faults import BelfastFaults
+from anabranch_sim.kubernetes.cluster.apiserver import ApiFaults
 from anabranch_sim.kubernetes.cluster.controllers import Controllers
-from anabranch_sim.kubernetes.cluster.plane import Door
-from anabranch_sim.kubernetes.cluster.watches import Haze
+from anabranch_sim.kubernetes.cluster.plane import ServiceFaults
+from anabranch_sim.kubernetes.cluster.watches import WatchFaults
 from anabranch_sim.kubernetes.operators import Around, SimOperator
 from anabranch_sim.world.events import SECOND
 from anabranch_sim.world.faults import Faults
@@ -24,14 +24,14 @@ class OperatorFaults(Faults):
         controllers: Controllers,
         operators: list[SimOperator],
         faults: tuple[str, ...],
-        squalls: Squalls | None = None,
+        belfast_faults: BelfastFaults | None = None,
     ) -> None:
         super().__init__(around.world, (SECOND // 2, 15 * SECOND))
         self.around = around
         self.controllers = controllers
         self.operators = operators
         self._faults = faults
-        self._squalls = squalls
+        self._belfast_faults = belfast_faults
         ways: dict[str, Callable[[], None]] = {
             "api": self._stop_api,
             "crashes": self._crash,
@@ -44,31 +44,31 @@ class OperatorFaults(Faults):
             "watches": self._cut,
         }
         self.allow(ways, faults)
-        if squalls is not None:
-            self.allow(squalls.ways, faults)
+        if belfast_faults is not None:
+            self.allow(belfast_faults.ways, faults)
 
     def start(self) -> None:
         rng, around = self.world.rng, self.around
         if "weather" in self._faults:
-            around.api.weather = Weather(
+            around.api.faults = ApiFaults(
                 tail=rng.choice((0, 0.05, 0.2)),
                 lost=rng.choice((0, 0.02, 0.1)),
                 unanswered=rng.choice((0, 0.02, 0.1)),
                 throttled=rng.choice((0, 0.02, 0.1)),
                 failing=rng.choice((0, 0.02, 0.1)),
             )
-        if "door" in self._faults:
-            around.plane.door = Door(
+        if "requests" in self._faults:
+            around.plane.service_faults = ServiceFaults(
                 tail=rng.choice((0, 0.05, 0.3)),
                 lost=rng.choice((0, 0.05, 0.2)),
                 unanswered=rng.choice((0, 0.05, 0.2)),
                 twice=rng.choice((0, 0.05, 0.2)),
             )
-            if self._squalls is not None:
-                self._squalls.start(around.plane.door)
-        if {"haze", "lost"} & set(self._faults):
-            blurs = "haze" in self._faults
-            around.haze = Haze(
+            if self._belfast_faults is not None:
+                self._belfast_faults.start(around.plane.service_faults)
+        if {"stale", "lost"} & set(self._faults):
+            blurs = "stale" in self._faults
+            around.watch_faults = WatchFaults(
                 late=rng.choice((0.02, 0.2)) * blurs,
                 twice=rng.choice((0.02, 0.2)) * blurs,
                 stale=rng.choice((0.1, 0.5)) * blurs,
@@ -79,13 +79,14 @@ class OperatorFaults(Faults):
     def heal(self) -> None:
         super().heal()
         around = self.around
-        around.api.weather, around.haze, around.plane.door = Weather(), Haze(), Door()
+        around.api.faults, around.watch_faults = ApiFaults(), WatchFaults()
+        around.plane.service_faults = ServiceFaults()
         around.api.away_until = around.plane.away_until = 0
         self.controllers.stuck.clear()
-        if self._squalls is not None:
-            self._squalls.heal()
+        if self._belfast_faults is not None:
+            self._belfast_faults.heal()
         for operator in self.operators:
-            operator.sight.haze = Haze()
+            operator.watches.watch_faults = WatchFaults()
 
     def _while(self) -> Nanoseconds:
         longest = self.world.rng.choice((2 * SECOND, 20 * SECOND, 60 * SECOND))
@@ -119,7 +120,7 @@ class OperatorFaults(Faults):
         kinds = rng.sample(self.around.kinds, rng.choice((1, 3, len(self.around.kinds))))
         duration = self._while()
         for kind in kinds if operator.alive else ():
-            operator.sight.cut(kind, duration, forgotten=forgotten)
+            operator.watches.cut(kind, duration, forgotten=forgotten)
 
     def _broker(self) -> Observed | None:
         pods = [

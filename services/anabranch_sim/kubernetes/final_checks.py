@@ -27,17 +27,17 @@ from anabranch_operator.plan.pool.broker_pod import template
 from anabranch_sim.kubernetes.cluster.controllers import BAD
 from anabranch_sim.kubernetes.cluster.objects import Kube
 from anabranch_sim.kubernetes.cluster.plane import Plane
-from anabranch_sim.kubernetes.invariants import Judge
+from anabranch_sim.kubernetes.invariants import Invariants
 
 _PARENTLESS = ("ParentMissing", "ParentNotReady")
 _LIVE = (ForkPhase.READY, ForkPhase.GATING, ForkPhase.AWAITING_APPROVAL, ForkPhase.PROMOTING)
 
 
-class Verdict:
-    def __init__(self, kube: Kube, plane: Plane, judge: Judge) -> None:
+class FinalChecks:
+    def __init__(self, kube: Kube, plane: Plane, invariants: Invariants) -> None:
         self.kube = kube
         self.service = service = plane.service
-        self.judge = judge
+        self.invariants = invariants
         self._owned = {names.plain(each.owner): each for each in service.owned()}
 
     def wrong(self) -> list[str]:
@@ -94,7 +94,7 @@ class Verdict:
         if status.phase not in _LIVE:
             yield f"{fork.ref} is {status.phase}, and its log lives"
         yield from self._of_face(fork, status.conditions, found)
-        spec, jobs = convert(fork.spec, ForkSpec), self.judge.jobs.get(fork.uid, {})
+        spec, jobs = convert(fork.spec, ForkSpec), self.invariants.jobs.get(fork.uid, {})
         if spec.state is not ForkState.PROMOTED or self._said(status.conditions, "Refused"):
             return
         gated = spec.promotion.gate is not None and spec.promotion.policy is not Policy.MANUAL
@@ -105,7 +105,7 @@ class Verdict:
             yield f"{fork.ref} isn't promoted, and nothing stands in the way"
 
     def _of_dead(self, fork: Observed, status: ForkStatus) -> Iterator[str]:
-        log = self.judge.log_of(fork.uid)
+        log = self.invariants.log_of(fork.uid)
         if log is None:
             if status.phase is not ForkPhase.PENDING:
                 yield f"{fork.ref} is {status.phase}, and never had a log"
@@ -152,7 +152,7 @@ class Verdict:
         """Every log that somebody declared has its resource, or was left on purpose."""
         uids = {each.uid for kind in (names.LOG, names.FORK) for each in self.kube.of_kind(kind)}
         for owner, log in self._owned.items():
-            facts = self.judge.facts.get(owner.rpartition("/")[2])
+            facts = self.invariants.facts.get(owner.rpartition("/")[2])
             if facts is None:
                 yield f"{log.name} is {owner}'s, who never was"
             elif owner.rpartition("/")[2] not in uids and not self._has_heirs(log, uids):

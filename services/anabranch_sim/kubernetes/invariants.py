@@ -42,9 +42,9 @@ from anabranch_operator.plan.engine.world import Pool
 from anabranch_operator.plan.engine.world import World as Known
 from anabranch_operator.plan.log.services import is_ready
 from anabranch_operator.plan.metadata.evictions import deadline
-from anabranch_sim.kubernetes.calm import BEGIN
 from anabranch_sim.kubernetes.cluster.objects import Change
 from anabranch_sim.kubernetes.cluster.service import LogService
+from anabranch_sim.kubernetes.sandbox import BEGIN
 from anabranch_sim.world.events import SECOND, World
 
 WRITES_A_MINUTE_MAX = 120
@@ -73,7 +73,7 @@ class Facts(Struct):
     """By the finalizer of an earlier version of the operator."""
 
 
-class Judge:
+class Invariants:
     """It sees everything, also what no operator can."""
 
     def __init__(self, world: World, service: LogService) -> None:

@@ -34,15 +34,15 @@ from anabranch_operator.plan.engine.operator import Operator
 from anabranch_operator.plan.engine.polls import targets
 from anabranch_operator.plan.engine.reconciler import Planner
 from anabranch_operator.plan.engine.world import Surroundings
-from anabranch_sim.kubernetes.belfast.invariants import Wardens
-from anabranch_sim.kubernetes.belfast.processes import Docks
-from anabranch_sim.kubernetes.calm import BEGIN
+from anabranch_sim.kubernetes.belfast.invariants import BelfastInvariants
+from anabranch_sim.kubernetes.belfast.processes import BelfastProcesses
 from anabranch_sim.kubernetes.cluster.apiserver import ApiServer
 from anabranch_sim.kubernetes.cluster.client import SimClient
 from anabranch_sim.kubernetes.cluster.plane import Plane
 from anabranch_sim.kubernetes.cluster.waiting import Promise, drive
-from anabranch_sim.kubernetes.cluster.watches import KINDS, Haze, History, SimSight
-from anabranch_sim.kubernetes.invariants import Judge
+from anabranch_sim.kubernetes.cluster.watches import KINDS, History, SimWatches, WatchFaults
+from anabranch_sim.kubernetes.invariants import Invariants
+from anabranch_sim.kubernetes.sandbox import BEGIN
 from anabranch_sim.world.events import SECOND, World
 
 VITALS: Nanoseconds = 60 * SECOND
@@ -59,23 +59,23 @@ class Around:
         api: ApiServer,
         history: History,
         plane: Plane,
-        judge: Judge,
+        invariants: Invariants,
         surroundings: Surroundings,
     ) -> None:
         self.world = world
         self.api = api
         self.history = history
         self.plane = plane
-        self.judge = judge
+        self.invariants = invariants
         self.surroundings = surroundings
         self.planners: dict[str, Planner] = {}
         self.kinds: tuple[str, ...] = KINDS
-        self.docks: Docks | None = None
-        self.wardens: Wardens | None = None
+        self.processes: BelfastProcesses | None = None
+        self.belfast_invariants: BelfastInvariants | None = None
         """If there is a Belfast log."""
         self.terms = Terms()
         self.sweep_s = 300
-        self.haze = Haze()
+        self.watch_faults = WatchFaults()
 
 
 class SimOperator:
@@ -88,7 +88,7 @@ class SimOperator:
         self.life = 0
         self.alive = False
         self.machine: Operator
-        self.sight: SimSight
+        self.watches: SimWatches
         self.allowed: dict[str, None] = {}
         """Pods that the machine lets go."""
         self._paused = False
@@ -132,7 +132,7 @@ class SimOperator:
         life = self.life
         client = SimClient(around.api, lambda: self._stands(life), self._sent)
         self._writer = Writer(cast("Client", client), self.name)
-        self.sight = SimSight(
+        self.watches = SimWatches(
             around.api,
             around.history,
             self.give,
@@ -142,7 +142,7 @@ class SimOperator:
             around.kinds,
         )
         self.world.note(self.name, "lives")
-        self.sight.open(around.haze)
+        self.watches.open(around.watch_faults)
         self._elect(self._candidate.start())
         self.world.after(VITALS, partial(self.act, life, self._measure))
 
@@ -187,7 +187,7 @@ class SimOperator:
         for effect in self.machine.step(self.now(), event):
             if self.world.tracing:
                 self.world.note(self.name, ">", _short(effect))
-            self._heed(effect)
+            self._do(effect)
 
     def evict(self, pod: Ref, uid: str) -> bool | None:
         """Somebody asks whether a pod may go; None: nobody answers."""
@@ -226,24 +226,27 @@ class SimOperator:
         return life == self.life and self.standing
 
     def _sent(self, verb: str, ref: Ref) -> None:
-        self.around.judge.sent(self.name, verb, ref)
+        self.around.invariants.sent(self.name, verb, ref)
 
-    def _heed(self, effect: Effect) -> None:
-        wardens, docks = self.around.wardens, self.around.docks
+    def _do(self, effect: Effect) -> None:
+        belfast_invariants, processes = (
+            self.around.belfast_invariants,
+            self.around.processes,
+        )
         match effect:
             case Do(number, _, _, action):
-                self.around.judge.decided(self.name, self.machine, action)
-                if wardens is not None:
-                    wardens.decided(self.name, self.machine, action)
+                self.around.invariants.decided(self.name, self.machine, action)
+                if belfast_invariants is not None:
+                    belfast_invariants.decided(self.name, self.machine, action)
                 self._perform(number, action)
             case Look():
                 self.around.plane.look(partial(self.act, self.life), self.give)
-            case Visit() if docks is not None:
-                docks.visit(effect, self._turn(), self.give)
+            case Visit() if processes is not None:
+                processes.visit(effect, self._turn(), self.give)
             case Evict(uid):
                 self.allowed[uid] = None
-                if wardens is not None:
-                    wardens.allowed(self.name, self.machine, uid)
+                if belfast_invariants is not None:
+                    belfast_invariants.allowed(self.name, self.machine, uid)
             case SetTimer(key, at):
                 self._set_timer(key, at)
             case CancelTimer(key):
@@ -253,22 +256,22 @@ class SimOperator:
 
     def _perform(self, number: int, action: Action) -> None:
         told: Callable[[Outcome], None] = partial(self._answered, number, action)
-        docks = self.around.docks
+        processes = self.around.processes
         if isinstance(action, _WRITES):
             drive(self._writer.perform(action), self._turn(), told)
         elif isinstance(action, JoinShard | LeaveShard):
-            assert docks is not None
-            docks.move(action, self._turn(), told)
+            assert processes is not None
+            processes.move(action, self._turn(), told)
         else:
             ask = cast("Ask", action)
             self.around.plane.ask(ask, self._guard, self._turn(), told)
 
     def _answered(self, number: int, action: Action, outcome: Outcome) -> None:
         """In an event of its own: a machine is never stepped from within a step."""
-        if self.around.wardens is not None:
-            self.around.wardens.answered(action, outcome)
+        if self.around.belfast_invariants is not None:
+            self.around.belfast_invariants.answered(action, outcome)
         if isinstance(outcome, Observed):
-            self.sight.overheard(outcome)
+            self.watches.on_answer(outcome)
         answered = partial(self.give, Answered(number, outcome))
         self.world.at(self.world.now, partial(self.act, self.life, answered))
 

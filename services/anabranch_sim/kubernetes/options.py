@@ -7,8 +7,8 @@ from msgspec import Struct
 FAULTS = (
     "api",
     "crashes",
-    "door",
-    "haze",
+    "requests",
+    "stale",
     "kills",
     "leaves",
     "lost",

@@ -14,20 +14,20 @@ from anabranch_operator.plan.log.orphans import plan_orphan
 from anabranch_operator.plan.metadata.members import plan_members
 from anabranch_operator.plan.pool.pools import plan_pool
 from anabranch_sim.kubernetes.belfast import log
-from anabranch_sim.kubernetes.belfast.log import Anchorage
-from anabranch_sim.kubernetes.calm import BEGIN
+from anabranch_sim.kubernetes.belfast.log import BelfastPart
 from anabranch_sim.kubernetes.cluster.apiserver import ApiServer
 from anabranch_sim.kubernetes.cluster.controllers import Controllers
-from anabranch_sim.kubernetes.cluster.machines import DeepPlane
+from anabranch_sim.kubernetes.cluster.machines import MachinePlane
 from anabranch_sim.kubernetes.cluster.objects import Change, Kube
 from anabranch_sim.kubernetes.cluster.plane import Plane, StatePlane
 from anabranch_sim.kubernetes.cluster.watches import KINDS, History
 from anabranch_sim.kubernetes.faults import OperatorFaults
-from anabranch_sim.kubernetes.final_checks import Verdict
-from anabranch_sim.kubernetes.invariants import Judge
+from anabranch_sim.kubernetes.final_checks import FinalChecks
+from anabranch_sim.kubernetes.invariants import Invariants
 from anabranch_sim.kubernetes.operators import Around, SimOperator
 from anabranch_sim.kubernetes.options import Options
-from anabranch_sim.kubernetes.users import HOME, People
+from anabranch_sim.kubernetes.sandbox import BEGIN
+from anabranch_sim.kubernetes.users import HOME, Users
 from anabranch_sim.world.events import SECOND, World
 from anabranch_sim.world.simulation import Tell
 
@@ -51,82 +51,86 @@ class OperatorPlugin:
         self._violations: list[str] = []
         self.kube = Kube(collects=False, clock=lambda: (BEGIN + self.world.now) // MS)
         self.plane: Plane = (
-            DeepPlane(self.world, options.seed) if options.deep else StatePlane(self.world, BEGIN)
+            MachinePlane(self.world, options.seed)
+            if options.deep
+            else StatePlane(self.world, BEGIN)
         )
-        self.judge = Judge(self.world, self.plane.service)
-        self.plane.service.heed = self.judge.commanded
+        self.invariants = Invariants(self.world, self.plane.service)
+        self.plane.service.on_change = self.invariants.commanded
         self.history = History()
         self.controllers = Controllers(self.world, self.kube, self.plane)
         self.controllers.gc = options.gc_s * SECOND
-        self.anchorage = self._anchorage()
+        self.belfast_part = self._belfast_part()
         self.around = self._around()
         self.operators = [SimOperator(self.around, number) for number in range(OPERATORS)]
-        self.judge.watch(self.operators)
-        port = self.anchorage
-        self.people = People(
+        self.invariants.watch(self.operators)
+        port = self.belfast_part
+        self.users = Users(
             self.world,
             self.kube,
             self.plane,
-            self.judge,
+            self.invariants,
             self.operators,
-            None if port is None else port.shippers,
+            None if port is None else port.belfast_users,
         )
         self.faults = OperatorFaults(
             self.around,
             self.controllers,
             self.operators,
             options.faults,
-            None if port is None else port.squalls,
+            None if port is None else port.belfast_faults,
         )
-        self.kube.heed = self._changed
+        self.kube.on_change = self._changed
 
     @staticmethod
     def of(seed: int, tell: Tell | None = None) -> "OperatorPlugin":
         return OperatorPlugin(Options.of(seed), tell)
 
     def violations(self) -> list[str]:
-        return self.judge.violations + self._violations
+        return self.invariants.violations + self._violations
 
     def counts(self) -> dict[str, int]:
-        return {"writes": self.judge.writes, "acts": self.people.acts}
+        return {"writes": self.invariants.writes, "acts": self.users.acts}
 
     def start(self) -> None:
         world = self.world
-        self.people.begin()
+        self.users.begin()
         self.controllers.start()
         for operator in self.operators:
             operator.start()
         world.run(20 * SECOND)
         for _ in range(self.options.acts):
-            world.after(world.between(0, self.chaos), self.people.act)
+            world.after(world.between(0, self.chaos), self.users.act)
 
     def is_done(self) -> bool:
         return False
 
     def converge(self) -> bool:
         """Wait until nothing has been written for longer than anything waits."""
-        self.people.rest()
+        self.users.rest()
         world, until = self.world, self.world.now + SETTLING
-        writes, since = self.judge.writes, world.now
+        writes, since = self.invariants.writes, world.now
         while world.now < until and world.now < since + CALM:
             world.run(world.now + 10 * SECOND)
-            if writes != self.judge.writes:
-                writes, since = self.judge.writes, world.now
+            if writes != self.invariants.writes:
+                writes, since = self.invariants.writes, world.now
         if world.now < since + CALM:
-            self._violations.append(f"liveness: it never comes to rest: {self.judge.last}")
+            self._violations.append(f"liveness: it never comes to rest: {self.invariants.last}")
         return True
 
     def check(self) -> None:
-        verdict = Verdict(self.kube, self.plane, self.judge)
+        verdict = FinalChecks(self.kube, self.plane, self.invariants)
         self._violations += verdict.wrong()
-        if self.anchorage is not None:
-            self._violations += self.anchorage.wrong()
+        if self.belfast_part is not None:
+            self._violations += self.belfast_part.wrong()
         self._stay_calm(verdict.troubled())
 
-    def _anchorage(self) -> Anchorage | None:
+    def _belfast_part(self) -> BelfastPart | None:
         if not self.options.belfast:
             return None
-        return Anchorage(self.world, self.kube, self.judge.fail, self.controllers.stuck, HOME)
+        return BelfastPart(
+            self.world, self.kube, self.invariants.fail, self.controllers.stuck, HOME
+        )
 
     def _around(self) -> Around:
         options = self.options
@@ -142,7 +146,7 @@ class OperatorPlugin:
             ApiServer(self.world, self.kube),
             self.history,
             self.plane,
-            self.judge,
+            self.invariants,
             surroundings,
         )
         around.planners = {
@@ -152,11 +156,11 @@ class OperatorPlugin:
             names.POOL: plan_pool,
             MEMBERS: plan_members,
         }
-        if self.anchorage is not None:
+        if self.belfast_part is not None:
             around.planners |= log.PLANNERS
             around.kinds = (*KINDS, *log.KINDS)
-            around.docks = self.anchorage.docks
-            around.wardens = self.anchorage.wardens
+            around.processes = self.belfast_part.processes
+            around.belfast_invariants = self.belfast_part.belfast_invariants
         around.sweep_s = options.sweep_s
         around.terms = Terms(
             lease_s=options.lease_s, renew_s=options.lease_s * 2 / 3, retry_s=options.lease_s / 5
@@ -166,27 +170,29 @@ class OperatorPlugin:
     def _stay_calm(self, troubled: int) -> None:
         """Converged is no request but for the Lease, looks, and what was refused tried again."""
         calm_s = self.options.calm_s
-        writes, asked = self.judge.writes, self._asked
+        writes, asked = self.invariants.writes, self._asked
         self.world.run(self.world.now + calm_s * SECOND)
-        if self.judge.writes != writes:
-            self._violations.append(f"calm: {self.judge.last} though nothing had changed")
+        if self.invariants.writes != writes:
+            self._violations.append(f"calm: {self.invariants.last} though nothing had changed")
         again = self._asked - asked
         if again > troubled * (1 + calm_s * SECOND // RETRY):
             self._violations.append(f"calm: {again} requests, with {troubled} in trouble")
 
     @property
     def _asked(self) -> int:
-        return self.plane.asked + (0 if self.anchorage is None else self.anchorage.docks.asked)
+        return self.plane.asked + (
+            0 if self.belfast_part is None else self.belfast_part.processes.asked
+        )
 
     def _changed(self, change: Change) -> None:
         if self.world.tracing:
             what = "gone" if change.gone else change.version
             self.world.note("kube", change.object.ref, what)
         self.history.add(change)
-        self.judge.changed(change)
-        self.controllers.heed(change)
-        if self.anchorage is not None:
-            self.anchorage.heed(change)
+        self.invariants.changed(change)
+        self.controllers.on_change(change)
+        if self.belfast_part is not None:
+            self.belfast_part.on_change(change)
         for operator in self.operators:
             if operator.alive:
-                operator.sight.heed(change)
+                operator.watches.on_change(change)

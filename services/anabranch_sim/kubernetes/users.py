@@ -12,11 +12,11 @@ from anabranch_operator.api import names
 from anabranch_operator.plan.engine.objects import Observed, Ref
 from anabranch_operator.plan.log.services import is_ready
 from anabranch_sim.kubernetes.belfast.kubelets import ROLES
-from anabranch_sim.kubernetes.belfast.users import Shippers, has_budget
+from anabranch_sim.kubernetes.belfast.users import BelfastUsers, has_budget
 from anabranch_sim.kubernetes.cluster.controllers import BAD
 from anabranch_sim.kubernetes.cluster.objects import Kube
 from anabranch_sim.kubernetes.cluster.plane import Plane
-from anabranch_sim.kubernetes.invariants import OTHERS, Judge
+from anabranch_sim.kubernetes.invariants import OTHERS, Invariants
 from anabranch_sim.kubernetes.operators import SimOperator
 from anabranch_sim.world.events import SECOND, World
 
@@ -32,23 +32,23 @@ _JOB: dict[str, Any] = {
 }
 
 
-class People:
+class Users:
     def __init__(
         self,
         world: World,
         kube: Kube,
         plane: Plane,
-        judge: Judge,
+        invariants: Invariants,
         operators: list[SimOperator],
-        shippers: Shippers | None = None,
+        belfast_users: BelfastUsers | None = None,
     ) -> None:
         self.world = world
         self.rng = world.rng
         self.kube = kube
         self.plane = plane
-        self.judge = judge
+        self.invariants = invariants
         self.operators = operators
-        self.shippers = shippers
+        self.belfast_users = belfast_users
         self.acts = 0
         self._ways: list[tuple[int, Callable[[], None]]] = [
             (3, self._declare_log),
@@ -71,7 +71,7 @@ class People:
             (1, self._promote_directly),
             (2, self._fork_directly),
             (1, self._roll_members),
-            *(() if shippers is None else shippers.ways),
+            *(() if belfast_users is None else belfast_users.ways),
         ]
 
     def begin(self) -> None:
@@ -84,8 +84,8 @@ class People:
         self._apply(MEMBERS, spec)
         self._apply(POOL, {"image": "good", "min": 1, "max": 4, "spare": 1, "replicas": 2})
         self._declare_log()
-        if self.shippers is not None:
-            self.shippers.begin()
+        if self.belfast_users is not None:
+            self.belfast_users.begin()
 
     def act(self) -> None:
         self.acts += 1
@@ -100,8 +100,8 @@ class People:
         pool = self.kube.get(POOL)
         if pool is not None and pool.spec["image"] == BAD:
             self._edit(POOL, image="good")
-        if self.shippers is not None:
-            self.shippers.rest()
+        if self.belfast_users is not None:
+            self.belfast_users.rest()
 
     def _open(self, name: str) -> None:
         ref = Ref("Namespace", "", name)
@@ -207,7 +207,7 @@ class People:
         found = self._any([each for each in self._resources() if not each.deleting])
         if found is None or OTHERS in found.finalizers:
             return
-        self.judge.others(found, held=True)
+        self.invariants.others(found, held=True)
         self.kube.hold(found.ref, OTHERS, held=True)
         again = partial(self._release, found.ref, found.uid)
         self.world.after(self.world.between(SECOND, 120 * SECOND), again)
@@ -215,7 +215,7 @@ class People:
     def _release(self, ref: Ref, uid: str) -> None:
         found = self.kube.get(ref)
         if found is not None and found.uid == uid:
-            self.judge.others(found, held=False)
+            self.invariants.others(found, held=False)
             self.kube.hold(ref, OTHERS, held=False)
 
     def _scale(self) -> None:
@@ -331,7 +331,7 @@ class People:
         if self.kube.get(ref) is None and namespace is not None and not namespace.deleting:
             self._apply(ref, spec)
             if self.rng.random() < _OLD:
-                self.judge.facts[self.kube.documents[ref]["metadata"]["uid"]].held = True
+                self.invariants.facts[self.kube.documents[ref]["metadata"]["uid"]].held = True
                 self.kube.hold(ref, names.FINALIZER, held=True)
 
     def _edit(self, ref: Ref, **spec: Any) -> None:

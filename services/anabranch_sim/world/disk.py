@@ -18,7 +18,7 @@ class PowerCut(Exception):
 
 
 @dataclass(slots=True)
-class Troubles:
+class DiskFaults:
     """What may go wrong with an operation, as probabilities; all zero is a good disk."""
 
     write_fails: float = 0.0
@@ -55,7 +55,7 @@ class SimDisk:
 
     def __init__(self, world: World, where: str) -> None:
         self.world = world
-        self.troubles = Troubles()
+        self.faults = DiskFaults()
         self.dies_in: int | None = None
         """So many operations from now the power goes."""
         self.life = 0
@@ -134,14 +134,14 @@ class SimDisk:
         return sum(len(inode.seen) for inode in self._names.values())
 
     def room(self) -> int:
-        return max(0, self.troubles.bytes_max - self.used())
+        return max(0, self.faults.bytes_max - self.used())
 
     def torn(self, content: bytes) -> bytes:
         """What of a write reached the platter: some sectors, or all, perhaps with a wrong bit."""
         world = self.world
         if world.chance(0.5):
             content = content[: world.between(0, len(content) // SECTOR) * SECTOR]
-        if content and world.chance(self.troubles.flips):
+        if content and world.chance(self.faults.flips):
             scrambled = bytearray(content)
             scrambled[world.between(0, len(content) - 1)] ^= 1 << world.between(0, 7)
             content = bytes(scrambled)
@@ -180,7 +180,7 @@ class SimFile:
         if lacking:
             self._write(written[: max(0, len(written) - lacking)], offset)
             raise StorageFull(disk.where)
-        if disk.world.chance(disk.troubles.write_fails):
+        if disk.world.chance(disk.faults.write_fails):
             self._write(written[: disk.world.between(0, len(written))], offset)
             raise StorageFailed(disk.where, "a failed write of the simulation")
         self._write(written, offset)
@@ -188,7 +188,7 @@ class SimFile:
     def sync(self) -> None:
         disk, inode = self._disk, self._inode
         self._check()
-        failed = disk.world.chance(disk.troubles.sync_fails)
+        failed = disk.world.chance(disk.faults.sync_fails)
         for write in inode.unsynced:
             if not failed or disk.world.chance(0.5):
                 _put(inode.durable, write)

@@ -179,5 +179,5 @@ class SimEtcd:
             del self._keys[name]
 
     def _away(self, sender: str, receiver: str) -> bool:
-        lost = self.world.chance(self.network.weather.loss / 4)
+        lost = self.world.chance(self.network.faults.loss / 4)
         return lost or self.world.now < self._down_until or self.network.cuts(sender, receiver)

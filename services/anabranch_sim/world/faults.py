@@ -7,9 +7,9 @@ import msgspec
 
 from anabranch.core.types import MS, Nanoseconds
 from anabranch_sim.world.deployment import Deployment, Process
-from anabranch_sim.world.disk import SimDisk, Troubles
+from anabranch_sim.world.disk import DiskFaults, SimDisk
 from anabranch_sim.world.events import SECOND, World
-from anabranch_sim.world.network import Weather
+from anabranch_sim.world.network import NetworkFaults
 
 CLOCK_ERROR_MAX: Nanoseconds = 5 * SECOND
 DIES_WITHIN = 12
@@ -103,7 +103,7 @@ class DeploymentFaults(Faults):
         }
         self.allow({**shared, **self.own_ways()}, faults)
         if "network" in faults:
-            self.network.weather = self._weather()
+            self.network.faults = self._network_faults()
 
     def own_ways(self) -> Mapping[str, Way]:
         """Faults of this engine alone, and those that it has in another way."""
@@ -119,7 +119,7 @@ class DeploymentFaults(Faults):
         self._deployment.mend()
         self.network.heal()
         for disk in self._deployment.disks():
-            disk.troubles = Troubles()
+            disk.faults = DiskFaults()
             disk.dies_in = None
 
     def later(self, longest: Nanoseconds, undo: Way) -> None:
@@ -192,7 +192,7 @@ class DeploymentFaults(Faults):
     def _trouble_disk(self) -> None:
         disk, rng = self._any_disk(), self.rng
         if disk is not None:
-            disk.troubles = Troubles(
+            disk.faults = DiskFaults(
                 write_fails=rng.choice((0, 0.05, 0.5)),
                 sync_fails=rng.choice((0, 0.05, 0.5)),
                 flips=rng.choice((0, 0.2)),
@@ -202,19 +202,19 @@ class DeploymentFaults(Faults):
     def _fill_disk(self) -> None:
         disk = self._any_disk()
         if disk is not None:
-            disk.troubles = Troubles(bytes_max=disk.used() + self.world.between(0, 3_000))
+            disk.faults = DiskFaults(bytes_max=disk.used() + self.world.between(0, 3_000))
             self._mend_later(disk)
 
     def _mend_later(self, disk: SimDisk) -> None:
         def mend() -> None:
-            disk.troubles = Troubles()
+            disk.faults = DiskFaults()
 
-        self.world.note("a disk has trouble:", disk.where, disk.troubles)
+        self.world.note("a disk has trouble:", disk.where, disk.faults)
         self.later(self._pace.disk, mend)
 
-    def _weather(self) -> Weather:
+    def _network_faults(self) -> NetworkFaults:
         rng = self.rng
-        return Weather(
+        return NetworkFaults(
             delay=rng.choice((MS, 5 * MS)),
             tail=rng.choice((0, 0.01, 0.1)),
             loss=rng.choice((0, 0.01, 0.05, 0.2)),

@@ -9,7 +9,7 @@ from anabranch_sim.world.events import World
 
 
 @dataclass(frozen=True, slots=True)
-class Weather:
+class NetworkFaults:
     """How a network behaves while faults are on; all zero is a good day."""
 
     delay: Nanoseconds = MS // 2
@@ -26,9 +26,9 @@ class Weather:
 class Network:
     """Links are named by the two nodes they join, in the direction in which they carry."""
 
-    def __init__(self, world: World, weather: Weather) -> None:
+    def __init__(self, world: World, faults: NetworkFaults) -> None:
         self.world = world
-        self.weather = weather
+        self.faults = faults
         self.dropped = 0
         self._cut: dict[tuple[str, str], None] = {}
         self._local: dict[str, str] = {}
@@ -48,30 +48,30 @@ class Network:
 
     def heal(self) -> None:
         self.mend()
-        self.weather = Weather()
+        self.faults = NetworkFaults()
 
     def cuts(self, sender: str, receiver: str) -> bool:
         return (sender, receiver) in self._cut
 
     def carry(self, sender: str, receiver: str, arrive: Callable[[], None]) -> None:
         """A datagram: nothing is promised."""
-        world, weather = self.world, self.weather
+        world, faults = self.world, self.faults
         if self._local.get(sender, sender) == self._local.get(receiver, receiver):
             world.at(world.now, arrive)
             return
-        if self.cuts(sender, receiver) or world.chance(weather.loss):
+        if self.cuts(sender, receiver) or world.chance(faults.loss):
             self.dropped += 1
             return
         world.after(self._delay(), arrive)
-        if world.chance(weather.duplicate):
+        if world.chance(faults.duplicate):
             world.after(self._delay() * 3, arrive)
 
     def _delay(self) -> Nanoseconds:
-        world, weather = self.world, self.weather
-        delay = world.between(MS // 20, weather.delay)
-        if world.chance(weather.held):
-            return delay + world.between(weather.held_for // 10, weather.held_for)
-        if world.chance(weather.tail):
+        world, faults = self.world, self.faults
+        delay = world.between(MS // 20, faults.delay)
+        if world.chance(faults.held):
+            return delay + world.between(faults.held_for // 10, faults.held_for)
+        if world.chance(faults.tail):
             return delay * world.between(2, 100)
         return delay
 

@@ -19,7 +19,7 @@ Told = Callable[[AnabranchError | bytes | None], None]
 
 
 @dataclass(slots=True)
-class Moods:
+class StoreFaults:
     """What may go wrong with a request, as probabilities; all zero is a good store."""
 
     delay: Nanoseconds = 2 * MS
@@ -36,7 +36,7 @@ class SimStore:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.moods = Moods()
+        self.faults = StoreFaults()
         self.objects: dict[str, bytes] = {}
         self.deleted: dict[str, None] = {}
         """Names that are free again, though nobody may use them again."""
@@ -113,16 +113,16 @@ class SimStore:
         )
 
     def heal(self) -> None:
-        self.moods = Moods()
+        self.faults = StoreFaults()
 
     def _serve(self, done: Callable[[], AnabranchError | bytes | None], told: Told) -> None:
         """It takes effect at some moment on the way, whatever is then said of it."""
-        world, moods = self.world, self.moods
+        world, faults = self.world, self.faults
         delay = self._delay()
-        if world.chance(moods.refuses):
+        if world.chance(faults.refuses):
             world.after(delay, lambda: told(Unavailable("the store", "SlowDown")))
             return
-        lost = world.chance(moods.lies)
+        lost = world.chance(faults.lies)
 
         def effect() -> None:
             outcome = done()
@@ -132,7 +132,7 @@ class SimStore:
         world.after(delay // 2, effect)
 
     def _delay(self) -> Nanoseconds:
-        delay = self.world.between(self.moods.delay // 4, self.moods.delay)
-        if self.world.chance(self.moods.slow):
+        delay = self.world.between(self.faults.delay // 4, self.faults.delay)
+        if self.world.chance(self.faults.slow):
             delay *= self.world.between(2, 100)
         return delay

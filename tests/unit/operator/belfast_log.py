@@ -17,7 +17,7 @@ from anabranch_operator.plan.engine.world import Sequencers, Shards, Surrounding
 from anabranch_operator.plan.log.services import is_ready
 from anabranch_operator.plan.metadata.evictions import deadline
 from anabranch_sim.kubernetes.belfast.ledger import BelfastLog, Replica
-from anabranch_sim.kubernetes.calm import Office
+from anabranch_sim.kubernetes.sandbox import Sandbox
 
 NAMESPACE = "demo"
 LOG = Ref(names.SEQUENCERS, NAMESPACE, "orders")
@@ -35,7 +35,7 @@ class BelfastHarness:
             namespace=NAMESPACE, release="demo", look_ms=LOOK_S * 1_000, resync_ms=3_600_000
         )
         planners = {kind: PLANNERS[kind] for kind in (names.SEQUENCERS, names.SHARDS)}
-        self.office = Office(planners, around)
+        self.office = Sandbox(planners, around)
         self.office.crash = self._judge
         self.kube = self.office.kube
         self.frozen: dict[str, None] = {}

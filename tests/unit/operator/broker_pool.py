@@ -27,8 +27,8 @@ from anabranch_operator.plan.engine.world import Pool, Surroundings
 from anabranch_operator.plan.log.services import is_ready
 from anabranch_operator.plan.metadata.evictions import deadline
 from anabranch_operator.plan.pool.pools import plan_pool
-from anabranch_sim.kubernetes.calm import Office
 from anabranch_sim.kubernetes.cluster.objects import Check, Kube
+from anabranch_sim.kubernetes.sandbox import Sandbox
 
 NAMESPACE = "demo"
 POOL = Ref(names.POOL, NAMESPACE, "demo")
@@ -44,7 +44,7 @@ class PoolHarness:
         surroundings = Surroundings(
             namespace=NAMESPACE, release="demo", look_ms=LOOK_S * 1_000, resync_ms=3_600_000
         )
-        self.office = Office({names.POOL: plan_pool}, surroundings, Kube(check))
+        self.office = Sandbox({names.POOL: plan_pool}, surroundings, Kube(check))
         self.office.crash = self._judge
         self.kube = self.office.kube
         self.frozen: dict[str, None] = {}

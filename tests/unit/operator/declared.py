@@ -12,7 +12,7 @@ from anabranch_operator.plan.engine.world import Fork, Log, Surroundings
 from anabranch_operator.plan.log.forks import plan_fork
 from anabranch_operator.plan.log.logs import plan_log
 from anabranch_operator.plan.log.orphans import plan_orphan
-from anabranch_sim.kubernetes.calm import Office
+from anabranch_sim.kubernetes.sandbox import Sandbox
 
 PLANNERS = {names.LOG: plan_log, names.FORK: plan_fork, names.ORPHAN: plan_orphan}
 NAMESPACE = "demo"
@@ -22,9 +22,9 @@ WHAT_IF = Ref(names.FORK, NAMESPACE, "what-if")
 
 def office(
     surroundings: Surroundings | None = None, planners: Mapping[str, Planner] = PLANNERS
-) -> Office:
+) -> Sandbox:
     """An operator beside a broker in a pod that serves whatever there is."""
-    made = Office(planners, surroundings)
+    made = Sandbox(planners, surroundings)
     pod = Ref("Pod", NAMESPACE, "demo-0")
     labels = {names.ROLE: names.BROKER, names.POOL_LABEL: "demo"}
     declare(made, pod, labels=labels)
@@ -37,19 +37,21 @@ def office(
     return made
 
 
-def declare(office: Office, ref: Ref, *, labels: dict[str, str] | None = None, **spec: Any) -> None:
+def declare(
+    office: Sandbox, ref: Ref, *, labels: dict[str, str] | None = None, **spec: Any
+) -> None:
     meta = {"name": ref.name, "namespace": ref.namespace, "labels": labels or {}}
     office.kube.apply(ref, {"kind": ref.kind, "metadata": meta, "spec": spec})
 
 
-def fork(office: Office, ref: Ref = WHAT_IF, **spec: Any) -> Fork:
+def fork(office: Sandbox, ref: Ref = WHAT_IF, **spec: Any) -> Fork:
     """Applied, and tended."""
     declare(office, ref, **({"parent": {"name": "orders"}} | spec))
     office.settle()
     return office.operator.world.forks[ref]
 
 
-def log(office: Office, ref: Ref = ORDERS, **spec: Any) -> Log:
+def log(office: Sandbox, ref: Ref = ORDERS, **spec: Any) -> Log:
     declare(office, ref, **spec)
     office.settle()
     return office.operator.world.logs[ref]
@@ -60,11 +62,11 @@ def conditions(resource: Fork | Log) -> dict[str, tuple[str, str]]:
     return {each.type: (each.status, each.reason) for each in resource.status.conditions}
 
 
-def current(made: Office, ref: Ref = WHAT_IF) -> Fork:
+def current(made: Sandbox, ref: Ref = WHAT_IF) -> Fork:
     """A Fork as the operator has it now."""
     return made.operator.world.forks[ref]
 
 
-def in_service(made: Office, name: str = "orders--what-if") -> Description | Refused:
+def in_service(made: Sandbox, name: str = "orders--what-if") -> Description | Refused:
     """A log as the log service has it now."""
     return made.service.describe(name)

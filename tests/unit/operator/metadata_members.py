@@ -10,7 +10,7 @@ from anabranch_operator.plan.engine.objects import Observed, Ref
 from anabranch_operator.plan.engine.world import Surroundings
 from anabranch_operator.plan.log.services import is_ready
 from anabranch_operator.plan.metadata.members import REVISION, plan_members
-from anabranch_sim.kubernetes.calm import Office
+from anabranch_sim.kubernetes.sandbox import Sandbox
 
 NAMESPACE = "demo"
 OWNER = Ref("StatefulSet", NAMESPACE, "demo-metadata")
@@ -21,7 +21,7 @@ class MembersHarness:
         surroundings = Surroundings(
             namespace=NAMESPACE, release="demo", metadata=OWNER.name, look_ms=10_000
         )
-        self.office = Office({MEMBERS: plan_members}, surroundings)
+        self.office = Sandbox({MEMBERS: plan_members}, surroundings)
         self.office.crash = self._judge
         self.kube = self.office.kube
         self.replicas = replicas

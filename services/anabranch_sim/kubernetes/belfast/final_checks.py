@@ -18,18 +18,18 @@ from anabranch_operator.plan.belfast.named_pods import CLAIM
 from anabranch_operator.plan.engine.objects import Observed, Ref
 from anabranch_operator.plan.engine.world import Resource
 from anabranch_operator.plan.log.services import is_ready
-from anabranch_sim.kubernetes.belfast.processes import Docks
+from anabranch_sim.kubernetes.belfast.processes import BelfastProcesses
 from anabranch_sim.kubernetes.cluster.objects import Kube
 
 _SEATED = (Standing.SEATED, Standing.LEAVING)
 _WELL = {"Progressing": "False", "Degraded": "False", "RolloutBlocked": "False"}
 
 
-class Survey:
-    def __init__(self, kube: Kube, docks: Docks) -> None:
+class BelfastChecks:
+    def __init__(self, kube: Kube, processes: BelfastProcesses) -> None:
         self.kube = kube
-        self.log = docks.log
-        self._members = {each.name: each for each in docks.log.ledger.members.values()}
+        self.log = processes.log
+        self._members = {each.name: each for each in processes.log.ledger.members.values()}
 
     def wrong(self) -> list[str]:
         found: list[str] = []

@@ -30,15 +30,15 @@ from anabranch_operator.plan.engine.world import World as Known
 from anabranch_operator.plan.log.conditions import is_paused
 from anabranch_operator.plan.log.services import is_ready
 from anabranch_operator.plan.metadata.evictions import deadline
-from anabranch_sim.kubernetes.belfast.processes import Docks
-from anabranch_sim.kubernetes.calm import BEGIN
+from anabranch_sim.kubernetes.belfast.processes import BelfastProcesses
 from anabranch_sim.kubernetes.cluster.objects import Change
+from anabranch_sim.kubernetes.sandbox import BEGIN
 from anabranch_sim.world.events import World
 
 _GONE = (Standing.LEFT, Standing.FAILED)
 
 
-class Deed(Struct):
+class Removal(Struct):
     """An operator ends a pod that serves, or lets it go."""
 
     by: tuple[str, int | None]
@@ -55,22 +55,24 @@ class Deed(Struct):
     done: bool = False
 
 
-class Wardens:
+class BelfastInvariants:
     """They see everything, also what no operator can."""
 
-    def __init__(self, world: World, docks: Docks, fail: Callable[[str], None]) -> None:
+    def __init__(
+        self, world: World, processes: BelfastProcesses, fail: Callable[[str], None]
+    ) -> None:
         self._world = world
-        self._docks = docks
+        self._processes = processes
         self._fail = fail
-        self._deeds: dict[str, Deed] = {}
+        self._removals: dict[str, Removal] = {}
         """By the pods' UIDs."""
-        self._allowed: dict[str, tuple[Nanoseconds, Deed]] = {}
+        self._allowed: dict[str, tuple[Nanoseconds, Removal]] = {}
         self._claims: dict[str, None] = {}
         """Volumes that operators have deleted, by UID."""
-        self._log, self._failed = docks.log, dict[int, int]()
+        self._log, self._failed = processes.log, dict[int, int]()
         self._replicas: dict[str, tuple[str, ...]] = {}
         """Of each shard, as its processes were told."""
-        docks.stepped.append(self._look)
+        processes.stepped.append(self._look)
 
     def decided(self, operator: str, machine: Operator, action: Action) -> None:
         world = machine.world
@@ -89,19 +91,19 @@ class Wardens:
 
     def answered(self, action: Action, outcome: Outcome) -> None:
         if isinstance(action, Delete) and isinstance(outcome, Refusal):
-            deed = self._deeds.get(action.uid)
-            if deed is not None:
-                deed.pending = False
+            removal = self._removals.get(action.uid)
+            if removal is not None:
+                removal.pending = False
 
     def allowed(self, operator: str, machine: Operator, uid: str) -> None:
         """An eviction is let go; whoever asked may do it at once, or has given up."""
         pod = machine.world.by_uid(uid)
-        deed = None if pod is None else self._deed(operator, machine, pod)
-        if pod is None or deed is None or _is_left_alone(machine.world, pod):
+        removal = None if pod is None else self._removal(operator, machine, pod)
+        if pod is None or removal is None or _is_left_alone(machine.world, pod):
             return
-        if not deed.forced and not self._is_over(machine.world, pod, deed):
-            self._judge_alone(deed, machine, pod)
-        self._allowed[uid] = self._world.now, deed
+        if not removal.forced and not self._is_over(machine.world, pod, removal):
+            self._judge_alone(removal, machine, pod)
+        self._allowed[uid] = self._world.now, removal
 
     def changed(self, change: Change) -> None:
         object = change.object
@@ -109,9 +111,9 @@ class Wardens:
             case "Pod" if object.deleting or change.gone:
                 at, allowed = self._allowed.pop(object.uid, (0, None))
                 if allowed is not None and at == self._world.now:
-                    self._deeds.setdefault(object.uid, allowed)
-                if object.uid in self._deeds:
-                    self._deeds[object.uid].done = True
+                    self._removals.setdefault(object.uid, allowed)
+                if object.uid in self._removals:
+                    self._removals[object.uid].done = True
             case "PersistentVolumeClaim" if change.gone and object.uid in self._claims:
                 self._judge_loss(object)
             case _:
@@ -120,20 +122,20 @@ class Wardens:
     # What is decided about pods, as far as whoever decides can know.
 
     def _judge_end(self, operator: str, machine: Operator, pod: Observed) -> None:
-        deed = self._deed(operator, machine, pod)
-        if deed is None:
+        removal = self._removal(operator, machine, pod)
+        if removal is None:
             return
         world, group = machine.world, _group(machine.world, pod)
-        self._deeds[pod.uid] = deed
-        if self._is_over(world, pod, deed):
+        self._removals[pod.uid] = removal
+        if self._is_over(world, pod, removal):
             return
-        self._judge_order(operator, world, pod, deed)
-        surplus = group is not None and _surplus(group, deed.shard)
+        self._judge_order(operator, world, pod, removal)
+        surplus = group is not None and _surplus(group, removal.shard)
         if surplus and not _is_outdated(world, pod):
-            self._fail(f"9 leaving: {operator} ends {deed.name} before its shard has left")
-        self._judge_alone(deed, machine, pod)
+            self._fail(f"9 leaving: {operator} ends {removal.name} before its shard has left")
+        self._judge_alone(removal, machine, pod)
 
-    def _deed(self, operator: str, machine: Operator, pod: Observed) -> Deed | None:
+    def _removal(self, operator: str, machine: Operator, pod: Observed) -> Removal | None:
         """None: nothing is lost with it, as far as anybody knows."""
         world, role = machine.world, pod.labels.get(names.ROLE)
         if role not in (names.SEQUENCER, names.SHARD) or pod.deleting or not is_ready(pod):
@@ -143,7 +145,7 @@ class Wardens:
         address = _address(world, pod)
         if address is None:
             return None
-        return Deed(
+        return Removal(
             by=(operator, machine.epoch),
             uid=pod.uid,
             name=pod.ref.name,
@@ -152,50 +154,50 @@ class Wardens:
             forced=eviction is not None and deadline(world, eviction) <= now,
         )
 
-    def _is_over(self, world: Known, pod: Observed, deed: Deed) -> bool:
+    def _is_over(self, world: Known, pod: Observed, removal: Removal) -> bool:
         """Nobody counts on its shard, as the log has said."""
         group = _group(world, pod)
-        if group is None or not _surplus(group, deed.shard):
+        if group is None or not _surplus(group, removal.shard):
             return False
-        status, told = _told(world, group, deed.shard)
+        status, told = _told(world, group, removal.shard)
         if status is None:
             return False
         return told is None or (told.standing in _GONE and _given_up(group, status, told))
 
-    def _judge_order(self, operator: str, world: Known, pod: Observed, deed: Deed) -> None:
-        if not _leads(world, pod, deed) or not _is_outdated(world, pod):
+    def _judge_order(self, operator: str, world: Known, pod: Observed, removal: Removal) -> None:
+        if not _leads(world, pod, removal) or not _is_outdated(world, pod):
             return
         mates = [each for each in _mates(world, pod) if not each.deleting]
         old = [each.ref.name for each in mates if _is_outdated(world, each)]
         if old:
-            self._fail(f"8 leader: {operator} rolls {deed.name}, which leads, before {old}")
+            self._fail(f"8 leader: {operator} rolls {removal.name}, which leads, before {old}")
 
-    def _judge_alone(self, deed: Deed, machine: Operator, pod: Observed) -> None:
+    def _judge_alone(self, removal: Removal, machine: Operator, pod: Observed) -> None:
         world = machine.world
-        operator, what = deed.by[0], "replicas" if deed.shard else "sequencers"
+        operator, what = removal.by[0], "replicas" if removal.shard else "sequencers"
         away = [
             each.name
-            for each in self._deeds.values()
-            if each.by == deed.by and each.shard == deed.shard and each.uid != deed.uid
-            if (each.pending or each.done) and not deed.forced and self._counts(each)
+            for each in self._removals.values()
+            if each.by == removal.by and each.shard == removal.shard and each.uid != removal.uid
+            if (each.pending or each.done) and not removal.forced and self._counts(each)
         ]
         if away:
-            self._fail(f"8 two {what}: {operator} ends {deed.name}, and {away} by now")
-        missing = list(_missing(world, pod, deed))
-        if missing and not deed.forced:
-            self._fail(f"8 {what}: {operator} ends {deed.name}, and {missing} aren't there")
+            self._fail(f"8 two {what}: {operator} ends {removal.name}, and {away} by now")
+        missing = list(_missing(world, pod, removal))
+        if missing and not removal.forced:
+            self._fail(f"8 {what}: {operator} ends {removal.name}, and {missing} aren't there")
 
-    def _counts(self, deed: Deed) -> bool:
+    def _counts(self, removal: Removal) -> bool:
         """Is it missed, where the log still counts on its shard?"""
-        if not deed.shard:
+        if not removal.shard:
             return True
-        member = self._docks.log.ledger.member(deed.shard)
+        member = self._processes.log.ledger.member(removal.shard)
         return member is not None and member.standing not in _GONE
 
     # What becomes of them.
 
     def _look(self) -> None:
-        log = self._docks.log
+        log = self._processes.log
         if log is not self._log:
             self._log, self._failed = log, {}
         for replica in log.replicas.values():
@@ -204,12 +206,12 @@ class Wardens:
             if member.void_view > self._failed.get(member.id, 0):
                 self._failed[member.id] = member.void_view
                 self._judge_failure(member)
-        for deed in [each for each in self._deeds.values() if self._is_made_good(each)]:
-            del self._deeds[deed.uid]
+        for removal in [each for each in self._removals.values() if self._is_made_good(each)]:
+            del self._removals[removal.uid]
 
     def _judge_failure(self, member: Member) -> None:
         replicas = self._replicas_of(member)
-        done = {each.address: each for each in self._deeds.values() if each.done}
+        done = {each.address: each for each in self._removals.values() if each.done}
         ended = [done[each] for each in replicas if each in done]
         if len(replicas) < 2 or len(ended) < len(replicas) or any(each.forced for each in ended):
             return
@@ -221,16 +223,16 @@ class Wardens:
         known = self._replicas.get(member.name, ())
         return known if len(known) > len(member.replicas) else member.replicas
 
-    def _is_made_good(self, deed: Deed) -> bool:
+    def _is_made_good(self, removal: Removal) -> bool:
         """Somebody is there in its place, and counts."""
-        log = self._docks.log
-        life = self._docks.lives.get(deed.address)
-        if not deed.done:
-            return not deed.pending
-        if life is None or life == deed.uid:
-            member = log.ledger.member(deed.shard)
-            return bool(deed.shard) and (member is None or member.standing in _GONE)
-        return not deed.shard or log.serves(deed.address)
+        log = self._processes.log
+        life = self._processes.lives.get(removal.address)
+        if not removal.done:
+            return not removal.pending
+        if life is None or life == removal.uid:
+            member = log.ledger.member(removal.shard)
+            return bool(removal.shard) and (member is None or member.standing in _GONE)
+        return not removal.shard or log.serves(removal.address)
 
     # Shards that come and go, and volumes.
 
@@ -258,18 +260,18 @@ class Wardens:
 
     def _judge_loss(self, claim: Observed) -> None:
         shard = claim.labels.get(names.SHARD_LABEL, "")
-        if self._docks.log.counts_on(shard):
+        if self._processes.log.counts_on(shard):
             self._fail(f"11 volume: {claim.ref.name} is gone, and a window counts on its shard")
 
 
-def _missing(world: Known, pod: Observed, deed: Deed) -> Iterator[str]:
+def _missing(world: Known, pod: Observed, removal: Removal) -> Iterator[str]:
     """Whom it can't be spared beside, by what is known."""
     mates = _mates(world, pod)
-    if deed.shard:
+    if removal.shard:
         group = _group(world, pod)
         if group is None:
             return
-        status, told = _told(world, group, deed.shard)
+        status, told = _told(world, group, removal.shard)
         if status is None:
             yield "sequencers"
         counts = told is not None and told.standing is not Standing.FAILED
@@ -344,14 +346,14 @@ def _surplus(group: Shards, shard: str) -> bool:
     return number is not None and number >= group.spec.shards
 
 
-def _leads(world: Known, pod: Observed, deed: Deed) -> bool:
+def _leads(world: Known, pod: Observed, removal: Removal) -> bool:
     """The sequencers, or its shard."""
     group, owner = _group(world, pod), _set(world, pod)
     if group is not None:
-        _, told = _told(world, group, deed.shard)
-        return told is not None and told.primary == deed.address
+        _, told = _told(world, group, removal.shard)
+        return told is not None and told.primary == removal.address
     status = None if owner is None else _status(world, owner.ref)
-    return status is not None and status.leader == deed.address
+    return status is not None and status.leader == removal.address
 
 
 def _is_outdated(world: Known, pod: Observed) -> bool:

@@ -11,7 +11,7 @@ from anabranch_operator.api import names
 from anabranch_operator.plan.belfast.named_pods import CLAIM
 from anabranch_operator.plan.engine.objects import Observed, Ref
 from anabranch_operator.plan.engine.status import stamp
-from anabranch_sim.kubernetes.belfast.processes import Docks
+from anabranch_sim.kubernetes.belfast.processes import BelfastProcesses
 from anabranch_sim.kubernetes.cluster.controllers import BAD
 from anabranch_sim.kubernetes.cluster.objects import Change, Kube
 from anabranch_sim.world.events import SECOND, World
@@ -23,29 +23,31 @@ UNREACHABLE: Nanoseconds = 40 * SECOND
 _TRY: Nanoseconds = 5 * SECOND
 
 
-class Stevedores:
+class BelfastKubelets:
     """They react to changes, in their own time."""
 
-    def __init__(self, world: World, kube: Kube, docks: Docks, stuck: dict[str, None]) -> None:
+    def __init__(
+        self, world: World, kube: Kube, processes: BelfastProcesses, stuck: dict[str, None]
+    ) -> None:
         """`stuck`: nodes whose kubelets do nothing."""
         self.world = world
         self.kube = kube
-        self.docks = docks
+        self.processes = processes
         self._stuck = stuck
         self._begun: dict[str, None] = {}
         self._ending: dict[str, None] = {}
         self._told: dict[str, bool] = {}
         """What was said last of pods that are probed."""
-        docks.stepped.append(self._probe)
+        processes.stepped.append(self._probe)
 
-    def heed(self, change: Change) -> None:
+    def on_change(self, change: Change) -> None:
         object, world = change.object, self.world
         if object.ref.kind == CLAIM and not change.gone:
             world.after(world.between(MS, 20 * MS), partial(self._keep, object.ref))
         elif object.ref.kind != "Pod" or object.labels.get(names.ROLE) not in ROLES:
             return
         elif change.gone:
-            self.docks.end(object.uid)
+            self.processes.end(object.uid)
             self._told.pop(object.uid, None)
             for claim in self._claims(object):
                 world.after(world.between(MS, 20 * MS), partial(self._keep, claim))
@@ -58,9 +60,9 @@ class Stevedores:
 
     def crash(self, pod: Observed) -> None:
         """Its container ends, and begins anew after a while."""
-        if pod.uid not in self.docks.processes or pod.deleting:
+        if pod.uid not in self.processes.by_uid or pod.deleting:
             return
-        self.docks.end(pod.uid)
+        self.processes.end(pod.uid)
         self._told.pop(pod.uid, None)
         self._tell(pod, ready=False)
         pause = self.world.between(SECOND, 20 * SECOND)
@@ -68,15 +70,15 @@ class Stevedores:
 
     def lose(self, node: str, duration: Nanoseconds, *, dead: bool) -> None:
         """Nothing is heard of it for a while. `dead`: and in the end somebody says that it is."""
-        if node in self.docks.lost:
+        if node in self.processes.lost:
             return
-        self.docks.lost[node] = None
+        self.processes.lost[node] = None
         self.world.note(node, "is lost, and dead" if dead else "is lost")
         self.world.after(UNREACHABLE, partial(self._mark, node))
         self.world.after(duration, partial(self._find, node, dead=dead))
 
     def _mark(self, node: str) -> None:
-        if node in self.docks.lost:
+        if node in self.processes.lost:
             for pod in self._on(node):
                 self._told[pod.uid] = False
                 self._tell(pod, ready=False)
@@ -84,7 +86,7 @@ class Stevedores:
     def _find(self, node: str, *, dead: bool) -> None:
         for pod in self._on(node) if dead else ():
             self.kube.end(pod.ref)
-        self.docks.lost.pop(node, None)
+        self.processes.lost.pop(node, None)
 
     def _on(self, node: str) -> list[Observed]:
         return [each for each in self.pods() if each.spec.get("nodeName") == node]
@@ -96,7 +98,7 @@ class Stevedores:
         if pod is None or pod.uid != uid:
             return
         node = pod.spec.get("nodeName", "")
-        if node in self._stuck or node in self.docks.lost:
+        if node in self._stuck or node in self.processes.lost:
             self._again(pod)
         elif pod.deleting:
             self._end(pod)
@@ -132,7 +134,7 @@ class Stevedores:
         free = [
             each.ref.name
             for each in self.kube.of_kind("Node")
-            if not each.spec.get("unschedulable") and each.ref.name not in self.docks.lost
+            if not each.spec.get("unschedulable") and each.ref.name not in self.processes.lost
         ]
         if free:
             node = min(free, key=lambda each: (mates.count(each), self.world.rng.random()))
@@ -145,22 +147,22 @@ class Stevedores:
             waiting = {"name": "belfast", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
             self._tell(pod, ready=False, containerStatuses=[waiting])
             return
-        self.docks.begin(pod, self._disk(pod))
+        self.processes.begin(pod, self._disk(pod))
 
     def _begin_anew(self, ref: Ref, uid: str) -> None:
         pod = self.kube.get(ref)
         if pod is None or pod.uid != uid or pod.deleting:
             return
         node = pod.spec["nodeName"]
-        if node in self._stuck or node in self.docks.lost:
+        if node in self._stuck or node in self.processes.lost:
             self.world.after(_TRY, partial(self._begin_anew, ref, uid))
         else:
             self._begin(pod)
 
     def _probe(self) -> None:
         """A kubelet tells only what is new."""
-        for process in list(self.docks.processes.values()):
-            serves = self.docks.serves(process)
+        for process in list(self.processes.by_uid.values()):
+            serves = self.processes.serves(process)
             if serves is None or process.node in self._stuck:
                 continue
             if self._told.get(process.uid, False) != serves:

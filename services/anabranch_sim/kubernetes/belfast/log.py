@@ -7,12 +7,12 @@ from anabranch_operator.plan.belfast.named_pods import CLAIM
 from anabranch_operator.plan.belfast.sequencers import plan_sequencers
 from anabranch_operator.plan.belfast.shards import plan_shards
 from anabranch_operator.plan.engine.reconciler import Planner
-from anabranch_sim.kubernetes.belfast.faults import Squalls
-from anabranch_sim.kubernetes.belfast.final_checks import Survey
-from anabranch_sim.kubernetes.belfast.invariants import Wardens
-from anabranch_sim.kubernetes.belfast.kubelets import Stevedores
-from anabranch_sim.kubernetes.belfast.processes import Docks
-from anabranch_sim.kubernetes.belfast.users import Shippers
+from anabranch_sim.kubernetes.belfast.faults import BelfastFaults
+from anabranch_sim.kubernetes.belfast.final_checks import BelfastChecks
+from anabranch_sim.kubernetes.belfast.invariants import BelfastInvariants
+from anabranch_sim.kubernetes.belfast.kubelets import BelfastKubelets
+from anabranch_sim.kubernetes.belfast.processes import BelfastProcesses
+from anabranch_sim.kubernetes.belfast.users import BelfastUsers
 from anabranch_sim.kubernetes.cluster.objects import Change, Kube
 from anabranch_sim.world.events import World
 
@@ -23,7 +23,7 @@ PLANNERS: dict[str, Planner] = {
 }
 
 
-class Anchorage:
+class BelfastPart:
     def __init__(
         self,
         world: World,
@@ -33,15 +33,15 @@ class Anchorage:
         namespace: str,
     ) -> None:
         self.kube = kube
-        self.docks = Docks(world)
-        self.wardens = Wardens(world, self.docks, fail)
-        self.stevedores = Stevedores(world, kube, self.docks, stuck)
-        self.shippers = Shippers(world, kube, self.docks, self.stevedores, namespace)
-        self.squalls = Squalls(world, self.docks, self.stevedores)
+        self.processes = BelfastProcesses(world)
+        self.belfast_invariants = BelfastInvariants(world, self.processes, fail)
+        self.kubelets = BelfastKubelets(world, kube, self.processes, stuck)
+        self.belfast_users = BelfastUsers(world, kube, self.processes, self.kubelets, namespace)
+        self.belfast_faults = BelfastFaults(world, self.processes, self.kubelets)
 
-    def heed(self, change: Change) -> None:
-        self.wardens.changed(change)
-        self.stevedores.heed(change)
+    def on_change(self, change: Change) -> None:
+        self.belfast_invariants.changed(change)
+        self.kubelets.on_change(change)
 
     def wrong(self) -> list[str]:
-        return Survey(self.kube, self.docks).wrong()
+        return BelfastChecks(self.kube, self.processes).wrong()

@@ -17,7 +17,7 @@ from anabranch_operator.plan.engine.actions import JoinShard, LeaveShard
 from anabranch_operator.plan.engine.events import Visit, Visited
 from anabranch_operator.plan.engine.objects import Observed
 from anabranch_sim.kubernetes.belfast.ledger import BelfastLog, Replica
-from anabranch_sim.kubernetes.cluster.plane import Door
+from anabranch_sim.kubernetes.cluster.plane import ServiceFaults
 from anabranch_sim.kubernetes.cluster.waiting import Turn
 from anabranch_sim.world.events import SECOND, World
 
@@ -45,12 +45,12 @@ class Process(Struct):
     """From then on the others hear of it."""
 
 
-class Docks:
+class BelfastProcesses:
     """One log, where its volumes are; the sequencers of a later set find it again on them."""
 
     def __init__(self, world: World) -> None:
         self.log = BelfastLog()
-        self.door = Door()
+        self.service_faults = ServiceFaults()
         self.away_until: Nanoseconds = 0
         """Nobody reaches the sequencers from where operators are."""
         self.asked = 0
@@ -59,7 +59,7 @@ class Docks:
         """Somebody appends to it."""
         self.lost: dict[str, None] = {}
         """Nodes that nothing is heard of."""
-        self.processes: dict[str, Process] = {}
+        self.by_uid: dict[str, Process] = {}
         """By the UIDs of their pods."""
         self.lives: dict[str, str] = {}
         """Whom the sequencers hear, by address, and in which pod that lives."""
@@ -83,16 +83,16 @@ class Docks:
             others = tuple(str(told["ANABRANCH_REPLICAS"]).split(","))
             replica = Replica(pod.uid, str(told["ANABRANCH_SHARD"]), others, disk)
         heard_at = self._world.now + self._world.between(100 * MS, 8 * SECOND)
-        self.processes[pod.uid] = Process(
+        self.by_uid[pod.uid] = Process(
             pod.uid, address, pod.spec["nodeName"], disk, members, replica, heard_at
         )
 
     def end(self, uid: str) -> None:
-        self.processes.pop(uid, None)
+        self.by_uid.pop(uid, None)
 
     def silence(self, uid: str, duration: Nanoseconds) -> None:
         """It lives, and nobody hears of it for a while."""
-        found = self.processes.get(uid)
+        found = self.by_uid.get(uid)
         if found is not None:
             found.heard_at = max(found.heard_at, self._world.now + duration)
 
@@ -139,7 +139,7 @@ class Docks:
         *,
         may_repeat: bool = False,
     ) -> None:
-        world, door, over = self._world, self.door, [False]
+        world, service_faults, over = self._world, self.service_faults, [False]
 
         def tell(outcome: Any) -> None:
             if not over[0]:
@@ -147,9 +147,9 @@ class Docks:
                 turn(partial(told, outcome))
 
         world.after(patience, partial(tell, late))
-        if not world.chance(door.lost):
+        if not world.chance(service_faults.lost):
             world.after(self._delay(), partial(self._arrive, act, tell))
-        if may_repeat and world.chance(door.twice):
+        if may_repeat and world.chance(service_faults.twice):
             world.after(self._delay(), partial(self._arrive, act, tell))
 
     def _arrive(self, act: Callable[[], Any], tell: Callable[[Any], None]) -> None:
@@ -159,12 +159,12 @@ class Docks:
             world.after(again, partial(self._arrive, act, tell))
             return
         outcome = act()
-        if not world.chance(self.door.unanswered):
+        if not world.chance(self.service_faults.unanswered):
             world.after(self._delay(), partial(tell, outcome))
 
     def _delay(self) -> Nanoseconds:
         world = self._world
-        if world.chance(self.door.tail):
+        if world.chance(self.service_faults.tail):
             return world.between(100 * MS, 8 * SECOND)
         return world.between(MS // 2, 5 * MS)
 
@@ -175,7 +175,7 @@ class Docks:
         self._world.after(pause, self._step)
 
     def _step(self) -> None:
-        heard = [each for each in self.processes.values() if self._is_heard(each)]
+        heard = [each for each in self.by_uid.values() if self._is_heard(each)]
         sequencers = {each.address: None for each in heard if each.replica is None}
         replicas = {each.address: each.replica for each in heard if each.replica is not None}
         self._recognize([each for each in heard if each.replica is None])

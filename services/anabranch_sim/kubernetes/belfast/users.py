@@ -7,8 +7,8 @@ from typing import Any
 from anabranch_operator.api import names
 from anabranch_operator.plan.engine.objects import Observed, Ref
 from anabranch_operator.plan.log.services import is_ready
-from anabranch_sim.kubernetes.belfast.kubelets import ROLES, Stevedores
-from anabranch_sim.kubernetes.belfast.processes import Docks
+from anabranch_sim.kubernetes.belfast.kubelets import ROLES, BelfastKubelets
+from anabranch_sim.kubernetes.belfast.processes import BelfastProcesses
 from anabranch_sim.kubernetes.cluster.controllers import BAD
 from anabranch_sim.kubernetes.cluster.objects import Kube
 from anabranch_sim.world.events import SECOND, World
@@ -16,15 +16,20 @@ from anabranch_sim.world.events import SECOND, World
 _SEEN_TO = 30 * SECOND
 
 
-class Shippers:
+class BelfastUsers:
     def __init__(
-        self, world: World, kube: Kube, docks: Docks, stevedores: Stevedores, namespace: str
+        self,
+        world: World,
+        kube: Kube,
+        processes: BelfastProcesses,
+        kubelets: BelfastKubelets,
+        namespace: str,
     ) -> None:
         rng = self.rng = world.rng
         self.world = world
         self.kube = kube
-        self.docks = docks
-        self.stevedores = stevedores
+        self.processes = processes
+        self.kubelets = kubelets
         self.set = Ref(names.SEQUENCERS, namespace, "orders")
         self.groups = [Ref(names.SHARDS, namespace, each) for each in ("orders", "late")]
         self._copies = {each: rng.choice((1, 2, 2, 3)) for each in self.groups}
@@ -80,13 +85,13 @@ class Shippers:
             self._edit(found.ref, image=self.rng.choice(("good", "better", "best", BAD)))
 
     def _trim(self) -> None:
-        log = self.docks.log
+        log = self.processes.log
         if log.leader and log.ledger.trimmed < log.ledger.confirmed:
             self.world.note("somebody trims the log to", log.ledger.confirmed)
             log.trim()
 
     def _append(self) -> None:
-        self.docks.busy_until = self.world.now + self.world.between(SECOND, 40 * SECOND)
+        self.processes.busy_until = self.world.now + self.world.between(SECOND, 40 * SECOND)
 
     def _see_to_it(self) -> None:
         """Groups that are left have their sequencers again, and what can be trimmed is."""
@@ -133,7 +138,7 @@ class Shippers:
 
     def _kill(self) -> None:
         """It is gone at once, as with a node that somebody says is dead."""
-        pod = self._any(self.stevedores.pods())
+        pod = self._any(self.kubelets.pods())
         if pod is not None:
             self.world.note("somebody kills", pod.ref)
             self.kube.end(pod.ref)

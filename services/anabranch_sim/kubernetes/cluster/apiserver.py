@@ -34,7 +34,7 @@ _ERRORS: dict[str, type[ApiError]] = {
 }
 
 
-class Weather(Struct, frozen=True):
+class ApiFaults(Struct, frozen=True):
     """How requests fare; all zero is a good day."""
 
     tail: float = 0.0
@@ -54,7 +54,7 @@ class ApiServer:
     def __init__(self, world: World, kube: Kube) -> None:
         self.world = world
         self.kube = kube
-        self.weather = Weather()
+        self.faults = ApiFaults()
         self.away_until: Nanoseconds = 0
         self.requests = 0
         self._lease: Lease | None = None
@@ -64,9 +64,9 @@ class ApiServer:
         return self.world.now < self.away_until
 
     def ask(self, act: Callable[[], T | Refusal]) -> Promise[T]:
-        world, weather, promise = self.world, self.weather, Promise[T]()
+        world, faults, promise = self.world, self.faults, Promise[T]()
         self.requests += 1
-        if world.chance(weather.lost):
+        if world.chance(faults.lost):
             world.after(REQUEST, partial(promise.fail, Away("no answer in time")))
             return promise
         there = self._delay()
@@ -101,18 +101,18 @@ class ApiServer:
         return self._lease
 
     def _arrive(self, act: Callable[[], T | Refusal], promise: Promise[T]) -> None:
-        world, weather = self.world, self.weather
+        world, faults = self.world, self.faults
         back = self._delay()
         if self.away:
             world.after(back, partial(promise.fail, Away("connection refused")))
-        elif world.chance(weather.throttled):
+        elif world.chance(faults.throttled):
             error = TooMany("too many requests", world.between(1, 5) * 1_000)
             world.after(back, partial(promise.fail, error))
-        elif world.chance(weather.failing):
+        elif world.chance(faults.failing):
             world.after(back, partial(promise.fail, Away("etcdserver: leader changed")))
         else:
             answer = act()
-            if world.chance(weather.unanswered):
+            if world.chance(faults.unanswered):
                 world.after(REQUEST, partial(promise.fail, Away("no answer in time")))
             elif isinstance(answer, Refusal):
                 world.after(back, partial(promise.fail, raised(answer)))
@@ -121,7 +121,7 @@ class ApiServer:
 
     def _delay(self) -> Nanoseconds:
         world = self.world
-        if world.chance(self.weather.tail):
+        if world.chance(self.faults.tail):
             return world.between(100 * MS, 20 * SECOND)
         return world.between(MS // 2, 5 * MS)
 

@@ -40,7 +40,7 @@ class Controllers:
     def start(self) -> None:
         self._collect()
 
-    def heed(self, change: Change) -> None:
+    def on_change(self, change: Change) -> None:
         object, world = change.object, self.world
         if change.gone:
             if object.ref.kind == "Pod" and object.labels.get(names.ROLE) == names.METADATA:

@@ -28,12 +28,12 @@ from anabranch_operator.service.bolt_client import Asker
 from anabranch_sim.bolt import options as cluster_options
 from anabranch_sim.bolt.client import Account, SimClient
 from anabranch_sim.bolt.cluster import Cluster
-from anabranch_sim.kubernetes.cluster.plane import Door
+from anabranch_sim.kubernetes.cluster.plane import ServiceFaults
 from anabranch_sim.kubernetes.cluster.service import LogService
 from anabranch_sim.kubernetes.cluster.waiting import Promise, Turn, drive
 from anabranch_sim.world.deployment import Process
 from anabranch_sim.world.events import SECOND, World
-from anabranch_sim.world.network import Weather
+from anabranch_sim.world.network import NetworkFaults
 from anabranch_sim.world.node import Node
 
 T = TypeVar("T")
@@ -101,7 +101,7 @@ def _uncounted(request: str, outcome: str) -> None:
     del request, outcome
 
 
-class DeepPlane:
+class MachinePlane:
     """As `plane.StatePlane` is, but for what is behind it."""
 
     def __init__(self, world: World, seed: int) -> None:
@@ -129,18 +129,21 @@ class DeepPlane:
         self._actors = 0
         self._followed = 0
         self.cluster.start()
-        self._people = self._actor()
+        self._users = self._actor()
         self._follow()
 
     @property
-    def door(self) -> Door:
-        return Door()
+    def service_faults(self) -> ServiceFaults:
+        return ServiceFaults()
 
-    @door.setter
-    def door(self, door: Door) -> None:
+    @service_faults.setter
+    def service_faults(self, service_faults: ServiceFaults) -> None:
         """The network between clients, brokers and members; a client asks until it is answered."""
-        self.cluster.network.weather = Weather(
-            tail=door.tail, loss=door.lost / 4, duplicate=door.twice, held=door.unanswered / 20
+        self.cluster.network.faults = NetworkFaults(
+            tail=service_faults.tail,
+            loss=service_faults.lost / 4,
+            duplicate=service_faults.twice,
+            held=service_faults.unanswered / 20,
         )
 
     @property
@@ -203,11 +206,11 @@ class DeepPlane:
                 message = messages.Fork(parent, kind, once, name)
             case _:
                 raise AssertionError(command)
-        self._people.ask("order", message, None, lambda _: None)
+        self._users.ask("order", message, None, lambda _: None)
 
     def append(self, log: LogId, count: int) -> None:
         name = next(each.name for each in self.service.owned() if each.id == log)
-        self._people.append(log, name, count)
+        self._users.append(log, name, count)
 
     def ask(
         self, ask: Ask, guard: tuple[str, int], turn: Turn, told: Callable[[Any], None]

@@ -48,7 +48,7 @@ class Kube:
         """
         self.documents: dict[Ref, dict[str, Any]] = {}
         self.changes: list[Change] = []
-        self.heed: Callable[[Change], None] | None = None
+        self.on_change: Callable[[Change], None] | None = None
         """Told of every change as it happens."""
         self.version = 0
         self.writes = 0
@@ -240,8 +240,8 @@ class Kube:
 
     def _tell(self, change: Change) -> None:
         self.changes.append(change)
-        if self.heed is not None:
-            self.heed(change)
+        if self.on_change is not None:
+            self.on_change(change)
 
     def _same(self, ref: Ref, uid: str) -> dict[str, Any] | Refusal:
         found = self.documents.get(ref)

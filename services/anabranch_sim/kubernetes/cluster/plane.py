@@ -40,7 +40,7 @@ _EXPIRY: Nanoseconds = 5 * SECOND
 Told = Callable[[Any], None]
 
 
-class Door(Struct, frozen=True):
+class ServiceFaults(Struct, frozen=True):
     """How requests fare on the way to the log service; all zero is a good day."""
 
     tail: float = 0.0
@@ -66,10 +66,10 @@ class Plane(Protocol):
     """The UID of the metadata member that leads, if those are pods only in name."""
 
     @property
-    def door(self) -> Door: ...
+    def service_faults(self) -> ServiceFaults: ...
 
-    @door.setter
-    def door(self, door: Door) -> None: ...
+    @service_faults.setter
+    def service_faults(self, service_faults: ServiceFaults) -> None: ...
 
     @property
     def away_until(self) -> Nanoseconds: ...
@@ -113,7 +113,7 @@ class StatePlane:
 
     def __init__(self, world: World, begin: Nanoseconds) -> None:
         self.service = LogService()
-        self.door = Door()
+        self.service_faults = ServiceFaults()
         self.away_until: Nanoseconds = 0
         self._world = world
         self._begin = begin
@@ -164,7 +164,7 @@ class StatePlane:
         self._command(CommitObject(broker.name, object_id(broker.epoch, self._objects), rows))
 
     def ask(self, ask: Ask, guard: tuple[str, int], turn: Turn, told: Told) -> None:
-        world, door = self._world, self.door
+        world, service_faults = self._world, self.service_faults
         self.asked += 1
         over, request = [False], Request(world.rng.randbytes(16), world.now + PATIENCE)
 
@@ -176,9 +176,9 @@ class StatePlane:
         what = type(ask).__name__
         late = Refused.of(DeadlineExceeded(what, PATIENCE // MS))
         world.after(PATIENCE, partial(tell, late))
-        if not world.chance(door.lost):
+        if not world.chance(service_faults.lost):
             world.after(self._delay(), partial(self._arrive, ask, guard, request, tell))
-        if world.chance(door.twice):
+        if world.chance(service_faults.twice):
             world.after(self._delay(), partial(self._arrive, ask, guard, request, tell))
 
     def look(self, turn: Turn, told: Callable[[Event], None]) -> None:
@@ -203,7 +203,7 @@ class StatePlane:
             return
         self._tick()
         outcome = self.service.ask(ask, guard[1], guard[0], request.id)
-        if not world.chance(self.door.unanswered):
+        if not world.chance(self.service_faults.unanswered):
             world.after(self._delay(), partial(tell, outcome))
 
     def _find(self, broker: str, epoch: int) -> None:
@@ -232,6 +232,6 @@ class StatePlane:
 
     def _delay(self) -> Nanoseconds:
         world = self._world
-        if world.chance(self.door.tail):
+        if world.chance(self.service_faults.tail):
             return world.between(100 * MS, 8 * SECOND)
         return world.between(MS // 2, 5 * MS)

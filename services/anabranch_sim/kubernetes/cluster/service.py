@@ -23,7 +23,7 @@ class LogService:
     def __init__(self, limits: Limits | None = None) -> None:
         self.state = State("sim", limits or Limits())
         self.now: Milliseconds = 0
-        self.heed: Callable[[Any, Any], None] | None = None
+        self.on_change: Callable[[Any, Any], None] | None = None
         """Told of every command and its outcome."""
         self._requests = 0
         self._done: dict[bytes, None] = {}
@@ -59,8 +59,8 @@ class LogService:
         """What comes again is answered as before, and nothing is done."""
         again, self._done[entry.request] = entry.request in self._done, None
         outcome = self.state.apply(entry)
-        if self.heed is not None and not again:
-            self.heed(entry.command, outcome)
+        if self.on_change is not None and not again:
+            self.on_change(entry.command, outcome)
         return outcome
 
     def owned(self) -> tuple[Description, ...]:

@@ -36,7 +36,7 @@ BLIND_S = 120.0
 _FIRST: Nanoseconds = SECOND
 
 
-class Haze(Struct, frozen=True):
+class WatchFaults(Struct, frozen=True):
     """How watches fare; all zero is a good day."""
 
     late: float = 0.0
@@ -90,7 +90,7 @@ class _Stream:
         self.told = False
 
 
-class SimSight:
+class SimWatches:
     """The eyes of one life of an operator."""
 
     def __init__(
@@ -103,7 +103,7 @@ class SimSight:
         sweep_s: int,
         kinds: tuple[str, ...],
     ) -> None:
-        self.haze = Haze()
+        self.watch_faults = WatchFaults()
         self._api = api
         self._world = api.world
         self._history = history
@@ -115,19 +115,19 @@ class SimSight:
         self._looking: dict[str, None] = {}
         self.streams = {kind: _Stream(kind, 0) for kind in kinds}
 
-    def open(self, haze: Haze) -> None:
-        self.haze = haze
+    def open(self, watch_faults: WatchFaults) -> None:
+        self.watch_faults = watch_faults
         for stream in self.streams.values():
             self._world.after(self._world.between(0, SECOND // 2), partial(self._list, stream))
             self._world.after(_FIRST, partial(self._turn, partial(self._sweep, stream)))
 
-    def heed(self, change: Change) -> None:
+    def on_change(self, change: Change) -> None:
         """Something has changed, and the API server tells whoever is connected."""
         stream = self.streams.get(change.object.ref.kind)
         if stream is not None and not stream.cut and stream.version:
             self._show(stream, change)
 
-    def overheard(self, object: Observed) -> None:
+    def on_answer(self, object: Observed) -> None:
         """In the answer to a write."""
         stream = self.streams.get(object.ref.kind)
         if stream is not None:
@@ -167,20 +167,20 @@ class SimSight:
 
     def _show(self, stream: _Stream, change: Change) -> None:
         stream.version = change.version
-        if self._world.chance(self.haze.lost):
+        if self._world.chance(self.watch_faults.lost):
             return
         if change.gone:
             tell = partial(self._ended, stream, change.object)
         else:
             tell = partial(self._told, stream, change.object, anew=False)
         self._post(stream, tell)
-        if self._world.chance(self.haze.twice):
+        if self._world.chance(self.watch_faults.twice):
             self._post(stream, tell)
 
     def _post(self, stream: _Stream, tell: Callable[[], None]) -> None:
         world = self._world
         delay = world.between(MS, 20 * MS)
-        if world.chance(self.haze.late):
+        if world.chance(self.watch_faults.late):
             delay = world.between(SECOND, 20 * SECOND)
         stream.last = max(stream.last, world.now + delay)
         world.at(stream.last, partial(self._turn, tell))
@@ -227,7 +227,7 @@ class SimSight:
     def _as_of(self) -> int:
         """The version that a list is of: what it comes from may be a little behind."""
         now = self._api.kube.version
-        if self._world.chance(self.haze.stale):
+        if self._world.chance(self.watch_faults.stale):
             return max(1, now - self._world.between(1, 40))
         return now
 

@@ -34,7 +34,7 @@ from anabranch_operator.plan.engine.planners import PLANNERS
 from anabranch_operator.plan.engine.retries import Troubles
 from anabranch_operator.plan.engine.world import RESOURCES, Surroundings, World
 from anabranch_operator.plan.log.forks import plan_fork
-from anabranch_sim.kubernetes.calm import BEGIN
+from anabranch_sim.kubernetes.sandbox import BEGIN
 
 MANIFEST = {"kind": "Secret", "metadata": {"name": "x", "namespace": "demo"}}
 WANTED = Plan((Apply(ref=Ref("Secret", "demo", "x"), manifest=MANIFEST),))

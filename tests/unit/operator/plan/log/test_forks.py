@@ -30,17 +30,17 @@ from anabranch_operator.plan.engine.actions import Action
 from anabranch_operator.plan.engine.events import Measured, Vitals
 from anabranch_operator.plan.engine.objects import Ref
 from anabranch_operator.plan.engine.polls import targets
-from anabranch_sim.kubernetes.calm import Office
+from anabranch_sim.kubernetes.sandbox import Sandbox
 
 
 @pytest.fixture
-def tended() -> Office:
+def tended() -> Sandbox:
     made = office()
     log(made)
     return made
 
 
-def test_a_fork_is_made_reached_and_told_about(tended: Office) -> None:
+def test_a_fork_is_made_reached_and_told_about(tended: Sandbox) -> None:
     made = fork(tended)
     found = in_service(tended)
     assert isinstance(found, Description)
@@ -57,7 +57,7 @@ def test_a_fork_is_made_reached_and_told_about(tended: Office) -> None:
     assert Ref("Service", NAMESPACE, "fork-what-if") in tended.kube.documents
 
 
-def test_a_label_says_who_made_it_and_stays(tended: Office) -> None:
+def test_a_label_says_who_made_it_and_stays(tended: Sandbox) -> None:
     assert fork(tended, promotable=True).object.labels[names.MADE_BY] == "operator"
     tended.kube.edit(WHAT_IF, state="Promoted")
     tended.settle()
@@ -65,7 +65,7 @@ def test_a_label_says_who_made_it_and_stays(tended: Office) -> None:
     assert made.object.labels[names.MADE_BY] == "operator"
 
 
-def test_what_is_as_it_should_be_costs_no_write(tended: Office) -> None:
+def test_what_is_as_it_should_be_costs_no_write(tended: Sandbox) -> None:
     fork(tended)
     tended.wait(60)
     writes, version = tended.kube.writes, tended.kube.version
@@ -81,7 +81,7 @@ def test_a_fork_of_what_isnt_there_waits_for_it() -> None:
     assert conditions(current(tended))["Ready"] == ("True", "Serving")
 
 
-def test_a_parent_that_is_no_more_isnt_taken_for_the_fork(tended: Office) -> None:
+def test_a_parent_that_is_no_more_isnt_taken_for_the_fork(tended: Sandbox) -> None:
     parent = tended.service.describe("orders")
     assert isinstance(parent, Description)
     tended.service.command(DeleteLog(parent.id))
@@ -93,7 +93,7 @@ def test_a_parent_that_is_no_more_isnt_taken_for_the_fork(tended: Office) -> Non
 
 
 def test_a_parent_of_the_same_name_that_is_no_more_isnt_taken_for_the_fork(
-    tended: Office,
+    tended: Sandbox,
 ) -> None:
     """A name says nothing: all forks of a tree have the root's name before their own."""
     fork(tended)
@@ -113,7 +113,7 @@ def test_a_parent_of_the_same_name_that_is_no_more_isnt_taken_for_the_fork(
     assert conditions(current(tended, child))["Ready"] == ("True", "Serving")
 
 
-def test_a_fork_of_a_fork_follows_its_parent(tended: Office) -> None:
+def test_a_fork_of_a_fork_follows_its_parent(tended: Sandbox) -> None:
     child = Ref(names.FORK, NAMESPACE, "deeper")
     fork(tended, child, parent={"kind": "Fork", "name": "what-if"})
     assert conditions(current(tended, child))["Ready"] == ("False", "ParentMissing")
@@ -122,7 +122,7 @@ def test_a_fork_of_a_fork_follows_its_parent(tended: Office) -> None:
     assert current(tended, child).status.parent == "orders--what-if"
 
 
-def test_the_slice_follows_the_broker_that_serves(tended: Office) -> None:
+def test_the_slice_follows_the_broker_that_serves(tended: Sandbox) -> None:
     fork(tended)
     pod = Ref("Pod", NAMESPACE, "demo-0")
     tended.kube.report(pod, {"phase": "Running", "podIP": "10.0.0.7", "conditions": []})
@@ -132,7 +132,7 @@ def test_the_slice_follows_the_broker_that_serves(tended: Office) -> None:
     assert slice_["endpoints"] == []
 
 
-def test_while_etcd_is_full_neither_logs_nor_forks_are_ready(tended: Office) -> None:
+def test_while_etcd_is_full_neither_logs_nor_forks_are_ready(tended: Sandbox) -> None:
     fork(tended)
     meta = {"name": "demo-metadata-0", "namespace": NAMESPACE, "labels": {names.ROLE: "metadata"}}
     member = Ref("Pod", NAMESPACE, "demo-metadata-0")
@@ -146,7 +146,7 @@ def test_while_etcd_is_full_neither_logs_nor_forks_are_ready(tended: Office) -> 
         assert conditions(tended.operator.world.logs[ORDERS])["Ready"] == said
 
 
-def test_a_promotion_is_asked_for_and_told(tended: Office) -> None:
+def test_a_promotion_is_asked_for_and_told(tended: Sandbox) -> None:
     fork(tended, promotable=True)
     tended.kube.edit(WHAT_IF, state="Promoted")
     tended.settle()
@@ -159,7 +159,7 @@ def test_a_promotion_is_asked_for_and_told(tended: Office) -> None:
     assert found.code == "promoted"
 
 
-def test_what_has_ended_is_told_for_as_long_as_the_resource_is_there(tended: Office) -> None:
+def test_what_has_ended_is_told_for_as_long_as_the_resource_is_there(tended: Sandbox) -> None:
     fork(tended, ttl="10s")
     tended.service.now += 11_000
     found = in_service(tended)
@@ -173,7 +173,7 @@ def test_what_has_ended_is_told_for_as_long_as_the_resource_is_there(tended: Off
     assert isinstance(in_service(tended), Refused)
 
 
-def test_a_finished_resource_goes_when_it_was_told_to(tended: Office) -> None:
+def test_a_finished_resource_goes_when_it_was_told_to(tended: Sandbox) -> None:
     fork(tended, promotable=True, state="Promoted", ttlAfterFinished="1m")
     assert current(tended).status.phase is ForkPhase.PROMOTED
     tended.wait(59)
@@ -182,7 +182,7 @@ def test_a_finished_resource_goes_when_it_was_told_to(tended: Office) -> None:
     assert WHAT_IF not in tended.kube.documents
 
 
-def test_a_fork_made_through_the_api_is_taken_over_only_if_asked(tended: Office) -> None:
+def test_a_fork_made_through_the_api_is_taken_over_only_if_asked(tended: Sandbox) -> None:
     parent = tended.service.describe("orders")
     assert isinstance(parent, Description)
     tended.service.command(ForkLog(parent.id, Kind.CONTINUOUS, "what-if"))
@@ -194,7 +194,7 @@ def test_a_fork_made_through_the_api_is_taken_over_only_if_asked(tended: Office)
     assert made.status.made_by == made.object.labels[names.MADE_BY] == "api"
 
 
-def test_what_is_taken_over_is_what_was_declared(tended: Office) -> None:
+def test_what_is_taken_over_is_what_was_declared(tended: Sandbox) -> None:
     parent = tended.service.describe("orders")
     assert isinstance(parent, Description)
     tended.service.command(ForkLog(parent.id, Kind.SEVERED, "what-if"))
@@ -215,7 +215,7 @@ def test_what_nobody_declares_is_taken_over_in_the_installations_namespace_alone
     assert conditions(log(tended, ours, adopt=True))["Ready"] == ("True", "Serving")
 
 
-def test_a_paused_fork_is_left_alone(tended: Office) -> None:
+def test_a_paused_fork_is_left_alone(tended: Sandbox) -> None:
     fork(tended, promotable=True)
     tended.kube.annotate(WHAT_IF, paused="true")
     tended.kube.edit(WHAT_IF, state="Promoted")
@@ -229,7 +229,7 @@ def test_a_paused_fork_is_left_alone(tended: Office) -> None:
     assert current(tended).status.phase is ForkPhase.PROMOTED
 
 
-def test_what_is_made_for_a_fork_is_the_forks_and_goes_with_it(tended: Office) -> None:
+def test_what_is_made_for_a_fork_is_the_forks_and_goes_with_it(tended: Sandbox) -> None:
     made = fork(tended)
     owner = {"apiVersion": names.API_VERSION, "kind": "Fork", "name": "what-if"}
     owner |= {"uid": made.object.uid, "controller": True, "blockOwnerDeletion": True}
@@ -238,7 +238,7 @@ def test_what_is_made_for_a_fork_is_the_forks_and_goes_with_it(tended: Office) -
         assert child["metadata"]["ownerReferences"] == [owner]
 
 
-def test_events_of_a_whole_life_are_few(tended: Office) -> None:
+def test_events_of_a_whole_life_are_few(tended: Sandbox) -> None:
     fork(tended, promotable=True, promotion={"policy": "Approval"})
     tended.service_away = "for a while"
     tended.wait(60)
@@ -254,7 +254,7 @@ def test_events_of_a_whole_life_are_few(tended: Office) -> None:
     assert set(ours) == {"Serving", "AwaitingApproval", "Promoted"}
 
 
-def test_a_quota_is_kept_in_step(tended: Office) -> None:
+def test_a_quota_is_kept_in_step(tended: Sandbox) -> None:
     fork(tended, quota={"appendBytesPerSecond": 1_000})
     tended.kube.edit(WHAT_IF, quota={"appendBytesPerSecond": 2_000})
     tended.settle()
@@ -269,7 +269,7 @@ def test_a_quota_is_kept_in_step(tended: Office) -> None:
     assert found.quota is None or found.quota.limits_nothing
 
 
-def test_numbers_that_move_are_shown_now_and_then(tended: Office) -> None:
+def test_numbers_that_move_are_shown_now_and_then(tended: Sandbox) -> None:
     for number in range(40):
         fork(tended, Ref(names.FORK, NAMESPACE, f"f{number}"))
     statuses = tended.kube.writes
@@ -281,7 +281,7 @@ def test_numbers_that_move_are_shown_now_and_then(tended: Office) -> None:
     assert tended.kube.writes - statuses >= 41
 
 
-def test_many_forks_that_move_are_planned_when_they_may_be_shown(tended: Office) -> None:
+def test_many_forks_that_move_are_planned_when_they_may_be_shown(tended: Sandbox) -> None:
     forks = 200
     for number in range(forks):
         fork(tended, Ref(names.FORK, NAMESPACE, f"f{number}"))
@@ -297,7 +297,7 @@ def test_many_forks_that_move_are_planned_when_they_may_be_shown(tended: Office)
     assert tended.operator.counters.plans - plans < 6 * written + 10 * forks
 
 
-def test_a_resource_that_cant_be_understood_is_told_so(tended: Office) -> None:
+def test_a_resource_that_cant_be_understood_is_told_so(tended: Sandbox) -> None:
     made = {"name": "odd", "namespace": NAMESPACE}
     odd = Ref(names.FORK, NAMESPACE, "odd")
     tended.kube.apply(odd, {"kind": "Fork", "metadata": made, "spec": {"parent": 7}})

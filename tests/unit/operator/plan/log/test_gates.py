@@ -12,7 +12,7 @@ from anabranch_operator.plan.engine.actions import TailLog
 from anabranch_operator.plan.engine.objects import Ref
 from anabranch_operator.plan.engine.world import Surroundings
 from anabranch_operator.plan.log.job_templates import GateSettings, PodSecurity
-from anabranch_sim.kubernetes.calm import Office
+from anabranch_sim.kubernetes.sandbox import Sandbox
 
 SAID = [{"name": "ANABRANCH_LOG", "value": "y"}]
 JUDGE = {"name": "judge", "image": "x", "env": SAID}
@@ -21,13 +21,13 @@ TEMPLATE: dict[str, Any] = {"spec": {"template": {"spec": {"containers": [JUDGE]
 
 
 @pytest.fixture
-def tended() -> Office:
+def tended() -> Sandbox:
     made = office()
     log(made)
     return made
 
 
-def gated(tended: Office, policy: str = "Gate", **spec: Any) -> Ref:
+def gated(tended: Sandbox, policy: str = "Gate", **spec: Any) -> Ref:
     gate = {"jobTemplate": TEMPLATE, "onFailure": spec.pop("onFailure", "Squash")}
     promotion = {"policy": policy, "gate": gate}
     fork(tended, promotable=True, promotion=promotion, state="Promoted", **spec)
@@ -36,11 +36,11 @@ def gated(tended: Office, policy: str = "Gate", **spec: Any) -> Ref:
     return jobs[0]
 
 
-def phase(tended: Office) -> ForkPhase:
+def phase(tended: Sandbox) -> ForkPhase:
     return tended.operator.world.forks[WHAT_IF].status.phase
 
 
-def ends(tended: Office, job: Ref, how: str, words: str = "") -> None:
+def ends(tended: Sandbox, job: Ref, how: str, words: str = "") -> None:
     found = tended.kube.get(job)
     assert found is not None
     pod = Ref("Pod", NAMESPACE, f"{job.name}-x")
@@ -54,7 +54,9 @@ def ends(tended: Office, job: Ref, how: str, words: str = "") -> None:
     tended.settle()
 
 
-def test_a_job_gets_the_services_address_and_keeps_what_it_said_itself(tended: Office) -> None:
+def test_a_job_gets_the_services_address_and_keeps_what_it_said_itself(
+    tended: Sandbox,
+) -> None:
     job = gated(tended)
     spec = tended.kube.documents[job]["spec"]
     pod = spec["template"]["spec"]
@@ -79,12 +81,12 @@ def test_a_job_knows_whom_to_trust_in_any_namespace() -> None:
     assert [*map(list, volume["projected"]["sources"])] == [["serviceAccountToken"], ["configMap"]]
 
 
-def test_success_promotes(tended: Office) -> None:
+def test_success_promotes(tended: Sandbox) -> None:
     ends(tended, gated(tended), "Complete")
     assert phase(tended) is ForkPhase.PROMOTED
 
 
-def test_failure_squashes_and_tells_the_last_words(tended: Office) -> None:
+def test_failure_squashes_and_tells_the_last_words(tended: Sandbox) -> None:
     ends(tended, gated(tended), "Failed", "the totals don't match")
     made = tended.operator.world.forks[WHAT_IF]
     assert made.status.phase is ForkPhase.SQUASHED
@@ -94,7 +96,7 @@ def test_failure_squashes_and_tells_the_last_words(tended: Office) -> None:
     assert isinstance(tended.service.describe("orders--what-if"), Refused)
 
 
-def test_failure_may_hold(tended: Office) -> None:
+def test_failure_may_hold(tended: Sandbox) -> None:
     ends(tended, gated(tended, onFailure="Hold"), "Failed", "no")
     assert phase(tended) is ForkPhase.READY
     made = tended.operator.world.forks[WHAT_IF]
@@ -102,7 +104,7 @@ def test_failure_may_hold(tended: Office) -> None:
     assert isinstance(tended.service.describe("orders--what-if"), Description)
 
 
-def test_what_was_judged_isnt_judged_again_when_the_job_is_gone(tended: Office) -> None:
+def test_what_was_judged_isnt_judged_again_when_the_job_is_gone(tended: Sandbox) -> None:
     job = gated(tended, onFailure="Hold")
     ends(tended, job, "Failed", "no")
     tended.kube.delete(job)
@@ -113,7 +115,7 @@ def test_what_was_judged_isnt_judged_again_when_the_job_is_gone(tended: Office) 
     assert conditions(made)["GatePassed"] == ("False", "GateFailed")
 
 
-def test_an_approval_waits_for_the_job_and_then_for_a_person(tended: Office) -> None:
+def test_an_approval_waits_for_the_job_and_then_for_a_person(tended: Sandbox) -> None:
     job = gated(tended, "Approval", approved=False)
     assert phase(tended) is ForkPhase.GATING
     ends(tended, job, "Complete")
@@ -124,14 +126,14 @@ def test_an_approval_waits_for_the_job_and_then_for_a_person(tended: Office) -> 
     assert conditions(tended.operator.world.forks[WHAT_IF])["Approved"] == ("True", "Approved")
 
 
-def test_approved_beforehand_still_waits_for_the_job(tended: Office) -> None:
+def test_approved_beforehand_still_waits_for_the_job(tended: Sandbox) -> None:
     job = gated(tended, "Approval", approved=True)
     assert phase(tended) is ForkPhase.GATING
     ends(tended, job, "Complete")
     assert phase(tended) is ForkPhase.PROMOTED
 
 
-def given(settings: GateSettings, **spec: Any) -> Office:
+def given(settings: GateSettings, **spec: Any) -> Sandbox:
     """An office under these settings, with a fork whose gate's pods have this in their spec."""
     around = Surroundings(namespace=NAMESPACE, release="demo", gates=settings)
     made = office(around)
@@ -143,7 +145,7 @@ def given(settings: GateSettings, **spec: Any) -> Office:
     return made
 
 
-def jobs(office: Office) -> list[Ref]:
+def jobs(office: Sandbox) -> list[Ref]:
     return [ref for ref in office.kube.documents if ref.kind == "Job"]
 
 
@@ -221,7 +223,7 @@ def test_a_failed_jobs_log_is_shown_only_where_that_is_asked_for() -> None:
         assert bool(asked) is logs
 
 
-def test_a_template_that_isnt_accepted_is_told_and_corrected(tended: Office) -> None:
+def test_a_template_that_isnt_accepted_is_told_and_corrected(tended: Sandbox) -> None:
     tended.kube._check = lambda ref, _: "no such field" if ref.kind == "Job" else None
     promotion = {"policy": "Gate", "gate": {"jobTemplate": TEMPLATE}}
     made = fork(tended, promotable=True, state="Promoted", promotion=promotion)

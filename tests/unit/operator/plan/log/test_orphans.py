@@ -23,17 +23,17 @@ from anabranch_operator.plan.engine import actions
 from anabranch_operator.plan.engine.events import Gone
 from anabranch_operator.plan.engine.objects import Ref
 from anabranch_operator.plan.engine.world import Surroundings
-from anabranch_sim.kubernetes.calm import Office
+from anabranch_sim.kubernetes.sandbox import Sandbox
 
 
 @pytest.fixture
-def tended() -> Office:
+def tended() -> Sandbox:
     made = office()
     log(made)
     return made
 
 
-def test_deletion_squashes(tended: Office) -> None:
+def test_deletion_squashes(tended: Sandbox) -> None:
     fork(tended)
     tended.kube.delete(WHAT_IF)
     tended.settle()
@@ -43,7 +43,7 @@ def test_deletion_squashes(tended: Office) -> None:
     assert found.code == "squashed"
 
 
-def test_deletion_may_leave_the_fork_to_nobody(tended: Office) -> None:
+def test_deletion_may_leave_the_fork_to_nobody(tended: Sandbox) -> None:
     fork(tended, deletionPolicy="Retain")
     tended.kube.delete(WHAT_IF)
     tended.settle()
@@ -54,7 +54,7 @@ def test_deletion_may_leave_the_fork_to_nobody(tended: Office) -> None:
 
 
 def test_what_was_asked_and_not_answered_is_squashed_however_late_it_is_made(
-    tended: Office,
+    tended: Sandbox,
 ) -> None:
     """An owner has one log, and then none any more."""
     tended.service_away = "it answers nobody"
@@ -75,7 +75,7 @@ def test_what_was_asked_and_not_answered_is_squashed_however_late_it_is_made(
 
 @pytest.mark.parametrize("policy", ["Squash", "Retain"])
 def test_a_resource_that_is_deleted_while_nobody_acts_is_heeded_by_the_next_operator(
-    tended: Office, policy: str
+    tended: Sandbox, policy: str
 ) -> None:
     fork(tended, deletionPolicy=policy)
     tended.kube.delete(WHAT_IF)
@@ -88,7 +88,7 @@ def test_a_resource_that_is_deleted_while_nobody_acts_is_heeded_by_the_next_oper
 
 
 def test_nothing_is_ended_unless_the_api_server_says_that_its_resource_is_gone(
-    tended: Office,
+    tended: Sandbox,
 ) -> None:
     made = fork(tended)
     # A watch, or a list, that is wrong: the API server has it still.
@@ -102,7 +102,7 @@ def test_nothing_is_ended_unless_the_api_server_says_that_its_resource_is_gone(
 
 
 def test_what_went_before_there_was_a_lease_is_released_and_never_squashed(
-    tended: Office,
+    tended: Sandbox,
 ) -> None:
     """Kubernetes was set up anew beside a log service that is older: nobody deleted these forks."""
     fork(tended)
@@ -129,7 +129,7 @@ def test_forks_that_are_nobodys_because_their_resources_are_in_other_namespaces_
 
 
 def test_no_finalizer_is_put_on_anything_and_one_of_an_earlier_version_goes(
-    tended: Office,
+    tended: Sandbox,
 ) -> None:
     made = fork(tended)
     assert made.object.finalizers == ()
@@ -142,7 +142,9 @@ def test_no_finalizer_is_put_on_anything_and_one_of_an_earlier_version_goes(
     assert current(tended).object.labels[names.MADE_BY] == "operator"
 
 
-def test_what_an_earlier_version_left_to_be_deleted_is_squashed_and_goes(tended: Office) -> None:
+def test_what_an_earlier_version_left_to_be_deleted_is_squashed_and_goes(
+    tended: Sandbox,
+) -> None:
     """Its owner says nothing of its end."""
     made = fork(tended)
     id = made.status.log_id
@@ -157,7 +159,7 @@ def test_what_an_earlier_version_left_to_be_deleted_is_squashed_and_goes(tended:
     assert isinstance(in_service(tended), Refused)
 
 
-def test_a_policy_that_is_changed_counts_once_the_status_says_so(tended: Office) -> None:
+def test_a_policy_that_is_changed_counts_once_the_status_says_so(tended: Sandbox) -> None:
     fork(tended)
     for policy, protected, kept in (
         ("Retain", False, True),
@@ -175,7 +177,7 @@ def test_a_policy_that_is_changed_counts_once_the_status_says_so(tended: Office)
         assert names.plain(found.owner) == made.owner
 
 
-def test_a_protected_fork_that_is_deleted_all_the_same_is_kept(tended: Office) -> None:
+def test_a_protected_fork_that_is_deleted_all_the_same_is_kept(tended: Sandbox) -> None:
     fork(tended, protected=True)
     tended.kube.delete(WHAT_IF)
     tended.wait(5)
@@ -184,7 +186,7 @@ def test_a_protected_fork_that_is_deleted_all_the_same_is_kept(tended: Office) -
     assert found.owner == ""
 
 
-def test_what_others_inherit_from_is_squashed_after_them(tended: Office) -> None:
+def test_what_others_inherit_from_is_squashed_after_them(tended: Sandbox) -> None:
     child = Ref(names.FORK, NAMESPACE, "deeper")
     fork(tended)
     fork(tended, child, parent={"kind": "Fork", "name": "what-if"})
@@ -199,7 +201,9 @@ def test_what_others_inherit_from_is_squashed_after_them(tended: Office) -> None
     assert isinstance(in_service(tended, "orders--deeper"), Refused)
 
 
-def test_a_name_is_free_again_once_the_fork_of_its_old_resource_is_gone(tended: Office) -> None:
+def test_a_name_is_free_again_once_the_fork_of_its_old_resource_is_gone(
+    tended: Sandbox,
+) -> None:
     fork(tended)
     before = in_service(tended)
     tended.kube.delete(WHAT_IF)
@@ -212,7 +216,7 @@ def test_a_name_is_free_again_once_the_fork_of_its_old_resource_is_gone(tended: 
     assert conditions(current(tended))["Ready"] == ("True", "Serving")
 
 
-def test_a_cascade_takes_all(tended: Office) -> None:
+def test_a_cascade_takes_all(tended: Sandbox) -> None:
     child = Ref(names.FORK, NAMESPACE, "deeper")
     fork(tended)
     fork(tended, child, parent={"kind": "Fork", "name": "what-if"})
@@ -224,7 +228,9 @@ def test_a_cascade_takes_all(tended: Office) -> None:
     assert current(tended, child).status.phase is ForkPhase.SQUASHED
 
 
-def test_while_the_service_is_away_a_resource_goes_and_its_fork_follows(tended: Office) -> None:
+def test_while_the_service_is_away_a_resource_goes_and_its_fork_follows(
+    tended: Sandbox,
+) -> None:
     fork(tended)
     tended.service_away = "nobody answers"
     tended.wait(10)
@@ -237,7 +243,7 @@ def test_while_the_service_is_away_a_resource_goes_and_its_fork_follows(tended: 
     assert isinstance(in_service(tended), Refused)
 
 
-def test_what_is_to_be_forgotten_is_kept(tended: Office) -> None:
+def test_what_is_to_be_forgotten_is_kept(tended: Sandbox) -> None:
     fork(tended)
     tended.kube.annotate(WHAT_IF, forget="true")
     tended.settle()
@@ -249,7 +255,7 @@ def test_what_is_to_be_forgotten_is_kept(tended: Office) -> None:
 
 
 @pytest.mark.parametrize("policy", ["Retain", "Delete"])
-def test_a_logs_policy_says_what_becomes_of_the_log(tended: Office, policy: str) -> None:
+def test_a_logs_policy_says_what_becomes_of_the_log(tended: Sandbox, policy: str) -> None:
     tended.kube.edit(ORDERS, deletionPolicy=policy)
     tended.settle()
     tended.kube.delete(ORDERS)
@@ -259,7 +265,7 @@ def test_a_logs_policy_says_what_becomes_of_the_log(tended: Office, policy: str)
     assert tended.service.owned() == ()
 
 
-def test_a_pause_ends_with_its_resource(tended: Office) -> None:
+def test_a_pause_ends_with_its_resource(tended: Sandbox) -> None:
     fork(tended)
     tended.kube.annotate(WHAT_IF, paused="true")
     tended.kube.delete(WHAT_IF)
@@ -267,7 +273,7 @@ def test_a_pause_ends_with_its_resource(tended: Office) -> None:
     assert isinstance(in_service(tended), Refused)
 
 
-def test_what_became_of_forks_is_forgotten_with_their_resources(tended: Office) -> None:
+def test_what_became_of_forks_is_forgotten_with_their_resources(tended: Sandbox) -> None:
     for number in range(20):
         each = Ref(names.FORK, NAMESPACE, f"f{number}")
         fork(tended, each)
@@ -276,7 +282,7 @@ def test_what_became_of_forks_is_forgotten_with_their_resources(tended: Office) 
     assert not tended.operator.world.service.fates
 
 
-def test_what_cant_be_understood_any_more_goes_as_it_was_understood(tended: Office) -> None:
+def test_what_cant_be_understood_any_more_goes_as_it_was_understood(tended: Sandbox) -> None:
     fork(tended)
     tended.kube.edit(WHAT_IF, ttl=7)
     tended.kube.delete(WHAT_IF)

@@ -22,13 +22,13 @@ from anabranch_operator.plan.engine.actions import MakeFork
 from anabranch_operator.plan.engine.dependencies import ref_of
 from anabranch_operator.plan.engine.objects import Ref
 from anabranch_operator.plan.engine.status import stamp
-from anabranch_sim.kubernetes.calm import Office
+from anabranch_sim.kubernetes.sandbox import Sandbox
 
 OTHER = Ref(names.LOG, NAMESPACE, "other")
 
 
 @pytest.fixture
-def tended() -> Office:
+def tended() -> Sandbox:
     made = office()
     log(made)
     return made
@@ -43,7 +43,7 @@ def test_times_are_read_however_the_api_server_lets_them_be_written(time: str) -
 
 @pytest.mark.parametrize("time", ["0000-01-01T00:00:00Z", "2026-01-01T00:00:00+99:99"])
 def test_a_time_that_is_none_is_told_and_nothing_else_stands_still(
-    tended: Office, time: str
+    tended: Sandbox, time: str
 ) -> None:
     declare(tended, WHAT_IF, parent={"name": "orders"}, type="Severed", at={"time": time})
     log(tended, OTHER)
@@ -53,7 +53,7 @@ def test_a_time_that_is_none_is_told_and_nothing_else_stands_still(
 
 
 @pytest.mark.parametrize("span", ["999999999999d", "999999999999d999999999999d", "9999999d"])
-def test_a_time_to_live_longer_than_any_is_still_a_time(tended: Office, span: str) -> None:
+def test_a_time_to_live_longer_than_any_is_still_a_time(tended: Sandbox, span: str) -> None:
     assert milliseconds(span) == SPAN_MS_MAX
     fork(tended, ttl=span)
     (made,) = [each for each in tended.done if isinstance(each, MakeFork)][:1]
@@ -66,7 +66,7 @@ def test_what_ends_after_the_last_year_is_said_to_end_with_it() -> None:
 
 
 @pytest.mark.parametrize("owner", ["k8s/", "k8s/demo/Log/orders", "k8s/demo/Log/orders/1/2"])
-def test_an_owner_that_looks_like_a_resource_is_nobodys(tended: Office, owner: str) -> None:
+def test_an_owner_that_looks_like_a_resource_is_nobodys(tended: Sandbox, owner: str) -> None:
     assert ref_of(owner) is None
     made = tended.service.command(CreateLog("strange", owner=owner))
     assert isinstance(made, Description)

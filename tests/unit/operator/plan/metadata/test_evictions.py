@@ -9,7 +9,7 @@ from anabranch_operator.plan.engine.actions import Action, Create, Delete, Drain
 from anabranch_operator.plan.engine.events import Evict, Evicting
 from anabranch_operator.plan.engine.objects import Observed, Ref
 from anabranch_operator.plan.metadata.evictions import FORGOTTEN_MS, may_go
-from anabranch_sim.kubernetes.calm import Office
+from anabranch_sim.kubernetes.sandbox import Sandbox
 
 FORGOTTEN_S = FORGOTTEN_MS // 1_000
 
@@ -153,7 +153,7 @@ def test_members_go_one_at_a_time() -> None:
     assert members.office.evicted[-1] == second.uid
 
 
-def meanwhile(office: Office, ended: str, asked: Observed) -> None:
+def meanwhile(office: Sandbox, ended: str, asked: Observed) -> None:
     """Somebody asks for a pod while the deletion of that one is on its way."""
     judge = office.crash
     assert judge is not None

@@ -42,7 +42,7 @@ BEGIN: Nanoseconds = 1_800_000_000_000 * MS
 STEPS_MAX = 100_000
 
 
-class Office:
+class Sandbox:
     """One operator, its API server, its log services, and a clock that jumps to what is next."""
 
     def __init__(
