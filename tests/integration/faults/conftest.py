@@ -5,7 +5,7 @@ import os
 import pytest
 
 SEEDS = tuple(int(seed) for seed in os.environ.get("FAULT_SEEDS", "1").split(","))
-"""More for the night: `FAULT_SEEDS=2,3,4 make test ARGS=tests/integration/faults`."""
+"""More for the night: `FAULT_SEEDS=2,3,4 .venv/bin/python -m pytest tests/integration/faults`."""
 
 
 @pytest.fixture(params=SEEDS)

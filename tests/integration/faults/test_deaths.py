@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from tests.integration.faults.load import Load
 from tests.integration.faults.world import World
 
@@ -10,6 +11,8 @@ from anabranch.apps.processes.servers import ServerProcess
 from anabranch.core.limits import KIB
 
 PAUSE_S = 0.5
+A_FEW = ("leader killed", "broker asleep", "all of ours killed")
+"""For every change; all of them are for the night."""
 SETTINGS = {
     "blocked_wait_ms": 100,
     "cache_bytes": 64 * KIB,
@@ -72,6 +75,14 @@ class Deaths:
         self.load.last(self.load.rng.uniform(0, PAUSE_S))
 
 
+def test_a_few_deaths_cost_nothing_that_was_acknowledged(tmp_path: Path, seed: int) -> None:
+    with World(tmp_path, settings=SETTINGS) as world, Load(world, seed, tmp_path) as load:
+        strikes = Deaths(world, load).strikes
+        load.play({name: strikes[name] for name in A_FEW})
+        load.check(appends_min=60)
+
+
+@pytest.mark.nightly
 def test_no_death_and_no_pause_costs_anything_that_was_acknowledged(
     tmp_path: Path, seed: int
 ) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from tests.etcd_groups import client_of
 from tests.integration.faults.load import Load
 from tests.integration.faults.world import World
@@ -77,6 +78,7 @@ class Outages:
             return
 
 
+@pytest.mark.nightly
 def test_etcd_may_lose_members_everything_and_its_space(tmp_path: Path, seed: int) -> None:
     quota = {"quota_backend_bytes": str(QUOTA_BYTES)}
     with (

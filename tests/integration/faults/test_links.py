@@ -7,6 +7,7 @@ while, ends after so many bytes, or is reset.
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from tests.integration.faults.load import Load
 from tests.integration.faults.world import World
 
@@ -101,6 +102,7 @@ def _between(ends: tuple[str, str], of: str, to: str) -> bool:
     return ends[0].startswith(of) and ends[1].startswith(to)
 
 
+@pytest.mark.nightly
 def test_no_link_is_needed_all_the_time(tmp_path: Path, seed: int) -> None:
     with (
         World(tmp_path, brokers=2, settings=SETTINGS) as world,

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from tests.fault_proxy import NOTHING, Request, Spoil
 from tests.integration.faults.load import Load
 from tests.integration.faults.world import World
@@ -104,6 +105,7 @@ class StoreFaults:
                 return NOTHING
 
 
+@pytest.mark.nightly
 def test_a_store_may_be_busy_away_slow_and_wrong_and_all_is_rebuilt_from_it(
     tmp_path: Path, seed: int
 ) -> None:

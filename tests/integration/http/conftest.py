@@ -150,7 +150,6 @@ class Events:
     def __init__(self, answer: httpx.Response) -> None:
         self.status = answer.status_code
         self._lines = answer.iter_lines()
-        self.comments = 0
 
     def next(self) -> Event:
         name, id, data = "", None, ""
@@ -163,13 +162,16 @@ class Events:
                     id = value
                 case "data":
                     data = value
-                case "" if line:
-                    self.comments += 1
                 case "" if data:
                     return Event(name, id, json.loads(data))
                 case _:
                     pass
         raise EOFError
+
+    def pass_comment(self) -> None:
+        """Return when the server has said that it is there, between two events."""
+        if not any(line.startswith(":") for line in self._lines):
+            raise EOFError
 
     def take(self, count: int) -> list[tuple[str, str | None, Any]]:
         """What each says in short: the position in its id, and the value delivered or the position

@@ -152,9 +152,10 @@ def test_a_silent_subscription_says_that_it_is_alive(serving: Any, subscribing: 
             lines = answer.iter_lines()
             assert [next(lines) for _ in range(4)] == [": alive", "", ": alive", ""]
         with subscribing(served, log) as events:
-            while not events.comments:
-                served.append(log, "x")
-                events.next()
+            for value in ("x", "y"):
+                served.append(log, value)
+                assert events.next().data["value"] == value
+                events.pass_comment()
 
 
 def test_a_subscriber_that_goes_leaves_nothing_behind(embedded: Any) -> None:

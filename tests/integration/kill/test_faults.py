@@ -27,7 +27,7 @@ DAMAGE = 5
 """The exit code of what was damaged."""
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.nightly)])
 def test_a_lost_power_costs_nothing_that_was_acknowledged(
     loop: LoopDisk, tmp_path: Path, seed: int
 ) -> None:
@@ -38,7 +38,7 @@ def test_a_lost_power_costs_nothing_that_was_acknowledged(
     assert not faults, f"seed {seed}, {campaign.settings}: {faults[:10]}"
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.nightly)])
 def test_a_full_disk_is_waited_for_and_costs_nothing_that_was_acknowledged(
     loop: LoopDisk, tmp_path: Path, seed: int
 ) -> None:

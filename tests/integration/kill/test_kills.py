@@ -23,6 +23,8 @@ STRIKES = (
     "in a snapshot",
     "paused",
 )
+A_FEW = ("under load", "in a snapshot", "when it starts")
+"""For every change; all of them are for the night."""
 KILLS_MIN = 17
 """Of each seed, so that all together are more than fifty."""
 ACKNOWLEDGED_MIN = 300
@@ -30,6 +32,17 @@ IN_FLIGHT_MIN = 10
 """Kills that met calls on their way; the others met a server that didn't serve yet."""
 
 
+def test_a_few_kills_cost_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    with Campaign(tmp_path, seed=1) as campaign:
+        for strike in A_FEW:
+            campaign.strike(strike)
+        faults = campaign.finish()
+    assert not faults, f"{campaign.settings}: {faults[:10]}"
+    assert len(campaign.kills) >= len(A_FEW)
+    assert campaign.acknowledged > 0
+
+
+@pytest.mark.nightly
 @pytest.mark.parametrize("seed", SEEDS)
 def test_no_kill_costs_anything_that_was_acknowledged(
     tmp_path: Path, seed: int, record_property: Callable[[str, object], None]
