@@ -58,6 +58,8 @@ class Consensus:
         self._resigning = False
         self._bids = False
         """It looks for a follower that can take over."""
+        self._asked = set[str]()
+        """Followers that were asked to take over, and did not at once: one may abstain itself."""
         self._heir_needs: int | None = None
         """The leader asked this member to take over: it does so when it has this entry."""
         self._unwritten = 0
@@ -260,6 +262,8 @@ class Consensus:
             return
         leader.beat()
         self._bids = self._resigning
+        if self._asked.issuperset(self._group.others):
+            self._asked.clear()
         self._beat_later(leader)
 
     def _beat_later(self, leader: Leader) -> None:
@@ -288,9 +292,10 @@ class Consensus:
             self._step_down()
 
     def _hand_over(self, leader: Leader) -> None:
-        heir = leader.heir() if self._bids else None
+        heir = leader.heir(self._asked) if self._bids else None
         if heir is not None:
             self._bids = False
+            self._asked.add(heir)
             self._group.send(heir, TakeOver(self.term, self.last))
 
     def _step_down(self) -> None:

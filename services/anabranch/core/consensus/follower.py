@@ -43,6 +43,8 @@ class Follower:
         if letter.index > self._group.committed:
             self._disk.rebase(letter.index, letter.index_term, letter.image)
             self._group.committed = letter.index
+            # What this term's offers had brought behind that entry is gone from the log.
+            self._matched = letter.index
             self.on_restore(letter.index, letter.image)
         self._matched = max(self._matched, letter.index)
         self._owes = True

@@ -5,6 +5,7 @@ the leader searches for the place where a follower's log leaves its own.
 """
 
 from collections import deque
+from collections.abc import Set as AbstractSet
 
 from anabranch.core.consensus.group import Group
 from anabranch.core.consensus.letters import Accepted, Entry, Install, Missed, Offer
@@ -143,10 +144,10 @@ class Leader:
                 self._install(follower)
             self._offer(follower, max(follower.next, self._log.base + 1), [])
 
-    def heir(self) -> str | None:
+    def heir(self, passed_over: AbstractSet[str]) -> str | None:
         """The follower that has most, if that is everything that is committed."""
-        reachable = self._group.reachable
-        able = [each for each in self._followers.values() if each.node in reachable and each.counts]
+        nodes = set(self._group.reachable).difference(passed_over)
+        able = [each for each in self._followers.values() if each.node in nodes and each.counts]
         best = max(able, key=lambda each: each.match, default=None)
         return best.node if best is not None and best.match >= self._group.committed else None
 

@@ -1,9 +1,10 @@
 """What every user of `core.consensus` must hold, whatever fails.
 
-Seeded schedules of letters that are lost, repeated and late, of links that are cut, and of disks
-that fail, are slow or lost, while members crash, resign and come back. At all times members are
-told the same entries in the same order, come to the same states, and elect one leader in a term;
-nothing that was committed is lost; and when all is well again, every member holds everything.
+Seeded schedules of letters that are lost, repeated, cut short and late, of links that are cut, and
+of disks that fail, are slow or lost, while members crash, resign and come back. At all times
+members are told the same entries in the same order, come to the same states, and elect one leader
+in a term; nothing that was committed is lost; and when all is well again, every member holds
+everything.
 """
 
 from collections.abc import Callable
@@ -39,6 +40,7 @@ def _trouble(council: Council, chance: Random) -> None:
         council.conditions = Conditions(
             loss=chance.choice([0, 0, 0.1, 0.4]),
             twice=chance.choice([0, 0.2]),
+            short=chance.choice([0, 0, 0.2]),
             letter_ms=(0.1, slow),
             disk_ms=(0.1, chance.choice([1, 10, 300])),
             disk_failures=chance.choice([0, 0, 0, 0.1]),

@@ -33,6 +33,8 @@ STATES_COMPARED = 16
 class Conditions:
     loss: float = 0.0
     twice: float = 0.0
+    short: float = 0.0
+    """How many offers lose their last entries."""
     letter_ms: tuple[float, float] = (1, 1)
     disk_ms: tuple[float, float] = (2, 2)
     disk_failures: float = 0.0
@@ -309,6 +311,9 @@ class Council:
         if isinstance(letter, Offer):
             assert self.leaders.setdefault(letter.term, sender) == sender, "one leader in a term"
         conditions, life = self.conditions, self.members[to].life
+        if isinstance(letter, Offer) and conditions.short > self.chance.random():
+            kept = self.chance.randint(0, len(letter.entries))
+            letter = msgspec.structs.replace(letter, entries=letter.entries[:kept])
         for _ in range(1 + (self.chance.random() < conditions.twice)):
             if self.chance.random() >= conditions.loss:
                 delay = self.chance.uniform(*conditions.letter_ms)

@@ -174,6 +174,16 @@ def test_a_leader_that_resigns_hands_over_to_who_has_most() -> None:
     council.converge()
 
 
+def test_a_leader_that_resigns_asks_another_where_the_first_abstains() -> None:
+    council = Council().start()
+    for _ in range(2):
+        leader = council.elect()
+        council.run(1_000)
+        leader.resign()
+        council.run(150, lambda left=leader: council.leader not in {None, left})
+        assert council.leader not in {None, leader}, "sooner than by an election"
+
+
 def test_a_leader_that_resigns_under_load_loses_nothing() -> None:
     council = Council(seed=3).start()
     council.elect()

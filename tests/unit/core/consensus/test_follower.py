@@ -1,11 +1,13 @@
 """A follower, written to letter by letter: what it acknowledges, and when."""
 
+import msgspec
 from tests.unit.core.consensus.alone import member, read
 
 from anabranch.core.consensus.disk import Ballot, Joined, Written
 from anabranch.core.consensus.letters import (
     Accepted,
     Entry,
+    Install,
     Offer,
 )
 
@@ -48,3 +50,16 @@ def test_a_write_that_was_cut_off_under_way_does_not_count_as_durable() -> None:
     )
     council.run(60)
     assert council.letters[-1] == ("a", "c", Accepted(3, durable=2, matched=2, fresh=False))
+
+
+def test_an_image_below_what_was_offered_before_takes_that_back() -> None:
+    """A leader that knows little of a slow disk sends an image, though offers had come further."""
+    council, alone = member(Joined(), Ballot(1, "b"))
+    entries = [Entry(1, b"%d" % nth) for nth in range(1, 6)]
+    read(alone, "b", Offer(1, 0, 0, entries, committed=0, joined=False))
+    image = msgspec.msgpack.encode(([b"1", b"2", b"3"], msgspec.msgpack.encode([b"1", b"2", b"3"])))
+    read(alone, "b", Install(1, 3, 1, image))
+    read(alone, "b", Offer(1, 3, 1, [], committed=5, joined=False))
+    council.run(10)
+    assert alone.consensus.committed == alone.consensus.last == 3
+    assert council.letters[-1][2] == Accepted(1, durable=3, matched=3, fresh=False)

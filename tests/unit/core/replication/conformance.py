@@ -1,8 +1,8 @@
 """What every user of `core.replication` must hold, whatever fails: replicas of one log under
 seeded schedules of faults, with writers of several views.
 
-Letters are lost, repeated and late; disks are slow, full and lost; nodes crash; primaries change.
-The world checks after each step:
+Letters are lost, repeated, cut short and late; disks are slow, full and lost; nodes crash;
+primaries change. The world checks after each step:
 
 - agreement and durability: what was durable once is there, unchanged, on every primary that the
   arranger counts on from then on, unless a writer replaced that part of the tail;
@@ -14,12 +14,14 @@ The world checks after each step:
 from collections.abc import Callable
 from random import Random
 
+import msgspec
 from tests.unit.core.replication.arranger import Arranger
 from tests.unit.core.replication.replica import ARRANGER, Node, Sealed
 
 from anabranch.core.errors import StaleView
 from anabranch.core.machine import Send
 from anabranch.core.quorum import MAJORITY, Quorum
+from anabranch.core.replication.letters import Copy
 from anabranch.core.replication.replica import Role
 from anabranch.core.types import MS
 
@@ -257,7 +259,7 @@ class World:
         return node != now.primary or (bool(others) and complete)
 
     def _deliver(self) -> None:
-        """Mostly in order; some letters come twice, and some are lost."""
+        """Mostly in order; some letters come twice, some are lost, and some lost their end."""
         nth = 0 if self.random.random() < 0.7 else self.random.randrange(len(self.letters))
         sender, send = self.letters[nth]
         chance = self.random.random() if self.faults else 1
@@ -269,10 +271,14 @@ class World:
             assert isinstance(send.message, Sealed)
             self.arranger.take(sender, send.message)
             return
+        letter = send.message
+        if isinstance(letter, Copy) and self.faults and self.random.random() < 0.05:
+            kept = self.random.randint(0, len(letter.items))
+            letter = msgspec.structs.replace(letter, items=letter.items[:kept])
         replica = self.replicas[send.to]
         if replica.up:
             replica.now = self.now
-            replica.receive(sender, send.message)
+            replica.receive(sender, letter)
 
     def _tell(self, replica: Node) -> None:
         """Of the next arrangement that it doesn't know; and it says which disk it has."""

@@ -50,36 +50,42 @@ def _nothing(*_: Any) -> None:
     """Instead of what should be done."""
 
 
+MORE = 50
+
+
 class Mutant(NamedTuple):
     name: str
     broken: type
     method: str
     instead: Callable[..., Any] | property
     seed: int
-    """The first that finds it."""
+    """The first that found it: tried first, and then others, because changes move seeds."""
 
 
 MUTANTS = [
-    Mutant("durable is what the primary has", Primary, "count", _own_disk_alone, 0),
+    Mutant("durable is what the primary has", Primary, "count", _own_disk_alone, 1),
     Mutant("sealed in words alone", Replica, "seal", _in_words_alone, 0),
     Mutant("an incomplete backup is sealed", Replica, "complete", property(lambda _: True), 0),
-    Mutant("a takeover asks one too few", Quorum, "to_recover", _one_too_few, 59),
-    Mutant("logs that differ stay so", Log, "cut", _nothing, 0),
-    Mutant("letters of any term count", Backup, "copy", _of_any_term, 17),
+    Mutant("a takeover asks one too few", Quorum, "to_recover", _one_too_few, 17),
+    Mutant("logs that differ stay so", Log, "cut", _nothing, 7),
+    Mutant("letters of any term count", Backup, "copy", _of_any_term, 43),
     Mutant("a tail is replaced in the same term", Replica, "_cut", _in_the_same_term, 0),
     Mutant("writers of any view are admitted", Replica, "_is_new", _admitted, 0),
-    Mutant("a fence is established at once", Primary, "established", property(lambda _: True), 0),
+    Mutant("a fence is established at once", Primary, "established", property(lambda _: True), 9),
 ]
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=[each.name for each in MUTANTS])
 def test_a_mutant_is_found(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mutant.broken, mutant.method, mutant.instead)
-    with pytest.raises(AssertionError):
-        _run(mutant.seed)
+    assert any(_fails(seed) for seed in (mutant.seed, *range(MORE)))
 
 
-def _run(seed: int) -> None:
+def _fails(seed: int) -> bool:
     world = World(seed, 3)
-    world.run(2_500)
-    world.heal()
+    try:
+        world.run(2_500)
+        world.heal()
+    except AssertionError:
+        return True
+    return False

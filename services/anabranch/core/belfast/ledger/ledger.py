@@ -183,17 +183,17 @@ class Ledger:
 
     def image(self) -> Image:
         return Image(
-            self.view,
-            list(self.members.values()),
-            list(self.windows),
-            self.cut,
-            self.counts,
-            self.confirmed,
-            self.trimmed,
-            [Gap(window, shard, rounds) for (window, shard), rounds in self.gaps.items()],
-            list(self.eras),
-            list(self.placements),
-            dict(self.stranded),
+            view=self.view,
+            members=list(self.members.values()),
+            windows=list(self.windows),
+            cut=self.cut,
+            counts=self.counts,
+            confirmed=self.confirmed,
+            trimmed=self.trimmed,
+            gaps=[Gap(window, shard, rounds) for (window, shard), rounds in self.gaps.items()],
+            eras=list(self.eras),
+            placements=list(self.placements),
+            stranded=dict(self.stranded),
         )
 
     def _restore(self, image: Image) -> None:
@@ -238,13 +238,13 @@ class Ledger:
         if known is None:
             number = max(self.members, default=-1) + 1
             self.members[number] = Member(
-                number,
-                wanted.name,
-                Standing.WAITING,
-                1,
-                wanted.replicas[0],
-                wanted.replicas,
-                wanted.quota,
+                id=number,
+                name=wanted.name,
+                standing=Standing.WAITING,
+                epoch=1,
+                primary=wanted.replicas[0],
+                replicas=wanted.replicas,
+                demand=wanted.quota,
                 disks=wanted.disks,
             )
         else:

@@ -1,8 +1,20 @@
 """What a request may say, whoever wrote it: checked by a node before it does anything with it."""
 
-from anabranch.core.belfast.protocol.messages import Join, Leave, Subscribe, ToServer, Trim, Where
+from anabranch.core.belfast.protocol.messages import (
+    Append,
+    Hello,
+    Inspect,
+    Join,
+    Leave,
+    Locate,
+    Subscribe,
+    ToServer,
+    Trim,
+    Where,
+)
 from anabranch.core.errors import BadRequest
 from anabranch.core.types import NEVER, Position
+from anabranch.core.wire.session import Cancel, Credit
 
 NAME_BYTES_MAX = 253
 """Of a shard: as long as Kubernetes lets a name be."""
@@ -23,8 +35,8 @@ def check(message: ToServer) -> None:
             check_position("a trim's position", position)
         case Leave(shard) | Join(shard):
             check_shard(shard)
-        case _:
-            pass
+        case Hello() | Append() | Credit() | Cancel() | Locate() | Inspect():
+            """Their types bound them, or the node that acts on them does."""
 
 
 def check_shard(shard: str) -> None:

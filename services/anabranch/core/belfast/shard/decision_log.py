@@ -142,15 +142,15 @@ class Following:
         config = self.config
         epoch, standing, disk, placed = claim
         letter = Alive(
-            config.shard,
-            config.replicas,
-            config.quota,
-            epoch,
-            self.applied,
-            self.ledger.view,
-            -1 if standing is None else int(standing),
-            disk,
-            config.fsync,
-            placed,
+            shard=config.shard,
+            replicas=config.replicas,
+            quota=config.quota,
+            epoch=epoch,
+            applied=self.applied,
+            view=self.ledger.view,
+            standing=-1 if standing is None else int(standing),
+            disk=disk,
+            fsync=config.fsync,
+            placed=placed,
         )
         self._effects.append(Send(node, letter))

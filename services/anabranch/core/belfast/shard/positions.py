@@ -8,11 +8,14 @@ from functools import partial
 from msgspec.structs import replace
 
 from anabranch.core.belfast.ledger.decisions import (
+    Admit,
     AnyDecision,
+    Arrange,
     ChangeView,
     CutFreely,
     CutTo,
     OpenWindow,
+    Release,
     TrimTo,
 )
 from anabranch.core.belfast.ledger.ledger import Ledger, Member, Placement, Standing
@@ -160,8 +163,8 @@ class Seating:
                     self._void(me.placed)
             case TrimTo():
                 self._trimming = True
-            case _:
-                pass
+            case Admit() | Release() | Arrange():
+                """No record has another position on account of these."""
 
     def entry_done(self) -> None:
         if not self.current:
@@ -326,13 +329,13 @@ class Seating:
         self.noted = self._following.applied
         forecast = self.forecast
         note = Note(
-            self.noted,
-            self.view,
-            forecast.settled,
-            self._cut,
-            list(self._rows),
-            forecast.foretold,
-            forecast.voided,
+            index=self.noted,
+            view=self.view,
+            settled=forecast.settled,
+            cut=self._cut,
+            rows=list(self._rows),
+            foretold=forecast.foretold,
+            voided=forecast.voided,
         )
         self._replica.log.note(journal_notes.encode(note))
         self._notes_put += 1
@@ -354,16 +357,16 @@ class Seating:
         self._trimming = below == keep
         self.placements.forget(below)
         image = ShardImage(
-            self._following.applied,
-            self.view,
-            self.placements.floor,
-            list(self.placements.rows),
-            self.tally.image(),
-            self._retries.image(),
-            self._retries.partial,
-            self.forecast.settled,
-            self.forecast.foretold,
-            self.forecast.voided,
+            index=self._following.applied,
+            view=self.view,
+            floor=self.placements.floor,
+            rows=list(self.placements.rows),
+            counted=self.tally.image(),
+            producers=self._retries.image(),
+            partial=self._retries.partial,
+            settled=self.forecast.settled,
+            foretold=self.forecast.foretold,
+            voided=self.forecast.voided,
         )
         self.noted = self._following.applied
         self._replica.log.trim(below, journal_notes.encode(image))

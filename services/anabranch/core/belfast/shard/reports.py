@@ -163,22 +163,22 @@ class Reporting:
             self._counters.signals += 1
         covered = self._covered if window is None or window.foreseen else durable
         letter = Report(
-            me.id,
-            me.epoch,
-            following.ledger.view,
-            self.window,
-            self.rounds,
-            durable,
-            self._tally.below(durable),
-            max(0, self._tally.records - self._tally.below(covered)),
-            self._answered,
-            following.applied,
-            primary.silent,
-            primary.caught_up,
-            self._forecast.foretold,
-            self._forecast.voided,
-            self._tally.noops_below(durable),
-            replica.log.journal.delay // US,
+            shard=me.id,
+            epoch=me.epoch,
+            view=following.ledger.view,
+            window=self.window,
+            rounds=self.rounds,
+            durable=durable,
+            records=self._tally.below(durable),
+            queued=max(0, self._tally.records - self._tally.below(covered)),
+            signal=self._answered,
+            applied=following.applied,
+            silent=primary.silent,
+            caught_up=primary.caught_up,
+            foretold=self._forecast.foretold,
+            voided=self._forecast.voided,
+            noops=self._tally.noops_below(durable),
+            delay_us=replica.log.journal.delay // US,
         )
         self._effects.append(Send(following.leader, letter))
         self._durable = durable
