@@ -216,12 +216,18 @@ async def _listen(
     return Endpoint(process.address(settings.host, port), http, os.getpid())
 
 
-def main(settings: Settings, app: AppBuilder | None = None, *, accept_loss: bool = False) -> None:
+def main(
+    settings: Settings,
+    app: AppBuilder | None = None,
+    *,
+    accept_loss: bool = False,
+    ready: Callable[[Endpoint], None] | None = None,
+) -> None:
     """What a command starts: the process is the server's alone."""
     keep_memory()
     process.prepare(settings.limits.connections_max)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(serve(settings, app=app, accept_loss=accept_loss))
+        runner.run(serve(settings, ready, app=app, accept_loss=accept_loss))
 
 
 if __name__ == "__main__":

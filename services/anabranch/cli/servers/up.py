@@ -5,9 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from anabranch.cli.service.choice import DEFAULT_URL
+
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from anabranch.apps.settings import Settings
+    from anabranch.apps.up import Endpoint
     from anabranch.shell.telemetry.log import Log
 
 _CONFIG = click.option(
@@ -97,6 +101,7 @@ def up(
     Exits with 6 if the journal is older than the objects beside it.
     """
     from anabranch.apps import settings, up
+    from anabranch.shell.telemetry.log import LogFormat
 
     of_bolt, of_belfast = _counts(flags, _OF_BOLT), _counts(flags, _OF_BELFAST)
     if accept_loss and (processes or engine == "belfast"):
@@ -116,7 +121,29 @@ def up(
     builder = None
     if chosen.http_port >= 0:
         from anabranch.apps.http import build as builder
-    up.main(chosen, builder, accept_loss=accept_loss)
+
+    def say(endpoint: "Endpoint") -> None:
+        print(next_steps(chosen, endpoint), flush=True)
+
+    ready = say if chosen.log_format is LogFormat.HUMAN else None
+    up.main(chosen, builder, accept_loss=accept_loss, ready=ready)
+
+
+def next_steps(settings: "Settings", endpoint: "Endpoint") -> str:
+    """What somebody who has started a server for the first time wants to know."""
+    if settings.memory:
+        kept = "Everything is kept in memory, until this process ends."
+    else:
+        kept = f"Everything is kept in {os.path.abspath(settings.data)}."
+    url = f"anabranch://{endpoint.frames}"
+    served = f"{url} and http://{endpoint.http}" if endpoint.http else url
+    steps = [] if url == DEFAULT_URL else [f"anabranch profile add local --use --url {url}"]
+    if settings.token:
+        steps.append("export ANABRANCH_TOKEN=...")
+    steps += ["anabranch log create orders", 'anabranch append orders "3 apples"']
+    steps.append("anabranch read orders")
+    shown = "".join(f"\n  {step}" for step in steps)
+    return f"Serving {served}. {kept}\nNext, in another terminal:{shown}"
 
 
 _OF_BOLT = ("etcd", "metadata", "brokers")
