@@ -14,8 +14,7 @@ from tests.charts.helm import CHART
 from tests.charts.values import free_settings
 from tests.charts.written import written
 
-from anabranch.apps.pods.sequencer import SequencerGauges
-from anabranch.apps.pods.shard import ShardGauges
+from anabranch.apps.belfast.machines import SequencerGauges, ShardGauges
 from anabranch.core.belfast.sequencer.counters import SequencerCounters
 from anabranch.core.belfast.shard.counters import ShardCounters
 from anabranch_operator.metrics import Metrics

@@ -5,121 +5,22 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-import msgspec
 import pytest
+from tests.integration.server_process import Line, Process, batch, running, values
 
-from anabranch.apps.up import Endpoint
-from anabranch.core.bolt.protocol import codec
 from anabranch.core.bolt.protocol.commands import Description
 from anabranch.core.bolt.protocol.messages import (
     Append,
     Appended,
-    ClientMessage,
     CreateLog,
-    Hello,
-    Read,
-    Records,
-    ServerMessage,
 )
-from anabranch.core.errors import BadFrame
 from anabranch.core.producers import REMEMBERED
-from anabranch.core.records.origins import deliveries
-from anabranch.core.records.record import Record, encode
 from anabranch.core.types import LogId
 
 IN_FLIGHT = REMEMBERED - 1
 """With the last that was acknowledged, as many as a log remembers of one producer."""
-
-
-class Line:
-    """One connection that blocks."""
-
-    def __init__(self, port: int) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout=20)
-        self._frames = codec.replies()
-        self._come: list[tuple[int, ServerMessage | BadFrame]] = []
-        self._last = 0
-        self.call(Hello(1, "test"))
-
-    def say(self, message: ClientMessage) -> int:
-        self._last += 1
-        self._socket.sendall(b"".join(codec.encode_request(self._last, message)))
-        return self._last
-
-    def hear(self) -> tuple[int, ServerMessage | BadFrame]:
-        while not self._come:
-            content = self._socket.recv(1 << 16)
-            if not content:
-                raise ConnectionResetError
-            self._come = self._frames.feed(content)
-        return self._come.pop(0)
-
-    def call(self, message: ClientMessage) -> ServerMessage | BadFrame:
-        request = self.say(message)
-        answered, reply = self.hear()
-        assert answered == request
-        return reply
-
-    def close(self) -> None:
-        self._socket.close()
-
-
-class Process:
-    """`python -m anabranch.apps.up` on a directory, ready to be spoken to."""
-
-    def __init__(self, data: Path) -> None:
-        self._announced = data / "endpoint"
-        self._announced.unlink(missing_ok=True)
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "anabranch.apps.up"],
-            env={**os.environ, "ANABRANCH_DATA": str(data), "ANABRANCH_PORT": "0"},
-            stderr=subprocess.PIPE,
-        )
-        assert self.process.stderr is not None
-        said = b""
-        for line in self.process.stderr:
-            said += line
-            if b" serving " in line:
-                break
-        else:
-            raise AssertionError(said.decode())
-        endpoint = msgspec.json.decode(self._announced.read_bytes(), type=Endpoint)
-        assert endpoint.pid == self.process.pid
-        self.port = int(endpoint.frames.rpartition(":")[2])
-
-    def end(self, how: signal.Signals) -> int:
-        """Its exit code; one that has ended already keeps its own."""
-        self.process.send_signal(how)
-        self.process.communicate(timeout=20)
-        return self.process.returncode
-
-
-@contextmanager
-def running(data: Path) -> Iterator[Process]:
-    process = Process(data)
-    try:
-        yield process
-    finally:
-        process.end(signal.SIGKILL)
-
-
-def batch(number: int, producer: int) -> bytes:
-    record = Record(str(number).encode())
-    return encode([record], producer_id=producer, producer_epoch=0, base_sequence=number, now=1)
-
-
-def values(line: Line, log: LogId) -> list[int]:
-    found: list[int] = []
-    while True:
-        reply = line.call(Read(log, len(found), 10_000, 1 << 20))
-        assert isinstance(reply, Records)
-        if not reply.batches:
-            return found
-        found += [int(record.value or b"") for *_, record in deliveries(reply.runs, reply.batches)]
 
 
 def append_until_it_dies(line: Line, log: LogId, process: Process, kill_after: int) -> int:

@@ -7,7 +7,7 @@ import resource
 import signal
 import socket
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -16,7 +16,6 @@ import msgspec
 from anabranch.apps.listeners import owner
 from anabranch.core.errors import StorageFull, Unavailable
 from anabranch.shell.journal.disk import storage
-from anabranch.shell.runtime.driver import Host
 from anabranch.shell.telemetry.log import Log
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -95,12 +94,12 @@ def signalled() -> asyncio.Event:
     return stop
 
 
-async def until_told(host: Host, stop: asyncio.Event) -> str | None:
-    """Why the machines stopped by themselves, if they did."""
+async def until_told(stop: asyncio.Event, ends: Sequence[asyncio.Future[str]]) -> str | None:
+    """Why machines stopped by themselves, if they did."""
     waits = asyncio.ensure_future(stop.wait())
-    await asyncio.wait((waits, host.failed), return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait((waits, *ends), return_when=asyncio.FIRST_COMPLETED)
     waits.cancel()
-    return host.failed.result() if host.failed.done() else None
+    return next((end.result() for end in ends if end.done()), None)
 
 
 def prepare(connections_max: int) -> None:

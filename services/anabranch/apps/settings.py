@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast, get_origin
 
 import msgspec
 
+from anabranch.core.belfast.ledger.rules import Rules
 from anabranch.core.errors import BadRequest
 from anabranch.core.limits import Limits
 from anabranch.core.records.record import BATCH_HEADERS_CEILING, UNPACKED_BYTES_CEILING
@@ -46,6 +47,8 @@ _REPEATED = frozenset(
 
 _OPTIONAL = frozenset({"compact_extents_min", "compact_extent_bytes_max"})
 """At 0 they turn something off."""
+
+_RULES_MAY_BE_0 = frozenset({"quota_percent"})
 
 _WRITTEN = frozenset(
     {
@@ -96,6 +99,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     log_format: LogFormat = LogFormat.HUMAN
     """Log lines for people, or one JSON object each."""
 
+    rules: Rules = Rules()
+    """Time and quotas of the Belfast logs that run in this process."""
+
     limits: Limits = Limits()
     """Every limit and interval, each with its own prose."""
 
@@ -110,6 +116,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                 "127.0.0.1",
             )
         check_limits(self.limits)
+        check_rules(self.rules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +260,20 @@ def check_limits(limits: Limits) -> None:
                 f"{smaller} = {getattr(limits, smaller)}",
                 f"it must be below {larger}, which is {getattr(limits, larger)}",
             )
+
+
+def check_rules(rules: Rules) -> None:
+    """Numbers that no window could be made with."""
+    for name in Rules.__struct_fields__:
+        value = getattr(rules, name)
+        if type(value) is int and value < (0 if name in _RULES_MAY_BE_0 else 1):
+            raise BadRequest(f"rules_{name} = {value}", "it is too small to work with")
+    if rules.fail_intervals <= rules.silent_intervals:
+        reason = (
+            f"it must be above rules_silent_intervals, which is {rules.silent_intervals}: or a "
+            "replica's loss would be taken for the whole shard's"
+        )
+        raise BadRequest(f"rules_fail_intervals = {rules.fail_intervals}", reason)
 
 
 def _tables(kind: type[msgspec.Struct]) -> Iterator[str]:

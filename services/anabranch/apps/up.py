@@ -1,4 +1,4 @@
-"""`anabranch up`: all of Bolt in one process, on one loop, in one directory."""
+"""`anabranch up`: logs of every engine in one process, on one loop, in one directory."""
 
 import asyncio
 import gc
@@ -18,9 +18,13 @@ import uvloop
 
 from anabranch.apps import process
 from anabranch.apps.asgi import AsgiServer
+from anabranch.apps.belfast.embedded import EmbeddedLogs, Surroundings, WatchedMetadata
+from anabranch.apps.belfast.folders import Folders
 from anabranch.apps.check import journal_behind
 from anabranch.apps.settings import Settings, load
+from anabranch.core.belfast.protocol.clients import BELFAST
 from anabranch.core.bolt.broker.broker import Broker
+from anabranch.core.bolt.broker.control import OtherEngines
 from anabranch.core.bolt.metadata.leader import Metadata
 from anabranch.core.bolt.state.retention import referenced
 from anabranch.core.errors import AnabranchError
@@ -72,6 +76,10 @@ class Embedded:
     token: Tokens
     log: Log
     metrics: Callable[[], bytes]
+    obstacle: Callable[[], str | None]
+    """Why not every log can be used yet."""
+    ends: tuple[asyncio.Future[str], ...]
+    """One is done when machines have stopped by themselves; says why."""
     budgets: Budgets
     """What its connections share with those of a front."""
 
@@ -107,7 +115,7 @@ async def serve(
         log.info("serving", cluster=embedded.cluster, frames=endpoint.frames, http=endpoint.http)
         if ready is not None:
             ready(endpoint)
-        failure = await process.until_told(embedded.host, stop)
+        failure = await process.until_told(stop, embedded.ends)
         log.info("stopping")
     if failure is not None:
         raise AnabranchError(reason=failure)
@@ -155,18 +163,42 @@ async def _begin(
     metadata = shelf.recover(recovered)
     log.info("recovered", groups=len(recovered.entries), last=metadata.index)
     await _bring_back(shelf, metadata, log)
-    broker = Broker(BROKER, shelf.cluster, limits, (METADATA,), secrets.token_bytes(16))
+    broker = Broker(
+        BROKER,
+        shelf.cluster,
+        limits,
+        (METADATA,),
+        secrets.token_bytes(16),
+        others=OtherEngines.THIS_PROCESS,
+    )
     host = Host(shelf.cluster, shelf.journal, shelf.store, now=clock.now, log=log)
     # What was recovered stays: to look through it again for garbage would only cost pauses.
     gc.collect()
     gc.freeze()
-    host.start({METADATA: metadata, BROKER: broker})
-    stack.push_async_callback(host.stop)
     release = version("anabranch")
     budgets = Budgets(limits, process.connections_max(limits.connections_max))
     tokens = Tokens(settings.token, settings.tokens_file, log)
     server = FrameServer(limits, budgets=budgets, log=log)
     authority = SharedToken(tokens)
+    others = EmbeddedLogs(
+        metadata,
+        Surroundings(
+            cluster=shelf.cluster,
+            release=release,
+            limits=limits,
+            rules=settings.rules,
+            now=clock.now,
+            log=log,
+            server=server,
+            authority=authority,
+            folders=None if settings.memory else Folders(settings.data),
+        ),
+    )
+    host.start({METADATA: WatchedMetadata(metadata, others.changed), BROKER: broker})
+    stack.push_async_callback(host.stop)
+    others.start()
+    stack.push_async_callback(others.stop)
+    server.expect(BELFAST)
     server.serve(
         bolt_service(
             host, BROKER, limits, cluster=shelf.cluster, version=release, authority=authority
@@ -177,10 +209,21 @@ async def _begin(
         counters = {"broker": broker.counters, "server": server.counters}
         counters |= {"host": host.counters, "storing": host.storing.counters}
         gauges = {"broker": broker.gauges(), "server": server.gauges, "budget": budgets.gauges()}
-        return render(counters, gauges)
+        return render(counters | others.counters(), gauges | others.gauges())
 
-    cluster = shelf.cluster
-    embedded = Embedded(host, BROKER, cluster, release, limits, tokens, log, metrics, budgets)
+    embedded = Embedded(
+        host=host,
+        broker=BROKER,
+        cluster=shelf.cluster,
+        version=release,
+        limits=limits,
+        token=tokens,
+        log=log,
+        metrics=metrics,
+        obstacle=others.obstacle,
+        ends=(host.failed, others.failed),
+        budgets=budgets,
+    )
     return embedded, server
 
 

@@ -5,7 +5,10 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
+from msgspec.structs import replace
+
 from anabranch.apps.check.cut import Cut, Plan, plan_cut
+from anabranch.apps.check.embedded import embedded_faults
 from anabranch.apps.check.fsck import Examination, Found, Pile, Progress, Report, pile
 from anabranch.apps.check.journal_behind import Reach, accept, advice
 from anabranch.core.bolt.metadata.leader import replayed
@@ -74,7 +77,10 @@ class Directory:
 
     def report(self, progress: Progress) -> Report:
         self._plan = None
-        return self._examination.report(progress, self._cut)
+        report = self._examination.report(progress, self._cut)
+        looks = LOOKS if self.online else 1
+        others = embedded_faults(self.where, self.cluster, looks)
+        return replace(report, faults=[*report.faults, *others])
 
     def quarantine_orphans(self) -> Pile:
         """Nothing can refer to them any more: the server isn't running, and its next life has

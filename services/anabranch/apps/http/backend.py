@@ -88,6 +88,9 @@ class Seated:
 
     def check_ready(self) -> None:
         self.check_alive()
+        obstacle = self._embedded.obstacle()
+        if obstacle is not None:
+            raise Unavailable("not every log", obstacle)
 
     async def call(
         self, message: ClientMessage, what: str, timeout_ms: Milliseconds, wait_ms: Milliseconds

@@ -19,7 +19,7 @@ from anabranch.core.bolt.protocol.messages import (
 )
 from anabranch.core.bolt.protocol.queries import At as Found
 from anabranch.core.bolt.protocol.queries import Comparison, Listing
-from anabranch.core.errors import BadName, LogExists, LogHasForks, TooMany
+from anabranch.core.errors import BadName, EngineNotServed, LogExists, LogHasForks, TooMany
 from anabranch.core.types import Kind, LogId
 
 LIST_MAX = 10_000
@@ -53,10 +53,14 @@ def address(name: str) -> str:
         | LogExists("orders")
         | BadName("or ders", "letters, digits, '.', '_' and '-' are allowed")
         | TooMany("logs and forks", 1_000_000, "logs_max")
+        | EngineNotServed("ticks", "belfast")
     ).documented,
 )
 async def create_log(body: NewLog, ask: Ask, once: OnlyOnce, response: Response) -> Log:
-    message = CreateLog(body.name, once.id, body.by, body.why)
+    settings = body.settings.chosen() if body.settings else None
+    message = CreateLog(
+        body.name, once.id, body.by, body.why, engine=body.engine, settings=settings
+    )
     made = await ask.call(message, Description, f"create {body.name[:80]}")
     response.headers["Location"] = address(made.name)
     return Log.of(made)

@@ -13,6 +13,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
+from anabranch.core.bolt.protocol import commands
 from anabranch.core.bolt.protocol.commands import Description, Receipt
 from anabranch.core.bolt.protocol.queries import BrokerSeat, Census
 from anabranch.core.bolt.protocol.quota import BURST_MS_MAX, RATE_MAX, Quota
@@ -137,10 +138,33 @@ class NewQuota(Asked):
         )
 
 
+class NewEngineSettings(Asked):
+    """How a log of another engine than Bolt is to be served; what isn't given is 1."""
+
+    shards: int = Field(1, description="Parts of the log that take appends side by side.")
+    replicas: int = Field(1, description="Of each shard.")
+    sequencers: int = Field(1, description="Members of the group that orders the records.")
+    addresses: tuple[str, ...] = Field(
+        (), description="Of its sequencers, if it runs elsewhere.", examples=[["host:7440"]]
+    )
+    cluster: str = Field(
+        "", description="By which its nodes know each other, if it runs elsewhere."
+    )
+
+    def chosen(self) -> commands.EngineSettings:
+        return commands.EngineSettings(
+            self.shards, self.replicas, self.sequencers, self.addresses, self.cluster
+        )
+
+
 class NewLog(Asked):
     name: str = Field(examples=["orders"])
     by: str = Field("", description="Who makes it.")
     why: str = Field("", description="What it is for.")
+    engine: str = Field("bolt", description="The engine that serves it: `bolt` or `belfast`.")
+    settings: NewEngineSettings | None = Field(
+        None, description="Of a log that isn't Bolt's; null is one of everything."
+    )
 
 
 class NewFork(Asked):
@@ -218,6 +242,20 @@ class LogQuota(Told):
     burst_ms: int = Field(description="What wasn't used in so long may be used at once.")
 
 
+class EngineSettings(Told):
+    """How another engine than Bolt serves a log."""
+
+    shards: int
+    replicas: int = Field(description="Of each shard.")
+    sequencers: int
+    addresses: tuple[str, ...] = Field(
+        description="Where its sequencers are dialed. One that begins with `/` is a node behind "
+        "this service's own address. Empty: its processes are being started."
+    )
+    cluster: str = Field(description="By which its nodes know each other.")
+    embedded: bool = Field(description="Does this service run it in its own process?")
+
+
 class Log(Told):
     """A log or fork."""
 
@@ -246,6 +284,8 @@ class Log(Told):
     address: str = Field(description="Where that broker is reached; empty: through this server.")
     quota: LogQuota | None = Field(description="Null if nothing is limited.")
     owner: str = Field(description="Who declares it, if somebody does.")
+    engine: str = Field(description="The engine that serves it.")
+    settings: EngineSettings | None = Field(description="Null for a log of Bolt's.")
 
     @classmethod
     def of(cls, description: Description) -> Self:

@@ -41,6 +41,7 @@ from anabranch.core.errors import (
     Unauthorized,
     Unavailable,
     UnknownLog,
+    WrongEngine,
     reworded,
 )
 from anabranch.shell.telemetry.log import Log
@@ -218,6 +219,7 @@ OF_LOG = (
     | UnknownLog("orders")
     | Promoted("orders--what-if", "orders")
     | Squashed("orders--what-if", "on request", "orders")
+    | WrongEngine("ticks", "belfast", "read")
 )
 """What any operation on a log may answer."""
 

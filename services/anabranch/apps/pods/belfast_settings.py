@@ -119,7 +119,7 @@ class SequencerSettings(NodeSettings, frozen=True, kw_only=True, forbid_unknown_
         if self.members and self.address and self.address not in self.members:
             reason = f"{self.address} is not among them: name every sequencer, this one as well"
             raise BadRequest("members", reason)
-        check_rules(self.rules)
+        settings.check_rules(self.rules)
 
 
 class ShardSettings(NodeSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -170,20 +170,3 @@ N = TypeVar("N", bound=NodeSettings)
 
 def load(kind: type[N], flags: Mapping[str, Any], environment: Mapping[str, str]) -> N:
     return settings.read(kind, flags, environment, [each for each in KINDS if each is not kind])
-
-
-_MAY_BE_0 = frozenset({"quota_percent"})
-
-
-def check_rules(rules: Rules) -> None:
-    """Numbers that no window could be made with."""
-    for name in Rules.__struct_fields__:
-        value = getattr(rules, name)
-        if type(value) is int and value < (0 if name in _MAY_BE_0 else 1):
-            raise BadRequest(f"rules_{name} = {value}", "it is too small to work with")
-    if rules.fail_intervals <= rules.silent_intervals:
-        reason = (
-            f"it must be above rules_silent_intervals, which is {rules.silent_intervals}: or a "
-            "replica's loss would be taken for the whole shard's"
-        )
-        raise BadRequest(f"rules_fail_intervals = {rules.fail_intervals}", reason)

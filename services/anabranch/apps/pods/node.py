@@ -4,17 +4,17 @@ address by which the others know it.
 
 import asyncio
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
 from anabranch.apps import process
+from anabranch.apps.belfast.machines import NodeMachine
 from anabranch.apps.pods.belfast_settings import Durability, NodeSettings
 from anabranch.apps.pods.pod import RELEASE, Endpoint, Pod
 from anabranch.core.belfast.protocol.rights import log_of
 from anabranch.core.errors import AnabranchError, WrongCluster
-from anabranch.core.machine import Machine
 from anabranch.core.rights.claims import Subject
 from anabranch.ports import Authority, Disk
 from anabranch.shell.authority.open import NoCatalogue, by_kubernetes, namespace_of
@@ -53,13 +53,9 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Occupant:
-    """A machine as it was recovered, and what the probes tell of it."""
+    """The machine of a process."""
 
-    machine: Machine
-    role: Callable[[], str]
-    obstacle: Callable[[], str | None]
-    counters: Mapping[str, Any]
-    gauges: Mapping[str, Callable[[], Any]]
+    node: NodeMachine
     ends: list[asyncio.Future[AnabranchError]] = field(
         default_factory=list[asyncio.Future[AnabranchError]]
     )
@@ -125,15 +121,17 @@ async def _inhabit(node: Node, occupant: Occupant, ready: Ready) -> None:
             hosts=mesh.hosts,
         )
     )
-    pod.run_host(host, occupant.role)
+    shown = occupant.node
+    pod.run_host(host, shown.role)
     vitals = pod.vitals
-    vitals.counters |= {"peers": mesh.counters, "server": server.counters, **occupant.counters}
+    vitals.counters |= {"peers": mesh.counters, "server": server.counters}
+    vitals.counters[shown.kind] = shown.counters
     vitals.gauges |= {"peers": lambda: mesh.gauges, "server": lambda: server.gauges}
-    vitals.gauges |= occupant.gauges
-    vitals.obstacles.append(occupant.obstacle)
+    vitals.gauges[shown.kind] = shown.gauges
+    vitals.obstacles.append(shown.obstacle)
     mesh.start(host.post, tls.dialing(settings.tls, pod.log) if settings.tls.ca else None)
     pod.stack.push_async_callback(mesh.stop)
-    host.start({address: occupant.machine})
+    host.start({address: shown.machine})
     pod.stack.push_async_callback(host.stop)
     await server.take_over(node.listener, tls.listening(settings.tls, pod.log, strangers=True))
     pod.stack.push_async_callback(server.stop)

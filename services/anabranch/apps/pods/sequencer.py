@@ -2,48 +2,15 @@
 
 import asyncio
 
+from anabranch.apps.belfast.machines import SEQUENCER, SequencerGauges, recover_sequencer
 from anabranch.apps.pods.belfast_settings import Durability, SequencerSettings
 from anabranch.apps.pods.node import Node, Occupant, Ready, serve_node
 from anabranch.apps.pods.pod import run
 from anabranch.core.belfast.sequencer.sequencer import Sequencer
 from anabranch.core.errors import AnabranchError, Fenced, Retry
 
-KIND = "sequencer"
 _EPOCHS_S = 1.0
 """Between two looks at etcd, while this member leads."""
-
-
-class SequencerGauges:
-    """Of one member of the group."""
-
-    __slots__ = (
-        "at_rest",
-        "confirmed",
-        "horizon",
-        "index",
-        "leading",
-        "mode",
-        "reachable",
-        "shards",
-        "term",
-        "view",
-        "window",
-    )
-
-    def __init__(self, member: Sequencer) -> None:
-        ledger, consensus = member.ledger, member.consensus
-        self.at_rest = int(member.office is not None and member.office.idleness.at_rest)
-        current = ledger.current
-        self.confirmed = ledger.confirmed
-        self.horizon = ledger.horizon
-        self.index = member.applied
-        self.leading = int(member.office is not None)
-        self.mode = int(current.mode) if current else 0
-        self.reachable = len(consensus.reachable)
-        self.shards = len(current.seats) if current else 0
-        self.term = consensus.term
-        self.view = ledger.view
-        self.window = current.number if current else 0
 
 
 async def serve(
@@ -51,15 +18,12 @@ async def serve(
 ) -> None:
     """Run until `stop` is set or, if none is given, until a signal says so; then hand over."""
     ports = settings.port, settings.probe_port
-    await serve_node(settings, KIND, ports, lambda node: _occupy(node, settings), ready, stop=stop)
+    await serve_node(
+        settings, SEQUENCER, ports, lambda node: _occupy(node, settings), ready, stop=stop
+    )
 
 
 def _occupy(node: Node, settings: SequencerSettings) -> Occupant:
-    pod = node.pod
-    recovered = node.journal.recover()
-    pod.stack.callback(node.journal.close)
-    for repair in recovered.repairs:
-        pod.log.warning("repaired the journal", repair=repair)
     members = settings.members or (node.address,)
     member = Sequencer(
         node.address,
@@ -69,19 +33,12 @@ def _occupy(node: Node, settings: SequencerSettings) -> Occupant:
         settings.consensus,
         fsync=settings.durability is Durability.FSYNC,
     )
-    member.recover(recovered)
-    pod.log.info("recovered", entries=len(recovered.entries), last=recovered.last)
+    recovered = recover_sequencer(member, node.journal, node.pod.log)
+    node.pod.stack.callback(node.journal.close)
     ends: list[asyncio.Future[AnabranchError]] = []
     if settings.epochs:
         ends.append(_kept_in_etcd(node, settings, member))
-    return Occupant(
-        member,
-        lambda: "leader" if member.office else "follower",
-        lambda: None if member.consensus.leader else "no sequencer leads",
-        {"sequencer": member.counters},
-        {"sequencer": lambda: SequencerGauges(member)},
-        ends,
-    )
+    return Occupant(recovered, ends)
 
 
 def _kept_in_etcd(

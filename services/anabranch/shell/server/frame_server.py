@@ -97,7 +97,11 @@ class FrameServer:
         key = service.protocol.name, service.name
         assert key not in self._services, f"{key} is served already"
         self._services[key] = service
-        self._protocols[service.protocol.name] = service.protocol
+        self.expect(service.protocol)
+
+    def expect(self, protocol: ClientProtocol) -> None:
+        """Understand clients of this engine also while none of its machines is served here."""
+        self._protocols[protocol.name] = protocol
 
     async def withdraw(self, service: Service) -> None:
         """Take no more of its clients, answer what they have asked, and close."""

@@ -23,6 +23,15 @@ class Bill:
     price: Callable[[Share], float]
 
 
+class Labelled:
+    """Numbers of several parts of a process, each under its own labels."""
+
+    def __init__(self, labels: tuple[str, ...]) -> None:
+        self.labels = labels
+        self.rows: list[tuple[tuple[str, ...], object]] = []
+        """The labels' values, and an object whose slots are plain numbers."""
+
+
 def render(
     counters: Mapping[str, Any], gauges: Mapping[str, Any], bill: Bill | None = None
 ) -> bytes:
@@ -42,13 +51,9 @@ class _Reading(Collector):
 
     def collect(self) -> Iterable[Metric]:
         for subject, numbers in self._counters.items():
-            for name, value in _numbers(numbers):
-                told = f"{_words(name)} of the {subject} since it started"
-                yield CounterMetricFamily(f"{PREFIX}_{subject}_{name}", told, value=value)
+            yield from _families(CounterMetricFamily, subject, numbers, "since it started")
         for subject, numbers in self._gauges.items():
-            for name, value in _numbers(numbers):
-                told = f"{_words(name)} of the {subject} now"
-                yield GaugeMetricFamily(f"{PREFIX}_{subject}_{name}", told, value=value)
+            yield from _families(GaugeMetricFamily, subject, numbers, "now")
 
 
 class _Billing(Collector):
@@ -71,6 +76,21 @@ class _Billing(Collector):
             for log, share in shares:
                 metric.add_metric([log], figure(share))
             yield metric
+
+
+def _families(
+    kind: type[CounterMetricFamily | GaugeMetricFamily], subject: str, numbers: Any, when: str
+) -> Iterable[Metric]:
+    labels = numbers.labels if isinstance(numbers, Labelled) else ()
+    rows = numbers.rows if isinstance(numbers, Labelled) else [((), numbers)]
+    found: dict[str, CounterMetricFamily | GaugeMetricFamily] = {}
+    for values, owner in rows:
+        for name, value in _numbers(owner):
+            if name not in found:
+                told = f"{_words(name)} of the {subject} {when}"
+                found[name] = kind(f"{PREFIX}_{subject}_{name}", told, labels=labels)
+            found[name].add_metric(values, value)
+    return found.values()
 
 
 def _numbers(owner: Any) -> Iterable[tuple[str, float]]:

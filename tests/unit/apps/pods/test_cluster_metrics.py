@@ -4,9 +4,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from anabranch.apps.belfast.machines import SequencerGauges, ShardGauges
 from anabranch.apps.pods.metadata import MemberGauges
-from anabranch.apps.pods.sequencer import SequencerGauges
-from anabranch.apps.pods.shard import ShardGauges
 from anabranch.core.belfast.ledger.rules import Rules
 from anabranch.core.belfast.sequencer.sequencer import Sequencer
 from anabranch.core.belfast.shard.config import ShardConfig

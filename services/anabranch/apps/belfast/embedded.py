@@ -1,0 +1,315 @@
+"""Belfast's logs that a process runs beside its Bolt: what the catalogue names is served, what it
+names no longer is deleted.
+
+Each sequencer and each replica is a machine with a journal of its own and a host of its own; their
+letters go in memory. Clients reach them through the server of the process, by their names
+`/LOG/sequencer-N` and `/LOG/shard-S-R`. Folders are compared with the catalogue at the start, so
+that a process that was killed at any instant goes on where it was: a log that was created is
+served, and a deletion is finished.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
+
+from anabranch.apps.belfast.folders import Folders, LogFolder, deleted
+from anabranch.apps.belfast.machines import NodeMachine, recover_sequencer, recover_shard
+from anabranch.core.belfast.ledger.rules import Rules
+from anabranch.core.belfast.sequencer.sequencer import Sequencer
+from anabranch.core.belfast.shard.config import ShardConfig
+from anabranch.core.belfast.shard.shard import Shard
+from anabranch.core.bolt.metadata.leader import Metadata
+from anabranch.core.bolt.protocol.commands import EngineSettings
+from anabranch.core.bolt.state.catalogue import nodes
+from anabranch.core.bolt.state.replica import Replica
+from anabranch.core.errors import AnabranchError
+from anabranch.core.limits import MIB, Limits
+from anabranch.core.machine import Effects, Event
+from anabranch.core.rights.claims import LOGS, Subject
+from anabranch.core.types import LogId, Nanoseconds
+from anabranch.ports import Authority, RecordJournal
+from anabranch.shell.journal.disk import RealDisk
+from anabranch.shell.journal.file_journal import FileJournal
+from anabranch.shell.journal.memory import MemoryJournal
+from anabranch.shell.peers.exchange import Exchange
+from anabranch.shell.runtime.driver import Host
+from anabranch.shell.server.engines import belfast_service
+from anabranch.shell.server.frame_server import FrameServer
+from anabranch.shell.telemetry.log import Log
+from anabranch.shell.telemetry.metrics import Labelled
+
+CACHE_BYTES = 16 * MIB
+"""Of one replica's newest records."""
+SEGMENT_BYTES = 16 * MIB
+"""Of a journal: what is trimmed leaves the disk segment by segment."""
+RETRY_S = 5.0
+"""Between attempts to start a log whose folder can't be read or written."""
+
+
+class WatchedMetadata:
+    """A machine: the metadata, and a word to whoever runs other engines' logs when these change."""
+
+    def __init__(self, metadata: Metadata, changed: Callable[[], None]) -> None:
+        self._metadata = metadata
+        self._changed = changed
+        self._known = frozenset[LogId]()
+
+    def start(self, now: Nanoseconds) -> Effects:
+        return self._metadata.start(now)
+
+    def step(self, now: Nanoseconds, event: Event) -> Effects:
+        effects = self._metadata.step(now, event)
+        foreign = self._metadata.state.replica.forest.foreign
+        if foreign.keys() != self._known:
+            self._known = frozenset(foreign)
+            self._changed()
+        return effects
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What the embedded logs of a process share with it."""
+
+    cluster: str
+    release: str
+    limits: Limits
+    rules: Rules
+    now: Callable[[], Nanoseconds]
+    log: Log
+    server: FrameServer
+    authority: Authority
+    folders: Folders | None
+    """None: journals are kept in memory."""
+
+
+@dataclass(slots=True)
+class EmbeddedLog:
+    """One log that is served."""
+
+    folder: LogFolder
+    stack: AsyncExitStack
+    """Ends all of it."""
+    nodes: dict[str, NodeMachine]
+
+
+class EmbeddedLogs:
+    """All that the catalogue names as embedded in this process."""
+
+    def __init__(self, metadata: Metadata, around: Surroundings) -> None:
+        self._metadata = metadata
+        self._around = around
+        self._logs: dict[LogFolder, EmbeddedLog] = {}
+        self._troubles: dict[LogFolder, str] = {}
+        self._news = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self.failed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        """Done when a machine has failed, or whoever starts them; says why."""
+
+    def start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._follow())
+        self._task.add_done_callback(self._followed)
+
+    async def stop(self) -> None:
+        """Machines end as they would by a crash: what was acknowledged is in their journals."""
+        assert self._task is not None, "it was started"
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        for each in list(self._logs.values()):
+            await each.stack.aclose()
+        self._logs.clear()
+
+    def changed(self) -> None:
+        """The catalogue has."""
+        self._news.set()
+
+    def obstacle(self) -> str | None:
+        """Why not every log that the catalogue names can be used."""
+        for folder in self._wanted():
+            each = self._logs.get(folder)
+            if each is None:
+                reason = self._troubles.get(folder, "it is starting")
+                return f"log {folder.log}: {reason}"
+            for node, machine in each.nodes.items():
+                reason = machine.obstacle()
+                if reason is not None:
+                    return f"log {folder.log}, {node}: {reason}"
+        return None
+
+    def counters(self) -> dict[str, Labelled]:
+        return _by_kind(self._machines(), lambda machine: machine.counters)
+
+    def gauges(self) -> dict[str, Labelled]:
+        return _by_kind(self._machines(), lambda machine: machine.gauges())
+
+    @property
+    def _replica(self) -> Replica:
+        return self._metadata.state.replica
+
+    def _machines(self) -> "Iterator[tuple[str, str, NodeMachine]]":
+        for folder, each in self._logs.items():
+            for node, machine in each.nodes.items():
+                yield folder.log, node.rpartition("/")[2], machine
+
+    def _wanted(self) -> dict[LogFolder, EngineSettings]:
+        return {
+            LogFolder.of(log): log.settings
+            for log in self._replica.forest.foreign.values()
+            if log.settings is not None and log.settings.embedded
+        }
+
+    async def _follow(self) -> None:
+        if self._around.folders is not None:
+            await asyncio.to_thread(self._tidy, self._around.folders)
+        while True:
+            self._news.clear()
+            await self._catch_up()
+            try:
+                await asyncio.wait_for(self._news.wait(), RETRY_S if self._troubles else None)
+            except TimeoutError:
+                continue
+
+    def _followed(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and not self.failed.done():
+            self.failed.set_result(f"embedded logs: {task.exception()!r}")
+
+    def _tidy(self, folders: Folders) -> None:
+        """Folders that the catalogue doesn't name: of logs that were deleted, or of a catalogue
+        that is older than they are. Only the former may go.
+        """
+        folders.sweep()
+        wanted = self._wanted()
+        for folder in folders.found():
+            if folder in wanted:
+                continue
+            if deleted(self._replica, folder):
+                folders.delete(folder)
+            else:
+                self._around.log.warning(
+                    "a log's folder is in no catalogue, and is left alone",
+                    folder=f"{folders.root}/{folder.name}",
+                )
+
+    async def _catch_up(self) -> None:
+        wanted = self._wanted()
+        for folder in [each for each in self._logs if each not in wanted]:
+            await self._delete(folder)
+        for folder, settings in wanted.items():
+            if folder in self._logs:
+                continue
+            try:
+                self._logs[folder] = await self._started(folder, settings)
+            except AnabranchError as error:
+                self._complain(folder, error)
+            else:
+                self._troubles.pop(folder, None)
+                self._around.log.info("serving a log", log=folder.log, nodes=nodes(settings))
+        for folder in self._troubles.keys() - wanted.keys():
+            del self._troubles[folder]
+
+    def _complain(self, folder: LogFolder, error: AnabranchError) -> None:
+        if self._troubles.get(folder) != error.message:
+            self._around.log.error(
+                "can't serve a log", log=folder.log, code=error.code, reason=error.message
+            )
+        self._troubles[folder] = error.message
+
+    async def _delete(self, folder: LogFolder) -> None:
+        await self._logs.pop(folder).stack.aclose()
+        folders = self._around.folders
+        if folders is not None:
+            try:
+                await asyncio.to_thread(folders.delete, folder)
+            except AnabranchError as error:
+                # The next start finishes it.
+                self._around.log.warning(
+                    "can't delete a log's folder", log=folder.log, reason=error.message
+                )
+        self._around.log.info("deleted a log", log=folder.log)
+
+    async def _started(self, folder: LogFolder, settings: EngineSettings) -> EmbeddedLog:
+        async with AsyncExitStack() as stack:
+            if self._around.folders is not None:
+                await asyncio.to_thread(self._around.folders.make, folder)
+            exchange, nodes = Exchange(), dict[str, NodeMachine]()
+            for node, recover in self._parts(folder, settings):
+                nodes[node] = await self._run(folder, node, recover, exchange, stack)
+            return EmbeddedLog(folder, stack.pop_all(), nodes)
+
+    def _parts(
+        self, folder: LogFolder, settings: EngineSettings
+    ) -> "Iterator[tuple[str, Callable[[RecordJournal], NodeMachine]]]":
+        """Every node of a log, and how its machine comes from its journal."""
+        around, fsync = self._around, self._around.folders is not None
+        members = tuple(f"/{folder.id}/sequencer-{n}" for n in range(settings.sequencers))
+        for node in members:
+            member = Sequencer(node, members, around.rules, around.limits, fsync=fsync)
+            yield node, partial(recover_sequencer, member, log=around.log)
+        for number in range(settings.shards):
+            shard = f"shard-{number}"
+            replicas = tuple(f"/{folder.id}/{shard}-{r}" for r in range(settings.replicas))
+            for node in replicas:
+                config = ShardConfig(
+                    shard=shard,
+                    node=node,
+                    replicas=replicas,
+                    sequencers=members,
+                    cache_bytes=CACHE_BYTES,
+                    fsync=fsync,
+                )
+                yield node, partial(recover_shard, Shard(config, around.limits), log=around.log)
+
+    async def _run(
+        self,
+        folder: LogFolder,
+        node: str,
+        recover: Callable[[RecordJournal], NodeMachine],
+        exchange: Exchange,
+        stack: AsyncExitStack,
+    ) -> NodeMachine:
+        around = self._around
+        journal = await asyncio.to_thread(self._journal, folder, node)
+        machine = await asyncio.to_thread(recover, journal)
+        stack.callback(journal.close)
+        host = Host(around.cluster, journal, None, now=around.now, log=around.log, network=exchange)
+        stack.push_async_callback(host.stop)
+        host.start({node: machine.machine})
+        exchange.join(node, host)
+        stack.callback(exchange.leave, node)
+        host.failed.add_done_callback(self._machine_failed)
+        stack.callback(host.failed.remove_done_callback, self._machine_failed)
+        service = belfast_service(
+            host,
+            node,
+            around.limits,
+            cluster=around.cluster,
+            version=around.release,
+            authority=around.authority,
+            log=Subject(LOGS, folder.log),
+            name=node,
+        )
+        around.server.serve(service)
+        stack.push_async_callback(around.server.withdraw, service)
+        return machine
+
+    def _journal(self, folder: LogFolder, node: str) -> RecordJournal:
+        around = self._around
+        if around.folders is None:
+            return MemoryJournal()
+        disk = RealDisk(around.folders.path(folder, node.rpartition("/")[2]))
+        return FileJournal(disk, around.cluster, segment_bytes=SEGMENT_BYTES)
+
+    def _machine_failed(self, failed: "asyncio.Future[str]") -> None:
+        if not self.failed.done():
+            self.failed.set_result(failed.result())
+
+
+def _by_kind(
+    machines: "Iterator[tuple[str, str, NodeMachine]]", read: Callable[[NodeMachine], object]
+) -> dict[str, Labelled]:
+    found: dict[str, Labelled] = {}
+    for log, node, machine in machines:
+        labelled = found.setdefault(machine.kind, Labelled(("log", "node")))
+        labelled.rows.append(((log, node), read(machine)))
+    return found

@@ -1,0 +1,221 @@
+"""The server as a process of its own, and connections to it that block."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
+from time import monotonic
+from typing import Any
+
+import msgspec
+
+from anabranch.apps.up import Endpoint
+from anabranch.core.belfast.protocol import codec as belfast_codec
+from anabranch.core.belfast.protocol import messages as belfast
+from anabranch.core.bolt.protocol import codec
+from anabranch.core.bolt.protocol.commands import Description
+from anabranch.core.bolt.protocol.messages import (
+    ClientMessage,
+    Hello,
+    Read,
+    Records,
+    ServerMessage,
+)
+from anabranch.core.errors import BadFrame, Unavailable
+from anabranch.core.errors.refused import Refused
+from anabranch.core.records.origins import deliveries
+from anabranch.core.records.record import Record, decode, encode
+from anabranch.core.types import LogId
+
+PATIENCE_S = 30.0
+LOOK_S = 0.02
+
+
+class Line:
+    """One connection that blocks."""
+
+    def __init__(self, port: int) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=20)
+        self._frames = codec.replies()
+        self._come: list[tuple[int, ServerMessage | BadFrame]] = []
+        self._last = 0
+        self.call(Hello(1, "test"))
+
+    def say(self, message: ClientMessage) -> int:
+        self._last += 1
+        self._socket.sendall(b"".join(codec.encode_request(self._last, message)))
+        return self._last
+
+    def hear(self) -> tuple[int, ServerMessage | BadFrame]:
+        while not self._come:
+            content = self._socket.recv(1 << 16)
+            if not content:
+                raise ConnectionResetError
+            self._come = self._frames.feed(content)
+        return self._come.pop(0)
+
+    def call(self, message: ClientMessage) -> ServerMessage | BadFrame:
+        request = self.say(message)
+        answered, reply = self.hear()
+        assert answered == request
+        return reply
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+class Process:
+    """`python -m anabranch.apps.up` on a directory, ready to be spoken to."""
+
+    def __init__(self, data: Path) -> None:
+        self._announced = data / "endpoint"
+        self._announced.unlink(missing_ok=True)
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "anabranch.apps.up"],
+            env={**os.environ, "ANABRANCH_DATA": str(data), "ANABRANCH_PORT": "0"},
+            stderr=subprocess.PIPE,
+        )
+        assert self.process.stderr is not None
+        said = b""
+        for line in self.process.stderr:
+            said += line
+            if b" serving " in line:
+                break
+        else:
+            raise AssertionError(said.decode())
+        endpoint = msgspec.json.decode(self._announced.read_bytes(), type=Endpoint)
+        assert endpoint.pid == self.process.pid
+        self.port = int(endpoint.frames.rpartition(":")[2])
+        self._lines = list[Line | NodeLine]()
+
+    def line(self) -> Line:
+        """A connection to its Bolt; closed at its end."""
+        self._lines.append(line := Line(self.port))
+        return line
+
+    def node(self, log: Description, node: str) -> "NodeLine":
+        """A connection to one node of an embedded log; closed at its end."""
+        self._lines.append(line := NodeLine(self.port, log, node))
+        return line
+
+    def end(self, how: signal.Signals) -> int:
+        """Its exit code; one that has ended already keeps its own."""
+        for line in self._lines:
+            line.close()
+        self.process.send_signal(how)
+        self.process.communicate(timeout=20)
+        return self.process.returncode
+
+
+@contextmanager
+def running(data: Path) -> Iterator[Process]:
+    process = Process(data)
+    try:
+        yield process
+    finally:
+        process.end(signal.SIGKILL)
+
+
+def batch(number: int, producer: int) -> bytes:
+    record = Record(str(number).encode())
+    return encode([record], producer_id=producer, producer_epoch=0, base_sequence=number, now=1)
+
+
+def values(line: Line, log: LogId) -> list[int]:
+    found: list[int] = []
+    while True:
+        reply = line.call(Read(log, len(found), 10_000, 1 << 20))
+        assert isinstance(reply, Records)
+        if not reply.batches:
+            return found
+        found += [int(record.value or b"") for *_, record in deliveries(reply.runs, reply.batches)]
+
+
+class NodeLine:
+    """A connection to one node of an embedded log, dialed again until the node is served."""
+
+    def __init__(self, port: int, log: Description, node: str) -> None:
+        assert log.settings is not None
+        hello = belfast.Hello(
+            belfast.BELFAST_VERSION, log.settings.cluster, "test", node=f"/{log.id}/{node}"
+        )
+        end = monotonic() + PATIENCE_S
+        while True:
+            self._socket = socket.create_connection(("127.0.0.1", port), timeout=20)
+            self._frames = belfast_codec.replies()
+            self._come: list[tuple[int, Any]] = []
+            self._last = 0
+            self._send(0, hello)
+            _, answer = self.hear()
+            if isinstance(answer, belfast.Welcome):
+                return
+            assert isinstance(answer, Refused), answer
+            assert answer.code == Unavailable.code, answer
+            assert monotonic() < end, answer
+            self._socket.close()
+            Event().wait(LOOK_S)
+
+    def say(self, message: belfast.ToServer) -> int:
+        self._last += 1
+        self._send(self._last, message)
+        return self._last
+
+    def hear(self) -> tuple[int, Any]:
+        while not self._come:
+            content = self._socket.recv(1 << 16)
+            if not content:
+                raise ConnectionResetError
+            self._come = self._frames.feed(content)
+        return self._come.pop(0)
+
+    def call(self, message: belfast.ToServer) -> Any:
+        request = self.say(message)
+        answered, reply = self.hear()
+        assert answered == request
+        return reply
+
+    def until(self, message: belfast.ToServer, enough: Callable[[Any], bool]) -> Any:
+        """Ask again until the answer is as it is waited for."""
+        end = monotonic() + PATIENCE_S
+        while not enough(answer := self.call(message)):
+            assert monotonic() < end, answer
+            Event().wait(LOOK_S)
+        return answer
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _send(self, request: int, message: belfast.ToServer) -> None:
+        self._socket.sendall(b"".join(belfast_codec.encode_request(request, message)))
+
+
+def shard_values(process: Process, log: Description, shard: int) -> list[int]:
+    """Every confirmed record of a shard, in order."""
+    line = process.node(log, f"shard-{shard}-0")
+    line.say(belfast.Subscribe(f"shard-{shard}", 0))
+    found: list[int] = []
+    upto = 0
+    status = process.node(log, "sequencer-0").until(belfast.Inspect(), _is_status)
+    while upto < status.confirmed:
+        _, message = line.hear()
+        match message:
+            case belfast.Delivered():
+                for batch in dict.fromkeys(message.batches):
+                    found += [int(record.value or b"") for record in decode(batch)]
+            case belfast.Confirmed():
+                upto = message.upto
+            case Refused(code="shard-away"):
+                Event().wait(LOOK_S)
+                line.say(belfast.Subscribe(f"shard-{shard}", 0))
+            case _:
+                assert not isinstance(message, Refused), message
+    return found
+
+
+def _is_status(answer: object) -> bool:
+    return isinstance(answer, belfast.Status)

@@ -1,0 +1,70 @@
+"""Where embedded logs keep their journals, and which of their folders may be deleted."""
+
+from pathlib import Path
+
+import pytest
+
+from anabranch.apps.belfast.folders import Folders, LogFolder, deleted, parse
+from anabranch.core.bolt.protocol.commands import (
+    FORMAT,
+    CreateLog,
+    DeleteLog,
+    EngineSettings,
+    Entry,
+    RaiseFormat,
+)
+from anabranch.core.bolt.state.state import State
+from anabranch.core.limits import Limits
+from anabranch.core.types import LogId
+
+TICKS = LogFolder(LogId(7), 1_700_000_000_000, "ticks.a.1")
+
+
+def test_a_folders_name_says_which_log_it_is() -> None:
+    assert TICKS.name == "ticks.a.1.7.1700000000000"
+    assert parse(TICKS.name) == TICKS
+
+
+@pytest.mark.parametrize("name", ["ticks", "ticks.7", ".7.1", ".deleted-x.7.1", "ticks.7.x"])
+def test_whatever_else_lies_there_is_no_logs(name: str) -> None:
+    assert parse(name) is None
+
+
+def test_a_deletion_leaves_nothing_and_can_be_repeated(tmp_path: Path) -> None:
+    folders = Folders(str(tmp_path))
+    assert folders.found() == []
+    folders.make(TICKS)
+    folders.make(TICKS)
+    (Path(folders.path(TICKS, "node"))).mkdir()
+    assert folders.found() == [TICKS]
+    folders.delete(TICKS)
+    folders.delete(TICKS)
+    assert list(Path(folders.root).iterdir()) == []
+
+
+def test_a_deletion_that_was_cut_off_is_finished(tmp_path: Path) -> None:
+    folders = Folders(str(tmp_path))
+    folders.sweep()
+    folders.make(TICKS)
+    left = Path(folders.root) / f".deleted-{TICKS.name}"
+    (Path(folders.root) / TICKS.name).rename(left)
+    assert folders.found() == [], "nobody takes it for the log's"
+    folders.sweep()
+    assert not left.exists()
+
+
+def test_only_the_catalogue_proves_that_a_log_was_deleted() -> None:
+    state = State("c", Limits())
+    settings = EngineSettings(embedded=True)
+    for at, command in enumerate(
+        (RaiseFormat(FORMAT), CreateLog("ticks", engine="belfast", settings=settings)), 1
+    ):
+        state.apply(Entry(at, b"", command))
+    (log,) = state.replica.forest.foreign.values()
+    folder = LogFolder.of(log)
+    assert (folder.id, folder.created_at, folder.log) == (log.id, 2, "ticks")
+    assert not deleted(state.replica, folder)
+    state.apply(Entry(3, b"", DeleteLog(log.id)))
+    assert deleted(state.replica, folder)
+    assert not deleted(state.replica, LogFolder(log.id, 2, "other"))
+    assert not deleted(state.replica, LogFolder(LogId(99), 2, "ticks"))
