@@ -331,3 +331,19 @@ def test_structural_limits_are_told_with_their_names(serving: Any) -> None:
         served.client.delete("/v1/logs/a--x")
         served.create("b")
         assert served.refusal("POST", "/v1/logs/a/forks", json={}) == (409, "too-many")
+
+
+def test_a_log_of_another_engine_is_shown_and_asked_for_its_records_elsewhere(
+    served: Any,
+) -> None:
+    settings = {"shards": 2, "addresses": ["far:7440"], "cluster": "far"}
+    asked = {"name": "ticks", "engine": "belfast", "settings": settings}
+    made = served.client.post("/v1/logs", json=asked).json()
+    one = {"replicas": 1, "sequencers": 1, "embedded": False}
+    assert (made["engine"], made["settings"]) == ("belfast", settings | one)
+    assert served.client.get("/v1/logs/ticks").json() == made
+    assert served.client.get("/v1/logs").json()["logs"] == [made]
+    body = {"records": [{"value": "x"}]}
+    for method, more in (("POST", {"json": body}), ("GET", {})):
+        refusal = served.refusal(method, "/v1/logs/ticks/records", **more)
+        assert refusal == (409, "wrong-engine")
