@@ -156,13 +156,7 @@ async def _begin(
     """The machines as the journal left them, and the loop that runs them."""
     shelf = _open(settings, log, stack, accept_loss)
     limits = settings.limits
-    recovered = shelf.journal.recover()
-    stack.callback(shelf.journal.close)
-    for repair in recovered.repairs:
-        log.warning("repaired the journal", repair=repair)
-    metadata = shelf.recover(recovered)
-    log.info("recovered", groups=len(recovered.entries), last=metadata.index)
-    await _bring_back(shelf, metadata, log)
+    metadata = await _recover(shelf, log, stack)
     broker = Broker(
         BROKER,
         shelf.cluster,
@@ -180,20 +174,18 @@ async def _begin(
     tokens = Tokens(settings.token, settings.tokens_file, log)
     server = FrameServer(limits, budgets=budgets, log=log)
     authority = SharedToken(tokens)
-    others = EmbeddedLogs(
-        metadata,
-        Surroundings(
-            cluster=shelf.cluster,
-            release=release,
-            limits=limits,
-            rules=settings.rules,
-            now=clock.now,
-            log=log,
-            server=server,
-            authority=authority,
-            folders=None if settings.memory else Folders(settings.data),
-        ),
+    around = Surroundings(
+        cluster=shelf.cluster,
+        release=release,
+        limits=limits,
+        rules=settings.rules,
+        now=clock.now,
+        log=log,
+        server=server,
+        authority=authority,
+        folders=None if settings.memory else Folders(settings.data),
     )
+    others = EmbeddedLogs(metadata, around)
     host.start({METADATA: WatchedMetadata(metadata, others.changed), BROKER: broker})
     stack.push_async_callback(host.stop)
     others.start()
@@ -225,6 +217,17 @@ async def _begin(
         budgets=budgets,
     )
     return embedded, server
+
+
+async def _recover(shelf: _Shelf, log: Log, stack: AsyncExitStack) -> Metadata:
+    recovered = shelf.journal.recover()
+    stack.callback(shelf.journal.close)
+    for repair in recovered.repairs:
+        log.warning("repaired the journal", repair=repair)
+    metadata = shelf.recover(recovered)
+    log.info("recovered", groups=len(recovered.entries), last=metadata.index)
+    await _bring_back(shelf, metadata, log)
+    return metadata
 
 
 async def _bring_back(shelf: _Shelf, metadata: Metadata, log: Log) -> None:
