@@ -138,7 +138,7 @@ class NewQuota(Asked):
         )
 
 
-class NewEngineSettings(Asked):
+class NewDeployment(Asked):
     """How a log of another engine than Bolt is to be served; what isn't given is 1."""
 
     shards: int = Field(1, description="Parts of the log that take appends side by side.")
@@ -162,7 +162,7 @@ class NewLog(Asked):
     by: str = Field("", description="Who makes it.")
     why: str = Field("", description="What it is for.")
     engine: str = Field("bolt", description="The engine that serves it: `bolt` or `belfast`.")
-    settings: NewEngineSettings | None = Field(
+    settings: NewDeployment | None = Field(
         None, description="Of a log that isn't Bolt's; null is one of everything."
     )
 
@@ -242,7 +242,7 @@ class LogQuota(Told):
     burst_ms: int = Field(description="What wasn't used in so long may be used at once.")
 
 
-class EngineSettings(Told):
+class Deployment(Told):
     """How another engine than Bolt serves a log."""
 
     shards: int
@@ -285,7 +285,7 @@ class Log(Told):
     quota: LogQuota | None = Field(description="Null if nothing is limited.")
     owner: str = Field(description="Who declares it, if somebody does.")
     engine: str = Field(description="The engine that serves it.")
-    settings: EngineSettings | None = Field(description="Null for a log of Bolt's.")
+    settings: Deployment | None = Field(description="Null for a log of Bolt's.")
 
     @classmethod
     def of(cls, description: Description) -> Self:
