@@ -16,6 +16,7 @@ from anabranch.apps.pods.bolt_settings import (
     MetadataSettings,
     load,
 )
+from anabranch.shell.authority.settings import AuthMode
 from anabranch_operator import settings as operator_settings
 from anabranch_operator.kube.resources import RESOURCES
 from anabranch_operator.kube.selectors import watched
@@ -322,6 +323,10 @@ def test_a_value_that_means_nothing_is_refused(helm: Helm, told: str, says: str)
         ("dev.enabled=true,admission.enabled=false", "gates.enabled=false"),
         ("dev.enabled=true,gates.namespaces={shop}", "operator.watch=cluster"),
         ("dev.enabled=true,brokers.min=9", "brokers.min"),
+        (
+            "dev.enabled=true,auth.mode=token,auth.existingSecret=t,belfast.auth=kubernetes",
+            "auth.mode=kubernetes",
+        ),
     ],
 )
 def test_values_that_do_not_go_together_are_refused(helm: Helm, told: str, says: str) -> None:
@@ -356,6 +361,34 @@ def test_sequencers_find_etcd_as_members_do_unless_no_epochs_are_wanted(
         told | own,
     )
     assert shards.cluster == "ticks"
+
+
+@pytest.mark.parametrize("epochs", ["true", "false"])
+def test_a_belfast_log_may_have_kubernetes_say_who_may_do_what(helm: Helm, epochs: str) -> None:
+    told = ("--values", str(CHART / "ci" / "kind.yaml"), "--set", f"belfast.epochs={epochs}")
+    plain = helm.template(*told)
+    assert ("ServiceAccount", "demo-belfast") not in _objects(plain)
+    found = helm.template(*told, "--set", "belfast.auth=kubernetes")
+    assert ("ServiceAccount", "demo-belfast") in _objects(found)
+    (binding,) = (
+        each
+        for each in found
+        if each["kind"] == "ClusterRoleBinding" and each["metadata"]["name"].endswith("-reviews")
+    )
+    assert "demo-belfast" in {each["name"] for each in binding["subjects"]}
+    data = _named(found, "ConfigMap", "demo-belfast")["data"]
+    own = {"ANABRANCH_DATA": "data", "ANABRANCH_CLUSTER": "ticks", "ANABRANCH_NAME": "ticks-0"}
+    # The Secret has a token of clients too, which lets nobody in.
+    tokens = {"ANABRANCH_TOKEN": "t", "ANABRANCH_PEER_TOKEN": "p"}
+    flags = {"shard": "ticks-0", "sequencers": "127.0.0.1:7440"}
+    shard = belfast_settings.load(belfast_settings.ShardSettings, flags, data | own | tokens)
+    sequencer = belfast_settings.load(belfast_settings.SequencerSettings, {}, data | own | tokens)
+    assert shard.auth.mode is sequencer.auth.mode is AuthMode.KUBERNETES
+    assert sequencer.epochs is (epochs == "true")
+    shown = "/var/run/anabranch/{}/token"
+    for objects, whose in ((plain, "belfast"), (found, "service")):
+        told = _named(objects, "ConfigMap", "demo-operator")["data"]["operator.toml"]
+        assert tomllib.loads(told)["belfast_token_file"] == shown.format(whose)
 
 
 def test_a_change_of_settings_rolls_what_reads_them(helm: Helm) -> None:

@@ -82,6 +82,18 @@ def test_sequencers_and_shards_reach_names_and_one_another_and_nobody_else(
 
 
 @pytest.mark.parametrize("values", ENFORCED)
+def test_sequencers_and_shards_reach_the_api_server_only_where_they_ask_it_about_clients(
+    helm: Helm, values: str
+) -> None:
+    policies = _policies(helm, values)
+    asking = ("--set", "auth.mode=kubernetes", "--set", "belfast.auth=kubernetes")
+    reviewing = _policies(helm, values, *asking)
+    for end in ROLES.values():
+        assert not _may(policies, "egress", end, STRANGER, HTTPS)
+        assert _may(reviewing, "egress", end, STRANGER, HTTPS)
+
+
+@pytest.mark.parametrize("values", ENFORCED)
 def test_where_terms_are_kept_in_etcd_sequencers_reach_it_and_shards_do_not(
     helm: Helm, values: str
 ) -> None:

@@ -15,6 +15,9 @@
 {{- else if or $values.etcd.endpoints $values.s3.bucket $values.s3.endpoint }}
 {{- fail "dev.enabled brings its own etcd and S3: leave etcd.endpoints, s3.bucket and s3.endpoint out" }}
 {{- end }}
+{{- if and (eq $values.belfast.auth "kubernetes") (ne $values.auth.mode "kubernetes") }}
+{{- fail "belfast.auth=kubernetes: set auth.mode=kubernetes too, or the operator has no token to show" }}
+{{- end }}
 {{- if and (eq $values.auth.mode "token") (not $values.auth.existingSecret) }}
 {{- fail "auth.mode=token: name the Secret with the token in auth.existingSecret" }}
 {{- end }}

@@ -97,6 +97,9 @@ s3:
     {{- if and (eq $role "sequencer") $values.belfast.epochs }}
     {{- include "anabranch.to.etcd" $ | nindent 4 }}
     {{- end }}
+    {{- if eq $values.belfast.auth "kubernetes" }}
+    {{- include "anabranch.to.api" $ | nindent 4 }}
+    {{- end }}
 {{- end }}
 test:
   egress:

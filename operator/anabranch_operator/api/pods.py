@@ -82,6 +82,8 @@ class PodsSpec(Shape, frozen=True, kw_only=True):
     """How long a pod may take to hand over before it is ended."""
     config: Config = Config()
     """Where pods take their settings from."""
+    service_account_name: Name | None = None
+    """Who the pods are to the API server, for reviews of clients; absent: they get no token."""
     tls_secret: Name | None = None
     """What they show to whoever dials them: tls.crt, tls.key."""
     topology: Topology = Topology()

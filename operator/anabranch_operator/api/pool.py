@@ -41,8 +41,6 @@ class PoolSpec(PodsSpec, frozen=True, kw_only=True):
     """How many there should be, within `min` and `max`; if it is left out the load decides."""
     peer_tls_secret: Name | None = None
     """What brokers and metadata members show each other: tls.crt, tls.key, ca.crt."""
-    service_account_name: Name | None = None
-    """Who brokers are towards the API server, for reviews of clients' tokens."""
     disk_cache: DiskCache | None = None
     """A cache on each broker's disk."""
     scaling: Scaling = Scaling()

@@ -4,7 +4,11 @@ release = {{ .Release.Name | quote }}
 namespace = {{ .Release.Namespace | quote }}
 watch = {{ .Values.operator.watch | quote }}
 service = {{ include "anabranch.service" . | quote }}
+{{- if eq .Values.belfast.auth "kubernetes" }}
+belfast_token_file = "/var/run/anabranch/service/token"
+{{- else }}
 belfast_token_file = "/var/run/anabranch/belfast/token"
+{{- end }}
 {{- if include "anabranch.tls" . }}
 belfast_ca = "/var/run/anabranch/service/ca.crt"
 {{- end }}

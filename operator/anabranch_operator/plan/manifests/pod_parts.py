@@ -22,6 +22,9 @@ GRACE_S = 15
 TLS_DIR = f"{names.RUN_DIR}/tls"
 SECRETS_DIR = f"{names.RUN_DIR}/secrets"
 """Secrets are files too: tokens in files are read anew when they change, variables never."""
+ACCOUNT_DIR = "/var/run/secrets/kubernetes.io/serviceaccount"
+"""Where a process looks for what it shows to the API server."""
+_TOKEN_S = 3_600
 _HASH_CHARS = 10
 
 Mounted = tuple[Document, Document]
@@ -47,7 +50,6 @@ class Body(msgspec.Struct, frozen=True, kw_only=True):
     variables: list[Document] = []
     """What these are made of."""
     volumes: list[Mounted] = []
-    account: str | None = None
     group: int = 0
     """Whose the files on its volumes are; 0: it has none, or the platform chooses."""
 
@@ -114,8 +116,8 @@ def pod(spec: PodsSpec, body: Body) -> Document:
         "volumes": [volume for volume, _ in _volumes(spec, body)],
         **_placement(spec, body.apart),
     }
-    if body.account:
-        made["serviceAccountName"] = body.account
+    if spec.service_account_name:
+        made["serviceAccountName"] = spec.service_account_name
     if spec.image_pull_secrets:
         made["imagePullSecrets"] = [{"name": each} for each in spec.image_pull_secrets]
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": made}
@@ -131,6 +133,16 @@ def _security(body: Body) -> Document:
 def secret(name: str, secret: str, path: str) -> Mounted:
     volume = {"name": name, "secret": {"secretName": secret}}
     return volume, {"name": name, "mountPath": path, "readOnly": True}
+
+
+def _account() -> Mounted:
+    """What a pod shows to the API server when it asks about a client's token."""
+    token = {"serviceAccountToken": {"path": "token", "expirationSeconds": _TOKEN_S}}
+    authority = {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}
+    field = {"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}}
+    sources = [token, {"configMap": authority}, {"downwardAPI": {"items": [field]}}]
+    volume = {"name": "api", "projected": {"sources": sources}}
+    return volume, {"name": "api", "mountPath": ACCOUNT_DIR, "readOnly": True}
 
 
 def _secrets(names: Sequence[str]) -> Mounted:
@@ -212,7 +224,10 @@ def _volumes(spec: PodsSpec, body: Body) -> list[Mounted]:
         found.append(secret("tls", spec.tls_secret, TLS_DIR))
     if spec.config.secrets:
         found.append(_secrets(spec.config.secrets))
-    return found + body.volumes
+    found += body.volumes
+    if spec.service_account_name:
+        found.append(_account())
+    return found
 
 
 def _placement(spec: PodsSpec, labels: dict[str, str]) -> dict[str, Any]:

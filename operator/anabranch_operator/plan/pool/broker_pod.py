@@ -9,14 +9,12 @@ from anabranch_operator.plan.manifests.pod_parts import TLS_DIR, Mounted
 from anabranch_operator.plan.manifests.quantities import whole
 
 PEER_DIR = f"{names.RUN_DIR}/peer"
-ACCOUNT_DIR = "/var/run/secrets/kubernetes.io/serviceaccount"
 CACHE_DIR = "/var/cache/anabranch"
 
 _OF_THE_POOL = ("min", "max", "spare", "replicas", "scaling", "rollout")
 """Fields that say nothing about a single pod."""
 _CACHE_PART = 0.9
 """Of its volume: a pod whose volume overflows is put off its node."""
-_TOKEN_S = 3_600
 
 
 def template(spec: PoolSpec) -> str:
@@ -63,7 +61,6 @@ def pod(pool: Pool, name: str) -> Document:
             for name, path in fields.items()
         ],
         volumes=_volumes(pool.spec),
-        account=pool.spec.service_account_name,
     )
     return pod_parts.pod(pool.spec, body)
 
@@ -95,15 +92,4 @@ def _volumes(spec: PoolSpec) -> list[Mounted]:
         found.append((volume, {"name": "cache", "mountPath": CACHE_DIR}))
     if spec.peer_tls_secret:
         found.append(pod_parts.secret("peer", spec.peer_tls_secret, PEER_DIR))
-    if spec.service_account_name:
-        found.append((_account(), {"name": "api", "mountPath": ACCOUNT_DIR, "readOnly": True}))
     return found
-
-
-def _account() -> Document:
-    """What a broker shows to the API server when it asks about a client's token."""
-    token = {"serviceAccountToken": {"path": "token", "expirationSeconds": _TOKEN_S}}
-    authority = {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}
-    field = {"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}}
-    sources = [token, {"configMap": authority}, {"downwardAPI": {"items": [field]}}]
-    return {"name": "api", "projected": {"sources": sources}}

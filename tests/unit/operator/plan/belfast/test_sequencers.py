@@ -15,6 +15,7 @@ from tests.unit.operator.belfast_log import (
 
 from anabranch.apps.pods.belfast_settings import SequencerSettings, load
 from anabranch.core.belfast.ledger.rules import Rules
+from anabranch.shell.authority.settings import AuthSettings
 from anabranch_operator.api import names
 from anabranch_operator.plan.engine.actions import Announce, ApplyStatus, Create
 from anabranch_operator.plan.engine.objects import Ref
@@ -38,6 +39,22 @@ def test_a_group_is_there_leads_and_comes_to_rest(harness: BelfastHarness) -> No
     version = harness.kube.version
     harness.office.wait(7_200)
     assert harness.kube.version == version, "nothing moves, and nothing is written"
+
+
+@pytest.mark.parametrize("account", [None, "demo-belfast"])
+def test_pods_get_a_token_for_the_api_server_with_an_account_and_none_without(
+    account: str | None,
+) -> None:
+    more = {"serviceAccountName": account} if account else {}
+    harness = BelfastHarness(shards=more, **more)
+    harness.settle()
+    for name in ("orders-sequencer-0", "orders-0-0"):
+        spec = pod(harness, name)["spec"]
+        assert spec.get("serviceAccountName") == account
+        assert not spec["automountServiceAccountToken"]
+        (container,) = spec["containers"]
+        paths = {each["name"]: each["mountPath"] for each in container["volumeMounts"]}
+        assert paths.get("api") == (AuthSettings().folder if account else None)
 
 
 def test_each_knows_all_and_is_met_by_its_name(harness: BelfastHarness) -> None:
