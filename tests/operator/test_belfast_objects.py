@@ -3,6 +3,7 @@ Security's strictest profile, and planned again it is left as it is, whatever wo
 """
 
 import time
+from typing import Any
 
 import pytest
 from tests.kubernetes.api_server import ApiServer
@@ -10,7 +11,14 @@ from tests.kubernetes.api_server import ApiServer
 from anabranch_operator.api import names
 from anabranch_operator.kube.resources import collection, place
 from anabranch_operator.plan.belfast.named_pods import CLAIM
-from anabranch_operator.plan.engine.actions import Action, Announce, Apply, ApplyStatus, Create
+from anabranch_operator.plan.engine.actions import (
+    Action,
+    Announce,
+    Apply,
+    ApplyStatus,
+    Create,
+    CreateRoot,
+)
 from anabranch_operator.plan.engine.objects import Ref, observe
 from anabranch_operator.plan.engine.planners import PLANNERS
 from anabranch_operator.plan.engine.retries import Troubles
@@ -46,13 +54,53 @@ def test_what_a_belfast_log_needs_is_taken_and_then_left_alone(
     assert {each.spec["resources"]["requests"]["storage"] for each in claims} == {canonical(size)}
 
 
+def test_a_log_makes_its_parts_and_takes_back_what_its_template_no_longer_says(
+    resources: ApiServer,
+) -> None:
+    namespace = resources.namespace("belfast-log", STRICT)
+    world = World(Surroundings(namespace=namespace, release="demo"))
+    world.service.looked = True
+    template = {"image": "anabranch", "storage": {"volumeClaim": {"size": "1Gi"}}}
+
+    def declare(**shards: Any) -> None:
+        spec = {
+            "engine": "belfast",
+            "deletionPolicy": "Delete",
+            "sequencers": {"template": template},
+            "shards": {"template": {**template, **shards}},
+        }
+        ref = Ref(names.LOG, namespace, "orders")
+        manifest = {
+            "apiVersion": names.API_VERSION,
+            "kind": ref.kind,
+            "metadata": {"name": ref.name, "namespace": namespace},
+            "spec": spec,
+        }
+        world.observe(observe(resources.apply(place(ref), manifest, "tests")))
+
+    log = Ref(names.LOG, namespace, "orders")
+    group = Ref(names.SHARDS, namespace, "orders")
+    declare(priorityClassName="high", nodeSelector={"disk": "fast"})
+    for _ in range(3):  # sequencers come to be owned by the shards once those are there
+        for action in planned(world, [log]):
+            perform(resources, world, action)
+    assert planned(world, [log]) == []
+    assert world.shards[group].spec.priority_class_name == "high"
+    declare(nodeSelector={"disk": "slow"})
+    for action in planned(world, [log]):
+        perform(resources, world, action)
+    assert planned(world, [log]) == []
+    spec = world.shards[group].spec
+    assert (spec.priority_class_name, spec.node_selector) == (None, {"disk": "slow"})
+
+
 def planned(world: World, refs: list[Ref]) -> list[Action]:
     now = time.time_ns()
     return [
         action
         for ref in refs
         for action in PLANNERS[ref.kind](world, ref, now, Troubles()).actions
-        if not isinstance(action, Announce | ApplyStatus)
+        if not isinstance(action, Announce | ApplyStatus | CreateRoot)
     ]
 
 

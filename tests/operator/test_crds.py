@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from tests.kubernetes.api_server import ApiServer, Refused
-from tests.operator.declared import CHANGED, REFUSED, TAKEN, Case, Change
+from tests.operator import declared, declared_belfast
+from tests.operator.declared import Case, Change
 from tests.operator.installed import install, until, until_served
 
 from anabranch_operator.api import names
@@ -15,6 +16,10 @@ from anabranch_operator.api.generate.crd import KINDS, crd, whole
 from anabranch_operator.api.rules import RULES, WHOLE
 
 Document = dict[str, Any]
+
+TAKEN = {**declared.TAKEN, **declared_belfast.TAKEN}
+REFUSED = {**declared.REFUSED, **declared_belfast.REFUSED}
+CHANGED = {**declared.CHANGED, **declared_belfast.CHANGED}
 
 
 @pytest.fixture(scope="module")

@@ -179,19 +179,29 @@ _FORGOTTEN = (
     f"oldObject.metadata.annotations['{names.FORGET}'] == 'true'"
 )
 
+_COLLECTORS = (
+    "system:serviceaccount:kube-system:generic-garbage-collector",
+    "system:kube-controller-manager",
+)
+"""The garbage collector deletes what a Log owned that was deleted: whoever deleted that has decided
+about its records.
+"""
+_COLLECTED = f"request.userInfo.username in [{', '.join(repr(each) for each in _COLLECTORS)}]"
+
 SEATED = Policy(
     name="seated-shards",
     kinds=(names.SEQUENCERS, names.SHARDS),
     summary=(
         "A ShardGroup or SequencerSet isn't deleted while shards of its log have seats, unless it "
-        f"is annotated with `{names.FORGET}` or its namespace is being deleted."
+        f"is annotated with `{names.FORGET}`, its namespace is being deleted, or the garbage "
+        "collector deletes it after a Log whose `deletionPolicy` is Delete."
     ),
     operations=("DELETE",),
     conditions=(
         ("seated", "has(oldObject.status) && has(oldObject.status.seated)"),
         ("open", "oldObject.status.seated > 0"),
     ),
-    rule=f"{_NAMESPACE_GOES} || ({_FORGOTTEN})",
+    rule=f"{_NAMESPACE_GOES} || ({_FORGOTTEN}) || {_COLLECTED}",
     message=(
         "string(oldObject.status.seated) + ' shards have seats: scale the ShardGroups to 0 first, "
         "so that they leave at a window end; or, to lose what they hold: kubectl -n ' + "

@@ -7,7 +7,7 @@ from anabranch.core.belfast.ledger.ledger import Standing
 from anabranch.core.belfast.ledger.rules import Rules
 from anabranch.core.belfast.ledger.windows import Mode
 from anabranch.core.belfast.protocol.messages import ShardStatus, Status
-from anabranch.core.bolt.protocol.commands import Description, Done, Promotion
+from anabranch.core.bolt.protocol.commands import Description, Done, EngineSettings, Promotion
 from anabranch.core.bolt.protocol.queries import BrokerSeat
 from anabranch.core.bolt.protocol.quota import Quota as LogQuota
 from anabranch.core.bolt.state.placement import DRAINING as BROKER_DRAINING
@@ -53,6 +53,7 @@ __all__ = [
     "DeadlineExceeded",
     "Description",
     "Done",
+    "EngineSettings",
     "ForkBlocked",
     "Kind",
     "LogExists",

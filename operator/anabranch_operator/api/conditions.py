@@ -54,7 +54,7 @@ class Reason(StrEnum):
     SERVING = "Serving"
     """It is there and can be used."""
     ENGINE_NOT_AVAILABLE = "EngineNotAvailable"
-    """The log service doesn't have this engine: use `bolt`."""
+    """The engine isn't run here: the message says why, and what to do."""
     PARENT_MISSING = "ParentMissing"
     """There is no Log or Fork of the parent's name in this namespace."""
     PARENT_NOT_READY = "ParentNotReady"
@@ -137,6 +137,8 @@ class Reason(StrEnum):
     """A sequencer leads a majority of them."""
     SEQUENCERS_MISSING = "SequencersMissing"
     """There is no SequencerSet of that name in this namespace."""
+    SHARDS_MISSING = "ShardsMissing"
+    """There is no ShardGroup of that name in this namespace."""
     SEQUENCERS_AWAY = "SequencersAway"
     """No sequencer says that it leads; they are asked again."""
     SEATED = "Seated"
@@ -209,6 +211,7 @@ TABLE: tuple[Declared, ...] = (
             Reason.WAITING_FOR_BROKERS,
             Reason.LEADING,
             Reason.SEQUENCERS_MISSING,
+            Reason.SHARDS_MISSING,
             Reason.SEQUENCERS_AWAY,
             Reason.SEATED,
             Reason.AWAITING_SEATS,

@@ -1,4 +1,4 @@
-"""Log: a root log of the service, declared."""
+"""Log: a root log of the log service, declared."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -7,83 +7,174 @@ from msgspec import Meta, field
 
 from anabranch_operator.api.common import LogName, Quota, Shape, Span
 from anabranch_operator.api.conditions import Condition, Conditions
+from anabranch_operator.api.names import NAME_CHARS_MAX, NAME_PATTERN
+from anabranch_operator.api.sequencers import SequencerSetSpec
+from anabranch_operator.api.shards import SHARDS_MAX, ShardTemplate
+
+GROUPS_MAX = 16
+SHARDS_DEFAULT = 2
+
+PartName = Annotated[str, Meta(min_length=1, max_length=NAME_CHARS_MAX, pattern=NAME_PATTERN)]
 
 
 class Engine(StrEnum):
     BOLT = "bolt"
-    """Records are gathered in objects, and have their positions when those are stored."""
+    """Brokers gather records in objects; a record has its position when its object is stored. Can
+    be forked.
+    """
     BELFAST = "belfast"
-    """Not available yet."""
+    """Shards take records side by side and deliver them before their order is final. Needs
+    `sequencers` and `shards`; can't be forked.
+    """
     ERWIN = "erwin"
-    """Not available yet."""
+    """Reserved: no version runs it yet."""
 
 
 class LogDeletion(StrEnum):
     RETAIN = "Retain"
-    """The log stays, and nobody declares it any more."""
+    """The log and its records stay in the service, and another Log with `adopt` can take it over. A
+    SequencerSet and a ShardGroup that were made for it stay too.
+    """
     DELETE = "Delete"
-    """The log and its records go, once it has no forks."""
+    """The log and its records are deleted, once it has no forks. What was made for it goes first:
+    the ShardGroup, then the SequencerSet.
+    """
 
 
 class LogPhase(StrEnum):
     PENDING = "Pending"
-    """It isn't made yet: the condition Ready says why."""
+    """The log can't be used yet: the condition Ready says why."""
     READY = "Ready"
-    """It can be appended to and read."""
+    """The log exists. Whether it can be used right now is said by the condition Ready."""
     TERMINATING = "Terminating"
-    """The resource was deleted, and something else holds it by a finalizer."""
+    """The resource was deleted, but another program's finalizer still holds it."""
     LOST = "Lost"
-    """The log service doesn't know it any more."""
+    """The log service doesn't know the log any more."""
 
 
 class Retention(Shape, frozen=True, kw_only=True):
-    """What is trimmed from the beginning; forks keep what they inherited."""
+    """Which old records are trimmed. Forks keep the records that they inherited."""
 
     age: Span | None = None
-    """Records committed longer ago than this are trimmed."""
+    """Trim records that were committed longer ago than this, such as `30d`; checked once a minute.
+    Records of any age are kept if this is left out.
+    """
     records: Annotated[int, Meta(ge=1)] | None = None
-    """No more than so many records are kept."""
+    """Keep the newest records up to this number, and trim those before them. All are kept if this
+    is left out.
+    """
+
+
+class LogSequencers(Shape, frozen=True, kw_only=True):
+    """The SequencerSet that orders the records of a belfast log."""
+
+    name: PartName | None = None
+    """Use the SequencerSet of this name in the same namespace, and leave its making, changes and
+    deletion to somebody else.
+    """
+    template: SequencerSetSpec | None = None
+    """Make a SequencerSet with this spec and the Log's name. Changes go here: the operator
+    overwrites what is changed in the SequencerSet itself.
+    """
+
+
+class LogShards(Shape, frozen=True, kw_only=True):
+    """The ShardGroups that store the records of a belfast log."""
+
+    names: (
+        Annotated[
+            list[PartName],
+            Meta(
+                min_length=1,
+                max_length=GROUPS_MAX,
+                extra_json_schema={"x-kubernetes-list-type": "set"},
+            ),
+        ]
+        | None
+    ) = None
+    """Use the ShardGroups of these names in the same namespace. Each must name the Log's
+    SequencerSet in its `sequencers`. The Log is ready once all of their shards are.
+    """
+    count: Annotated[int, Meta(ge=0, le=SHARDS_MAX)] | None = None
+    """Number of shards of the group that is made from `template`; 2 if this is left out. Shards are
+    added and removed at the end of a window. Set it to 0 before the Log is deleted to have all
+    shards leave in order.
+    """
+    template: ShardTemplate | None = None
+    """Make a ShardGroup with this spec, `count` shards and the Log's name. Changes go here: the
+    operator overwrites what is changed in the ShardGroup itself.
+    """
+
+    @property
+    def wanted(self) -> int:
+        return SHARDS_DEFAULT if self.count is None else self.count
 
 
 class LogSpec(Shape, frozen=True, kw_only=True):
     """What is wanted of a root log."""
 
     engine: Engine = Engine.BOLT
-    """How records enter the log; `belfast` and `erwin` aren't available yet."""
+    """Which engine stores and orders the records. It can't be changed later."""
     log_name: LogName | None = None
-    """The log's name in the service; the resource's name if it is left out."""
+    """Name of the log in the log service, which clients open it by. The resource's name is used if
+    this is left out. It can't be changed later.
+    """
     adopt: bool = False
-    """Take over a log of this name that nobody has declared yet."""
+    """If the log service has a log of this name that no resource declares, take it over instead of
+    reporting NameTaken. Only in the installation's namespace.
+    """
     retention: Retention = Retention()
-    """How much history is kept; all of it if this is left out."""
+    """Which old records are trimmed; none if this is left out. Only for engine bolt: a belfast log
+    is trimmed by its clients.
+    """
     quota: Quota | None = None
-    """How much may be appended and read in a second; as it is if left out, lifted by `{}`."""
+    """How much may be appended and read in a second, by all clients together. The log's quota stays
+    as it is if this is left out; `{}` lifts it. Only for engine bolt.
+    """
+    sequencers: LogSequencers | None = None
+    """The SequencerSet that orders the log: an existing one by `name`, or one that is made from
+    `template`. Needed by engine belfast, and only there.
+    """
+    shards: LogShards | None = None
+    """The ShardGroups that store the log: existing ones by `names`, or one that is made from
+    `template`. Needed by engine belfast, and only there.
+    """
     deletion_policy: LogDeletion = LogDeletion.RETAIN
-    """What deleting the resource does to the log and its records."""
+    """What deleting this resource does to the log and its records."""
 
 
 class LogStatus(Shape, frozen=True, kw_only=True):
-    """What the log service says of the log."""
+    """What the operator last saw of the log."""
 
     observed_generation: int = 0
-    """The generation of the spec that this status is about."""
+    """The `metadata.generation` that this status is about; a lower one means that the operator
+    hasn't acted on the latest change of the spec yet.
+    """
     phase: LogPhase = LogPhase.PENDING
-    """Where it is in its life."""
+    """Where the log is in its life."""
     log_id: int | None = None
-    """The log's id in the service; it is never given to another."""
+    """The log's id in the log service. An id is never given to another log."""
     log_name: str | None = None
-    """The log's full name in the service."""
+    """The log's name in the log service."""
     start: int | None = None
-    """The first position that can still be read."""
+    """The first position that can still be read; positions below it are trimmed. Engine bolt."""
     tail: int | None = None
-    """The position that the next record gets."""
+    """The position that the next record gets. Engine bolt."""
     settled: int | None = None
-    """Below it no undecided fork can change anything."""
+    """Positions below this are final: for engine bolt no undecided fork can change them, for engine
+    belfast their order is confirmed.
+    """
     forks: int | None = None
-    """How many forks it has."""
+    """Number of forks of the log. Engine bolt."""
     broker: str | None = None
-    """The pod that serves it."""
+    """The pod whose broker serves the log. Engine bolt."""
+    sequencers: str | None = None
+    """The SequencerSet that orders the log. Engine belfast."""
+    shards: int | None = None
+    """Number of shards that are wanted. Engine belfast."""
+    shards_ready: int | None = None
+    """Number of shards that take appends, because a window has a quota for them. Engine belfast."""
     endpoint: str | None = None
-    """Where clients reach it."""
+    """The URL by which clients reach the log."""
     conditions: Conditions = field(default_factory=list[Condition])
-    """What can be said of it."""
+    """Conditions of the log: whether it can be used (Ready), and why not."""

@@ -9,10 +9,10 @@ from typing import Any
 
 from anabranch_operator.api import names
 from anabranch_operator.api.fork import At, ForkSpec, Promotion
-from anabranch_operator.api.log import LogSpec
+from anabranch_operator.api.log import LogSequencers, LogShards, LogSpec
 from anabranch_operator.api.pool import DiskCache, PoolSpec
 from anabranch_operator.api.sequencers import Ordering, SequencerSetSpec
-from anabranch_operator.api.shards import ShardGroupSpec
+from anabranch_operator.api.shards import ShardGroupSpec, ShardTemplate
 from anabranch_operator.api.storage import Storage, VolumeClaim
 
 
@@ -140,10 +140,61 @@ _AT = (
     ),
 )
 
+_BELFAST, _BOLT = "self.engine == 'belfast'", "self.engine == 'bolt'"
+
+
+def _only_for_bolt(field: str, present: str, instead: str) -> Rule:
+    return Rule(f"{_BOLT} || !({present})", f"{field} is for engine bolt: {instead}", field)
+
+
+def _only_for_belfast(field: str) -> Rule:
+    message = f"{field} is for engine belfast: leave it out, or make another Log with that engine"
+    return Rule(f"!has(self.{field}) || {_BELFAST}", message, field)
+
+
+def _needed_by_belfast(field: str, what: str) -> Rule:
+    message = f"engine belfast needs {field}: {what}"
+    return Rule(f"has(self.{field}) || !({_BELFAST})", message, field)
+
+
 _LOG = (
     _fixed("engine", "engine can't be changed: make another Log, and copy the records"),
+    _only_for_belfast("sequencers"),
+    _only_for_belfast("shards"),
+    _needed_by_belfast("sequencers", "name a SequencerSet, or give a template for one"),
+    _needed_by_belfast("shards", "name ShardGroups, or give a template for one"),
+    _only_for_bolt("quota", "has(self.quota)", "leave it out"),
+    _only_for_bolt(
+        "retention",
+        "has(self.retention.age) || has(self.retention.records)",
+        "leave it out, and trim the log as a client",
+    ),
     _fixed_if_given("logName", "logName can't be changed: make another Log"),
     _no_separator("logName"),
+)
+
+_LOG_SEQUENCERS = (
+    Rule(
+        "has(self.name) != has(self.template)",
+        "sequencers is either a name or a template: give one of them",
+    ),
+    _fixed_if_given("name", "the SequencerSet of a log can't be changed: make another Log"),
+)
+
+_LOG_SHARDS = (
+    Rule(
+        "has(self.names) != has(self.template)",
+        "shards is either names or a template: give one of them",
+    ),
+    Rule(
+        "has(self.names) == has(oldSelf.names)",
+        "shards can't change between names and a template: make another Log",
+    ),
+    Rule(
+        "!has(self.count) || has(self.template)",
+        "count is for shards that are made from a template: scale the named ShardGroups instead",
+        "count",
+    ),
 )
 
 _POOL = (
@@ -186,11 +237,15 @@ _ORDERING = (
     ),
 )
 
-_SHARDS = (
-    _fixed("sequencers", "sequencers can't be changed: make another ShardGroup"),
+_SHARD_TEMPLATE = (
     _fixed("copies", "copies can't be changed: make another ShardGroup, and scale this one to 0"),
     _not_ours("podLabels"),
     _not_ours("podAnnotations"),
+)
+
+_SHARDS = (
+    _fixed("sequencers", "sequencers can't be changed: make another ShardGroup"),
+    *_SHARD_TEMPLATE,
 )
 
 _STORAGE = (
@@ -221,6 +276,9 @@ RULES: dict[type, tuple[Rule, ...]] = {
     Promotion: _PROMOTION,
     At: _AT,
     LogSpec: _LOG,
+    LogSequencers: _LOG_SEQUENCERS,
+    LogShards: _LOG_SHARDS,
+    ShardTemplate: _SHARD_TEMPLATE,
     PoolSpec: _POOL,
     DiskCache: _DISK_CACHE,
     SequencerSetSpec: _SEQUENCERS,

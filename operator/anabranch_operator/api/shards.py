@@ -36,13 +36,9 @@ class Leaving(Shape, frozen=True, kw_only=True):
     """What else, once no window that is open counts on it."""
 
 
-class ShardGroupSpec(PodsSpec, frozen=True, kw_only=True):
-    """What is wanted of the group."""
+class ShardTemplate(PodsSpec, frozen=True, kw_only=True):
+    """What is wanted of the shards of a group."""
 
-    sequencers: Annotated[str, Meta(min_length=1, max_length=NAME_CHARS_MAX, pattern=NAME_PATTERN)]
-    """The SequencerSet of the log, in the same namespace."""
-    shards: Annotated[int, Meta(ge=0, le=SHARDS_MAX)] = 2
-    """How many there are; they are added and removed at windows' ends."""
     copies: Annotated[int, Meta(ge=1, le=COPIES_MAX)] = 2
     """Replicas of each shard, on nodes of their own where there are enough."""
     quota: Annotated[int, Meta(ge=0, le=100_000)] = 0
@@ -53,6 +49,15 @@ class ShardGroupSpec(PodsSpec, frozen=True, kw_only=True):
     """What a shard waits for before its pods go, when there are to be fewer."""
     storage: Storage
     """Where shards keep their records."""
+
+
+class ShardGroupSpec(ShardTemplate, frozen=True, kw_only=True):
+    """What is wanted of the group."""
+
+    sequencers: Annotated[str, Meta(min_length=1, max_length=NAME_CHARS_MAX, pattern=NAME_PATTERN)]
+    """The SequencerSet of the log, in the same namespace."""
+    shards: Annotated[int, Meta(ge=0, le=SHARDS_MAX)] = 2
+    """How many there are; they are added and removed at windows' ends."""
 
 
 class ShardState(Shape, frozen=True, kw_only=True):

@@ -26,6 +26,7 @@ from anabranch_operator.plan.engine.actions import (
     MakeFork,
     Promote,
     SetQuota,
+    SetSettings,
     Squash,
     Trim,
     TrimOlder,
@@ -132,11 +133,13 @@ class Asker:
             case _:
                 assert_never(ask)
 
-    def _telling(self, ask: CreateRoot | MakeFork | Describe | SetQuota) -> messages.Control:
+    def _telling(
+        self, ask: CreateRoot | MakeFork | Describe | SetQuota | SetSettings
+    ) -> messages.Control:
         once = self._link.once()
         match ask:
             case CreateRoot(name=name, owner=owner, why=why):
-                return messages.CreateLog(name, once, BY, why, owner)
+                return messages.CreateLog(name, once, BY, why, owner, ask.engine, ask.settings)
             case MakeFork():
                 return messages.Fork(
                     ask.parent,
@@ -158,6 +161,8 @@ class Asker:
                 return messages.Describe(log)
             case SetQuota(log=log, quota=quota):
                 return messages.SetQuota(log, quota, once)
+            case SetSettings(log=log, settings=settings):
+                return messages.SetSettings(log, settings, once)
             case _:
                 assert_never(ask)
 

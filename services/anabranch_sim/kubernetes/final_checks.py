@@ -60,6 +60,9 @@ class FinalChecks:
                 yield from self._of_deletion(log)
                 continue
             found = self._owned.get(_owner(log))
+            if log.spec.get("engine") == "belfast":
+                yield from self._of_belfast_log(log, status, found)
+                continue
             if found is None:
                 if status.phase not in (LogPhase.PENDING, LogPhase.LOST):
                     yield f"{log.ref} is {status.phase}, and has no log"
@@ -69,6 +72,33 @@ class FinalChecks:
             if status.phase is not LogPhase.READY or shown != true:
                 yield f"{log.ref} shows {status.phase} {shown}, and is {true}"
             yield from self._of_face(log, status.conditions, found)
+
+    def _of_belfast_log(
+        self, log: Observed, status: LogStatus, found: Description | None
+    ) -> Iterator[str]:
+        """It is in the catalogue with its sequencers' addresses, and is ready if its parts are."""
+        set_ = self.kube.get(Ref(names.SEQUENCERS, log.ref.namespace, "orders"))
+        group = self.kube.get(Ref(names.SHARDS, log.ref.namespace, "orders"))
+        parts = [each for each in (set_, group) if each is not None]
+        ready = [
+            self._is_ready(convert(each.status.get("conditions") or (), list[Condition]))
+            for each in parts
+        ]
+        usable = found is not None and len(parts) == 2 and all(ready)
+        shards = 0 if group is None else group.spec["shards"]
+        if self._is_ready(status.conditions) != (usable and shards > 0):
+            yield f"{log.ref} says {status.conditions}, and its parts say {ready}"
+        if found is None or set_ is None:
+            return
+        if found.engine != "belfast" or found.settings is None:
+            yield f"{log.ref} has {found}"
+        elif len(found.settings.addresses) != set_.spec["members"]:
+            yield f"{log.ref} is found at {found.settings.addresses}"
+        if (status.log_id, status.log_name) != (found.id, found.name):
+            yield f"{log.ref} shows {status.log_id} {status.log_name}, and is {found}"
+
+    def _is_ready(self, conditions: list[Condition]) -> bool:
+        return any((each.type, each.status) == ("Ready", "True") for each in conditions)
 
     def _of_forks(self) -> Iterator[str]:
         for fork in self.kube.of_kind(names.FORK):

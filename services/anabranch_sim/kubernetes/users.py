@@ -309,7 +309,8 @@ class Users:
             self.plane.order(ForkLog(found.id, kind, name))
 
     def _any_log(self) -> Description | None:
-        logs = self.plane.service.owned()
+        """One that Bolt serves: whatever is asked of others directly is refused."""
+        logs = [each for each in self.plane.service.owned() if each.settings is None]
         return self.rng.choice(logs) if logs else None
 
     def _any(self, among: list[Observed]) -> Observed | None:

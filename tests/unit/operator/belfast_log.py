@@ -30,11 +30,15 @@ A = TypeVar("A", bound=Act)
 
 
 class BelfastHarness:
-    def __init__(self, *, shards: dict[str, Any] | None = None, **sequencers: Any) -> None:
+    def __init__(
+        self, *, empty: bool = False, shards: dict[str, Any] | None = None, **sequencers: Any
+    ) -> None:
+        """`empty`: without a SequencerSet and a ShardGroup."""
         around = Surroundings(
             namespace=NAMESPACE, release="demo", look_ms=LOOK_S * 1_000, resync_ms=3_600_000
         )
-        planners = {kind: PLANNERS[kind] for kind in (names.SEQUENCERS, names.SHARDS)}
+        kinds = (names.LOG, names.ORPHAN, names.SEQUENCERS, names.SHARDS)
+        planners = {kind: PLANNERS[kind] for kind in kinds}
         self.office = Sandbox(planners, around)
         self.office.crash = self._judge
         self.kube = self.office.kube
@@ -42,8 +46,9 @@ class BelfastHarness:
         """Pods by UID whose kubelet does nothing."""
         self._disks: dict[str, int] = {}
         """By the UID of what they are, a volume or the pod itself."""
-        self.declare_log(**sequencers)
-        self.declare(**(shards or {}))
+        if not empty:
+            self.declare_log(**sequencers)
+            self.declare(**(shards or {}))
 
     @property
     def belfast(self) -> BelfastLog:
@@ -275,7 +280,7 @@ def _runs(pod: Observed) -> bool:
 
 def _steady(object: Observed) -> object:
     """Without what moves with every window."""
-    moving = ("window", "confirmed", "seats", "speculation")
+    moving = ("window", "confirmed", "seats", "settled", "speculation")
     return {key: each for key, each in object.status.items() if key not in moving}
 
 

@@ -85,6 +85,10 @@
 - apiGroups: [anabranch.dev]
   resources: [brokerpools/finalizers, sequencersets/finalizers, shardgroups/finalizers]
   verbs: [update]
+# Sequencers and shards of Logs that ask for them; get, so that nobody else's are taken.
+- apiGroups: [anabranch.dev]
+  resources: [sequencersets, shardgroups]
+  verbs: [get, create, patch]
 # The volumes of sequencers and shards; those of a shard go when it has left and is trimmed.
 - apiGroups: [""]
   resources: [persistentvolumeclaims]

@@ -13,6 +13,8 @@ from anabranch_operator.api.conditions import TABLE, Condition, Reason
 from anabranch_operator.api.generate.crd import KINDS, Column, Kind, whole
 from anabranch_operator.api.generate.schema import JsonSchema
 from anabranch_operator.api.rules import RULES, WHOLE
+from anabranch_operator.api.sequencers import SequencerSetSpec
+from anabranch_operator.api.shards import ShardTemplate
 
 _HEAD = f"""# Resources
 
@@ -62,9 +64,13 @@ _LABELLED = (
     (names.SEQUENCERS_LABEL, "The SequencerSet of a pod."),
     (names.SHARDS_LABEL, "The ShardGroup of a pod."),
     (names.SHARD_LABEL, "The shard of a pod, as the log calls it."),
+    (names.MADE_FOR, "The Log that a SequencerSet or a ShardGroup was made for."),
     (names.ROLE, "`broker`, `metadata`, `gateway`, `gate`, `sequencer` or `shard`."),
     (names.FORK_LABEL, "The Fork that something was made for."),
-    (names.TEMPLATE, "What a pod was made from; another is another pod."),
+    (
+        names.TEMPLATE,
+        "A hash of what a pod was made from; of a part of a Log, the hash of its template.",
+    ),
 )
 
 _CONDITIONS = """
@@ -142,13 +148,17 @@ def _kind(kind: Kind) -> Iterator[str]:
     yield from _fields(kind.status, resource["status"], "")
 
 
+_ELSEWHERE = {SequencerSetSpec: names.SEQUENCERS, ShardTemplate: names.SHARDS}
+"""Structs that are part of another kind's spec, and the kind that tells of them."""
+
+
 def _structs(kind: type) -> Iterator[type]:
     """Those with rules, of a struct and what it is made of."""
     if kind in RULES:
         yield kind
     for field in _struct(kind).fields:
         inner = _inner(field.type)
-        if isinstance(inner, types.StructType):
+        if isinstance(inner, types.StructType) and inner.cls not in _ELSEWHERE:
             yield from _structs(inner.cls)
 
 
@@ -169,8 +179,11 @@ def _fields(kind: type, schema: JsonSchema, before: str) -> Iterator[str]:
                 f" `{member.value}`: {_lower(meanings[member.name])}" for member in inner.cls
             )
         default = f"`{_shown(found['default'])}`" if "default" in found else ""
+        told = inner.cls if isinstance(inner, types.StructType) else None
+        if told in _ELSEWHERE:
+            prose += f" The fields are those of a {_ELSEWHERE[told]}'s spec, below."
         yield _row(f"`{path}`", _type(found), "needed" if field.required else default, prose)
-        if isinstance(inner, types.StructType) and inner.cls is not Condition:
+        if isinstance(inner, types.StructType) and told not in (Condition, *_ELSEWHERE):
             listed = found["type"] == "array"
             below = found["items"] if listed else found
             yield from _fields(inner.cls, below, f"{path}[]." if listed else f"{path}.")

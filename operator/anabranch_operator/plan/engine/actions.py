@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from anabranch_operator.api.anabranch_names import (
+    EngineSettings,
     Kind,
     LogId,
     LogQuota,
@@ -144,6 +145,11 @@ class OwnedLogAction(Act, frozen=True, kw_only=True):
 class CreateRoot(OwnedLogAction, frozen=True, kw_only=True):
     """Make a root log."""
 
+    engine: str = ""
+    """The engine that serves it; empty: Bolt."""
+    settings: EngineSettings | None = None
+    """How another engine serves it."""
+
 
 class MakeFork(OwnedLogAction, frozen=True, kw_only=True):
     """Make a fork of a log."""
@@ -194,6 +200,13 @@ class SetQuota(LogAction, frozen=True, kw_only=True):
     quota: LogQuota
 
 
+class SetSettings(LogAction, frozen=True, kw_only=True):
+    """Replace how another engine serves a log."""
+
+    settings: EngineSettings
+    """All of them, such as the addresses of its sequencers and how many shards it has."""
+
+
 class Trim(LogAction, frozen=True, kw_only=True):
     """Trim the records below a position."""
 
@@ -226,6 +239,7 @@ Ask = (
     | Squash
     | DeleteRoot
     | SetQuota
+    | SetSettings
     | Trim
     | TrimOlder
     | DrainBroker

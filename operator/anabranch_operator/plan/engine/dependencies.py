@@ -54,9 +54,11 @@ def interested(world: World, object: Observed) -> Iterator[Ref]:
         case names.SEQUENCERS:
             yield ref
             yield from (each.ref for each in world.shards_of(ref))
+            yield from world.logs_served_by(ref)
             yield installation(world, CERTIFICATES)
         case names.SHARDS:
             yield ref
+            yield from world.logs_served_by(ref)
             yield installation(world, CERTIFICATES)
         case "Pod":
             yield from _of_pod(world, object)

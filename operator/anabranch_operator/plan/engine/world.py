@@ -1,6 +1,6 @@
 """All that the operator knows: objects of the API server, and what the log service told."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Generic, TypeVar
 
 from msgspec import Struct, ValidationError, convert
@@ -268,7 +268,8 @@ class World:
         self._kinds: dict[str, dict[Ref, None]] = {}
         self._children: dict[str, dict[Ref, None]] = {}
         self._by_uid: dict[str, Ref] = {}
-        self._heirs: dict[Ref, dict[Ref, None]] = {}
+        self._named_by: dict[Ref, dict[Ref, None]] = {}
+        """By resource: the forks whose parent it is, and the logs that are served by it."""
 
     def observe(self, object: Observed) -> bool:
         """False if something newer is known: another version, or its end, after which the answer to
@@ -354,7 +355,11 @@ class World:
 
     def heirs(self, parent: Ref) -> Iterator[Fork]:
         """Forks that name this resource as their parent."""
-        return (self.forks[ref] for ref in self._heirs.get(parent, ()))
+        return (self.forks[ref] for ref in self._named_by.get(parent, ()) if ref in self.forks)
+
+    def logs_served_by(self, part: Ref) -> Iterator[Ref]:
+        """Logs that name this SequencerSet or ShardGroup, or have it made."""
+        return (ref for ref in self._named_by.get(part, ()) if ref in self.logs)
 
     def goes(self, uid: str) -> bool:
         """Was it said that the pod may go, or is that being done?"""
@@ -379,13 +384,13 @@ class World:
         try:
             match ref.kind:
                 case names.LOG:
-                    self.logs[ref] = Resource(
-                        object, convert(spec, LogSpec), convert(status, LogStatus)
-                    )
+                    log = Resource(object, convert(spec, LogSpec), convert(status, LogStatus))
+                    self.logs[ref] = log
+                    self._index(ref, parts_of(log))
                 case names.FORK:
                     fork = Resource(object, convert(spec, ForkSpec), convert(status, ForkStatus))
                     self.forks[ref] = fork
-                    self._heirs.setdefault(parent_of(fork), {})[ref] = None
+                    self._index(ref, (parent_of(fork),))
                 case names.POOL:
                     self.pools[ref] = Resource(
                         object, convert(spec, PoolSpec), convert(status, PoolStatus)
@@ -411,15 +416,23 @@ class World:
             if not siblings:
                 del self._children[owner]
         self.malformed.pop(ref, None)
-        self.logs.pop(ref, None)
+        log, fork = self.logs.pop(ref, None), self.forks.pop(ref, None)
+        if log is not None:
+            self._unindex(ref, parts_of(log))
+        if fork is not None:
+            self._unindex(ref, (parent_of(fork),))
         for kind in (self.pools, self.sequencers, self.shards):
             kind.pop(ref, None)
-        fork = self.forks.pop(ref, None)
-        if fork is not None:
-            heirs = self._heirs[parent_of(fork)]
-            del heirs[ref]
-            if not heirs:
-                del self._heirs[parent_of(fork)]
+
+    def _index(self, ref: Ref, names: Iterable[Ref]) -> None:
+        for each in names:
+            self._named_by.setdefault(each, {})[ref] = None
+
+    def _unindex(self, ref: Ref, names: Iterable[Ref]) -> None:
+        for each in names:
+            del self._named_by[each][ref]
+            if not self._named_by[each]:
+                del self._named_by[each]
 
 
 def _keep_latest(kept: dict[str, T], key: str, value: T) -> None:
@@ -431,6 +444,19 @@ def _keep_latest(kept: dict[str, T], key: str, value: T) -> None:
 def parent_of(fork: Fork) -> Ref:
     parent = fork.spec.parent
     return Ref(parent.kind.value, fork.ref.namespace, parent.name)
+
+
+def parts_of(log: Log) -> tuple[Ref, ...]:
+    """The SequencerSet and the ShardGroups that serve a belfast log, in this order."""
+    sequencers, shards = log.spec.sequencers, log.spec.shards
+    if sequencers is None or shards is None:
+        return ()
+    namespace, own = log.ref.namespace, log.ref.name
+    groups = dict.fromkeys(shards.names or (own,))
+    return (
+        Ref(names.SEQUENCERS, namespace, sequencers.name or own),
+        *(Ref(names.SHARDS, namespace, each) for each in groups),
+    )
 
 
 def moved(before: Description, after: Description) -> bool:

@@ -1,12 +1,13 @@
-"""A Log resource: its root log made, served, trimmed and told about."""
+"""Log resources: their logs are made, served, trimmed, and shown in the status."""
 
 from msgspec.structs import replace
 
-from anabranch_operator.api.anabranch_names import MS, Description, LogExists, Nanoseconds
+from anabranch_operator.api.anabranch_names import MS, Description, Nanoseconds
 from anabranch_operator.api.common import milliseconds
 from anabranch_operator.api.conditions import Reason, Type
 from anabranch_operator.api.log import Engine, LogPhase, LogStatus
-from anabranch_operator.plan.engine.actions import Action, Adopt, CreateRoot, Plan, Trim, TrimOlder
+from anabranch_operator.plan.belfast.logs import plan_belfast_log
+from anabranch_operator.plan.engine.actions import Action, Plan, Trim, TrimOlder
 from anabranch_operator.plan.engine.objects import Ref
 from anabranch_operator.plan.engine.retries import Troubles
 from anabranch_operator.plan.engine.status import Said
@@ -14,6 +15,7 @@ from anabranch_operator.plan.engine.world import Log, World
 from anabranch_operator.plan.log import conditions
 from anabranch_operator.plan.log.conditions import told
 from anabranch_operator.plan.log.orphans import declare, known, unhold
+from anabranch_operator.plan.log.registration import is_new, lost, of_another_engine, register
 from anabranch_operator.plan.log.services import Face, face
 
 """How often what has grown too old is trimmed."""
@@ -31,48 +33,23 @@ def plan_log(world: World, ref: Ref, now: Nanoseconds, troubles: Troubles) -> Pl
     if log.object.deleting:
         status = replace(log.status, phase=LogPhase.TERMINATING)
         return told(world, log, now, status, [conditions.terminating(log)])
+    if log.spec.engine is Engine.BELFAST:
+        return plan_belfast_log(world, log, now, troubles)
     if log.spec.engine is not Engine.BOLT:
-        message = f"engine {log.spec.engine} isn't available yet: use engine bolt"
+        message = f"no version runs engine {log.spec.engine} yet: use bolt or belfast"
         said = Said(Type.READY, False, Reason.ENGINE_NOT_AVAILABLE, message)
         return told(world, log, now, log.status, [said])
     found = known(world, log)
     if isinstance(found, Description):
+        if (another := of_another_engine(log, found)) is not None:
+            return told(world, log, now, log.status, [another])
         return _served(world, log, found, now, troubles)
-    if log.status.log_id is None and log.owner not in world.service.fates:
-        return _making(world, log, now, troubles)
-    if found is not None:
-        return Plan((found,))
-    lost = replace(log.status, phase=LogPhase.LOST)
-    message = "its log is gone or somebody else's: delete this resource, or make another"
-    return told(world, log, now, lost, [Said(Type.READY, False, Reason.LOG_LOST, message)])
-
-
-def log_name(log: Log) -> str:
-    return log.spec.log_name or log.ref.name
-
-
-def _making(world: World, log: Log, now: Nanoseconds, troubles: Troubles) -> Plan:
-    make = CreateRoot(name=log_name(log), owner=log.owner, why=f"{log.ref}")
-    trouble = troubles.with_action(CreateRoot)
-    if trouble is None:
-        return Plan((make,))
-    if trouble.refusal.code != LogExists.code or not log.spec.adopt:
-        return told(world, log, now, log.status, [conditions.refused(trouble)], (make,))
-    # What was refused stays wanted: its pause would be forgotten otherwise.
-    return _adopting(world, log, now, troubles, make)
-
-
-def _adopting(
-    world: World, log: Log, now: Nanoseconds, troubles: Troubles, make: CreateRoot
-) -> Plan:
-    """Take over what was made through the API."""
-    name = log_name(log)
-    if not conditions.may_adopt(world, log):
-        return told(world, log, now, log.status, [conditions.not_adopted(world, name)], (make,))
-    adopt = Adopt(log=name, owner=log.owner)
-    if (held_up := troubles.with_action(Adopt)) is None:
-        return Plan((make, adopt))
-    return told(world, log, now, log.status, [conditions.refused(held_up)], (make, adopt))
+    if is_new(world, log):
+        actions, refused = register(world, log, troubles)
+        if refused is None:
+            return Plan(actions)
+        return told(world, log, now, log.status, [refused], actions)
+    return lost(world, log, now) if found is None else Plan((found,))
 
 
 def _served(

@@ -20,7 +20,7 @@ from anabranch_operator.plan.engine.actions import (
     Plan,
     Squash,
 )
-from anabranch_operator.plan.engine.objects import Ref
+from anabranch_operator.plan.engine.objects import Observed, Ref
 from anabranch_operator.plan.engine.retries import Troubles
 from anabranch_operator.plan.engine.world import Departed, World, ends
 from anabranch_operator.plan.log.services import AnyLog
@@ -101,10 +101,18 @@ def _end(world: World, ref: Ref, uid: str, found: Description) -> Iterator[Actio
     cascade = last.cascade
     if not (last.ends and names.is_ending(found.owner)):
         yield Adopt(log=found.id, owner="")
+    elif any(_parts(world, uid)):
+        return  # the garbage collector deletes the shards, then the sequencers; the entry goes last
     elif found.kind is Kind.ROOT:
         yield DeleteRoot(log=found.id, force=cascade or world.terminating(ref.namespace))
     elif cascade or not any(_inherits(world, ref, found)):
         yield Squash(log=found.id)
+
+
+def _parts(world: World, uid: str) -> Iterator[Observed]:
+    """The SequencerSet and ShardGroup that were made for a log and are deleted with it."""
+    for kind in (names.SHARDS, names.SEQUENCERS):
+        yield from world.children(uid, kind)
 
 
 def _inherits(world: World, ref: Ref, found: Description) -> Iterator[bool]:

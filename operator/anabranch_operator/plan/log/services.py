@@ -19,6 +19,7 @@ from anabranch_operator.plan.engine.world import Resource, Surroundings, World
 PORT_NAME = "anabranch"
 SLICE_MANAGER = names.FIELD_MANAGER
 _SERVICE = "Service"
+_OFTEN_MADE_BY_PEOPLE = (_SERVICE, names.SEQUENCERS, names.SHARDS)
 _UID_CHARS = 36
 
 AnyLog = Resource[LogSpec, LogStatus] | Resource[ForkSpec, ForkStatus]
@@ -77,8 +78,8 @@ def missing(world: World, manifest: Document) -> tuple[Action, ...]:
         want["metadata"] = {"labels": meta["labels"], "owners": owners}
         if contains(have, want):
             return ()
-    # People have Services of such names; of the other kinds they hardly do.
-    anew = known is None and ref.kind == _SERVICE
+    # People have objects of these kinds with such names; of the other kinds they hardly do.
+    anew = known is None and ref.kind in _OFTEN_MADE_BY_PEOPLE
     return (Apply(ref=ref, manifest=manifest, anew=anew),)
 
 

@@ -58,7 +58,11 @@ def template(spec: PodsSpec, aside: Container[str]) -> str:
     """What a pod's label tells of what it was made from. Fields at their defaults don't count, so
     that a field which is new doesn't either; nor do those that say nothing about a single pod.
     """
-    declared = {key: each for key, each in _declared(spec).items() if key not in aside}
+    return digest({key: each for key, each in _declared(spec).items() if key not in aside})
+
+
+def digest(declared: Document) -> str:
+    """Short enough for a label; the order of keys doesn't count."""
     text = msgspec.json.encode(declared, order="deterministic")
     return hashlib.sha256(text).hexdigest()[:_HASH_CHARS]
 

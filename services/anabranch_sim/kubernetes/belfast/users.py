@@ -32,6 +32,8 @@ class BelfastUsers:
         self.kubelets = kubelets
         self.set = Ref(names.SEQUENCERS, namespace, "orders")
         self.groups = [Ref(names.SHARDS, namespace, each) for each in ("orders", "late")]
+        self.log = Ref(names.LOG, namespace, "ticks")
+        """Names the set and the first group, and puts them into the catalogue of logs."""
         self._copies = {each: rng.choice((1, 2, 2, 3)) for each in self.groups}
         self._members = rng.choice((1, 3, 3, 3))
         self.ways: list[tuple[int, Callable[[], None]]] = [
@@ -40,6 +42,7 @@ class BelfastUsers:
             (5, self._trim),
             (4, self._append),
             (4, self._declare),
+            (2, self._declare_log),
             (3, self._delete),
             (2, self._wait_for),
             (2, self._hold_back),
@@ -73,6 +76,15 @@ class BelfastUsers:
         shards = self.rng.choice((1, 2, 3))
         spec = {"sequencers": self.set.name, "copies": self._copies[ref], "shards": shards}
         self._apply(ref, {"image": "good", **spec})
+
+    def _declare_log(self) -> None:
+        parts: dict[str, Any] = {
+            "sequencers": {"name": self.set.name},
+            "shards": {"names": [self.groups[0].name]},
+        }
+        deletion = self.rng.choice(("Retain", "Delete"))
+        spec = {"engine": "belfast", "adopt": True, "deletionPolicy": deletion, **parts}
+        self._make(self.log, spec)
 
     def _scale(self) -> None:
         group = self._any([each for each in self._there() if each.ref.kind == names.SHARDS])
@@ -155,15 +167,18 @@ class BelfastUsers:
         self.kube.edit(ref, **spec)
 
     def _apply(self, ref: Ref, spec: dict[str, Any]) -> None:
+        on_delete = self.rng.choice(("Retain", "Retain", "Delete"))
+        storage = {"volumeClaim": {"size": "1Gi"}, "onDelete": on_delete}
+        self._make(ref, {**spec, "storage": storage})
+
+    def _make(self, ref: Ref, spec: dict[str, Any]) -> None:
         """Only what isn't there: most of it can't be changed."""
         namespace = self.kube.get(Ref("Namespace", "", ref.namespace))
         if self.kube.get(ref) is not None or namespace is None or namespace.deleting:
             return
         self.world.note("somebody applies", ref, spec)
-        on_delete = self.rng.choice(("Retain", "Retain", "Delete"))
-        storage = {"volumeClaim": {"size": "1Gi"}, "onDelete": on_delete}
         meta = {"name": ref.name, "namespace": ref.namespace}
-        manifest = {"kind": ref.kind, "metadata": meta, "spec": {**spec, "storage": storage}}
+        manifest = {"kind": ref.kind, "metadata": meta, "spec": spec}
         self.kube.apply(ref, manifest)
 
 

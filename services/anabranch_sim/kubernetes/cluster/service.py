@@ -27,6 +27,7 @@ class LogService:
         """Told of every command and its outcome."""
         self._requests = 0
         self._done: dict[bytes, None] = {}
+        self.command(commands.RaiseFormat(commands.FORMAT))
 
     def ask(self, ask: Ask, epoch: int, scope: str = SCOPE, request: bytes = b"") -> Any:
         """Its outcome. `Describe` is a question; all else are commands, of one request once."""
@@ -77,7 +78,9 @@ class LogService:
 def _command(state: State, ask: Ask, log: LogId | None) -> Any:
     match ask:
         case actions.CreateRoot():
-            return commands.CreateLog(ask.name, "operator", ask.why, ask.owner)
+            return commands.CreateLog(
+                ask.name, "operator", ask.why, ask.owner, ask.engine, ask.settings
+            )
         case actions.MakeFork():
             return commands.ForkLog(
                 ask.parent,
@@ -105,6 +108,8 @@ def _command(state: State, ask: Ask, log: LogId | None) -> Any:
             return commands.DeleteLog(ask.log, ask.force)
         case actions.SetQuota():
             return commands.SetQuota(ask.log, ask.quota)
+        case actions.SetSettings():
+            return commands.SetSettings(ask.log, ask.settings)
         case actions.Trim():
             return commands.Trim(ask.log, ask.before)
         case actions.TrimOlder():
