@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from msgspec.structs import asdict
+
 from anabranch.cli.render.words import duration, number, size
 from anabranch.core.bolt.protocol.commands import Description
 from anabranch.core.bolt.protocol.quota import Quota
@@ -36,6 +38,8 @@ def document(log: Description) -> dict[str, Any]:
         "by": log.by,
         "why": log.why,
         "owner": log.owner,
+        "engine": log.engine,
+        "settings": None if log.settings is None else asdict(log.settings),
     }
 
 
