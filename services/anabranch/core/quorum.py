@@ -37,16 +37,17 @@ class Quorum(msgspec.Struct, frozen=True):
         """
         return max(1, members - self.size(members) + 1)
 
-    def agreed(self, held: Sequence[int]) -> int | None:
-        """The end of what a quorum holds, given the end of what each member holds; None if the
-        group is smaller than a quorum.
-        """
-        size = self.size(len(held))
-        return sorted(held, reverse=True)[size - 1] if size <= len(held) else None
-
 
 MAJORITY = Quorum(_Kind.MAJORITY)
 ALL = Quorum(_Kind.ALL)
+
+
+def agreed(held: Sequence[int], size: int) -> int | None:
+    """The end of what a quorum of this size holds, given the end of what each member holds that
+    counts; None if these are fewer than a quorum.
+    """
+    assert size > 0
+    return sorted(held)[-size] if size <= len(held) else None
 
 
 def f_plus_one(failures: int) -> Quorum:

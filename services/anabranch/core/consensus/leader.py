@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 
 from anabranch.core.consensus.group import Group
 from anabranch.core.consensus.letters import Accepted, Entry, Install, Missed, Offer
-from anabranch.core.quorum import MAJORITY
+from anabranch.core.quorum import agreed
 from anabranch.core.types import Nanoseconds
 
 OFFER_BYTES = 1 << 20
@@ -123,9 +123,9 @@ class Leader:
         """
         held = [self._disk.durable]
         held += [each.match if each.counts else 0 for each in self._followers.values()]
-        agreed = MAJORITY.agreed(held)
-        if agreed is not None and agreed >= self.first:
-            self._group.commit(agreed)
+        upto = agreed(held, self._group.majority)
+        if upto is not None and upto >= self.first:
+            self._group.commit(upto)
 
     def supply(self) -> None:
         """Send every follower what it lacks."""

@@ -70,15 +70,18 @@ class Backup:
             else:
                 self._join_again()
             return
-        before = log.last
+        before = last = log.last
         for item in letter.items:
-            assert item.end <= log.last or item.first >= log.last, "items are the same on both"
-            if item.first >= log.last:
-                log.add(item)
-                if self._ahead:
-                    self._adopt()
-        log.durable = max(log.durable, min(letter.durable, log.last))
-        self._owes = self._owes or log.last == before
+            if item.first < last:
+                assert item.end <= last, "items are the same on both"
+                continue
+            log.add(item)
+            last = item.end
+            if self._ahead:
+                self._adopt()
+        durable = min(letter.durable, last)
+        log.durable = max(log.durable, durable)
+        self._owes = self._owes or last == before
 
     def persisted(self) -> None:
         self._owes = True

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from anabranch.core.limits import MIB
+from anabranch.core.quorum import agreed
 from anabranch.core.replication.entries import Item
 from anabranch.core.replication.letters import Copy, Joining, Match, Stored
 from anabranch.core.replication.links import Links
@@ -73,7 +74,7 @@ class Primary:
         self._links = links
         self._log = log
         self._epoch = epoch
-        self._quorum = links.config.quorum
+        self._quorum = links.config.quorum.size(len(replicas))
         self._term: Term = log.begin_term(epoch, view)
         self._begun = False
         """The term is in the own journal."""
@@ -169,9 +170,9 @@ class Primary:
         log = self._log
         if self._closed or log.adopted != self._term.number:
             return
-        agreed = self._agreed()
-        if agreed is not None:
-            log.durable = max(log.durable, min(log.stored, agreed))
+        upto = self._agreed()
+        if upto is not None and min(upto, log.stored) > log.durable:
+            log.durable = min(upto, log.stored)
 
     def settle(self) -> None:
         """The end of a step: send what was logged in it."""
@@ -181,10 +182,12 @@ class Primary:
 
     def _agreed(self) -> LocalSequence | None:
         """The end of what a quorum has stored; None without a quorum that adopted the term."""
-        peers = (self._peers[node] for node in self._backups)
-        held = [self._log.stored, *(peer.stored if peer.adopted else -1 for peer in peers)]
-        agreed = self._quorum.agreed(held)
-        return agreed if agreed is not None and agreed >= 0 else None
+        held = [self._log.stored]
+        for node in self._backups:
+            peer = self._peers[node]
+            if peer.adopted:
+                held.append(peer.stored)
+        return agreed(held, self._quorum)
 
     def _begin(self) -> None:
         if self._closed:

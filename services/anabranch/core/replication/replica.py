@@ -87,7 +87,9 @@ class Replica:
         Raises StaleView for a writer of an earlier view than the log's. A later view is fenced.
         """
         assert batch
-        self.fence(view)
+        assert self.primary is not None
+        if view != self.primary.view:
+            self.fence(view)
         return self._add(batch, count)
 
     def fill(self, count: int) -> LocalSequence:
