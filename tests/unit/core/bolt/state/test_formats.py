@@ -12,7 +12,9 @@ from anabranch.core.bolt.protocol.commands import Description
 from anabranch.core.bolt.protocol.queries import Describe, Listing, ListLogs
 from anabranch.core.bolt.state import snapshot
 from anabranch.core.bolt.state.invariants import broken
+from anabranch.core.bolt.state.replica import Replica
 from anabranch.core.bolt.state.state import State
+from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import Limits
 
 FORMATS = sorted(Path(__file__).parent.glob("format_*"))
@@ -25,12 +27,23 @@ def test_a_journal_of_an_earlier_format_gives_what_its_snapshot_holds(folder: Pa
     state = replayed("old", Limits(), None, groups)
     loaded = blank("old", Limits())
     loaded.replica = snapshot.load(image, loaded.replica.limits)
-    assert snapshot.save(state.replica) == snapshot.save(loaded.replica)
+    expected = saved_without_words(loaded.replica)
+    assert saved_without_words(state.replica) == expected
     assert broken(loaded.replica) == []
     for cut in range(len(groups)):
         first = snapshot.save(replayed("old", Limits(), None, groups[:cut]).replica)
         rest = replayed("old", Limits(), first, groups[cut:])
-        assert snapshot.save(rest.replica) == snapshot.save(loaded.replica)
+        assert saved_without_words(rest.replica) == expected
+
+
+def saved_without_words(replica: Replica) -> bytes:
+    """What a refusal says, and of what facts it speaks, may change from version to version."""
+    plain = snapshot.load(snapshot.save(replica), replica.limits)
+    plain.requests.clear()
+    for request, at, outcome in replica.requests.items():
+        kept = Refused(outcome.code, "", {}) if isinstance(outcome, Refused) else outcome
+        plain.requests.remember(request, at, kept)
+    return snapshot.save(plain)
 
 
 def test_what_format_4_holds_is_all_there() -> None:
