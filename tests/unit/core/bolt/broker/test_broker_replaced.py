@@ -1,6 +1,6 @@
 """A broker that another process has replaced learns it from the leader, also if it is idle."""
 
-from tests.unit.core.bolt.broker.test_broker_group import Stage
+from tests.unit.core.bolt.broker.group_stage import Stage
 
 from anabranch.core.bolt.protocol.letters import Leading
 from anabranch.core.bolt.protocol.messages import Describe

@@ -18,7 +18,7 @@ from tests.servers import needs
 from anabranch.apps.processes.binaries import ETCD, VERSITYGW
 from anabranch.core.errors import Unavailable
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 RESULTS = ROOT / "benchmarks" / "results"
 SERVERS = {"s3-client": (VERSITYGW,)} | dict.fromkeys(CLUSTER, (ETCD, VERSITYGW))
 """What a benchmark starts that isn't ours."""
