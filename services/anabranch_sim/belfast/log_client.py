@@ -1,71 +1,48 @@
 """A simulated program: drives the client's own machine, appends to shards and follows the log."""
 
-from collections.abc import Callable
 from functools import partial
 from random import Random
+from typing import Any
 
 from anabranch.client.belfast.appends import Pledge
 from anabranch.client.belfast.event_queue import EventQueue
-from anabranch.client.belfast.session import Effect, Event, Session
+from anabranch.client.belfast.session import Session
 from anabranch.client.belfast.subscriber import Subscriber
-from anabranch.client.session import records
-from anabranch.client.session.effects import (
-    Answered,
-    Arrived,
-    Connected,
-    Dial,
-    Disconnected,
-    HangUp,
-    Heard,
-    Opened,
-    Roomy,
-    Settled,
-    Taken,
-    Transmit,
-    Written,
-)
+from anabranch.client.session import parts, records
+from anabranch.client.session.effects import Opened, Taken, Written
+from anabranch.client.session.pledge import Promise
 from anabranch.client.session.records import Confirm, Deliver, Fail
 from anabranch.client.session.settings import Settings
 from anabranch.core.belfast.invariants.witness import Witness
-from anabranch.core.belfast.protocol.messages import (
-    Appended,
-    ToServer,
-    Where,
-)
+from anabranch.core.belfast.protocol.messages import Appended, Where
 from anabranch.core.errors import AnabranchError, UnknownShard
 from anabranch.core.history import foretold
 from anabranch.core.history.calls import Verdict
 from anabranch.core.history.foretold import Placing, Watching
-from anabranch.core.machine import SetTimer, TimerFired
 from anabranch.core.types import MS, Nanoseconds, Position
 from anabranch_sim.belfast.deployment import BelfastDeployment
 from anabranch_sim.belfast.message_clients import Archive, is_wanted, record_of
 from anabranch_sim.belfast.wire import CLUSTER
-from anabranch_sim.world.connection import Connection, Replies
-from anabranch_sim.world.node import EPOCH
+from anabranch_sim.world.node import Node
+from anabranch_sim.world.session import SessionDriver
 
 TIMEOUT_MS = 20_000
 _LOOK: Nanoseconds = 20 * MS
 
 
-class LogClient:
+class LogClient(SessionDriver):
     """One session of the real client."""
 
     def __init__(
         self, deployment: BelfastDeployment, archive: Archive, witness: Witness, number: int
     ) -> None:
+        super().__init__(deployment, f"client-{number}")
         self.deployment, self.witness = deployment, witness
-        self.world = deployment.world
         self.archive = archive
         self.number = number
-        self.name = f"client-{number}"
         self.finished = False
         """Nothing more will be appended."""
         self.fails = 0
-        self._connections: dict[int, Connection] = {}
-        """By the number of the line, as are the dials."""
-        self._dials: dict[int, int] = {}
-        self._timers = 0
         self._pledges: dict[Pledge, Placing] = {}
         self._followed: dict[Subscriber, tuple[EventQueue, Watching, Where | None]] = {}
         # Its habits are drawn apart, so that they leave all else in a seed as it was.
@@ -84,7 +61,7 @@ class LogClient:
             backoff_ms_max=50,
         )
         self._session = Session(CLUSTER, settings, rng.getrandbits, deployment.members)
-        self._perform(self._session.start(self._now()))
+        self.drive(self._session)
 
     @property
     def idle(self) -> bool:
@@ -110,7 +87,7 @@ class LogClient:
         only = frozenset(watching.shards) or None
         subscriber = Subscriber(watching.start, where, None, only, speculative=self._speculative)
         self._followed[subscriber] = EventQueue(subscriber), watching, where
-        self._step(Opened(subscriber))
+        self.step(Opened(subscriber))
         self._look(subscriber)
 
     def _look(self, subscriber: Subscriber) -> None:
@@ -135,90 +112,17 @@ class LogClient:
             if known is not placing:
                 known.records += placing.records
                 self.archive.account.placings.pop()
-        self._step(Written())
+        self.step(Written())
 
-    def reset(self, reason: str) -> None:
-        """The network breaks one of its connections."""
-        if self._connections:
-            self.world.rng.choice(list(self._connections.values())).broken(reason)
+    def find(self, address: str) -> Node | None:
+        return self.deployment.around.nodes.get(address)
 
-    def _now(self) -> Nanoseconds:
-        return EPOCH + self.world.now
+    def on_arrived(self, subscription: parts.Subscription) -> None:
+        assert isinstance(subscription, Subscriber)
+        self.world.after(self.world.between(0, MS), partial(self._take, subscription))
 
-    def _step(self, event: Event) -> None:
-        self._perform(self._session.step(self._now(), event))
-
-    def _perform(self, effects: list[Effect]) -> None:
-        for effect in effects:
-            match effect:
-                case Transmit(request, message, line):
-                    self._transmit(line, request, message)
-                case Dial(line, node):
-                    dial = self._dials[line] = self._dials.get(line, 0) + 1
-                    delay = self.world.between(MS // 100, 2 * MS)
-                    self.world.after(delay, partial(self._dial, line, node, dial))
-                case HangUp(line):
-                    self._dials[line] = self._dials.get(line, 0) + 1
-                    if line in self._connections:
-                        self._connections.pop(line).hang_up()
-                case SetTimer(_, at):
-                    self._timers += 1
-                    self.world.late(at - EPOCH, partial(self._fire, self._timers))
-                case Settled(pledge):
-                    assert isinstance(pledge, Pledge)
-                    self._placed(pledge)
-                case Arrived(subscriber):
-                    assert isinstance(subscriber, Subscriber)
-                    delay = self.world.between(0, MS)
-                    self.world.after(delay, partial(self._take, subscriber))
-                case Answered() | Roomy():
-                    pass
-
-    def _transmit(self, line: int, request: int, message: ToServer) -> None:
-        connection = self._connections.get(line)
-        if connection is not None and connection.open:
-            connection.transmit(request, message)
-
-    def _dial(self, line: int, name: str, dial: int) -> None:
-        if dial != self._dials[line]:
-            return
-        node = self.deployment.around.nodes.get(name)
-        if node is None or not node.alive:
-            self._step(Disconnected(f"{name} is down", line))
-            return
-        self._connections[line] = connection = Connection(
-            self.deployment.network,
-            self.name,
-            node,
-            self._if_current(line, dial, partial(self._heard, line)),
-            self._if_current(line, dial, partial(self._broken, line)),
-        )
-        connected = partial(self._step, Connected(line))
-        connection.connect(self._if_current(line, dial, connected))
-
-    def _if_current(self, line: int, dial: int, action: Callable[..., None]) -> Callable[..., None]:
-        """Of a connection that was hung up nothing is reported."""
-
-        def reported(*told: object) -> None:
-            if self._dials[line] == dial:
-                action(*told)
-
-        return reported
-
-    def _heard(self, line: int, replies: Replies) -> None:
-        if self.world.tracing:
-            self.world.note(self.name, "hears", replies)
-        self._step(Heard(replies, line))
-
-    def _broken(self, line: int, reason: str) -> None:
-        self._connections.pop(line, None)
-        self._step(Disconnected(reason, line))
-
-    def _fire(self, timer: int) -> None:
-        if timer == self._timers:
-            self._step(TimerFired("wake"))
-
-    def _placed(self, pledge: Pledge) -> None:
+    def on_settled(self, pledge: Promise[Any]) -> None:
+        assert isinstance(pledge, Pledge)
         placing, outcome = self._pledges.pop(pledge), pledge.outcome
         placing.shard = pledge.shard
         if isinstance(outcome, Appended):
@@ -242,7 +146,7 @@ class LogClient:
             count -= 1
         if subscriber.error is not None:
             self._ended(subscriber, subscriber.error)
-        self._step(Taken(subscriber))
+        self.step(Taken(subscriber))
 
     def _see(self, queue: EventQueue, watching: Watching, event: records.Event | None) -> None:
         match event:

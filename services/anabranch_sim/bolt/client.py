@@ -3,28 +3,15 @@
 from collections.abc import Callable
 from functools import partial
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from anabranch.client.bolt.call import Call as ClientCall
 from anabranch.client.bolt.producer import Pledge
-from anabranch.client.bolt.session import Effect, Event, Session
+from anabranch.client.bolt.session import Session
 from anabranch.client.bolt.subscription import Subscription, size_of
-from anabranch.client.session.effects import (
-    Answered,
-    Arrived,
-    Asked,
-    Connected,
-    Dial,
-    Disconnected,
-    HangUp,
-    Heard,
-    Opened,
-    Roomy,
-    Settled,
-    Taken,
-    Transmit,
-    Written,
-)
+from anabranch.client.session import parts
+from anabranch.client.session.effects import Asked, Opened, Taken, Written
+from anabranch.client.session.pledge import Promise
 from anabranch.client.session.settings import Settings
 from anabranch.core.bolt.protocol.commands import Receipt
 from anabranch.core.bolt.protocol.messages import (
@@ -49,14 +36,13 @@ from anabranch.core.history.calls import (
     Verdict,
 )
 from anabranch.core.limits import KIB
-from anabranch.core.machine import SetTimer, TimerFired
 from anabranch.core.records.codecs import Codec
 from anabranch.core.records.origins import deliveries
 from anabranch.core.records.record import Record
-from anabranch.core.types import LogId, Nanoseconds, Position
+from anabranch.core.types import LogId, Position
 from anabranch_sim.bolt.cluster import Cluster
-from anabranch_sim.world.connection import Connection, Replies
-from anabranch_sim.world.node import EPOCH
+from anabranch_sim.world.node import Node
+from anabranch_sim.world.session import SessionDriver
 
 AnyCall = TypeVar("AnyCall", bound=Call)
 Then = Callable[[ServerMessage | AnabranchError], None]
@@ -121,15 +107,14 @@ class Account:
         return ids, origins
 
 
-class SimClient:
+class SimClient(SessionDriver):
     """One session and its calls."""
 
     def __init__(self, cluster: Cluster, account: Account, number: int) -> None:
+        super().__init__(cluster, f"client-{number}")
         self.cluster = cluster
-        self.world = cluster.world
         self.account = account
         self.number = number
-        self.name = f"client-{number}"
         self.receipts: list[tuple[Receipt, list[RecordId]]] = []
         """Promises that were not redeemed yet."""
         self.streams: list[tuple[Subscription, Stream]] = []
@@ -150,12 +135,11 @@ class SimClient:
         )
         self.timeout_ms = settings.timeout_ms
         self._session = Session(settings, rng.getrandbits, cluster.addresses)
-        self._connections: dict[int, Connection] = {}
-        """By the number of the line, as are the dials."""
-        self._dials: dict[int, int] = {}
-        self._timers = 0
         self._pledges: dict[Pledge, Append] = {}
-        self._perform(self._session.start(self._now()))
+        self.drive(self._session)
+
+    def find(self, address: str) -> Node | None:
+        return self.cluster.at(address)
 
     def take_turn(self, number: int) -> None:
         """What is changed from here on is refused if a later turn has come before it."""
@@ -174,7 +158,7 @@ class SimClient:
             self._begin(call)
         asked = ClientCall(message, what, self.timeout_ms, wait_ms)
         asked.waiter = partial(self._answered, call, then)
-        self._step(Asked(asked))
+        self.step(Asked(asked))
 
     def append(self, log: LogId, name: str, count: int) -> bool:
         """Records, in one batch or with what waits to be sent; False if there is no room."""
@@ -190,9 +174,9 @@ class SimClient:
                     self._pledges[pledge] = append
                 append.records.append(number)
         except AnabranchError:
-            self._step(Written())
+            self.step(Written())
             return False
-        self._step(Written())
+        self.step(Written())
         return True
 
     def subscribe(self, log: LogId, start: Position, *, speculative: bool) -> None:
@@ -200,12 +184,7 @@ class SimClient:
         self._note(stream)
         subscription = Subscription(log, start, speculative=speculative)
         self.streams.append((subscription, stream))
-        self._step(Opened(subscription))
-
-    def reset(self, reason: str) -> None:
-        """The network breaks the connection."""
-        if self._connections:
-            self.world.rng.choice(list(self._connections.values())).broken(reason)
+        self.step(Opened(subscription))
 
     def _note(self, call: Call) -> None:
         call.invoked = self.world.stamp()
@@ -238,69 +217,6 @@ class SimClient:
         if error.code in DAMAGE:
             self.account.faults.append(f"{self.name} was told: {error.message}")
 
-    def _now(self) -> Nanoseconds:
-        return EPOCH + self.world.now
-
-    def _step(self, event: Event) -> None:
-        self._perform(self._session.step(self._now(), event))
-
-    def _perform(self, effects: list[Effect]) -> None:
-        for effect in effects:
-            match effect:
-                case Transmit(request, message, line):
-                    connection = self._connections.get(line)
-                    if connection is not None and connection.open:
-                        connection.transmit(request, message)
-                case Dial(line, address):
-                    dial = self._dials[line] = self._dials.get(line, 0) + 1
-                    delay = self.world.between(10_000, 2_000_000)
-                    self.world.after(delay, partial(self._dial, line, dial, address))
-                case HangUp(line):
-                    self._dials[line] = self._dials.get(line, 0) + 1
-                    if line in self._connections:
-                        self._connections.pop(line).hang_up()
-                case SetTimer(_, at):
-                    self._timers += 1
-                    self.world.late(at - EPOCH, partial(self._fire, self._timers))
-                case Answered(call):
-                    assert callable(call.waiter)
-                    call.waiter(call)
-                case Settled(pledge):
-                    assert isinstance(pledge, Pledge)
-                    self._settled(pledge)
-                case Arrived(subscription):
-                    assert isinstance(subscription, Subscription)
-                    self._arrived(subscription)
-                case Roomy():
-                    pass
-
-    def _dial(self, line: int, dial: int, address: str) -> None:
-        if dial != self._dials[line]:
-            return
-        node = self.cluster.at(address)
-        if node is None or not node.alive:
-            self._step(Disconnected(f"{address} is down", line))
-            return
-        self._connections[line] = connection = Connection(
-            self.cluster.network,
-            self.name,
-            node,
-            partial(self._heard, line),
-            partial(self._broken, line),
-        )
-        connection.connect(partial(self._step, Connected(line)))
-
-    def _heard(self, line: int, replies: Replies) -> None:
-        self._step(Heard(replies, line))
-
-    def _broken(self, line: int, reason: str) -> None:
-        self._connections.pop(line, None)
-        self._step(Disconnected(reason, line))
-
-    def _fire(self, timer: int) -> None:
-        if timer == self._timers:
-            self._step(TimerFired("wake"))
-
     def _answered(self, call: Call | None, then: Then, asked: ClientCall) -> None:
         error = asked.error
         if call is not None:
@@ -311,7 +227,8 @@ class SimClient:
         assert outcome is not None
         self.world.at(self.world.now, partial(then, outcome))
 
-    def _settled(self, pledge: Pledge) -> None:
+    def on_settled(self, pledge: Promise[Any]) -> None:
+        assert isinstance(pledge, Pledge)
         append, outcome = self._pledges.pop(pledge), pledge.outcome
         if isinstance(outcome, Appended):
             append.position = outcome.position
@@ -321,7 +238,8 @@ class SimClient:
         else:
             self._finish(append, outcome, doubtful=pledge.in_doubt)
 
-    def _arrived(self, subscription: Subscription) -> None:
+    def on_arrived(self, subscription: parts.Subscription) -> None:
+        assert isinstance(subscription, Subscription)
         stream = next(each for known, each in self.streams if known is subscription)
         while subscription.news:
             news = subscription.news.popleft()
@@ -338,7 +256,7 @@ class SimClient:
                 case Failed(since):
                     stream.pushes.append(Failure(at=at, since=since))
             size = size_of(news)
-            taken = partial(self._step, Taken(subscription, size))
+            taken = partial(self.step, Taken(subscription, size))
             self.world.after(self.world.between(0, 1_000_000), taken)
         if subscription.error is not None:
             stream.code = subscription.error.code
