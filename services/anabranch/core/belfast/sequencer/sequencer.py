@@ -16,6 +16,7 @@ from anabranch.core.belfast.ledger.decisions import decode_entry, encode_entry
 from anabranch.core.belfast.ledger.ledger import Image, Ledger
 from anabranch.core.belfast.ledger.rules import Rules
 from anabranch.core.belfast.protocol import checks
+from anabranch.core.belfast.protocol.directory import directory
 from anabranch.core.belfast.protocol.letters import Alive, FromReplica, FromSequencer, Leading
 from anabranch.core.belfast.protocol.messages import (
     Done,
@@ -241,7 +242,7 @@ class Sequencer:
     def _asked(self, token: Token, message: Any) -> None:
         match message:
             case Locate():
-                found = status.directory(self.ledger, self.applied, self.consensus.leader)
+                found = directory(self.ledger, self.applied, self.consensus.leader or "")
                 self._effects.append(Reply(token, found))
             case Inspect() | Join() | Leave() | Trim():
                 if self.office is None:

@@ -2,28 +2,13 @@
 
 from collections.abc import Set as AbstractSet
 
-from anabranch.core.belfast.ledger.ledger import Ledger, Member, Standing
+from anabranch.core.belfast.ledger.ledger import Ledger, Member
 from anabranch.core.belfast.ledger.windows import Mode, ShardId, Window
-from anabranch.core.belfast.protocol.messages import Directory, Shard, ShardStatus, Status
+from anabranch.core.belfast.protocol.directory import stand_in_of
+from anabranch.core.belfast.protocol.messages import ShardStatus, Status
 from anabranch.core.belfast.sequencer.policy import Office
 from anabranch.core.consensus.consensus import Consensus
 from anabranch.core.types import Nanoseconds
-
-
-def directory(ledger: Ledger, index: int, leader: str | None) -> Directory:
-    """What any member knows."""
-    shards = tuple(
-        Shard(
-            member.name,
-            member.standing,
-            member.epoch,
-            member.primary,
-            member.replicas,
-            _stand_in(ledger, member),
-        )
-        for member in _members(ledger)
-    )
-    return Directory(index, ledger.view, leader or "", shards, ledger.confirmed, ledger.trimmed)
 
 
 def status(
@@ -79,7 +64,7 @@ def _shard(ledger: Ledger, office: Office, member: Member, now: Nanoseconds) -> 
         epoch=member.epoch,
         primary=member.primary,
         replicas=member.replicas,
-        stand_in=_stand_in(ledger, member),
+        stand_in=stand_in_of(ledger, member),
         quota=_quota(ledger.current, member.id),
         next_quota=_quota(last, member.id),
         window=report.window if report is not None else -1,
@@ -99,12 +84,6 @@ def _shard(ledger: Ledger, office: Office, member: Member, now: Nanoseconds) -> 
 
 def _members(ledger: Ledger) -> list[Member]:
     return [ledger.members[shard] for shard in sorted(ledger.members)]
-
-
-def _stand_in(ledger: Ledger, member: Member) -> str:
-    if member.standing is not Standing.FAILED:
-        return ""
-    return ledger.members[member.stand_in].name
 
 
 def _quota(window: Window | None, shard: ShardId) -> int:

@@ -5,15 +5,14 @@ from typing import Any
 
 from anabranch.core.belfast.ledger.ledger import Member, Standing
 from anabranch.core.belfast.protocol import checks
+from anabranch.core.belfast.protocol.directory import directory
 from anabranch.core.belfast.protocol.messages import (
     Append,
-    Directory,
     Elsewhere,
     Inspect,
     Join,
     Leave,
     Locate,
-    Shard,
     Subscribe,
     Trim,
 )
@@ -144,27 +143,8 @@ class Serving:
 
     def _locate(self, token: Token, message: Locate) -> None:
         following = self._following
-        ledger = following.ledger
-        shards = tuple(
-            Shard(
-                each.name,
-                each.standing,
-                each.epoch,
-                each.primary,
-                each.replicas,
-                ledger.members[each.stand_in].name if each.stand_in in ledger.members else "",
-            )
-            for each in ledger.members.values()
-        )
-        directory = Directory(
-            following.applied,
-            ledger.view,
-            following.leader,
-            shards,
-            ledger.confirmed,
-            ledger.trimmed,
-        )
-        self._effects.append(Reply(token, directory))
+        found = directory(following.ledger, following.applied, following.leader)
+        self._effects.append(Reply(token, found))
 
     def _ask_leader(self, token: Token, message: object) -> None:
         self._effects.append(Reply(token, Elsewhere(self._following.leader)))
