@@ -9,10 +9,9 @@ from tests.unit.core.replication.stage import ABC, led
 
 from anabranch.core.errors import StaleView
 from anabranch.core.quorum import ALL, MAJORITY, Quorum, f_plus_one
-from anabranch.core.replication.entries import Item, decode_entry
+from anabranch.core.replication.entries import Item
 from anabranch.core.replication.letters import Copy
 from anabranch.core.replication.replica import Role
-from anabranch.core.replication.terms import Term
 
 GROUPS = [
     (1, MAJORITY),
@@ -223,9 +222,3 @@ def test_only_whole_items_are_replaced_and_only_by_the_primary() -> None:
     assert stage["b"].replica.role is Role.BACKUP
     with pytest.raises(AssertionError):
         stage["b"].replica.replace_tail(3, [], view=0)
-
-
-def test_a_journal_of_the_release_before_views_is_read() -> None:
-    """Its terms have two fields: they are of view 0."""
-    old = bytes.fromhex("93a5726569676ecf000000010000000000")
-    assert decode_entry(old) == Term(1 << 32, 0, 0)

@@ -49,7 +49,7 @@ from anabranch.core.machine import (
 from anabranch.core.replication.letters import Copy, Joining, Match, ReplicaLetter, Stored
 from anabranch.core.replication.primary import LETTER_BYTES_MAX
 from anabranch.core.replication.replica import Replica, Role
-from anabranch.core.types import MS, NEVER, LocalSequence, Nanoseconds, Position
+from anabranch.core.types import MS, NEVER, LocalSequence, Nanoseconds
 
 
 class Shard:
@@ -109,14 +109,6 @@ class Shard:
         ledger, places = self.following.ledger, self._seating.placements
         known = places.end >= me.placed and places.below(ledger.trimmed) >= places.end
         return known or ledger.trimmed >= ledger.end_of(me.id)
-
-    @property
-    def last_position(self) -> Position:
-        """Where its records end."""
-        places = self._seating.placements
-        if not places.rows:
-            return self.following.ledger.trimmed
-        return places.rows[-1].position(places.end - 1) + 1
 
     @property
     def subscriptions(self) -> int:
