@@ -90,7 +90,7 @@ def _scans(data: Path, rounds: int) -> tuple[list[float], list[float]]:
 async def _scan(server: Server) -> int:
     records = 0
     async with aio.connect(server.url) as service:
-        log = await service.log("orders")
+        log = await service.log("orders", engine="bolt")
         async for page in log.pages():
             records += sum(batch.count for batch in page)
     return records

@@ -27,7 +27,7 @@ class _Stream:
 
 async def work(plan: Plan, turn: Turn, tell: Tell) -> None:
     async with aio.connect(plan.address, timeout=60) as service:
-        await carry_out(_Stream(await service.log(plan.log)), plan, turn, tell)
+        await carry_out(_Stream(await service.log(plan.log, engine="bolt")), plan, turn, tell)
 
 
 if __name__ == "__main__":

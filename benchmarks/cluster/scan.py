@@ -25,7 +25,7 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
 
 async def work(plan: Plan, turn: Turn, tell: Tell) -> None:
     async with aio.connect(plan.address, timeout=60) as service:
-        log = await service.log(plan.log)
+        log = await service.log(plan.log, engine="bolt")
         while await turn():
             began, count = now(), 0
             ends = began + int(plan.seconds * _NS)

@@ -64,7 +64,7 @@ async def _gets(cluster: Cluster, log: Log, read: Log, appends: int) -> float:
             await stack.enter_async_context(aio.connect(cluster.url, timeout=60))
             for _ in range(READERS)
         ]
-        logs = [await service.log(read.name) for service in services]
+        logs = [await service.log(read.name, engine="bolt") for service in services]
         before = await asyncio.to_thread(_counted, cluster)
         readers = [asyncio.create_task(_read(each, appends)) for each in logs]
         for _ in range(appends):

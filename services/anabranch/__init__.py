@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from anabranch import aio, belfast, errors
     from anabranch.client.bolt.sync_log import Appending, Cursor, Events, Log, Receipt
+    from anabranch.client.logs import AnyLog
     from anabranch.client.session.records import (
         Appended,
         Batch,
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     )
     from anabranch.client.session.settings import Settings
     from anabranch.client.sync import Service, connect
+    from anabranch.client.sync_speculative_log import SpeculativeLog
     from anabranch.core.bolt.protocol.quota import Quota
     from anabranch.core.errors import AnabranchError
     from anabranch.core.records.codecs import Codec
@@ -35,6 +37,8 @@ _HOMES = {
     "LogRecord": "anabranch.client.session.records",
     "Origin": "anabranch.client.session.records",
     "Settings": "anabranch.client.session.settings",
+    "AnyLog": "anabranch.client.logs",
+    "SpeculativeLog": "anabranch.client.sync_speculative_log",
     "Service": "anabranch.client.sync",
     "connect": "anabranch.client.sync",
     "Appending": "anabranch.client.bolt.sync_log",
@@ -53,6 +57,7 @@ _HOMES = {
 
 __all__ = [
     "AnabranchError",
+    "AnyLog",
     "Appended",
     "Appending",
     "Batch",
@@ -74,6 +79,7 @@ __all__ = [
     "Record",
     "Service",
     "Settings",
+    "SpeculativeLog",
     "aio",
     "belfast",
     "connect",

@@ -4,8 +4,10 @@ from anabranch.client.aio import Connecting, Service, connect
 from anabranch.client.bolt.log import Cursor, Log
 from anabranch.client.bolt.reads import Events
 from anabranch.client.bolt.receipts import Appending, Receipt
+from anabranch.client.logs import AsyncLog as AnyLog
 
 __all__ = [
+    "AnyLog",
     "Appending",
     "Connecting",
     "Cursor",

@@ -106,7 +106,7 @@ def test_each_does_what_its_role_says_and_is_told_what_it_lacks(pool: Pool, town
         for name in ("orders", "invoices"):
             service.create(name).append(b"first")
     with connect(pool, writer) as service:
-        orders = service.log("orders")
+        orders = service.log("orders", engine="bolt")
         assert orders.append(b"second").position == 1
         with pytest.raises(Forbidden) as refused:
             list(orders.read(0))
@@ -153,12 +153,12 @@ def test_a_fork_that_a_resource_declares_has_its_rights_there(pool: Pool, town: 
     )
     _bind(town, town.home, "forker", "declarer", team)
     with connect(pool, declarer) as service:
-        service.log("orders").cfork("what-if", promotable=True, owner=owner)
+        service.log("orders", engine="bolt").cfork("what-if", promotable=True, owner=owner)
     with connect(pool, agent) as service:
-        own = service.log("orders--what-if")
+        own = service.log("orders--what-if", engine="bolt")
         own.append(b"tried")
         with pytest.raises(Forbidden, match="may not get forks orders--mine"):
-            service.log("orders--mine")
+            service.log("orders--mine", engine="bolt")
         own.promote()
     with connect(pool, admin) as service:
         assert service.log("orders").tail() == 1
@@ -182,7 +182,7 @@ def test_a_right_that_is_taken_away_ends_appends_and_subscriptions(pool: Pool, t
     with connect(pool, admin) as service:
         service.create("orders")
     with connect(pool, agent) as service:
-        orders = service.log("orders")
+        orders = service.log("orders", engine="bolt")
         orders.append(b"a")
         with orders.subscribe(0) as subscription:
             events = iter(subscription)

@@ -5,10 +5,10 @@ many connections as that takes, and none ever does its work twice.
 """
 # ruff: noqa: ASYNC109  # a timeout here travels with the request: its outcome is told, not cut off
 
-from collections.abc import AsyncGenerator, Generator, Iterable
+from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 from msgspec.structs import replace
 
@@ -16,12 +16,13 @@ from anabranch.client.bolt.link import Link
 from anabranch.client.bolt.log import Log
 from anabranch.client.bolt.receipts import Receipt
 from anabranch.client.bolt.requests import append_by_name
-from anabranch.client.session import arguments
+from anabranch.client.session import arguments, link
 from anabranch.client.session.arguments import text
 from anabranch.client.session.endpoint import Endpoint, endpoint
 from anabranch.client.session.records import Appended, record
 from anabranch.client.session.settings import Settings
-from anabranch.core.bolt.protocol.commands import Description, Done
+from anabranch.client.session.verbs import refused
+from anabranch.core.bolt.protocol.commands import Description, Done, EngineSettings
 from anabranch.core.bolt.protocol.commands import Receipt as Promise
 from anabranch.core.bolt.protocol.messages import (
     Adopt,
@@ -35,11 +36,17 @@ from anabranch.core.bolt.protocol.messages import (
     Survey,
 )
 from anabranch.core.bolt.protocol.queries import BrokerSeat, Census, Listing, Pool
-from anabranch.core.errors import AnabranchError, LogExists, UnknownBroker
+from anabranch.core.errors import AnabranchError, BadRequest, LogExists, UnknownBroker
 from anabranch.core.records.record import Record
 from anabranch.core.types import LogId
 
+if TYPE_CHECKING:
+    from anabranch.client.logs import AsyncLog, NamedLog
+    from anabranch.client.speculative_log import SpeculativeLog, SpeculativeLogs
+
 CONNECT_TIMEOUT_S = 5.0
+
+Engine = Literal["bolt", "belfast"]
 
 
 def connect(
@@ -105,6 +112,7 @@ class Service:
 
     def __init__(self, link: Link) -> None:
         self._link = link
+        self._speculative: SpeculativeLogs | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -137,12 +145,15 @@ class Service:
             if wait:
                 await self.flush()
         finally:
-            self._link.close()
+            for each in self._links:
+                each.close()
 
     async def flush(self) -> None:
         """Wait until no append is pending; raises the first error of one that nobody awaited."""
-        await self._link.quiet()
-        self._link.raise_unheeded()
+        for each in self._links:
+            await each.quiet()
+        for each in self._links:
+            each.raise_unheeded()
 
     def receipt(self, text: str) -> Receipt:
         """A receipt as it was, from what `str` gave of it, or HTTP. BadRequest if it is none."""
@@ -156,34 +167,150 @@ class Service:
         """
         self._link.session.guard(scope, epoch)
 
+    @overload
     async def create(
         self,
         name: str,
         *,
+        engine: Literal["bolt"] = "bolt",
         why: str = "",
         by: str | None = None,
         owner: str = "",
         timeout: float | None = None,
-    ) -> Log:
+    ) -> Log: ...
+
+    @overload
+    async def create(  # whoever calls it names them
+        self,
+        name: str,
+        *,
+        engine: Literal["belfast"],
+        shards: int = 1,
+        replicas: int = 1,
+        sequencers: int = 1,
+        addresses: Sequence[str] = (),
+        cluster: str = "",
+        why: str = "",
+        by: str | None = None,
+        owner: str = "",
+        timeout: float | None = None,
+    ) -> "SpeculativeLog": ...
+
+    async def create(  # noqa: PLR0913  # whoever calls it names them
+        self,
+        name: str,
+        *,
+        engine: Engine = "bolt",
+        shards: int = 1,
+        replicas: int = 1,
+        sequencers: int = 1,
+        addresses: Sequence[str] = (),
+        cluster: str = "",
+        why: str = "",
+        by: str | None = None,
+        owner: str = "",
+        timeout: float | None = None,
+    ) -> "Log | SpeculativeLog":
         """A new root log; LogExists if the name is taken.
+
+        `engine`: `bolt`, whose logs can be forked, or `belfast`, whose logs are read ahead of their
+        order. Such a log has `shards` that take appends, each with `replicas`, and `sequencers`
+        that order them; a deployment that runs already has `addresses` and the name of its
+        `cluster`.
 
         `owner`: who declares it. One that has a log already gets that one, whatever its name; one
         whose log is no more is told what became of it.
         """
+        given = EngineSettings(shards, replicas, sequencers, tuple(addresses), cluster)
+        return await self.made(name, engine, given, why=why, by=by, owner=owner, timeout=timeout)
+
+    async def made(
+        self,
+        name: str,
+        engine: Engine,
+        settings: EngineSettings,
+        *,
+        why: str,
+        by: str | None,
+        owner: str,
+        timeout: float | None,
+    ) -> "Log | SpeculativeLog":
+        """What `create` does, of any engine."""
         link = self._link
         author = self.settings.client if by is None else by
         message = CreateLog(name, link.once(), author, why, owner)
-        made = await link.ask(message, Description, f"create {name}", link.milliseconds(timeout))
-        return Log(link, made)
+        if engine == "belfast":
+            message = replace(message, engine=engine, settings=settings)
+        elif engine != "bolt":
+            raise BadRequest(f"the engine {engine!r}", "there are bolt and belfast")
+        elif settings != EngineSettings():
+            raise BadRequest("a bolt log", "only a belfast log has shards and what goes with them")
+        found = await link.ask(message, Description, f"create {name}", link.milliseconds(timeout))
+        return await self._opened(found, timeout)
 
-    async def log(self, name: str | LogId, *, timeout: float | None = None) -> Log:
+    @overload
+    async def log(
+        self, name: str | LogId, *, engine: None = None, timeout: float | None = None
+    ) -> "AsyncLog": ...
+
+    @overload
+    async def log(
+        self, name: str | LogId, *, engine: Literal["bolt"], timeout: float | None = None
+    ) -> Log: ...
+
+    @overload
+    async def log(
+        self, name: str | LogId, *, engine: Literal["belfast"], timeout: float | None = None
+    ) -> "SpeculativeLog": ...
+
+    async def log(
+        self,
+        name: str | LogId,
+        *,
+        engine: Engine | None = None,
+        timeout: float | None = None,
+    ) -> "AsyncLog":
         """A log or fork that exists, by its full name (`orders`, `orders--what-if`) or its id; else
         UnknownLog.
+
+        It is of its engine's own type. A program that needs what only one engine has says so with
+        `engine`: NotOffered if the log is another's.
         """
+        return await self.found(name, engine, timeout)
+
+    async def found(
+        self, name: str | LogId, engine: Engine | None, timeout: float | None
+    ) -> "Log | SpeculativeLog":
+        """What `log` does, of any engine."""
+        found = await self._look_up(name, timeout)
+        if engine is not None and found.engine != engine:
+            raise refused(found.name, found.engine, f"verbs of a {engine} log")
+        return await self._opened(found, timeout)
+
+    async def _look_up(self, log: str | LogId, timeout: float | None) -> Description:
         link = self._link
-        what = f"look up {name}"
-        found = await link.ask(Describe(name), Description, what, link.milliseconds(timeout))
-        return Log(link, found)
+        what = f"look up {log}"
+        return await link.ask(Describe(log), Description, what, link.milliseconds(timeout))
+
+    async def _opened(self, found: Description, timeout: float | None) -> "Log | SpeculativeLog":
+        if found.engine == "bolt":
+            return Log(self._link, found)
+        if found.engine != "belfast":
+            reason = f"this client knows no {found.engine} logs: take one of a later version"
+            raise BadRequest(f"the log {found.name}", reason)
+        if self._speculative is None:
+            from anabranch.client.speculative_log import SpeculativeLogs
+
+            link = self._link
+            self._speculative = SpeculativeLogs(link.endpoint, self.settings, self._look_up)
+        timeout_s = self._link.milliseconds(timeout) / 1_000
+        return await self._speculative.opened(found, timeout_s)
+
+    @property
+    def _links(self) -> "list[link.Link[Any, Any]]":
+        """To brokers, and to the nodes of Belfast logs that were opened."""
+        others = [] if self._speculative is None else self._speculative.links
+        return [self._link, *others]
 
     async def append(
         self,
@@ -207,7 +334,7 @@ class Service:
         try:
             return await self.create(name, why=why, timeout=timeout)
         except LogExists:
-            return await self.log(name, timeout=timeout)
+            return await self.log(name, engine="bolt", timeout=timeout)
 
     async def logs(
         self,
@@ -230,27 +357,27 @@ class Service:
             more = listing.more
 
     async def delete(
-        self, log: str | Log, *, force: bool = False, timeout: float | None = None
+        self, log: "str | NamedLog", *, force: bool = False, timeout: float | None = None
     ) -> None:
         """Delete a root log; `force` squashes its continuous forks, severed ones keep what they
         need.
         """
         link = self._link
-        root = await self.log(log, timeout=timeout) if isinstance(log, str) else log
+        root = await self._look_up(log, timeout) if isinstance(log, str) else log
         message = DeleteLog(root.id, link.once(), force)
         await link.ask(message, Done, f"delete {root.name}", link.milliseconds(timeout))
 
     async def adopt(
-        self, log: str | Log, owner: str, *, timeout: float | None = None
+        self, log: "str | NamedLog", owner: str, *, timeout: float | None = None
     ) -> Description:
         """Let this owner declare the log from now on; OwnedByAnother if another does."""
         link = self._link
-        whose = await self.log(log, timeout=timeout) if isinstance(log, str) else log
+        whose = await self._look_up(log, timeout) if isinstance(log, str) else log
         message = Adopt(whose.id, owner, link.once())
         what = f"adopt {whose.name}" if owner else f"release {whose.name}"
         return await link.ask(message, Description, what, link.milliseconds(timeout))
 
-    async def release(self, log: str | Log, *, timeout: float | None = None) -> Description:
+    async def release(self, log: "str | NamedLog", *, timeout: float | None = None) -> Description:
         """Let nobody declare the log from now on; it stays as it is."""
         return await self.adopt(log, "", timeout=timeout)
 

@@ -4,21 +4,27 @@ The same names as in `anabranch.aio`, each waiting for what it does. A thread ru
 client; any number of threads may use it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Literal, Self, overload
 
 from anabranch.client import aio
-from anabranch.client.bolt.sync_log import Log, Receipt, each, waiting
-from anabranch.client.session.handover import Handover
+from anabranch.client.aio import Engine
+from anabranch.client.bolt.sync_log import Log, Receipt, waiting
+from anabranch.client.session.handover import Handover, each
 from anabranch.client.session.loop import LoopThread
 from anabranch.client.session.records import Appended
 from anabranch.client.session.settings import Settings
-from anabranch.core.bolt.protocol.commands import Description
+from anabranch.core.bolt.protocol.commands import Description, EngineSettings
 from anabranch.core.bolt.protocol.queries import BrokerSeat, Census
 from anabranch.core.records.record import Record
 from anabranch.core.types import LogId
+
+if TYPE_CHECKING:
+    from anabranch.client import speculative_log
+    from anabranch.client.logs import AnyLog, NamedLog
+    from anabranch.client.sync_speculative_log import SpeculativeLog
 
 
 def connect(
@@ -99,28 +105,100 @@ class Service:
         """
         self._service.guard(scope, epoch)
 
+    @overload
     def create(
         self,
         name: str,
         *,
+        engine: Literal["bolt"] = "bolt",
         why: str = "",
         by: str | None = None,
         owner: str = "",
         timeout: float | None = None,
-    ) -> Log:
+    ) -> Log: ...
+
+    @overload
+    def create(  # whoever calls it names them
+        self,
+        name: str,
+        *,
+        engine: Literal["belfast"],
+        shards: int = 1,
+        replicas: int = 1,
+        sequencers: int = 1,
+        addresses: Sequence[str] = (),
+        cluster: str = "",
+        why: str = "",
+        by: str | None = None,
+        owner: str = "",
+        timeout: float | None = None,
+    ) -> "SpeculativeLog": ...
+
+    def create(  # noqa: PLR0913  # whoever calls it names them
+        self,
+        name: str,
+        *,
+        engine: Engine = "bolt",
+        shards: int = 1,
+        replicas: int = 1,
+        sequencers: int = 1,
+        addresses: Sequence[str] = (),
+        cluster: str = "",
+        why: str = "",
+        by: str | None = None,
+        owner: str = "",
+        timeout: float | None = None,
+    ) -> "Log | SpeculativeLog":
         """A new root log; LogExists if the name is taken.
+
+        `engine`: `bolt`, whose logs can be forked, or `belfast`, whose logs are read ahead of their
+        order. Such a log has `shards` that take appends, each with `replicas`, and `sequencers`
+        that order them; a deployment that runs already has `addresses` and the name of its
+        `cluster`.
 
         `owner`: who declares it. One that has a log already gets that one, whatever its name; one
         whose log is no more is told what became of it.
         """
-        made = self._service.create(name, why=why, by=by, owner=owner, timeout=timeout)
-        return Log(self._handover, self._thread.run(made))
+        given = EngineSettings(shards, replicas, sequencers, tuple(addresses), cluster)
+        made = self._service.made(name, engine, given, why=why, by=by, owner=owner, timeout=timeout)
+        return self._held(self._thread.run(made))
 
-    def log(self, name: str | LogId, *, timeout: float | None = None) -> Log:
-        """A log or fork that exists, by its full name (`orders--what-if`) or its id; else
+    @overload
+    def log(
+        self, name: str | LogId, *, engine: None = None, timeout: float | None = None
+    ) -> "AnyLog": ...
+
+    @overload
+    def log(
+        self, name: str | LogId, *, engine: Literal["bolt"], timeout: float | None = None
+    ) -> Log: ...
+
+    @overload
+    def log(
+        self, name: str | LogId, *, engine: Literal["belfast"], timeout: float | None = None
+    ) -> "SpeculativeLog": ...
+
+    def log(
+        self,
+        name: str | LogId,
+        *,
+        engine: Engine | None = None,
+        timeout: float | None = None,
+    ) -> "AnyLog":
+        """A log or fork that exists, by its full name (`orders`, `orders--what-if`) or its id; else
         UnknownLog.
+
+        It is of its engine's own type. A program that needs what only one engine has says so with
+        `engine`: NotOffered if the log is another's.
         """
-        return Log(self._handover, self._thread.run(self._service.log(name, timeout=timeout)))
+        return self._held(self._thread.run(self._service.found(name, engine, timeout)))
+
+    def _held(self, log: "aio.Log | speculative_log.SpeculativeLog") -> "Log | SpeculativeLog":
+        if isinstance(log, aio.Log):
+            return Log(self._handover, log)
+        from anabranch.client.sync_speculative_log import SpeculativeLog
+
+        return SpeculativeLog(self._handover, log)
 
     def append(
         self,
@@ -157,19 +235,21 @@ class Service:
         found = self._service.logs(prefix, tree=tree, owner=owner, timeout=timeout)
         return each(self._handover, found)
 
-    def delete(self, log: str | Log, *, force: bool = False, timeout: float | None = None) -> None:
+    def delete(
+        self, log: "str | NamedLog", *, force: bool = False, timeout: float | None = None
+    ) -> None:
         """Delete a root log; `force` squashes its continuous forks, severed ones keep what they
         need.
         """
-        whom = log if isinstance(log, str) else log.wrapped
-        self._thread.run(self._service.delete(whom, force=force, timeout=timeout))
+        self._thread.run(self._service.delete(log, force=force, timeout=timeout))
 
-    def adopt(self, log: str | Log, owner: str, *, timeout: float | None = None) -> Description:
+    def adopt(
+        self, log: "str | NamedLog", owner: str, *, timeout: float | None = None
+    ) -> Description:
         """Let this owner declare the log from now on; OwnedByAnother if another does."""
-        whom = log if isinstance(log, str) else log.wrapped
-        return self._thread.run(self._service.adopt(whom, owner, timeout=timeout))
+        return self._thread.run(self._service.adopt(log, owner, timeout=timeout))
 
-    def release(self, log: str | Log, *, timeout: float | None = None) -> Description:
+    def release(self, log: "str | NamedLog", *, timeout: float | None = None) -> Description:
         """Let nobody declare the log from now on; it stays as it is."""
         return self.adopt(log, "", timeout=timeout)
 

@@ -104,7 +104,8 @@ def test_all_that_was_acknowledged_is_there_again(cluster: LocalCluster) -> None
     assert (report["logs"], report["forks"], report["missing"]) == (1, 1, [])
     cluster.start(lambda _: None)
     with anabranch.connect(cluster.layout.url) as service:
-        orders, past = service.log("orders"), service.log("orders--past")
+        orders = service.log("orders", engine="bolt")
+        past = service.log("orders--past")
         assert [each.value for each in orders.read(0, 101)][99:] == [b"99", b"of the fork"]
         assert orders.cursors()["reader"] == 7
         for log, appender in zip((orders, past), appenders, strict=True):

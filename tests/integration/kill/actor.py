@@ -14,7 +14,8 @@ from anabranch.client.aio import Service
 from anabranch.client.bolt.log import Log
 from anabranch.client.bolt.producer import Pledge
 from anabranch.client.bolt.reads import Events
-from anabranch.client.bolt.receipts import Receipt, appended
+from anabranch.client.bolt.receipts import Receipt
+from anabranch.client.session.pending import result
 from anabranch.client.session.records import (
     Appended,
     Confirm,
@@ -232,7 +233,7 @@ class Actor:
         for pledge, (call, index) in calls.items():
             await log.link.settled(pledge)
             try:
-                self._appended(call, appended(log.link, pledge, index))
+                self._appended(call, result(log.link, pledge, index, log.placed))
             except AnabranchError as error:
                 self.account.failed(call, error, doubtful=pledge.in_doubt)
                 self.directory.over(of.log, error)

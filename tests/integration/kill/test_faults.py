@@ -116,7 +116,7 @@ def values(server: Server) -> list[bytes | AnabranchError]:
 
     async def all_of_it() -> list[bytes | AnabranchError]:
         async with aio.connect(server.url) as service:
-            log = await service.log("orders")
+            log = await service.log("orders", engine="bolt")
             return [await read(log, position) for position in range(RECORDS)]
 
     return asyncio.run(all_of_it())

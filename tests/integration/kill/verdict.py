@@ -48,9 +48,11 @@ class Epilogue:
             mortal = [told for told in living if told.expires_at is not None]
             undecided = [told for told in living if told.promotable and told.expires_at is None]
             if mortal:
-                await self._outlive(await self.service.log(mortal[0].name))
+                await self._outlive(await self.service.log(mortal[0].name, engine="bolt"))
             elif undecided:
-                await self._decide(await self.service.log(self._rng.choice(undecided).name))
+                await self._decide(
+                    await self.service.log(self._rng.choice(undecided).name, engine="bolt")
+                )
             else:
                 return {told.id: told.settled for told in living}
 
@@ -61,7 +63,7 @@ class Epilogue:
             self.account.known |= account.known
             promises += account.receipts
         root = next(iter(self.account.known.values())).root
-        link = (await self.service.log(root)).link
+        link = (await self.service.log(root, engine="bolt")).link
         for promise, records in promises:
             await self._redeem(link, promise, records)
         for told in self.account.known.values():

@@ -154,7 +154,7 @@ def append(  # noqa: PLR0913  # click passes every option by its name
         if request_id is not None:
             records = await _all_records(form, values, files, lines=lines)
             return await _append_once(service, log, records, request_id)
-        found = await service.log(log)
+        found = await service.log(log, engine="bolt")
         tally = Tally()
         if values:
             await _append_records(found, [form.record(value) for value in values], tally)

@@ -38,7 +38,8 @@ def set_cursor(
     choice = None if on_promote is None else OnPromote(on_promote)
 
     async def work(service: Service) -> None:
-        await (await service.log(log)).cursor(name).commit(position, on_promote=choice)
+        found = await service.log(log, engine="bolt")
+        await found.cursor(name).commit(position, on_promote=choice)
 
     target.run(work)
     _print(out, name, position)
@@ -52,7 +53,7 @@ def get_cursor(target: Target, out: Output, log: str, name: str) -> None:
     """Print a cursor's position."""
 
     async def work(service: Service) -> int:
-        found = await (await service.log(log)).cursor(name).get()
+        found = await (await service.log(log, engine="bolt")).cursor(name).get()
         if found is None:
             raise BadRequest(f"cursor {name}", f"{log} has none of this name: `cursor list {log}`")
         return found
@@ -67,7 +68,7 @@ def list_cursors(target: Target, out: Output, log: str) -> None:
     """List a log's cursors, and how far each is behind."""
 
     async def work(service: Service) -> tuple[dict[str, int], dict[str, OnPromote], int]:
-        found = await service.log(log)
+        found = await service.log(log, engine="bolt")
         choices = await found.cursor_choices()
         return await found.cursors(), choices, found.description.settled
 
@@ -94,7 +95,7 @@ def delete_cursor(target: Target, out: Output, log: str, name: str) -> None:
     """Delete a cursor."""
 
     async def work(service: Service) -> None:
-        await (await service.log(log)).cursor(name).delete()
+        await (await service.log(log, engine="bolt")).cursor(name).delete()
 
     target.run(work)
     if out.json:

@@ -40,7 +40,7 @@ def diff(target: Target, out: Output, a: str, b: str, limit: int) -> None:
     async def work(
         service: Service,
     ) -> tuple[Comparison, list[LogRecord], list[LogRecord], Printer]:
-        one, other = await service.log(a), await service.log(b)
+        one, other = await service.log(a, engine="bolt"), await service.log(b, engine="bolt")
         for each in (one.description, other.description):
             if each.undecided and not out.json:
                 what = f"{each.name} is compared below position {each.settled}"

@@ -72,7 +72,7 @@ def fork(  # noqa: PLR0913  # click passes every option by its name
         raise click.UsageError("a severed fork can't be promotable: leave out one of the two")
 
     async def work(service: Service) -> tuple[Description, float]:
-        above = await service.log(parent)
+        above = await service.log(parent, engine="bolt")
         watch = Meter("fork", None, "forks", shown=False)
         made = (
             await above.sfork(
@@ -114,7 +114,7 @@ def promote(target: Target, out: Output, fork: str) -> None:
     """
 
     async def work(service: Service) -> Promotion:
-        found = await service.log(fork)
+        found = await service.log(fork, engine="bolt")
         return await found.promote()
 
     done = target.run(work)
@@ -147,7 +147,7 @@ def squash(target: Target, out: Output, fork: str) -> None:
     """
 
     async def work(service: Service) -> Log:
-        found = await service.log(fork)
+        found = await service.log(fork, engine="bolt")
         await found.squash()
         return found
 

@@ -95,7 +95,7 @@ def show(target: Target, out: Output, log: str) -> None:
     """Show all about a log or fork."""
 
     async def work(service: Service) -> tuple[Description, dict[str, int]]:
-        found = await service.log(log)
+        found = await service.log(log, engine="bolt")
         return found.description, await found.cursors()
 
     found, cursors = target.run(work)
@@ -173,7 +173,7 @@ def quota(
     limits = {name: None if value == RATE.NONE else value for name, value in changes.items()}
 
     async def work(service: Service) -> Description:
-        found = await service.log(log)
+        found = await service.log(log, engine="bolt")
         if not limits:
             return found.description
         before = found.description.quota or Quota()

@@ -44,7 +44,7 @@ def read(
     """  # noqa: D301  # click wants the character itself
 
     async def work(service: Service) -> tuple[Description, Position]:
-        found = await service.log(log)
+        found = await service.log(log, engine="bolt")
         now = found.description
         first = await first_position(found, start)
         printer = await view.printer(service, now, out)

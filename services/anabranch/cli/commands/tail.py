@@ -53,7 +53,7 @@ def tail(
     """
 
     async def work(service: Service) -> None:
-        found = await service.log(log)
+        found = await service.log(log, engine="bolt")
         now = found.description
         printer = await view.printer(service, now, out)
         end = now.tail if speculative else now.settled

@@ -1,6 +1,7 @@
 """Belfast's part of a conversation: its frames, its greeting, and its sign of life."""
 
 from anabranch.client.session.dialect import Dialect, Greeting
+from anabranch.client.session.endpoint import WITHIN
 from anabranch.client.session.settings import Settings
 from anabranch.core.belfast.protocol.codec import CODEC
 from anabranch.core.belfast.protocol.messages import (
@@ -29,8 +30,9 @@ def _greeting(message: ToClient) -> Greeting | None:
 def dialect(cluster: str) -> Dialect[ToServer, ToClient]:
     """The one spoken with the deployment of this name."""
 
-    def hello(settings: Settings, token: str | None) -> ToServer:
-        return Hello(BELFAST_VERSION, cluster, settings.client, token)
+    def hello(settings: Settings, token: str | None, address: str) -> ToServer:
+        node = address if address.startswith(WITHIN) else ""
+        return Hello(BELFAST_VERSION, cluster, settings.client, token, node)
 
     return Dialect(
         hello=hello,

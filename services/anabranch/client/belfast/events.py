@@ -12,7 +12,7 @@ from anabranch.client.belfast.rollback import Predicate
 from anabranch.client.session.arguments import number, position, seconds
 from anabranch.client.session.records import Event
 from anabranch.core.belfast.protocol.messages import Directory, Locate, Where
-from anabranch.core.types import Position
+from anabranch.core.types import NEVER, Position
 
 if TYPE_CHECKING:
     from anabranch.client.belfast.link import Link
@@ -39,8 +39,10 @@ class Events:
         shards: Sequence[str] | None,
         *,
         speculative: bool,
+        until: Position = NEVER,
     ) -> None:
-        self._link, self._where = link, where
+        """`until`: nothing more is waited for once everything below was given out."""
+        self._link, self._where, self._until = link, where, until
         self._start = None if start is None else position("a subscription's start", start)
         self._shards = None if shards is None else shard_names(shards)
         if where is not None:
@@ -142,6 +144,7 @@ class Events:
             subscriber = Subscriber(
                 start, pushed, only, self._shards, speculative=self._speculative
             )
+            subscriber.until = self._until
             self._queue = EventQueue(subscriber)
             link.open(subscriber)
         return self._queue

@@ -1,6 +1,7 @@
 """The link of a Belfast session: how programs ask, append and subscribe."""
 # ruff: noqa: ASYNC109  # a timeout here travels with the request: its outcome is told, not cut off
 
+from collections.abc import Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -18,9 +19,18 @@ T = TypeVar("T")
 
 
 class Link(link.Link[ToServer, ToClient]):
-    def __init__(self, endpoint: Endpoint, settings: Settings) -> None:
-        nodes = list(map(str, endpoint.addresses))
-        self.session = Session(endpoint.cluster, settings, randbits, nodes)
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        settings: Settings,
+        cluster: str | None = None,
+        nodes: Sequence[str] | None = None,
+    ) -> None:
+        """`cluster`, `nodes`: of a log that a service has named; else they are the endpoint's."""
+        named = list(map(str, endpoint.addresses)) if nodes is None else nodes
+        self.session = Session(
+            endpoint.cluster if cluster is None else cluster, settings, randbits, named
+        )
         super().__init__(endpoint, self.session, CODEC)
 
     async def ask(self, message: ToServer, answer: type[T], what: str, timeout: float | None) -> T:

@@ -1,27 +1,35 @@
-"""The log of a Belfast deployment as an asyncio program holds it."""
+"""A Belfast log as an asyncio program holds it."""
 # ruff: noqa: ASYNC109  # a timeout here travels with the request: its outcome is told, not cut off
 
-from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from inspect import isawaitable
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Generic, Self, TypeVar
 
+from anabranch.client.belfast.appends import Pledge
 from anabranch.client.belfast.checks import shard_name
-from anabranch.client.belfast.events import Events
+from anabranch.client.belfast.events import RECORDS_MAX, Events
+from anabranch.client.belfast.link import Link
 from anabranch.client.belfast.rollback import Predicate
 from anabranch.client.session import arguments
+from anabranch.client.session.pending import Pending, result
 from anabranch.client.session.records import (
     Confirm,
     Deliver,
+    Event,
     Headers,
     LogRecord,
     Time,
     checked,
     record,
 )
+from anabranch.client.session.settings import Settings
+from anabranch.client.session.verbs import LogVerbs
 from anabranch.core.belfast.protocol.messages import (
     Directory,
     Done,
+    Inspect,
     Join,
     Leave,
     Locate,
@@ -29,88 +37,44 @@ from anabranch.core.belfast.protocol.messages import (
     Trim,
     Where,
 )
-from anabranch.core.belfast.protocol.messages import Inspect as Inspecting
-from anabranch.core.errors import AnabranchError, BadRequest, Overloaded
+from anabranch.core.errors import BadRequest, DeadlineExceeded, Overloaded
 from anabranch.core.records.record import Record
-from anabranch.core.types import Position
+from anabranch.core.types import NEVER, Milliseconds, Position
 
-if TYPE_CHECKING:
-    from anabranch.client.belfast.appends import Pledge
-    from anabranch.client.belfast.link import Link
-    from anabranch.client.session.settings import Settings
+R = TypeVar("R")
+"""What an append gives."""
+
+_VALUES, _VALUES_SHOWN = "the values to append", "[b'1', b'2']"
 
 
-class Appending:
+class ShardAppending(Pending[Pledge, R], Generic[R]):
     """An append on its way; await it, or look whether it is done."""
-
-    __slots__ = ("_index", "_link", "_pledge")
-
-    def __init__(self, link: "Link", pledge: "Pledge", index: int) -> None:
-        self._link, self._pledge, self._index = link, pledge, index
-
-    def __await__(self) -> Generator[object, None, Position]:
-        yield from self._link.settled(self._pledge).__await__()
-        return self.result()
-
-    @property
-    def done(self) -> bool:
-        return self._pledge.outcome is not None
 
     @property
     def shard(self) -> str:
         """Where it is appended, or was tried last."""
         return self._pledge.shard
 
-    def result(self) -> Position:
-        """Of one that is done; raises what became of it, if it wasn't appended."""
-        outcome = self._pledge.outcome
-        assert outcome is not None, "only one that is done has a result"
-        if isinstance(outcome, AnabranchError):
-            self._link.heeded(outcome)
-            raise outcome
-        return self._pledge.position(self._index)
+
+Appending = ShardAppending[Position]
 
 
-class Log:
-    """One totally ordered log over several shards; the connection to it keeps itself up."""
+class ShardedLog(LogVerbs, ABC, Generic[R]):
+    """One totally ordered log over several shards."""
 
-    def __init__(self, link: "Link") -> None:
-        self._link = link
+    engine = "belfast"
 
-    def __repr__(self) -> str:
-        return f"<log of {self._link.endpoint}>"
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close(wait=error is None)
+    def __init__(self, link: Link) -> None:
+        self.link = link
+        """The connection to its nodes."""
 
     @property
-    def settings(self) -> "Settings":
-        """As it was connected with."""
-        return self._link.session.settings
+    @abstractmethod
+    def name(self) -> str: ...
 
-    async def close(self, *, wait: bool = True) -> None:
-        """Wait until no append is pending, then close; raises what became of one nobody awaited.
-
-        Without `wait`, close at once: an append that isn't answered yet may be done or not.
-        """
-        try:
-            if wait:
-                await self.flush()
-        finally:
-            self._link.close()
-
-    async def flush(self) -> None:
-        """Wait until no append is pending; raises the first error of one that nobody awaited."""
-        await self._link.quiet()
-        self._link.raise_unheeded()
+    @abstractmethod
+    def placed(self, pledge: Pledge, index: int) -> R:
+        """What the append of this record of an acknowledged batch gives."""
 
     async def append(
         self,
@@ -123,7 +87,7 @@ class Log:
         request_id: str | None = None,
         retry_unknown: bool = False,
         timeout: float | None = None,
-    ) -> Position:
+    ) -> R:
         """Append one record: it is durable and its position is final on return.
 
         `shard`: which one takes it; without, one that has least to do. `retry_unknown`: append it
@@ -136,8 +100,27 @@ class Log:
         """
         made = record(value, key, headers, timestamp)
         if request_id is not None:
-            return await self._once(made, shard, request_id, timeout)
-        return await await_(await self.pledge(made, shard, retry_unknown, timeout), self._link)
+            return (await self._once([made], shard, request_id, timeout))[0]
+        pledge = await self.pledge(made, shard, timeout, retry_unknown=retry_unknown)
+        return await self._pending(pledge)
+
+    def append_nowait(
+        self,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        headers: Headers = (),
+        timestamp: Time | None = None,
+        shard: str | None = None,
+        retry_unknown: bool = False,
+        timeout: float | None = None,
+    ) -> ShardAppending[R]:
+        """Append in the background, in order at its shard; Overloaded if too much is pending.
+
+        An error of one that is never awaited is raised by `flush` or `close`.
+        """
+        made, limit_ms = record(value, key, headers, timestamp), self.link.milliseconds(timeout)
+        return self._pending(self._add(made, shard, limit_ms, retry_unknown=retry_unknown))
 
     async def append_soon(
         self,
@@ -149,35 +132,109 @@ class Log:
         shard: str | None = None,
         retry_unknown: bool = False,
         timeout: float | None = None,
-    ) -> Appending:
-        """The same in the background, in order at its shard; waits only where too much is pending.
-
-        An error of one that nobody awaits is raised by `flush` or `close`.
-        """
+    ) -> ShardAppending[R]:
+        """The same, but wait for room where too much is pending."""
         made = record(value, key, headers, timestamp)
-        pledge = await self.pledge(made, shard, retry_unknown, timeout)
-        return Appending(self._link, pledge, pledge.count - 1)
+        return self._pending(await self.pledge(made, shard, timeout, retry_unknown=retry_unknown))
 
     async def append_many(
         self,
         values: Iterable[bytes | Record],
         *,
         shard: str | None = None,
+        request_id: str | None = None,
         retry_unknown: bool = False,
         timeout: float | None = None,
-    ) -> list[Position]:
-        """Append all in order, at one shard; their positions, in the same order.
+    ) -> list[R]:
+        """Append all in order, at one shard, waiting for room where too much is pending.
 
-        Raises the first error: then some may have been appended, and others not.
+        Raises the first error: then some may have been appended, and others not. With a
+        `request_id` and its `shard`, as of `append`, all are one batch, of which all or none is
+        appended.
         """
+        made = (checked(each) for each in arguments.several(_VALUES, values, _VALUES_SHOWN))
+        if request_id is not None:
+            return await self._once(list(made), shard, request_id, timeout)
         chosen = shard
-        pending: list[Appending] = []
-        for value in arguments.several("the values to append", values, "[b'1', b'2']"):
-            made = checked(value)
-            pledge = await self.pledge(made, shard, retry_unknown, timeout, beside=chosen)
+        pending: list[ShardAppending[R]] = []
+        for each in made:
+            pledge = await self.pledge(
+                each, shard, timeout, retry_unknown=retry_unknown, beside=chosen
+            )
             chosen = pledge.shard or None
-            pending.append(Appending(self._link, pledge, pledge.count - 1))
+            pending.append(self._pending(pledge))
         return [await each for each in pending]
+
+    async def read(
+        self,
+        start: Position = 0,
+        count: int | None = None,
+        *,
+        wait: float = 0,
+        where: Where | Predicate | None = None,
+        shards: Sequence[str] | None = None,
+        timeout: float | None = None,
+    ) -> AsyncGenerator[LogRecord, None]:
+        """Records from `start` on: at most `count`, and no more than are confirmed by now.
+
+        `wait`: seconds to wait for the first, if there is none yet. `where`, `shards`: as of
+        `subscribe`. Positions of no-ops are passed over.
+        """
+        async for portion in self.portions(
+            start, count, wait=wait, where=where, shards=shards, timeout=timeout
+        ):
+            for each in portion:
+                yield each
+
+    async def portions(
+        self,
+        start: Position = 0,
+        count: int | None = None,
+        *,
+        wait: float = 0,
+        where: Where | Predicate | None = None,
+        shards: Sequence[str] | None = None,
+        timeout: float | None = None,
+    ) -> AsyncGenerator[list[LogRecord], None]:
+        """The same in the portions in which it arrives."""
+        what = f"read {self.name}"
+        start, wait = arguments.position(what, start), arguments.seconds(what, wait)
+        left = NEVER if count is None else arguments.number(what, count, NEVER)
+        if left == 0:
+            raise BadRequest(what, "count must be 1 or more")
+        end, some = await self.tail(timeout=timeout), False
+        async for portion in self._settled(what, start, end, left, where, shards, timeout):
+            some = True
+            yield portion
+        if wait and not some:
+            start = max(start, end)
+            async with Events(self.link, start, where, shards, speculative=False) as events:
+                found = await events.take(records_max=min(left, RECORDS_MAX), timeout=wait)
+                yield _records(found, NEVER)
+
+    async def _settled(
+        self,
+        what: str,
+        start: Position,
+        end: Position,
+        left: int,
+        where: Where | Predicate | None,
+        shards: Sequence[str] | None,
+        timeout: float | None,
+    ) -> AsyncGenerator[list[LogRecord], None]:
+        """At most `left` records from `start` up to `end`, which is confirmed; no empty portion."""
+        if start >= end:
+            return
+        limit_s = self.link.milliseconds(timeout) / 1_000
+        async with Events(self.link, start, where, shards, speculative=False, until=end) as events:
+            while left > 0 and events.final < end:
+                found = await events.take(records_max=min(left, RECORDS_MAX), timeout=limit_s)
+                if not found and events.final < end:
+                    raise DeadlineExceeded(what, round(limit_s * 1_000))
+                records = _records(found, end)
+                left -= len(records)
+                if records:
+                    yield records
 
     def subscribe(
         self,
@@ -195,7 +252,7 @@ class Log:
         `shards`: only what was appended to these. `speculative`: False to be given nothing before
         it is confirmed.
         """
-        return Events(self._link, start, where, shards, speculative=speculative)
+        return Events(self.link, start, where, shards, speculative=speculative)
 
     async def subscribe_with(
         self,
@@ -224,80 +281,155 @@ class Log:
                 if isawaitable(told):
                     await told
 
+    async def tail(self, *, timeout: float | None = None) -> Position:
+        """Everything below this position is confirmed: reads end there.
+
+        What this connection was told of is confirmed, whatever an outdated leader says.
+        """
+        status = await self.status(timeout=timeout)
+        return max(status.confirmed, self.link.session.appender.acknowledged)
+
     async def trim(self, position: Position, *, timeout: float | None = None) -> None:
         """Give up everything below this position, which must be confirmed."""
         message = Trim(arguments.position("a trim's position", position))
-        await self._link.ask(message, Done, "trim the log", timeout)
+        await self.link.ask(message, Done, "trim the log", timeout)
 
     async def leave(self, shard: str, *, timeout: float | None = None) -> None:
         """Let a shard go: it keeps its seat to the end of the windows that are published."""
         message = Leave(shard_name(shard))
-        await self._link.ask(message, Done, f"let shard {shard} go", timeout)
+        await self.link.ask(message, Done, f"let shard {shard} go", timeout)
 
     async def join(self, shard: str, *, timeout: float | None = None) -> None:
         """Take back a shard that has left, once all of its replicas are there."""
         message = Join(shard_name(shard))
-        await self._link.ask(message, Done, f"take shard {shard} back", timeout)
+        await self.link.ask(message, Done, f"take shard {shard} back", timeout)
 
     async def status(self, *, timeout: float | None = None) -> Status:
         """What the leader of the sequencing group sees."""
-        return await self._link.ask(Inspecting(), Status, "ask for the status", timeout)
+        return await self.link.ask(Inspect(), Status, "ask for the status", timeout)
 
     async def directory(self, *, timeout: float | None = None) -> Directory:
         """Which shards there are and who serves them, as some node knows it now."""
-        return await self._link.ask(Locate(), Directory, "ask for the directory", timeout)
+        return await self.link.ask(Locate(), Directory, "ask for the directory", timeout)
 
-    async def _once(
-        self, made: Record, shard: str | None, request_id: str, timeout: float | None
-    ) -> Position:
-        if shard is None:
-            reason = (
-                "name the shard as well: each shard knows only the ids that it was given itself"
-            )
-            raise BadRequest(f"request_id {request_id!r:.40}", reason)
-        shard_name(shard)
-        link = self._link
-        limit_ms = link.milliseconds(timeout)
-        while True:
-            try:
-                pledge = link.session.appender.add_request([made], limit_ms, shard, request_id)
-                break
-            except Overloaded:
-                if not await link.room(limit_ms):
-                    raise
-        link.written()
-        return await await_(pledge, link)
+    def check(self, shard: str | None, timeout: float | None) -> None:
+        """Raise if no append can have these."""
+        self.link.milliseconds(timeout)
+        if shard is not None:
+            shard_name(shard)
 
     async def pledge(
         self,
         made: Record,
         shard: str | None,
-        retry_unknown: bool,
         timeout: float | None,
         *,
+        retry_unknown: bool,
         beside: str | None = None,
-    ) -> "Pledge":
+    ) -> Pledge:
         """Have a record taken once there is room: it is the last of this pledge.
 
         `beside`: the shard to choose if none is named and it takes appends.
         """
-        link = self._link
-        limit_ms = link.milliseconds(timeout)
-        if shard is not None:
-            shard_name(shard)
+        limit_ms = self.link.milliseconds(timeout)
         while True:
             try:
-                pledge = link.session.appender.add(
-                    made, limit_ms, shard, beside, retry_unknown=retry_unknown
-                )
+                return self._add(made, shard, limit_ms, beside, retry_unknown=retry_unknown)
+            except Overloaded:
+                if not await self.link.room(limit_ms):
+                    raise
+
+    def _add(
+        self,
+        made: Record,
+        shard: str | None,
+        limit_ms: Milliseconds,
+        beside: str | None = None,
+        *,
+        retry_unknown: bool,
+    ) -> Pledge:
+        if shard is not None:
+            shard_name(shard)
+        appender = self.link.session.appender
+        pledge = appender.add(made, limit_ms, shard, beside, retry_unknown=retry_unknown)
+        self.link.written()
+        return pledge
+
+    async def _once(
+        self, made: Sequence[Record], shard: str | None, request_id: str, timeout: float | None
+    ) -> list[R]:
+        if shard is None:
+            reason = (
+                "name the shard as well: each shard knows only the ids that it was given itself"
+            )
+            raise BadRequest(f"request_id {request_id!r:.40}", reason)
+        if not made:
+            raise BadRequest("an append under a request id", "there is no record")
+        shard_name(shard)
+        link = self.link
+        limit_ms = link.milliseconds(timeout)
+        while True:
+            try:
+                pledge = link.session.appender.add_request(made, limit_ms, shard, request_id)
                 break
             except Overloaded:
                 if not await link.room(limit_ms):
                     raise
         link.written()
-        return pledge
+        await link.settled(pledge)
+        return [result(link, pledge, index, self.placed) for index in range(len(made))]
+
+    def _pending(self, pledge: Pledge) -> ShardAppending[R]:
+        return ShardAppending(self.link, pledge, pledge.count - 1, self.placed)
 
 
-async def await_(pledge: "Pledge", link: "Link") -> Position:
-    """The position of the last record that this pledge has now."""
-    return await Appending(link, pledge, pledge.count - 1)
+class Log(ShardedLog[Position]):
+    """The log of a deployment, which keeps up the connection to it."""
+
+    def __repr__(self) -> str:
+        return f"<log of {self.link.endpoint}>"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close(wait=error is None)
+
+    @property
+    def name(self) -> str:
+        return self.link.endpoint.cluster
+
+    @property
+    def settings(self) -> Settings:
+        """As it was connected with."""
+        return self.link.session.settings
+
+    def placed(self, pledge: Pledge, index: int) -> Position:
+        return pledge.position(index)
+
+    async def close(self, *, wait: bool = True) -> None:
+        """Wait until no append is pending, then close; raises what became of one nobody awaited.
+
+        Without `wait`, close at once: an append that isn't answered yet may be done or not.
+        """
+        try:
+            if wait:
+                await self.flush()
+        finally:
+            self.link.close()
+
+    async def flush(self) -> None:
+        """Wait until no append is pending; raises the first error of one that nobody awaited."""
+        await self.link.quiet()
+        self.link.raise_unheeded()
+
+
+def _records(events: Iterable[Event], end: Position) -> list[LogRecord]:
+    """Those that lie below `end`."""
+    delivered = (each.record for each in events if isinstance(each, Deliver))
+    return [each for each in delivered if each.position < end]

@@ -16,7 +16,7 @@ from anabranch.core.errors import (
 )
 from anabranch.core.producers import request_identity
 from anabranch.core.records.record import Record
-from anabranch.core.types import Milliseconds
+from anabranch.core.types import Milliseconds, Position
 
 _UNPLACED = ""
 """Of appends for which no shard is known yet."""
@@ -34,6 +34,8 @@ class Appender:
         self._fresh: list[Pledge] = []
         """Without a deadline yet."""
         self._current = _UNPLACED
+        self.acknowledged: Position = 0
+        """Below this lie all records that were acknowledged."""
 
     @property
     def idle(self) -> bool:
@@ -122,6 +124,9 @@ class Appender:
         if pledge.outcome is not None:
             return
         pledge.outcome = self._sure(pledge, outcome)
+        if isinstance(pledge.outcome, Appended):
+            last = max(run.first + run.count for run in pledge.outcome.runs)
+            self.acknowledged = max(self.acknowledged, last)
         if pledge.alarm is not None:
             pledge.alarm.cancel()
         self._commons.effects.append(Settled(pledge))

@@ -29,7 +29,7 @@ from anabranch.core.errors import (
 )
 from anabranch.core.machine import Buffer
 from anabranch.core.records.record import Record, decode
-from anabranch.core.types import LogId, Position
+from anabranch.core.types import NEVER, LogId, Position
 
 NOTHING = Where(key_modulus=1, key_remainder=1)
 """Of a shard whose records aren't wanted, and that tells of eras and confirmations: no record
@@ -63,6 +63,8 @@ class Subscriber:
         """How many nodes in a row have told of others and not of these."""
         self._merge = Merge(start, shards)
         self._rollback = Rollback(self._merge, self._released, only, speculative=speculative)
+        self.until: Position = NEVER
+        """Reaching this position counts as something to take, though nothing may be there."""
         self._streams: dict[str, Stream] = {}
         self._retired: dict[str, Stream] = {}
         self.log: LogId | None = None
@@ -75,7 +77,7 @@ class Subscriber:
         return self._rollback.passed
 
     def ready(self, *, records: bool = True) -> bool:
-        return self._rollback.ready(records=records)
+        return self._rollback.ready(records=records) or self.final >= self.until
 
     def take(self, records_max: int) -> list[Event]:
         return self._rollback.take(records_max)

@@ -14,7 +14,7 @@ from anabranch.core.bolt.protocol.messages import (
 from anabranch.core.wire.session import Cancel
 
 
-def _hello(settings: Settings, token: str | None) -> ClientMessage:
+def _hello(settings: Settings, token: str | None, _: str) -> ClientMessage:
     return Hello(PROTOCOL_VERSION, settings.client, token, settings.traceparent)
 
 

@@ -7,9 +7,10 @@ from typing import TypeVar
 from anabranch.client.bolt.link import Link
 from anabranch.client.bolt.producer import Pledge
 from anabranch.client.bolt.reads import Events, pages
-from anabranch.client.bolt.receipts import Appending, Receipt, appended
+from anabranch.client.bolt.receipts import Appending, Receipt, placed
 from anabranch.client.bolt.requests import append_batch, append_records
 from anabranch.client.session import arguments
+from anabranch.client.session.pending import result
 from anabranch.client.session.records import (
     Appended,
     Batch,
@@ -20,7 +21,9 @@ from anabranch.client.session.records import (
     milliseconds,
     record,
 )
+from anabranch.client.session.verbs import LogVerbs
 from anabranch.core.bolt.protocol.commands import Description, Done, Promotion
+from anabranch.core.bolt.protocol.messages import Appended as Acknowledged
 from anabranch.core.bolt.protocol.messages import (
     ClientMessage,
     CommitCursor,
@@ -53,8 +56,10 @@ A = TypeVar("A")
 _VALUES, _VALUES_SHOWN = "the values to append", "[b'1', b'2']"
 
 
-class Log:
+class Log(LogVerbs):
     """One log or fork. It names the log by its id: a fork that was promoted or squashed says so."""
+
+    engine = "bolt"
 
     def __init__(self, link: Link, description: Description) -> None:
         self.link = link
@@ -96,7 +101,7 @@ class Log:
         if request_id is not None:
             return (await self._once([made], request_id, timeout))[0]
         pledge = await self.pledge(made, timeout)
-        return await Appending(self.link, pledge, pledge.count - 1)
+        return await Appending(self.link, pledge, pledge.count - 1, self.placed)
 
     def append_nowait(
         self,
@@ -115,7 +120,7 @@ class Log:
         made = record(value, key, headers, timestamp)
         pledge = link.session.producer(self.id, self.name).add(made, link.milliseconds(timeout))
         link.written()
-        return Appending(link, pledge, pledge.count - 1)
+        return Appending(link, pledge, pledge.count - 1, self.placed)
 
     async def append_many(
         self,
@@ -156,7 +161,7 @@ class Log:
             if isinstance(pledge.outcome, AnabranchError):
                 # The first is raised here; no other may be raised again by `flush` or `close`.
                 link.heeded(pledge.outcome)
-        return [appended(link, pledge, index) for pledge, index in pledges]
+        return [result(link, pledge, index, self.placed) for pledge, index in pledges]
 
     async def append_batch(
         self, batch: bytes, *, request_id: str | None = None, timeout: float | None = None
@@ -179,7 +184,7 @@ class Log:
                 if not await link.room(limit_ms):
                     raise
         link.written()
-        return await Appending(link, pledge, 0)
+        return await Appending(link, pledge, 0, self.placed)
 
     async def read(
         self,
@@ -378,6 +383,11 @@ class Log:
         link = self.link
         limit_ms = link.milliseconds(timeout)
         return await append_records(link, self.id, self.name, made, request_id, limit_ms)
+
+    def placed(self, pledge: Pledge, index: int) -> Appended[Receipt]:
+        """Where this record of an acknowledged batch is."""
+        assert isinstance(pledge.outcome, Acknowledged), "an error has no place in the log"
+        return placed(self.link, pledge.outcome, index)
 
     async def pledge(self, made: Record, timeout: float | None = None) -> Pledge:
         """Have a record taken once there is room: it is the last of this pledge."""

@@ -1,15 +1,15 @@
 """A log or fork as a program without an event loop holds it; see `Log` of `anabranch.aio`."""
 
-from collections.abc import AsyncGenerator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import islice
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self
 
 from anabranch.client.bolt import log, reads, receipts
 from anabranch.client.bolt.producer import Pledge
 from anabranch.client.session import handover
-from anabranch.client.session.handover import Handed, Handover
+from anabranch.client.session.handover import Handed, Handover, each
 from anabranch.client.session.records import (
     Appended,
     Batch,
@@ -19,6 +19,7 @@ from anabranch.client.session.records import (
     Time,
     record,
 )
+from anabranch.client.session.verbs import LogVerbs
 from anabranch.core.bolt.protocol.commands import Description, Promotion
 from anabranch.core.bolt.protocol.queries import Comparison
 from anabranch.core.bolt.protocol.quota import Quota
@@ -27,24 +28,6 @@ from anabranch.core.types import LogId, OnParentDelete, OnPromote, Position
 
 _PORTION = 65_536
 """Records of an iterable that are handed to the loop at once."""
-
-A = TypeVar("A")
-
-
-def each(loop: Handover, items: AsyncGenerator[A, None]) -> Iterator[A]:
-    """Item by item, each fetched when it is asked for."""
-
-    async def following() -> tuple[A] | None:
-        async for item in items:
-            return (item,)
-        return None
-
-    try:
-        while found := loop.run(following()):
-            yield found[0]
-    finally:
-        if not loop.closed:
-            loop.run(items.aclose())
 
 
 class Receipt:
@@ -69,8 +52,10 @@ class Appending(handover.Appending[Pledge, Appended[Receipt]]):
     """An append on its way."""
 
 
-class Log:
+class Log(LogVerbs):
     """One log or fork. It names the log by its id: a fork that was promoted or squashed says so."""
+
+    engine = "bolt"
 
     def __init__(self, loop: Handover, wrapped: log.Log) -> None:
         self.wrapped = wrapped
@@ -342,7 +327,7 @@ class Log:
         return Appending(self._loop, handed, self._placed)
 
     def _placed(self, pledge: Pledge, index: int) -> Appended[Receipt]:
-        return waiting(self._loop, receipts.appended(self.wrapped.link, pledge, index))
+        return waiting(self._loop, self.wrapped.placed(pledge, index))
 
 
 class Cursor:

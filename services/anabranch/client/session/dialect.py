@@ -1,7 +1,6 @@
 """How an engine's clients and servers talk: its frames, and how each engine says the same."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import msgspec
@@ -22,12 +21,11 @@ class Greeting(msgspec.Struct, frozen=True):
     batch_records_max: int
 
 
-@dataclass(frozen=True, slots=True)
-class Dialect(Generic[Q, A]):
+class Dialect(msgspec.Struct, Generic[Q, A], frozen=True):
     """One engine's part of a conversation; the session knows no other message of an engine."""
 
-    hello: Callable[[Settings, str | None], Q]
-    """The first message on a connection, with the token to show."""
+    hello: Callable[[Settings, str | None, str], Q]
+    """The first message on a connection, with the token to show, to the server of this address."""
     probe: Q
     """A question that any server answers by itself at once."""
     cancel: Callable[[int], Q]

@@ -22,6 +22,9 @@ BELFAST_SCHEME = "belfast"
 BELFAST_TLS_SCHEME = "belfasts"
 PORT = 7420
 
+WITHIN = "/"
+"""Begins the name of a server that is one of several at the address of the service itself."""
+
 _FILES = ("ca", "cert", "key")
 _TLS = (*_FILES, "server_name")
 _ANY = ("token_file",)

@@ -6,11 +6,12 @@ queue.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from typing import Any, Generic, TypeVar
 
 from anabranch.client.session.link import Link
 from anabranch.client.session.loop import LoopThread
+from anabranch.client.session.pending import result
 from anabranch.client.session.pledge import Promise
 from anabranch.core.errors import AnabranchError
 from anabranch.core.limits import MIB
@@ -45,10 +46,10 @@ class Handed(Generic[P]):
 class Appending(Generic[P, T]):
     """An append on its way, as a program without an event loop holds it."""
 
-    __slots__ = ("_handed", "_loop", "_result")
+    __slots__ = ("_handed", "_loop", "_placed")
 
-    def __init__(self, loop: "Handover", handed: Handed[P], result: Callable[[P, int], T]) -> None:
-        self._loop, self._handed, self._result = loop, handed, result
+    def __init__(self, loop: "Handover", handed: Handed[P], placed: Callable[[P, int], T]) -> None:
+        self._loop, self._handed, self._placed = loop, handed, placed
 
     @property
     def done(self) -> bool:
@@ -56,7 +57,7 @@ class Appending(Generic[P, T]):
 
     def result(self) -> T:
         """Wait for it; raises what became of it, if it wasn't appended."""
-        return self._loop.run(self._loop.outcome(self._handed, self._result))
+        return self._loop.run(self._loop.outcome(self._handed, self._placed))
 
 
 class Handover:
@@ -100,15 +101,15 @@ class Handover:
         if self._taking is not None:
             await asyncio.shield(self._taking)
 
-    async def outcome(self, handed: Handed[P], result: Callable[[P, int], T]) -> T:
-        """Wait until its outcome is known; `result` tells what that means for the record."""
+    async def outcome(self, handed: Handed[P], placed: Callable[[P, int], T]) -> T:
+        """Wait until its outcome is known; `placed` tells what that means for the record."""
         await self.taken()
         if handed.error is not None:
             handed.link.heeded(handed.error)
             raise handed.error
         assert handed.pledge is not None, "what was taken has a pledge or an error"
         await handed.link.settled(handed.pledge)
-        return result(handed.pledge, handed.index)
+        return result(handed.link, handed.pledge, handed.index, placed)
 
     def _start(self) -> None:
         self._announced = False
@@ -129,3 +130,19 @@ class Handover:
                 handed.index = pledge.count - 1
                 handed.pledge = pledge
         self._taking = None
+
+
+def each(loop: Handover, items: AsyncGenerator[T, None]) -> Iterator[T]:
+    """Item by item, each fetched when it is asked for."""
+
+    async def following() -> tuple[T] | None:
+        async for item in items:
+            return (item,)
+        return None
+
+    try:
+        while found := loop.run(following()):
+            yield found[0]
+    finally:
+        if not loop.closed:
+            loop.run(items.aclose())

@@ -135,7 +135,8 @@ class Line(Generic[Q, A]):
         commons.troubles[self.number] = (
             f"{self._shown} took the connection and says nothing: is it the right port?"
         )
-        self.tell(commons.dialect.hello(commons.settings, token or commons.settings.token))
+        shown = token or commons.settings.token
+        self.tell(commons.dialect.hello(commons.settings, shown, self.address))
         self._watch()
 
     def hear(self, replies: Iterable[tuple[int, A | AnabranchError]]) -> None:

@@ -33,7 +33,7 @@ from anabranch.client.session.effects import (
     Transmit,
     Written,
 )
-from anabranch.client.session.endpoint import Endpoint, address
+from anabranch.client.session.endpoint import WITHIN, Address, Endpoint, address
 from anabranch.client.session.misdial import untrusted
 from anabranch.client.session.parts import Subscription
 from anabranch.client.session.pledge import Promise
@@ -76,6 +76,7 @@ class Link(Generic[Q, A]):
         """For each dialed line, its address and where others have met that server."""
         self._timer: asyncio.TimerHandle | None = None
         self._out: dict[int, list[Buffer]] = {}
+        self._turn = 0
         self._written = False
         self._rooms: list[Waiter] = []
         self._quiets: list[Waiter] = []
@@ -277,11 +278,16 @@ class Link(Generic[Q, A]):
                 hint.met(host)
 
     async def _dial(self, line: int, where: str) -> None:
-        shown = f"{self.endpoint.scheme}://{where}"
         hint = Hint(self._machine.host_of(where))
         self._hints[line] = where, hint
+        shown = f"{self.endpoint.scheme}://{where}"
         try:
-            host, port = address(where)
+            if where.startswith(WITHIN):
+                service = self._next_of_service()
+                shown = f"{self.endpoint.scheme}://{service}{where}"
+            else:
+                service = address(where)
+            host, port = service
             token = await self._token()
             context = None if self._tls is None else self._tls.current()
             checked = (self.endpoint.server_name or host) if context else None
@@ -310,6 +316,11 @@ class Link(Generic[Q, A]):
     def _dialed(self, line: int) -> None:
         self._dialing.pop(line, None)
         self._hints.pop(line, None)
+
+    def _next_of_service(self) -> Address:
+        """Where the service itself listens; of several brokers, each in its turn."""
+        self._turn += 1
+        return self.endpoint.addresses[self._turn % len(self.endpoint.addresses)]
 
     async def _token(self) -> str | None:
         """What the file holds now: it may be renewed at any time."""

@@ -142,6 +142,17 @@ class WrongEngine(Mistake):
         super().__init__(log=log, engine=engine, asked=asked)
 
 
+class NotOffered(Mistake):
+    """A log was asked for a verb that logs of its engine don't have."""
+
+    code = "not-offered"
+    status = 409
+    says = "{log} is a {engine} log, and these have no {verb}: they offer {offers}"
+
+    def __init__(self, log: str, engine: str, verb: str, offers: str) -> None:
+        super().__init__(log=log, engine=engine, verb=verb, offers=offers)
+
+
 class EngineNotServed(Mistake):
     """Nothing behind this service runs logs of the engine that was asked for."""
 

@@ -1,8 +1,9 @@
 """What a connection needs of an engine to carry its messages, on either side."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
+
+import msgspec
 
 from anabranch.core.machine import Buffer
 from anabranch.core.wire.frames import Decoder, FrameReader
@@ -11,8 +12,7 @@ Q = TypeVar("Q")
 A = TypeVar("A")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Codec(Generic[Q, A]):
+class Codec(msgspec.Struct, Generic[Q, A], frozen=True, kw_only=True):
     """Requests (`Q`) and replies (`A`) of one engine as frames."""
 
     hello: tuple[int, Decoder[Any]]

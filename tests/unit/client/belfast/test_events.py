@@ -12,6 +12,7 @@ from anabranch.client.belfast.events import Events
 from anabranch.client.belfast.link import Link
 from anabranch.client.belfast.subscriber import Subscriber
 from anabranch.client.session.effects import Opened, Taken
+from anabranch.client.session.handover import Handover
 from anabranch.client.session.loop import LoopThread
 from anabranch.client.session.records import Deliver, Event, LogRecord
 from anabranch.core.errors import BadRequest
@@ -72,13 +73,13 @@ def thread() -> Iterator[LoopThread]:
 
 
 def test_nor_is_it_without_an_event_loop(thread: LoopThread) -> None:
-    events = sync.Events(thread, subscription())
+    events = sync.Events(Handover(thread), subscription())
     found = [(position(event), events.final) for _, event in zip(range(4), events, strict=False)]
     assert found == [(0, 1), (1, 2), (2, 3), (3, 4)]
 
 
 def test_where_one_loop_over_a_subscription_was_left_the_next_goes_on(thread: LoopThread) -> None:
-    events = sync.Events(thread, subscription())
+    events = sync.Events(Handover(thread), subscription())
     for event in events:
         assert position(event) == 0
         break

@@ -1,0 +1,86 @@
+"""A Belfast log of a service, as an asyncio program holds it."""
+# ruff: noqa: ASYNC109  # a timeout here travels with the request: its outcome is told, not cut off
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Never
+
+from anabranch.client.belfast.appends import Pledge
+from anabranch.client.belfast.link import Link
+from anabranch.client.belfast.log import ShardedLog
+from anabranch.client.session.endpoint import Endpoint
+from anabranch.client.session.records import Appended
+from anabranch.client.session.settings import Settings
+from anabranch.core.bolt.protocol.commands import Description
+from anabranch.core.errors import Unavailable
+from anabranch.core.types import LogId
+
+_LOOK_S = 0.1
+"""How often the service is asked whether a new log's processes have started."""
+
+Describing = Callable[[str | LogId, float | None], Awaitable[Description]]
+
+
+class SpeculativeLog(ShardedLog[Appended[Never]]):
+    """A log over several shards, which is read ahead of its order.
+
+    Its appends have their positions at once: there are no receipts.
+    """
+
+    def __init__(self, link: Link, description: Description, describing: Describing) -> None:
+        super().__init__(link)
+        self.description = description
+        """As it was when this handle was made; `describe` asks anew."""
+        self._describing = describing
+
+    def __repr__(self) -> str:
+        return f"<log {self.name} at {self.link.endpoint}>"
+
+    @property
+    def id(self) -> LogId:
+        return self.description.id
+
+    @property
+    def name(self) -> str:
+        return self.description.name
+
+    def placed(self, pledge: Pledge, index: int) -> Appended[Never]:
+        return Appended(pledge.position(index), None)
+
+    async def describe(self, *, timeout: float | None = None) -> Description:
+        """What the service knows of this log; `status` is what its sequencers know."""
+        return await self._describing(self.id, timeout)
+
+
+class SpeculativeLogs:
+    """The Belfast logs of one service, with one connection for each deployment."""
+
+    def __init__(self, endpoint: Endpoint, settings: Settings, describing: Describing) -> None:
+        self._endpoint, self._settings, self._describing = endpoint, settings, describing
+        self._links: dict[tuple[str, tuple[str, ...]], Link] = {}
+
+    async def opened(self, description: Description, timeout_s: float) -> SpeculativeLog:
+        """The log as the service has described it; waits until its processes are known."""
+        name, found = description.name, description
+        try:
+            async with asyncio.timeout(timeout_s):
+                while found.settings is None or not found.settings.addresses:
+                    await asyncio.sleep(_LOOK_S)
+                    found = await self._describing(description.id, None)
+        except TimeoutError:
+            reason = "its sequencers are being started, and none is known yet"
+            raise Unavailable(f"log {name}", reason) from None
+        link = self._link(found.settings.cluster, found.settings.addresses)
+        return SpeculativeLog(link, found, self._describing)
+
+    @property
+    def links(self) -> list[Link]:
+        return list(self._links.values())
+
+    def _link(self, cluster: str, addresses: tuple[str, ...]) -> Link:
+        link = self._links.get((cluster, addresses))
+        if link is None:
+            link = Link(self._endpoint, self._settings, cluster, addresses)
+            self._links[cluster, addresses] = link
+            link.start()
+        return link

@@ -1,0 +1,34 @@
+"""A Belfast log of a service, as a program without an event loop holds it."""
+
+from typing import Never
+
+from anabranch.client import speculative_log
+from anabranch.client.belfast.sync_log import ShardedLog
+from anabranch.client.session.handover import Handover
+from anabranch.client.session.records import Appended
+from anabranch.core.bolt.protocol.commands import Description
+from anabranch.core.types import LogId
+
+
+class SpeculativeLog(ShardedLog[Appended[Never]]):
+    """A log over several shards, which is read ahead of its order.
+
+    Its appends have their positions at once: there are no receipts.
+    """
+
+    def __init__(self, loop: Handover, wrapped: speculative_log.SpeculativeLog) -> None:
+        super().__init__(loop, wrapped)
+        self._speculative = wrapped
+
+    @property
+    def id(self) -> LogId:
+        return self._speculative.id
+
+    @property
+    def description(self) -> Description:
+        """As it was when this handle was made; `describe` asks anew."""
+        return self._speculative.description
+
+    def describe(self, *, timeout: float | None = None) -> Description:
+        """What the service knows of this log; `status` is what its sequencers know."""
+        return self._loop.run(self._speculative.describe(timeout=timeout))
