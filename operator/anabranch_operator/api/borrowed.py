@@ -25,29 +25,31 @@ def _amounts(prose: str) -> JsonSchema:
 RESOURCES: JsonSchema = {
     "type": "object",
     "properties": {
-        "requests": _amounts("What is reserved on a node, by resource."),
-        "limits": _amounts("What may be taken at most, by resource."),
+        "requests": _amounts(
+            "What is reserved on a node for each pod, by resource, such as `cpu: 500m`."
+        ),
+        "limits": _amounts("What each pod may take at most, by resource, such as `memory: 2Gi`."),
     },
 }
 
 TOLERATION: JsonSchema = {
     "type": "object",
-    "description": "One taint that is stood.",
+    "description": "A taint that doesn't keep the pods away from a node.",
     "properties": {
-        "key": {"description": "Of the taint.", "type": "string", "maxLength": 316},
+        "key": {"description": "Key of the taint.", "type": "string", "maxLength": 316},
         "operator": {
-            "description": "Is the value compared, or is the key enough?",
+            "description": "Whether the value must match (`Equal`) or the key is enough (`Exists`).",
             "type": "string",
             "enum": ["Equal", "Exists"],
         },
-        "value": {"description": "Of the taint.", "type": "string", "maxLength": 63},
+        "value": {"description": "Value of the taint.", "type": "string", "maxLength": 63},
         "effect": {
-            "description": "Of the taint; any if it is left out.",
+            "description": "Effect of the taint; any effect if this is left out.",
             "type": "string",
             "enum": ["NoSchedule", "PreferNoSchedule", "NoExecute"],
         },
         "tolerationSeconds": {
-            "description": "How long a NoExecute is stood; for ever if it is left out.",
+            "description": "Seconds that a pod stays in spite of a NoExecute taint; by default for ever.",
             "type": "integer",
             "format": "int64",
         },
@@ -57,7 +59,7 @@ TOLERATION: JsonSchema = {
 
 def _named(prose: str, one: str) -> JsonSchema:
     """A list that the operator adds to, of things with names."""
-    name = {"description": "Its name.", "type": "string", "minLength": 1}
+    name = {"description": "Name of the entry.", "type": "string", "minLength": 1}
     item = {"type": "object", "required": ["name"], "properties": {"name": name}, **KEPT}
     return {"description": prose, "type": "array", "items": {"description": one, **item}}
 
@@ -67,17 +69,26 @@ _CONTAINER: JsonSchema = {
     "type": "object",
     "required": ["name", "image"],
     "properties": {
-        "name": {"description": "Its name.", "type": "string", "minLength": 1, "maxLength": 63},
-        "image": {"description": "What it runs.", "type": "string", "minLength": 1},
-        "env": _named("Goes before what the operator says.", "One variable."),
-        "volumeMounts": _named("Beside the one of the token.", "One of them."),
+        "name": {
+            "description": "Name of the container.",
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 63,
+        },
+        "image": {
+            "description": "Image that the container runs.",
+            "type": "string",
+            "minLength": 1,
+        },
+        "env": _named("Environment variables; they win over those of the operator.", "A variable."),
+        "volumeMounts": _named("Volumes to mount, beside that of the token.", "A mount."),
     },
     **KEPT,
 }
 
 _TEXTS: JsonSchema = {
     "type": "object",
-    "additionalProperties": {"description": "Its value.", "type": "string"},
+    "additionalProperties": {"description": "Value of the entry.", "type": "string"},
 }
 
 
@@ -86,36 +97,39 @@ def _metadata(whose: str) -> JsonSchema:
         "description": f"Labels and annotations of the {whose}.",
         "type": "object",
         "properties": {
-            "labels": {"description": f"Of the {whose}.", **_TEXTS},
-            "annotations": {"description": f"Of the {whose}.", **_TEXTS},
+            "labels": {"description": f"Labels of the {whose}.", **_TEXTS},
+            "annotations": {"description": f"Annotations of the {whose}.", **_TEXTS},
         },
     }
 
 
 _POD_SPEC: JsonSchema = {
-    "description": "What the Job's pods run; all of a pod's spec.",
+    "description": "Spec of the Job's pods, as in Kubernetes.",
     "type": "object",
     "required": ["containers"],
     "properties": {
         "containers": {
-            "description": "Their success is the gate's.",
+            "description": "Containers of the Job. The gate passes if all of them succeed.",
             "type": "array",
             "minItems": 1,
             "items": _CONTAINER,
         },
         "initContainers": {
-            "description": "They run before, and get the fork's address too.",
+            "description": "Containers that run before the others, also with the fork's address.",
             "type": "array",
             "items": _CONTAINER,
         },
-        "volumes": _named("Beside the one of the token.", "One of them."),
+        "volumes": _named("Volumes of the pods, beside that of the token.", "A volume."),
         "serviceAccountName": {
-            "description": "One of `gates.serviceAccounts`; the installation's own if left out.",
+            "description": (
+                "ServiceAccount of the Job: one of the chart's `gates.serviceAccounts`, or the "
+                "release's own for gates if this is left out."
+            ),
             "type": "string",
             "maxLength": 253,
         },
         "restartPolicy": {
-            "description": "Is a container that failed started again in its pod?",
+            "description": "Whether a container that failed is started again in its pod.",
             "type": "string",
             "enum": ["Never", "OnFailure"],
             "default": "Never",
@@ -130,19 +144,19 @@ JOB_TEMPLATE: JsonSchema = {
     "properties": {
         "metadata": _metadata("Job"),
         "spec": {
-            "description": "All of a Job's spec.",
+            "description": "Spec of the Job, as in Kubernetes.",
             "type": "object",
             "required": ["template"],
             "properties": {
                 "backoffLimit": {
-                    "description": "How often a pod that failed is tried again.",
+                    "description": "Number of times that a failed pod is tried again.",
                     "type": "integer",
                     "format": "int32",
                     "minimum": 0,
                     "default": 0,
                 },
                 "template": {
-                    "description": "The Job's pods.",
+                    "description": "Template of the Job's pods.",
                     "type": "object",
                     "required": ["spec"],
                     "properties": {"metadata": _metadata("pods"), "spec": _POD_SPEC},

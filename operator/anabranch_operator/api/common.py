@@ -35,16 +35,22 @@ def keyed_by(name: str) -> Meta:
 
 
 class Quota(Shape, frozen=True, kw_only=True):
-    """How much may be appended and read in a second; what is left out isn't limited."""
+    """How much may be appended and read in a second, by all clients together. What is left out
+    isn't limited.
+    """
 
     append_bytes_per_second: Rate | None = None
-    """Bytes of batches, as they are sent."""
+    """Bytes of batches that may be appended in a second, counted as they are sent, compressed or
+    not.
+    """
     append_records_per_second: Rate | None = None
-    """Records, however small."""
+    """Records that may be appended in a second, however small."""
     read_bytes_per_second: Rate | None = None
-    """Bytes sent to readers and subscribers."""
+    """Bytes that may be sent to readers and subscribers in a second."""
     burst_milliseconds: Annotated[int, Meta(ge=1, le=60_000)] = 1_000
-    """What wasn't used in so long may be used at once."""
+    """Milliseconds for which an unused quota is saved up: so much may be used at once after a
+    pause.
+    """
 
 
 _UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}

@@ -15,20 +15,20 @@ _WORD = "^[A-Za-z]+$"
 
 
 class Condition(Shape, frozen=True, kw_only=True):
-    """One statement about a resource (KEP-1623)."""
+    """A condition of the resource, as in the Kubernetes API conventions."""
 
     type: Annotated[str, Meta(max_length=64, pattern=_WORD)]
-    """What it is about."""
+    """What the condition is about, such as `Ready`."""
     status: Annotated[str, Meta(extra_json_schema={"enum": ["True", "False", "Unknown"]})]
-    """`True`, `False` or `Unknown`."""
+    """Whether it is so: `True`, `False` or `Unknown`."""
     reason: Annotated[str, Meta(max_length=64, pattern=_WORD)]
-    """Why, in one word that programs may compare."""
+    """Why it is so, as one word that programs may compare."""
     message: Annotated[str, Meta(max_length=32_768)]
-    """Why, for people, and what to do."""
+    """Why it is so, for people, and what to do about it."""
     last_transition_time: Moment
-    """When the status last changed."""
+    """When `status` last changed."""
     observed_generation: Annotated[int, Meta(ge=0)]
-    """The generation of the resource that this is said of."""
+    """The `metadata.generation` that the condition is about."""
 
 
 Conditions = Annotated[list[Condition], Meta(max_length=32), keyed_by("type")]

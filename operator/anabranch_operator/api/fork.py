@@ -12,83 +12,87 @@ from anabranch_operator.api.conditions import Condition, Conditions
 
 class ParentKind(StrEnum):
     LOG = "Log"
-    """A root log."""
+    """A root log, declared by a Log."""
     FORK = "Fork"
-    """Another fork."""
+    """Another fork, declared by a Fork."""
 
 
 class ForkType(StrEnum):
     CONTINUOUS = "Continuous"
-    """It goes on receiving what its parent receives."""
+    """The fork goes on receiving what is appended to its parent."""
     SEVERED = "Severed"
-    """It inherits what was there, and nothing of what comes."""
+    """The fork inherits the parent's records up to the fork point, and receives none of the later
+    ones.
+    """
 
 
 class Isolation(StrEnum):
     POOLED = "Pooled"
-    """A broker may serve other forks beside it."""
+    """The fork's broker may serve other logs as well."""
     EXCLUSIVE = "Exclusive"
-    """A broker serves it alone."""
+    """A broker serves this fork alone. It waits for an idle broker of the pool."""
 
 
 class ParentDeletion(StrEnum):
     ORPHAN = "Orphan"
-    """It lives on, with what it inherited."""
+    """The fork lives on with the records that it inherited."""
     CASCADE = "Cascade"
-    """It is squashed too."""
+    """The fork is squashed with its parent."""
 
 
 class ForkDeletion(StrEnum):
     SQUASH = "Squash"
-    """The fork and its own records go."""
+    """Squash the fork: its own records are deleted."""
     RETAIN = "Retain"
-    """The fork stays, and nobody declares it any more."""
+    """Keep the fork in the log service, without a resource that declares it."""
 
 
 class ForkState(StrEnum):
     ACTIVE = "Active"
-    """A fork of its own."""
+    """The fork stays a fork."""
     PROMOTED = "Promoted"
-    """Its records are its parent's. There is no way back."""
+    """Promote the fork: its records become its parent's. This can't be undone."""
 
 
 class Policy(StrEnum):
     MANUAL = "Manual"
-    """Nothing: who wishes may promote."""
+    """Promote as soon as `state: Promoted` is set, by somebody with the verb `promote`."""
     GATE = "Gate"
-    """The gate's Job, begun by the wish, has succeeded."""
+    """Start the gate's Job when `state: Promoted` is set, and promote once it has succeeded."""
     APPROVAL = "Approval"
-    """Somebody has set `approved: true`, after the gate's Job has succeeded if there is one."""
+    """Promote once somebody with the verb `promote` has set `approved: true`, and the gate's Job
+    has succeeded if there is one.
+    """
 
 
 class OnFailure(StrEnum):
     SQUASH = "Squash"
-    """The fork is squashed."""
+    """Squash the fork."""
     HOLD = "Hold"
-    """The fork stays as it is, for somebody to look at."""
+    """Leave the fork as it is, for somebody to look at."""
 
 
 class ForkPhase(StrEnum):
     PENDING = "Pending"
-    """It isn't made yet: the condition Ready says why."""
+    """The fork isn't made yet: the condition Ready says why."""
     READY = "Ready"
-    """It can be appended to and read."""
+    """The fork can be appended to and read."""
     GATING = "Gating"
-    """It can be used, and its gate's Job runs."""
+    """The fork can be used, and its gate's Job runs."""
     AWAITING_APPROVAL = "AwaitingApproval"
-    """It can be used, and waits for `approved: true`."""
+    """The fork can be used, and waits for `approved: true`."""
     PROMOTING = "Promoting"
-    """It is about to be promoted."""
+    """The fork is about to be promoted."""
     PROMOTED = "Promoted"
-    """Its records are its parent's."""
+    """The fork was promoted: its records are its parent's."""
     SQUASHED = "Squashed"
-    """It is gone: by its gate, through the API, or with its parent."""
+    """The fork was squashed: by its gate, through the API, or with its parent."""
     EXPIRED = "Expired"
-    """It is gone: its time to live had ended."""
+    """The fork was squashed because its time to live was over."""
     LOST = "Lost"
-    """The log service doesn't know it any more, nor what became of it."""
+    """The log service knows neither the fork nor what became of it."""
     TERMINATING = "Terminating"
-    """The resource was deleted, and something else holds it by a finalizer."""
+    """The resource was deleted, but another program's finalizer still holds it."""
 
 
 FINISHED = (ForkPhase.PROMOTED, ForkPhase.SQUASHED, ForkPhase.EXPIRED)
@@ -96,22 +100,22 @@ FINISHED = (ForkPhase.PROMOTED, ForkPhase.SQUASHED, ForkPhase.EXPIRED)
 
 
 class Parent(Shape, frozen=True, kw_only=True):
-    """What is forked."""
+    """The log or fork that is forked."""
 
     kind: ParentKind = ParentKind.LOG
-    """A Log or another Fork of the same namespace."""
+    """Kind of the parent's resource: `Log` or `Fork`."""
     name: Annotated[str, Meta(min_length=1, max_length=63)]
-    """The name of its resource."""
+    """Name of the parent's resource, in the same namespace."""
 
 
 class At(Shape, frozen=True, kw_only=True):
     """Where a severed fork leaves its parent: at a position or at a time."""
 
     position: Annotated[int, Meta(ge=0)] | None = None
-    """The last position that it inherits."""
+    """The last position that the fork inherits."""
     time: Moment | None = None
-    """Records that were committed before it are inherited, none committed at it or later; to the
-    millisecond.
+    """The fork inherits the records that were committed before this time, such as
+    `2026-03-01T12:00:00Z`, to the millisecond.
     """
 
     def __post_init__(self) -> None:
@@ -120,103 +124,131 @@ class At(Shape, frozen=True, kw_only=True):
 
 
 class Gate(Shape, frozen=True, kw_only=True):
-    """A Job that judges the fork. Who writes or starts it must have the right to create Jobs."""
+    """A Job that judges the fork before it is promoted. Whoever writes or starts it must have the
+    right to create Jobs.
+    """
 
     job_template: Annotated[dict[str, Any], Meta(extra_json_schema=JOB_TEMPLATE)]
-    """A Job's metadata and spec; its containers find the fork's address in their environment."""
+    """Metadata and spec of the Job. Its containers find the fork's address in their environment, as
+    `ANABRANCH_URL` and `ANABRANCH_FORK`.
+    """
     on_failure: OnFailure = OnFailure.SQUASH
-    """What becomes of a fork whose Job fails."""
+    """What happens to the fork if the Job fails."""
 
 
 class Promotion(Shape, frozen=True, kw_only=True):
-    """Who or what decides that the fork's records become the parent's."""
+    """Who or what decides that the fork's records become its parent's."""
 
     policy: Policy = Policy.MANUAL
-    """What must be so before the wish `state: Promoted` is granted."""
+    """What must be so before a fork with `state: Promoted` is promoted."""
     gate: Gate | None = None
-    """The Job, for the policies Gate and Approval."""
+    """The Job that judges the fork. Needed by policy Gate, possible with Approval."""
 
 
 class ForkSpec(Shape, frozen=True, kw_only=True):
     """What is wanted of a fork."""
 
     parent: Parent
-    """The log or fork that it leaves."""
+    """The log or fork that this one leaves. It can't be changed later."""
     type: ForkType = ForkType.CONTINUOUS
-    """Does it go on receiving what its parent receives?"""
+    """Whether the fork goes on receiving what is appended to its parent. It can't be changed later.
+    """
     at: At | None = None
-    """Where a severed fork leaves its parent; at its tail if this is left out."""
+    """Where a severed fork leaves its parent; at the parent's tail if this is left out. It can't be
+    changed later.
+    """
     promotable: bool = False
-    """May its records become its parent's? Until that is decided, readers of the parent wait."""
+    """Whether the fork may be promoted. Until it is promoted or squashed, readers of the parent
+    wait at the fork point. It can't be changed later.
+    """
     isolation: Isolation = Isolation.POOLED
-    """Does it share a broker with other forks?"""
+    """Whether the fork shares a broker with other logs. It can't be changed later."""
     ttl: Span | None = None
-    """The fork is squashed after so long."""
+    """Time to live: the fork is squashed so long after it was made, such as `7d`. It stays if this
+    is left out. It can't be changed later.
+    """
     ttl_after_finished: Span | None = None
-    """The resource is deleted so long after the fork was promoted, squashed or has expired."""
+    """How long the resource stays after the fork was promoted or squashed or has expired, such as
+    `1h`. It stays for good if this is left out.
+    """
     protected: bool = False
-    """Deleting the resource is refused while this is set."""
+    """Whether deleting the resource is refused. Set it to false to delete a protected Fork."""
     quota: Quota | None = None
-    """How much may be appended and read in a second; first its parent's, and lifted by `{}`."""
+    """How much may be appended and read in a second. The fork has its parent's quota at first, and
+    keeps it if this is left out; `{}` lifts it.
+    """
     on_parent_delete: ParentDeletion = ParentDeletion.ORPHAN
-    """What becomes of a severed fork when its parent is deleted."""
+    """What happens to a severed fork when its parent is deleted. It can't be changed later."""
     deletion_policy: ForkDeletion = ForkDeletion.SQUASH
     """What deleting the resource does to the fork."""
     adopt: bool = False
-    """Take over a fork of this name that was made through the API."""
+    """If a fork of this name was made through the API, take it over instead of reporting NameTaken.
+    Only in the installation's namespace.
+    """
     fork_name: LogName | None = None
-    """The fork's own name in the service; the resource's name if it is left out."""
+    """The fork's own part of its name in the log service; the resource's name if this is left out.
+    It can't be changed later.
+    """
     state: ForkState = ForkState.ACTIVE
-    """`Promoted` is the wish to promote it: `promotion.policy` says what must be so first."""
+    """Set it to `Promoted` to have the fork promoted; `promotion.policy` says what must be so
+    first.
+    """
     approved: bool = False
-    """Lets a fork of policy Approval be promoted."""
+    """Approves the promotion of a fork with policy Approval. It can't be taken back."""
     promotion: Promotion = Promotion()
-    """Who or what decides on its promotion."""
+    """Who or what decides on the fork's promotion."""
 
 
 class GateStatus(Shape, frozen=True, kw_only=True):
-    """What is known of the gate's Job."""
+    """What the operator last saw of the gate's Job."""
 
     job: str
-    """Its name."""
+    """Name of the Job."""
     result: str | None = None
-    """`Succeeded` or `Failed`, once it has ended."""
+    """`Succeeded` or `Failed`, once the Job has ended."""
     message: str | None = None
-    """Why it failed, with the last lines of its log where `gates.logs` is set."""
+    """Why the Job failed, with the last lines of its log where the chart's value `gates.logs` is
+    set.
+    """
 
 
 class ForkStatus(Shape, frozen=True, kw_only=True):
-    """What the log service says of the fork."""
+    """What the operator last saw of the fork."""
 
     observed_generation: int = 0
-    """The generation of the spec that this status is about."""
+    """The `metadata.generation` that this status is about; a lower one means that the operator
+    hasn't acted on the latest change of the spec yet.
+    """
     phase: ForkPhase = ForkPhase.PENDING
-    """Where it is in its life."""
+    """Where the fork is in its life."""
     log_id: int | None = None
-    """The fork's id in the service; it is never given to another."""
+    """The fork's id in the log service. An id is never given to another log."""
     log_name: str | None = None
-    """The fork's full name in the service."""
+    """The fork's full name in the log service, which clients open it by, such as `orders--what-if`.
+    """
     parent: str | None = None
-    """Its parent's full name in the service."""
+    """The parent's full name in the log service."""
     fork_point: int | None = None
-    """The first position that isn't inherited."""
+    """The first position that isn't inherited from the parent."""
     tail: int | None = None
     """The position that the next record gets."""
     own_records: int | None = None
-    """How many records were appended to the fork itself."""
+    """Number of records that were appended to the fork itself."""
     lag: int | None = None
-    """How many records the parent has received since that the fork doesn't see."""
+    """Number of records that the parent has received since the fork point and that the fork doesn't
+    see.
+    """
     broker: str | None = None
-    """The pod that serves it."""
+    """The pod whose broker serves the fork."""
     endpoint: str | None = None
-    """Where clients reach it."""
+    """The URL by which clients reach the fork."""
     made_by: str | None = None
-    """`operator`, or `api` if it was adopted."""
+    """Who made the fork: `operator`, or `api` if it was adopted."""
     expires_at: Moment | None = None
-    """When its time to live ends."""
+    """When the fork's time to live ends."""
     finished_at: Moment | None = None
-    """When it was seen to be promoted, squashed or expired."""
+    """When the operator saw that the fork was promoted or squashed or had expired."""
     gate: GateStatus | None = None
-    """What is known of the gate's Job."""
+    """What the operator last saw of the gate's Job."""
     conditions: Conditions = field(default_factory=list[Condition])
-    """What can be said of it."""
+    """Conditions of the fork: Ready, GatePassed and others, each with a reason and a message."""

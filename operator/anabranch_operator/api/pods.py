@@ -17,88 +17,102 @@ Texts = Annotated[dict[str, Annotated[str, Meta(max_length=4_096)]], Meta(max_le
 
 class Spread(StrEnum):
     PREFERRED = "Preferred"
-    """Two share a node if there is no other way."""
+    """Two pods share a node only if no other node can take one."""
     REQUIRED = "Required"
-    """One that finds no node of its own waits for one."""
+    """A pod waits until a node without another of them is free."""
 
 
 class RolloutPolicy(StrEnum):
     AUTO = "Auto"
-    """One at a time, whenever the log service can spare one."""
+    """Replace outdated pods one at a time, whenever the log can spare one."""
     ON_DELETE = "OnDelete"
-    """A pod is replaced when somebody deletes it."""
+    """Replace an outdated pod only after somebody has deleted it."""
     PAUSED = "Paused"
-    """None is replaced because of the spec; those that fail still are."""
+    """Replace no pod because of a changed spec. Pods that fail are still replaced."""
 
 
 class PullPolicy(StrEnum):
     ALWAYS = "Always"
-    """At each start of a pod."""
+    """Fetch the image at each start of a pod."""
     IF_NOT_PRESENT = "IfNotPresent"
-    """When a node doesn't have it."""
+    """Fetch the image if the node doesn't have it."""
     NEVER = "Never"
-    """Nodes must have it."""
+    """Never fetch the image: the node must have it already."""
 
 
 class Topology(Shape, frozen=True, kw_only=True):
-    """How pods are spread."""
+    """How the pods are spread over zones and nodes."""
 
     zones: bool = True
-    """Spread them over zones where there are several."""
+    """Spread the pods over zones evenly, as far as the cluster has zones."""
     hosts: Spread = Spread.PREFERRED
-    """May two of them share a node if there is no other way?"""
+    """Whether two pods may share a node if no other node can take one."""
 
 
 class Rollout(Shape, frozen=True, kw_only=True):
-    """How pods come to be what the spec says."""
+    """How running pods are replaced after the spec has changed."""
 
     policy: RolloutPolicy = RolloutPolicy.AUTO
-    """One at a time; or whenever somebody deletes one; or not at all."""
+    """When the operator replaces pods that were made from an older spec."""
 
 
 class Config(Shape, frozen=True, kw_only=True):
-    """Where pods take their settings from, as environment."""
+    """Where the pods take their settings from, as environment variables."""
 
     config_map: Name | None = None
-    """A ConfigMap with ANABRANCH_ variables."""
+    """Name of a ConfigMap whose keys are settings, such as `ANABRANCH_LOG_FORMAT`. A change of it
+    takes effect when a pod is started again.
+    """
     secrets: Names = field(default_factory=list[str])
-    """Secrets with ANABRANCH_ variables and credentials."""
+    """Names of Secrets whose keys are settings, such as `ANABRANCH_TOKEN`. They are mounted as
+    files as well, so that a rotated credential takes effect without a restart. Of two Secrets with
+    the same key the later one counts.
+    """
 
 
 class PodsSpec(Shape, frozen=True, kw_only=True):
-    """What all pods of a resource have in common."""
+    """What the pods of a pool, a SequencerSet or a ShardGroup have in common."""
 
     image: Annotated[str, Meta(min_length=1, max_length=500)]
-    """What the pods run."""
+    """Container image of the pods, such as `anabranch/anabranch:0.1.0`. A change rolls the pods."""
     image_pull_policy: PullPolicy = PullPolicy.IF_NOT_PRESENT
-    """When nodes fetch it."""
+    """When nodes fetch the image."""
     image_pull_secrets: Names = field(default_factory=list[str])
-    """What nodes need to fetch it."""
+    """Names of Secrets with the registry credentials that nodes need to fetch the image."""
     resources: Annotated[dict[str, Any], Meta(extra_json_schema=RESOURCES)] = field(
         default_factory=dict[str, Any]
     )
-    """What each pod asks for and may take."""
+    """CPU and memory that each pod requests and may take at most, as in a container's `resources`.
+    The memory limit must hold the caches and queues that the settings allow.
+    """
     drain_seconds: Annotated[int, Meta(ge=1, le=3_600)] = 60
-    """How long a pod may take to hand over before it is ended."""
+    """Seconds that a pod gets to hand over what it serves after it was told to end; then it is
+    killed.
+    """
     config: Config = Config()
-    """Where pods take their settings from."""
+    """Where the pods take their settings from."""
     service_account_name: Name | None = None
-    """Who the pods are to the API server, for reviews of clients; absent: they get no token."""
+    """Name of the ServiceAccount that the pods use to ask the API server about clients' tokens and
+    rights. Pods get no token for the API server if this is left out.
+    """
     tls_secret: Name | None = None
-    """What they show to whoever dials them: tls.crt, tls.key."""
+    """Name of a Secret with the certificate that the pods show to clients and to each other:
+    `tls.crt` and `tls.key`, and `ca.crt` where they check each other. Connections aren't encrypted
+    if this is left out.
+    """
     topology: Topology = Topology()
-    """How pods are spread."""
+    """How the pods are spread over zones and nodes."""
     node_selector: Texts = field(default_factory=dict[str, str])
-    """Which nodes they may run on."""
+    """Labels that a node must have to run one of the pods."""
     tolerations: Annotated[
         list[Annotated[dict[str, Any], Meta(extra_json_schema=TOLERATION)]], Meta(max_length=64)
     ] = field(default_factory=list[dict[str, Any]])
-    """Which taints of nodes they stand."""
+    """Taints of nodes that don't keep the pods away."""
     priority_class_name: Name | None = None
-    """How they fare when a node is full."""
+    """Name of the PriorityClass that decides whom a full node evicts first."""
     pod_labels: Texts = field(default_factory=dict[str, str])
-    """More labels for the pods."""
+    """Labels that are added to the pods. Those of anabranch.dev are the operator's."""
     pod_annotations: Texts = field(default_factory=dict[str, str])
-    """Annotations for the pods."""
+    """Annotations that are added to the pods. Those of anabranch.dev are the operator's."""
     rollout: Rollout = Rollout()
-    """How pods come to be what the spec says."""
+    """How running pods are replaced after the spec has changed."""

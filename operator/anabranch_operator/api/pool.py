@@ -13,81 +13,93 @@ Count = Annotated[int, Meta(ge=0, le=BROKERS_MAX)]
 
 
 class Scaling(Shape, frozen=True, kw_only=True):
-    """What makes the operator ask for one more broker, where `replicas` is left out."""
+    """The load at which the operator adds a broker, where `replicas` is left out."""
 
     append_bytes_per_broker: Annotated[int, Meta(ge=1)] = 50 * 1024 * 1024
-    """Appended in a second, on average over the pool."""
+    """Bytes that one broker should take in a second. Another broker is added when the pool's
+    average is higher.
+    """
     logs_per_broker: Annotated[int, Meta(ge=1)] = 64
-    """Root logs and trees of forks that one broker serves, on average over the pool."""
+    """Root logs and trees of forks that one broker should serve. Another broker is added when the
+    pool's average is higher.
+    """
 
 
 class DiskCache(Shape, frozen=True, kw_only=True):
-    """A cache on each broker's disk, behind the one in memory."""
+    """A cache of objects on each broker's disk, behind the one in memory."""
 
     size: Annotated[str, Meta(max_length=32)]
-    """How much it may take, as a Kubernetes quantity."""
+    """Space that the cache may take on the node's disk, as a Kubernetes quantity such as `20Gi`."""
 
 
 class PoolSpec(PodsSpec, frozen=True, kw_only=True):
-    """What is wanted of the pool."""
+    """What is wanted of the pool of brokers."""
 
     min: Annotated[int, Meta(ge=1, le=BROKERS_MAX)] = 2
-    """There are never fewer."""
+    """Least number of brokers, whatever the load."""
     max: Annotated[int, Meta(ge=1, le=BROKERS_MAX)] = 8
-    """There are never more, but for one that replaces another."""
+    """Greatest number of brokers. One more may run for a moment while it replaces another."""
     spare: Count = 1
-    """So many serve nothing, so that an exclusive fork needn't wait for a pod."""
+    """Number of brokers to keep idle, so that an exclusive fork needn't wait for a new pod."""
     replicas: Count | None = None
-    """How many there should be, within `min` and `max`; if it is left out the load decides."""
+    """Number of brokers, from `min` to `max`. The operator follows the load if this is left out."""
     peer_tls_secret: Name | None = None
-    """What brokers and metadata members show each other: tls.crt, tls.key, ca.crt."""
+    """Name of a Secret with the certificate by which brokers and metadata members know each other:
+    `tls.crt`, `tls.key` and `ca.crt`.
+    """
     disk_cache: DiskCache | None = None
-    """A cache on each broker's disk."""
+    """A cache on each broker's disk; none if this is left out."""
     scaling: Scaling = Scaling()
-    """What makes the operator ask for one more."""
+    """The load at which the operator adds a broker."""
 
 
 class Broker(Shape, frozen=True, kw_only=True):
-    """One broker."""
+    """One broker of the pool."""
 
     pod: str
-    """The pod's name."""
+    """Name of the broker's pod."""
     node: str | None = None
-    """Where it runs."""
+    """Name of the node that the pod runs on."""
     state: str
-    """`starting`, `ready`, `draining`, `lost` or `failing`."""
+    """What the broker is doing: `starting`, `ready`, `draining` (it hands over), `lost` (it doesn't
+    answer) or `failing` (its pod doesn't come up).
+    """
     epoch: int | None = None
-    """Which life of a broker the log service has registered."""
+    """Epoch under which the log service has registered the broker; each start gets another."""
     roots: int = 0
-    """Root logs that it serves."""
+    """Number of root logs that the broker serves."""
     trees: int = 0
-    """Trees whose forks it serves."""
+    """Number of trees whose forks the broker serves."""
     exclusive: int = 0
-    """Forks that it serves alone."""
+    """Number of exclusive forks that the broker serves."""
     updated: bool = True
-    """Is it what the spec says?"""
+    """Whether the pod was made from the present spec."""
 
 
 class PoolStatus(Shape, frozen=True, kw_only=True):
-    """What there is of the pool."""
+    """What the operator last saw of the pool."""
 
     observed_generation: int = 0
-    """The generation of the spec that this status is about."""
+    """The `metadata.generation` that this status is about; a lower one means that the operator
+    hasn't acted on the latest change of the spec yet.
+    """
     replicas: int = 0
-    """Pods that aren't on their way out."""
+    """Number of pods that aren't ending."""
     ready: int = 0
-    """Brokers that serve, or could."""
+    """Number of brokers that serve logs, or could."""
     spare: int = 0
-    """Brokers that serve nothing."""
+    """Number of ready brokers that serve no log."""
     updated: int = 0
-    """Pods that are what the spec says."""
+    """Number of pods that were made from the present spec."""
     desired: int = 0
-    """How many there should be now."""
+    """Number of brokers that the operator is working towards."""
     waiting: int = 0
-    """Forks that wait for a broker of their own."""
+    """Number of exclusive forks that wait for an idle broker."""
     selector: str = ""
-    """Labels that all of its pods bear, for autoscalers."""
+    """Label selector of the pool's pods, for autoscalers."""
     brokers: Annotated[list[Broker], keyed_by("pod")] = field(default_factory=list[Broker])
-    """Each of them."""
+    """The brokers, by the names of their pods."""
     conditions: Conditions = field(default_factory=list[Condition])
-    """What can be said of it."""
+    """Conditions of the pool: Ready, Progressing, Degraded and others, each with a reason and a
+    message.
+    """

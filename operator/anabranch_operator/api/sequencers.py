@@ -20,115 +20,148 @@ Intervals = Annotated[int, Meta(ge=1, le=1_000_000)]
 
 
 class Ordering(Shape, frozen=True, kw_only=True):
-    """What the log has agreed on about time and quotas; intervals are ordering intervals."""
+    """Rules of the order that all sequencers and shards follow. Intervals are ordering intervals,
+    of `tOrdMicroseconds` each. A change rolls the sequencers and holds from a later window on.
+    """
 
     t_ord_microseconds: Annotated[int, Meta(ge=100, le=60_000_000)] = _AS_IS.t_ord_us
-    """The ordering interval: a shard's quota is what it takes in within one."""
+    """Microseconds of an ordering interval: how often a global cut is made, and the unit of quotas.
+    Shorter means earlier confirmation, and more messages.
+    """
     window: Rounds = _AS_IS.window
-    """Rounds of a window: what the order is fixed for in advance."""
+    """Rounds in a window. The order of a window is fixed before it begins, so shards join and leave
+    at its end.
+    """
     first_quota: Rounds = _AS_IS.first_quota
-    """Of a shard that joins and demands none."""
+    """Records in an interval that a joining shard gets if its `quota` is 0."""
     noop_percent: Percent = _AS_IS.noop_percent
-    """Of an interval since its last report, after which a shard fills up with no-ops."""
+    """Percentage of an interval after which a shard with too few records fills its quota up with
+    no-ops.
+    """
     ahead_rounds: Rounds = _AS_IS.ahead_rounds
-    """The next window is published when so many rounds, or half a window, are left."""
+    """Rounds before the end of a window at which the next one is published; half a window if that
+    is later.
+    """
     lag_fix: bool = _AS_IS.lag_fix
-    """Ask shards that lag to catch up with no-ops."""
+    """Whether the leader asks shards that lag to catch up with no-ops, so that others needn't wait
+    for them.
+    """
     lag_rounds: Rounds = _AS_IS.lag_rounds
-    """So far behind the furthest shard, a shard lags."""
+    """Rounds behind the furthest shard at which a shard counts as lagging."""
     quota_change: bool = _AS_IS.quota_change
-    """Let quotas follow the rates."""
+    """Whether quotas follow the rates of appends from window to window."""
     quota_percent: Percent = _AS_IS.quota_percent
-    """A rate may differ by so much from the quota before that is changed."""
+    """Percentage by which a shard's rate must differ from its quota before the quota is changed."""
     quota_max: Rounds = _AS_IS.quota_max
-    """Of one shard in one round."""
+    """Greatest quota of a shard, in records of an interval."""
     stagger: bool = _AS_IS.stagger
-    """Let each cut wait for one group of shards only."""
+    """Whether each cut waits for one group of shards only, in turn. It makes cuts more frequent in
+    logs of many shards.
+    """
     stagger_from: Rounds = _AS_IS.stagger_from
-    """With so many shards or more."""
+    """Number of shards from which on cuts are staggered."""
     stagger_groups: Annotated[int, Meta(ge=1, le=64)] = _AS_IS.stagger_groups
-    """Of shards."""
+    """Number of groups that shards are divided into when cuts are staggered."""
     slow_intervals: Intervals = _AS_IS.slow_intervals
-    """Between two rounds of a shard: it straggles."""
+    """Intervals between two rounds of a shard above which it counts as a straggler."""
     slow_reports: Rounds = _AS_IS.slow_reports
-    """So often in a row, before it is given no quota."""
+    """Number of slow reports in a row after which a straggler gets no quota for a while."""
     rest_windows: Rounds = _AS_IS.rest_windows
-    """For which a straggler has no quota."""
+    """Number of windows for which a straggler gets no quota."""
     silent_intervals: Intervals = _AS_IS.silent_intervals
-    """Silence after which a replica is given up; up to four times longer on a slow machine."""
+    """Intervals of silence after which a replica counts as lost. The time is prolonged up to four
+    times on a machine that is slow itself.
+    """
     fail_intervals: Intervals = _AS_IS.fail_intervals
-    """Silence after which a whole shard has failed; prolonged like silentIntervals."""
+    """Intervals of silence after which a shard as a whole counts as failed, and the others serve on
+    without it. Prolonged like `silentIntervals`, which must be lower.
+    """
     free_will: bool = _AS_IS.free_will
-    """Scalog's order: cuts follow the shards, and nothing is delivered before its cut."""
+    """Whether cuts follow the shards as in Scalog: nothing is delivered before its cut, and there
+    are no no-ops.
+    """
     adaptive: bool = _AS_IS.adaptive
-    """Let a log without appends rest: no quota is filled with no-ops until a record comes."""
+    """Whether a log without appends rests: no quota is filled with no-ops until a record comes."""
     idle_intervals: Intervals = _AS_IS.idle_intervals
-    """Without an append anywhere, before the log rests: no cut is made until a record comes."""
+    """Intervals without any append after which the log rests: no cut is made until a record comes.
+    """
     shards_min: Annotated[int, Meta(ge=1, le=100)] = _AS_IS.shards_min
-    """The first window waits for so many shards."""
+    """Number of shards that the first window of the log waits for."""
     copies_min: Annotated[int, Meta(ge=1, le=3)] = _AS_IS.copies_min
-    """A shard whose replicas die goes on with so many, and stops appends with fewer."""
+    """Least number of replicas with which a shard takes appends. With fewer it stops until others
+    are back.
+    """
 
 
 class SequencerSetSpec(PodsSpec, frozen=True, kw_only=True):
-    """What is wanted of the group."""
+    """What is wanted of the sequencers of one log."""
 
     members: Annotated[int, Meta(ge=1, le=MEMBERS_MAX)] = 3
-    """How many sequencers there are: 1, 3 or 5. A majority of them must be there."""
+    """Number of sequencers: 1, 3 or 5. The log orders records while a majority of them runs. It
+    can't be changed later.
+    """
     rules: Ordering = Ordering()
-    """What the log has agreed on about time and quotas."""
+    """Rules of the order that all sequencers and shards follow."""
     storage: Storage
-    """Where sequencers keep what they have agreed on."""
+    """Where the sequencers keep the decisions that they have agreed on."""
     etcd_tls_secret: Name | None = None
-    """Whom they trust as etcd, and who they are to it, where terms are kept there: ca.crt, tls.crt,
-    tls.key.
+    """Name of a Secret for the connection to etcd, if the set keeps its terms there: `ca.crt` to
+    trust etcd, `tls.crt` and `tls.key` to be trusted by it.
     """
 
 
 class Sequencer(Shape, frozen=True, kw_only=True):
-    """One sequencer."""
+    """One sequencer of the set."""
 
     pod: str
-    """The pod's name."""
+    """Name of the sequencer's pod."""
     node: str | None = None
-    """Where it runs."""
+    """Name of the node that the pod runs on."""
     state: str
-    """`absent`, `starting`, `following`, `leading`, `silent`, `failing` or `ending`."""
+    """What the sequencer is doing: `absent`, `starting`, `following`, `leading`, `silent` (the
+    leader doesn't reach it), `failing` (its pod doesn't come up) or `ending`.
+    """
     updated: bool = True
-    """Is it what the spec says?"""
+    """Whether the pod was made from the present spec."""
 
 
 class SequencerSetStatus(Shape, frozen=True, kw_only=True):
-    """What there is of the group."""
+    """What the operator last saw of the set."""
 
     observed_generation: int = 0
-    """The generation of the spec that this status is about."""
+    """The `metadata.generation` that this status is about; a lower one means that the operator
+    hasn't acted on the latest change of the spec yet.
+    """
     members: int = 0
-    """Sequencers that the leader can reach, itself among them."""
+    """Number of sequencers that the leader reaches, itself included."""
     ready: int = 0
-    """Pods that are ready."""
+    """Number of pods that are ready."""
     updated: int = 0
-    """Pods that are what the spec says."""
+    """Number of pods that were made from the present spec."""
     leader: str | None = None
-    """The pod of the one that leads."""
+    """Name of the leader's pod."""
     term: int | None = None
-    """How often the group has stood for election: the epoch of the leader."""
+    """Term of the leader; it grows with each election."""
     view: int | None = None
-    """How often shards have failed as a whole."""
+    """View of the log; it grows each time that a shard fails as a whole."""
     mode: str | None = None
-    """`Steady`, `Bursty` or `FreeWill`."""
+    """How the present window is ordered: `Steady` by quotas, `FreeWill` as shards come; `Bursty` is
+    of an earlier release.
+    """
     window: int | None = None
-    """The window that is being cut."""
+    """Number of the window whose records are being ordered."""
     confirmed: int | None = None
-    """Every position below is final."""
+    """Positions below this are final."""
     seated: int | None = None
-    """Shards that have a seat."""
+    """Number of shards that take appends. The set can't be deleted while there are any."""
     endpoint: str | None = None
-    """Where clients reach the log."""
+    """The URL by which clients reach the log."""
     sequencers: Annotated[list[Sequencer], keyed_by("pod")] = field(default_factory=list[Sequencer])
-    """Each of them."""
+    """The sequencers, by the names of their pods."""
     conditions: Conditions = field(default_factory=list[Condition])
-    """What can be said of it."""
+    """Conditions of the set: Ready, Progressing, Degraded and others, each with a reason and a
+    message.
+    """
 
 
 def rules_of(wanted: Ordering) -> Rules:

@@ -11,28 +11,34 @@ from anabranch_operator.api.pods import Name
 
 class OnDelete(StrEnum):
     RETAIN = "Retain"
-    """A resource of the same name finds them again."""
+    """Keep the volumes. A resource of the same name finds its data again."""
     DELETE = "Delete"
-    """And all that is in them."""
+    """Delete the volumes and all data in them."""
 
 
 class VolumeClaim(Shape, frozen=True, kw_only=True):
-    """A volume of each pod's own, which outlives the pod."""
+    """A volume for each pod, which outlives the pod."""
 
     size: Annotated[str, Meta(max_length=32)]
-    """How much it holds, as a Kubernetes quantity; it may grow if its class lets it."""
+    """Size of each volume, as a Kubernetes quantity such as `100Gi`. It can grow later if the
+    storage class allows it, and never shrink.
+    """
     storage_class_name: Name | None = None
-    """Which kind of volume; the cluster's default if it is left out."""
+    """Name of the StorageClass; the cluster's default is used if this is left out. It can't be
+    changed later.
+    """
 
 
 class Storage(Shape, frozen=True, kw_only=True):
-    """Where pods keep what they have acknowledged."""
+    """Where pods keep the records and decisions that they have acknowledged."""
 
     ephemeral: bool = False
-    """On the node's disk, gone with the pod: for trials."""
+    """Keep the data on the node's disk, where it is lost with the pod. For trials only."""
     volume_claim: VolumeClaim | None = None
-    """In a volume of each pod's own."""
+    """Keep the data in a volume for each pod."""
     group: Annotated[int, Meta(ge=0, le=(1 << 31) - 1)] = 65_532
-    """The group that the files belong to; 0: the platform chooses."""
+    """Number of the group that owns the files (`fsGroup`); 0 leaves the choice to the platform, as
+    on OpenShift.
+    """
     on_delete: OnDelete = OnDelete.RETAIN
-    """What becomes of the volumes when the resource is deleted."""
+    """Whether the volumes are kept when the resource is deleted."""

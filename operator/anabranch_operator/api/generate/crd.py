@@ -63,12 +63,16 @@ def _of_condition(about: Type, field: str) -> str:
     return f'.status.conditions[?(@.type=="{about.value}")].{field}'
 
 
-_PHASE = Column("Phase", ".status.phase", "Where it is in its life.")
-_BROKER = Column("Broker", ".status.broker", "The pod that serves it.")
-_READY = Column("Ready", _of_condition(Type.READY, "status"), "Can it be used?")
-_REASON = Column("Reason", _of_condition(Type.READY, "reason"), "Why, or why not.", wide=True)
-_ENDPOINT = Column("Endpoint", ".status.endpoint", "Where clients reach it.", wide=True)
-_AGE = Column("Age", ".metadata.creationTimestamp", "Since the resource was made.", "date")
+_PHASE = Column("Phase", ".status.phase", "Where the log or fork is in its life.")
+_BROKER = Column("Broker", ".status.broker", "The pod whose broker serves the log.")
+_READY = Column("Ready", _of_condition(Type.READY, "status"), "Whether it can be used.")
+_REASON = Column(
+    "Reason", _of_condition(Type.READY, "reason"), "Why it can or can't be used.", wide=True
+)
+_ENDPOINT = Column(
+    "Endpoint", ".status.endpoint", "The URL by which clients reach the log.", wide=True
+)
+_AGE = Column("Age", ".metadata.creationTimestamp", "Time since the resource was made.", "date")
 
 
 def _number(name: str, path: str, prose: str, *, wide: bool = False) -> Column:
@@ -86,13 +90,15 @@ KINDS = (
             Column("Engine", ".spec.engine", "The engine that stores and orders the records."),
             _PHASE,
             _number("Tail", ".status.tail", "The position that the next record gets."),
-            _number("Forks", ".status.forks", "How many forks it has."),
+            _number("Forks", ".status.forks", "Number of forks of the log."),
             _BROKER,
             _READY,
             _REASON,
             _number("Settled", ".status.settled", "All positions below this are final.", wide=True),
             _number("Shards", ".status.shardsReady", "Shards that take appends.", wide=True),
-            _number("Start", ".status.start", "The first position kept.", wide=True),
+            _number(
+                "Start", ".status.start", "The first position that can still be read.", wide=True
+            ),
             _ENDPOINT,
             _AGE,
         ),
@@ -105,16 +111,29 @@ KINDS = (
         ForkSpec,
         ForkStatus,
         (
-            Column("Parent", ".spec.parent.name", "What it is a fork of."),
-            Column("Kind", ".spec.type", "Does it go on receiving what its parent receives?"),
-            _number("At", ".status.forkPoint", "The first position that isn't inherited."),
+            Column("Parent", ".spec.parent.name", "Name of the parent's resource."),
+            Column(
+                "Kind",
+                ".spec.type",
+                "Whether the fork goes on receiving what is appended to its parent.",
+            ),
+            _number(
+                "At",
+                ".status.forkPoint",
+                "The first position that isn't inherited from the parent.",
+            ),
             _PHASE,
             _BROKER,
-            _number("Lag", ".status.lag", "What the parent received since and it doesn't see."),
+            _number("Lag", ".status.lag", "Records of the parent that the fork doesn't see."),
             _READY,
             _REASON,
-            _number("Own", ".status.ownRecords", "Records appended to itself.", wide=True),
-            Column("Expires", ".status.expiresAt", "When its time to live ends.", wide=True),
+            _number(
+                "Own",
+                ".status.ownRecords",
+                "Records that were appended to the fork itself.",
+                wide=True,
+            ),
+            Column("Expires", ".status.expiresAt", "When the fork's time to live ends.", wide=True),
             _ENDPOINT,
             _AGE,
         ),
@@ -127,14 +146,23 @@ KINDS = (
         PoolSpec,
         PoolStatus,
         (
-            _number("Desired", ".status.desired", "How many there should be now."),
-            _number("Ready", ".status.ready", "Brokers that serve, or could."),
-            _number("Spare", ".status.spare", "Brokers that serve nothing."),
-            _number("Updated", ".status.updated", "Pods that are what the spec says."),
-            _number("Waiting", ".status.waiting", "Forks that wait for a broker of their own."),
-            Column("Complete", _of_condition(Type.READY, "status"), "Are all there?", wide=True),
+            _number(
+                "Desired",
+                ".status.desired",
+                "Number of brokers that the operator is working towards.",
+            ),
+            _number("Ready", ".status.ready", "Brokers that serve logs, or could."),
+            _number("Spare", ".status.spare", "Ready brokers that serve no log."),
+            _number("Updated", ".status.updated", "Pods that were made from the present spec."),
+            _number("Waiting", ".status.waiting", "Exclusive forks that wait for an idle broker."),
+            Column(
+                "Complete",
+                _of_condition(Type.READY, "status"),
+                "Whether all brokers that are wanted serve.",
+                wide=True,
+            ),
             _REASON,
-            Column("Image", ".spec.image", "What brokers run.", wide=True),
+            Column("Image", ".spec.image", "Container image of the brokers.", wide=True),
             _AGE,
         ),
         scaled="replicas",
@@ -146,15 +174,24 @@ KINDS = (
         SequencerSetSpec,
         SequencerSetStatus,
         (
-            Column("Leader", ".status.leader", "The pod of the one that leads."),
-            _number("Epoch", ".status.term", "Of the leader."),
-            _number("Members", ".status.members", "Sequencers that the leader can reach."),
+            Column("Leader", ".status.leader", "The leader's pod."),
+            _number("Epoch", ".status.term", "Term of the leader."),
+            _number(
+                "Members", ".status.members", "Sequencers that the leader reaches, itself included."
+            ),
             _READY,
             _REASON,
-            Column("Mode", ".status.mode", "How the order comes about.", wide=True),
-            _number("View", ".status.view", "How often shards have failed.", wide=True),
-            _number("Window", ".status.window", "The one that is being cut.", wide=True),
-            _number("Confirmed", ".status.confirmed", "All below is final.", wide=True),
+            Column("Mode", ".status.mode", "How the present window is ordered.", wide=True),
+            _number(
+                "View",
+                ".status.view",
+                "View of the log; it grows when a shard fails as a whole.",
+                wide=True,
+            ),
+            _number(
+                "Window", ".status.window", "The window whose records are being ordered.", wide=True
+            ),
+            _number("Confirmed", ".status.confirmed", "Positions below this are final.", wide=True),
             _ENDPOINT,
             _AGE,
         ),
@@ -167,12 +204,16 @@ KINDS = (
         ShardGroupStatus,
         (
             _number("Shards", ".status.shards", "Shards that there are, also those that leave."),
-            _number("Desired", ".spec.shards", "How many there should be."),
-            _number("Window", ".status.window", "The window that is being cut."),
-            _number("Spec%", ".status.speculation", "How much of what was speculated was right."),
+            _number("Desired", ".spec.shards", "Number of shards that are wanted."),
+            _number("Window", ".status.window", "The window whose records are being ordered."),
+            _number(
+                "Spec%",
+                ".status.speculation",
+                "Percentage of speculative deliveries that were confirmed.",
+            ),
             _READY,
             _REASON,
-            _number("Seated", ".status.seated", "Shards that have a seat.", wide=True),
+            _number("Seated", ".status.seated", "Shards that take appends.", wide=True),
             _number("Copies", ".spec.copies", "Replicas of each shard.", wide=True),
             Column("Sequencers", ".spec.sequencers", "The log's SequencerSet.", wide=True),
             _AGE,
@@ -183,7 +224,7 @@ KINDS = (
 
 _META = (
     ("apiVersion", "The group and version of this kind."),
-    ("kind", "The kind."),
+    ("kind", "The kind of the resource."),
 )
 
 

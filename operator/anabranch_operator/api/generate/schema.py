@@ -81,7 +81,9 @@ def _schema(kind: types.Type, *, defaults: bool) -> JsonSchema:
 
 
 def _item(kind: types.Type, *, defaults: bool) -> JsonSchema:
-    prose = summary(kind.cls) if isinstance(kind, types.StructType) else "One of them."
+    prose = (
+        summary(kind.cls) if isinstance(kind, types.StructType) else "One entry of the list or map."
+    )
     return {"description": prose, **_schema(kind, defaults=defaults)}
 
 
