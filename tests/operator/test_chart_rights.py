@@ -335,7 +335,7 @@ def _refused(site: Site, name: str, resource: str) -> bool | None:
     told = (
         each["step"]
         for each in site.operator.log()
-        if each["event"] == "a reconciliation was refused something"
+        if each["event"] == "an action of a reconciliation failed"
         and each["object"] == f"{site.namespace}/{name}"
     )
     return any(resource in each for each in told) or None

@@ -223,7 +223,7 @@ def test_an_api_server_that_was_away_is_no_reason_to_end(
             own_api_server.servers["kube-apiserver"].pause()
 
             def waited() -> bool | None:
-                unanswered = "the election wasn't answered"
+                unanswered = "the Lease couldn't be read or renewed"
                 times = sum(line["event"] == unanswered for line in operator.log())
                 return True if times >= 5 else None
 

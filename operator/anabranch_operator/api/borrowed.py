@@ -38,7 +38,7 @@ TOLERATION: JsonSchema = {
     "properties": {
         "key": {"description": "Key of the taint.", "type": "string", "maxLength": 316},
         "operator": {
-            "description": "Whether the value must match (`Equal`) or the key is enough (`Exists`).",
+            "description": "Whether the value must match (`Equal`) or only the key (`Exists`).",
             "type": "string",
             "enum": ["Equal", "Exists"],
         },
@@ -49,7 +49,7 @@ TOLERATION: JsonSchema = {
             "enum": ["NoSchedule", "PreferNoSchedule", "NoExecute"],
         },
         "tolerationSeconds": {
-            "description": "Seconds that a pod stays in spite of a NoExecute taint; by default for ever.",
+            "description": "Seconds that a pod stays in spite of a NoExecute taint; else for ever.",
             "type": "integer",
             "format": "int64",
         },

@@ -195,7 +195,7 @@ class Driver:
         if note.result == "failed":
             self._metrics.reconciles.labels(note.ref.kind, "failed").inc()
         self._log.warning(
-            "a reconciliation was refused something",
+            "an action of a reconciliation failed",
             result=note.result,
             step=note.message,
             **self._particulars(note.reconcile, note.ref),

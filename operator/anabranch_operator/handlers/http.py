@@ -86,9 +86,7 @@ async def certificate(folder: Path, client_ca: str, log: Log) -> ssl.SSLContext:
     waits = False
     while not all(map(os.path.exists, files.files)):
         if not waits:
-            log.info(
-                "evictions aren't asked about before there is a certificate", folder=str(folder)
-            )
+            log.info("waiting for the webhook's certificate", folder=str(folder))
         waits = True
         await asyncio.sleep(_LOOK_S)
     context = listening(files, log)

@@ -188,7 +188,7 @@ class Process:
         self.log.info("ending")
         self.driver.give(Deposed())
         if not await self.driver.drain(self._settings.drain_s):
-            self.log.warning("not everything on its way was finished")
+            self.log.warning("actions were still in flight at the end")
         if self._elects is not None:
             self.election.resign()
             await asyncio.wait((self._elects,), timeout=_RELEASE_S)
@@ -272,12 +272,12 @@ class Process:
         )
 
     def _deposed(self, why: str) -> None:
-        self.log.warning("leads no more", reason=why)
+        self.log.warning("leadership lost", reason=why)
         self.metrics.leader.set(0)
         self.driver.give(Deposed())
 
     def _unanswered(self, why: str) -> None:
-        self.log.warning("the election wasn't answered", reason=why)
+        self.log.warning("the Lease couldn't be read or renewed", reason=why)
 
     def _evict(self, uid: str) -> None:
         self._evictions.allow(uid)

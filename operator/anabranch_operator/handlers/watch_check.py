@@ -135,7 +135,7 @@ class Sight:
         self._metrics.resyncs.labels(kind).inc()
         if missed:
             self._metrics.missed.labels(kind).inc(missed)
-            self._log.info("ends that a watch hadn't told", kind=kind, count=missed)
+            self._log.info("deletions that the watch missed", kind=kind, count=missed)
         if sweep.roll.blind(boottime()):
             raise Blind(f"the watch of {kind} doesn't show what lists have")
         if not sweep.roll.listed:

@@ -124,7 +124,7 @@ class _Lines(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         tell = self._log.error if record.levelno >= logging.ERROR else self._log.warning
         error = record.exc_info[1] if record.exc_info else None
-        tell("said by a library", by=record.name, what=record.getMessage(), error=repr(error))
+        tell("message from a library", by=record.name, what=record.getMessage(), error=repr(error))
 
 
 def quieten(log: Log) -> None:

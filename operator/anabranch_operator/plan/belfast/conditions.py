@@ -61,10 +61,10 @@ def degraded(world: World, flaws: Iterable[tuple[Reason, str]]) -> Said:
 
 def blocked(obstacle: Obstacle | None, old: int, policy: RolloutPolicy) -> Said:
     if obstacle is not None:
-        message = f"{obstacle.pod} can't go: {obstacle.message}"
+        message = f"{obstacle.pod} can't be replaced yet: {obstacle.message}"
         return Said(Type.ROLLOUT_BLOCKED, True, obstacle.reason, message)
     if old and policy is not RolloutPolicy.AUTO:
-        message = f"{old} pods are of an older spec, and stay so by policy {policy}"
+        message = f"{old} pods run an older spec, and policy {policy} leaves them"
         return Said(Type.ROLLOUT_BLOCKED, False, Reason.UP_TO_DATE, message)
     return Said(Type.ROLLOUT_BLOCKED, False, Reason.UP_TO_DATE)
 

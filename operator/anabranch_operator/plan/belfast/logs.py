@@ -203,7 +203,7 @@ def _ready(world: World, log: Log, parts: Parts) -> Said:
         message = "it has no shards: raise spec.shards.count, or scale its ShardGroups"
         return Said(Type.READY, False, Reason.SHARDS_MISSING, message)
     assert parts.sequencers is not None, "else it was an obstacle"
-    message = f"{url(parts.sequencers)} leads to it"
+    message = f"clients reach it at {url(parts.sequencers)}"
     return Said(Type.READY, True, Reason.SERVING, message)
 
 
@@ -225,7 +225,8 @@ def _obstacle(world: World, log: Log, ref: Ref) -> Said | None:
     group = world.shards.get(ref)
     wanted = parts_of(log)[0].name
     if group is not None and group.spec.sequencers != wanted:
-        message = f"{what} is of SequencerSet {group.spec.sequencers}, not of {wanted}: name others"
+        other = group.spec.sequencers
+        message = f"{what} belongs to SequencerSet {other}, not to {wanted}: name other groups"
         return Said(Type.READY, False, Reason.INVALID, message)
     return None
 
@@ -234,11 +235,11 @@ def _unready(world: World, log: Log, ref: Ref) -> Said | None:
     del log
     what, part = f"{ref.kind} {ref.name}", world.sequencers.get(ref) or world.shards.get(ref)
     if part is None:
-        return Said(Type.READY, False, Reason.INVALID, f"{what} can't be understood")
+        return Said(Type.READY, False, Reason.INVALID, f"{what} has a spec that can't be read")
     told = conditions.as_before(part.status.conditions)
     ready = next((each for each in told if each.type is Type.READY), None)
     if ready is None:
-        message = f"{what}: nothing is known of its pods yet"
+        message = f"{what}: the operator hasn't seen its pods yet"
         return Said(Type.READY, False, Reason.SEQUENCERS_AWAY, message)
     if ready.status:
         return None

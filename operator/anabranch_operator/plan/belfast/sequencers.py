@@ -207,13 +207,13 @@ def _ready(sight: Sight) -> Said:
 def _progressing(sight: Sight, obstacle: Obstacle | None) -> Said:
     rolls = sight.group.spec.rollout.policy is RolloutPolicy.AUTO
     if rolls and sight.old and obstacle is None:
-        message = f"{len(sight.old)} sequencers are of an older spec"
+        message = f"{len(sight.old)} sequencers run an older spec"
         return Said(Type.PROGRESSING, True, Reason.ROLLING, message)
     moving = [each.name for each in sight.posts if not each.ready and not each.failing]
     if moving:
-        message = f"{', '.join(moving)} on the way in or out"
+        message = f"{', '.join(moving)} starting or ending"
         return Said(Type.PROGRESSING, True, Reason.SCALING, message)
-    return Said(Type.PROGRESSING, False, Reason.UP_TO_DATE, "no pod comes or goes")
+    return Said(Type.PROGRESSING, False, Reason.UP_TO_DATE, "no pod is starting or ending")
 
 
 def _flaws(sight: Sight) -> Iterator[tuple[Reason, str]]:

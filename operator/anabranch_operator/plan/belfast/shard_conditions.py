@@ -123,25 +123,25 @@ def _ready(found: Group) -> Said:
     if failed:
         return Said(Type.READY, False, Reason.SHARDS_FAILED, f"{failed} failed as a whole")
     seated = sum(each.seated for each in found.wanted)
-    message = f"{seated} of {len(found.wanted)} shards have a seat"
+    message = f"{seated} of {len(found.wanted)} shards take appends"
     if seated < len(found.wanted):
         return Said(Type.READY, False, Reason.AWAITING_SEATS, message)
-    return Said(Type.READY, True, Reason.SEATED, "every shard that is wanted has a seat")
+    return Said(Type.READY, True, Reason.SEATED, "every wanted shard takes appends")
 
 
 def _progressing(found: Group, obstacle: Obstacle | None) -> Said:
     rolls = found.group.spec.rollout.policy is RolloutPolicy.AUTO
     if rolls and found.old and obstacle is None:
-        message = f"{len(found.old)} pods are of an older spec"
+        message = f"{len(found.old)} pods run an older spec"
         return Said(Type.PROGRESSING, True, Reason.ROLLING, message)
     if found.surplus:
-        message = f"{', '.join(each.name for each in found.surplus)} on the way out"
+        message = f"{', '.join(each.name for each in found.surplus)} leaving"
         return Said(Type.PROGRESSING, True, Reason.SCALING, message)
     moving = [each.name for each in found.posts if not each.ready and not each.failing]
     if moving:
-        message = f"{', '.join(moving)} on the way in or out"
+        message = f"{', '.join(moving)} starting or ending"
         return Said(Type.PROGRESSING, True, Reason.SCALING, message)
-    return Said(Type.PROGRESSING, False, Reason.UP_TO_DATE, "no pod comes or goes")
+    return Said(Type.PROGRESSING, False, Reason.UP_TO_DATE, "no pod is starting or ending")
 
 
 def _flaws(found: Group) -> Iterator[tuple[Reason, str]]:
@@ -154,7 +154,7 @@ def _flaws(found: Group) -> Iterator[tuple[Reason, str]]:
         count = len(shard.told.replicas) - len(shard.told.silent)
         if count < len(shard.posts):
             away = _missing(found, shard)
-            yield Reason.WAITING_FOR_COPIES, f"{shard.name} goes on without {away}"
+            yield Reason.WAITING_FOR_COPIES, f"{shard.name} runs without {away}"
 
 
 def _missing(found: Group, shard: Seen) -> str:
@@ -170,32 +170,42 @@ def _window_open(found: Group) -> Said:
     if away is not None or found.status is None:
         return Said(Type.WINDOW_OPEN, False, *(away or (Reason.NO_WINDOW, "")))
     if not any(each.standing in _SEATED for each in found.shards):
-        message = "no shard of the group has a seat"
+        message = "no shard of the group takes appends"
         return Said(Type.WINDOW_OPEN, False, Reason.NO_WINDOW, message)
     if found.status.mode is Mode.FREE_WILL:
-        return Said(Type.WINDOW_OPEN, False, Reason.FREE_WILL, "cuts follow the shards")
+        return Said(
+            Type.WINDOW_OPEN,
+            False,
+            Reason.FREE_WILL,
+            "cuts follow the shards, and nothing is delivered before its cut",
+        )
     # Numbers that move with every window belong into fields: a message would be news each time.
-    return Said(Type.WINDOW_OPEN, True, Reason.WINDOW_PUBLISHED, "shards speculate in it")
+    return Said(
+        Type.WINDOW_OPEN,
+        True,
+        Reason.WINDOW_PUBLISHED,
+        "shards deliver speculatively in the present window",
+    )
 
 
 def _joining(found: Group) -> Said:
     unseated = [each.name for each in found.wanted if not each.seated]
     if unseated:
-        message = f"{', '.join(unseated)} without a seat"
+        message = f"{', '.join(unseated)} waiting for the next window"
         return Said(Type.JOINING, True, Reason.AWAITING_SEATS, message)
-    return Said(Type.JOINING, False, Reason.NONE_JOINS, "every shard that is wanted has a seat")
+    return Said(Type.JOINING, False, Reason.NONE_JOINS, "every wanted shard takes appends")
 
 
 def _leaving(found: Group) -> Said:
     if not found.surplus:
-        message = "there is no shard that isn't wanted"
+        message = "no shard is to leave"
         return Said(Type.LEAVING, False, Reason.NONE_LEAVES, message)
     away = _away(found)
     if away is not None:
         return Said(Type.LEAVING, True, *away)
     seated = _names(found.surplus, Standing.WAITING, Standing.SEATED, Standing.LEAVING)
     if seated:
-        message = f"{seated} can't go before the end of the windows that count on it"
+        message = f"{seated} will leave at the end of the windows that count on it"
         return Said(Type.LEAVING, True, Reason.AWAITING_BOUNDARY, message)
     kept = [each.told for each in found.surplus if each.told is not None and not each.over]
     if kept:
@@ -206,7 +216,7 @@ def _leaving(found: Group) -> Said:
         )
         return Said(Type.LEAVING, True, Reason.AWAITING_TRIM, message)
     names = ", ".join(each.name for each in found.surplus)
-    message = f"nobody counts on {names} any more, and the pods go"
+    message = f"no window counts on {names} any more, and the pods are ending"
     return Said(Type.LEAVING, True, Reason.DRAINING, message)
 
 

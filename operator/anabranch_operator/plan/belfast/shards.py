@@ -138,7 +138,7 @@ def _roll(found: Group, useless: tuple[Delete, ...]) -> tuple[tuple[Delete, ...]
         return (), Obstacle(chosen.name, Reason.SEQUENCERS_AWAY, found.why)
     broken = [each.name for each in found.shards if not each.over and not each.whole]
     if broken:
-        message = f"not all replicas of {', '.join(broken)} count"
+        message = f"not all replicas of {', '.join(broken)} are in sync"
         return (), Obstacle(chosen.name, Reason.WAITING_FOR_COPIES, message)
     return (chosen.leave,), None
 

@@ -60,7 +60,9 @@ class Visits:
             return visited
         before, now = self._heard.get(visited.uid, (0, 0)), (told.term, told.index)
         if now < before and members > 1:
-            why = f"{told.leader} tells how the log was before it was last told of"
+            why = (
+                f"{told.leader} answered with an older state than before: it may have been deposed"
+            )
             return Visited(visited.ref, visited.uid, why=why)
         self._heard[visited.uid] = now
         return visited
@@ -82,7 +84,7 @@ def told(world: World, ref: Ref) -> Status | None:
 def trouble(world: World, ref: Ref) -> str:
     """Why nobody does."""
     found = world.visits.get(ref)
-    return "it wasn't asked yet" if found is None else found.why
+    return "the sequencers haven't been asked yet" if found is None else found.why
 
 
 def current(world: World, ref: Ref) -> bool:

@@ -92,7 +92,7 @@ def is_left_alone(world: World, resource: AnyLog) -> bool:
 
 def paused(object: Observed, before: Iterable[Condition]) -> list[Said]:
     """What was said last is still said: nobody looks whether it is still so."""
-    message = f"nothing is done to it while the annotation {names.PAUSED} is true"
+    message = f"the operator leaves this resource alone while the annotation {names.PAUSED} is true"
     others = (Type.PAUSED, Type.SERVICE_REACHABLE)
     kept = [each for each in as_before(before) if each.type not in others]
     return [*kept, Said(Type.PAUSED, True, Reason.PAUSED, message)]
@@ -129,7 +129,7 @@ def plan_malformed(world: World, ref: Ref, now: Nanoseconds) -> Plan:
     if why is None:
         return Plan()
     object = world.objects[ref]
-    said = [Said(Type.READY, False, Reason.INVALID, f"it can't be understood: {why}")]
+    said = [Said(Type.READY, False, Reason.INVALID, f"the spec can't be read: {why}")]
     if names.FINALIZER in object.finalizers:
         return Plan((Mark(ref=ref, uid=object.uid, made_by=object.labels.get(names.MADE_BY, "")),))
     before = object.status.get("conditions") or ()
@@ -142,7 +142,12 @@ def plan_malformed(world: World, ref: Ref, now: Nanoseconds) -> Plan:
 def terminating(resource: AnyLog) -> Said:
     """Others hold it: it has no finalizer of ours."""
     held = ", ".join(resource.object.finalizers) or "its grace"
-    return Said(Type.READY, False, Reason.TERMINATING, f"it is being deleted, and waits for {held}")
+    return Said(
+        Type.READY,
+        False,
+        Reason.TERMINATING,
+        f"the resource is being deleted, and waits for {held}",
+    )
 
 
 def reachable(world: World) -> Said:
@@ -188,9 +193,9 @@ def ready(world: World, shown: Face, troubles: Troubles) -> Said:
         return Said(Type.READY, False, Reason.WRITE_FAILED, message)
     if shown.address is None:
         pod = shown.pod.ref.name if shown.pod else "no broker"
-        message = f"{pod} serves it, and can't be reached yet"
+        message = f"{pod} serves the log, but can't be reached yet"
         return Said(Type.READY, False, Reason.NOT_SERVED, message)
-    serves = Said(Type.READY, True, Reason.SERVING, f"{shown.endpoint} leads to it")
+    serves = Said(Type.READY, True, Reason.SERVING, f"clients reach it at {shown.endpoint}")
     return full(world) or serves
 
 

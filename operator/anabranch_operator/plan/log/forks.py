@@ -171,7 +171,7 @@ def _parent(world: World, fork: Fork) -> tuple[Description | None, Said | None]:
         return None, Said(Type.READY, False, Reason.PARENT_MISSING, message)
     found = world.service.of(parent.owner)
     if found is None or parent.object.deleting:
-        message = f"{ref} has no log yet, or none any more"
+        message = f"{ref} has no log yet, or has lost it"
         return None, Said(Type.READY, False, Reason.PARENT_NOT_READY, message)
     return found, None
 
@@ -248,7 +248,7 @@ def _served(
     promote = troubles.with_action(Promote)
     ready = conditions.ready(world, shown, troubles)
     if promote is not None:
-        message = f"it isn't promoted: {promote.refusal.message}"
+        message = f"the promotion was refused: {promote.refusal.message}"
         ready = Said(Type.READY, ready.status, Reason.REFUSED, message)
     # What a gate said is kept before the fork goes, and with it all that could be asked again.
     judged = verdict.gate is not None and verdict.gate != fork.status.gate

@@ -104,7 +104,7 @@ def _begin(world: World, fork: Fork, gate: Gate, log: Description, troubles: Tro
     if held is not None and held.action == make:
         said = Said(Type.GATE_PASSED, False, Reason.GATE_INVALID, held.refusal.message)
     else:
-        said = Said(Type.GATE_PASSED, None, Reason.GATE_RUNNING, f"Job {name} is begun")
+        said = Said(Type.GATE_PASSED, None, Reason.GATE_RUNNING, f"Job {name} is being created")
     return Verdict((make,), (said,), GateStatus(job=name), waiting=True)
 
 
@@ -130,7 +130,12 @@ def _fails(
     if pod is not None and pod.ref not in world.texts:
         tail = TailLog(ref=pod.ref, lines=LINES)
         if troubles.with_action(TailLog) is None:
-            running = Said(Type.GATE_PASSED, None, Reason.GATE_RUNNING, "reading its log")
+            running = Said(
+                Type.GATE_PASSED,
+                None,
+                Reason.GATE_RUNNING,
+                "the Job has failed; its log is being read",
+            )
             return Verdict((tail,), (running,), GateStatus(job=job.ref.name), waiting=True)
     words = excerpt(world.texts.get(pod.ref, ""), _MESSAGE_CHARS_MAX) if pod is not None else ""
     conditions = job.status.get("conditions") or ()

@@ -91,25 +91,26 @@ def _progressing(sight: Sight, pool: Pool) -> Said:
     old = sum(each.outdated for each in found.everybody)
     rolls = pool.spec.rollout.policy is RolloutPolicy.AUTO
     if rolls and old and going.obstacle is None:
-        message = f"{old} brokers are of an older spec"
+        message = f"{old} brokers run an older spec"
         return Said(Type.PROGRESSING, True, Reason.ROLLING, message)
     if going.next is not None and going.cause is not None and going.obstacle is None:
-        message = f"{going.next.name} goes: {WORDS[going.cause]}"
+        message = f"{going.next.name} is being replaced or removed: {WORDS[going.cause]}"
         return Said(Type.PROGRESSING, True, Reason.DRAINING, message)
     leaving = [each.name for each in (*found.drained, *found.ending)]
     if leaving:
-        message = f"{', '.join(leaving)} on the way out"
+        message = f"{', '.join(leaving)} leaving"
         return Said(Type.PROGRESSING, True, Reason.DRAINING, message)
     starting = len(found.of(State.STARTING)) + sight.coming
     if starting:
         message = f"{starting} brokers are starting"
         return Said(Type.PROGRESSING, True, Reason.SCALING, message)
-    return Said(Type.PROGRESSING, False, Reason.UP_TO_DATE, "no pod comes or goes")
+    return Said(Type.PROGRESSING, False, Reason.UP_TO_DATE, "no pod is starting or ending")
 
 
 def _degraded(sight: Sight) -> Said:
     failing = [f"{each.name}: {each.health.failing}" for each in sight.found.of(State.FAILING)] + [
-        f"{each.name}: the log service hears nothing of it" for each in sight.found.of(State.LOST)
+        f"{each.name}: the log service has lost contact with it"
+        for each in sight.found.of(State.LOST)
     ]
     if failing:
         return Said(Type.DEGRADED, True, Reason.PODS_FAILING, "; ".join(failing))
@@ -132,7 +133,7 @@ def _blocked(sight: Sight, pool: Pool, troubles: Troubles) -> Said:
     if going.next is not None and going.cause not in (None, Cause.SURPLUS):
         held = troubles.with_action(DrainBroker)
         if going.obstacle is not None:
-            message = f"{going.next.name} can't go: {going.obstacle.message}"
+            message = f"{going.next.name} can't be replaced yet: {going.obstacle.message}"
             return Said(Type.ROLLOUT_BLOCKED, True, going.obstacle.reason, message)
         if held is not None:
             message = f"{going.next.name} can't be drained: {held.refusal.message}"
@@ -140,6 +141,6 @@ def _blocked(sight: Sight, pool: Pool, troubles: Troubles) -> Said:
     old = sum(each.outdated for each in sight.found.staying)
     policy = pool.spec.rollout.policy
     if old and policy is not RolloutPolicy.AUTO:
-        message = f"{old} brokers are of an older spec, and stay so by policy {policy}"
+        message = f"{old} brokers run an older spec, and policy {policy} leaves them"
         return Said(Type.ROLLOUT_BLOCKED, False, Reason.UP_TO_DATE, message)
     return Said(Type.ROLLOUT_BLOCKED, False, Reason.UP_TO_DATE)

@@ -207,7 +207,7 @@ def _obstacle(yard: _Yard, candidate: Broker, cause: Cause, *, cramped: bool) ->
         return Obstacle(Reason.PODS_FAILING, f"{', '.join(failing)} can't serve")
     lost = [each.name for each in others if each.state is State.LOST]
     if lost and cause in (Cause.OUTDATED, Cause.SURPLUS):
-        message = f"the log service hears nothing of {', '.join(lost)}"
+        message = f"the log service has lost contact with {', '.join(lost)}"
         return Obstacle(Reason.WAITING_FOR_BROKERS, message)
     if cramped and failing:
         return Obstacle(Reason.PODS_FAILING, f"{', '.join(failing)} can't stand in for it")

@@ -180,7 +180,7 @@ def test_a_group_of_another_log_isnt_taken_for_this_ones() -> None:
     harness.office.settle()
     assert ready(harness)[1:] == (
         "Invalid",
-        "ShardGroup orders is of SequencerSet orders, not of other: name others",
+        "ShardGroup orders belongs to SequencerSet orders, not to other: name other groups",
     )
 
 

@@ -131,7 +131,7 @@ def test_what_says_nothing_about_pods_rolls_none(harness: BelfastHarness) -> Non
     harness.edit(LOG, image="newer")
     harness.settle()
     assert harness.ended() == []
-    assert "stay so by policy OnDelete" in harness.condition("RolloutBlocked", LOG)[2]
+    assert "policy OnDelete leaves them" in harness.condition("RolloutBlocked", LOG)[2]
 
 
 def test_what_is_said_of_volumes_alone_rolls_none(harness: BelfastHarness) -> None:

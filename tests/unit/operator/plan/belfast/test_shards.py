@@ -319,7 +319,7 @@ def test_nothing_is_rolled_while_a_replica_does_not_count(harness: BelfastHarnes
         harness.step()
     assert harness.ended() == []
     assert harness.condition("RolloutBlocked")[:2] == ("True", "WaitingForCopies")
-    assert "orders-1 goes on without orders-1-1" in harness.condition("Degraded")[2]
+    assert "orders-1 runs without orders-1-1" in harness.condition("Degraded")[2]
 
 
 def test_a_lost_primary_is_made_anew_and_seats_are_kept(harness: BelfastHarness) -> None:
