@@ -116,6 +116,7 @@ def _tails(family: Family) -> list[Violation]:
 def _growing(
     family: Family, log: LogId, sightings: list[_Sighting], ends: Latest
 ) -> list[Violation]:
+    assert sightings, "somebody has seen it"
     tails = Latest([(seen.returned, seen.tail) for seen in sightings])
     settled = Latest([(s.returned, s.settled) for s in sightings if s.settled is not None])
     for seen in sightings:

@@ -51,6 +51,8 @@ def portions(
 
     They begin at `start` of `head`, or are all in `rest`.
     """
+    assert count > 0, "a batch has one record at least"
+    assert start >= 0
     room = len(head) + len(rest) - start
     if room <= _HEADER_BYTES_MIN * bounds.record:
         yield Portion(room, [*parse(head, rest)])
@@ -85,6 +87,7 @@ def _pieces(
 
 def _check(counts: Sequence[int], before: int, bounds: HeaderBounds) -> int:
     """Headers of the batch so far, with these of as many records."""
+    assert counts, "a record at least was decoded"
     largest, total = max(counts), before + sum(counts)
     if largest > bounds.record:
         raise TooManyHeaders("a record", largest, bounds.record, "record_headers_max")

@@ -72,6 +72,7 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
 
     def disk(self, node: str) -> int | None:
         """The one that is counted on; None: any."""
+        assert node in self.replicas, "it is no replica of this shard"
         return self.disks[self.replicas.index(node)] if self.disks else None
 
 
@@ -234,6 +235,8 @@ class Ledger:
         self.members[shard] = replace(self.members[shard], **what)
 
     def _admit(self, wanted: Admit) -> None:
+        assert wanted.replicas, "a shard has one replica at least"
+        assert wanted.quota >= 0
         known = self.member(wanted.name)
         if known is None:
             number = max(self.members, default=-1) + 1
@@ -291,6 +294,7 @@ class Ledger:
         return self.windows[0].foreseen and self.cut == self.windows[0].cuts
 
     def _begin(self, window: Window) -> None:
+        assert not self.windows or self.windows[0] is window
         self.cut = 0
         self.counts = () if window.foreseen else (0,) * len(window.seats)
         self.placements = []
@@ -345,6 +349,7 @@ class Ledger:
                 self._change(member.id, standing=Standing.LEFT)
 
     def _change_view(self, change: ChangeView) -> None:
+        assert len({*change.failed}) == len(change.failed), "a shard fails once in a view"
         assert change.view == self.view + 1
         self.view = change.view
         for shard in change.failed:

@@ -35,6 +35,7 @@ class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     def below(self, position: Position) -> LocalSequence:
         """Where its records end that lie below this position."""
+        assert position >= self.first, "an earlier row holds it"
         rounds, rest = divmod(position - self.first, self.stride)
         return self.base + min(self.count, rounds * self.quota + min(rest, self.quota))
 
@@ -66,12 +67,14 @@ class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 def row_of(window: Window, seat: Seat, rounds: int) -> Row:
     """What the first so many rounds of a window give a seat."""
+    assert 0 <= rounds <= window.rounds, "a window has no more rounds"
     first = window.start + seat.offset
     return Row(seat.base, rounds * seat.quota, seat.quota, window.round_records, first)
 
 
 def row_of_run(local: LocalSequence, run: Run) -> Row:
     """What a cut of free will gives a seat."""
+    assert run.count > 0, "a cut that gives nothing makes no row"
     return Row(local, run.count, 1, 1, run.first)
 
 
@@ -117,9 +120,11 @@ class Placements:
             if row.base < to:
                 self.rows.append(replace(row, count=to - row.base))
         del self._torn[bisect_left(self._torn, to) :]
+        assert self.end <= max(to, self.floor), "positions beyond are void"
         return voided
 
     def forget(self, below: LocalSequence) -> None:
+        assert below >= 0, "sequences begin at 0"
         self.floor = max(self.floor, below)
         del self.rows[: bisect_right(self.rows, self.floor, key=_end)]
         first = self.rows[0].base if self.rows else self.floor
@@ -162,6 +167,7 @@ class Placements:
 
     def part(self, low: LocalSequence, high: LocalSequence, count_max: int) -> list[Row]:
         """The rows that hold what lies between, up to the first that isn't known."""
+        assert count_max > 0, "nothing could be told"
         part: list[Row] = []
         for row in self._from(low):
             if row.base > low or row.base >= high or len(part) == count_max:

@@ -113,17 +113,20 @@ class Window(msgspec.Struct, frozen=True, array_like=True, dict=True):
 
     def covered(self, cut: int) -> Position:
         """Where the first `cut` cuts end."""
+        assert cut >= 0, "cuts are counted from 0"
         rounds, groups = divmod(cut, self.groups)
         before = self._group_offsets[groups] if groups else 0
         return self.start + rounds * self.round_records + before
 
     def rounds_in(self, seat: Seat, cut: int) -> int:
         """The seat's rounds that the first `cut` cuts hold."""
+        assert cut >= 0, "cuts are counted from 0"
         rounds, groups = divmod(cut, self.groups)
         return rounds + (seat.group < groups)
 
     def reach(self, seat: Seat, rounds: int) -> int:
         """The cuts that need no more of this seat than so many rounds."""
+        assert rounds >= 0, "rounds are counted from 0"
         return (
             min(rounds * self.groups + seat.group, self.cuts)
             if rounds < self.rounds
@@ -135,6 +138,8 @@ def seats(
     quotas: Sequence[tuple[ShardId, int]], groups: int, bases: dict[ShardId, LocalSequence]
 ) -> tuple[Seat, ...]:
     """Shards, in their order, take their seats: by turns in the groups."""
+    assert groups > 0, "a round has one cut at least"
+    assert all(quota > 0 for _, quota in quotas), "a shard without a quota has no seat"
     placed = sorted((nth % groups, shard, quota) for nth, (shard, quota) in enumerate(quotas))
     seated: list[Seat] = []
     offset = 0

@@ -196,6 +196,7 @@ class Progress:
 
     def lagging(self, rounds: int) -> Iterator[ShardId]:
         """Shards that are so far behind the furthest."""
+        assert rounds > 0, "everybody would lag"
         for shard in self._reaches:
             if self.lag_of(shard) >= rounds:
                 yield shard
@@ -204,6 +205,7 @@ class Progress:
         """The window and its rounds in which the shard has caught up with the furthest, or with
         what lies so many rounds ahead of itself: as far as its seats go.
         """
+        assert ahead >= 0
         window = self._window
         if window is None:
             return None
@@ -291,10 +293,12 @@ class Progress:
         after = self._reaches[shard] = self._reach(self._window, shard)
         if before == self._lowest < after:
             self._holders -= 1
+            assert self._holders >= 0, "more went on than were waited for"
             if self._holders == 0:
                 self._find_lowest()
 
     def _find_lowest(self) -> None:
+        assert self._reaches, "nobody is waited for"
         reaches = self._reaches.values()
         self._lowest = min(reaches)
         self._holders = sum(reach == self._lowest for reach in reaches)

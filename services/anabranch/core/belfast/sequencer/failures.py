@@ -87,6 +87,7 @@ class Failures:
             return
         left = tuple(each for each in replicas if each in sealed or each in others)
         primary = max(sealed, key=lambda each: _log_of(sealed[each]))
+        assert primary in left, "who leads is one of those who are left"
         self._plan.counters.takeovers += 1
         self._arrange(member, takeover.epoch, primary, left)
 

@@ -129,6 +129,7 @@ class Lag:
 
     def was_away(self, missed: Nanoseconds, now: Nanoseconds) -> None:
         """The leader itself didn't run for so long: that isn't the shards' time."""
+        assert missed >= 0
         self._cut_at = min(now, self._cut_at + missed)
         for signal in self.signals.values():
             signal.since = min(now, signal.since + missed)
@@ -140,6 +141,8 @@ class Lag:
             signal.since = now
 
     def _signal(self, shard: ShardId, ahead: int, now: Nanoseconds) -> list[FixLag]:
+        assert shard not in self.signals, "one signal at a time"
+        assert ahead >= 0
         target = self._progress.target(shard, ahead)
         if target is None:
             return []

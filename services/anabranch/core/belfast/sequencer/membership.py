@@ -50,11 +50,13 @@ class Membership:
 
     def patience(self, intervals: int, now: Nanoseconds, delay: Nanoseconds = 0) -> Nanoseconds:
         """How long silence lasts before it counts; `delay`: one that is known of this shard."""
+        assert intervals > 0, "nobody has no time at all"
         longest = max(delay, self._delays.longest(now))
         return patience(self._rules.intervals(intervals), longest)
 
     def was_away(self, missed: Nanoseconds, now: Nanoseconds) -> None:
         """Told that the leader itself did not run for so long: that isn't others' silence."""
+        assert missed >= 0
         self._since = min(now, self._since + missed)
         for shard in self._shards.values():
             for contact in shard.contacts.values():

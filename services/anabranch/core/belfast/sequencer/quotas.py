@@ -54,6 +54,7 @@ class Quotas:
         self._rules = plan.rules
         self._t_ord = plan.rules.t_ord
         self._span = plan.rules.intervals(max(plan.rules.window, SPAN_MIN_INTERVALS))
+        assert self._span > 0 < self._t_ord, "rates are taken over a time"
         self._arrivals: dict[ShardId, _Arrivals] = {}
         self._given: dict[ShardId, _Given] = {}
         self.records_at: Nanoseconds = 0
@@ -121,6 +122,7 @@ class Quotas:
 
     def give(self, shard: ShardId, quota: int) -> int:
         """Whatever the rate is: from here it goes up or down by the rule."""
+        assert quota > 0, "a seat gives one record at least in a round"
         self._given[shard] = _Given(quota)
         return quota
 
@@ -128,6 +130,7 @@ class Quotas:
         """Up at once, down when two spans in a row agree: a drop that passes must not leave the
         quota below the rate for a whole window (6.6).
         """
+        assert rate >= 0, "records are only counted up"
         enough = self._enough(rate)
         tolerance = given.quota * 10 * self._rules.quota_percent
         if rate > given.quota * 1000 + tolerance:
@@ -152,6 +155,7 @@ class Quotas:
         return rate + (backlog if backlog > rate // 10 else 0)
 
     def _rate(self, records: int, within: Nanoseconds) -> int:
+        assert records >= 0, "records are only counted up"
         return records * 1000 * self._t_ord // max(1, within)
 
     def _enough(self, rate: int) -> int:
@@ -162,4 +166,5 @@ class Quotas:
         return self._bounded(-(-(rate - slack) // 1000))
 
     def _bounded(self, quota: int) -> int:
+        assert self._rules.quota_max > 0, "no quota could be given"
         return max(1, min(quota, self._rules.quota_max))

@@ -179,6 +179,7 @@ class Sequencer:
     def _was_away(self, late: Nanoseconds, now: Nanoseconds) -> None:
         """The timer is late: this member did not run, and others may have spoken meanwhile."""
         missed = now - max(now - late, self._ran_at)
+        assert missed >= 0, "time never goes back"
         self._ran_at = now
         self._delays.note(late, now)
         self.consensus.was_away(missed)
@@ -308,12 +309,14 @@ class Sequencer:
         )
 
     def _commit(self, index: int, entry: bytes) -> None:
+        assert index > self.applied, "an entry is applied once"
         self.ledger.apply(decode_entry(entry))
         self.applied = index
         if self._feed is not None:
             self._feed.committed(index, entry)
 
     def _restore(self, index: int, image: bytes) -> None:
+        assert index >= self.applied, "nothing that was applied is taken back"
         self.ledger = Ledger(_unpack(image))
         self.applied = index
 
@@ -321,6 +324,7 @@ class Sequencer:
         return _pack(self.ledger.image())
 
     def _lead(self) -> None:
+        assert self.office is None, "one lead at a time"
         self.counters.leads += 1
         self._proposed = self.consensus.committed
         self._feed = Feed(self.consensus, self.ledger, self.applied, self._effects, self.counters)

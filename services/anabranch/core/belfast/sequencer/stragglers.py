@@ -68,6 +68,7 @@ class Stragglers:
 
     def turn(self, shard: ShardId, window: int) -> Turn:
         """In the window of this number, which is about to be published."""
+        assert window >= 0, "windows are numbered from 0"
         pace = self._paces.get(shard)
         if pace is None:
             return Turn.FULL
@@ -105,6 +106,7 @@ class Stragglers:
             pace.late = pace.late_at = 0
 
     def _is_late(self, shard: ShardId, took: Nanoseconds) -> bool:
+        assert took >= 0, "time never goes back"
         if took <= self._slow:
             return False
         others = sorted(p.usual for each, p in self._paces.items() if each != shard and p.usual)

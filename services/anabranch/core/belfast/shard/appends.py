@@ -74,6 +74,7 @@ class Acknowledging:
 
     def append(self, token: Token, batch: bytes, header: Header) -> None:
         """A batch that was checked, and is new."""
+        assert header.count > 0, "a batch has one record at least"
         limit = self._limits.queue_bytes_max
         if self.held_bytes + len(batch) > limit:
             raise Overloaded(f"appends to shard {self._shard}", limit, "queue_bytes_max")
@@ -87,6 +88,7 @@ class Acknowledging:
             end, first = heapq.heappop(self._order)
             waiting = self._waiting.pop(first)
             self.held_bytes -= waiting.bytes
+            assert self.held_bytes >= 0, "more was answered than was taken"
             self._counters.appended += 1
             self._counters.appended_records += end - first
             if waiting.tokens and self._is_forgotten(first):
@@ -115,6 +117,7 @@ class Acknowledging:
                 continue
             waiting = self._waiting.pop(first)
             self.held_bytes -= waiting.bytes
+            assert self.held_bytes >= 0, "more was answered than was taken"
             unsure = first < beyond
             self._answer(waiting.tokens, unknown if unsure else refused)
         heapq.heapify(kept)
@@ -125,6 +128,7 @@ class Acknowledging:
         for _, first in sorted(self._order):
             self._answer(self._waiting[first].tokens, answer)
         self._order, self._waiting, self.held_bytes = [], {}, 0
+        assert not self._askers, "everybody is answered"
 
     def _answer(self, tokens: list[Token], answer: object) -> None:
         for token in tokens:
@@ -155,6 +159,7 @@ class Acknowledging:
         return RequestForgotten(f"this append to shard {self._shard}, which was trimmed,")
 
     def _wait(self, token: Token, first: LocalSequence, count: int, size: int) -> None:
+        assert count > 0, "a batch has one record at least"
         waiting = self._waiting.get(first)
         if waiting is None:
             waiting = self._waiting[first] = Waiting(first + count, size)

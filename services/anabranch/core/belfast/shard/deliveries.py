@@ -146,6 +146,7 @@ class Delivering:
         self._advance(stream, self._slot(stream.next))
 
     def _push_next(self, stream: Stream, edge: LocalSequence, confirmed: LocalSequence) -> None:
+        assert stream.credit > 0, "nothing may be delivered"
         if stream.next < self._placements.floor:
             self._refuse(stream, PositionTrimmed(stream.upto, self._ledger.trimmed))
             return
@@ -179,6 +180,7 @@ class Delivering:
 
     def _fetch(self, stream: Stream, edge: LocalSequence) -> None:
         """Older records are read back from the journal, a piece at a time."""
+        assert not stream.fetching, "one piece is read at a time"
         low = stream.next
         room = min(stream.credit, self._limits.read_bytes_max)
 
@@ -203,6 +205,7 @@ class Delivering:
         room: int,
         where: Where | None,
     ) -> Passage:
+        assert low < high, "there is something to deliver"
         passage = Passage(low)
         for item in items:
             if item.first >= high:
@@ -225,6 +228,7 @@ class Delivering:
         return passage
 
     def _deliver(self, stream: Stream, passage: Passage, confirmed: LocalSequence) -> None:
+        assert passage.end >= stream.next, "deliveries only go on"
         before = (stream.next, stream.upto, stream.where)
         stream.next = passage.end
         stream.upto = max(stream.upto, self._slot(passage.end))

@@ -245,10 +245,12 @@ class Seating:
         self.confirmed = self._confirmed()
 
     def _learn(self, taught: Taught) -> None:
+        assert taught.floor <= taught.upto, "what is known lies above what is forgotten"
         self.placements.forget(taught.floor)
         self.placements.learn(taught.rows, taught.upto)
 
     def _opened(self, me: Member) -> None:
+        assert self._ledger.windows, "the decision is in the ledger already"
         window = self._ledger.windows[-1]
         seat = window.by_shard.get(me.id)
         if seat is not None and window.foreseen:
@@ -292,6 +294,7 @@ class Seating:
             self._rows.append(row)
 
     def _void(self, to: LocalSequence) -> None:
+        assert to >= 0, "sequences begin at 0"
         self.forecast.void(to, self.placements.end)
         self._counters.voided += self.placements.cut_back(to)
         self._rows = [replace(row, count=min(row.end, to) - row.base) for row in self._rows]
@@ -326,6 +329,7 @@ class Seating:
         return confirmed if hole is None else hole[0]
 
     def _note(self) -> None:
+        assert self.current, "what is noted must follow from all that was decided"
         self.noted = self._following.applied
         forecast = self.forecast
         note = Note(
