@@ -63,9 +63,7 @@ class OldTerm(msgspec.Struct, frozen=True, array_like=True, tag="reign"):
     first: int
 
 
-@pytest.mark.parametrize(
-    ("old", "entry"), ENTRIES, ids=[type(each).__name__ for _, each in ENTRIES]
-)
+@pytest.mark.parametrize(("old", "entry"), ENTRIES, ids=[old for old, _ in ENTRIES])
 def test_an_entry_of_the_release_before_views_is_read(old: str, entry: JournalEntry) -> None:
     assert decode_entry(bytes.fromhex(old)) == entry
     if not isinstance(entry, Term):
@@ -77,9 +75,7 @@ def test_an_image_of_the_release_before_views_is_read() -> None:
     assert decode_image(bytes.fromhex(IMAGE)) == image
 
 
-@pytest.mark.parametrize(
-    ("old", "letter"), LETTERS, ids=[type(each).__name__ for _, each in LETTERS]
-)
+@pytest.mark.parametrize(("old", "letter"), LETTERS, ids=[old for old, _ in LETTERS])
 def test_a_letter_of_the_release_before_views_is_read(old: str, letter: ReplicaLetter) -> None:
     assert msgspec.msgpack.decode(bytes.fromhex(old), type=ReplicaLetter) == letter
 
