@@ -57,9 +57,9 @@ def test_the_gateway_serves_and_who_was_killed_is_started_again(cluster: LocalCl
         said, pid = broker.output.read_bytes(), broker.pid
         broker.kill()
         log = Log(Clock().now, LogFormat.HUMAN, sys.stderr)
-        watch, pause = Watch(cluster.processes, log), Event()
+        watch, pause = Watch(log), Event()
         while not broker.running:
-            watch.look()
+            watch.look(cluster.processes)
             pause.wait(0.02)
         assert broker.pid != pid
         assert said in broker.output.with_suffix(".log.1").read_bytes()

@@ -141,6 +141,11 @@ class BrokerSettings(PodSettings, frozen=True, kw_only=True, forbid_unknown_fiel
     auth: AuthSettings = AuthSettings()
     """Who clients are, and what they may do."""
 
+    supervised: bool = False
+    """Whoever started this broker also starts the processes of the Belfast logs that are created
+    here, as `anabranch up --processes` does; otherwise such a log needs addresses.
+    """
+
     disk_cache: str = ""
     """A directory of this broker's own, for what was fetched and doesn't fit into its memory; it is
     emptied at the start. Empty: none.

@@ -10,6 +10,7 @@ from anabranch.apps.pods.bolt_settings import BrokerSettings
 from anabranch.apps.pods.bucket import StorePod
 from anabranch.apps.pods.pod import RELEASE, Endpoint, run
 from anabranch.core.bolt.broker.broker import Broker
+from anabranch.core.bolt.broker.control import OtherEngines
 from anabranch.core.errors import Unavailable
 from anabranch.core.machine import Machine
 from anabranch.ports import Authority, ObjectStore
@@ -62,7 +63,10 @@ async def serve(
             incarnation=incarnation,
         )
         life = secrets.token_bytes(16)
-        broker = Broker(node, settings.cluster, limits, settings.metadata, life, advertised)
+        others = OtherEngines.SUPERVISOR if settings.supervised else OtherEngines.NOBODY
+        broker = Broker(
+            node, settings.cluster, limits, settings.metadata, life, advertised, others=others
+        )
         host = Host(settings.cluster, None, ranges, now=pod.clock.now, log=pod.log, network=peers)
         authority = _authority(settings, host, pod)
         service = bolt_service(

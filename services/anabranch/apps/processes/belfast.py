@@ -168,6 +168,11 @@ class Node(ServerProcess):
         command = [*inside, *_COMMAND, kind, *flags]
         super().__init__(name, command, folder / name, self._is_ready, settings)
 
+    @property
+    def ready(self) -> bool:
+        """At this moment."""
+        return self._is_ready()
+
     def _is_ready(self) -> bool:
         return self.answers(self.pair.probes, "/readyz", host=self.pair.host)
 
@@ -181,8 +186,12 @@ class LocalBelfast:
         layout: BelfastLayout,
         *,
         settings: Mapping[str, str] | None = None,
+        prefix: str = "",
     ) -> None:
-        """`settings`: more of the environment, `ANABRANCH_RULES_T_ORD_US` and so on."""
+        """`settings`: more of the environment, `ANABRANCH_RULES_T_ORD_US` and so on. `prefix`: of
+        the processes' names, where other logs' processes are supervised beside them.
+        """
+        self._prefix = prefix
         self.layout = layout
         self._folder = folder
         self._settings = dict(settings or {})
@@ -192,7 +201,7 @@ class LocalBelfast:
             self._settings["ANABRANCH_TOKEN"] = layout.token
             self._settings["ANABRANCH_PEER_TOKEN"] = layout.peer_token
         self.sequencers = [
-            self._sequencer(f"sequencer-{number}", pair)
+            self._sequencer(f"{prefix}sequencer-{number}", pair)
             for number, pair in enumerate(layout.sequencers)
         ]
         self.shards = {place.name: self._replicas(place) for place in layout.shards}
@@ -207,7 +216,7 @@ class LocalBelfast:
         return [
             Node(
                 SHARD,
-                f"{place.name}-{number}",
+                f"{self._prefix}{place.name}-{number}",
                 pair,
                 self._folder,
                 told,
@@ -274,6 +283,9 @@ class LocalBelfast:
             if not node.running:
                 reason = f"it ended before the log was ready: see {node.output}"
                 raise Unavailable(f"the process {node.name}", reason)
+
+    def tend(self) -> None:
+        """Nothing comes or goes while it runs."""
 
     def stop(self) -> None:
         for nodes in (self.replicas, self.sequencers):

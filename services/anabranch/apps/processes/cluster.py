@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from anabranch.apps.processes.belfast_logs import BelfastLogs
 from anabranch.apps.processes.layout import Layout, Pair, Shape, settle
 from anabranch.apps.processes.ports import HOST
 from anabranch.apps.processes.servers import EtcdGroup, S3Server, ServerProcess
@@ -92,8 +93,12 @@ class LocalCluster:
         with_gateway: bool = True,
         settings: Mapping[str, str] | None = None,
         brokers: Sequence[str] = (),
+        others: BelfastLogs | None = None,
     ) -> None:
-        """`brokers`: their names, if they aren't to be `broker-0` and so on."""
+        """`brokers`: their names, if they aren't to be `broker-0` and so on. `others`: who runs
+        the Belfast logs that are created here.
+        """
+        self.others = others
         self.layout = layout
         self.etcd = EtcdGroup(
             folder / "etcd", len(layout.etcd) // 3, ports=layout.etcd, **etcd_options
@@ -105,6 +110,8 @@ class LocalCluster:
             for n, pair in enumerate(layout.metadata)
         ]
         listed = ["--metadata", layout.members]
+        if others is not None:
+            listed.append("--supervised")
         called = brokers or [f"broker-{n}" for n in range(len(layout.brokers))]
         self.brokers = [
             Pod(BROKER, name, pair, listed, place)
@@ -149,13 +156,21 @@ class LocalCluster:
                         pod.launch()
                 for pod in pods:
                     pod.wait_ready()
+            if self.others is not None:
+                self.others.start()
             whole = True
         finally:
             if not whole:
                 self.kill()
 
+    def tend(self) -> None:
+        if self.others is not None:
+            self.others.tend()
+
     def stop(self) -> None:
         """Each kind at once, so that drains go on side by side."""
+        if self.others is not None:
+            self.others.stop()
         kinds: list[Sequence[ServerProcess]] = [self.gateways, self.brokers, self.metadata]
         for pods in kinds:
             for pod in pods:
@@ -166,13 +181,16 @@ class LocalCluster:
         self.etcd.stop()
 
     def kill(self) -> None:
+        if self.others is not None:
+            self.others.kill()
         for process in (*self.pods, self.s3):
             process.kill()
         self.etcd.kill()
 
     @property
     def processes(self) -> list[ServerProcess]:
-        return [*self.etcd.members, self.s3, *self.pods]
+        others = self.others.processes if self.others is not None else []
+        return [*self.etcd.members, self.s3, *self.pods, *others]
 
     @property
     def listeners(self) -> list[Listener]:
@@ -181,6 +199,8 @@ class LocalCluster:
         found.append(Listener("the S3 server", HOST, layout.s3_port))
         for pod in (*self.metadata, *self.brokers):
             found += [Listener(pod.name, HOST, port) for port in (pod.pair.port, pod.pair.probes)]
+        if self.others is not None:
+            found += self.others.listeners
         return found + [Listener(gateway.name, HOST, gateway.port) for gateway in self.gateways]
 
 
@@ -191,7 +211,8 @@ def run(folder: Path, shape: Shape, log: Log, *, with_gateway: bool) -> None:
 
 
 def _run(folder: Path, layout: Layout, log: Log, *, with_gateway: bool) -> None:
-    cluster = LocalCluster(folder, layout, {}, with_gateway=with_gateway)
+    others = BelfastLogs(folder, layout.url, log)
+    cluster = LocalCluster(folder, layout, {}, with_gateway=with_gateway, others=others)
 
     def serving() -> None:
         http = f"http://{layout.gateway.address}" if with_gateway else None

@@ -4,6 +4,7 @@ ever more slowly.
 
 import signal
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import Event
@@ -25,16 +26,15 @@ _STEADY_S = 30.0
 class Watch:
     """Starts again what has ended by itself."""
 
-    def __init__(self, processes: Sequence[ServerProcess], log: Log) -> None:
+    def __init__(self, log: Log) -> None:
         self._log = log
-        self._processes = processes
-        self._failures = {process.name: 0 for process in processes}
-        self._due = {process.name: 0.0 for process in processes}
-        self._begun = {process.name: time.monotonic() for process in processes}
+        self._failures = defaultdict[str, int](int)
+        self._due = defaultdict[str, float](float)
+        self._begun = defaultdict[str, float](time.monotonic)
 
-    def look(self) -> None:
+    def look(self, processes: Sequence[ServerProcess]) -> None:
         now = time.monotonic()
-        for process in self._processes:
+        for process in processes:
             if process.running:
                 continue
             name = process.name
@@ -77,6 +77,10 @@ class Supervised(Protocol):
 
     def kill(self) -> None: ...
 
+    def tend(self) -> None:
+        """Called every so often, by the thread that started the processes."""
+        ...
+
 
 def run_until_told(cluster: Supervised, log: Log, serving: Callable[[], None]) -> None:
     """Until a signal says so; the second signal kills. No process outlives this one."""
@@ -95,9 +99,10 @@ def run_until_told(cluster: Supervised, log: Log, serving: Callable[[], None]) -
     try:
         begun.set()
         serving()
-        watch = Watch(cluster.processes, log)
+        watch = Watch(log)
         while not told.wait(LOOK_S):
-            watch.look()
+            cluster.tend()
+            watch.look(cluster.processes)
         log.info("stopping")
         cluster.stop()
     finally:

@@ -231,7 +231,12 @@ def _query(message: Question) -> Query:
             return queries.Describe(message.log)
         case messages.ListLogs():
             return queries.ListLogs(
-                message.prefix, message.tree, message.after, message.count_max, message.owner
+                message.prefix,
+                message.tree,
+                message.after,
+                message.count_max,
+                message.owner,
+                message.engine,
             )
         case messages.Compare():
             return queries.Compare(message.a, message.b)

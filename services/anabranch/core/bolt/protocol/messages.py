@@ -207,6 +207,8 @@ class ListLogs(Message, frozen=True, array_like=True, tag="list-logs"):
     count_max: int = 1_000
     owner: str = ""
     """What the owner's name begins with; empty: whether it has one or not."""
+    engine: str = ""
+    """The engine that serves them; empty: any."""
 
 
 class Compare(Message, frozen=True, array_like=True, tag="compare"):

@@ -62,7 +62,7 @@ class Describe(msgspec.Struct, frozen=True, array_like=True, tag="describe"):
 
 class ListLogs(msgspec.Struct, frozen=True, array_like=True, tag="list"):
     """In order of name. `tree` confines it to one root and its forks, `owner` to those whose
-    owner's name begins so.
+    owner's name begins so, `engine` to those that this engine serves.
     """
 
     prefix: str = ""
@@ -70,6 +70,7 @@ class ListLogs(msgspec.Struct, frozen=True, array_like=True, tag="list"):
     after: str = ""
     count_max: int = 1_000
     owner: str = ""
+    engine: str = ""
 
 
 class Listing(msgspec.Struct, frozen=True, array_like=True, tag="listing"):

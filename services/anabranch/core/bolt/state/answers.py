@@ -153,12 +153,15 @@ def _resolve(replica: Replica, query: Resolve) -> Resolved:
 def _list(replica: Replica, query: ListLogs) -> Listing:
     forest = replica.forest
     logs = forest.logs.values() if not query.owner else _owned(forest, query.owner)
+    if query.engine not in ("", BOLT) and not query.owner:
+        logs = forest.foreign.values()
     names = [
         log.name
         for log in logs
         if log.name.startswith(query.prefix)
         and log.name > query.after
         and (query.tree is None or log.family.root == query.tree)
+        and query.engine in ("", log.engine or BOLT)
     ]
     names.sort()
     found: list[Description] = []

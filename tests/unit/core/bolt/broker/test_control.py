@@ -66,6 +66,7 @@ QUESTIONS = [
     (messages.Describe("orders"), queries.Describe("orders")),
     (messages.ListLogs("o", "orders", "p", 9), queries.ListLogs("o", "orders", "p", 9)),
     (messages.ListLogs(owner="o"), queries.ListLogs(owner="o")),
+    (messages.ListLogs(engine="belfast"), queries.ListLogs(engine="belfast")),
     (messages.ReadCursors(LOG), queries.ReadCursors(LOG)),
     (messages.Compare(LOG, LogId(8)), queries.Compare(LOG, LogId(8))),
     (messages.PositionAt(LOG, 99), queries.PositionAt(LOG, 99)),

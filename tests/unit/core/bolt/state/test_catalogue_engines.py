@@ -90,6 +90,19 @@ def test_a_log_of_another_engine_is_listed_beside_bolts_own() -> None:
     assert listing.logs == [orders, stage.ask(Describe("ticks"))]
 
 
+@pytest.mark.parametrize("owner", ["", "k8s/"])
+@pytest.mark.parametrize(
+    ("engine", "names"),
+    [("", ["orders", "ticks"]), ("bolt", ["orders"]), ("belfast", ["ticks"]), ("erwin", [])],
+)
+def test_a_listing_can_be_confined_to_one_engine(owner: str, engine: str, names: list[str]) -> None:
+    stage = Stage()
+    stage.do(CreateLog("orders", owner="k8s/orders"))
+    stage.create(owner="k8s/ticks")
+    listing = stage.ask(ListLogs(owner=owner, engine=engine))
+    assert [log.name for log in listing.logs] == names
+
+
 def test_an_embedded_logs_addresses_are_relative_to_the_services() -> None:
     stage = Stage()
     ticks = stage.create(EngineSettings(shards=2, sequencers=3, embedded=True))

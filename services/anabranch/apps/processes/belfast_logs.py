@@ -1,0 +1,109 @@
+"""The Belfast logs of `anabranch up --processes`: each sequencer and each replica a process.
+
+A log that is created in the cluster gets its processes, and then its addresses in the catalogue;
+one that is deleted loses both. What a log has is below the cluster's folder, as in `anabranch up`.
+"""
+
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from anabranch.apps.belfast.folders import Folders, LogFolder
+from anabranch.apps.processes.belfast import FILE, BelfastShape, LocalBelfast, Node, settle
+from anabranch.apps.processes.catalogue import Catalogue
+from anabranch.apps.processes.supervisor import Listener
+from anabranch.core.bolt.protocol.commands import EngineSettings
+from anabranch.core.errors import AnabranchError
+from anabranch.shell.telemetry.log import Log
+
+
+class BelfastLogs:
+    """Used by one thread: processes end with the thread that started them."""
+
+    def __init__(self, folder: Path, url: str, log: Log) -> None:
+        self._folders = Folders(str(folder))
+        self._catalogue = Catalogue(url, log)
+        self._log = log
+        self._logs = {
+            each: self._local(each, BelfastShape())
+            for each in self._folders.found()
+            if (self._path(each) / FILE).exists()
+        }
+        self._waiting: set[LogFolder] = set(self._logs)
+        """Those of which not every process was found ready yet."""
+
+    def start(self) -> None:
+        """Those that were here before run again; the catalogue tells of new ones."""
+        self._folders.sweep()
+        for local in self._logs.values():
+            _launch(local)
+        self._catalogue.start()
+
+    def stop(self) -> None:
+        self._catalogue.stop()
+        for local in self._logs.values():
+            local.stop()
+
+    def kill(self) -> None:
+        self._catalogue.stop()
+        for local in self._logs.values():
+            local.kill()
+
+    @property
+    def processes(self) -> list[Node]:
+        return [node for local in self._logs.values() for node in local.processes]
+
+    @property
+    def listeners(self) -> list[Listener]:
+        return [each for local in self._logs.values() for each in local.listeners]
+
+    def tend(self) -> None:
+        """Start and end what the catalogue says by now."""
+        wanted = self._catalogue.wanted
+        if wanted is None:
+            return
+        for folder in wanted.keys() - self._logs.keys():
+            self._begin(folder, wanted[folder])
+        self._catalogue.ask_about(frozenset(self._logs))
+        for folder in self._catalogue.deleted & self._logs.keys():
+            self._end(folder)
+        for folder in [each for each in self._waiting if each in wanted]:
+            local = self._logs[folder]
+            if all(node.ready for node in local.processes):
+                addresses = tuple(pair.address for pair in local.layout.sequencers)
+                place = replace(wanted[folder], addresses=addresses, cluster=local.layout.cluster)
+                self._catalogue.place(folder, place)
+                self._waiting.discard(folder)
+                self._log.info("serving a log", log=folder.log, url=local.layout.url)
+
+    def _begin(self, folder: LogFolder, settings: EngineSettings) -> None:
+        shape = BelfastShape(settings.sequencers, settings.shards, settings.replicas)
+        try:
+            self._folders.make(folder)
+            local = self._logs[folder] = self._local(folder, shape)
+        except AnabranchError as error:
+            self._log.error("can't serve a log", log=folder.log, reason=error.message)
+            return
+        self._waiting.add(folder)
+        _launch(local)
+
+    def _end(self, folder: LogFolder) -> None:
+        self._logs.pop(folder).stop()
+        self._waiting.discard(folder)
+        try:
+            self._folders.delete(folder)
+        except AnabranchError as error:
+            self._log.warning("can't delete a log", log=folder.log, reason=error.message)
+        self._log.info("deleted a log", log=folder.log)
+
+    def _path(self, folder: LogFolder) -> Path:
+        return Path(self._folders.root, folder.name)
+
+    def _local(self, folder: LogFolder, shape: BelfastShape) -> LocalBelfast:
+        path = self._path(folder)
+        return LocalBelfast(path, settle(path, shape), prefix=f"{folder.log}-")
+
+
+def _launch(local: LocalBelfast) -> None:
+    for node in local.processes:
+        node.launch()

@@ -1,0 +1,98 @@
+"""Belfast logs of `anabranch up --processes`: created, placed, started again and deleted."""
+
+import asyncio
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from threading import Event
+from time import monotonic
+
+from tests.servers import needs
+
+import anabranch
+from anabranch.apps.processes.belfast_logs import BelfastLogs
+from anabranch.apps.processes.binaries import ETCD, VERSITYGW
+from anabranch.apps.processes.cluster import LocalCluster
+from anabranch.apps.processes.layout import Shape, settle
+from anabranch.client.belfast import sync
+from anabranch.client.bolt.link import Link
+from anabranch.client.session.endpoint import endpoint
+from anabranch.client.session.settings import Settings
+from anabranch.core.bolt.protocol.commands import Description, EngineSettings
+from anabranch.core.bolt.protocol.messages import CreateLog
+from anabranch.shell.runtime.clock import Clock
+from anabranch.shell.telemetry.log import Log, LogFormat
+
+PATIENCE_S = 120.0
+PATIENCE_MS = 60_000
+
+
+async def create(url: str) -> Description:
+    link = Link(endpoint(url), Settings())
+    link.start()
+    message = CreateLog("ticks", link.once(), engine="belfast", settings=EngineSettings())
+    made = await link.ask(message, Description, "create", PATIENCE_MS)
+    link.close()
+    return made
+
+
+def cluster_in(folder: Path) -> LocalCluster:
+    layout = settle(folder, Shape(metadata=1, brokers=1))
+    others = BelfastLogs(folder, layout.url, Log(Clock().now, LogFormat.HUMAN, sys.stderr))
+    fast = {"unsafe_no_fsync": "true"}
+    return LocalCluster(folder, layout, fast, with_gateway=False, others=others)
+
+
+def tended(cluster: LocalCluster, until: Callable[[], bool]) -> None:
+    end, pause = monotonic() + PATIENCE_S, Event()
+    while not until():
+        assert monotonic() < end
+        cluster.tend()
+        pause.wait(0.05)
+
+
+def described(service: anabranch.Service) -> Description:
+    (found,) = service.logs("ticks")
+    return found
+
+
+def placed(service: anabranch.Service) -> bool:
+    settings = described(service).settings
+    return settings is not None and bool(settings.addresses)
+
+
+def test_a_log_gets_processes_keeps_them_over_a_restart_and_loses_them_with_its_name(
+    tmp_path: Path,
+) -> None:
+    needs(ETCD, VERSITYGW)
+    cluster = cluster_in(tmp_path)
+    cluster.start(lambda _: None)
+    try:
+        made = asyncio.run(create(cluster.layout.url))
+        assert made.settings is not None
+        assert (made.settings.addresses, made.settings.embedded) == ((), False)
+        with anabranch.connect(cluster.layout.url, timeout=PATIENCE_S) as service:
+            tended(cluster, lambda: placed(service))
+            settings = described(service).settings
+        assert settings is not None
+        url = f"belfast://{','.join(settings.addresses)}/{settings.cluster}"
+        with closing(sync.connect(url, timeout=PATIENCE_S)) as log:
+            log.append(b"before", timeout=PATIENCE_S)
+        assert [node.name for node in cluster.processes[-2:]] == [
+            "ticks-sequencer-0",
+            "ticks-shard-0-0",
+        ]
+        cluster.stop()
+        cluster = cluster_in(tmp_path)
+        cluster.start(lambda _: None)
+        with closing(sync.connect(url, timeout=PATIENCE_S)) as log:
+            log.append(b"after", timeout=PATIENCE_S)
+            assert log.status().confirmed >= 2
+        with anabranch.connect(cluster.layout.url, timeout=PATIENCE_S) as service:
+            nodes = cluster.processes[-2:]
+            service.delete("ticks", timeout=PATIENCE_S)
+            tended(cluster, lambda: not any(node.running for node in nodes))
+        assert list((tmp_path / "belfast").iterdir()) == []
+    finally:
+        cluster.kill()
