@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from tests.integration.server_process import running as serving
 
 from anabranch import belfast
 from anabranch.apps.processes.belfast import BelfastShape, LocalBelfast, settle
@@ -133,8 +134,9 @@ def test_the_howto_is_a_program_that_runs(
 ) -> None:
     page = (root / "docs" / "howto" / "speculate.md").read_text()
     (program,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    with running(tmp_path, shards=2) as processes:
-        exec(program.replace("belfast://127.0.0.1:7440/belfast", processes.layout.url), {})
+    with serving(tmp_path) as process:
+        url = f"anabranch://127.0.0.1:{process.port}"
+        exec(program.replace("anabranch://127.0.0.1:7420", url), {})
     told = capsys.readouterr().out.splitlines()
     assert told[0].startswith("card-1 is at 120, by the record at ")
     assert told[1] == "{b'card-1': 120, b'card-2': 7}"

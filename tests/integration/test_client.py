@@ -396,7 +396,7 @@ def test_the_howto_is_a_program_that_runs(
 ) -> None:
     page = (root / "docs" / "howto" / "python-client.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    assert len(blocks) == 9
+    assert len(blocks) == 10
     with Server.started(tmp_path) as own:
         names: dict[str, object] = {}
         for block in blocks:
@@ -404,4 +404,6 @@ def test_the_howto_is_a_program_that_runs(
     told = capsys.readouterr().out.splitlines()
     assert told[:2] == ["0", "0 b'first' b'customer-1' 1-0"]
     assert "orders" in told
+    for shown in (r"bolt \d+ \[b'first', b'second'\]", r"belfast \d+ \[b'101.5', b'101.7'\]"):
+        assert any(re.fullmatch(shown, each) for each in told), shown
     assert "6" in told

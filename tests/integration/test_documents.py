@@ -119,7 +119,7 @@ def test_names_and_imports_within_the_text_are_there(root: Path) -> None:
         found |= {name for name in DOTTED.findall(text) if not name.startswith("anabranch.dev")}
         for line in IMPORTED.findall(text):
             exec(line, {})
-    assert {"anabranch.errors", "anabranch.client.session.session.Session"} <= found
+    assert {"anabranch.errors", "anabranch.client.bolt.session.Session"} <= found
     missing = [name for name in sorted(found) if not _resolves(name)]
     assert missing == []
 
@@ -147,6 +147,10 @@ def test_the_names_that_the_client_reference_lists_are_there(root: Path) -> None
         for name in " ".join(listed).split():
             assert hasattr(getattr(anabranch, kind), name), f"{kind}.{name}"
             assert hasattr(getattr(anabranch.aio, kind), name), f"aio.{kind}.{name}"
+    (cell,) = re.findall(r"^\| `AnyLog` \| (.*) \|$", page, re.MULTILINE)
+    for name in " ".join(re.findall(r"`([a-z_ ]+)`", cell)).split():
+        assert hasattr(anabranch.Log, name), f"AnyLog.{name}"
+        assert hasattr(anabranch.SpeculativeLog, name), f"AnyLog.{name}"
     section = page.partition("## Belfast")[2]
     (cell,) = re.findall(r"^\| `Log` \| (.*) \|$", section, re.MULTILINE)
     for name in " ".join(re.findall(r"`([a-z_ ]+)`", cell)).split():
