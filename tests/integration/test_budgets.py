@@ -10,92 +10,42 @@ from typing import Any
 
 import pytest
 from tests.integration.cli_server import Server
+from tests.integration.wire import PATIENCE_S, Wire, Wires
 
 from anabranch.apps.http import build
 from anabranch.apps.settings import Settings
 from anabranch.apps.up import Embedded, Endpoint, serve
-from anabranch.core.bolt.protocol import codec
 from anabranch.core.bolt.protocol.commands import Description, Done
 from anabranch.core.bolt.protocol.messages import (
     Append,
     Appended,
-    ClientMessage,
     CommitCursor,
     CreateLog,
     Hello,
-    ServerMessage,
     Subscribe,
-    Welcome,
 )
-from anabranch.core.errors import BadFrame
 from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import KIB, MIB, Limits
 from anabranch.core.records.record import Record, encode
 from anabranch.core.types import LogId
 from anabranch.shell.authority.shared import SharedToken
 
-PATIENCE_S = 20.0
 PIECE_BYTES = 256 * KIB
 """What a connection takes from its socket at once, before it can be told to wait."""
 
 
-class Wire:
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.reader, self.writer = reader, writer
-        self._frames = codec.replies()
-        self._come: list[tuple[int, ServerMessage | BadFrame]] = []
-        self._last = 0
-
-    def say(self, message: ClientMessage) -> None:
-        self._last += 1
-        self.writer.write(b"".join(codec.encode_request(self._last, message)))
-
-    async def hear(self) -> ServerMessage | BadFrame:
-        while not self._come:
-            content = await asyncio.wait_for(self.reader.read(1 << 16), PATIENCE_S)
-            if not content:
-                raise EOFError
-            self._come = self._frames.feed(content)
-        return self._come.pop(0)[1]
-
-    async def call(self, message: ClientMessage) -> ServerMessage | BadFrame:
-        self.say(message)
-        return await self.hear()
-
-    async def code(self) -> str:
-        refused = await self.hear()
-        assert isinstance(refused, Refused)
-        return refused.code
-
-
-class Site:
+class Site(Wires):
     """A log in memory, and whoever connects to it."""
 
     def __init__(self, port: int, embedded: Embedded | None = None, http: str = "") -> None:
-        self.port = port
+        super().__init__(port)
         self.http = http
         self._embedded = embedded
-        self._wires: list[Wire] = []
 
     @property
     def embedded(self) -> Embedded:
         assert self._embedded is not None
         return self._embedded
-
-    async def connect(self) -> Wire:
-        wire = Wire(*await asyncio.open_connection("127.0.0.1", self.port))
-        self._wires.append(wire)
-        return wire
-
-    async def greeted(self, token: str | None = None) -> Wire:
-        wire = await self.connect()
-        assert isinstance(await wire.call(Hello(1, "test", token)), Welcome)
-        return wire
-
-    async def left(self) -> None:
-        for wire in self._wires:
-            wire.writer.transport.abort()
-        self._wires.clear()
 
     async def all_given_back(self) -> None:
         budgets = self.embedded.budgets
@@ -125,7 +75,7 @@ async def site(**limits: int) -> AsyncGenerator[Site]:
     running = Site(int(endpoint.frames.rpartition(":")[2]), found[0], endpoint.http or "")
     try:
         yield running
-        await running.left()
+        running.abort()
         await running.all_given_back()
     finally:
         stop.set()
@@ -183,7 +133,7 @@ def test_frames_wait_for_room_and_all_are_answered() -> None:
                 for _ in range(2):
                     wire.say(Append(log, batch(1_000_000)))
                 for _ in range(2):
-                    assert isinstance(await wire.hear(), Appended)
+                    assert isinstance(await wire.answer(), Appended)
                     used.append(here.embedded.budgets.requests.used)
 
             await asyncio.gather(*map(append, wires))
@@ -347,7 +297,7 @@ def test_strangers_and_deaf_subscribers_cost_little_memory(tmp_path: Path) -> No
         assert isinstance(await writer.call(Append(log, batch(10))), Appended)
         # What is sent lies in the system's buffers or in the process's budget of 256 MiB.
         assert _resident_bytes(pid) - before < 400 * MIB
-        await here.left()
+        here.abort()
 
     with Server.started(tmp_path) as server:
         asyncio.run(asyncio.wait_for(scene(server), 60))

@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.integration.wire import Wire, Wires
 
 from anabranch.apps.settings import Settings
 from anabranch.apps.up import Embedded, Endpoint, serve
@@ -27,14 +28,13 @@ from anabranch.core.bolt.protocol.messages import (
     Hello,
     Read,
     Records,
-    ServerMessage,
     Subscribe,
     Survey,
     Trim,
     Welcome,
 )
 from anabranch.core.bolt.protocol.queries import Census
-from anabranch.core.errors import AnabranchError, BadFrame, DataDirLocked, Unavailable
+from anabranch.core.errors import AnabranchError, DataDirLocked, Unavailable
 from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Effects, Event, Request
@@ -53,77 +53,10 @@ def batch(*values: bytes) -> bytes:
     return encode([Record(value) for value in values], now=NOW)
 
 
-class Wire:
-    """One connection, a frame at a time."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader = reader
-        self._writer = writer
-        self._frames = codec.replies()
-        self._come: list[tuple[int, ServerMessage | BadFrame]] = []
-        self._last = 0
-
-    def say(self, message: ClientMessage) -> int:
-        self._last += 1
-        self.raw(b"".join(codec.encode_request(self._last, message)))
-        return self._last
-
-    def raw(self, content: bytes) -> None:
-        self._writer.write(content)
-
-    async def hear(self) -> tuple[int, ServerMessage | BadFrame]:
-        while not self._come:
-            content = await asyncio.wait_for(self._reader.read(1 << 16), 20)
-            if not content:
-                raise EOFError
-            self._come = self._frames.feed(content)
-        return self._come.pop(0)
-
-    async def call(self, message: ClientMessage) -> ServerMessage | BadFrame:
-        request = self.say(message)
-        answered, reply = await self.hear()
-        assert answered == request
-        return reply
-
-    async def refusal(self, message: ClientMessage) -> str:
-        reply = await self.call(message)
-        assert isinstance(reply, Refused)
-        return reply.code
-
-    async def left(self) -> bool:
-        """The other side has closed."""
-        return await asyncio.wait_for(self._reader.read(1 << 16), 20) == b""
-
-    async def drain(self) -> None:
-        await self._writer.drain()
-
-    async def close(self) -> None:
-        self._writer.close()
-        try:
-            await self._writer.wait_closed()
-        except ConnectionError:
-            assert self._writer.is_closing()
-
-
-class Served:
+class Served(Wires):
     def __init__(self, endpoint: Endpoint) -> None:
+        super().__init__(int(endpoint.frames.rpartition(":")[2]))
         self.endpoint = endpoint
-        self.port = int(endpoint.frames.rpartition(":")[2])
-        self._wires: list[Wire] = []
-
-    async def connect(self) -> Wire:
-        wire = Wire(*await asyncio.open_connection("127.0.0.1", self.port))
-        self._wires.append(wire)
-        return wire
-
-    async def greeted(self, token: str | None = None) -> Wire:
-        wire = await self.connect()
-        assert isinstance(await wire.call(Hello(1, "test", token)), Welcome)
-        return wire
-
-    async def close(self) -> None:
-        for wire in self._wires:
-            await wire.close()
 
 
 @asynccontextmanager

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from random import Random
-from types import TracebackType
 from typing import Self
 
 import msgspec
@@ -51,12 +50,7 @@ class Load:
         self.go_on(20)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for client in self._clients:
             client.close()
         for web in self._web:
