@@ -61,7 +61,9 @@ class Backup:
     def copy(self, letter: Copy) -> None:
         log = self._log
         self._received_at = self._links.alarms.now
-        if letter.term != self._matched and letter.term == log.terms.last:
+        if letter.term < self._matched:
+            return  # late: the primary may have given its items' places to others since
+        if letter.term == log.terms.last:
             self._matched = letter.term
         if letter.term != self._matched or letter.first > log.last:
             if letter.term > self._joined_in:

@@ -63,6 +63,8 @@ class World:
         self.observed = 0
         """How many places became durable."""
         self._written = 0
+        self._wiped: dict[str, int] = {}
+        """The disk that each node lost last."""
         self._views = views
         for node in self.nodes:
             self._start(node)
@@ -172,6 +174,7 @@ class World:
     def _crash(self, replica: Node) -> None:
         replica.crash(kept=self.random.random() < 0.5)
         if self.random.random() < 0.7 and self._is_spare(replica.node):
+            self._wiped[replica.node] = replica.replica.log.disk
             replica.wipe()
             self.known[replica.node] = 0
             self.wiped += 1
@@ -248,15 +251,25 @@ class World:
         next primary.
         """
         now = self.arranger.now
-        if self.arranger.lost(now.primary) or self.replicas[node].replica.role is Role.SEALED:
+        if self._has_lost(now.primary) or self.replicas[node].replica.role is Role.SEALED:
             return False
-        others = [self.replicas[each] for each in now.replicas if each != node]
+        others = [
+            self.replicas[each]
+            for each in now.replicas
+            if each != node and not self._has_lost(each)
+        ]
         if node == now.primary and len(others) < self.arranger.quorum.to_recover(len(now.replicas)):
             return False  # the quorum doesn't stand the loss of a primary
         complete = all(
             each.up and each.replica.epoch == now.epoch and each.replica.complete for each in others
         )
         return node != now.primary or (bool(others) and complete)
+
+    def _has_lost(self, node: str) -> bool:
+        """The disk that the epoch counts on, whether the arranger knows or not."""
+        now = self.arranger.now
+        counted = dict(zip(now.replicas, now.disks, strict=True)).get(node)
+        return counted is not None and counted == self._wiped.get(node)
 
     def _deliver(self) -> None:
         """Mostly in order; some letters come twice, some are lost, and some lost their end."""
