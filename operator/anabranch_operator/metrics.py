@@ -1,7 +1,6 @@
 """What the operator counts, as text that Prometheus reads."""
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -10,10 +9,62 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 from anabranch_operator.api import names
+from anabranch_operator.api.pool import PoolStatus
 from anabranch_operator.plan.engine.operator import Operator
 from anabranch_operator.plan.engine.world import RESOURCES
 
-PREFIX = "anabranch_operator"
+PREFIX = "anabranch_operator_"
+HELP: Mapping[str, str] = {
+    "anabranch_operator_reconcile_total": (
+        "Plans, by kind and by result: steady (nothing to do), acted or failed"
+    ),
+    "anabranch_operator_reconcile_seconds": "Seconds from a plan to the outcome of its last action",
+    "anabranch_operator_steady_total": "Plans that had nothing to do",
+    "anabranch_operator_api_requests_total": (
+        "Requests to the API server, watches aside, by verb, kind and status"
+    ),
+    "anabranch_operator_service_requests_total": (
+        "Requests to the log service, by request and error code"
+    ),
+    "anabranch_operator_watch_events_total": "Events received from watches, by kind",
+    "anabranch_operator_resyncs_total": "Lists that were compared with a watch, by kind",
+    "anabranch_operator_missed_deletions_total": (
+        "Deletions that a watch missed and a list showed, by kind"
+    ),
+    "anabranch_operator_gates_total": "Promotion gates that were decided, by result",
+    "anabranch_operator_leader": "1 if this operator leads and acts, else 0",
+    "anabranch_operator_certificate_expiry_seconds": (
+        "Time at which a certificate expires, in seconds since 1970, by Secret"
+    ),
+    "anabranch_operator_canary_age_seconds": (
+        "Seconds for which the watch has been behind the Lease as it was read directly"
+    ),
+    "anabranch_operator_queue_age_seconds": (
+        "Seconds for which the oldest object in the queue has waited for its plan"
+    ),
+    "anabranch_operator_queued": "Objects that wait for their plans",
+    "anabranch_operator_synced": "1 once every kind of object has been listed, else 0",
+    "anabranch_operator_service_reachable": "1 while the log service answers, else 0",
+    "anabranch_operator_orphans": "Logs and forks that outlive their resources and must be ended",
+    "anabranch_operator_malformed": "Resources whose spec can't be read",
+    "anabranch_operator_forks": "Forks, by phase",
+    "anabranch_operator_logs": "Logs, by phase",
+    "anabranch_operator_paused": "Resources with the annotation anabranch.dev/paused, by kind",
+    "anabranch_operator_fork_info": "1 for each fork, with its parent, phase and broker as labels",
+    "anabranch_operator_pool_desired": "Brokers that are wanted, by pool",
+    "anabranch_operator_pool_replicas": "Pods that aren't ending, by pool",
+    "anabranch_operator_pool_ready": "Brokers that serve logs, or could, by pool",
+    "anabranch_operator_pool_spare": "Ready brokers that serve no log, by pool",
+    "anabranch_operator_pool_updated": "Pods that were made from the present spec, by pool",
+    "anabranch_operator_pool_waiting": "Exclusive forks that wait for an idle broker, by pool",
+    "anabranch_operator_shard_group_desired": "Shards that are wanted, by group",
+    "anabranch_operator_shard_group_resting": (
+        "Shards without a quota because they straggled, by group"
+    ),
+    "anabranch_operator_shards": "Shards, by group and by how the log counts on them",
+}
+"""Every metric of the operator, by the name that is served."""
+
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
@@ -26,52 +77,33 @@ class Metrics:
         registry = CollectorRegistry()
         ProcessCollector(registry=registry)
         self.registry = registry
-        self.reconciles = self._counter(
-            "reconcile",
-            "Plans by kind, and by whether they had nothing to do (steady), acted, or failed",
-            "kind",
-            "result",
-        )
-        self.steady = self._counter("steady", "Plans that had nothing to do")
-        self.seconds = Histogram(
-            f"{PREFIX}_reconcile_seconds",
-            "From a plan to the outcome of its last action",
-            ["kind"],
-            buckets=_SECONDS,
-            registry=registry,
-        )
+        self.reconciles = self._counter("anabranch_operator_reconcile_total", "kind", "result")
+        self.steady = self._counter("anabranch_operator_steady_total")
         self.requests = self._counter(
-            "api_requests", "Requests to the API server; watches aside", "verb", "kind", "code"
+            "anabranch_operator_api_requests_total", "verb", "kind", "code"
         )
-        self.asked = self._counter(
-            "service_requests", "Requests to the log service", "request", "code"
+        self.asked = self._counter("anabranch_operator_service_requests_total", "request", "code")
+        self.watched = self._counter("anabranch_operator_watch_events_total", "kind")
+        self.resyncs = self._counter("anabranch_operator_resyncs_total", "kind")
+        self.missed = self._counter("anabranch_operator_missed_deletions_total", "kind")
+        self.gates = self._counter("anabranch_operator_gates_total", "result")
+        seconds = "anabranch_operator_reconcile_seconds"
+        self.seconds = Histogram(
+            seconds, HELP[seconds], ["kind"], buckets=_SECONDS, registry=registry
         )
-        self.watched = self._counter("watch_events", "What watches have told", "kind")
-        self.resyncs = self._counter("resyncs", "Lists compared with watches", "kind")
-        self.missed = self._counter(
-            "missed_deletions", "What a list showed to be gone, and no watch had", "kind"
-        )
-        self.gates = self._counter("gates", "Gates that were decided", "result")
-        self.leader = Gauge(f"{PREFIX}_leader", "1 while this one acts", registry=registry)
-        self.certificates = Gauge(
-            f"{PREFIX}_certificate_expiry_seconds",
-            "When a certificate ends, in seconds since 1970",
-            ["name"],
-            registry=registry,
-        )
-        age = Gauge(
-            f"{PREFIX}_canary_age_seconds",
-            "How long the watch has been behind what is known of the Lease",
-            registry=registry,
-        )
-        age.set_function(canary_age_s)
+        self.leader = self._gauge("anabranch_operator_leader")
+        self.certificates = self._gauge("anabranch_operator_certificate_expiry_seconds", "name")
+        self._gauge("anabranch_operator_canary_age_seconds").set_function(canary_age_s)
         registry.register(_Knows(machine, now))
 
     def page(self) -> bytes:
         return generate_latest(self.registry)
 
-    def _counter(self, name: str, words: str, *labels: str) -> Counter:
-        return Counter(f"{PREFIX}_{name}", words, labels, registry=self.registry)
+    def _counter(self, name: str, *labels: str) -> Counter:
+        return Counter(name, HELP[name], labels, registry=self.registry)
+
+    def _gauge(self, name: str, *labels: str) -> Gauge:
+        return Gauge(name, HELP[name], labels, registry=self.registry)
 
 
 class _Knows(Collector):
@@ -85,14 +117,13 @@ class _Knows(Collector):
         age_ns = 0
         if counters.oldest_queued_at is not None:
             age_ns = max(0, self._now() - counters.oldest_queued_at)
-        yield _gauge("queue_age_seconds", "How long the oldest waits for its plan", age_ns / 1e9)
-        yield _gauge("queued", "Objects that wait for their plans", counters.queued)
-        yield _gauge("synced", "1 once every kind has been listed", machine.synced)
+        yield _gauge("anabranch_operator_queue_age_seconds", age_ns / 1e9)
+        yield _gauge("anabranch_operator_queued", counters.queued)
+        yield _gauge("anabranch_operator_synced", machine.synced)
         reachable = world.service.looked and world.service.trouble is None
-        yield _gauge("service_reachable", "1 while the log service answers", reachable)
-        orphans = sum(1 for _ in world.orphans())
-        yield _gauge("orphans", "Logs and forks whose resources are gone, still to end", orphans)
-        yield _gauge("malformed", "Resources that can't be understood", len(world.malformed))
+        yield _gauge("anabranch_operator_service_reachable", reachable)
+        yield _gauge("anabranch_operator_orphans", sum(1 for _ in world.orphans()))
+        yield _gauge("anabranch_operator_malformed", len(world.malformed))
         if machine.leads:  # so that no two tell of the same
             yield from self._resources()
             yield from self._pools()
@@ -101,18 +132,18 @@ class _Knows(Collector):
     def _resources(self) -> Iterator[Metric]:
         world = self._machine.world
         phases = (fork.status.phase.value for fork in world.forks.values())
-        yield _counts("forks", "Forks by phase", "phase", phases)
+        yield _counts("anabranch_operator_forks", "phase", phases)
         phases = (log.status.phase.value for log in world.logs.values())
-        yield _counts("logs", "Logs by phase", "phase", phases)
+        yield _counts("anabranch_operator_logs", "phase", phases)
         paused = (
             kind
             for kind in RESOURCES
             for each in world.of_kind(kind)
             if each.annotations.get(names.PAUSED) == "true"
         )
-        yield _counts("paused", "Resources left alone", "kind", paused)
+        yield _counts("anabranch_operator_paused", "kind", paused)
         labels = ["namespace_of", "fork", "parent", "kind", "phase", "broker"]
-        family = GaugeMetricFamily(f"{PREFIX}_fork_info", "1 for each fork", labels=labels)
+        family = _family("anabranch_operator_fork_info", *labels)
         for ref, fork in world.forks.items():
             spec, status = fork.spec, fork.status
             told = (spec.parent.name, spec.type.value, status.phase.value, status.broker or "")
@@ -120,27 +151,25 @@ class _Knows(Collector):
         yield family
 
     def _pools(self) -> Iterator[Metric]:
-        told = {
-            "desired": "Brokers that there should be",
-            "replicas": "Pods that aren't on their way out",
-            "ready": "Brokers that serve, or could",
-            "spare": "Brokers that serve nothing",
-            "updated": "Pods that are what the spec says",
-            "waiting": "Forks that wait for a broker of their own",
+        figures: dict[str, Callable[[PoolStatus], int]] = {
+            "anabranch_operator_pool_desired": lambda pool: pool.desired,
+            "anabranch_operator_pool_replicas": lambda pool: pool.replicas,
+            "anabranch_operator_pool_ready": lambda pool: pool.ready,
+            "anabranch_operator_pool_spare": lambda pool: pool.spare,
+            "anabranch_operator_pool_updated": lambda pool: pool.updated,
+            "anabranch_operator_pool_waiting": lambda pool: pool.waiting,
         }
-        for name, words in told.items():
-            family = GaugeMetricFamily(
-                f"{PREFIX}_pool_{name}", f"{words}, by pool", labels=["pool"]
-            )
+        for name, figure in figures.items():
+            family = _family(name, "pool")
             for pool in self._machine.world.pools.values():
-                family.add_metric([pool.ref.name], getattr(pool.status, name))
+                family.add_metric([pool.ref.name], figure(pool.status))
             yield family
 
     def _shards(self) -> Iterator[Metric]:
         groups = list(self._machine.world.shards.values())
-        desired = _of_groups("shard_group_desired", "Shards that there should be, by group")
-        resting = _of_groups("shard_group_resting", "Shards without a quota, by group")
-        standing = _of_groups("shards", "Shards by group and standing", "standing")
+        desired = _family("anabranch_operator_shard_group_desired", "group")
+        resting = _family("anabranch_operator_shard_group_resting", "group")
+        standing = _family("anabranch_operator_shards", "group", "standing")
         for group in groups:
             name, seats = group.ref.name, group.status.seats
             desired.add_metric([name], group.spec.shards)
@@ -151,16 +180,16 @@ class _Knows(Collector):
         yield from (desired, resting, standing)
 
 
-def _of_groups(name: str, words: str, *labels: str) -> GaugeMetricFamily:
-    return GaugeMetricFamily(f"{PREFIX}_{name}", words, labels=["group", *labels])
+def _family(name: str, *labels: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(name, HELP[name], labels=labels)
 
 
-def _gauge(name: str, words: str, value: Any) -> GaugeMetricFamily:
-    return GaugeMetricFamily(f"{PREFIX}_{name}", words, value=float(value))
+def _gauge(name: str, value: float) -> GaugeMetricFamily:
+    return GaugeMetricFamily(name, HELP[name], value=float(value))
 
 
-def _counts(name: str, told: str, label: str, words: Iterable[str]) -> GaugeMetricFamily:
-    family = GaugeMetricFamily(f"{PREFIX}_{name}", told, labels=[label])
+def _counts(name: str, label: str, words: Iterable[str]) -> GaugeMetricFamily:
+    family = _family(name, label)
     counts: dict[str, int] = {}
     for word in words:
         counts[word] = counts.get(word, 0) + 1

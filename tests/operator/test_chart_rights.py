@@ -271,6 +271,26 @@ def _belfast(home: Home) -> None:
     for service in ("orders-sequencers", "orders-shards"):
         assert home.find("services", service, "v1")
         assert home.find("poddisruptionbudgets", service, "policy/v1")
+    _belfast_log(home, group)
+
+
+def _belfast_log(home: Home, template: Document) -> None:
+    """A Log that makes both parts and owns them, so that the shards go before the sequencers."""
+    home.log(
+        "ticks",
+        engine="belfast",
+        deletionPolicy="Delete",
+        sequencers={"template": {**template, "members": 1}},
+        shards={"count": 1, "template": template},
+    )
+    home.says("logs", "ticks", "Ready", "SequencersAway")
+
+    def is_listed() -> bool | None:
+        return "logId" in home.find("logs", "ticks")["status"] or None
+
+    until(is_listed, "it is in the catalogue")
+    for plural, owners in (("shardgroups", 1), ("sequencersets", 2)):
+        assert len(home.find(plural, "ticks")["metadata"]["ownerReferences"]) == owners
 
 
 def _judge(site: Site, rendered: list[Document]) -> None:

@@ -1,6 +1,7 @@
 """docs/reference/{errors,limits,pods,settings}.md, written from what the code says of itself.
 
-`python -m anabranch.apps.reference` writes them anew; a test holds the pages to it.
+`python -m anabranch.apps.reference` writes them anew; a test holds the pages to it. In metrics.md
+it writes the help texts, between the prose that groups the metrics.
 """
 
 import inspect
@@ -18,10 +19,13 @@ from anabranch.apps.settings import LIMITS, Option, Settings, options
 from anabranch.core import errors
 from anabranch.core.errors import AnabranchError, Damage, Fenced, Mistake, Refresh, Retry
 from anabranch.core.limits import KIB, MIB, REPLICATED, Limits
+from anabranch.shell.telemetry.metric_help import HELP
 
 _UNITS_MS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000), ("ms", 1))
 _FAMILIES = {Retry: 4, Refresh: 1, Fenced: 1, Mistake: 1, Damage: 5}
 """With the command line's exit code, which it can't be asked for from here."""
+
+_METRIC_ROW = re.compile(r"^\| `(?P<name>anabranch_\w+)` \|(?: [^|]*\|)+$", re.MULTILINE)
 
 _ERRORS = """# Errors
 
@@ -219,6 +223,29 @@ def _default(value: Any) -> str:
     return f"`{shown.lower()}`"
 
 
+def metrics(page: str) -> str:
+    """The page with the help text of each metric that has a row in one of its tables."""
+    return _METRIC_ROW.sub(_metric_row, page)
+
+
+def metric_rows(page: str) -> list[str]:
+    """The metrics that have a row in one of the page's tables; a histogram has several."""
+    found = (_metric(match["name"]) for match in _METRIC_ROW.finditer(page))
+    return list(dict.fromkeys(found))
+
+
+def _metric_row(row: re.Match[str]) -> str:
+    metric = _metric(row["name"])
+    if metric not in HELP:  # a test says so
+        return row[0]
+    return f"| `{row['name']}` | {HELP[metric]} |"
+
+
+def _metric(served: str) -> str:
+    histogram = served.removesuffix("_bucket").removesuffix("_count").removesuffix("_sum")
+    return histogram if histogram in HELP else served
+
+
 def _flat(prose: str) -> str:
     return " ".join(prose.split())
 
@@ -237,6 +264,8 @@ def _amount(name: str, value: int) -> str:
 def main() -> None:
     for name, page in pages().items():
         Path("docs/reference", name).write_text(page, encoding="utf-8")
+    page = Path("docs/reference/metrics.md")
+    page.write_text(metrics(page.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -10,17 +10,24 @@ import pytest
 
 from anabranch.apps.pods.bolt_settings import BrokerSettings, MetadataSettings
 from anabranch.apps.pods.bolt_settings import load as load_pod
-from anabranch.apps.reference import pages
+from anabranch.apps.reference import metric_rows, metrics, pages
 from anabranch.apps.settings import load
 from anabranch.cli.failure import exit_code
 from anabranch.core.errors import BY_CODE
 from anabranch.core.limits import Limits
+from anabranch.shell.telemetry.metric_help import HELP
 
 
 @pytest.mark.parametrize("name", sorted(pages()))
 def test_the_page_is_what_the_code_says(root: Path, name: str) -> None:
     page = (root / "docs" / "reference" / name).read_text()
     assert page == pages()[name], "run: python -m anabranch.apps.reference"
+
+
+def test_every_metric_has_a_row_with_its_help_text(root: Path) -> None:
+    page = (root / "docs" / "reference" / "metrics.md").read_text()
+    assert page == metrics(page), "run: python -m anabranch.apps.reference"
+    assert sorted(metric_rows(page)) == sorted(HELP)
 
 
 def test_a_family_has_the_exit_code_that_the_page_says() -> None:

@@ -13,7 +13,7 @@ from prometheus_client.core import (
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
-from anabranch.shell.telemetry.metrics import PREFIX
+from anabranch.shell.telemetry.metric_help import HELP
 
 _BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _BOUNDS = [*map(str, _BOUNDS_S), "+Inf"]
@@ -48,16 +48,16 @@ class HttpMeter(Collector):
 
     def collect(self) -> Iterable[Metric]:
         requests = CounterMetricFamily(
-            f"{PREFIX}_http_requests",
-            "Requests answered, by route and status",
+            "anabranch_http_requests_total",
+            HELP["anabranch_http_requests_total"],
             labels=("method", "route", "status"),
         )
         for (method, route, status), count in sorted(self._requests.items()):
             requests.add_metric((method, route, str(status)), count)
         yield requests
         began = HistogramMetricFamily(
-            f"{PREFIX}_http_answer_seconds",
-            "From a request's head to the first byte of its answer",
+            "anabranch_http_answer_seconds",
+            HELP["anabranch_http_answer_seconds"],
             labels=("route",),
         )
         for route, counts in sorted(self._began.items()):
@@ -67,9 +67,7 @@ class HttpMeter(Collector):
                 buckets.append((bound, total))
             began.add_metric((route,), buckets, self._seconds[route])
         yield began
+        yield GaugeMetricFamily("anabranch_http_open", HELP["anabranch_http_open"], value=self.open)
         yield GaugeMetricFamily(
-            f"{PREFIX}_http_open", "Requests being answered now", value=self.open
-        )
-        yield GaugeMetricFamily(
-            f"{PREFIX}_http_held_bytes", "Bytes of bodies in hand now", value=self.held_bytes
+            "anabranch_http_held_bytes", HELP["anabranch_http_held_bytes"], value=self.held_bytes
         )

@@ -10,6 +10,7 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 from anabranch.core.bolt.broker.usage import Share, Usage
+from anabranch.shell.telemetry.metric_help import HELP
 
 PREFIX = "anabranch"
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -51,9 +52,9 @@ class _Reading(Collector):
 
     def collect(self) -> Iterable[Metric]:
         for subject, numbers in self._counters.items():
-            yield from _families(CounterMetricFamily, subject, numbers, "since it started")
+            yield from _families(CounterMetricFamily, subject, numbers)
         for subject, numbers in self._gauges.items():
-            yield from _families(GaugeMetricFamily, subject, numbers, "now")
+            yield from _families(GaugeMetricFamily, subject, numbers)
 
 
 class _Billing(Collector):
@@ -62,24 +63,23 @@ class _Billing(Collector):
 
     def collect(self) -> Iterable[Metric]:
         usage, price = self._bill.usage, self._bill.price
-        told: dict[str, tuple[str, Callable[[Share], float]]] = {
-            "puts": ("PUTs of objects, in parts of one", lambda share: share.puts),
-            "put_bytes": ("Bytes put", lambda share: share.put_bytes),
-            "gets": ("GETs, in parts of one", lambda share: share.gets),
-            "got_bytes": ("Bytes got", lambda share: share.got_bytes),
-            "cost": ("What these requests cost", price),
+        figures: dict[str, Callable[[Share], float]] = {
+            "anabranch_log_puts_total": lambda share: share.puts,
+            "anabranch_log_put_bytes_total": lambda share: share.put_bytes,
+            "anabranch_log_gets_total": lambda share: share.gets,
+            "anabranch_log_got_bytes_total": lambda share: share.got_bytes,
+            "anabranch_log_cost_total": price,
         }
         shares = [*((str(log), share) for log, share in usage.by_log()), ("others", usage.others)]
-        for name, (words, figure) in told.items():
-            prefixed = f"{PREFIX}_log_{name}"
-            metric = CounterMetricFamily(prefixed, f"{words}, by log", labels=["log"])
+        for name, figure in figures.items():
+            metric = CounterMetricFamily(name, HELP[name], labels=["log"])
             for log, share in shares:
                 metric.add_metric([log], figure(share))
             yield metric
 
 
 def _families(
-    kind: type[CounterMetricFamily | GaugeMetricFamily], subject: str, numbers: Any, when: str
+    kind: type[CounterMetricFamily | GaugeMetricFamily], subject: str, numbers: Any
 ) -> Iterable[Metric]:
     labels = numbers.labels if isinstance(numbers, Labelled) else ()
     rows = numbers.rows if isinstance(numbers, Labelled) else [((), numbers)]
@@ -87,16 +87,19 @@ def _families(
     for values, owner in rows:
         for name, value in _numbers(owner):
             if name not in found:
-                told = f"{_words(name)} of the {subject} {when}"
-                found[name] = kind(f"{PREFIX}_{subject}_{name}", told, labels=labels)
+                found[name] = kind(*_declared(kind, subject, name), labels=labels)
             found[name].add_metric(values, value)
     return found.values()
+
+
+def _declared(kind: type[Metric], subject: str, name: str) -> tuple[str, str]:
+    """The served name and the help text of one number: the slot of an object."""
+    suffix = "_total" if kind is CounterMetricFamily else ""
+    served = f"{PREFIX}_{subject}_{name}{suffix}"
+    assert served in HELP, f"{served} is missing in metric_help.py"
+    return served, HELP[served]
 
 
 def _numbers(owner: Any) -> Iterable[tuple[str, float]]:
     names: Iterable[str] = owner.__slots__
     return ((name, getattr(owner, name)) for name in names)
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ").capitalize()
