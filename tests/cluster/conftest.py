@@ -29,6 +29,7 @@ _HERE = Path(__file__).parent
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     ours = [item for item in items if item.path.parent == _HERE]
     for item in ours:
+        item.add_marker(pytest.mark.nightly)
         if ASKED not in os.environ:
             reason = "it takes a node and a quarter of an hour: make test-cluster"
             item.add_marker(pytest.mark.skip(reason))
