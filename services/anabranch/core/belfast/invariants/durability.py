@@ -16,7 +16,7 @@ class DurabilityClaims:
         self._lists: dict[tuple[str, int], tuple[str, ...]] = {}
         """The replicas of each epoch. Nodes may not know yet of an epoch that was decided."""
         self._begun: dict[str, int] = {}
-        """The epoch of the last claim of each shard."""
+        """The epoch in which each shard's primary wrote to its backups last."""
 
     def arranged(self, member: Member) -> None:
         self._lists.setdefault((member.name, member.epoch), member.replicas)
@@ -24,15 +24,19 @@ class DurabilityClaims:
     def stored(self, node: str, letter: Stored) -> None:
         self._stored[node] = max(self._stored.get(node, 0), letter.upto)
 
-    def claim(self, node: str, shard: str, epoch: int, durable: LocalSequence) -> bool:
-        """False if no majority has these records. The first claim of an epoch may be of what the
-        primary before made durable.
+    def claim(
+        self, node: str, shard: str, epoch: int, durable: LocalSequence, *, whole: bool
+    ) -> bool:
+        """False if no majority has these records. A `whole` claim is of everything that the primary
+        knows to be durable, as its backups are told. The first of an epoch, and claims before it,
+        may be of what was durable in the epoch before.
         """
         replicas = self._lists.get((shard, epoch), ())
         if node not in replicas:
             return True
         epochs = (epoch,) if self._begun.get(shard) == epoch else (epoch, epoch - 1)
-        self._begun[shard] = epoch
+        if whole:
+            self._begun[shard] = epoch
         if durable <= self._claimed.get(shard, 0):
             return True
         self._claimed[shard] = durable

@@ -85,16 +85,16 @@ class Witness:
             case Report():
                 self._report(node, letter)
                 name = self.ledger.members[letter.shard].name
-                self._durable(node, name, letter.epoch, letter.durable)
+                self._durable(node, name, letter.epoch, letter.durable, whole=False)
             case Stored():
                 self._durability.stored(node, letter)
             case Copy(shard, epoch):
-                self._durable(node, shard, epoch, letter.durable)
+                self._durable(node, shard, epoch, letter.durable, whole=True)
             case _:
                 pass
 
-    def _durable(self, node: str, shard: str, epoch: int, upto: int) -> None:
-        if not self._durability.claim(node, shard, epoch, upto):
+    def _durable(self, node: str, shard: str, epoch: int, upto: int, *, whole: bool) -> None:
+        if not self._durability.claim(node, shard, epoch, upto, whole=whole):
             self._violated("F3", f"{node} claims {upto} records as durable, which no majority has")
 
     def on_commit(self, node: str, index: int, entry: bytes) -> None:
