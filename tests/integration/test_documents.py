@@ -15,7 +15,7 @@ from tests.documents import Block, blocks
 from tests.integration.cli_server import Server
 
 import anabranch
-from anabranch.cli.main import cli
+from anabranch.cli.main import CONTEXT, cli
 
 RUN = {
     "README.md": "tests/integration/test_readme.py",
@@ -196,7 +196,7 @@ def _unknown(command: str) -> str:
     words = _words(command)
     found: click.Command = cli
     while isinstance(found, click.Group):
-        context = click.Context(found)
+        context = click.Context(found, **CONTEXT)
         bare = not words or words[0].startswith("-")
         following = found.get_command(context, "list" if bare else words[0])
         if following is None:
@@ -204,7 +204,7 @@ def _unknown(command: str) -> str:
         found, words = following, words if bare else words[1:]
     try:
         with suppress(click.BadOptionUsage):  # of one that is named without its value
-            found.make_parser(click.Context(found)).parse_args(words)
+            found.make_parser(click.Context(found, **CONTEXT)).parse_args(words)
     except click.NoSuchOption as error:
         return f"{command}: {error.format_message()}"
     return ""
@@ -246,7 +246,7 @@ def test_flags_that_the_text_names_exist(root: Path) -> None:
 
 
 def _flags(command: click.Command) -> set[str]:
-    context = click.Context(command)
+    context = click.Context(command, **CONTEXT)
     found = {
         each
         for option in command.get_params(context)

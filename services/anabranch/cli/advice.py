@@ -15,6 +15,10 @@ WORDS = {
         "{log} has {forks} forks: squash them first, or pass --force, which squashes its "
         "continuous forks and lets severed ones keep what they need"
     ),
+    "not-offered": (
+        "{log} is a {engine} log, and this command is for logs of another engine: `anabranch "
+        "status {log}` shows what it is"
+    ),
     "not-root": "{log} is a fork, which can't be deleted as a log: `anabranch squash {log}`",
     "quota-exceeded": (
         "{log} may take {limit} ({quota}), and {used} are used at the moment: try again in "
@@ -45,4 +49,8 @@ WORDS = {
     "unknown-broker": "there is no broker {broker}: `anabranch brokers` shows the pool",
     "unknown-log": "there is no log {log}: `anabranch log list` shows what there is",
     "unknown-shard": "there is no shard {shard}: `anabranch belfast status` shows those there are",
+    "wrong-engine": (
+        "{log} is a {engine} log, which takes no {asked} in this way; `append --request-id` wants "
+        "one of its shards as well, with --shard"
+    ),
 }

@@ -31,6 +31,11 @@ SECTIONS: dict[str, Section] = {
     },
     "Logs": {
         "log": ("commands.logs:log", "Create, list, show and delete logs."),
+        "status": (
+            "commands.status:status",
+            "Show how a log or fork is doing, whichever engine serves it.",
+        ),
+        "top": ("commands.status:top", "Show how fast logs grow, live, until Ctrl-C."),
         "tree": ("commands.tree:tree", "Show roots and their forks."),
     },
     "Records": {
@@ -59,7 +64,7 @@ SECTIONS: dict[str, Section] = {
     "Belfast logs": {
         "belfast": (
             "commands.belfast:belfast",
-            "Look at a Belfast log, append to it and read ahead of its order.",
+            "Look at the shards and windows of a Belfast log, and let shards join and leave.",
         ),
     },
     "Operation": {

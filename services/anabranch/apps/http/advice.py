@@ -35,4 +35,8 @@ WORDS = {
     "unauthorized": "no valid token was given: send `Authorization: Bearer TOKEN`",
     "unknown-broker": "there is no broker {broker}: GET /v1/brokers shows the pool",
     "unknown-log": "there is no log {log}: GET /v1/logs lists what there is",
+    "wrong-engine": (
+        "{log} is a {engine} log, which takes no {asked} over HTTP: use the Python client or the "
+        "command line"
+    ),
 }

@@ -4,8 +4,9 @@ import asyncio
 import os
 import shlex
 import sys
-from collections.abc import AsyncGenerator, Awaitable
-from typing import IO
+from collections.abc import AsyncGenerator, Awaitable, Sequence
+from dataclasses import dataclass
+from typing import IO, Any
 
 import click
 import msgspec
@@ -17,10 +18,10 @@ from anabranch.cli.options.values import BYTES, DELIMITER
 from anabranch.cli.render.output import Output
 from anabranch.cli.render.progress import Meter
 from anabranch.cli.render.words import counted, size
+from anabranch.cli.service.engines import belfast
 from anabranch.cli.service.target import Target
 from anabranch.client.aio import Service
-from anabranch.client.bolt.log import Log
-from anabranch.client.bolt.receipts import Receipt
+from anabranch.client.logs import AsyncLog
 from anabranch.client.session.records import Appended
 from anabranch.core.errors import BadRequest, DeadlineExceeded, OutcomeUnknown
 from anabranch.core.records.codecs import Codec
@@ -35,10 +36,10 @@ class Tally(msgspec.Struct):
 
     records: int = 0
     bytes: int = 0
-    first: Appended[Receipt] | None = None
-    last: Appended[Receipt] | None = None
+    first: Appended[Any] | None = None
+    last: Appended[Any] | None = None
 
-    def count(self, appended: list[Appended[Receipt]], size: int) -> None:
+    def count(self, appended: Sequence[Appended[Any]], size: int) -> None:
         if appended:
             self.records += len(appended)
             self.bytes += size
@@ -104,10 +105,15 @@ class Tally(msgspec.Struct):
     help="How batches are compressed, on their way and in the log.",
 )
 @click.option(
+    "--shard",
+    help="Of a Belfast log: the shard that takes the records.  [default: one with least to do]",
+)
+@click.option(
     "--request-id",
     help="Append all records as one batch, or none. Repeated with the same id and the same "
     "records, the command gives its first result and appends nothing again, for an hour; with "
-    "other records it is refused. HTTP's Idempotency-Key is the same id.",
+    "other records it is refused. HTTP's Idempotency-Key is the same id. A Belfast log wants "
+    "--shard as well.",
 )
 @talks
 def append(  # noqa: PLR0913  # click passes every option by its name
@@ -125,6 +131,7 @@ def append(  # noqa: PLR0913  # click passes every option by its name
     lines: bool,
     batch: int,
     compression: str,
+    shard: str | None,
     request_id: str | None,
 ) -> None:
     """Append records to a log.
@@ -153,15 +160,15 @@ def append(  # noqa: PLR0913  # click passes every option by its name
     async def work(service: Service) -> Tally:
         if request_id is not None:
             records = await _all_records(form, values, files, lines=lines)
-            return await _append_once(service, log, records, request_id)
-        found = await service.log(log, engine="bolt")
+            return await _append_once(service, log, records, request_id, shard)
         tally = Tally()
+        appender = Appender(await service.log(log), shard, tally)
         if values:
-            await _append_records(found, [form.record(value) for value in values], tally)
+            await appender.append([form.record(value) for value in values])
             return tally
-        with out.progress(f"appending to {log}", _bytes_of(files), "bytes") as meter:
+        with out.progress(f"appending to {log}", _bytes_of(files), "bytes") as appender.meter:
             for path in files:
-                await _append_file(found, path, form, tally, meter, batch if lines else 0)
+                await _append_file(appender, path, form, batch if lines else 0)
         return tally
 
     try:
@@ -176,12 +183,39 @@ def append(  # noqa: PLR0913  # click passes every option by its name
         raise advised(unknown, advice) from unknown.__cause__
 
 
-async def _append_once(service: Service, log: str, records: list[Record], request_id: str) -> Tally:
+@dataclass(slots=True)
+class Appender:
+    """Appends to a log, and counts."""
+
+    log: AsyncLog
+    shard: str | None
+    tally: Tally
+    meter: Meter | None = None
+
+    async def append(self, records: list[Record]) -> None:
+        if self.shard is None:
+            done = await self.log.append_many(records)
+        else:
+            done = await belfast(self.log).append_many(records, shard=self.shard)
+        self.tally.count(done, sum(each.size for each in records))
+        if self.meter is not None:
+            self.meter.reach(self.tally.bytes)
+
+
+async def _append_once(
+    service: Service, log: str, records: list[Record], request_id: str, shard: str | None
+) -> Tally:
     """Under its id, so that the append is done once however often it is asked for."""
     tally = Tally()
-    if records:
+    if not records:
+        return tally
+    if shard is None:
+        # By name, for the log may have been squashed or promoted since.
         done = await service.append(log, records, request_id=request_id)
-        tally.count(done, sum(each.size for each in records))
+    else:
+        found = belfast(await service.log(log))
+        done = await found.append_many(records, shard=shard, request_id=request_id)
+    tally.count(done, sum(each.size for each in records))
     return tally
 
 
@@ -199,20 +233,18 @@ async def _all_records(
     return found
 
 
-async def _append_file(
-    log: Log, path: str, form: Form, tally: Tally, meter: Meter, batch: int
-) -> None:
+async def _append_file(appender: Appender, path: str, form: Form, batch: int) -> None:
     with click.open_file(path, "rb") as stream:
         if not batch:
             content = await asyncio.to_thread(stream.read)
-            await _append_records(log, [form.record(content)], tally, meter)
+            await appender.append([form.record(content)])
             return
         pending: Awaitable[None] | None = None
         async for lines in _lines(stream, batch):
             if pending is not None:
                 await pending
-            records = _parsed(form, lines, tally)
-            pending = asyncio.ensure_future(_append_records(log, records, tally, meter))
+            records = _parsed(form, lines, appender.tally)
+            pending = asyncio.ensure_future(appender.append(records))
         if pending is not None:
             await pending
 
@@ -225,14 +257,6 @@ def _parsed(form: Form, lines: list[bytes], tally: Tally) -> list[Record]:
         before = f"{counted(tally.records, 'record')} before it were appended"
         reason = f"{wrong.facts['reason']}; {before if tally.records else 'nothing was appended'}"
         raise BadRequest(str(wrong.facts["what"]), reason) from None
-
-
-async def _append_records(
-    log: Log, records: list[Record], tally: Tally, meter: Meter | None = None
-) -> None:
-    tally.count(await log.append_many(records), sum(each.size for each in records))
-    if meter is not None:
-        meter.reach(tally.bytes)
 
 
 async def _lines(stream: IO[bytes], count_max: int) -> AsyncGenerator[list[bytes]]:
@@ -286,6 +310,6 @@ def _print(out: Output, log: str, tally: Tally) -> None:
     out.say(f"appended {what} ({size(tally.bytes)}) to {log} at {span}")
 
 
-def _receipt(appended: Appended[Receipt] | None) -> str | None:
+def _receipt(appended: Appended[Any] | None) -> str | None:
     """What `anabranch receipt`, `Service.receipt` and HTTP take."""
     return None if appended is None or appended.receipt is None else str(appended.receipt)

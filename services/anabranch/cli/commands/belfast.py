@@ -10,7 +10,7 @@ import click
 
 from anabranch.cli.failure import advised
 from anabranch.cli.grammar import Group
-from anabranch.cli.options.service import prints
+from anabranch.cli.options.service import SERVICE, folded_into, prints, target_of
 from anabranch.cli.options.values import DURATION
 from anabranch.cli.render.belfast import (
     OVERVIEW,
@@ -24,11 +24,15 @@ from anabranch.cli.render.belfast import (
 )
 from anabranch.cli.render.output import Output
 from anabranch.cli.render.words import printable, shown
+from anabranch.cli.service import engines
+from anabranch.cli.service.target import Target as ServiceTarget
+from anabranch.client.aio import Service
 from anabranch.client.session.records import Confirm, Deliver, Event
 from anabranch.core.errors import BadRequest, DeadlineExceeded, OutcomeUnknown
 
 if TYPE_CHECKING:
     from anabranch.client.belfast.aio import Log
+    from anabranch.client.belfast.log import ShardedLog
 
 DEFAULT_URL = "belfast://127.0.0.1:7440/belfast"
 
@@ -42,12 +46,13 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class Target:
-    """Which log, and how long to try."""
+    """A log of a service by its name, or a deployment by its address; and how long to try."""
 
-    def __init__(self, url: str, timeout_s: float) -> None:
-        self.url, self.timeout_s = url, timeout_s
+    def __init__(self, url: str, timeout_s: float, service: ServiceTarget, log: str | None) -> None:
+        self.url, self.timeout_s, self.service, self.log = url, timeout_s, service, log
 
     def run(self, work: "Callable[[Log], Awaitable[A]]") -> A:
+        """Ask the deployment at this address."""
         from anabranch.client.belfast import aio
         from anabranch.client.session.settings import Settings
 
@@ -58,39 +63,61 @@ class Target:
 
         return asyncio.run(conversation())
 
+    def run_any(self, work: "Callable[[ShardedLog[Any]], Awaitable[A]]") -> A:
+        """Ask the log of a service that was named, or else the deployment at this address."""
+        name = self.log
+        if name is None:
+            return self.run(work)
 
-_URL = click.option(
-    "--url",
-    default=DEFAULT_URL,
-    envvar="ANABRANCH_URL",
-    show_default=True,
-    help="Addresses of its sequencers or shards, and its cluster's name (ANABRANCH_URL).",
-)
-_TIMEOUT = click.option(
-    "--timeout",
-    type=DURATION,
-    default="30s",
-    show_default=True,
-    help="How long to try before giving up.",
-)
+        async def ask(service: Service) -> A:
+            return await work(engines.belfast(await service.log(name)))
+
+        return self.service.run(ask)
+
+
+def _asks(command: Command, *, named: bool) -> Command:
+    def folded(timeout: float | None, log: str | None = None, **given: Any) -> Any:
+        context = click.get_current_context()
+        url: str | None = given.pop("url")
+        for option in ("profile", "token", "token_file"):
+            given.pop(option, None)
+        service = target_of(context, timeout)
+        target = Target(url or DEFAULT_URL, service.timeout_s, service, log)
+        return command(target=target, **given)
+
+    made: Any = prints(folded_into(folded, command))
+    options = (_LOG, _URL, *SERVICE[1:]) if named else (_URL, SERVICE[-1])
+    for option in reversed(options):
+        made = option(made)
+    return made
 
 
 def asks(command: Command) -> Command:
-    """The command gets `out`, and `target`: the log it talks to."""
+    """The command gets `out`, and `target`: a log of a service, or a deployment."""
+    return _asks(command, named=True)
 
-    def folded(url: str, timeout: float, **given: Any) -> Any:
-        return command(target=Target(url, timeout), **given)
 
-    folded.__doc__, folded.__name__ = command.__doc__, command.__name__
-    folded.__dict__.update(command.__dict__)
-    return prints(_URL(_TIMEOUT(folded)))  # pyright: ignore[reportReturnType] - click's own type
+def asks_directly(command: Command) -> Command:
+    """The command gets `out`, and `target`: a deployment that no service knows of."""
+    return _asks(command, named=False)
+
+
+_LOG = click.option("--log", help="A log of the service, by its name; --url is the service's then.")
+_URL = click.option(
+    "--url",
+    envvar="ANABRANCH_URL",
+    help="Addresses of its sequencers or shards, and its cluster's name (ANABRANCH_URL).  "
+    f"[default: {DEFAULT_URL}]",
+)
 
 
 @click.group(cls=Group)
 def belfast() -> None:
-    """Look at a Belfast log, append to it and read ahead of its order.
+    """Look at the shards and windows of a Belfast log, and let shards join and leave.
 
-    Start one with `anabranch up --engine belfast`, which logs the --url to use.
+    With --log the log is one of a service. Without, --url names a deployment of its own, such as
+    `anabranch up --engine belfast` runs, and `append`, `tail`, `top` and `trim` are for those:
+    for a log of a service, the commands without `belfast` do the same.
     """
 
 
@@ -98,7 +125,7 @@ def belfast() -> None:
 @asks
 def status(target: Target, out: Output) -> None:
     """Show who leads, how far the log is, and how each shard does."""
-    found = target.run(lambda log: log.status())
+    found = target.run_any(lambda log: log.status())
     if out.json:
         out.document(document(found))
         return
@@ -111,7 +138,7 @@ def status(target: Target, out: Output) -> None:
 @asks
 def show_windows(target: Target, out: Output) -> None:
     """Show the window that is being cut, and each shard's quota in it and in the last published."""
-    found = target.run(lambda log: log.status())
+    found = target.run_any(lambda log: log.status())
     if out.json:
         out.document(document(found))
         return
@@ -123,7 +150,7 @@ def show_windows(target: Target, out: Output) -> None:
     "--interval", type=DURATION, default="1s", show_default=True, help="The time between two looks."
 )
 @click.option("--count", type=click.IntRange(1), help="End after this many looks.")
-@asks
+@asks_directly
 def top(target: Target, out: Output, interval: float, count: int | None) -> None:
     """Show rates, no-ops, lag and quotas of each shard live, until Ctrl-C."""
 
@@ -161,7 +188,7 @@ def top(target: Target, out: Output, interval: float, count: int | None) -> None
     help="If a shard fails with a record whose fate it doesn't know, append the record again, "
     "though it may then be in the log twice.",
 )
-@asks
+@asks_directly
 def append(  # click passes every option by its name
     target: Target,
     out: Output,
@@ -233,7 +260,7 @@ def append(  # click passes every option by its name
     type=click.IntRange(1),
     help="End after this many records with final positions.",
 )
-@asks
+@asks_directly
 def tail(
     target: Target,
     out: Output,
@@ -316,7 +343,7 @@ def leave(target: Target, out: Output, shard: str) -> None:
     It keeps its slots in the windows that are published. Stop it when its records are trimmed, or
     when nobody needs them.
     """
-    target.run(lambda log: log.leave(shard))
+    target.run_any(lambda log: log.leave(shard))
     if out.json:
         out.document({"leaving": shard})
     else:
@@ -332,7 +359,7 @@ def join(target: Target, out: Output, shard: str) -> None:
     All of its replicas must be up. A new shard joins by itself, and a failed one comes back by
     itself.
     """
-    target.run(lambda log: log.join(shard))
+    target.run_any(lambda log: log.join(shard))
     if out.json:
         out.document({"joining": shard})
     else:
@@ -341,7 +368,7 @@ def join(target: Target, out: Output, shard: str) -> None:
 
 @belfast.command()
 @click.argument("position", type=click.IntRange(0))
-@asks
+@asks_directly
 def trim(target: Target, out: Output, position: int) -> None:
     """Delete the records before POSITION."""
     target.run(lambda log: log.trim(position))

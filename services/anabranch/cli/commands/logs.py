@@ -3,6 +3,7 @@
 import click
 import msgspec
 
+from anabranch.cli.commands.status import show_status
 from anabranch.cli.grammar import Group
 from anabranch.cli.options.service import log_argument, talks
 from anabranch.cli.options.values import DURATION, RATE
@@ -13,14 +14,16 @@ from anabranch.cli.render.descriptions import (
     kind,
     quota_document,
     quota_words,
-    remaining,
 )
 from anabranch.cli.render.output import Output
-from anabranch.cli.render.words import number
+from anabranch.cli.render.words import counted, number
+from anabranch.cli.service.engines import BELFAST, BOLT, Bounds, bounds_of
 from anabranch.cli.service.target import Target
 from anabranch.client.aio import Service
+from anabranch.client.logs import AsyncLog
 from anabranch.core.bolt.protocol.commands import Description
 from anabranch.core.bolt.protocol.quota import Quota
+from anabranch.core.errors import LogExists
 from anabranch.shell.runtime.clock import Clock
 
 
@@ -33,19 +36,70 @@ def log() -> None:
 @click.argument("name")
 @click.option("--why", default="", help="What it is for.")
 @click.option("--if-missing", is_flag=True, help="It is fine if there is one already.")
+@click.option(
+    "--engine",
+    type=click.Choice([BOLT, BELFAST]),
+    default=BOLT,
+    show_default=True,
+    help="bolt: the log can be forked. belfast: it is read ahead of its order.",
+)
+@click.option("--shards", type=click.IntRange(1), help="Of a Belfast log: parts that take appends.")
+@click.option("--replicas", type=click.IntRange(1), help="Of a Belfast log: copies of each shard.")
+@click.option(
+    "--sequencers", type=click.IntRange(1), help="Of a Belfast log: members that order its records."
+)
 @talks
-def create(target: Target, out: Output, name: str, why: str, if_missing: bool) -> None:
-    """Create a root log."""
+def create(  # noqa: PLR0913  # click passes every option by its name
+    *,
+    target: Target,
+    out: Output,
+    name: str,
+    why: str,
+    if_missing: bool,
+    engine: str,
+    shards: int | None,
+    replicas: int | None,
+    sequencers: int | None,
+) -> None:
+    """Create a root log.
+
+    \b
+    anabranch log create orders
+    anabranch log create ticks --engine belfast --shards 2
+    """  # noqa: D301  # click wants the character itself
+    if engine == BOLT and (shards or replicas or sequencers):
+        raise click.UsageError("--shards, --replicas and --sequencers are for --engine belfast")
+
+    async def make(service: Service) -> AsyncLog:
+        if engine == BOLT:
+            return await service.create(name, why=why)
+        return await service.create(
+            name,
+            engine="belfast",
+            shards=shards or 1,
+            replicas=replicas or 1,
+            sequencers=sequencers or 1,
+            why=why,
+        )
 
     async def work(service: Service) -> Description:
-        make = service.ensure if if_missing else service.create
-        return await (await make(name, why=why)).describe()
+        try:
+            made = await make(service)
+        except LogExists:
+            if not if_missing:
+                raise
+            made = await service.log(name)
+            if made.engine != engine:
+                raise
+        return await made.describe()
 
     made = target.run(work)
     if out.json:
         out.document(document(made))
-    else:
+    elif made.settings is None:
         out.say(f"{made.name} is there, with {number(made.tail)} records")
+    else:
+        out.say(f"{made.name} is there, with {counted(made.settings.shards, 'shard')}")
 
 
 @log.command(name="list")
@@ -77,8 +131,7 @@ def list_logs(target: Target, out: Output, prefix: str, tree: str | None) -> Non
             (
                 each.name,
                 kind(each),
-                str(each.tail),
-                number(each.own_records),
+                *(("-", "-") if each.settings else (str(each.tail), number(each.own_records))),
                 number(each.forks),
                 age(each, now),
                 held_by(each),
@@ -93,34 +146,7 @@ def list_logs(target: Target, out: Output, prefix: str, tree: str | None) -> Non
 @talks
 def show(target: Target, out: Output, log: str) -> None:
     """Show all about a log or fork."""
-
-    async def work(service: Service) -> tuple[Description, dict[str, int]]:
-        found = await service.log(log, engine="bolt")
-        return found.description, await found.cursors()
-
-    found, cursors = target.run(work)
-    if out.json:
-        out.document({**document(found), "cursors": cursors})
-        return
-    now = Clock().now()
-    rows = [
-        ("name", found.name),
-        ("kind", kind(found)),
-        ("parent", f"{found.parent} at {found.fork_point}" if found.parent else ""),
-        ("positions", f"{found.start} up to {found.tail} (not included)"),
-        ("its own", f"{number(found.own_records)} records"),
-        ("forks", number(found.forks) if found.forks else ""),
-        ("held up", held_by(found)),
-        ("age", age(found, now)),
-        ("squashed in", remaining(found, now)),
-        ("quota", quota_words(found.quota)),
-        ("served by", f"{found.broker} at {found.address}" if found.address else ""),
-        ("by", found.by),
-        ("why", found.why),
-        ("declared by", found.owner),
-        ("cursors", ", ".join(f"{name} at {number(at)}" for name, at in cursors.items())),
-    ]
-    out.table(["", ""], [row for row in rows if row[1]])
+    show_status(target, out, log, live=False)
 
 
 @log.command()
@@ -199,13 +225,14 @@ def trim(target: Target, out: Output, log: str, before: int) -> None:
     Forks keep what they inherited of them; space is freed once no log needs it.
     """
 
-    async def work(service: Service) -> Description:
+    async def work(service: Service) -> tuple[Description, Bounds]:
         found = await service.log(log)
         await found.trim(before)
-        return await found.describe()
+        found = await service.log(log)
+        return found.description, await bounds_of(found)
 
-    found = target.run(work)
+    found, now = target.run(work)
     if out.json:
-        out.document(document(found))
+        out.document({**document(found), "start": now.start})
     else:
-        out.say(f"{found.name} now begins at {found.start}")
+        out.say(f"{found.name} now begins at {now.start}")

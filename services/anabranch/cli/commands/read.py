@@ -11,10 +11,10 @@ from anabranch.cli.options.view import View, first_position, views
 from anabranch.cli.render.output import Output
 from anabranch.cli.render.records import Printer
 from anabranch.cli.render.words import number
+from anabranch.cli.service.engines import Bounds, bounds_of, portions_of
 from anabranch.cli.service.target import Target
 from anabranch.client.aio import Service
-from anabranch.client.bolt.log import Log
-from anabranch.core.bolt.protocol.commands import Description
+from anabranch.client.logs import AsyncLog
 from anabranch.core.types import Position
 
 
@@ -43,17 +43,17 @@ def read(
     anabranch read orders --key eve -K:
     """  # noqa: D301  # click wants the character itself
 
-    async def work(service: Service) -> tuple[Description, Position]:
-        found = await service.log(log, engine="bolt")
-        now = found.description
-        first = await first_position(found, start)
-        printer = await view.printer(service, now, out)
+    async def work(service: Service) -> tuple[Bounds, Position]:
+        found = await service.log(log)
+        now = await bounds_of(found)
+        first = await first_position(found, now, start)
+        printer = await view.printer(service, found, out)
         if not now.start <= first < now.settled and start is None:
             return now, first
         return now, await _print(service, found, first, limit, view, printer)
 
     now, end = target.run(work)
-    if end == now.settled < now.tail and not out.json:
+    if now.undecided and end == now.settled < now.tail and not out.json:
         more = number(now.tail - now.settled)
         print(
             f"{more} more are provisional while {now.undecided} is undecided: "
@@ -63,15 +63,20 @@ def read(
 
 
 async def _print(
-    service: Service, log: Log, first: Position, limit: int | None, view: View, printer: Printer
+    service: Service,
+    log: AsyncLog,
+    first: Position,
+    limit: int | None,
+    view: View,
+    printer: Printer,
 ) -> Position:
     """Print what the view shows, `limit` records at most; returns where it ended."""
     left = sys.maxsize if limit is None else limit
-    async for batch in log.read_batches(first, limit if view.filter.passes_all else None):
-        first = batch.first + batch.count
-        chosen = list(islice(view.filter.choose(batch.records()), left))
+    async for records in portions_of(log, first, limit if view.filter.passes_all else None):
+        first = records[-1].position + 1 if records else first
+        chosen = list(islice(view.filter.choose(records), left))
         if chosen:
-            await printer.learn(service, [batch.origin.log])
+            await printer.learn(service, [each.origin_log for each in chosen])
             printer.records(chosen)
         left -= len(chosen)
         if not left:

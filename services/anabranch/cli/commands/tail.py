@@ -9,9 +9,10 @@ from anabranch.cli.options.values import START, Point
 from anabranch.cli.options.view import View, first_position, views
 from anabranch.cli.render.output import Output
 from anabranch.cli.render.records import Printer
+from anabranch.cli.service.engines import bounds_of, last_position, portions_of
 from anabranch.cli.service.target import Target
 from anabranch.client.aio import Service
-from anabranch.client.bolt.log import Log
+from anabranch.client.logs import AsyncLog
 from anabranch.client.session.records import Confirm, Deliver, Event, Fail
 
 
@@ -31,7 +32,7 @@ from anabranch.client.session.records import Confirm, Deliver, Event, Fail
 @click.option(
     "--speculative",
     is_flag=True,
-    help="Also what lies past an undecided promotable fork; later it is confirmed or fails.",
+    help="Also what isn't final yet; later it is confirmed or fails.",
 )
 @views
 @talks
@@ -49,31 +50,33 @@ def tail(
     """Print the last records of a log; with -f, go on with what comes.
 
     With --speculative, a record that is not final has a ? before it, and lines that say what
-    became of such records are between the others.
+    became of such records are between the others: past an undecided promotable fork, or where a
+    Belfast log's order is only predicted.
     """
 
     async def work(service: Service) -> None:
-        found = await service.log(log, engine="bolt")
-        now = found.description
-        printer = await view.printer(service, now, out)
+        found = await service.log(log)
+        now = await bounds_of(found)
+        printer = await view.printer(service, found, out)
         end = now.tail if speculative else now.settled
-        first = max(now.start, end - count)
         if start is not None:
-            first = await first_position(found, start)
+            first = await first_position(found, now, start)
+        else:
+            first = await last_position(found, now._replace(tail=end), count)
         if follow or (speculative and now.settled < now.tail):
             upto = None if follow else now.tail
             await _follow(service, found, first, upto, view, printer, out, speculative=speculative)
         elif first < end:
-            async for batch in found.read_batches(first, end - first):
-                await printer.learn(service, [batch.origin.log])
-                printer.records(view.filter.choose(batch.records()))
+            async for records in portions_of(found, first, end - first):
+                await printer.learn(service, [each.origin_log for each in records])
+                printer.records(view.filter.choose(records))
 
     target.run(work)
 
 
 async def _follow(
     service: Service,
-    log: Log,
+    log: AsyncLog,
     first: int,
     upto: int | None,
     view: View,

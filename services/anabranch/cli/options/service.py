@@ -28,7 +28,7 @@ _OUTPUT = click.option(
     show_default=True,
     help="A table for people, or JSON for programs.",
 )
-_SERVICE = (
+SERVICE = (
     click.option(
         "--url",
         type=URL,
@@ -79,7 +79,7 @@ def talks(command: Command) -> Command:
         return command(target=target, out=out, **given)
 
     made = _OUTPUT(folded_into(folded, command))
-    for option in reversed(_SERVICE):
+    for option in reversed(SERVICE):
         made = option(made)
     return made
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import click
@@ -13,9 +13,10 @@ from anabranch.cli.options.service import folded_into
 from anabranch.cli.options.values import BYTES, DELIMITER, PATTERN, Point
 from anabranch.cli.render.output import Output
 from anabranch.cli.render.records import Printer, RecordFormat, origins
+from anabranch.cli.service.engines import Bounds, is_bolt
 from anabranch.client.aio import Service
-from anabranch.client.bolt.log import Log
-from anabranch.core.bolt.protocol.commands import Description
+from anabranch.client.logs import AsyncLog
+from anabranch.core.errors import BadRequest
 from anabranch.core.types import MS, Position
 from anabranch.shell.runtime.clock import Clock
 
@@ -29,14 +30,14 @@ class View:
     origins: bool
     delimiter: bytes | None
 
-    async def printer(self, service: Service, log: Description, out: Output) -> Printer:
+    async def printer(self, service: Service, log: AsyncLog, out: Output) -> Printer:
         usual = RecordFormat.JSON if out.json else RecordFormat.TEXT
         if self.delimiter is not None:
             usual = RecordFormat.RAW
         form = self.form or usual
-        needed = self.origins or form is RecordFormat.JSON
-        names = await origins(service, log) if needed else None
-        return Printer(out, form, names=names, delimiter=self.delimiter)
+        needed = (self.origins or form is RecordFormat.JSON) and is_bolt(log)
+        names = await origins(service, log.description) if needed else None
+        return Printer(out, form, names=names, shards=self.origins, delimiter=self.delimiter)
 
 
 def views(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -91,17 +92,19 @@ _OPTIONS = (
 )
 
 
-async def first_position(log: Log, start: Point | None) -> Position:
+async def first_position(log: AsyncLog, now: Bounds, start: Point | None) -> Position:
     """Where to begin: nothing that isn't settled lies at a time, or some records before the end."""
-    now = log.description
+    moment: datetime | int
     match start:
         case None:
             return now.start
         case int():
             return max(now.start, now.settled + start) if start < 0 else start
         case timedelta():
-            ago_ms = round(start.total_seconds() * 1_000)
-            at = await log.position_at(max(0, Clock().now() // MS - ago_ms))
+            moment = max(0, Clock().now() // MS - round(start.total_seconds() * 1_000))
         case _:
-            at = await log.position_at(start)
-    return max(now.start, min(at, now.settled))
+            moment = start
+    if not is_bolt(log):
+        reason = f"a {log.engine} log doesn't keep when records came: give a position"
+        raise BadRequest(f"a time to begin at in {log.name}", reason)
+    return max(now.start, min(await log.position_at(moment), now.settled))

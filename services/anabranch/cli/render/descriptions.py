@@ -1,11 +1,12 @@
 """A log as JSON and as rows of a table."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from msgspec.structs import asdict
 
 from anabranch.cli.render.words import duration, number, size
-from anabranch.core.bolt.protocol.commands import Description
+from anabranch.core.bolt.protocol.commands import Description, EngineSettings
 from anabranch.core.bolt.protocol.quota import Quota
 from anabranch.core.types import MS, Kind, Nanoseconds
 
@@ -70,7 +71,42 @@ def quota_words(quota: Quota | None) -> str:
     return ", ".join(filter(None, limited))
 
 
+def rows_of(log: Description, cursors: dict[str, int], now: Nanoseconds) -> list[tuple[str, str]]:
+    """All about a log, a line each; what it doesn't have is left out."""
+    rows = [
+        ("name", log.name),
+        ("kind", kind(log)),
+        *(_rows_of_bolt(log, now) if log.settings is None else _rows_of_settings(log.settings)),
+        ("age", age(log, now)),
+        ("by", log.by),
+        ("why", log.why),
+        ("declared by", log.owner),
+        ("cursors", ", ".join(f"{name} at {at}" for name, at in cursors.items())),
+    ]
+    return [row for row in rows if row[1]]
+
+
+def _rows_of_bolt(log: Description, now: Nanoseconds) -> Iterator[tuple[str, str]]:
+    yield "parent", f"{log.parent} at {log.fork_point}" if log.parent else ""
+    yield "positions", f"{log.start} up to {log.tail} (not included)"
+    yield "its own", f"{number(log.own_records)} records"
+    yield "forks", number(log.forks) if log.forks else ""
+    yield "held up", held_by(log)
+    yield "squashed in", remaining(log, now)
+    yield "quota", quota_words(log.quota)
+    yield "served by", f"{log.broker} at {log.address}" if log.address else ""
+
+
+def _rows_of_settings(settings: EngineSettings) -> Iterator[tuple[str, str]]:
+    yield "shards", f"{settings.shards}, of {settings.replicas} replicas each"
+    yield "sequencers", str(settings.sequencers)
+    yield "served by", "this service" if settings.embedded else ", ".join(settings.addresses)
+    yield "cluster", settings.cluster
+
+
 def kind(log: Description) -> str:
+    if log.settings is not None:
+        return log.engine
     words = {Kind.ROOT: "root", Kind.CONTINUOUS: "continuous", Kind.SEVERED: "severed"}
     return words[log.kind] + (", promotable" if log.promotable else "")
 

@@ -1,7 +1,8 @@
 """Records as lines of JSON: `read -o json` writes them, and `append --json` takes them.
 
-The fields are those of HTTP. What a log gives a record (`position`, `origin`, `id`) may stand in a
-line that is appended, and isn't used: so the output of a read can be appended elsewhere.
+The fields are those of HTTP; a record of a Belfast log has its `shard` in place of `origin`, `id`.
+What a log gives a record may stand in a line that is appended, and isn't used: so the output of a
+read can be appended elsewhere.
 """
 
 import binascii
@@ -33,6 +34,7 @@ class RecordLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     position: Any = None
     origin: Any = None
     id: Any = None
+    shard: Any = None
 
 
 _decoder = msgspec.json.Decoder(RecordLine)
@@ -57,7 +59,7 @@ def document(found: LogRecord, origin_log: str | int) -> dict[str, Any]:
 
 
 def _document(found: LogRecord, origin_log: str | int, encoding: Encoding) -> dict[str, Any]:
-    return {
+    shown: dict[str, Any] = {
         "position": found.position,
         "value": encode(found.value, encoding),
         "key": encode(found.key, encoding),
@@ -66,6 +68,8 @@ def _document(found: LogRecord, origin_log: str | int, encoding: Encoding) -> di
         ],
         "timestamp": found.timestamp,
         "encoding": encoding.value,
-        "origin": {"log": origin_log, "position": found.origin_position},
-        "id": found.id,
     }
+    if found.shard:
+        return {**shown, "shard": found.shard}
+    origin = {"log": origin_log, "position": found.origin_position}
+    return {**shown, "origin": origin, "id": found.id}

@@ -24,8 +24,9 @@ class RecordFormat(StrEnum):
 class Printer:
     """Prints records of one log.
 
-    `names`: those of the logs that records may come from, if origins are asked for. `delimiter`:
-    what stands between key and value where only bytes are printed; without one, keys aren't.
+    `names`: those of the logs that records may come from, if origins are asked for. `shards`: print
+    the shard of a record that was appended to one. `delimiter`: what stands between key and value
+    where only bytes are printed; without one, keys aren't.
     """
 
     def __init__(
@@ -34,9 +35,11 @@ class Printer:
         form: RecordFormat,
         *,
         names: dict[LogId, str] | None = None,
+        shards: bool = False,
         delimiter: bytes | None = None,
     ) -> None:
-        self._out, self._form, self._names, self._delimiter = out, form, names, delimiter
+        self._out, self._form = out, form
+        self._names, self._shards, self._delimiter = names, shards, delimiter
 
     async def learn(self, service: Service, logs: Iterable[LogId]) -> None:
         """Find out the names of logs that are no more: promoted records still come from there."""
@@ -61,9 +64,11 @@ class Printer:
             sys.stdout.write("".join(f"{self.text(record)}\n" for record in records))
 
     def text(self, record: LogRecord) -> str:
-        """Position, origin if asked for, key if there is one, value."""
+        """Position, origin or shard if asked for, key if there is one, value."""
         parts = [f"{record.position:>8}"]
-        if self._names is not None:
+        if record.shard:
+            parts += [record.shard] * self._shards
+        elif self._names is not None:
             parts.append(f"{self._origin(record)}:{record.origin_position}")
         if record.key is not None:
             parts.append(f"[{shown(record.key)}]")

@@ -7,7 +7,7 @@ from typing import Any, cast
 import click
 import pytest
 
-from anabranch.cli.main import cli
+from anabranch.cli.main import CONTEXT, cli
 from anabranch.cli.options.service import TIMEOUT_S, target_of
 from anabranch.cli.service import target
 from anabranch.core.errors import (
@@ -69,7 +69,7 @@ def test_a_timeout_that_is_given_holds_for_the_first_answer_too(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    context = click.Context(cli)
+    context = click.Context(cli, **CONTEXT)
     assert target_of(context, 60.0).first_answer_s == 60.0
     usual = target_of(context)
     assert (usual.timeout_s, usual.first_answer_s) == (TIMEOUT_S, target.FIRST_ANSWER_S)

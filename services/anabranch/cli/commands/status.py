@@ -1,0 +1,157 @@
+"""`anabranch status` and `top`: how a log of any engine is doing."""
+
+import asyncio
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable
+
+import click
+
+from anabranch.cli.options.service import log_argument, talks
+from anabranch.cli.options.values import DURATION
+from anabranch.cli.render import belfast as tables
+from anabranch.cli.render.descriptions import document, held_by, kind, rows_of
+from anabranch.cli.render.output import Output
+from anabranch.cli.render.rates import LogRates
+from anabranch.cli.render.words import number
+from anabranch.cli.service.engines import Bounds, bounds_of, is_belfast, is_bolt
+from anabranch.cli.service.target import Target
+from anabranch.client.aio import Service
+from anabranch.client.logs import AsyncLog
+from anabranch.core.belfast.protocol.messages import Status
+from anabranch.core.bolt.protocol.commands import Description
+from anabranch.shell.runtime.clock import Clock
+
+_LOGS_MAX = 1_000
+"""Rates are shown of so many logs; more don't fit on a screen, and are asked for by name."""
+
+
+@click.command()
+@log_argument()
+@talks
+def status(target: Target, out: Output, log: str) -> None:
+    """Show how a log or fork is doing, whichever engine serves it."""
+    show_status(target, out, log)
+
+
+def show_status(target: Target, out: Output, log: str, *, live: bool = True) -> None:
+    """`live`: ask the machines of a Belfast log, too."""
+
+    async def work(service: Service) -> tuple[Description, dict[str, int], Status | None]:
+        found = await service.log(log)
+        if is_belfast(found):
+            return found.description, {}, await found.status() if live else None
+        cursors = await found.cursors() if is_bolt(found) else {}
+        return found.description, cursors, None
+
+    found, cursors, seen = target.run(work)
+    if seen is None:
+        if out.json:
+            out.document({**document(found), "cursors": cursors})
+        else:
+            out.table(["", ""], rows_of(found, cursors, Clock().now()))
+        return
+    if out.json:
+        out.document({**document(found), "status": tables.document(seen)})
+        return
+    out.table(["", ""], rows_of(found, cursors, Clock().now()))
+    out.say("")
+    out.table(tables.OVERVIEW, tables.overview(seen))
+    out.say("")
+    out.table(tables.SHARDS, tables.shards(seen))
+
+
+@click.command()
+@click.argument("log", required=False)
+@click.option(
+    "--interval", type=DURATION, default="1s", show_default=True, help="The time between two looks."
+)
+@click.option("--count", type=click.IntRange(1), help="End after this many looks.")
+@talks
+def top(target: Target, out: Output, log: str | None, interval: float, count: int | None) -> None:
+    """Show how fast logs grow, live, until Ctrl-C.
+
+    Of a log and its forks, or of all logs; of a Belfast log, shard by shard.
+    """
+
+    async def work(service: Service) -> None:
+        found = await service.log(log) if log else None
+        if found is not None and is_belfast(found):
+            await _watch_shards(found.status, out, _looks(interval, count))
+        else:
+            tree = None if found is None else found.description.root
+            await _watch_logs(service, tree, out, _looks(interval, count))
+
+    target.run(work)
+
+
+async def _watch_shards(
+    look: Callable[[], Awaitable[Status]], out: Output, looks: AsyncGenerator[float]
+) -> None:
+    rates = tables.Rates()
+    async for now_s in looks:
+        found = await look()
+        if out.json:
+            out.line(tables.document(found))
+            continue
+        _clear()
+        out.table(tables.OVERVIEW, tables.overview(found))
+        out.say("")
+        out.table(rates.columns, rates.rows(found, now_s))
+
+
+async def _watch_logs(
+    service: Service, tree: str | None, out: Output, looks: AsyncGenerator[float]
+) -> None:
+    rates = LogRates()
+    async for now_s in looks:
+        seen = [await _bounds(service, each) async for each in _some(service, tree)]
+        rated = list(rates.step(seen, now_s))
+        if out.json:
+            for each in rated:
+                out.line(each.document())
+            continue
+        _clear()
+        out.table(
+            ["NAME", "KIND", ">RECORDS/s", ">TAIL", "HELD UP"],
+            (
+                (
+                    each.log.name,
+                    kind(each.log),
+                    "-" if each.records_per_s is None else number(each.records_per_s),
+                    str(each.tail),
+                    held_by(each.log),
+                )
+                for each in rated
+            ),
+        )
+
+
+async def _some(service: Service, tree: str | None) -> AsyncGenerator[Description]:
+    count = 0
+    async for each in service.logs(tree=tree):
+        count += 1
+        if count > _LOGS_MAX:
+            return
+        yield each
+
+
+async def _bounds(service: Service, log: Description) -> tuple[Description, Bounds]:
+    if log.engine == "bolt":
+        return log, Bounds(log.start, log.settled, log.tail, log.undecided or "")
+    found: AsyncLog = await service.log(log.id)
+    return log, await bounds_of(found)
+
+
+async def _looks(interval: float, count: int | None) -> AsyncGenerator[float]:
+    """The time of each look, in seconds of the loop's clock."""
+    looked = 0
+    while count is None or looked < count:
+        if looked:
+            await asyncio.sleep(interval)
+        looked += 1
+        yield asyncio.get_running_loop().time()
+
+
+def _clear() -> None:
+    if sys.stdout.isatty():
+        click.clear()
