@@ -191,6 +191,11 @@ def test_what_has_seats_is_not_deleted_and_it_is_told_how(house: House, kind: st
     server.ask("POST", where, {**meta, "spec": spec})
     seated(0)
     server.ask("DELETE", f"{where}/orders")
+    server.ask("POST", where, {**meta, "spec": spec})
+    seated(2)
+    collector = "system:serviceaccount:kube-system:generic-garbage-collector"
+    asked = ("-n", house.namespace, "delete", plural, "orders", "--wait=false")
+    server.kubectl("--as", collector, *asked)  # its Log was deleted, and all that was in it
 
 
 def test_promoting_takes_the_verb_on_this_very_fork(house: House) -> None:

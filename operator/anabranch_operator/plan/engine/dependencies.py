@@ -124,7 +124,7 @@ def _of_pod(world: World, pod: Observed) -> Iterator[Ref]:
             fork = pod.labels.get(names.FORK_LABEL, "")
             yield Ref(names.FORK, pod.ref.namespace, fork)
         case _:
-            pass
+            pass  # a gateway's, or somebody else's: no plan looks at it
 
 
 def _of_belfast(object: Observed) -> Iterator[Ref]:

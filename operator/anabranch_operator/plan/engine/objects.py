@@ -2,15 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
 from anabranch_operator.api.anabranch_names import Milliseconds
 from anabranch_operator.api.common import instant
 
+Json = Mapping[str, Any] | Sequence[Any] | str | float | bool | None
 Document = Mapping[str, Any]
-"""What the API server is given or gives: JSON."""
+"""What the API server is given or gives."""
 
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -82,21 +83,19 @@ def observe(document: Document) -> Observed:
     )
 
 
-def contains(observed: object, desired: object) -> bool:
+def contains(observed: Json, desired: Json) -> bool:
     """Is everything that is wanted there? What others or the API server added doesn't count.
 
     The API server doesn't keep lists and objects that are empty.
     """
     if isinstance(desired, Mapping):
-        there = cast("Document", observed if isinstance(observed, Mapping) else NOTHING)
-        wanted = cast("Document", desired)
+        there = observed if isinstance(observed, Mapping) else NOTHING
         if observed is not None and there is NOTHING:
             return False
-        return all(contains(there.get(key), wanted[key]) for key in wanted)
+        return all(contains(there.get(key), each) for key, each in desired.items())
     if isinstance(desired, list | tuple):
-        these = cast("Sequence[object] | None", observed or None)
-        those = cast("Sequence[object]", desired)
-        if these is None or not isinstance(these, list | tuple):
-            return these is None and not those
-        return len(these) == len(those) and all(map(contains, these, those))
+        these = observed or ()
+        if not isinstance(these, list | tuple):
+            return False
+        return len(these) == len(desired) and all(map(contains, these, desired))
     return observed == desired

@@ -399,10 +399,12 @@ class World:
                     self.sequencers[ref] = Resource(
                         object, convert(spec, SequencerSetSpec), convert(status, SequencerSetStatus)
                     )
-                case _:
+                case names.SHARDS:
                     self.shards[ref] = Resource(
                         object, convert(spec, ShardGroupSpec), convert(status, ShardGroupStatus)
                     )
+                case kind:
+                    raise AssertionError(f"a {kind} is no resource of ours")
         except ValidationError as error:
             self.malformed[ref] = str(error)
 

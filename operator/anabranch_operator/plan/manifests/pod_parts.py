@@ -157,10 +157,11 @@ def _secrets(names: Sequence[str]) -> Mounted:
 
 
 def _declared(shape: msgspec.Struct) -> dict[str, Any]:
+    given = msgspec.structs.asdict(shape)
     return {
         field.name: _declared(value) if isinstance(value, msgspec.Struct) else value
         for field in _fields(type(shape))
-        if (value := getattr(shape, field.name)) != _default(field)
+        if (value := given[field.name]) != _default(field)
     }
 
 
