@@ -126,7 +126,7 @@ def test_a_drained_broker_serves_on_until_it_is_forgotten_and_then_begins_anew(
     shown = command("brokers", "drain", name, "--url", pool.url)
     assert (shown.returncode, shown.stdout) == (
         0,
-        f"{name} is draining: nothing is placed on it any more\n",
+        f"{name} is draining: no logs are placed on it any more\n",
     )
     assert {seat.name: seat.state for seat in service.brokers()}[name] == "draining"
     assert orders.describe().broker != name

@@ -59,15 +59,16 @@ def list_brokers(target: Target, out: Output) -> None:
 @click.argument("name")
 @talks
 def drain(target: Target, out: Output, name: str) -> None:
-    """Place nothing more on a broker, and what is on it elsewhere.
+    """Move all logs off a broker, and place no more on it.
 
-    It goes on serving whoever asks it, until it is ended. A new life of it is placed on again.
+    The broker goes on serving clients that ask it until it is stopped. Once it is started again,
+    logs are placed on it again.
     """
     target.run(lambda service: service.drain_broker(name))
     if out.json:
         out.document({"draining": name})
     else:
-        out.say(f"{name} is draining: nothing is placed on it any more")
+        out.say(f"{name} is draining: no logs are placed on it any more")
 
 
 @brokers.command()
@@ -76,10 +77,10 @@ def drain(target: Target, out: Output, name: str) -> None:
 def forget(target: Target, out: Output, name: str) -> None:
     """Take a broker that is lost or draining out of the pool.
 
-    If it lives after all, it ends. One that is started again comes back to the pool.
+    If the broker is alive after all, it stops. Once it is started again, it comes back to the pool.
     """
     target.run(lambda service: service.forget_broker(name))
     if out.json:
         out.document({"forgotten": name})
     else:
-        out.say(f"{name} is no longer one of the pool")
+        out.say(f"{name} is no longer in the pool")

@@ -110,8 +110,8 @@ def _say(out: Output, found: "Report") -> None:
     if found.orphans.objects:
         what = f"{counted(found.orphans.objects, 'object')}, {size(found.orphans.bytes)}"
         fate = (
-            "never committed; moved to quarantine after the next start of whoever leads, or of a "
-            "stopped server's directory by --repair"
+            "never committed; moved to quarantine when the next leader starts, or by --repair in "
+            "a stopped server's directory"
             if found.whole_journal
             else "unknown to this journal, which isn't all that was journaled: leave them there, "
             "and see to the journal first"

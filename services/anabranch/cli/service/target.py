@@ -1,7 +1,6 @@
 """A command's conversation with the service: connect, work, close."""
 
 import asyncio
-import re
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -22,7 +21,6 @@ FIRST_ANSWER_S = 2.0
 
 _LOOK_S = 0.5
 """How often it is looked whether something stands in the way."""
-_ERRNO = re.compile(r"\[Errno \d+\] ")
 
 A = TypeVar("A")
 
@@ -78,7 +76,6 @@ class Target:
 
     def _unreachable(self, error: Retry) -> Unreachable:
         reason = str(error.facts.get("reason") or error.message)
-        reason = _ERRNO.sub("", reason)
         shown = str(endpoint(self.url))
         return Unreachable(shown, reason.removeprefix(f"{shown} can't be reached: "))
 
@@ -97,7 +94,7 @@ async def _tell_obstacles(connecting: Connecting) -> None:
 def _cause(obstacle: AnabranchError) -> str:
     """Without the advice to try again, which is being done."""
     if isinstance(obstacle, Unavailable):
-        return _ERRNO.sub("", str(obstacle.facts.get("reason") or obstacle.message))
+        return str(obstacle.facts.get("reason") or obstacle.message)
     return reworded(obstacle, WORDS)
 
 

@@ -5,6 +5,7 @@ its end, at once.
 """
 
 import asyncio
+import os
 import ssl
 from collections.abc import Callable
 from pathlib import Path
@@ -301,7 +302,7 @@ class Link(Generic[Q, A]):
         except ssl.SSLError as error:
             failure = f"{shown} can't be reached: {untrusted(error, self.endpoint.plain_scheme)}"
         except (OSError, UnicodeError, BadRequest) as error:
-            failure = f"{shown} can't be reached: {error}"
+            failure = f"{shown} can't be reached: {_reason(error)}"
         else:
             if not wire.closing:
                 self._dialed(line)
@@ -341,3 +342,10 @@ class Link(Generic[Q, A]):
         wire = self._wires.pop(line, None)
         if wire is not None:
             wire.abort()
+
+
+def _reason(error: Exception) -> str:
+    """In the system's words: `Connection refused`, not which call of Python's failed."""
+    if isinstance(error, OSError) and error.errno and error.strerror:
+        return os.strerror(error.errno) if error.errno > 0 else error.strerror
+    return str(error)

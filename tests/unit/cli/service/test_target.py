@@ -47,10 +47,10 @@ def told(
 def test_the_cause_is_told_while_a_command_is_tried_again(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    refused = Unavailable("the service", "a:1 can't be reached: [Errno 111] refused")
+    refused = Unavailable("the service", "a:1 can't be reached: Connection refused")
     full = StorageFull("the journal")
     assert told(capsys, monkeypatch, None, refused, refused, None, full, full) == [
-        "retrying: a:1 can't be reached: refused",
+        "retrying: a:1 can't be reached: Connection refused",
         f"retrying: {full.message}",
     ]
 
