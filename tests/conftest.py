@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -69,6 +70,19 @@ def _modules_own(item: pytest.Item) -> Iterator[bool]:
     if isinstance(item, pytest.Function):
         for definitions in item._fixtureinfo.name2fixturedefs.values():
             yield definitions[-1].scope == "module"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how many tests were skipped for each reason: a missing program is named once."""
+    reasons = Counter(
+        report.longrepr[2].removeprefix("Skipped: ")
+        for report in terminalreporter.stats.get("skipped", ())
+        if isinstance(report.longrepr, tuple)
+    )
+    if reasons:
+        terminalreporter.section("skipped tests by reason")
+        for reason, count in reasons.most_common():
+            terminalreporter.line(f"{count:5} {reason}")
 
 
 @pytest.fixture(scope="session")
