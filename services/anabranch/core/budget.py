@@ -36,6 +36,12 @@ class Budget:
         # Who holds nothing gets what there is, so that one large request isn't refused for ever.
         return free if who == EVERYBODY or not held else (free - held) // 2
 
+    def has_room(self, who: str) -> bool:
+        """May anything be taken?"""
+        free = self.limit - self.used
+        held = self._held.get(who, 0)
+        return free > 0 if who == EVERYBODY or not held else free - held > 1
+
     def take(self, who: str, amount: int) -> bool:
         """False if there is no room for all of it, and then nothing was taken."""
         assert amount >= 0, f"{amount} is taken"

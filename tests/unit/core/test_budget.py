@@ -83,3 +83,15 @@ def test_less_than_nothing_is_neither_taken_nor_given_back(
     with pytest.raises(AssertionError):
         change(budget, "ann", -1)
     assert not budget.used
+
+
+@given(
+    st.integers(0, 20), st.integers(0, 30), st.integers(0, 30), st.sampled_from([EVERYBODY, "ann"])
+)
+def test_there_is_room_where_something_may_be_taken(
+    limit: int, ours: int, theirs: int, who: str
+) -> None:
+    budget = Budget(limit)
+    budget.hold(who, ours)
+    budget.hold("bea", theirs)
+    assert budget.has_room(who) == (budget.room(who) > 0)

@@ -196,6 +196,9 @@ class Line(asyncio.Protocol, Generic[M]):
 
 def write_all(transport: asyncio.Transport, out: Sequence[Buffer]) -> int:
     """Say how many bytes that are."""
+    if len(out) == 1:
+        transport.write(out[0])
+        return len(out[0])
     size = sum(map(len, out))
     if size <= _JOINED_BYTES_MAX:
         transport.write(b"".join(out))

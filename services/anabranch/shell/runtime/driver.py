@@ -302,20 +302,21 @@ class Host:
 
     def _reply(self, tokens: Sequence[Token], messages: Sequence[Any]) -> None:
         """Answers that follow each other to one caller go to it together."""
+        callers, answered = self._callers, self._answered
         at, count = 0, len(tokens)
         while at < count:
-            seat = tokens[at] >> _REQUEST_BITS
-            first, upto = seat << _REQUEST_BITS, (seat + 1) << _REQUEST_BITS
+            token = tokens[at]
+            seat = token >> _REQUEST_BITS
             end = at + 1
-            while end < count and first <= tokens[end] < upto:
+            while end < count and tokens[end] >> _REQUEST_BITS == seat:
                 end += 1
-            caller = self._callers.get(seat)
+            caller = callers.get(seat)
             if caller is not None:
-                self._answered[caller] = None
+                answered[caller] = None
                 if end == at + 1:
-                    caller.answer(tokens[at] - first, messages[at])
+                    caller.answer(token & _REQUEST_MASK, messages[at])
                 else:
-                    requests = [token - first for token in tokens[at:end]]
+                    requests = [each & _REQUEST_MASK for each in tokens[at:end]]
                     caller.answer_many(requests, messages[at:end])
             at = end
 

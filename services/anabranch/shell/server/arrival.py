@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from anabranch.core.errors import AnabranchError, BadFrame
 from anabranch.core.errors.refused import Refused
-from anabranch.core.wire.frames import CONNECTION
+from anabranch.core.wire.frames import CONNECTION, HEADER
 from anabranch.core.wire.peers import Greeting
 from anabranch.shell.peers.connection import keep_alive
 from anabranch.shell.server.budgets import FirstFrame, Share
@@ -78,6 +78,8 @@ class Arrival(asyncio.Protocol):
         """Nothing here waits for room."""
 
     def _take(self, frame: bytes) -> None:
+        _, kind, *_ = HEADER.unpack_from(frame)
+        self._protocol = self._server.protocol_of(kind)
         found = self._reader.feed(frame)
         if self._reader.broken is not None:
             self._turn_away(CONNECTION, self._reader.broken)

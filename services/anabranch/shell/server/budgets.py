@@ -34,6 +34,8 @@ _WINDOW_PART = 8
 """A window takes at most this part of what is free, so that the next ones find some as well."""
 _FRAME_S = 60.0
 """A large frame that hasn't come by then ends its connection: others wait for the memory."""
+_UNFETCHED_MIN = KIB
+"""Less than this in a connection's buffer isn't counted: it is gone at the turn's end."""
 _LARGE_BYTES = 64 * KIB
 """A frame above this has that time; a smaller one comes with the next piece."""
 
@@ -96,7 +98,7 @@ class Budgets:
         self._peak = max(self._peak, used)
         budget.give(who, amount)
         large = self._peak > _PEAK_BYTES and 4 * (used - amount) < self._peak
-        if (self._waiting or large) and self._wakes is None:
+        if (large or self._waiting) and self._wakes is None:
             self._wakes = asyncio.get_running_loop().call_later(_WAKE_S, self._wake)
 
     def open_window(self, who: str, wanted: int, most: int) -> int:
@@ -191,32 +193,48 @@ class Share:
         more = open_bytes - self._counted
         if more > 0:
             budgets.requests.hold(who, more)
-        else:
+        elif more:
             budgets.give(budgets.requests, who, -more)
         self._counted = open_bytes
-        announced = reader.announced_bytes
-        if announced != self._announced or reader.begun != self._begun:
-            self._begun = reader.begun
-            budgets.give(budgets.requests, who, self._announced)
-            self._announced = 0
-            self._time_frame(announced)
-            # Room for all of a frame, or connections that have parts would wait for each other.
-            if not budgets.requests.take(who, announced):
+        if reader.unfinished or self._announced or reader.begun != self._begun:
+            announced = reader.announced_bytes
+            if not self._count_frame(announced, reader.begun):
                 budgets.wait(self._waiter)
                 return False
-            self._announced = announced
-        # A frame that has its room goes on, also while others wait.
-        if announced or budgets.requests.room(who) > 0:
+            # A frame that has its room goes on, also while others wait.
+            if announced:
+                return True
+        if budgets.requests.has_room(who):
             return True
         budgets.wait(self._waiter)
         return False
+
+    def _count_frame(self, announced: int, begun: int) -> bool:
+        """Room for all of a frame, or connections that have parts would wait for each other; false
+        if there is none.
+        """
+        if announced == self._announced and begun == self._begun:
+            return True
+        budgets = self._budgets
+        self._begun = begun
+        budgets.give(budgets.requests, self._who, self._announced)
+        self._announced = 0
+        self._time_frame(announced)
+        if not budgets.requests.take(self._who, announced):
+            return False
+        self._announced = announced
+        return True
 
     def count_unfetched(self, size: int) -> None:
         """What was answered beyond what is reserved, and lies in the connection's buffer."""
         if not self._entered:
             return
-        unfetched = max(0, size - self._window_bytes)
+        unfetched = size - self._window_bytes
+        if unfetched < _UNFETCHED_MIN:
+            unfetched = 0
         more = unfetched - self._unfetched
+        if not more:
+            return
         if more > 0:
             self._budgets.replies.hold(self._who, more)
         else:

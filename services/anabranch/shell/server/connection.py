@@ -69,6 +69,8 @@ class Connection(asyncio.Protocol):
         share.hand_to(self)
         self._protocol = protocol = service.protocol
         self._append, self._pushed = protocol.append, protocol.pushed
+        self._encode = protocol.codec.encode_reply
+        self._completions = service.completions
         self._reader = protocol.codec.requests(limits.frame_bytes_max)
         self._answer_bytes_max = max(ANSWERS * limits.connection_bytes_max, limits.read_bytes_max)
         self._seat = service.seat(self, protocol.trace(hello))
@@ -138,10 +140,13 @@ class Connection(asyncio.Protocol):
             return
         if kind is Refused:
             self._server.refused(self.client, request, message)
-        complete = self.service.completions.get(kind)
-        if complete is not None:
-            message = complete(message)
-        self._out += self._encoded(request, message)
+        if self._completions and kind in self._completions:
+            message = self._completions[kind](message)
+        try:
+            self._out += self._encode(request, message)
+        except OverflowError:
+            error = BadRequest("a number in this request", "it is too large for any log")
+            self._out += self._encode(request, Refused.of(error))
 
     def answer_many(self, requests: Sequence[int], messages: Sequence[Any]) -> None:
         """Final replies, one to each of these requests."""
@@ -156,10 +161,11 @@ class Connection(asyncio.Protocol):
 
     def flush(self) -> None:
         """Write what the turn has answered, and take up what that makes room for."""
-        out, self._out = self._out, []
         transport = self._transport
-        if out and not transport.is_closing():
-            self._server.counters.bytes_out += write_all(transport, out)
+        if self._out:
+            out, self._out = self._out, []
+            if not transport.is_closing():
+                self._server.counters.bytes_out += write_all(transport, out)
         unsent = transport.get_write_buffer_size()
         if unsent > 2 * self._answer_bytes_max:
             self._server.counters.left_unread += 1
@@ -215,14 +221,19 @@ class Connection(asyncio.Protocol):
         """In order; appends that follow each other go to the machine together."""
         if self._transport.is_closing():
             return
-        append, gate = self._append, self._gate
+        append, gate, opened = self._append, self._gate, self._open
         requests: list[int] = []
         appends: list[Any] = []
         for at, (request, message) in enumerate(frames, 1):
             if type(message) is append and (gate is None or gate.knows(message)):
-                if self._open_request(request, _REQUEST_BYTES + len(message.batch)):
-                    requests.append(request)
-                    appends.append(message)
+                size = _REQUEST_BYTES + len(message.batch)
+                if request in opened or not request or self._finishing:
+                    self._open_request(request, size)  # which refuses it
+                    continue
+                opened[request] = size
+                self._open_bytes += size
+                requests.append(request)
+                appends.append(message)
                 continue
             if appends:
                 self._seat.ask_many(requests, appends)
@@ -409,15 +420,8 @@ class Connection(asyncio.Protocol):
         self._reads = reads
 
     def _say(self, request: int, message: Any) -> None:
-        self._transport.write(b"".join(self._protocol.codec.encode_reply(request, message)))
+        self._transport.write(b"".join(self._encode(request, message)))
 
     def _refuse(self, request: int, error: AnabranchError) -> None:
         self._server.counters.refused += 1
         self._say(request, Refused.of(error))
-
-    def _encoded(self, request: int, message: Any) -> list[Buffer]:
-        try:
-            return self._protocol.codec.encode_reply(request, message)
-        except OverflowError:
-            error = BadRequest("a number in this request", "it is too large for any log")
-            return self._protocol.codec.encode_reply(request, Refused.of(error))

@@ -128,7 +128,13 @@ class FrameServer:
     def fallback(self) -> ClientProtocol:
         """In whose frames somebody is turned away of whom nothing is known yet."""
         assert self._protocols, "a server that listens serves something"
-        return next(iter(self._protocols.values()))
+        served = (service.protocol for service in self._services.values())
+        return next(served, next(iter(self._protocols.values())))
+
+    def protocol_of(self, kind: int) -> ClientProtocol:
+        """In whose frames to answer a first frame of this kind, whatever is in it."""
+        found = (each for each in self._protocols.values() if each.codec.hello[0] == kind)
+        return next(found, self.fallback)
 
     def first_frames(self) -> FrameReader[First]:
         """Reads the first frame of a connection, and no other."""

@@ -11,7 +11,9 @@ from tests.unit.shell.nodes import Puppet, run, until
 
 from anabranch.core.belfast.protocol import codec as belfast
 from anabranch.core.belfast.protocol import messages as ticks
+from anabranch.core.belfast.protocol.clients import BELFAST
 from anabranch.core.bolt.protocol import codec as bolt
+from anabranch.core.bolt.protocol.clients import BOLT
 from anabranch.core.bolt.protocol.messages import Hello, Survey, Welcome
 from anabranch.core.errors import BadFrame, Unavailable
 from anabranch.core.errors.refused import Refused
@@ -227,6 +229,38 @@ def test_no_more_than_a_small_frame_is_taken_from_a_stranger() -> None:
     run(scene())
 
 
+@pytest.mark.parametrize("engine", ["bolt", "belfast"])
+def test_a_frame_that_cant_be_believed_is_refused_in_the_frames_of_its_engine(engine: str) -> None:
+    frames: Any = {"bolt": bolt, "belfast": belfast}[engine]
+
+    async def scene() -> None:
+        async with home() as here:
+            caller = await here.call(frames.replies())
+            caller.say([HEADER.pack(1 << 30, frames.CODEC.hello[0], 0, 0, 1), bytes(100)])
+            request, refused = await caller.hear()
+            assert (request, refused.code) == (0, BadFrame.code)
+            await caller.left()
+
+    run(scene())
+
+
+def test_an_engine_that_is_expected_first_doesnt_speak_for_the_one_that_is_served() -> None:
+    server = FrameServer(LIMITS)
+    server.expect(BELFAST)
+    assert server.fallback is BELFAST
+
+    async def scene() -> None:
+        host = Host("c", None, None, now=Clock().now, log=Log(Clock().now))
+        host.start({"broker": Puppet()})
+        everybody = SharedToken(None)
+        server.serve(
+            bolt_service(host, "broker", LIMITS, cluster="c", version="1", authority=everybody)
+        )
+        assert server.fallback is BOLT
+
+    run(scene())
+
+
 def test_a_service_that_is_withdrawn_takes_its_own_clients_along() -> None:
     async def scene() -> None:
         async with home() as here:
@@ -245,9 +279,6 @@ def test_a_service_that_is_withdrawn_takes_its_own_clients_along() -> None:
 
 
 def test_every_engine_has_a_name_and_a_kind_of_hello_of_its_own() -> None:
-    from anabranch.core.belfast.protocol.clients import BELFAST
-    from anabranch.core.bolt.protocol.clients import BOLT
-
     engines: list[ClientProtocol] = [BOLT, BELFAST]
     assert len({each.name for each in engines}) == len(engines)
     assert len({each.codec.hello[0] for each in engines}) == len(engines)
