@@ -1,4 +1,4 @@
-"""What a plan may ask for: writes on the API server, requests to the log service."""
+"""The actions that a plan may ask for: writes on the API server, requests to the log service."""
 
 from msgspec import Struct
 
@@ -66,15 +66,16 @@ class BrokerAction(Act, frozen=True, kw_only=True):
 
 
 class Apply(ObjectAction, frozen=True, kw_only=True):
-    """Server-side apply of one of our own objects, with all that we want of it."""
+    """Server-side apply of an object that the operator makes, with all fields that it sets."""
 
     manifest: Document
     anew: bool = False
-    """None of ours was seen: what bears its name all the same is somebody else's."""
+    """No such object was seen, so one that has this name after all is somebody else's: refuse it.
+    """
 
 
 class Create(ObjectAction, frozen=True, kw_only=True):
-    """Make an object that isn't there; a conflict if one of its name is, whoever's it may be."""
+    """Create an object; a conflict if one of its name exists, whoever made it."""
 
     manifest: Document
 
@@ -85,11 +86,11 @@ class ApplyStatus(ObjectAction, frozen=True, kw_only=True):
     uid: str
     status: Document
     cosmetic: bool = False
-    """Nothing but numbers have moved: it may wait."""
+    """Only counters differ, so the write may be deferred."""
 
 
 class Mark(ObjectAction, frozen=True, kw_only=True):
-    """Label a resource, and take away the finalizer of earlier versions; others' are left alone."""
+    """Label a resource, and remove the finalizer of earlier versions. Other finalizers are left."""
 
     uid: str
     made_by: str = ""
@@ -97,22 +98,22 @@ class Mark(ObjectAction, frozen=True, kw_only=True):
 
 
 class Confirm(ObjectAction, frozen=True, kw_only=True):
-    """Ask the API server, past all caches, for the object of this name and UID. The outcome is the
-    object, or None: it is gone.
+    """Ask the API server, past its caches, for the object with this name and UID. The outcome is
+    the object, or None if it is gone.
     """
 
     uid: str
 
 
 class Delete(ObjectAction, frozen=True, kw_only=True):
-    """Delete this very object, and no other of its name."""
+    """Delete the object with this UID, and no other of its name."""
 
     uid: str
     grace_s: int | None = None
 
 
 class Announce(ObjectAction, frozen=True, kw_only=True):
-    """An Event beside a resource, for people: of a transition, never of a state."""
+    """Create an Event about a resource, for people: about a transition, never about a state."""
 
     uid: str
     warning: bool
@@ -125,7 +126,7 @@ class Announce(ObjectAction, frozen=True, kw_only=True):
 
 
 class TailLog(ObjectAction, frozen=True, kw_only=True):
-    """The last lines of a pod's log."""
+    """Read the last lines of a pod's log."""
 
     lines: int
 
@@ -214,7 +215,7 @@ class Trim(LogAction, frozen=True, kw_only=True):
 
 
 class TrimOlder(LogAction, frozen=True, kw_only=True):
-    """Trim what was committed before a time."""
+    """Trim the records that were committed before a time."""
 
     before: Milliseconds
 
@@ -228,7 +229,7 @@ class ForgetBroker(BrokerAction, frozen=True, kw_only=True):
 
 
 Write = Apply | Create | ApplyStatus | Mark | Confirm | Delete | Announce | TailLog
-"""Done on the API server."""
+"""Actions on the API server."""
 
 Ask = (
     CreateRoot
@@ -245,14 +246,14 @@ Ask = (
     | DrainBroker
     | ForgetBroker
 )
-"""Done by the log service."""
+"""Actions of the log service."""
 
 
 class MoveShard(Act, frozen=True, kw_only=True):
-    """Base of what a Belfast log is asked to do with a shard."""
+    """Base of actions of a Belfast log on one of its shards."""
 
     log: Ref
-    """Its SequencerSet."""
+    """The log's SequencerSet."""
     url: str
     shard: str
 
@@ -270,15 +271,15 @@ class LeaveShard(MoveShard, frozen=True, kw_only=True):
 
 
 class Make(ObjectAction, frozen=True, kw_only=True):
-    """Base of what must be made with randomness before it can be applied, such as keys."""
+    """Base of actions that need randomness, such as making keys."""
 
 
 Action = Write | Ask | JoinShard | LeaveShard | Make
 
 
 class Plan(Struct, frozen=True):
-    """What to do next, one after the other; nothing if all is as it should be."""
+    """The actions to perform next, independent of each other; none if all is as it should be."""
 
     actions: tuple[Action, ...] = ()
     wake_at: Nanoseconds | None = None
-    """When to look again though nothing was seen to change."""
+    """When to plan again although nothing was seen to change."""

@@ -1,4 +1,4 @@
-"""Whose plans depend on what was seen."""
+"""Which objects must be planned again after something was seen."""
 
 from collections.abc import Iterator
 
@@ -8,11 +8,11 @@ from anabranch_operator.plan.engine.objects import Observed, Ref
 from anabranch_operator.plan.engine.world import RESOURCES, Fork, World, parent_of
 
 CERTIFICATES, MEMBERS = "Certificates", "Members"
-"""What is planned for the installation as a whole, beside its resources."""
+"""Names under which the needs of the whole installation are planned, beside its resources."""
 
 
 def installation(world: World, kind: str) -> Ref:
-    """By which name something of the whole installation is planned."""
+    """The reference under which something of the whole installation is planned."""
     return Ref(kind, world.surroundings.namespace, world.surroundings.release)
 
 
@@ -35,7 +35,7 @@ def everybody(world: World) -> Iterator[Ref]:
 
 
 def interested(world: World, object: Observed) -> Iterator[Ref]:
-    """Who is to be planned anew, now that this object came, changed or went."""
+    """The objects to plan again after this one was created, changed or deleted."""
     ref = object.ref
     match ref.kind:
         case names.LOG | names.FORK:
@@ -79,7 +79,9 @@ def interested(world: World, object: Observed) -> Iterator[Ref]:
 
 
 def _knows_whom_to_trust(world: World, namespace: str) -> bool:
-    """Or nobody has looked by now, and all will be told at once."""
+    """Is the authority's certificate published there? Also true before the first inspection, which
+    publishes it everywhere.
+    """
     known = world.certificates
     return known is None or any(place.namespace == namespace for place in known.places)
 
@@ -95,17 +97,19 @@ def served_by(world: World, pod: Observed) -> Iterator[Ref]:
 
 
 def waits_for_broker(fork: Fork) -> bool:
-    """Was it refused because no broker is free?"""
+    """Was the fork refused because no broker is idle?"""
     return any(each.reason == Reason.NO_SPARE_BROKER for each in fork.status.conditions)
 
 
 def broker_name(pod: Observed) -> str:
-    """What the broker in a pod calls itself: a life is never mistaken for another."""
+    """The name of a pod's broker. It holds the pod's UID, so that a broker is never mistaken for an
+    earlier one.
+    """
     return f"{pod.ref.name}.{pod.uid}"
 
 
 def ref_of(owner: str) -> Ref | None:
-    """The resource that declares a log, by what the log service knows of it."""
+    """The resource that declares a log, from the owner that the log service keeps."""
     found = names.declares(owner)
     return None if found is None else Ref(found.kind, found.namespace, found.name)
 
@@ -128,7 +132,7 @@ def _of_pod(world: World, pod: Observed) -> Iterator[Ref]:
 
 
 def _of_belfast(object: Observed) -> Iterator[Ref]:
-    """Volumes may outlive their owners, so labels tell whose they are."""
+    """Volumes may outlive their owners, so their labels say whose they are."""
     for label, kind in (
         (names.SEQUENCERS_LABEL, names.SEQUENCERS),
         (names.SHARDS_LABEL, names.SHARDS),

@@ -1,4 +1,4 @@
-"""What the operator's machine hears, and what it wants done."""
+"""The events that the operator's machine handles, and the effects that it asks for."""
 
 from msgspec import Struct
 
@@ -19,49 +19,49 @@ from anabranch_operator.plan.engine.objects import Observed, Ref
 
 
 class Seen(Struct, frozen=True):
-    """An object is so; told of each when the operator starts, and of every change."""
+    """An object as it is now, told at the start of the operator and after every change."""
 
     object: Observed
 
 
 class Gone(Struct, frozen=True):
-    """Of all objects of its name, the one with this UID is no more."""
+    """The object with this name and UID doesn't exist any more."""
 
     ref: Ref
     uid: str
 
 
 class Listed(Struct, frozen=True):
-    """All objects of this kind have been told of."""
+    """All objects of this kind have been seen."""
 
     kind: str
 
 
 class Elected(Struct, frozen=True):
-    """We lead; whatever an earlier leader asks of the log service from now on is refused."""
+    """The operator leads from now on. The log service refuses what earlier leaders still ask."""
 
     epoch: int
 
 
 class Deposed(Struct, frozen=True):
-    """It doesn't lead any more. What is on its way may still be answered."""
+    """The operator doesn't lead any more. Actions in flight may still be answered."""
 
 
 class Viewed(Struct, frozen=True):
-    """The owned logs and all brokers, as the log service told them."""
+    """All logs with an owner and all brokers, as the log service listed them."""
 
     logs: tuple[Description, ...]
     brokers: tuple[BrokerSeat, ...]
 
 
 class Unseen(Struct, frozen=True):
-    """The log service couldn't be looked at."""
+    """The log service couldn't be asked for its logs and brokers."""
 
     why: str
 
 
 class Visited(Struct, frozen=True):
-    """How the leader of a Belfast log says it is; or why nobody says so."""
+    """The status of a Belfast log as its leader told it, or why nobody did."""
 
     ref: Ref
     """The SequencerSet."""
@@ -71,57 +71,57 @@ class Visited(Struct, frozen=True):
 
 
 class Vitals(Struct, frozen=True):
-    """What a pod says of itself."""
+    """What the metrics of a pod say."""
 
     leading: bool = False
-    """A metadata member's: it leads the group."""
+    """Of a metadata member: it leads the group."""
     behind: int = 0
-    """A metadata member's: entries of the journal that it hasn't applied."""
+    """Of a metadata member: number of journal entries that it hasn't applied."""
     etcd_full: bool = False
-    """A metadata member's: etcd takes no more, so nothing can be journaled."""
+    """Of a metadata member: etcd takes no more, so nothing can be journaled."""
     append_bytes_per_s: float = 0.0
     confirmed: int = 0
-    """A shard's: its records and no-ops whose places turned out as they were foretold."""
+    """Of a shard: number of its records and no-ops whose predicted positions were confirmed."""
     voided: int = 0
-    """And those whose places were void, because it had failed."""
+    """Of a shard: number of those that lost their positions because it had failed."""
 
 
 class Measured(Struct, frozen=True):
-    """What pods say, by their UIDs; one that doesn't answer isn't in it."""
+    """The metrics of pods, by UID. A pod that doesn't answer is left out."""
 
     vitals: dict[str, Vitals]
 
 
 class Evicting(Struct, frozen=True):
-    """Somebody wants this pod off its node; again and again, until it may go."""
+    """Somebody asks to evict this pod, and asks again until it may go."""
 
     uid: str
 
 
 class Refusal(Struct, frozen=True):
-    """Why an action didn't work."""
+    """Why an action failed."""
 
     code: str
-    """The log service's, or one of the API server's below."""
+    """The log service's error code, or one of the codes below for the API server."""
     message: str
     retry_after_ms: int = 0
-    """As whoever refused wants it."""
+    """Least pause before the next attempt, if the refusal gave one."""
 
 
 CONFLICT, NOT_FOUND, INVALID, FORBIDDEN = "conflict", "not-found", "invalid", "forbidden"
 TOO_MANY, AWAY, NOT_STANDING = "too-many-requests", "away", "not-standing"
-"""`not-standing`: our lease isn't good any more, and nothing was sent."""
+"""`not-standing`: this operator's Lease has expired, so nothing was sent."""
 
 
 class Text(Struct, frozen=True):
-    """Lines of a log."""
+    """The last lines of a pod's log."""
 
     text: str
 
 
 Outcome = Observed | Description | Promotion | Done | Text | Holdings | Refusal | Refused | None
-"""Of one action. An `Observed` is the object as it is after it; None where there is nothing to
-tell.
+"""The outcome of one action. `Observed` is the object after the action; None says that it succeeded
+and has no result.
 """
 
 
@@ -147,22 +147,22 @@ Event = (
 
 
 class Do(Struct, frozen=True):
-    """Perform an action, and tell its outcome under this number. Several may be on their way."""
+    """Perform an action, and report its outcome under this number. Several may be in flight."""
 
     number: int
     reconcile: int
-    """Which reconciliation it is part of."""
+    """Number of the reconciliation that planned it."""
     ref: Ref
-    """Of whom."""
+    """The object that it was planned for."""
     action: Action
 
 
 class Look(Struct, frozen=True):
-    """Look at the log service, and tell `Viewed` or `Unseen`."""
+    """Ask the log service for its logs and brokers, and report `Viewed` or `Unseen`."""
 
 
 class Visit(Struct, frozen=True):
-    """Ask the sequencers of a Belfast log how it is, and tell `Visited`."""
+    """Ask the sequencers of a Belfast log for its status, and report `Visited`."""
 
     ref: Ref
     uid: str
@@ -170,13 +170,13 @@ class Visit(Struct, frozen=True):
 
 
 class Evict(Struct, frozen=True):
-    """The pod may go now."""
+    """Let the pod be evicted now."""
 
     uid: str
 
 
 class Note(Struct, frozen=True):
-    """A line for the operator's own log, and a result for its counters."""
+    """A line for the operator's log, and a result for its metrics."""
 
     reconcile: int
     ref: Ref

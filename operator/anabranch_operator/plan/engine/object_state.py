@@ -88,7 +88,7 @@ class InFlight:
         return self._last
 
     def finish(self, number: int) -> Flight | None:
-        """None if whoever started it doesn't lead any more."""
+        """None if the action was started in an earlier term."""
         flight = self._flights.pop(number, None)
         if flight is not None and isinstance(flight.action, Delete):
             self._world.deleting.pop(flight.action.uid, None)

@@ -21,7 +21,7 @@ def key_of(action: Act) -> Key:
 
 
 class Trouble(Struct, frozen=True):
-    """One action that was refused, or failed."""
+    """One action that failed."""
 
     action: Action
     refusal: Refusal
@@ -31,7 +31,7 @@ class Trouble(Struct, frozen=True):
 
 
 class Troubles:
-    """Those of one object."""
+    """The failed actions of one object."""
 
     def __init__(self) -> None:
         self._held: dict[Key, Trouble] = {}
@@ -53,28 +53,30 @@ class Troubles:
         return held
 
     def settle(self, action: Action) -> None:
-        """It was done. What is done in vain is only known to be well once nobody wants it again."""
+        """The action succeeded. One that succeeded without effect is only forgotten once it isn't
+        wanted again.
+        """
         held = self._held.get(key_of(action))
         if held is not None and held.refusal.code != NO_EFFECT:
             del self._held[key_of(action)]
 
     def clear(self) -> None:
-        """What was wanted has changed, and so may what stood in the way."""
+        """The spec has changed, and so may what stood in the way."""
         self._held.clear()
 
     def prune(self, wanted: Iterable[Action], now: Nanoseconds) -> None:
-        """Forget what nobody wants to do any more."""
+        """Forget failures of actions that aren't wanted any more, after their pause."""
         keys = {key_of(action): None for action in wanted}
         self._held = {
             key: held for key, held in self._held.items() if key in keys or held.retry_at > now
         }
 
     def with_action(self, kind: type[Act]) -> Trouble | None:
-        """The trouble with an action of this kind."""
+        """The failure of an action of this kind."""
         return next((held for held in self._held.values() if isinstance(held.action, kind)), None)
 
     def holds(self, action: Action, now: Nanoseconds) -> bool:
-        """Is it too early to try this again?"""
+        """Is it too early to try this action again?"""
         held = self._held.get(key_of(action))
         return held is not None and now < held.retry_at
 
@@ -82,5 +84,5 @@ class Troubles:
         return tuple(action for action in actions if not self.holds(action, now))
 
     def next_after(self, now: Nanoseconds) -> Nanoseconds | None:
-        """What is due already is being done, or put off for another reason."""
+        """The earliest time of a retry that isn't due yet: those that are due are being tried."""
         return min((h.retry_at for h in self._held.values() if h.retry_at > now), default=None)

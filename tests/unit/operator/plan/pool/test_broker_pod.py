@@ -2,12 +2,10 @@
 
 from typing import Any
 
-import pytest
 from tests.unit.operator.broker_pool import NAMESPACE, PoolHarness
 
 from anabranch_operator.api.pool import PoolSpec
 from anabranch_operator.plan.engine.objects import Ref
-from anabranch_operator.plan.manifests.quantities import whole
 from anabranch_operator.plan.pool.broker_pod import template
 from anabranch_operator.plan.pool.health import START_UP_MS
 
@@ -86,11 +84,3 @@ def test_a_template_is_what_people_declare_of_pods_and_nothing_else() -> None:
         PoolSpec(image="a", resources={"requests": {"cpu": "1"}}),
     ]
     assert len({template(each) for each in (plain, *changed)}) == 1 + len(changed)
-
-
-@pytest.mark.parametrize(
-    ("text", "amount"),
-    [("10Gi", 10 * 1024**3), ("1.5k", 1_500), ("2e3", 2_000), ("500m", 0), ("7", 7), ("x", None)],
-)
-def test_amounts_are_numbers(text: str, amount: int | None) -> None:
-    assert whole(text) == amount
