@@ -44,9 +44,9 @@ command = click.Command(
     callback=_run,
     params=[*_options(), _CONFIG],
     help=(
-        "Make logs, forks and broker pools be what their resources ask for.\n\n"
-        "Any number may run: one acts, elected by a Lease. On SIGTERM it finishes what is on its "
-        "way and lets go of the Lease. The second signal ends it at once."
+        "Make logs, forks, brokers, sequencers and shards what their resources ask for.\n\n"
+        "Any number may run: one acts, elected by a Lease. On SIGTERM it finishes the actions in "
+        "flight and releases the Lease. The second signal ends it at once."
     ),
 )
 

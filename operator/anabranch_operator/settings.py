@@ -1,4 +1,6 @@
-"""How the operator is set up: flags over ANABRANCH_OPERATOR_... variables over a TOML file."""
+"""The operator's settings: flags win over ANABRANCH_OPERATOR_... variables, and these over a TOML
+file.
+"""
 
 import socket
 from collections.abc import Mapping
@@ -29,97 +31,114 @@ class OperatorSettings(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
 ):
     release: str = "anabranch"
-    """What the installation is called: its Lease, Services and Secrets are named after it."""
+    """Name of the Helm release. The Lease, Services and Secrets of the installation are named after
+    it.
+    """
 
     namespace: str = ""
-    """The installation's; empty: the one that this process is in."""
+    """Namespace of the installation; empty: the one that this process runs in."""
 
     watch: Scope = Scope.NAMESPACE
-    """Whose Logs and Forks are served: those of the installation's namespace, or all."""
+    """Which Logs and Forks are served: those of the installation's namespace (`namespace`) or those
+    of all (`cluster`).
+    """
 
     service: str = "anabranch://127.0.0.1:7420"
-    """The log service, as a client reaches it."""
+    """URL of the log service, as clients use it."""
 
     belfast_token_file: str = ""
-    """The token of Belfast logs, if they ask for one."""
+    """A file with the token for Belfast logs; empty: they ask for none."""
 
     belfast_ca: str = ""
-    """The authority of those that are met over TLS, as PEM; empty: those of this machine."""
+    """A PEM file with the authority that Belfast logs with TLS are trusted by; empty: the
+    authorities of this machine.
+    """
 
     metadata: str = ""
-    """The StatefulSet of the metadata members; empty: the release's name with -metadata."""
+    """Name of the metadata members' StatefulSet; empty: the release's name with -metadata."""
 
     certificates: CertificateSettings = CertificateSettings()
-    """Who makes certificates, and which."""
+    """Who makes certificates, and which ones."""
 
     gates: GateSettings = GateSettings()
     """What the Jobs of promotion gates may do."""
 
     tokens: tuple[TokenSecret, ...] = ()
-    """Secrets with tokens that are made if they are missing, and stay as they are if not."""
+    """Secrets with tokens that the operator makes if they don't exist, and never changes."""
 
     name: str = ""
-    """This process's, unlike any other's; empty: the host's."""
+    """Name of this process, different from that of every other operator; empty: the host's name."""
 
     kubeconfig: str = ""
-    """The API server, and who we are towards it; empty: as in a pod, or as for kubectl."""
+    """A kubeconfig file with the API server's address and credentials; empty: those of the pod, or
+    those that kubectl uses.
+    """
 
     host: str = "0.0.0.0"  # noqa: S104 - probes come from the node
-    """The address that probes and the webhook are served at."""
+    """Address that probes and the webhook are served at."""
 
     probe_port: int = 8080
-    """Of /healthz, /readyz and /metrics over HTTP; 0 takes any free one, -1 serves none."""
+    """Port of /healthz, /readyz and /metrics over HTTP; 0 takes any free one, -1 serves none."""
 
     webhook_port: int = 9443
-    """Of evictions over HTTPS; 0 takes any free one, -1 serves none."""
+    """Port of the eviction webhook over HTTPS; 0 takes any free one, -1 serves none."""
 
     webhook_dir: str = "/var/run/anabranch/webhook"
-    """Where the webhook's tls.crt and tls.key come to be; they may change at any time."""
+    """Directory with the webhook's `tls.crt` and `tls.key`. They are read again when they change,
+    and waited for at the start.
+    """
 
     webhook_client_ca: str = ""
-    """The authority whose certificates callers of the webhook must show, as PEM; empty: anybody may
-    call, and pods are handed over only if their node is seen to be drained.
+    """A PEM file with the authority whose certificates callers of the webhook must show; empty:
+    anybody may call, and a pod hands over only if its node is seen to be drained.
     """
 
     announce: str = ""
-    """A file to write where this process is found, once it listens; gone when it doesn't."""
+    """A file to write this process's addresses to once it listens; it is removed at the end."""
 
     log_format: LogFormat = LogFormat.JSON
-    """Log lines for people, or one JSON object each."""
+    """Format of log lines: `human`, or one JSON object each (`json`)."""
 
     watch_nodes: bool = False
-    """See nodes that are being drained; it needs a right in the whole cluster. Without it, and
-    without `webhook_client_ca`, evicted pods wait for the deadline and nothing is handed over.
+    """Watch nodes, to see which are being drained; this needs a right in the whole cluster. Without
+    it, and without `webhook_client_ca`, evicted pods wait for the deadline and nothing is handed
+    over.
     """
 
     lease_s: float = 15
-    """Without a sign of life for so long another operator takes over."""
+    """Seconds without a renewal of the lease after which another operator takes over."""
 
     renew_s: float = 10
-    """An operator that couldn't renew its lease for so long stops."""
+    """Seconds after which an operator that couldn't renew its lease stops acting; less than
+    `lease_s`.
+    """
 
     retry_s: float = 2
-    """How often the lease is renewed, and looked at."""
+    """Seconds between renewals of the lease, and between looks at it; less than `renew_s`."""
 
     canary_s: float = 60
-    """An operator that doesn't see what it knows to be there for so long ends, to start anew."""
+    """Seconds after which an operator ends whose watches don't show a change that it knows of;
+    Kubernetes starts it again.
+    """
 
     inactivity_s: float = 70
-    """A watch that is silent for so long is begun anew: the API server says something each
+    """Seconds of silence after which a watch is started again; the API server sends something every
     minute.
     """
 
     sweep_s: float = 300
-    """How often what watches told is compared with lists."""
+    """Seconds between two comparisons of a watch with a list of the API server."""
 
     eviction_s: float = 600
-    """An eviction is put off until the pod's logs are elsewhere, but no longer than this."""
+    """Seconds for which an eviction is put off at most until the pod has handed over what it
+    serves.
+    """
 
     vitals_s: float = 15
-    """How often brokers and members are asked what they count, while that matters."""
+    """Seconds between two readings of pods' metrics, while a plan needs them."""
 
     look_ms: int = 2_000
-    """How often the log service is looked at."""
+    """Milliseconds between two looks at the log service."""
 
     counters_s: float = 30
     """A status in which nothing but counters changed is written no more often than this."""
@@ -128,19 +147,20 @@ class OperatorSettings(
     """How often a log is trimmed to the age of its retention."""
 
     resync_ms: int = 300_000
-    """Everything is planned anew after so long, though nothing was seen to change."""
+    """Milliseconds after which every object is planned again although nothing was seen to change.
+    """
 
     requests_per_s: int = 100
-    """Writes on the API server."""
+    """Writes on the API server per second, on average."""
 
     requests_burst: int = 200
-    """Of them, so many at once after a pause."""
+    """Writes on the API server that may follow each other at once after a pause."""
 
     in_flight_max: int = 64
-    """Actions on their way at once."""
+    """Number of actions that may be in flight at once."""
 
     drain_s: float = 10
-    """How long what is on its way may take when this process is told to end."""
+    """Seconds that actions in flight may still take when this process is told to end."""
 
     def __post_init__(self) -> None:
         settings.check_port("probe_port", self.probe_port, least=-1)
