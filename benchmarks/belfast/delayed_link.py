@@ -8,7 +8,7 @@ from anabranch.client.session.settings import Settings
 from anabranch.client.session.wire import Wire
 from anabranch.core.belfast.protocol.messages import ToClient
 from anabranch.core.machine import Buffer
-from anabranch.shell.net.delay import Delay
+from benchmarks.belfast.delay import Delay
 
 
 class DelayedWire(Wire[ToClient]):

@@ -8,6 +8,7 @@ import msgspec
 
 from anabranch.apps.processes.belfast import BelfastShape, LocalBelfast, settle
 from anabranch.core.errors import Unavailable
+from benchmarks.belfast.delayed_process import COMMAND, VARIABLE
 from benchmarks.cluster.cores import prefer
 from benchmarks.cluster.local import scratch
 
@@ -25,7 +26,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     copies: int = 2
     t_ord_ms: int = 20
     delay_us: int = 1_000
-    """One way, of every message, in our own transport: loopback has none, and no netem."""
+    """One way, of every message, in the benchmark's transport: loopback has none, and no netem."""
     durability: str = "fsync"
     free_will: bool = False
     rules: Mapping[str, int | bool] = msgspec.field(default_factory=dict[str, int | bool])
@@ -44,7 +45,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
         told = {f"ANABRANCH_RULES_{name.upper()}": str(value) for name, value in chosen.items()}
         return {
             **{name: value.lower() for name, value in told.items()},
-            "ANABRANCH_DELAY_US": str(self.delay_us),
+            VARIABLE: str(self.delay_us),
             "ANABRANCH_DURABILITY": self.durability,
         }
 
@@ -62,7 +63,12 @@ def running(setting: Setting) -> Generator[LocalBelfast]:
 def _started(stack: ExitStack, setting: Setting, attempts: int) -> LocalBelfast:
     folder = stack.enter_context(scratch())
     shape = BelfastShape(setting.sequencers, setting.shards, setting.copies)
-    local = LocalBelfast(folder, settle(folder, shape), settings=setting.environment)
+    local = LocalBelfast(
+        folder,
+        settle(folder, shape),
+        settings=setting.environment,
+        command=COMMAND,
+    )
     stack.callback(local.kill)
     try:
         local.start(lambda _: None)

@@ -77,7 +77,6 @@ class Node:
         token: str | None = None,
         authority: Authority | None = None,
         peer_token: str | None = None,
-        delay_us: int = 0,
         tls: TlsSettings | None = None,
         name: str = "127.0.0.1",
     ) -> None:
@@ -86,7 +85,6 @@ class Node:
         self._token = token
         self.authority = authority
         self._peer_token = peer_token
-        self._delay_us = delay_us
         self._tls = tls or TlsSettings()
         # Bound and not yet listening: who dials it is turned away, and nobody else can have it.
         self._socket = socket.socket()
@@ -96,6 +94,7 @@ class Node:
         self.lines = io.StringIO()
         self.form = LogFormat.HUMAN
         self.puppet = Puppet()
+        self.network: type[Mesh] = Mesh
         self.mesh: Mesh
         self.server: FrameServer
         self.host: Host
@@ -105,10 +104,7 @@ class Node:
         clock = Clock()
         log = Log(clock.now, self.form, self.lines)
         address, cluster, limits = self.address, self._cluster, self._limits
-        delay_us = self._delay_us
-        self.mesh = mesh = Mesh(
-            address, cluster, limits, log, token=self._peer_token, delay_us=delay_us
-        )
+        self.mesh = mesh = self.network(address, cluster, limits, log, token=self._peer_token)
         self.host = host = Host(cluster, None, None, now=clock.now, log=log, network=mesh)
         self.server = server = FrameServer(limits, log=log, peers=mesh)
         server.serve(

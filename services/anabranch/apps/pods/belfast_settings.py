@@ -59,17 +59,12 @@ class NodeSettings(ProcessSettings, frozen=True, kw_only=True, forbid_unknown_fi
     power loses it. As the paper's artifact does.
     """
 
-    delay_us: int = 0
-    """Everything sent waits so long, as on a slower network: for benchmarks."""
-
     def check(self, port: int, probe_port: int) -> None:
         super().check(port, probe_port)
         settings.check_token("token", self.token, self.tokens_file)
         settings.check_token("peer_token", self.peer_token, self.peer_tokens_file)
         if self.address:
             check_address(self.address)
-        if self.delay_us < 0:
-            raise BadRequest(f"delay_us = {self.delay_us}", "nothing comes before it was sent")
         if settings.is_loopback(self.host):
             return
         kubernetes = self.auth.mode is AuthMode.KUBERNETES

@@ -104,7 +104,6 @@ async def _inhabit(node: Node, occupant: Occupant, ready: Ready) -> None:
         pod.log,
         release=RELEASE,
         token=Tokens(settings.peer_token, settings.peer_tokens_file, pod.log),
-        delay_us=settings.delay_us,
     )
     host = Host(settings.cluster, node.journal, None, now=pod.clock.now, log=pod.log, network=mesh)
     authority, log = _authority(settings, pod)

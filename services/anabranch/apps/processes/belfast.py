@@ -158,6 +158,7 @@ class Node(ServerProcess):
         told: Sequence[str],
         settings: Mapping[str, str],
         machines: Machines | None = None,
+        command: Sequence[str] = _COMMAND,
     ) -> None:
         self.kind = kind
         self.pair = pair
@@ -165,8 +166,8 @@ class Node(ServerProcess):
         flags = ["--name", name, "--host", pair.host, "--port", str(pair.port), *told]
         flags += ["--probe-port", str(pair.probes), "--data", str(folder / name / "data")]
         flags += ["--log-format", "json"]
-        command = [*inside, *_COMMAND, kind, *flags]
-        super().__init__(name, command, folder / name, self._is_ready, settings)
+        whole = [*inside, *command, kind, *flags]
+        super().__init__(name, whole, folder / name, self._is_ready, settings)
 
     @property
     def ready(self) -> bool:
@@ -187,10 +188,13 @@ class LocalBelfast:
         *,
         settings: Mapping[str, str] | None = None,
         prefix: str = "",
+        command: Sequence[str] = _COMMAND,
     ) -> None:
         """`settings`: more of the environment, `ANABRANCH_RULES_T_ORD_US` and so on. `prefix`: of
-        the processes' names, where other logs' processes are supervised beside them.
+        the processes' names, where other logs' processes are supervised beside them. `command`:
+        what is run instead of the command line.
         """
+        self._command = command
         self._prefix = prefix
         self.layout = layout
         self._folder = folder
@@ -208,7 +212,16 @@ class LocalBelfast:
 
     def _sequencer(self, name: str, pair: Pair) -> Node:
         told = ["--cluster", self.layout.cluster, "--members", self.layout.members]
-        return Node(SEQUENCER, name, pair, self._folder, told, self._settings, self.machines)
+        return Node(
+            SEQUENCER,
+            name,
+            pair,
+            self._folder,
+            told,
+            self._settings,
+            self.machines,
+            self._command,
+        )
 
     def _replicas(self, place: ShardPlace) -> list[Node]:
         told = ["--cluster", self.layout.cluster, "--sequencers", self.layout.members]
@@ -222,6 +235,7 @@ class LocalBelfast:
                 told,
                 self._settings,
                 self.machines,
+                self._command,
             )
             for number, pair in enumerate(place.replicas)
         ]

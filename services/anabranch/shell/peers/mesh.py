@@ -9,7 +9,6 @@ import asyncio
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import cast
 
 import msgspec
@@ -23,10 +22,10 @@ from anabranch.core.machine import Event, Linked, Received
 from anabranch.core.wire.frames import FrameReader
 from anabranch.core.wire.peers import FromNode, Greeting, Pulse, encode_greeting
 from anabranch.shell.authority.tokens import Tokens, tokens_of
-from anabranch.shell.net.delay import Delay
 from anabranch.shell.net.reload import Renewed
 from anabranch.shell.peers.connection import Line, PeerCounters, PeerGauges
 from anabranch.shell.peers.dialer import PeerLink, is_address, objection
+from anabranch.shell.peers.inbound import Inbound
 from anabranch.shell.runtime.failpoints import reached
 from anabranch.shell.telemetry.log import Log
 
@@ -36,11 +35,9 @@ DEAF_S = 1.0
 """A node that can't be dialed for so long isn't heard either. A machine that hears it would take it
 to be there, and go on to count on what it can't be asked for.
 """
-STOP_S = 1.0
-"""How long the other side may take to fetch what was written before the end."""
 
 Post = Callable[[str, Event], None]
-Inbound = Letter | Pulse
+LetterOrPulse = Letter | Pulse
 
 
 @dataclass(slots=True)
@@ -66,20 +63,15 @@ class Mesh:
         *,
         release: str = "",
         token: Tokens | str | None = None,
-        delay_us: int = 0,
     ) -> None:
         self._address = address
         self._tokens = tokens_of(token)
-        self._delay = Delay(delay_us)
         self._post: Post
         self._tls: Renewed[ssl.SSLContext] | None = None
         self._ways: dict[str, _Way] = {}
         self.hosts: dict[str, str] = {}
         """Where nodes were met last; the names that they are known by may lead elsewhere."""
-        self._inbound: dict[str, Line[Inbound]] = {}
-        self._lines: dict[Line[Inbound], None] = {}
-        self._empty = asyncio.Event()
-        self._empty.set()
+        self._inbound = Inbound[LetterOrPulse]("node")
         self._sweep: asyncio.TimerHandle | None = None
         self._greeting = Greeting(BELFAST_VERSION, cluster, address, release)
         self.limits = limits
@@ -95,7 +87,6 @@ class Mesh:
         self._sweep = asyncio.get_running_loop().call_later(IDLE_S, self._sweep_up)
 
     async def stop(self) -> None:
-        self._delay.stop()
         if self._sweep is not None:
             self._sweep.cancel()
         ways, self._ways = self._ways, {}
@@ -103,22 +94,9 @@ class Mesh:
             way.link.end()
             way.task.cancel()
         await asyncio.gather(*(way.task for way in ways.values()), return_exceptions=True)
-        for line in list(self._lines):
-            line.end("this node stops")
-        try:
-            await asyncio.wait_for(self._empty.wait(), STOP_S)
-        except TimeoutError:
-            for line in list(self._lines):
-                line.abort("this node stops")
-            await self._empty.wait()
+        await self._inbound.stop("this node stops")
 
     def send(self, sender: str, to: str, message: msgspec.Struct) -> None:
-        if self._delay:
-            self._delay.after(partial(self._send, to, message))
-        else:
-            self._send(to, message)
-
-    def _send(self, to: str, message: msgspec.Struct) -> None:
         way = self._ways.get(to)
         if way is None:
             way = self._dial(to)
@@ -172,15 +150,13 @@ class Mesh:
             transport.write(encode_greeting(Refused.of(refusal)))
             transport.close()
             return
-        before = self._inbound.pop(greeting.node, None)
-        if before is not None:
-            before.abort("the same node has another connection")
+        self._inbound.drop(greeting.node)
         reader = letters(self.limits.peer_frame_bytes_max)
-        line = Line[Inbound](self, reader, self.limits, self.counters, self.log)
+        line = Line[LetterOrPulse](self, reader, self.limits, self.counters, self.log)
         transport.set_protocol(line)
         line.connection_made(transport)
         line.greeted(greeting.node)
-        self._inbound[greeting.node] = line
+        self._inbound.name(line)
         line.say(encode_greeting(self.greeting))
         self._meet(greeting.node, transport)
 
@@ -206,12 +182,11 @@ class Mesh:
             refusal = AccessDenied(here, f"a node named {greeting.node!r}", "nobody could dial it")
         return refusal
 
-    def made(self, line: Line[Inbound]) -> None:
-        self._lines[line] = None
-        self._empty.clear()
+    def made(self, line: Line[LetterOrPulse]) -> None:
+        self._inbound.add(line)
 
-    def heard(self, line: Line[Inbound], message: Inbound) -> None:
-        if self._inbound.get(line.peer) is not line:
+    def heard(self, line: Line[LetterOrPulse], message: LetterOrPulse) -> None:
+        if not self._inbound.counts(line):
             return
         way = self._ways.get(line.peer)
         if way is not None and way.link.down_s > DEAF_S:
@@ -221,10 +196,6 @@ class Mesh:
         if not reached("peers.receive"):
             self._post(self._address, Received(line.peer, message))
 
-    def lost(self, line: Line[Inbound], why: str) -> None:
-        del self._lines[line]
-        if not self._lines:
-            self._empty.set()
-        if self._inbound.get(line.peer) is line:
-            del self._inbound[line.peer]
+    def lost(self, line: Line[LetterOrPulse], why: str) -> None:
+        if self._inbound.remove(line):
             self.log.info("a node has gone", node=line.peer, reason=why)

@@ -33,13 +33,12 @@ from anabranch.shell.authority.tokens import Tokens, tokens_of
 from anabranch.shell.net.reload import Renewed
 from anabranch.shell.peers.connection import HANDSHAKE_S, Line, PeerCounters, PeerGauges
 from anabranch.shell.peers.dialer import PeerLink, objection
+from anabranch.shell.peers.inbound import Inbound
 from anabranch.shell.runtime.failpoints import reached
 from anabranch.shell.telemetry.log import Log
 
 NAME = "{name}"
 """The place of a broker's name in `peer_names`, up to its first dot."""
-STOP_S = 1.0
-"""How long the other side may take to fetch what was written before the end."""
 _BACKLOG = 1_024
 
 Post = Callable[[str, Event], None]
@@ -69,10 +68,7 @@ class PeerServer:
         self._tokens = tokens_of(token)
         self._post: Post
         self._listener: asyncio.Server | None = None
-        self._lines: dict[str, Line[FromBroker]] = {}
-        self._all: dict[Line[FromBroker], None] = {}
-        self._empty = asyncio.Event()
-        self._empty.set()
+        self._inbound = Inbound[FromBroker]("broker")
         self.counters = PeerCounters()
         self.gauges = PeerGauges()
 
@@ -91,42 +87,30 @@ class PeerServer:
     async def stop(self) -> None:
         if self._listener is not None:
             self._listener.close()
-        for line in list(self._all):
-            line.end("this member stops")
-        try:
-            await asyncio.wait_for(self._empty.wait(), STOP_S)
-        except TimeoutError:
-            for line in list(self._all):
-                line.abort("this member stops")
-            await self._empty.wait()
+        await self._inbound.stop("this member stops")
 
     def send(self, sender: str, to: str, message: ToMetadata | FromMetadata) -> None:
-        line = self._lines.get(to)
+        line = self._inbound.of(to)
         if line is None:
             self.counters.lost += 1
         else:
             line.send(message)
 
     def made(self, line: Line[FromBroker]) -> None:
-        self._all[line] = None
-        self._empty.clear()
+        self._inbound.add(line)
 
     def heard(self, line: Line[FromBroker], message: FromBroker) -> None:
         if isinstance(message, Greeting):
             self._greet(line, message)
             return
-        if self._lines.get(line.peer) is not line:
+        if not self._inbound.counts(line):
             return
         self.counters.letters_in += 1
         if not reached("peers.receive"):
             self._post(self._node, Received(line.peer, message))
 
     def lost(self, line: Line[FromBroker], why: str) -> None:
-        del self._all[line]
-        if not self._all:
-            self._empty.set()
-        if line.peer and self._lines.get(line.peer) is line:
-            del self._lines[line.peer]
+        if self._inbound.remove(line):
             self.gauges.connected -= 1
             self._log.info("a broker has gone", broker=line.peer, reason=why)
 
@@ -141,14 +125,11 @@ class PeerServer:
             line.say(encode_greeting(Refused.of(refusal)))
             line.end(refusal.message)
             return
-        before = self._lines.pop(greeting.node, None)
-        if before is not None:
-            self.gauges.connected -= 1
-            before.abort("the same broker has another connection")
+        self.gauges.connected -= self._inbound.drop(greeting.node)
         line.greeted(greeting.node, letters_of_brokers(self._limits.peer_frame_bytes_max))
         if not line.peer:
             return
-        self._lines[greeting.node] = line
+        self._inbound.name(line)
         self.gauges.connected += 1
         line.say(encode_greeting(self._greeting))
         self._log.info("a broker is here", broker=greeting.node, release=greeting.release)

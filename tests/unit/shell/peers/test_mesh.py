@@ -320,21 +320,6 @@ def disarmed() -> Any:
     failpoints.arm("")
 
 
-def test_a_delay_keeps_the_order_of_letters() -> None:
-    async def scene() -> None:
-        one, other = Node(delay_us=3_000), Node()
-        async with one.alive(), other.alive():
-            await link(one, other)
-            sent = [Seal(1, n) for n in range(200)]
-            for n, letter in enumerate(sent):
-                one.send(other, letter)
-                if n % 20 == 0:
-                    await asyncio.sleep(0.001)
-            await until(lambda: other.puppet.letters == sent)
-
-    run(scene())
-
-
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TlsSettings]:
     """By authority: what one of its nodes shows, and trusts."""

@@ -3,7 +3,7 @@
 import asyncio
 from functools import partial
 
-from anabranch.shell.net.delay import Delay
+from benchmarks.belfast.delay import Delay
 
 PATIENCE_S = 60.0
 
