@@ -3,6 +3,7 @@
 import os
 from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import msgspec
 
@@ -46,6 +47,8 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
         return {
             **{name: value.lower() for name, value in told.items()},
             VARIABLE: str(self.delay_us),
+            # Each process has a working directory of its own.
+            "PYTHONPATH": str(Path(__file__).parents[2]),
             "ANABRANCH_DURABILITY": self.durability,
         }
 
