@@ -91,6 +91,8 @@ def test_a_request_id_of_a_belfast_log_goes_with_its_shard(anabranch: Command, t
     assert (refused["code"], "--shard" in refused["message"]) == ("wrong-engine", True)
     first = anabranch(*append, "--shard", "shard-0").json
     assert anabranch(*append, "--shard", "shard-0").json == first
+    other = ("append", ticks, "twice", *append[3:], "--shard", "shard-0")
+    assert anabranch(*other, code=Exit.REFUSED).error["code"] == "request-reused"
 
 
 def test_a_belfast_log_is_trimmed(anabranch: Command, ticks: str) -> None:

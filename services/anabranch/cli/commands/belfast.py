@@ -158,6 +158,7 @@ def top(target: Target, out: Output, interval: float, count: int | None) -> None
         rates, looked = Rates(), 0
         while count is None or looked < count:
             if looked:
+                sys.stdout.flush()
                 await asyncio.sleep(interval)
             found = await log.status()
             looked += 1

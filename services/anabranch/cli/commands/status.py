@@ -147,6 +147,8 @@ async def _looks(interval: float, count: int | None) -> AsyncGenerator[float]:
     looked = 0
     while count is None or looked < count:
         if looked:
+            # A program that reads from a pipe gets each look when it is taken.
+            sys.stdout.flush()
             await asyncio.sleep(interval)
         looked += 1
         yield asyncio.get_running_loop().time()

@@ -14,7 +14,7 @@ from anabranch.core.belfast.shard.duplicates import Retries
 from anabranch.core.errors import AnabranchError, OutcomeUnknown, Overloaded, RequestForgotten
 from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import Limits
-from anabranch.core.machine import Effect, Reply, Token
+from anabranch.core.machine import Buffer, Effect, Reply, Token
 from anabranch.core.records.batch import Header
 from anabranch.core.replication.replica import Replica
 from anabranch.core.types import NEVER, LocalSequence
@@ -64,9 +64,11 @@ class Acknowledging:
         """Of those that wait."""
         return self._order[0][1] if self._order else NEVER
 
-    def repeats(self, token: Token, header: Header, confirmed: LocalSequence) -> bool:
+    def repeats(
+        self, token: Token, batch: Buffer, header: Header, confirmed: LocalSequence
+    ) -> bool:
         """Is this batch there already? Then it is answered as the first time."""
-        place = self._retries.find(header)
+        place = self._retries.find(batch, header)
         if place is not None:
             self._counters.repeated += 1
             self._again(token, *place, confirmed)

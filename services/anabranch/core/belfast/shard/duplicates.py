@@ -5,9 +5,12 @@ Batches that are requests of their own are kept apart: however many come, no pro
 for them (decision 38).
 """
 
+from typing import NamedTuple
+
 import msgspec
 
-from anabranch.core.errors import SequenceGap
+from anabranch.core.errors import RequestReused, SequenceGap
+from anabranch.core.machine import Buffer
 from anabranch.core.producers import (
     REQUEST_EPOCH,
     SEQUENCE_SPACE,
@@ -15,6 +18,7 @@ from anabranch.core.producers import (
     is_request,
 )
 from anabranch.core.records.batch import Header, peek
+from anabranch.core.records.digest import UNKNOWN, digest_of_records, matches
 from anabranch.core.replication.entries import Item
 from anabranch.core.types import LocalSequence
 
@@ -26,6 +30,16 @@ class Known(msgspec.Struct, frozen=True, array_like=True):
     epoch: int
     next: int
     recent: list[tuple[int, LocalSequence, int]]
+    digest: int = UNKNOWN
+    """Of the records of a batch that is a request."""
+
+
+class Remembered(NamedTuple):
+    """Where the batch of a request is, and what it asked for."""
+
+    first: LocalSequence
+    records: int
+    digest: int
 
 
 class Retries:
@@ -35,21 +49,22 @@ class Retries:
         self._shard = shard
         self._producers_max = producers_max
         self._producers: dict[int, Producer] = {}
-        self._requests: dict[int, tuple[LocalSequence, int]] = {}
-        """First place and count of the last batches that are requests, oldest first."""
+        self._requests: dict[int, Remembered] = {}
+        """The last batches that are requests, oldest first."""
         self.partial = False
         """Some were forgotten, or their batches were trimmed before this replica saw them: one
         that isn't known needn't be new."""
 
-    def find(self, header: Header) -> tuple[LocalSequence, int] | None:
+    def find(self, batch: Buffer, header: Header) -> tuple[LocalSequence, int] | None:
         """First place and count of the batch that this one repeats; None: it is new.
 
-        Raises SequenceGap if it can't be its producer's next.
+        Raises SequenceGap if it can't be its producer's next, and RequestReused if the id of this
+        request was used for other records.
         """
         if header.producer_id < 0:
             return None
         if _is_request(header):
-            return self._requests.get(header.producer_id)
+            return self._find_request(batch, header)
         producer = self._producers.get(header.producer_id)
         expected = 0
         if producer is not None and producer.epoch == header.producer_epoch:
@@ -65,6 +80,14 @@ class Retries:
             raise SequenceGap(self._shard, header.producer_id, expected, got)
         return None
 
+    def _find_request(self, batch: Buffer, header: Header) -> tuple[LocalSequence, int] | None:
+        known = self._requests.get(header.producer_id)
+        if known is None:
+            return None
+        if not matches(known.digest, digest_of_records(batch, header)):
+            raise RequestReused
+        return known.first, known.records
+
     def logged(self, item: Item) -> None:
         if not item.batch:
             return
@@ -72,7 +95,8 @@ class Retries:
         if header.producer_id < 0:
             return
         if _is_request(header):
-            self._requests[header.producer_id] = (item.first, item.count)
+            digest = digest_of_records(item.batch, header)
+            self._requests[header.producer_id] = Remembered(item.first, item.count, digest)
             if len(self._requests) > self._producers_max:
                 del self._requests[next(iter(self._requests))]
             return
@@ -88,8 +112,8 @@ class Retries:
 
     def cut_back(self, to: LocalSequence) -> None:
         """What lies beyond isn't in the log: it may come again, and is then no retry."""
-        for id, (first, _) in list(self._requests.items()):
-            if first >= to:
+        for id, request in list(self._requests.items()):
+            if request.first >= to:
                 del self._requests[id]
         for id, producer in list(self._producers.items()):
             void = [sequence for sequence, first, _ in producer.recent if first >= to]
@@ -106,8 +130,8 @@ class Retries:
             for id, producer in self._producers.items()
         ]
         requests = [
-            Known(id, REQUEST_EPOCH, count, [(0, first, count)])
-            for id, (first, count) in self._requests.items()
+            Known(id, REQUEST_EPOCH, count, [(0, first, count)], digest)
+            for id, (first, count, digest) in self._requests.items()
         ]
         return producers + requests
 
@@ -115,7 +139,7 @@ class Retries:
         for each in known:
             if each.epoch == REQUEST_EPOCH:
                 for _, first, count in each.recent:
-                    self._requests[each.id] = (first, count)
+                    self._requests[each.id] = Remembered(first, count, each.digest)
                 continue
             producer = self._producers[each.id] = Producer(each.epoch, 0)
             producer.next, producer.recent = each.next, list(each.recent)

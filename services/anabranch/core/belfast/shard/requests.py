@@ -113,7 +113,7 @@ class Serving:
         if self._replica.log.journal.obstacle is not None:
             raise ShardAway(name, self._replica.log.journal.obstacle)
         confirmed = self._seating.confirmed
-        if self._acknowledging.repeats(token, header, confirmed):
+        if self._acknowledging.repeats(token, message.batch, header, confirmed):
             return
         if me.standing is Standing.LEFT or self._leaves_before(me, header.count):
             raise ShardLeft(name)

@@ -3,12 +3,14 @@
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch.core.belfast.shard.duplicates import Known, Retries
+from anabranch.core.errors import RequestReused
 from anabranch.core.producers import REQUEST_EPOCH
-from anabranch.core.records.batch import Header, peek
+from anabranch.core.records.batch import peek
 from anabranch.core.records.record import Record, encode
 from anabranch.core.replication.entries import Item
 
@@ -24,18 +26,18 @@ steps = st.lists(
 )
 
 
-def batch(identity: int) -> bytes:
+def batch(identity: int, value: bytes = b"x", now: int = 0) -> bytes:
     return encode(
-        [Record(b"x")],
+        [Record(value)],
         producer_id=identity,
         producer_epoch=REQUEST_EPOCH,
         base_sequence=0,
-        now=0,
+        now=now,
     )
 
 
-def header(identity: int) -> Header:
-    return peek(batch(identity))
+def found(retries: Retries, asked: bytes) -> tuple[int, int] | None:
+    return retries.find(asked, peek(asked))
 
 
 @given(steps)
@@ -48,7 +50,7 @@ def test_the_last_requests_are_known_by_their_ids_until_they_are_cut_back(
             expected = (log.index(which), 1) if which in kept else None
             if expected is None and which in log:
                 continue  # forgotten: it is told apart from a new one by nobody
-            assert retries.find(header(which)) == expected
+            assert found(retries, batch(which)) == expected
             if expected is None:
                 retries.logged(Item(len(log), 1, batch(which)))
                 log.append(which)
@@ -76,5 +78,20 @@ def test_requests_push_no_producer_out_of_memory() -> None:
     retries.logged(Item(0, 1, first))
     for number in range(10):
         retries.logged(Item(1 + number, 1, batch(number)))
-    assert reopened(retries).find(peek(first)) == (0, 1)
+    assert found(reopened(retries), first) == (0, 1)
     assert not retries.partial
+
+
+def test_a_request_for_other_records_is_refused_also_after_a_fail_over() -> None:
+    retries = Retries("a", REMEMBERED)
+    retries.logged(Item(7, 1, batch(1)))
+    for each in (retries, reopened(retries)):
+        assert found(each, batch(1, now=5)) == (7, 1)
+        with pytest.raises(RequestReused):
+            found(each, batch(1, b"y"))
+
+
+def test_requests_in_an_image_of_before_match_whatever_comes() -> None:
+    retries = Retries("a", REMEMBERED)
+    retries.restore([Known(1, REQUEST_EPOCH, 1, [(0, 7, 1)])])
+    assert found(retries, batch(1)) == found(retries, batch(1, b"y")) == (7, 1)
