@@ -96,7 +96,7 @@ class World:
         for node in self.nodes:
             if not self.replicas[node].up:
                 self._start(node)
-        for _ in range(12_000):
+        for _ in range(30_000):
             self._advance(calm=True)
             self._check()
             if self._is_calm():
