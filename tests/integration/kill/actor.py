@@ -233,7 +233,7 @@ class Actor:
         for pledge, (call, index) in calls.items():
             await log.link.settled(pledge)
             try:
-                self._appended(call, result(log.link, pledge, index, log.placed))
+                self._appended(call, result(log, pledge, index))
             except AnabranchError as error:
                 self.account.failed(call, error, doubtful=pledge.in_doubt)
                 self.directory.over(of.log, error)

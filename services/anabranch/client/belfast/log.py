@@ -50,6 +50,8 @@ _VALUES, _VALUES_SHOWN = "the values to append", "[b'1', b'2']"
 class ShardAppending(Pending[Pledge, R], Generic[R]):
     """An append on its way; await it, or look whether it is done."""
 
+    __slots__ = ()
+
     @property
     def shard(self) -> str:
         """Where it is appended, or was tried last."""
@@ -377,10 +379,10 @@ class ShardedLog(LogVerbs, ABC, Generic[R]):
                     raise
         link.written()
         await link.settled(pledge)
-        return [result(link, pledge, index, self.placed) for index in range(len(made))]
+        return [result(self, pledge, index) for index in range(len(made))]
 
     def _pending(self, pledge: Pledge) -> ShardAppending[R]:
-        return ShardAppending(self.link, pledge, pledge.count - 1, self.placed)
+        return ShardAppending(self, pledge, pledge.count - 1)
 
 
 class Log(ShardedLog[Position]):

@@ -1,13 +1,14 @@
 """A Belfast log as a program without an event loop holds it; see `anabranch.belfast.aio`."""
+# ruff: noqa: ASYNC109  # a timeout here travels with the request: its outcome is told, not cut off
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
 from anabranch.client.belfast import events, log
 from anabranch.client.belfast.appends import Pledge
 from anabranch.client.belfast.events import RECORDS_MAX
+from anabranch.client.belfast.link import Link
 from anabranch.client.belfast.rollback import Predicate
 from anabranch.client.session import handover
 from anabranch.client.session.handover import Handed, Handover, each
@@ -31,6 +32,8 @@ R = TypeVar("R")
 
 class ShardAppending(handover.Appending[Pledge, R], Generic[R]):
     """An append on its way."""
+
+    __slots__ = ()
 
 
 Appending = ShardAppending[Position]
@@ -207,10 +210,30 @@ class ShardedLog(LogVerbs, Generic[R]):
     ) -> ShardAppending[R]:
         wrapped = self.wrapped
         wrapped.check(shard, timeout)  # what can't be is refused here, not on the loop
-        take = partial(wrapped.pledge, made, shard, timeout, retry_unknown=retry_unknown)
-        handed = Handed(wrapped.link, take)
-        self._loop.put(handed, len(made.value or b""))
-        return ShardAppending(self._loop, handed, wrapped.placed)
+        handed = Handed(_Taker(wrapped, shard, retry_unknown=retry_unknown), made, timeout)
+        self._loop.put(handed)
+        return ShardAppending(self._loop, handed)
+
+
+class _Taker(Generic[R]):
+    """The log, as appends see it that go to a shard of theirs."""
+
+    __slots__ = ("_log", "_retry_unknown", "_shard")
+
+    def __init__(
+        self, wrapped: log.ShardedLog[R], shard: str | None, *, retry_unknown: bool
+    ) -> None:
+        self._log, self._shard, self._retry_unknown = wrapped, shard, retry_unknown
+
+    @property
+    def link(self) -> Link:
+        return self._log.link
+
+    def placed(self, pledge: Pledge, index: int) -> R:
+        return self._log.placed(pledge, index)
+
+    async def pledge(self, made: Record, timeout: float | None) -> Pledge:
+        return await self._log.pledge(made, self._shard, timeout, retry_unknown=self._retry_unknown)
 
 
 class Log(ShardedLog[Position]):

@@ -101,7 +101,7 @@ class Log(LogVerbs):
         if request_id is not None:
             return (await self._once([made], request_id, timeout))[0]
         pledge = await self.pledge(made, timeout)
-        return await Appending(self.link, pledge, pledge.count - 1, self.placed)
+        return await Appending(self, pledge, pledge.count - 1)
 
     def append_nowait(
         self,
@@ -120,7 +120,7 @@ class Log(LogVerbs):
         made = record(value, key, headers, timestamp)
         pledge = link.session.producer(self.id, self.name).add(made, link.milliseconds(timeout))
         link.written()
-        return Appending(link, pledge, pledge.count - 1, self.placed)
+        return Appending(self, pledge, pledge.count - 1)
 
     async def append_many(
         self,
@@ -161,7 +161,7 @@ class Log(LogVerbs):
             if isinstance(pledge.outcome, AnabranchError):
                 # The first is raised here; no other may be raised again by `flush` or `close`.
                 link.heeded(pledge.outcome)
-        return [result(link, pledge, index, self.placed) for pledge, index in pledges]
+        return [result(self, pledge, index) for pledge, index in pledges]
 
     async def append_batch(
         self, batch: bytes, *, request_id: str | None = None, timeout: float | None = None
@@ -184,7 +184,7 @@ class Log(LogVerbs):
                 if not await link.room(limit_ms):
                     raise
         link.written()
-        return await Appending(link, pledge, 0, self.placed)
+        return await Appending(self, pledge, 0)
 
     async def read(
         self,
@@ -386,8 +386,11 @@ class Log(LogVerbs):
 
     def placed(self, pledge: Pledge, index: int) -> Appended[Receipt]:
         """Where this record of an acknowledged batch is."""
-        assert isinstance(pledge.outcome, Acknowledged), "an error has no place in the log"
-        return placed(self.link, pledge.outcome, index)
+        outcome = pledge.outcome
+        assert isinstance(outcome, Acknowledged), "an error has no place in the log"
+        if outcome.position is not None:
+            return Appended(outcome.position + index, None)
+        return placed(self.link, outcome, index)
 
     async def pledge(self, made: Record, timeout: float | None = None) -> Pledge:
         """Have a record taken once there is room: it is the last of this pledge."""

@@ -125,7 +125,9 @@ class Producer:
             or pledge.count == commons.batch_records_max
         ):
             pledge = self._open = self._enqueue(timeout_ms)
-        pledge.add(record, size)
+        pledge.records.append(record)
+        pledge.count += 1
+        pledge.size += size
         commons.pending_bytes += size
         return pledge
 

@@ -41,6 +41,8 @@ class Receipt:
 class Appending(Pending[Pledge, Appended[Receipt]]):
     """An append on its way; await it, or look whether it is done."""
 
+    __slots__ = ()
+
 
 def placed(link: Link, outcome: messages.Appended, index: int) -> Appended[Receipt]:
     """Where one record of a batch is."""

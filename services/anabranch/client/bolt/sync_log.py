@@ -1,7 +1,6 @@
 """A log or fork as a program without an event loop holds it; see `Log` of `anabranch.aio`."""
 
 from collections.abc import Iterable, Iterator
-from functools import partial
 from itertools import islice
 from types import TracebackType
 from typing import Self
@@ -51,6 +50,8 @@ class Receipt:
 class Appending(handover.Appending[Pledge, Appended[Receipt]]):
     """An append on its way."""
 
+    __slots__ = ()
+
 
 class Log(LogVerbs):
     """One log or fork. It names the log by its id: a fork that was promoted or squashed says so."""
@@ -61,6 +62,7 @@ class Log(LogVerbs):
         self.wrapped = wrapped
         """The same log as the asyncio client has it."""
         self._loop = loop
+        self._taker = _Taker(loop, wrapped)
 
     def __repr__(self) -> str:
         return repr(self.wrapped)
@@ -320,14 +322,24 @@ class Log(LogVerbs):
         timestamp: Time | None,
         timeout: float | None,
     ) -> Appending:
-        made, link = record(value, key, headers, timestamp), self.wrapped.link
-        link.milliseconds(timeout)  # what can't be one is refused here, not on the loop
-        handed = Handed(link, partial(self.wrapped.pledge, made, timeout))
-        self._loop.put(handed, len(made.value or b""))
-        return Appending(self._loop, handed, self._placed)
+        made = record(value, key, headers, timestamp)
+        self.wrapped.link.milliseconds(timeout)  # what can't be one is refused here
+        handed = Handed(self._taker, made, timeout)
+        self._loop.put(handed)
+        return Appending(self._loop, handed)
 
-    def _placed(self, pledge: Pledge, index: int) -> Appended[Receipt]:
-        return waiting(self._loop, self.wrapped.placed(pledge, index))
+
+class _Taker:
+    """The log, as its appends see it: their receipts wait."""
+
+    def __init__(self, loop: Handover, wrapped: log.Log) -> None:
+        self._loop = loop
+        self.link = wrapped.link
+        self.pledge = wrapped.pledge
+        self._placed = wrapped.placed
+
+    def placed(self, pledge: Pledge, index: int) -> Appended[Receipt]:
+        return waiting(self._loop, self._placed(pledge, index))
 
 
 class Cursor:

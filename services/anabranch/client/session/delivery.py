@@ -17,6 +17,9 @@ A = TypeVar("A")
 A_contra = TypeVar("A_contra", contravariant=True)
 
 
+_REFUSALS = (AnabranchError, Refused)
+
+
 class Sender(Protocol[A_contra]):
     """Made the promise, and sends it again where that is needed."""
 
@@ -46,9 +49,9 @@ class Delivery(Generic[Q, A]):
     def send(self, message: Q, *lines: Line[Q, A]) -> None:
         assert lines, "a promise is sent to somebody"
         assert not self._legs, "a promise is sent again only when the delivery before is over"
-        self._legs = [_Leg(self, line) for line in lines]
-        for leg in list(self._legs):
-            leg.send(message)
+        legs = self._legs = [_Leg(self, line) for line in lines]
+        for leg in legs:
+            leg.request = leg.line.ask(leg, message)
 
     def stop(self) -> None:
         """Expect no answers any more."""
@@ -57,8 +60,9 @@ class Delivery(Generic[Q, A]):
         self._legs = []
 
     def acknowledged(self, leg: "_Leg[Q, A]", message: A) -> None:
-        self._legs.remove(leg)
-        if not self._legs:
+        legs = self._legs
+        legs.remove(leg)
+        if not legs:
             self._sender.answered(message)
 
     def refused(self, message: A | AnabranchError) -> None:
@@ -74,27 +78,24 @@ class Delivery(Generic[Q, A]):
 class _Leg(Generic[Q, A]):
     """One line's part of a delivery."""
 
-    __slots__ = ("_delivery", "_line", "_request")
+    __slots__ = ("_delivery", "line", "request")
 
     def __init__(self, delivery: Delivery[Q, A], line: Line[Q, A]) -> None:
-        self._delivery, self._line = delivery, line
-        self._request = 0
-
-    def send(self, message: Q) -> None:
-        self._request = self._line.ask(self, message)
+        self._delivery, self.line = delivery, line
+        self.request = 0
 
     def stop(self) -> None:
-        self._line.unheard(self._request)
-        self._request = 0
+        self.line.unheard(self.request)
+        self.request = 0
 
     def heard(self, message: A | AnabranchError) -> None:
-        self.stop()
-        if isinstance(message, AnabranchError | Refused):
+        self.line.unheard(self.request)
+        if isinstance(message, _REFUSALS):
             self._delivery.refused(message)
         else:
             self._delivery.acknowledged(self, message)
 
     def lost(self, *, sent: bool) -> None:
         # Others may have asked on the line again by now, and one of them may have this number.
-        self._request = 0
+        self.request = 0
         self._delivery.broken(sent=sent)

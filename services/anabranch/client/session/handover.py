@@ -3,35 +3,44 @@
 One wake-up of the loop serves all that was put until it comes: what a record costs is a place in a
 queue.
 """
+# ruff: noqa: ASYNC109  # a timeout here travels with the request: its outcome is told, not cut off
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
-from typing import Any, Generic, TypeVar
+from collections.abc import AsyncGenerator, Coroutine, Iterator
+from typing import Any, Generic, Protocol, TypeVar
 
-from anabranch.client.session.link import Link
 from anabranch.client.session.loop import LoopThread
-from anabranch.client.session.pending import result
+from anabranch.client.session.pending import Target, result
 from anabranch.client.session.pledge import Promise
 from anabranch.core.errors import AnabranchError
 from anabranch.core.limits import MIB
+from anabranch.core.records.record import Record
 
 BYTES_MAX = MIB
 """Values that may be on their way; a thread that puts more waits until the loop has taken them."""
 
 P = TypeVar("P", bound=Promise[Any])
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 T = TypeVar("T")
 
 
-class Handed(Generic[P]):
+class Taker(Target[P, R_co], Protocol[P, R_co]):
+    """A log that takes records one by one."""
+
+    async def pledge(self, made: Record, timeout: float | None) -> P:
+        """Have a record taken once there is room: it is the last of the pledge."""
+        ...
+
+
+class Handed(Generic[P, R]):
     """One record; its pledge or error is there once the loop has taken it."""
 
-    __slots__ = ("error", "index", "link", "pledge", "take")
+    __slots__ = ("error", "index", "pledge", "record", "taker", "timeout")
 
-    def __init__(self, link: Link[Any, Any], take: Callable[[], Coroutine[Any, Any, P]]) -> None:
-        self.link = link
-        self.take = take
-        """Has the record taken, once there is room: it is the last of the pledge."""
+    def __init__(self, taker: Taker[P, R], record: Record, timeout: float | None) -> None:
+        self.taker, self.record, self.timeout = taker, record, timeout
         self.pledge: P | None = None
         self.error: AnabranchError | None = None
         self.index = 0
@@ -43,21 +52,21 @@ class Handed(Generic[P]):
         )
 
 
-class Appending(Generic[P, T]):
+class Appending(Generic[P, R]):
     """An append on its way, as a program without an event loop holds it."""
 
-    __slots__ = ("_handed", "_loop", "_placed")
+    __slots__ = ("_handed", "_loop")
 
-    def __init__(self, loop: "Handover", handed: Handed[P], placed: Callable[[P, int], T]) -> None:
-        self._loop, self._handed, self._placed = loop, handed, placed
+    def __init__(self, loop: "Handover", handed: Handed[P, R]) -> None:
+        self._loop, self._handed = loop, handed
 
     @property
     def done(self) -> bool:
         return self._handed.done
 
-    def result(self) -> T:
+    def result(self) -> R:
         """Wait for it; raises what became of it, if it wasn't appended."""
-        return self._loop.run(self._loop.outcome(self._handed, self._placed))
+        return self._loop.run(self._loop.outcome(self._handed))
 
 
 class Handover:
@@ -65,7 +74,7 @@ class Handover:
 
     def __init__(self, thread: LoopThread) -> None:
         self._thread = thread
-        self._box: deque[Handed[Any]] = deque()
+        self._box: deque[Handed[Any, Any]] = deque()
         self._bytes = 0
         self._announced = False
         self._taking: asyncio.Task[None] | None = None
@@ -82,10 +91,10 @@ class Handover:
         """Have the loop do it after all that was put, and stop the loop."""
         self._thread.run_last(work)
 
-    def put(self, handed: Handed[Any], size: int) -> None:
+    def put(self, handed: Handed[Any, Any]) -> None:
         """The loop must be told, or asked for the outcome, before the record goes on its way."""
         self._box.append(handed)
-        self._bytes += size
+        self._bytes += len(handed.record.value or b"")
 
     def announce(self) -> None:
         """Tell the loop; wait for it where it is too far behind."""
@@ -101,15 +110,16 @@ class Handover:
         if self._taking is not None:
             await asyncio.shield(self._taking)
 
-    async def outcome(self, handed: Handed[P], placed: Callable[[P, int], T]) -> T:
-        """Wait until its outcome is known; `placed` tells what that means for the record."""
+    async def outcome(self, handed: Handed[P, R]) -> R:
+        """Wait until it is known."""
         await self.taken()
+        taker = handed.taker
         if handed.error is not None:
-            handed.link.heeded(handed.error)
+            taker.link.heeded(handed.error)
             raise handed.error
         assert handed.pledge is not None, "what was taken has a pledge or an error"
-        await handed.link.settled(handed.pledge)
-        return result(handed.link, handed.pledge, handed.index, placed)
+        await taker.link.settled(handed.pledge)
+        return result(taker, handed.pledge, handed.index)
 
     def _start(self) -> None:
         self._announced = False
@@ -122,10 +132,10 @@ class Handover:
             self._bytes = 0
             handed = box.popleft()
             try:
-                pledge = await handed.take()
+                pledge = await handed.taker.pledge(handed.record, handed.timeout)
             except AnabranchError as error:
                 handed.error = error
-                handed.link.unheeded(error)
+                handed.taker.link.unheeded(error)
             else:
                 handed.index = pledge.count - 1
                 handed.pledge = pledge

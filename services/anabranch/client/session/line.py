@@ -237,7 +237,7 @@ class Line(Generic[Q, A]):
     def _greeted(self, message: A | AnabranchError) -> None:
         """A welcome, or what the server says about the connection as a whole."""
         greeting = None
-        if not isinstance(message, AnabranchError | Refused):
+        if not isinstance(message, (AnabranchError, Refused)):
             greeting = self._commons.dialect.greeting(message)
         if greeting is None or self.up:
             self._rejected(message)
