@@ -100,13 +100,13 @@ def run(command: click.Command, program: str, arguments: Sequence[str]) -> int:
 
 
 def stop_output() -> Exit:
-    """What is still buffered has nowhere to go, and Python would try once more at its end."""
+    """Drop what is still buffered: nobody reads it, and Python would try once more at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return Exit.UNREAD
 
 
 def show(error: AnabranchError, *, as_json: bool) -> None:
-    """On stderr: lines for people, the cause first, or one JSON document if that was asked for."""
+    """Print on stderr: lines for people, the cause first, or one JSON document."""
     message, cause = reworded(error, WORDS), error.__cause__
     because = reworded(cause, WORDS) if isinstance(cause, AnabranchError) else ""
     if as_json:
@@ -125,7 +125,7 @@ def _print_json(code: str, message: str, advice: str, facts: Any, **more: str) -
 
 
 def _wants_json(arguments: Sequence[str]) -> bool:
-    """Also when the command line couldn't be read to its end."""
+    """Was JSON asked for? Also answers if the command line couldn't be parsed."""
     joined = " ".join(arguments).replace("=", " ")
     asked = "--output json" in joined or "-o json" in joined or "-ojson" in joined
     return asked or ("--output" not in joined and os.environ.get("ANABRANCH_OUTPUT") == "json")

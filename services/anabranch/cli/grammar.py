@@ -43,7 +43,7 @@ def similar(name: str, known: Sequence[str]) -> list[str]:
 
 
 class Group(click.Group):
-    """A group that says what may have been meant by a command that it doesn't have."""
+    """A group that suggests commands in place of one that it doesn't have."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -57,7 +57,7 @@ class Group(click.Group):
 
 
 class Commands(Group):
-    """The commands by sections, each loaded on first use: `anabranch --help` takes no moment."""
+    """The commands by sections, each imported on first use, so that `--help` is quick."""
 
     sections: Mapping[str, Section] = {}
 
@@ -74,7 +74,7 @@ class Commands(Group):
         return None
 
     def invoke(self, ctx: click.Context) -> object:
-        """Click would leave with 1, which says that something was refused."""
+        """Exit with a code of our own if the reader of a pipe has gone: click would exit with 1."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:

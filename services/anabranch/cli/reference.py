@@ -72,7 +72,7 @@ def _sections(group: click.Group, path: str) -> Iterator[str]:
 
 
 def _help(command: click.Command, path: str) -> str:
-    """As wide as a page, whatever the terminal is; without trailing blanks."""
+    """A command's help, as wide as the page and without trailing blanks."""
     context = click.Context(command, info_name=path, terminal_width=_WIDTH, **CONTEXT)
     lines = command.get_help(context).splitlines()
     return "\n".join(line.rstrip().replace("\b", "") for line in lines)

@@ -205,7 +205,7 @@ class Appender:
 async def _append_once(
     service: Service, log: str, records: list[Record], request_id: str, shard: str | None
 ) -> Tally:
-    """Under its id, so that the append is done once however often it is asked for."""
+    """Append under a request id: however often this is asked for, it is done once."""
     tally = Tally()
     if not records:
         return tally
@@ -250,7 +250,7 @@ async def _append_file(appender: Appender, path: str, form: Form, batch: int) ->
 
 
 def _parsed(form: Form, lines: list[bytes], tally: Tally) -> list[Record]:
-    """The error of a bad line says what was appended before."""
+    """Parse lines; the error of a bad one says how many records were appended before."""
     try:
         return form.records(lines)
     except BadRequest as wrong:
@@ -260,7 +260,7 @@ def _parsed(form: Form, lines: list[bytes], tally: Tally) -> list[Record]:
 
 
 async def _lines(stream: IO[bytes], count_max: int) -> AsyncGenerator[list[bytes]]:
-    """What has come so far, line by line: the next is read while these are appended."""
+    """Yield the lines that have come so far; the next ones are read while these are appended."""
     rest = b""
     read = getattr(stream, "read1", stream.read)
     while chunk := await asyncio.to_thread(read, _CHUNK_BYTES):
@@ -273,7 +273,7 @@ async def _lines(stream: IO[bytes], count_max: int) -> AsyncGenerator[list[bytes
 
 
 def _bytes_of(files: tuple[str, ...]) -> float | None:
-    """None if nobody can say before the end."""
+    """The total size; None if it is known only at the end of stdin."""
     return None if "-" in files else sum(os.path.getsize(path) for path in files)
 
 
@@ -311,5 +311,5 @@ def _print(out: Output, log: str, tally: Tally) -> None:
 
 
 def _receipt(appended: Appended[Any] | None) -> str | None:
-    """What `anabranch receipt`, `Service.receipt` and HTTP take."""
+    """The text that `anabranch receipt`, `Service.receipt` and HTTP take."""
     return None if appended is None or appended.receipt is None else str(appended.receipt)

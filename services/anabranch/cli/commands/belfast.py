@@ -288,7 +288,7 @@ def tail(
 
 
 class _Certain:
-    """Counts the records whose order is."""
+    """Counts the records whose positions are final."""
 
     def __init__(self, wanted: int | None) -> None:
         self._wanted = wanted

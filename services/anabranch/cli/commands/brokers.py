@@ -11,7 +11,7 @@ from anabranch.cli.service.target import Target
 
 
 class Pool(Group):
-    """Asked for nothing else, it lists."""
+    """Lists the brokers if no other command is given."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args or (args[0].startswith("-") and not set(args) & set(ctx.help_option_names)):

@@ -34,7 +34,7 @@ def completion(shell: str) -> None:
 def complete_log(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Names of logs that begin so; none if the server doesn't say."""
+    """The names of logs that begin so; none if the server doesn't answer."""
     from anabranch.cli.options.service import target_of
 
     try:

@@ -94,7 +94,7 @@ def fork(  # noqa: PLR0913  # click passes every option by its name
     try:
         made, seconds = target.run(work)
     except OutOfRange as wrong:
-        raise _of_at(wrong) if isinstance(at, int) else wrong from None
+        raise _in_terms_of_at(wrong) if isinstance(at, int) else wrong from None
     if out.json:
         out.document(document(made))
         return
@@ -158,8 +158,8 @@ def squash(target: Target, out: Output, fork: str) -> None:
         out.say(f"{gone.name} is squashed")
 
 
-def _of_at(wrong: OutOfRange) -> AnabranchError:
-    """The same about `--at`, which names the first position that a fork doesn't take, where the
+def _in_terms_of_at(wrong: OutOfRange) -> AnabranchError:
+    """The same error about `--at`, which names the first position that a fork doesn't take. The
     service speaks of the last one that it takes.
     """
     next_ones = {name: each + 1 for name, each in wrong.facts.items() if isinstance(each, int)}

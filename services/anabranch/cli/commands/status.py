@@ -34,7 +34,7 @@ def status(target: Target, out: Output, log: str) -> None:
 
 
 def show_status(target: Target, out: Output, log: str, *, live: bool = True) -> None:
-    """`live`: ask the machines of a Belfast log, too."""
+    """Print all about a log. `live`: ask the machines of a Belfast log, too."""
 
     async def work(service: Service) -> tuple[Description, dict[str, int], Status | None]:
         found = await service.log(log)
@@ -143,7 +143,7 @@ async def _bounds(service: Service, log: Description) -> tuple[Description, Boun
 
 
 async def _looks(interval: float, count: int | None) -> AsyncGenerator[float]:
-    """The time of each look, in seconds of the loop's clock."""
+    """Yield the time of each look, in seconds of the loop's clock."""
     looked = 0
     while count is None or looked < count:
         if looked:

@@ -85,7 +85,7 @@ async def _follow(
     *,
     speculative: bool,
 ) -> None:
-    """Event by event; `upto` ends it where the log ended when it was asked."""
+    """Print events as they come; `upto` stops at the position where the log ended at first."""
     async with log.subscribe(first, speculative=speculative) as events:
         while upto is None or first < upto:
             coming = await events.take()

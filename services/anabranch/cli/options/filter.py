@@ -9,7 +9,7 @@ from anabranch.client.session.records import LogRecord
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Without a key and a pattern, all of them."""
+    """Chooses records by key and by pattern; without either, it chooses all."""
 
     key: bytes | None = None
     pattern: re.Pattern[bytes] | None = None

@@ -25,13 +25,13 @@ class Form:
     """How many lines were read; errors in JSON name their line."""
 
     def record(self, content: bytes) -> Record:
-        """A record that is no line of anything: an argument, or a whole file."""
+        """The record that an argument or a whole file is."""
         if self.json:
             return parsed(content, "the record")
         return self._record(content)
 
     def records(self, lines: Iterable[bytes]) -> list[Record]:
-        """One from each line that comes next; a blank line is no record in JSON."""
+        """The records of the lines that come next; a blank line is no record in JSON."""
         found: list[Record] = []
         for line in lines:
             self.lines += 1
@@ -51,7 +51,7 @@ class Form:
 
 
 def header(text: bytes) -> Header:
-    """Of `NAME=VALUE`."""
+    """Parse `NAME=VALUE`."""
     name, equals, value = text.partition(b"=")
     try:
         named = name.decode()

@@ -75,7 +75,7 @@ def talks(command: Command) -> Command:
         for name in _OF_SERVICE:
             given.pop(name)
         out = Output(OutputFormat(output))
-        target = replace(target_of(context, timeout), tells=not out.json)
+        target = replace(target_of(context, timeout), reports=not out.json)
         return command(target=target, out=out, **given)
 
     made = _OUTPUT(folded_into(folded, command))
@@ -85,7 +85,7 @@ def talks(command: Command) -> Command:
 
 
 def target_of(context: click.Context, timeout_s: float | None = None) -> Target:
-    """By flags, the environment, a profile, or by default."""
+    """The service that flags, the environment, a profile or the default name."""
     url, token = choose(
         _given(context, ParameterSource.COMMANDLINE),
         _given(context, ParameterSource.ENVIRONMENT),
@@ -110,7 +110,7 @@ def _given(context: click.Context, source: ParameterSource) -> Given:
 
 
 def user() -> str:
-    """Who runs this: noted in every log and fork that is made."""
+    """The user's name, which every log and fork that is made keeps."""
     try:
         return getuser()
     except (KeyError, OSError):
@@ -125,7 +125,7 @@ def log_argument(name: str = "log") -> Callable[[Any], Any]:
 
 
 def folded_into(folded: Callable[..., Any], command: Callable[..., Any]) -> Any:
-    """Options that were added below, and help, stay the command's."""
+    """Let a wrapper keep the command's help, and the options that it has already."""
     folded.__doc__ = command.__doc__
     folded.__name__ = command.__name__
     folded.__dict__.update(command.__dict__)

@@ -23,7 +23,7 @@ from anabranch.shell.runtime.clock import Clock
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What is to be seen of a log."""
+    """Which records of a log are printed, and how."""
 
     filter: Filter
     form: RecordFormat | None
@@ -93,7 +93,7 @@ _OPTIONS = (
 
 
 async def first_position(log: AsyncLog, now: Bounds, start: Point | None) -> Position:
-    """Where to begin: nothing that isn't settled lies at a time, or some records before the end."""
+    """The position to begin at; a time and a number from the end lead to settled records only."""
     moment: datetime | int
     match start:
         case None:

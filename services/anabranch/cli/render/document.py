@@ -24,7 +24,7 @@ class HeaderLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RecordLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What may stand in a line of JSON."""
+    """The fields that a line of JSON may have."""
 
     value: str | None
     key: str | None = None

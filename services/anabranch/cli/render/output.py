@@ -29,34 +29,34 @@ class OutputFormat(StrEnum):
 
 
 class Output:
-    """Where a command's results go. In JSON one document, or one a line where there are many."""
+    """Prints a command's results. In JSON one document, or one a line where there are many."""
 
     def __init__(self, form: OutputFormat = OutputFormat.TABLE) -> None:
         self.json = form is OutputFormat.JSON
 
     def document(self, value: Any) -> None:
-        """One JSON document: indented for a person who looks, on one line in a pipe."""
+        """Print one JSON document: indented for a person who looks, on one line in a pipe."""
         encoded = msgspec.json.encode(value)
         if sys.stdout.isatty():
             encoded = msgspec.json.format(encoded, indent=2)
         print(encoded.decode())
 
     def line(self, value: Any) -> None:
-        """One of many JSON documents."""
+        """Print one of many JSON documents, on a line."""
         print(msgspec.json.encode(value).decode())
 
     def lines(self, values: Iterable[Any]) -> None:
-        """Many at once, in one write."""
+        """Print many JSON documents in one write."""
         encoded = [msgspec.json.encode(value) for value in values]
         sys.stdout.write(b"\n".join([*encoded, b""]).decode())
 
     def say(self, text: str) -> None:
-        """A line for people; `text` may hold what a stranger wrote."""
+        """Print a line for people; `text` may hold what a stranger wrote."""
         if not self.json:
             print(printable(text))
 
     def draw(self, lines: "Iterable[Text]") -> None:
-        """Lines with colours. One that is longer than the terminal is wide goes on in the next."""
+        """Print lines with colours; the terminal wraps those that are wider than it is."""
         from anabranch.cli.render.progress import console
 
         onto = console(sys.stdout)
@@ -64,7 +64,7 @@ class Output:
             onto.print(line, soft_wrap=True)
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        """A column whose head begins with `>` is aligned right."""
+        """Print a table. A column whose head begins with `>` is aligned right."""
         cells = [[printable(cell) for cell in row] for row in rows]
         terminal = sys.stdout.isatty()
         width = shutil.get_terminal_size().columns if terminal else None

@@ -22,14 +22,14 @@ class Rated(NamedTuple):
 
 
 class LogRates:
-    """What each log had at the last look."""
+    """Remembers where each log ended at the last look."""
 
     def __init__(self) -> None:
         self._tails: dict[LogId, Position] = {}
         self._at_s = 0.0
 
     def step(self, seen: Iterable[tuple[Description, Bounds]], now_s: float) -> Iterator[Rated]:
-        """Fastest first, then by name. A promotion makes a log longer at once, and counts."""
+        """Rate the logs, fastest first, then by name. Records that a promotion brings count."""
         before, took_s = self._tails, now_s - self._at_s
         self._tails, self._at_s = {}, now_s
         rated: list[Rated] = []

@@ -79,7 +79,7 @@ class Printer:
         return document(record, self._origin(record))
 
     def _raw(self, record: LogRecord) -> bytes:
-        """A record without a key has no delimiter either, as `append -K` takes it."""
+        """The bytes of a record, as `append -K` takes them: without a key there is no delimiter."""
         value = (record.value or b"") + b"\n"
         if self._delimiter is None or record.key is None:
             return value

@@ -28,8 +28,8 @@ def by_parent(logs: list[Description]) -> Forks:
 
 
 def ordered(top: Description, forks: Forks) -> Iterator[tuple[int, str, bool, Description]]:
-    """Each log after its parent: its depth below the top, the guides of the levels above it, and
-    whether it is the last of its parent's forks.
+    """Yield each log after its parent: its depth below the top, the guides of the levels above it,
+    and whether it is the last of its parent's forks.
     """
     ahead = [(0, "", True, top)]
     while ahead:
@@ -43,7 +43,7 @@ def ordered(top: Description, forks: Forks) -> Iterator[tuple[int, str, bool, De
 
 
 def drawn(top: Description, forks: Forks, now: Nanoseconds) -> "Iterator[Text]":
-    """A line of each log, and a second one where something holds it up."""
+    """Draw a line for each log, and a second one where something holds it up."""
     from rich.text import Text
 
     for depth, guides, last, log in ordered(top, forks):

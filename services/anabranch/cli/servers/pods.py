@@ -68,7 +68,7 @@ def module(name: str) -> Any:
 
 
 def flags(kind: Any) -> list[click.Parameter]:
-    """Limits have a flag in common: there are too many."""
+    """A flag for each setting; limits share --limit, because there are too many."""
     from anabranch.apps.settings import LIMITS, options
 
     return [_flag(each) for each in options(kind) if each.path[0] != LIMITS]

@@ -93,7 +93,7 @@ def _say_salvaged(out: Output, report: "Salvaged") -> None:
 
 
 def _own(flags: dict[str, Any]) -> dict[str, Any]:
-    """What isn't a setting."""
+    """Take the flags that aren't settings out of the flags."""
     return {name: flags.pop(name) for name in ("from_bucket", "output")}
 
 

@@ -130,7 +130,7 @@ def up(
 
 
 def next_steps(settings: "Settings", endpoint: "Endpoint") -> str:
-    """What somebody who has started a server for the first time wants to know."""
+    """What to print for somebody who has started a server for the first time."""
     if settings.memory:
         kept = "Everything is kept in memory, until this process ends."
     else:
@@ -152,7 +152,7 @@ _CLUSTERS_OWN = ("data", "log_format")
 
 
 def _counts(flags: dict[str, Any], names: tuple[str, ...]) -> dict[str, int]:
-    """Those that were given, of how many processes there are; taken out of the flags."""
+    """Take the counts of processes that were given out of the flags."""
     counts = {name: flags.pop(name) for name in names}
     return {name: count for name, count in counts.items() if count is not None}
 
@@ -183,7 +183,7 @@ def _run_belfast(flags: dict[str, Any], counts: dict[str, int], *, namespaces: b
 
 
 def _supervised(flags: dict[str, Any], folder: str) -> "tuple[Path, Log]":
-    """Where the processes keep what they have, and who tells of them."""
+    """The folder in which the processes keep their data, and the log that they share."""
     from pathlib import Path
 
     from anabranch.shell.runtime.clock import Clock

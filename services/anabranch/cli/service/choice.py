@@ -10,7 +10,7 @@ DEFAULT_URL = "anabranch://127.0.0.1:7420"
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What flags said, or what the environment said."""
+    """What was given, by flags or by the environment."""
 
     url: str | None = None
     profile: str | None = None
@@ -19,7 +19,7 @@ class Given:
 
 
 def choose(flags: Given, environment: Given, profiles: Profiles) -> tuple[str, str | None]:
-    """The address, and the token to show there.
+    """Choose the address, and the token to show there.
 
     Flags go before the environment, and that before the profile in use. A profile's token is only
     ever shown to the profile's own address.
@@ -47,6 +47,6 @@ def choose(flags: Given, environment: Given, profiles: Profiles) -> tuple[str, s
 
 
 def with_token(url: str, file: str) -> str:
-    """What the address itself says of a token goes before."""
+    """Add a token file to an address that names no token."""
     where = endpoint(url)
     return url if where.token or where.token_file else str(where._replace(token_file=file))

@@ -48,7 +48,7 @@ def is_belfast(log: AsyncLog) -> "TypeGuard[SpeculativeLog]":
 
 
 async def bounds_of(log: AsyncLog) -> Bounds:
-    """As of now; of a log of Bolt's, as of when it was looked up."""
+    """Where a log begins and ends now, or for a Bolt log when it was looked up."""
     if is_belfast(log):
         settled, status = await log.tail(), await log.status()
         return Bounds(min(status.trimmed, settled), settled, settled)
@@ -59,7 +59,7 @@ async def bounds_of(log: AsyncLog) -> Bounds:
 async def portions_of(
     log: AsyncLog, first: Position, count: int | None
 ) -> AsyncGenerator[list[LogRecord]]:
-    """Records from a position on, as many together as came together; `count` at most."""
+    """Yield records from a position on, in the portions in which they come; `count` at most."""
     if is_bolt(log):
         async for batch in log.read_batches(first, count):
             yield list(batch.records())

@@ -27,7 +27,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
 
 
 class Profiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All of them, and the one that counts where nothing else is said."""
+    """All profiles, and the name of the one in use."""
 
     current: str = ""
     profiles: dict[str, Profile] = {}
@@ -57,14 +57,14 @@ class Profiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def location() -> Path:
-    """By the XDG base directories; a relative XDG_CONFIG_HOME doesn't count, as they demand."""
+    """The file below XDG_CONFIG_HOME; a relative path there is ignored, as the XDG rules demand."""
     config = Path(os.environ.get("XDG_CONFIG_HOME", ""))
     home = config if config.is_absolute() else Path.home() / ".config"
     return home / "anabranch" / "profiles.toml"
 
 
 def load(path: Path) -> Profiles:
-    """None at all if there is no file."""
+    """Read the profiles; there are none if there is no file."""
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
         return msgspec.convert(found, Profiles)
@@ -75,7 +75,7 @@ def load(path: Path) -> Profiles:
 
 
 def save(path: Path, profiles: Profiles) -> None:
-    """Whole or not at all; nobody but the user can read it, from its first byte on."""
+    """Replace the file at once; only the user can read it, from its first byte on."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     new = path.with_name(f".{path.name}.{os.getpid()}")
     try:

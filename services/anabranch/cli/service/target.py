@@ -34,7 +34,7 @@ class Target:
     timeout_s: float
     first_answer_s: float
     by: str
-    tells: bool = False
+    reports: bool = False
     """Say on stderr why something is tried again."""
 
     @classmethod
@@ -55,7 +55,7 @@ class Target:
         """Whatever goes wrong before the server's first answer means that it can't be reached."""
         settings = self.settings(codec)
         connecting = aio.connect(self.url, timeout=self.first_answer_s, settings=settings)
-        telling = asyncio.ensure_future(_tell_obstacles(connecting)) if self.tells else None
+        reporting = asyncio.ensure_future(_report_obstacles(connecting)) if self.reports else None
         try:
             try:
                 service = await connecting
@@ -64,8 +64,8 @@ class Target:
             async with service:
                 yield service
         finally:
-            if telling is not None:
-                telling.cancel()
+            if reporting is not None:
+                reporting.cancel()
 
     def run(self, work: Callable[[Service], Awaitable[A]], codec: Codec = Codec.NONE) -> A:
         async def conversation() -> A:
@@ -80,8 +80,8 @@ class Target:
         return Unreachable(shown, reason.removeprefix(f"{shown} can't be reached: "))
 
 
-async def _tell_obstacles(connecting: Connecting) -> None:
-    """Each kind once: a command that waits must not look as if it hung."""
+async def _report_obstacles(connecting: Connecting) -> None:
+    """Print each kind of obstacle once: a command that waits must not look as if it hung."""
     told = ""
     while True:
         await asyncio.sleep(_LOOK_S)
@@ -92,12 +92,12 @@ async def _tell_obstacles(connecting: Connecting) -> None:
 
 
 def _cause(obstacle: AnabranchError) -> str:
-    """Without the advice to try again, which is being done."""
+    """The obstacle, without the advice to try again, which is being done."""
     if isinstance(obstacle, Unavailable):
         return str(obstacle.facts.get("reason") or obstacle.message)
     return reworded(obstacle, WORDS)
 
 
 def run(work: Coroutine[Any, Any, A]) -> A:
-    """On a loop of its own, that Ctrl-C ends."""
+    """Run on a new event loop, which Ctrl-C stops."""
     return asyncio.run(work)

@@ -40,7 +40,7 @@ def told(
 ) -> list[str]:
     monkeypatch.setattr(target, "_LOOK_S", 0)
     with pytest.raises(asyncio.CancelledError):
-        asyncio.run(target._tell_obstacles(cast("Any", Waiting(*obstacles))))
+        asyncio.run(target._report_obstacles(cast("Any", Waiting(*obstacles))))
     return capsys.readouterr().err.splitlines()
 
 
