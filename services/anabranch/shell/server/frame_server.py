@@ -86,6 +86,7 @@ class FrameServer:
         self.requests = RequestLog(log) if log else None
         self._services: dict[tuple[str, str], Service] = {}
         self._protocols: dict[str, ClientProtocol] = {}
+        self._first: dict[int, Decoder[First]] | None = None
         self._connections: dict[Connection | Arrival, None] = {}
         self._strangers: dict[Arrival, None] = {}
         self._left = asyncio.Event()
@@ -102,6 +103,7 @@ class FrameServer:
     def expect(self, protocol: ClientProtocol) -> None:
         """Understand clients of this engine also while none of its machines is served here."""
         self._protocols[protocol.name] = protocol
+        self._first = None
 
     async def withdraw(self, service: Service) -> None:
         """Take no more of its clients, answer what they have asked, and close."""
@@ -138,13 +140,18 @@ class FrameServer:
 
     def first_frames(self) -> FrameReader[First]:
         """Reads the first frame of a connection, and no other."""
+        if self._first is None:
+            self._first = self._first_decoders()
+        return FrameReader(self._first, HELLO_BYTES_MAX)
+
+    def _first_decoders(self) -> dict[int, Decoder[First]]:
         ways: dict[int, list[tuple[ClientProtocol | None, Decoder[Any]]]] = {}
         for protocol in self._protocols.values():
             kind, decode = protocol.codec.hello
             ways.setdefault(kind, []).append((protocol, decode))
         if self.peers is not None:
             ways.setdefault(GREETING, []).append((None, decode_greeting))
-        return FrameReader({kind: _any_of(found) for kind, found in ways.items()}, HELLO_BYTES_MAX)
+        return {kind: _any_of(found) for kind, found in ways.items()}
 
     async def start(self, address: str, port: int) -> int:
         """Listen; says on which port, which matters if 0 was asked for."""
