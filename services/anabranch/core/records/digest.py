@@ -2,12 +2,11 @@
 the same id.
 """
 
-from collections.abc import Iterator
 from hashlib import blake2b
 
 from anabranch.core.machine import Buffer
 from anabranch.core.records.batch import Header
-from anabranch.core.records.record import Record, decode_verified
+from anabranch.core.records.record import decode_verified
 
 UNKNOWN = 0
 """What requests of versions without digests have; it matches every other digest."""
@@ -30,7 +29,16 @@ def digest_of_records(batch: Buffer, header: Header) -> int:
     """
     hashed = blake2b(digest_size=DIGEST_BYTES)
     for record in decode_verified(batch, header, "under a request id"):
-        hashed.update(b"".join(_parts(record)))
+        value, key, headers = record.value, record.key, record.headers
+        # Lengths stand before what they measure, so that no two records look alike.
+        hashed.update(b"%d %d %d;" % (_length(value), _length(key), len(headers)))
+        hashed.update(value or b"")
+        hashed.update(key or b"")
+        for name, content in headers:
+            named = name.encode()
+            hashed.update(b"%d %d;" % (len(named), _length(content)))
+            hashed.update(named)
+            hashed.update(content or b"")
     return int.from_bytes(hashed.digest()) or 1
 
 
@@ -52,15 +60,6 @@ def matches(one: int, other: int) -> bool:
     return one == other or UNKNOWN in (one, other)
 
 
-def _parts(record: Record) -> Iterator[bytes]:
-    """Each behind its length, so that no two records look alike."""
-    yield b"%d;" % len(record.headers)
-    contents = [record.value, record.key]
-    for name, content in record.headers:
-        contents += [name.encode(), content]
-    for content in contents:
-        if content is None:
-            yield b"-;"
-        else:
-            yield b"%d;" % len(content)
-            yield content
+def _length(content: bytes | None) -> int:
+    """Null and empty differ."""
+    return -1 if content is None else len(content)
