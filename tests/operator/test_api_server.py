@@ -168,6 +168,7 @@ def test_one_of_a_tests_own_is_paused_and_ended(own_api_server: ControlPlane) ->
     assert own_api_server.api.ask("GET", path)["metadata"]["name"] == namespace
 
 
+@pytest.mark.nightly
 def test_with_controllers_deployments_run_and_children_go(control_plane: ApiServer) -> None:
     namespace = control_plane.namespace(labels=RESTRICTED)
     told = ("-n", namespace)

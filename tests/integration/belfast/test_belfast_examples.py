@@ -64,6 +64,7 @@ def test_what_is_computed_ahead_is_what_comes_out(local: LocalBelfast) -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.nightly
 def test_what_was_computed_on_records_that_are_void_is_undone(
     local: LocalBelfast, tmp_path: Path
 ) -> None:
