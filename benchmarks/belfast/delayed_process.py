@@ -7,7 +7,7 @@ import os
 import sys
 from unittest.mock import patch
 
-from anabranch.apps.pods import node
+from anabranch.apps.pods import belfast_node
 from anabranch.cli.main import main
 from benchmarks.belfast.delayed_mesh import DelayedMesh
 
@@ -16,5 +16,5 @@ COMMAND = (sys.executable, "-m", "benchmarks.belfast.delayed_process")
 
 if __name__ == "__main__":
     DelayedMesh.delay_us = int(os.environ[VARIABLE])
-    with patch.object(node, "Mesh", DelayedMesh):
+    with patch.object(belfast_node, "Mesh", DelayedMesh):
         main()

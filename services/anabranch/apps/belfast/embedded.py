@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from anabranch.apps.belfast.folders import Folders, LogFolder, deleted
-from anabranch.apps.belfast.machines import NodeMachine, recover_sequencer, recover_shard
+from anabranch.apps.belfast.machines import recover_sequencer, recover_shard
+from anabranch.apps.node_machine import NodeMachine
 from anabranch.core.belfast.ledger.rules import Rules
 from anabranch.core.belfast.sequencer.sequencer import Sequencer
 from anabranch.core.belfast.shard.config import ShardConfig

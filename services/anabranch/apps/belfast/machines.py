@@ -1,31 +1,14 @@
 """A sequencer or a shard replica, recovered from its journal, and what its process shows of it."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
-
+from anabranch.apps.node_machine import NodeMachine
 from anabranch.core.belfast.ledger.ledger import Standing
 from anabranch.core.belfast.sequencer.sequencer import Sequencer
 from anabranch.core.belfast.shard.shard import Shard
-from anabranch.core.machine import Machine
 from anabranch.core.replication.replica import Role
 from anabranch.ports import Journal, RecordJournal
 from anabranch.shell.telemetry.log import Log
 
 SEQUENCER, SHARD = "sequencer", "shard"
-
-
-@dataclass(frozen=True, slots=True)
-class NodeMachine:
-    """A machine, and what the probes and metrics of its process show of it."""
-
-    kind: str
-    machine: Machine
-    role: Callable[[], str]
-    obstacle: Callable[[], str | None]
-    """Why nothing is expected of the machine yet."""
-    counters: Any
-    gauges: Callable[[], Any]
 
 
 def recover_sequencer(member: Sequencer, journal: Journal, log: Log) -> NodeMachine:

@@ -4,10 +4,12 @@ import asyncio
 import secrets
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from functools import partial
 
-from anabranch.apps import process
+from anabranch.apps.node_machine import NodeMachine
 from anabranch.apps.pods.bolt_settings import BrokerSettings
 from anabranch.apps.pods.bucket import StorePod
+from anabranch.apps.pods.node import Occupant, Place, serve_node
 from anabranch.apps.pods.pod import RELEASE, Endpoint, run
 from anabranch.core.bolt.broker.broker import Broker
 from anabranch.core.bolt.broker.control import OtherEngines
@@ -41,59 +43,73 @@ async def serve(
     stop: asyncio.Event | None = None,
 ) -> None:
     """Run until `stop` is set or, if none is given, until a signal says so; then drain."""
-    async with AsyncExitStack() as stack:
-        pod = StorePod(settings, KIND, stack, stop or process.signalled())
-        await pod.serve_probes(settings.probe_port)
-        listener = await process.listener(settings.host, settings.port)
-        stack.callback(listener.close)
-        address = process.address(*listener.getsockname()[:2])
-        advertised = settings.advertise or address
-        store = await pod.open_store()
-        incarnation = await pod.patiently("the cluster", lambda: _incarnation(settings, store))
-        ranges = await _behind_disk(store, settings, pod)
-        limits, node = settings.limits, settings.node
-        peers = PeerLinks(
-            node,
-            settings.cluster,
-            settings.metadata,
-            limits,
-            pod.log,
-            release=RELEASE,
-            token=settings.peer_tokens(pod.log),
-            incarnation=incarnation,
-        )
-        life = secrets.token_bytes(16)
-        others = OtherEngines.SUPERVISOR if settings.supervised else OtherEngines.NOBODY
-        broker = Broker(
-            node, settings.cluster, limits, settings.metadata, life, advertised, others=others
-        )
-        host = Host(settings.cluster, None, ranges, now=pod.clock.now, log=pod.log, network=peers)
-        authority = _authority(settings, host, pod)
-        service = bolt_service(
-            host, node, limits, cluster=settings.cluster, version=RELEASE, authority=authority
-        )
-        server = FrameServer(limits, budgets=pod.budgets, log=pod.log)
-        server.serve(service)
-        pod.run_host(host, lambda: KIND)
-        vitals = pod.vitals
-        vitals.counters |= {"broker": broker.counters, "server": server.counters}
-        vitals.counters["peers"] = peers.counters
-        vitals.bill = Bill(broker.usage, store.meter.cost)
-        vitals.gauges |= {"broker": broker.gauges, "server": lambda: server.gauges}
-        vitals.gauges["peers"] = lambda: peers.gauges
-        vitals.obstacles.append(lambda: obstacle(broker))
-        host.start({node: _traced(broker, service, pod)})
-        stack.push_async_callback(host.stop)
+
+    def pod(stack: AsyncExitStack, ending: asyncio.Event) -> StorePod[BrokerSettings]:
+        return StorePod(settings, KIND, stack, ending)
+
+    ports = settings.port, settings.probe_port
+    await serve_node(pod, settings.host, ports, _occupy, ready, stop=stop)
+
+
+async def _occupy(place: Place[StorePod[BrokerSettings]]) -> Occupant:
+    pod, settings = place.pod, place.pod.settings
+    limits, node = settings.limits, settings.node
+    advertised = settings.advertise or place.bound
+    store = await pod.open_store()
+    incarnation = await pod.patiently("the cluster", lambda: _incarnation(settings, store))
+    ranges = await _behind_disk(store, settings, pod)
+    peers = PeerLinks(
+        node,
+        settings.cluster,
+        settings.metadata,
+        limits,
+        pod.log,
+        release=RELEASE,
+        token=settings.peer_tokens(pod.log),
+        incarnation=incarnation,
+    )
+    life = secrets.token_bytes(16)
+    others = OtherEngines.SUPERVISOR if settings.supervised else OtherEngines.NOBODY
+    broker = Broker(
+        node, settings.cluster, limits, settings.metadata, life, advertised, others=others
+    )
+    host = Host(settings.cluster, None, ranges, now=pod.clock.now, log=pod.log, network=peers)
+    authority = _authority(settings, host, pod)
+    service = bolt_service(
+        host, node, limits, cluster=settings.cluster, version=RELEASE, authority=authority
+    )
+    server = FrameServer(limits, budgets=pod.budgets, log=pod.log)
+    server.serve(service)
+    pod.vitals.counters |= {"peers": peers.counters, "server": server.counters}
+    pod.vitals.gauges |= {"peers": lambda: peers.gauges, "server": lambda: server.gauges}
+    pod.vitals.bill = Bill(broker.usage, store.meter.cost)
+
+    def connect() -> None:
         peers.start(host.post, tls.dialing(settings.peer_tls, pod.log))
-        stack.push_async_callback(peers.stop)
-        await server.take_over(listener, tls.listening(settings.tls, pod.log))
-        stack.push_async_callback(server.stop)
-        endpoint = pod.announce(address, advertised)
-        if ready is not None:
-            ready(endpoint)
-        await pod.until_over(host, [peers.refused])
-        if broker.fenced is not None and not pod.draining:
-            raise broker.fenced
+        pod.stack.push_async_callback(peers.stop)
+
+    async def listen() -> None:
+        await server.take_over(place.listener, tls.listening(settings.tls, pod.log))
+        pod.stack.push_async_callback(server.stop)
+
+    return Occupant(
+        node=node,
+        shown=NodeMachine(
+            KIND, broker, lambda: KIND, lambda: obstacle(broker), broker.counters, broker.gauges
+        ),
+        machine=_traced(broker, service, pod),
+        host=host,
+        advertised=advertised,
+        connect=connect,
+        listen=listen,
+        ends=(peers.refused,),
+        check_end=partial(_check_end, broker),
+    )
+
+
+def _check_end(broker: Broker) -> None:
+    if broker.fenced is not None:
+        raise broker.fenced
 
 
 def _authority(settings: BrokerSettings, host: Host, pod: StorePod[BrokerSettings]) -> Authority:

@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 
-from anabranch.apps import process
+from anabranch.apps.node_machine import NodeMachine
 from anabranch.apps.pods.bolt_settings import Archiving, MetadataSettings
 from anabranch.apps.pods.bucket import StorePod
+from anabranch.apps.pods.node import Occupant, Place, serve_node
 from anabranch.apps.pods.pod import RELEASE, Endpoint, run
 from anabranch.core.bolt.metadata.member import Member
 from anabranch.core.errors import AnabranchError
@@ -54,53 +55,65 @@ async def serve(
     stop: asyncio.Event | None = None,
 ) -> None:
     """Run until `stop` is set or, if none is given, until a signal says so; then hand over."""
-    async with AsyncExitStack() as stack:
-        pod = StorePod(settings, KIND, stack, stop or process.signalled())
-        await pod.serve_probes(settings.probe_port)
-        listener = await process.listener(settings.host, settings.port)
-        stack.callback(listener.close)
-        store = await pod.open_store()
-        group = await _Group.opened(pod, store)
-        address = process.address(*listener.getsockname()[:2])
-        peers = PeerServer(
-            settings.node,
-            settings.cluster,
-            settings.limits,
-            pod.log,
-            release=RELEASE,
-            token=settings.peer_tokens(pod.log),
-            incarnation=group.marker.incarnation,
-            names=settings.peer_names,
-        )
-        member = Member(settings.cluster, settings.limits)
-        host = Host(
-            settings.cluster,
-            group.journal,
-            store,
-            now=pod.clock.now,
-            log=pod.log,
-            network=peers,
-            coordinator=group.coordinator,
-        )
-        group.begin(host, settings.node)
-        pod.run_host(host, lambda: "leader" if member.leader else "follower")
-        pod.vitals.counters["peers"] = peers.counters
-        pod.vitals.gauges |= {
-            "member": lambda: group.gauges(member),
-            "peers": lambda: peers.gauges,
-            "etcd": lambda: group.fill,
-        }
-        pod.vitals.obstacles.append(lambda: group.obstacle(member))
-        host.start({settings.node: _traced(member, pod)})
-        stack.push_async_callback(host.stop)
-        # Before the host: it waits for an append that may wait for an etcd that is gone.
-        stack.push_async_callback(group.close)
-        await peers.start(host.post, listener, tls.listening(settings.peer_tls, pod.log))
-        stack.push_async_callback(peers.stop)
-        endpoint = pod.announce(address, address)
-        if ready is not None:
-            ready(endpoint)
-        await pod.until_over(host, [group.damaged])
+
+    def pod(stack: AsyncExitStack, ending: asyncio.Event) -> StorePod[MetadataSettings]:
+        return StorePod(settings, KIND, stack, ending)
+
+    ports = settings.port, settings.probe_port
+    await serve_node(pod, settings.host, ports, _occupy, ready, stop=stop)
+
+
+async def _occupy(place: Place[StorePod[MetadataSettings]]) -> Occupant:
+    pod, settings = place.pod, place.pod.settings
+    store = await pod.open_store()
+    group = await _Group.opened(pod, store)
+    peers = PeerServer(
+        settings.node,
+        settings.cluster,
+        settings.limits,
+        pod.log,
+        release=RELEASE,
+        token=settings.peer_tokens(pod.log),
+        incarnation=group.marker.incarnation,
+        names=settings.peer_names,
+    )
+    member = Member(settings.cluster, settings.limits)
+    host = Host(
+        settings.cluster,
+        group.journal,
+        store,
+        now=pod.clock.now,
+        log=pod.log,
+        network=peers,
+        coordinator=group.coordinator,
+    )
+    group.begin(host, settings.node)
+    pod.vitals.counters["peers"] = peers.counters
+    pod.vitals.gauges |= {"peers": lambda: peers.gauges, "etcd": lambda: group.fill}
+
+    async def listen() -> None:
+        # Closed before the host, which waits for an append that may wait for an etcd that is gone.
+        pod.stack.push_async_callback(group.close)
+        context = tls.listening(settings.peer_tls, pod.log)
+        await peers.start(host.post, place.listener, context)
+        pod.stack.push_async_callback(peers.stop)
+
+    return Occupant(
+        node=settings.node,
+        shown=NodeMachine(
+            "member",
+            member,
+            lambda: "leader" if member.leader else "follower",
+            lambda: group.obstacle(member),
+            None,
+            lambda: group.gauges(member),
+        ),
+        machine=_traced(member, pod),
+        host=host,
+        advertised=place.bound,
+        listen=listen,
+        ends=(group.damaged,),
+    )
 
 
 def _traced(member: Member, pod: StorePod[MetadataSettings]) -> Machine:

@@ -1,13 +1,17 @@
 """`anabranch sequencer`: one member of a Belfast log's sequencing group."""
 
 import asyncio
+from typing import Any
 
 from anabranch.apps.belfast.machines import SEQUENCER, SequencerGauges, recover_sequencer
+from anabranch.apps.node_machine import NodeMachine
+from anabranch.apps.pods.belfast_node import Ends, serve_belfast
 from anabranch.apps.pods.belfast_settings import Durability, SequencerSettings
-from anabranch.apps.pods.node import Node, Occupant, Ready, serve_node
-from anabranch.apps.pods.pod import run
+from anabranch.apps.pods.node import Ready
+from anabranch.apps.pods.pod import Pod, run
 from anabranch.core.belfast.sequencer.sequencer import Sequencer
 from anabranch.core.errors import AnabranchError, Fenced, Retry
+from anabranch.shell.journal.file_journal import FileJournal
 
 _EPOCHS_S = 1.0
 """Between two looks at etcd, while this member leads."""
@@ -17,32 +21,25 @@ async def serve(
     settings: SequencerSettings, ready: Ready = None, *, stop: asyncio.Event | None = None
 ) -> None:
     """Run until `stop` is set or, if none is given, until a signal says so; then hand over."""
+
+    def recover(pod: Pod[Any], address: str, journal: FileJournal) -> tuple[NodeMachine, Ends]:
+        member = Sequencer(
+            address,
+            settings.members or (address,),
+            settings.rules,
+            settings.limits,
+            settings.consensus,
+            fsync=settings.durability is Durability.FSYNC,
+        )
+        recovered = recover_sequencer(member, journal, pod.log)
+        return recovered, (_kept_in_etcd(pod, settings, member),) if settings.epochs else ()
+
     ports = settings.port, settings.probe_port
-    await serve_node(
-        settings, SEQUENCER, ports, lambda node: _occupy(node, settings), ready, stop=stop
-    )
-
-
-def _occupy(node: Node, settings: SequencerSettings) -> Occupant:
-    members = settings.members or (node.address,)
-    member = Sequencer(
-        node.address,
-        members,
-        settings.rules,
-        settings.limits,
-        settings.consensus,
-        fsync=settings.durability is Durability.FSYNC,
-    )
-    recovered = recover_sequencer(member, node.journal, node.pod.log)
-    node.pod.stack.callback(node.journal.close)
-    ends: list[asyncio.Future[AnabranchError]] = []
-    if settings.epochs:
-        ends.append(_kept_in_etcd(node, settings, member))
-    return Occupant(recovered, ends)
+    await serve_belfast(settings, SEQUENCER, ports, recover, ready, stop=stop)
 
 
 def _kept_in_etcd(
-    node: Node, settings: SequencerSettings, member: Sequencer
+    pod: Pod[Any], settings: SequencerSettings, member: Sequencer
 ) -> "asyncio.Future[AnabranchError]":
     """While it leads, its term is kept; done when another's later one is found."""
     from anabranch.shell.etcd.api.client import EtcdClient
@@ -50,7 +47,7 @@ def _kept_in_etcd(
 
     fenced: asyncio.Future[AnabranchError] = asyncio.get_running_loop().create_future()
     client = EtcdClient(settings.etcd)
-    node.pod.stack.callback(client.close)
+    pod.stack.callback(client.close)
 
     async def watch() -> None:
         trouble = ""
@@ -59,7 +56,7 @@ def _kept_in_etcd(
                 gauges = SequencerGauges(member)
                 epochs = Epochs(
                     term=gauges.term,
-                    leader=node.address,
+                    leader=member.node,
                     view=gauges.view,
                     window=gauges.window,
                     index=gauges.index,
@@ -69,7 +66,7 @@ def _kept_in_etcd(
                     trouble = ""
                 except Retry as error:
                     if trouble != error.message:
-                        node.pod.log.warning("etcd doesn't keep epochs", reason=error.message)
+                        pod.log.warning("etcd doesn't keep epochs", reason=error.message)
                     trouble = error.message
                 except Fenced as error:
                     # A leader that was deposed meanwhile steps down in the usual way.
@@ -77,7 +74,7 @@ def _kept_in_etcd(
                         fenced.set_result(error)
             await asyncio.sleep(_EPOCHS_S)
 
-    node.pod.spawn(watch())
+    pod.spawn(watch())
     return fenced
 
 
