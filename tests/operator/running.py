@@ -35,6 +35,7 @@ _VERBS = ("get", "list", "watch", "create", "patch", "delete")
 RULES = (
     Rule(("get", "list", "watch", "patch"), (OURS,), (*PLURALS.values(),)),
     Rule(("delete",), (OURS,), ("forks",)),
+    Rule(("create", "delete"), (OURS,), ("sequencersets", "shardgroups")),
     Rule(("patch",), (OURS,), tuple(f"{plural}/status" for plural in PLURALS.values())),
     Rule(("update",), (OURS,), tuple(f"{plural}/finalizers" for plural in PLURALS.values())),
     Rule(_VERBS, ("",), ("services", "pods", "configmaps", "persistentvolumeclaims")),

@@ -123,6 +123,14 @@ def test_a_right_that_is_taken_away_is_missed_and_told_and_its_return_mends_all(
             home.declare("ShardGroup", "late", sequencers="late", **group)
             told = home.says("shardgroups", "late", "Ready", "WriteFailed")
             assert "blockOwnerDeletion" in told["message"]
+        with _without(site, Right("delete", GROUP, "sequencersets")):
+            parts = {"template": {**group, "members": 1}}, {"count": 1, "template": group}
+            kept = {"engine": "belfast", "sequencers": parts[0], "shards": parts[1]}
+            home.log("kept", **kept)
+            home.says("logs", "kept", "Ready", "SequencersAway")
+            home.change("logs", "kept", {"spec": {"deletionPolicy": "Delete"}})
+            told = home.says("logs", "kept", "Ready", "WriteFailed")
+            assert "ownerRef" in told["message"]
         with _without(site, Right("patch", GROUP, "forks/status")):
             home.fork("silent", "orders")
             until(lambda: _refused(site, "silent", "forks/status"), "the operator says so")
@@ -366,7 +374,10 @@ def _cant_list(operator: Operator, resource: str) -> bool | None:
     return any(f'cannot list resource "{resource}"' in each for each in found) or None
 
 
-UNHEARD = {Right("update", GROUP, f"{plural}/finalizers") for plural in PLURALS.values()}
+UNHEARD = {
+    *(Right("update", GROUP, f"{plural}/finalizers") for plural in PLURALS.values()),
+    *(Right("delete", GROUP, plural) for plural in ("sequencersets", "shardgroups")),
+}
 """The API server asks itself about these and keeps no account of it: they are taken away below."""
 
 UNTRIED = {Right("delete", "", "persistentvolumeclaims")}

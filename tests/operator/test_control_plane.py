@@ -75,6 +75,32 @@ def test_what_was_made_for_a_resource_goes_with_it(home: Home, tmp_path: Path) -
         until(lambda: not pods(home, names.BROKER) or None, "the pool's pods are gone")
 
 
+def test_a_logs_shards_go_with_it_and_before_its_sequencers(home: Home, tmp_path: Path) -> None:
+    template = {"image": "anabranch", "storage": {"ephemeral": True}}
+    with operating(home, tmp_path):
+        home.declare("BrokerPool", "demo", image="anabranch", min=1)
+        home.says("brokerpools", "demo", "Ready", "PoolComplete")
+        home.log(
+            "ticks",
+            engine="belfast",
+            deletionPolicy="Delete",
+            sequencers={"template": {**template, "members": 1}},
+            shards={"count": 1, "template": template},
+        )
+        home.says("logs", "ticks", "Ready", "SequencersAway")
+
+        def is_owned_by_both() -> bool | None:
+            made: Document = home.find("sequencersets", "ticks") or {"metadata": {}}
+            return len(made["metadata"].get("ownerReferences", ())) == 2 or None
+
+        until(is_owned_by_both, "the log and the shards own the sequencers")
+        home.leave("logs", "ticks")
+        home.gone("sequencersets", "ticks")
+        assert home.find("shardgroups", "ticks") is None
+        for role in (names.SEQUENCER, names.SHARD):
+            until(lambda role=role: not pods(home, role) or None, f"no {role} is left")
+
+
 def test_while_no_operator_answers_a_pools_budget_keeps_its_brokers(
     home: Home, tmp_path: Path
 ) -> None:

@@ -85,10 +85,11 @@
 - apiGroups: [anabranch.dev]
   resources: [brokerpools/finalizers, sequencersets/finalizers, shardgroups/finalizers]
   verbs: [update]
-# Sequencers and shards of Logs that ask for them; get, so that nobody else's are taken.
+# Sequencers and shards of Logs that ask for them; get, so that nobody else's are taken; delete, because
+# OwnerReferencesPermissionEnforcement asks for it of whoever changes the owners of an object.
 - apiGroups: [anabranch.dev]
   resources: [sequencersets, shardgroups]
-  verbs: [get, create, patch]
+  verbs: [get, create, patch, delete]
 # The volumes of sequencers and shards; those of a shard go when it has left and is trimmed.
 - apiGroups: [""]
   resources: [persistentvolumeclaims]
