@@ -55,7 +55,7 @@ class Narrator:
 
     def show(self, lines: Sequence[str]) -> None:
         for line in lines:
-            self.console.print(f"    {line}", style="green", overflow="ellipsis", no_wrap=True)
+            self.console.print(f"    {line}", style="green", soft_wrap=True)
             self.unread += 20
 
     async def pause(self) -> None:
