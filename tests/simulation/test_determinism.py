@@ -20,12 +20,12 @@ def trace_of(kind: str, seed: int, hash_seed: str) -> str:
     ("kind", "seed"),
     [
         ("bolt", 7),
-        ("bolt", 1332),
+        pytest.param("bolt", 1332, marks=pytest.mark.nightly),
         ("belfast", 7),
-        ("belfast", 88),
-        ("operator", 7),
+        pytest.param("belfast", 88, marks=pytest.mark.nightly),
+        pytest.param("operator", 7, marks=pytest.mark.nightly),
         ("operator", 20),
-        ("operator", 29),
+        pytest.param("operator", 29, marks=pytest.mark.nightly),
     ],
 )
 def test_the_same_seed_gives_the_same_trace_under_any_hash_seed(kind: str, seed: int) -> None:
