@@ -3,9 +3,9 @@
 from functools import partial
 
 from anabranch.client.belfast.link import Link
+from anabranch.client.driver.wire import Wire
 from anabranch.client.session.endpoint import Endpoint
 from anabranch.client.session.settings import Settings
-from anabranch.client.session.wire import Wire
 from anabranch.core.belfast.protocol.messages import ToClient
 from anabranch.core.machine import Buffer
 from benchmarks.belfast.delay import Delay

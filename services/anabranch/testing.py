@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from anabranch.apps.http import build
 from anabranch.apps.settings import Settings
 from anabranch.apps.up import Embedded, Endpoint, serve
-from anabranch.client.session.loop import LoopThread
+from anabranch.client.driver.loop import LoopThread
 from anabranch.core.limits import Limits
 from anabranch.core.types import Nanoseconds
 from anabranch.shell.runtime.clock import Clock

@@ -1,4 +1,4 @@
 """The Python client. `aio` and `sync` are its two faces for programs.
 
-`session` holds what every engine's client needs, `bolt` and `belfast` what is their own.
+`session` decides and `driver` moves bytes for every engine; `bolt` and `belfast` have their own.
 """

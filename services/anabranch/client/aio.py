@@ -5,8 +5,7 @@ many connections as that takes, and none ever does its work twice.
 """
 # ruff: noqa: ASYNC109  # a timeout here travels with the request: its outcome is told, not cut off
 
-from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
@@ -16,9 +15,9 @@ from anabranch.client.bolt.link import Link
 from anabranch.client.bolt.log import Log
 from anabranch.client.bolt.receipts import Receipt
 from anabranch.client.bolt.requests import append_by_name
-from anabranch.client.session import arguments, link
-from anabranch.client.session.arguments import text
-from anabranch.client.session.endpoint import Endpoint, endpoint
+from anabranch.client.driver import connecting, link
+from anabranch.client.session import arguments
+from anabranch.client.session.endpoint import endpoint
 from anabranch.client.session.records import Appended, record
 from anabranch.client.session.settings import Settings
 from anabranch.client.session.verbs import refused
@@ -57,54 +56,25 @@ def connect(
     `anabranch://[token@]host[:port]`, or several `host:port` of one pool with commas between; the
     port is 7420 if it isn't said. `anabranchs://` is TLS, its authority named by `?ca=FILE`.
     """
-    where, chosen = endpoint(url), settings or Settings()
-    if where.token is not None:
-        chosen = replace(chosen, token=where.token)
-    text("the settings' client", chosen.client)
-    if chosen.token is not None:
-        text("the token", chosen.token)
-    return Connecting(where, chosen, timeout)
+    return Connecting(endpoint(url), settings, timeout)
 
 
-class Connecting:
+class Connecting(connecting.Connecting["Service"]):
     """A service that isn't reached yet."""
 
-    def __init__(self, where: Endpoint, settings: Settings, timeout: float) -> None:
-        self._where, self._settings, self._timeout = where, settings, timeout
-        self._service: Service | None = None
-        self._link: Link | None = None
+    _link: Link | None = None
 
     @property
     def obstacle(self) -> AnabranchError | None:
         """What stood in the way last, while something is tried again; None if nothing did."""
         return None if self._link is None else self._link.session.obstacle
 
-    def __await__(self) -> "Generator[object, None, Service]":
-        return self.opened().__await__()
+    def _made(self) -> "tuple[Link, Service]":
+        self._link = Link(self._where, self._settings)
+        return self._link, Service(self._link)
 
-    async def __aenter__(self) -> "Service":
-        self._service = await self.opened()
-        return self._service
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        assert self._service is not None
-        await self._service.__aexit__(kind, error, trace)
-
-    async def opened(self) -> "Service":
-        """The service, once it has answered."""
-        link = self._link = Link(self._where, self._settings)
-        service = Service(link)
-        with ExitStack() as failing:
-            failing.callback(link.close)
-            link.start()
-            await service.survey(timeout=self._timeout)
-            failing.pop_all()
-        return service
+    async def _answered(self, made: "Service") -> None:
+        await made.survey(timeout=self._timeout)
 
 
 class Service:

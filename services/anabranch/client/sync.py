@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Literal, Self, overload
 from anabranch.client import aio
 from anabranch.client.aio import Engine
 from anabranch.client.bolt.sync_log import Log, Receipt, waiting
-from anabranch.client.session.handover import Handover, each
-from anabranch.client.session.loop import LoopThread
+from anabranch.client.driver.handover import Handover, each
+from anabranch.client.driver.loop import LoopThread
 from anabranch.client.session.records import Appended
 from anabranch.client.session.settings import Settings
 from anabranch.core.bolt.protocol.commands import Description, EngineSettings

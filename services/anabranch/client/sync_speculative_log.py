@@ -4,7 +4,7 @@ from typing import Never
 
 from anabranch.client import speculative_log
 from anabranch.client.belfast.sync_log import ShardedLog
-from anabranch.client.session.handover import Handover
+from anabranch.client.driver.handover import Handover
 from anabranch.client.session.records import Appended
 from anabranch.core.bolt.protocol.commands import Description
 from anabranch.core.types import LogId

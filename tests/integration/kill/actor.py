@@ -15,7 +15,7 @@ from anabranch.client.bolt.log import Log
 from anabranch.client.bolt.producer import Pledge
 from anabranch.client.bolt.reads import Events
 from anabranch.client.bolt.receipts import Receipt
-from anabranch.client.session.pending import result
+from anabranch.client.driver.pending import result
 from anabranch.client.session.records import (
     Appended,
     Confirm,

@@ -5,8 +5,8 @@ import ssl
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from anabranch.client.driver.wire import Wire
 from anabranch.client.session.endpoint import address as parsed
-from anabranch.client.session.wire import Wire
 from anabranch.core.belfast.protocol.codec import CODEC
 from anabranch.core.belfast.protocol.messages import Hello, ToClient, ToServer, Welcome
 from anabranch.core.errors import AnabranchError, Unavailable

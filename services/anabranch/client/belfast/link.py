@@ -8,7 +8,7 @@ from typing import TypeVar
 from anabranch.client.belfast.call import Call
 from anabranch.client.belfast.session import Session
 from anabranch.client.belfast.subscriber import Subscriber
-from anabranch.client.session import link
+from anabranch.client.driver import link
 from anabranch.client.session.endpoint import Endpoint
 from anabranch.client.session.settings import Settings
 from anabranch.core.belfast.protocol.codec import CODEC

@@ -12,8 +12,8 @@ from anabranch.client.belfast.checks import shard_name
 from anabranch.client.belfast.events import RECORDS_MAX, Events
 from anabranch.client.belfast.link import Link
 from anabranch.client.belfast.rollback import Predicate
+from anabranch.client.driver.pending import Pending, result
 from anabranch.client.session import arguments
-from anabranch.client.session.pending import Pending, result
 from anabranch.client.session.records import (
     Confirm,
     Deliver,

@@ -8,8 +8,8 @@ from contextlib import ExitStack
 
 from anabranch.client.belfast import aio
 from anabranch.client.belfast.sync_log import Appending, Events, Log
-from anabranch.client.session.handover import Handover
-from anabranch.client.session.loop import LoopThread
+from anabranch.client.driver.handover import Handover
+from anabranch.client.driver.loop import LoopThread
 from anabranch.client.session.settings import Settings
 
 __all__ = ["Appending", "Events", "Log", "connect"]

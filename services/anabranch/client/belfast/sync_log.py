@@ -10,8 +10,8 @@ from anabranch.client.belfast.appends import Pledge
 from anabranch.client.belfast.events import RECORDS_MAX
 from anabranch.client.belfast.link import Link
 from anabranch.client.belfast.rollback import Predicate
-from anabranch.client.session import handover
-from anabranch.client.session.handover import Handed, Handover, each
+from anabranch.client.driver import handover, sync_events
+from anabranch.client.driver.handover import Handed, Handover, each
 from anabranch.client.session.records import (
     Confirm,
     Deliver,
@@ -276,32 +276,11 @@ class Log(ShardedLog[Position]):
         self._loop.run(self._connected.flush())
 
 
-class Events:
-    """A subscription: iterate over it, within `with` or until `close`."""
+class Events(sync_events.Events[events.Events]):
+    """A subscription: iterate over it, within `with` or until `close`.
 
-    def __init__(self, loop: Handover, wrapped: events.Events) -> None:
-        self._loop, self._events = loop, wrapped
-
-    def __enter__(self) -> Self:
-        self._loop.run(self._events.__aenter__())
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def __iter__(self) -> Iterator[Event]:
-        """Raises what ends the subscription: PositionTrimmed, or Unavailable after `close`."""
-        while True:
-            event = self._events.given()
-            if event is None:
-                self._loop.run(self._events.fetch())
-            else:
-                yield event
+    What ends it is raised: PositionTrimmed, or Unavailable after `close`.
+    """
 
     @property
     def final(self) -> Position:
@@ -313,8 +292,3 @@ class Events:
     def take(self, *, records_max: int = RECORDS_MAX, timeout: float | None = None) -> list[Event]:
         """The next events that are there together; none if none came within `timeout` seconds."""
         return self._loop.run(self._events.take(records_max=records_max, timeout=timeout))
-
-    def close(self) -> None:
-        """Want no more of it."""
-        if not self._loop.closed:
-            self._loop.run(self._events.left())

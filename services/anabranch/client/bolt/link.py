@@ -5,7 +5,7 @@ from typing import TypeVar
 from anabranch.client.bolt.call import Call
 from anabranch.client.bolt.session import Session
 from anabranch.client.bolt.subscription import News, Subscription
-from anabranch.client.session import link
+from anabranch.client.driver import link
 from anabranch.client.session.endpoint import Endpoint
 from anabranch.client.session.settings import Settings
 from anabranch.core.bolt.protocol.codec import CODEC

@@ -9,8 +9,8 @@ from anabranch.client.bolt.producer import Pledge
 from anabranch.client.bolt.reads import Events, pages
 from anabranch.client.bolt.receipts import Appending, Receipt, placed
 from anabranch.client.bolt.requests import append_batch, append_records
+from anabranch.client.driver.pending import result
 from anabranch.client.session import arguments
-from anabranch.client.session.pending import result
 from anabranch.client.session.records import (
     Appended,
     Batch,

@@ -3,7 +3,7 @@
 
 from anabranch.client.bolt.link import Link
 from anabranch.client.bolt.producer import Pledge
-from anabranch.client.session.pending import Pending
+from anabranch.client.driver.pending import Pending
 from anabranch.client.session.records import Appended
 from anabranch.core.bolt.protocol import messages
 from anabranch.core.bolt.protocol.commands import Receipt as Promise

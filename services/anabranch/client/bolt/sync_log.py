@@ -2,17 +2,14 @@
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from types import TracebackType
-from typing import Self
 
 from anabranch.client.bolt import log, reads, receipts
 from anabranch.client.bolt.producer import Pledge
-from anabranch.client.session import handover
-from anabranch.client.session.handover import Handed, Handover, each
+from anabranch.client.driver import handover, sync_events
+from anabranch.client.driver.handover import Handed, Handover, each
 from anabranch.client.session.records import (
     Appended,
     Batch,
-    Event,
     Headers,
     LogRecord,
     Time,
@@ -376,40 +373,11 @@ class Cursor:
         self._loop.run(self._cursor.delete(timeout=timeout))
 
 
-class Events:
-    """A subscription: iterate over it, within `with` or until `close`."""
+class Events(sync_events.Events[reads.Events]):
+    """A subscription: iterate over it, within `with` or until `close`.
 
-    def __init__(self, loop: Handover, events: reads.Events) -> None:
-        self._loop, self._events = loop, events
-
-    def __enter__(self) -> Self:
-        self._loop.run(self._events.__aenter__())
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def __iter__(self) -> Iterator[Event]:
-        """Raises what ends the subscription: Promoted, Squashed, OutOfRange after a trim."""
-        while True:
-            event = self._events.given()
-            if event is None:
-                self._loop.run(self._events.fetch())
-            else:
-                yield event
-
-    def take(self, *, timeout: float | None = None) -> list[Event]:
-        """The next events that came together; none if none came within `timeout` seconds."""
-        return self._loop.run(self._events.take(timeout=timeout))
-
-    def close(self) -> None:
-        """Want no more of it."""
-        self._loop.run(self._events.left())
+    What ends it is raised: Promoted, Squashed, OutOfRange after a trim.
+    """
 
 
 def waiting(loop: Handover, done: Appended[receipts.Receipt]) -> Appended[Receipt]:

@@ -1,4 +1,4 @@
-"""A client's session: connections, calls, retries, routes, addresses and settings.
+"""A client's session: a machine that knows no engine, and what programs pass to it.
 
-The asyncio driver and the thread for programs without an event loop lie here as well.
+It holds calls, lines, deliveries, addresses and settings. `driver` lies above it.
 """

@@ -11,9 +11,9 @@ from anabranch.client.belfast import sync
 from anabranch.client.belfast.events import Events
 from anabranch.client.belfast.link import Link
 from anabranch.client.belfast.subscriber import Subscriber
+from anabranch.client.driver.handover import Handover
+from anabranch.client.driver.loop import LoopThread
 from anabranch.client.session.effects import Opened, Taken
-from anabranch.client.session.handover import Handover
-from anabranch.client.session.loop import LoopThread
 from anabranch.client.session.records import Deliver, Event, LogRecord
 from anabranch.core.errors import BadRequest
 

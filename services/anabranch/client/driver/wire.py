@@ -5,7 +5,7 @@ import socket
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar, cast
 
-from anabranch.client.session.misdial import guess
+from anabranch.client.driver.misdial import guess
 from anabranch.core.errors import AnabranchError
 from anabranch.core.machine import Buffer
 from anabranch.core.wire.frames import FrameReader

@@ -10,8 +10,8 @@ from collections import deque
 from collections.abc import AsyncGenerator, Coroutine, Iterator
 from typing import Any, Generic, Protocol, TypeVar
 
-from anabranch.client.session.loop import LoopThread
-from anabranch.client.session.pending import Target, result
+from anabranch.client.driver.loop import LoopThread
+from anabranch.client.driver.pending import Target, result
 from anabranch.client.session.pledge import Promise
 from anabranch.core.errors import AnabranchError
 from anabranch.core.limits import MIB

@@ -6,7 +6,7 @@ It costs one small object for each record: what all records of a log share is ke
 from collections.abc import Generator
 from typing import Any, Generic, Protocol, TypeVar
 
-from anabranch.client.session.link import Link
+from anabranch.client.driver.link import Link
 from anabranch.client.session.pledge import Promise
 from anabranch.core.errors import AnabranchError
 

@@ -11,6 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from anabranch.client.driver.misdial import untrusted
+from anabranch.client.driver.waiters import Waiter, wake, wake_all
+from anabranch.client.driver.wire import Replies, Wire
 from anabranch.client.session import arguments
 from anabranch.client.session.call import Call
 from anabranch.client.session.effects import (
@@ -35,12 +38,9 @@ from anabranch.client.session.effects import (
     Written,
 )
 from anabranch.client.session.endpoint import WITHIN, Address, Endpoint, address
-from anabranch.client.session.misdial import untrusted
 from anabranch.client.session.parts import Subscription
 from anabranch.client.session.pledge import Promise
 from anabranch.client.session.session import Session
-from anabranch.client.session.waiters import Waiter, wake, wake_all
-from anabranch.client.session.wire import Replies, Wire
 from anabranch.core.alarms import Alarms
 from anabranch.core.errors import AnabranchError, BadFrame, BadRequest
 from anabranch.core.machine import Buffer, SetTimer, TimerFired
