@@ -1,4 +1,4 @@
-"""`python -m anabranch_sim [bolt|belfast|operator] SEED`: one seed again; `--seeds N`: many."""
+"""`python -m anabranch_sim [KIND] SEED`: one seed again; `--seeds N`: many. `-h` has the kinds."""
 
 import sys
 

@@ -24,6 +24,7 @@ def trace_of(kind: str, seed: int, hash_seed: str) -> str:
         ("belfast", 7),
         pytest.param("belfast", 88, marks=pytest.mark.nightly),
         pytest.param("operator", 7, marks=pytest.mark.nightly),
+        ("consensus", 7),
         ("operator", 20),
         pytest.param("operator", 29, marks=pytest.mark.nightly),
     ],
@@ -35,6 +36,6 @@ def test_the_same_seed_gives_the_same_trace_under_any_hash_seed(kind: str, seed:
     assert trace_of(kind, seed, "2") == first
 
 
-@pytest.mark.parametrize("kind", ["bolt", "belfast", "operator"])
+@pytest.mark.parametrize("kind", ["bolt", "belfast", "consensus", "operator"])
 def test_another_seed_gives_another_trace(kind: str) -> None:
     assert trace_of(kind, 7, "1") != trace_of(kind, 8, "1")

@@ -3,7 +3,6 @@
 # Breaking what others keep to themselves is the purpose here.
 # pyright: reportPrivateUsage=false
 
-from collections.abc import Callable
 from typing import Any
 
 from msgspec.structs import replace
@@ -31,11 +30,6 @@ from anabranch.core.belfast.shard.duplicates import Retries
 from anabranch.core.belfast.shard.positions import Seating
 from anabranch.core.belfast.shard.reports import Reporting
 from anabranch.core.belfast.shard.streams import Stream
-from anabranch.core.consensus.consensus import Consensus
-from anabranch.core.consensus.disk import GroupDisk
-from anabranch.core.consensus.election import Election
-from anabranch.core.consensus.leader import Leader
-from anabranch.core.consensus.letters import AskVote, Vote
 from anabranch.core.replication.log import Log
 from anabranch.core.replication.primary import Primary
 from anabranch.core.replication.replica import Replica, SealAnswer
@@ -144,23 +138,6 @@ def _of_whatever_view(original: Function) -> Function:
     return reported
 
 
-def _by_its_leader_alone(_: Function) -> Function:
-    def advance(self: Leader) -> None:
-        if self._disk.durable >= self.first:
-            self._group.commit(self._disk.durable)
-
-    return advance
-
-
-def _to_whoever_asks(original: Function) -> Function:
-    def asked(self: Election, sender: str, ask: Any) -> None:
-        if not ask.probing and self._disk.vote not in {"", self._group.node}:
-            self._disk.vote = ""
-        original(self, sender, ask)
-
-    return asked
-
-
 def _without_a_word(original: Function) -> Function:
     def roll_back(self: Rollback, since: int) -> Any:
         kept = original(self, since)
@@ -193,58 +170,6 @@ def _whole(_: Function) -> Function:
         return len(self.records) if self.first < at else 0
 
     return count_below
-
-
-def _without(**forgotten: Any) -> Callable[[Function], Function]:
-    """A snapshot of a sequencer's disk with these fields as on an empty disk."""
-
-    def instead(original: Function) -> Function:
-        def picture(self: GroupDisk) -> Any:
-            return replace(original(self), **forgotten)
-
-        return picture
-
-    return instead
-
-
-def _in_memory_alone(original: Function) -> Function:
-    """The write in flight still counts for the entries that were cut off."""
-
-    def cut_back(self: GroupDisk, upto: int) -> None:
-        flying = self._flying_last
-        original(self, upto)
-        self._flying_last = flying
-
-    return cut_back
-
-
-def _of_any_term(original: Function) -> Function:
-    """A probe is granted even for a term that the voter is already in."""
-
-    def asked(self: Election, sender: str, ask: AskVote) -> None:
-        later = replace(ask, term=max(ask.term, self._disk.term + 1)) if ask.probing else ask
-        original(self, sender, later)
-
-    return asked
-
-
-def _of_any_poll(original: Function) -> Function:
-    """A vote counts in the current poll, whichever it was granted in."""
-
-    def voted(self: Election, sender: str, vote: Vote) -> None:
-        term = self.poll.term if self.poll else vote.term
-        original(self, sender, replace(vote, term=term))
-
-    return voted
-
-
-def _whatever_its_disk_does(original: Function) -> Function:
-    def received(self: Consensus, sender: str, letter: Any) -> None:
-        faulty, self._disk.faulty = self._disk.faulty, False
-        original(self, sender, letter)
-        self._disk.faulty = faulty
-
-    return received
 
 
 _AT_REST = set[int]()
@@ -296,7 +221,28 @@ def _by_the_clock_alone(_: Function) -> Function:
     return patience
 
 
+def _one_more(original: Function) -> Function:
+    """A cut of free will counts a record that its shard hasn't reported."""
+
+    def free_counts(self: Progress) -> Any:
+        counts = original(self)
+        return None if counts is None else (counts[0] + 1, *counts[1:])
+
+    return free_counts
+
+
+def _one_further(original: Function) -> Function:
+    """A shard takes the position after its own for its records."""
+
+    def placed_freely(self: Seating, *cut: Any) -> list[Any]:
+        return [replace(row, first=row.first + 1) for row in original(self, *cut)]
+
+    return placed_freely
+
+
 MUTANTS = [
+    Mutant("a free cut counts what isn't reported", Progress, "free_counts", _one_more),
+    Mutant("free places are off by one", Seating, "_placed_freely", _one_further),
     Mutant("a quota changes within its window", Reporting, "_seat", _less_after_the_first),
     Mutant("durable is what its primary has", Primary, "count", _its_own_alone),
     Mutant("acknowledged before its cut", Acknowledging, "settle", _up_to_the_end_of_its_log),
@@ -313,12 +259,9 @@ MUTANTS = [
     Mutant("a batch sent again is logged again", Retries, "find", returning(None)),
     Mutant("what was cut back counts as there", Retries, "cut_back", returning(None)),
     Mutant("eras are kept from subscribers", Stream, "tell_eras", returning(None)),
-    Mutant("votes for who has less", Election, "_is_up_to_date", returning(True)),
     Mutant("merged without a watermark", Merge, "edge", _without_a_watermark),
     Mutant("the stamp of a view is ignored", Office, "_reported", _of_whatever_view),
     Mutant("no-ops by decree are filled once more", Ledger, "gap", returning(None)),
-    Mutant("a cut is decided by one disk", Leader, "advance", _by_its_leader_alone),
-    Mutant("votes for everybody in one term", Election, "asked", _to_whoever_asks),
     Mutant("delivered again without a fail", Rollback, "_roll_back", _without_a_word),
     Mutant("only the last failure voids places", Seating, "_left_by", _by_the_last_alone),
     Mutant("what isn't known is passed over", Placements, "below", _behind_a_hole),
@@ -336,18 +279,6 @@ MUTANTS = [
     Mutant("at rest nobody has to catch up at once", Lag, "look", _as_if_awake),
     Mutant("silence counts by the clock alone", Membership, "patience", _by_the_clock_alone),
 ]
-
-CONSENSUS_MUTANTS = [
-    Mutant("a snapshot forgets the vote", GroupDisk, "_picture", _without(vote="")),
-    Mutant("a snapshot forgets joined", GroupDisk, "_picture", _without(joined=False)),
-    Mutant("what is cut off counts as written", GroupDisk, "cut_back", _in_memory_alone),
-    Mutant("a probe's term is ignored", Election, "asked", _of_any_term),
-    Mutant("the term of a probe's answer is ignored", Election, "voted", _of_any_poll),
-    Mutant("a faulty disk's member speaks", Consensus, "received", _whatever_its_disk_does),
-]
-"""Of the consensus alone. Each needs a rare order of letters and writes, so tests that write to one
-member letter by letter find these (tests/unit/core/consensus/test_conformance_mutants.py).
-"""
 
 BY_ORDER = Mutant("nobody stands in who waits", Failures, "_change_view", _only_who_has_a_seat)
 """Found among all orders of a small deployment: seeds have luck too seldom."""

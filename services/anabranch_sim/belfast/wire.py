@@ -13,7 +13,7 @@ from anabranch.core.belfast.protocol.messages import (
     Welcome,
 )
 from anabranch.core.limits import Limits
-from anabranch_sim.world.wire import Wire
+from anabranch_sim.world.wire import ClientWire, Wire
 
 CLUSTER = "sim"
 
@@ -21,11 +21,13 @@ CLUSTER = "sim"
 def belfast_wire(limits: Limits) -> Wire:
     return Wire(
         letter=msgspec.msgpack.Decoder(Letter).decode,
-        codec=CODEC,
-        frame_bytes_max=limits.frame_bytes_max,
-        hello=Hello,
-        welcome=welcome,
-        pushed=(Delivered, Confirmed, Eras, Failed),
+        clients=ClientWire(
+            codec=CODEC,
+            frame_bytes_max=limits.frame_bytes_max,
+            hello=Hello,
+            welcome=welcome,
+            pushed=(Delivered, Confirmed, Eras, Failed),
+        ),
     )
 
 

@@ -15,7 +15,7 @@ from anabranch.core.bolt.protocol.messages import (
     Welcome,
 )
 from anabranch.core.limits import Limits
-from anabranch_sim.world.wire import Wire
+from anabranch_sim.world.wire import ClientWire, Wire
 
 CLUSTER = "sim"
 
@@ -23,11 +23,13 @@ CLUSTER = "sim"
 def bolt_wire(limits: Limits) -> Wire:
     return Wire(
         letter=msgspec.msgpack.Decoder(ToMetadata | FromMetadata).decode,
-        codec=CODEC,
-        frame_bytes_max=limits.frame_bytes_max,
-        hello=Hello,
-        welcome=partial(_welcome, limits),
-        pushed=(Delivered, Confirmed, Failed),
+        clients=ClientWire(
+            codec=CODEC,
+            frame_bytes_max=limits.frame_bytes_max,
+            hello=Hello,
+            welcome=partial(_welcome, limits),
+            pushed=(Delivered, Confirmed, Failed),
+        ),
     )
 
 

@@ -30,7 +30,9 @@ class Connection:
         self.open = True
         self.node = node
         self._world = network.world
-        self._wire = node.around.wire
+        wire = node.around.wire.clients
+        assert wire is not None, "only nodes with a wire for clients have clients"
+        self._wire = wire
         self._heard = heard
         self._disconnected = disconnected
         self._there = Pipe(network, client, node.name, self.broken)

@@ -8,11 +8,9 @@ from anabranch.core.wire.codec import Codec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wire:
-    """Letters between nodes, and the messages of clients."""
+class ClientWire:
+    """The messages of clients, and how a server greets them."""
 
-    letter: Callable[[bytes], Any]
-    """Reads a letter's bytes where it arrives."""
     codec: Codec[Any, Any]
     frame_bytes_max: int
     """A server's bound on requests."""
@@ -21,3 +19,12 @@ class Wire:
     """A server's answer to a hello, by the name of the node."""
     pushed: tuple[type, ...]
     """Replies after which more may come to the same request."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wire:
+    """Letters between nodes, and the messages of clients if there are any."""
+
+    letter: Callable[[bytes], Any]
+    """Reads a letter's bytes where it arrives."""
+    clients: ClientWire | None = None

@@ -46,6 +46,8 @@ class Witness:
         self._images: dict[int, bytes] = {}
         self._reported: dict[ShardId, tuple[int, int]] = {}
         """The last window, and rounds of it, that each shard has reported."""
+        self._durable_of: dict[ShardId, int] = {}
+        """The most records that each shard has ever reported as durable."""
         self._starts: list[Position] = []
         self._by_node: dict[str, str] = {}
         self._durability = DurabilityClaims()
@@ -139,7 +141,8 @@ class Witness:
                 self._check_cut(number, cut)
                 ledger.apply((decision,))
                 self.cuts += 1
-            case CutFreely():
+            case CutFreely(number, counts):
+                self._check_free_cut(number, counts)
                 ledger.apply((decision,))
                 self.cuts += 1
             case ChangeView(view):
@@ -161,7 +164,19 @@ class Witness:
                 says = f"cut {cut} of window {number} needs {needed} rounds of shard {seat.shard}"
                 self._violated("F4", f"{says}, which reported {reported}")
 
+    def _check_free_cut(self, number: int, counts: tuple[int, ...]) -> None:
+        """Every record has been reported as durable by its shard (F4)."""
+        window = self.ledger.window(number)
+        assert window is not None, f"a cut of window {number}, which isn't published"
+        for seat, count in zip(window.seats, counts, strict=True):
+            durable = self._durable_of.get(seat.shard, 0)
+            if count and seat.base + count > durable:
+                says = f"a cut of window {number} has {seat.base + count} records of {seat.shard}"
+                self._violated("F4", f"{says}, which reported {durable}")
+
     def _report(self, node: str, report: Report) -> None:
+        shard = report.shard
+        self._durable_of[shard] = max(self._durable_of.get(shard, 0), report.durable)
         window = next((each for each in self.windows if each.number == report.window), None)
         if window is None:
             if report.rounds:

@@ -7,6 +7,7 @@ from anabranch.core.belfast.ledger.decisions import (
     Admit,
     AnyDecision,
     ChangeView,
+    CutFreely,
     CutTo,
     OpenWindow,
     encode_entry,
@@ -110,6 +111,17 @@ def test_a_cut_needs_the_report_of_every_seat() -> None:
     assert made.violations == [
         "F4: cut 1 of window 0 needs 1 rounds of shard 1, which reported (-1, 0)"
     ]
+
+
+def test_a_free_cut_needs_reports_of_all_that_it_counts() -> None:
+    made = Witness()
+    decide(made, *entries()[0])
+    decide(made, OpenWindow(0, Mode.FREE_WILL, 0, 1, ((0, QUOTA), (1, QUOTA))))
+    made.observe("b-0", Send("seq-0", Report(1, 1, 0, 0, 0, 2, 2, 0, 0, 2)))
+    decide(made, CutFreely(0, (0, 2)))
+    assert made.violations == []
+    decide(made, CutFreely(0, (0, 3)))
+    assert made.violations == ["F4: a cut of window 0 has 3 records of 1, which reported 2"]
 
 
 def test_nothing_beyond_the_cuts_is_handed_out_as_final() -> None:
