@@ -1,7 +1,6 @@
 """The operator's client of the API server, as `kube/client.py` is, on simulated time."""
 
 from collections.abc import Callable
-from copy import deepcopy
 from typing import Any
 
 from anabranch.core.types import MS, Nanoseconds
@@ -9,6 +8,7 @@ from anabranch_operator.kube.refusals import NotStanding, TooMany
 from anabranch_operator.plan.engine.events import FORBIDDEN, NOT_FOUND, Refusal
 from anabranch_operator.plan.engine.objects import Document, Observed, Ref
 from anabranch_sim.kubernetes.cluster.apiserver import ApiServer
+from anabranch_sim.kubernetes.cluster.objects import copied
 from anabranch_sim.kubernetes.cluster.waiting import Promise
 
 
@@ -42,7 +42,7 @@ class SimClient:
             before = self._kube.documents.get(ref)
             outcome = self._kube.mark(ref, uid, made_by)
             if outcome is None and before is not None:
-                return deepcopy({**before, "metadata": {**before["metadata"], "finalizers": []}})
+                return copied({**before, "metadata": {**before["metadata"], "finalizers": []}})
             return self._as_it_is(ref, outcome)
 
         return await self._write("mark", ref, act)
@@ -60,7 +60,7 @@ class SimClient:
         return await self._api.ask(lambda: self._found(ref))
 
     async def find(self, ref: Ref) -> Document | None:
-        found = await self._api.ask(lambda: {"items": deepcopy(self._kube.documents.get(ref))})
+        found = await self._api.ask(lambda: {"items": copied(self._kube.documents.get(ref))})
         return found["items"]
 
     async def tail(self, ref: Ref, lines: int, container: str = "") -> str:
@@ -93,9 +93,9 @@ class SimClient:
 
     def _found(self, ref: Ref) -> Document | Refusal:
         found = self._kube.documents.get(ref)
-        return Refusal(NOT_FOUND, f"{ref} isn't there") if found is None else deepcopy(found)
+        return Refusal(NOT_FOUND, f"{ref} isn't there") if found is None else copied(found)
 
     def _as_it_is(self, ref: Ref, outcome: Observed | Refusal | None) -> Document | Refusal:
         if isinstance(outcome, Refusal):
             return outcome
-        return deepcopy(self._kube.documents[ref])
+        return copied(self._kube.documents[ref])

@@ -6,7 +6,6 @@ follows it; an amount is kept in the API server's own words, and a volume never 
 """
 
 from collections.abc import Callable, Mapping
-from copy import deepcopy
 from typing import Any, cast
 
 from msgspec import Struct
@@ -79,13 +78,13 @@ class Kube:
         wrong = self._check(ref, manifest) if self._check else None
         if wrong is not None:
             return Refusal(INVALID, wrong)
-        new = deepcopy(dict(manifest))
+        new = copied(dict(manifest))
         old = self.documents.get(ref)
         if old is None:
             if "uid" in new["metadata"]:
                 return Refusal(CONFLICT, f"{ref} isn't there")
             return self._create(ref, new)
-        made = deepcopy(old)
+        made = copied(old)
         for key, value in new.items():
             if key == "metadata":
                 self._merge_metadata(made["metadata"], value)
@@ -135,7 +134,7 @@ class Kube:
             return found
         if not found["metadata"].get("finalizers") and ref.kind not in _LINGER:
             return self._remove(ref)
-        made = deepcopy(found)
+        made = copied(found)
         grace_ms = found.get("spec", {}).get("terminationGracePeriodSeconds", 0) * 1_000
         made["metadata"].setdefault("deletionTimestamp", stamp(self.time + grace_ms))
         return self._replace(ref, found, made)
@@ -157,13 +156,13 @@ class Kube:
     def edit(self, ref: Ref, **spec: Any) -> Observed | Refusal:
         """Somebody patches a spec."""
         found = self.documents[ref]
-        made = deepcopy(found)
+        made = copied(found)
         made["spec"] = {**made.get("spec", {}), **spec}
         return self._replace(ref, found, made)
 
     def annotate(self, ref: Ref, **annotations: str) -> None:
         found = self.documents[ref]
-        made = deepcopy(found)
+        made = copied(found)
         kept = made["metadata"].get("annotations", {})
         made["metadata"]["annotations"] = {
             **kept,
@@ -176,7 +175,7 @@ class Kube:
         self._report(ref, self.documents[ref], status)
 
     def _report(self, ref: Ref, found: dict[str, Any], status: Document) -> Observed:
-        made = {**found, "metadata": dict(found["metadata"]), "status": deepcopy(dict(status))}
+        made = {**found, "metadata": dict(found["metadata"]), "status": copied(dict(status))}
         return self._replace(ref, found, made)
 
     def _hold(
@@ -188,7 +187,7 @@ class Kube:
         held: bool,
         labels: dict[str, str] | None = None,
     ) -> Observed | Refusal | None:
-        made = deepcopy(found)
+        made = copied(found)
         meta = made["metadata"]
         if labels is not None:
             meta["labels"] = labels
@@ -258,6 +257,16 @@ class Kube:
                 have[key] = {**have.get(key, {}), **want[key]}
         if "ownerReferences" in want:
             have["ownerReferences"] = want["ownerReferences"]
+
+
+def copied(document: Any) -> Any:
+    """As `deepcopy`, of what a document consists of."""
+    if isinstance(document, Mapping):
+        parts = cast("Mapping[str, Any]", document)
+        return {key: copied(value) for key, value in parts.items()}
+    if isinstance(document, list):
+        return [copied(each) for each in cast("list[Any]", document)]
+    return document
 
 
 def canonical(amount: str) -> str:
