@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from anabranch_sim.kinds import KINDS
 from anabranch_sim.mutants import known_seeds, search
@@ -16,27 +17,48 @@ meets it elsewhere. `python -m anabranch_sim.mutants --find` writes the known se
 """
 
 
-@pytest.mark.parametrize(
-    ("kind", "mutant"),
-    [
-        (kind.name, mutant)
+RARE = {
+    "nobody confirms that a resource is gone",
+    "only the last failure voids places",
+    "sealed in words alone",
+    "the stamp of a view is ignored",
+}
+"""No seed is known that finds these; `make mutants` goes on looking."""
+NIGHTLY = 300
+"""Seeds that are tried for each of them in the nightly run."""
+
+
+def mutants(*, rare: bool) -> list[ParameterSet]:
+    return [
+        pytest.param(kind.name, mutant, id=f"{kind.name}-{mutant.name}")
         for kind in KINDS.values()
         for mutant in kind.mutants
-        if mutant.name in known_seeds().get(kind.name, {})
-    ],
-    ids=lambda each: each if isinstance(each, str) else each.name,
-)
+        if (mutant.name in RARE) == rare
+    ]
+
+
+@pytest.mark.parametrize(("kind", "mutant"), mutants(rare=False))
 def test_a_mutant_is_found(kind: str, mutant: Mutant) -> None:
     found = search(KINDS[kind], mutant, MORE)
     assert found.seed is not None, f"it survived {found.runs} seeds"
     assert not found.unreached, "a mutant that is never called proves nothing"
 
 
-def test_there_are_a_hundred_mutants() -> None:
+@pytest.mark.nightly
+@pytest.mark.parametrize(("kind", "mutant"), mutants(rare=True))
+def test_a_rare_mutant_is_called_if_it_is_not_found(kind: str, mutant: Mutant) -> None:
+    found = search(KINDS[kind], mutant, NIGHTLY)
+    assert not found.unreached, "a mutant that is never called proves nothing"
+
+
+def test_there_are_a_hundred_mutants_and_a_known_seed_for_each() -> None:
+    known = known_seeds()
     names = {kind.name: [mutant.name for mutant in kind.mutants] for kind in KINDS.values()}
     assert sum(map(len, names.values())) >= 100
     for its in names.values():
         assert len(set(its)) == len(its)
+    for kind, its in names.items():
+        assert set(known[kind]) == {*its} - RARE
 
 
 @dataclass

@@ -86,13 +86,19 @@ def _whatever_its_disk_does(original: Function) -> Function:
 
 
 MUTANTS = [
-    Mutant("a snapshot forgets the vote", GroupDisk, "_picture", _without(vote="")),
     Mutant("a snapshot forgets joined", GroupDisk, "_picture", _without(joined=False)),
     Mutant("what is cut off counts as written", GroupDisk, "cut_back", _in_memory_alone),
-    Mutant("a probe's term is ignored", Election, "asked", _of_any_term),
-    Mutant("the term of a probe's answer is ignored", Election, "voted", _of_any_poll),
-    Mutant("a faulty disk's member speaks", Consensus, "received", _whatever_its_disk_does),
     Mutant("votes for who has less", Election, "_is_up_to_date", returning(True)),
     Mutant("an entry is decided by one disk", Leader, "advance", _by_its_leader_alone),
     Mutant("votes for everybody in one term", Election, "asked", _to_whoever_asks),
 ]
+
+BY_LETTER = [
+    Mutant("a snapshot forgets the vote", GroupDisk, "_picture", _without(vote="")),
+    Mutant("a probe's term is ignored", Election, "asked", _of_any_term),
+    Mutant("the term of a probe's answer is ignored", Election, "voted", _of_any_poll),
+    Mutant("a faulty disk's member speaks", Consensus, "received", _whatever_its_disk_does),
+]
+"""Each needs a rare order of letters and writes, or costs an election and no more: tests that write
+to one member letter by letter find these (tests/unit/core/consensus/test_conformance_mutants.py).
+"""

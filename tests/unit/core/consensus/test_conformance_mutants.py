@@ -16,6 +16,7 @@ from anabranch.core.consensus.election import Election, Poll
 from anabranch.core.consensus.follower import Follower
 from anabranch.core.consensus.leader import Leader
 from anabranch.core.consensus.log import GroupLog
+from anabranch_sim.consensus.mutants import BY_LETTER
 from anabranch_sim.consensus.mutants import MUTANTS as SIMULATED
 from anabranch_sim.world.mutants import Mutant as SimulatedMutant
 from anabranch_sim.world.mutants import broken
@@ -103,7 +104,9 @@ FINDS: dict[str, Callable[[], None]] = {
 
 
 @pytest.mark.parametrize(
-    "mutant", [each for each in SIMULATED if each.name in FINDS], ids=lambda mutant: mutant.name
+    "mutant",
+    [each for each in (*SIMULATED, *BY_LETTER) if each.name in FINDS],
+    ids=lambda mutant: mutant.name,
 )
 def test_a_rare_mutant_is_found_letter_by_letter(mutant: SimulatedMutant) -> None:
     with broken(mutant), pytest.raises(AssertionError):
