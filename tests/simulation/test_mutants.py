@@ -18,16 +18,13 @@ meets it elsewhere. `python -m anabranch_sim.mutants --find` writes the known se
 
 
 SELDOM = 80
-"""A mutant that was found this late is no concern of a change that happens to move it: it is skipped
-until somebody finds it again.
-"""
+"""A mutant that is found this late is skipped when a change moves it, until it is found again."""
 RARE = {
-    "nobody confirms that a resource is gone",
     "only the last failure voids places",
     "sealed in words alone",
     "the stamp of a view is ignored",
 }
-"""No seed is known that finds these; `make mutants` goes on looking."""
+"""Mutants that no known seed finds; `make mutants` goes on looking."""
 NIGHTLY = 300
 """Seeds that are tried for each of them in the nightly run."""
 
