@@ -34,7 +34,7 @@ class FsckCommand(StoredCommand):
             raise click.UsageError("--repair and --cut-journal are for --data")
         if flags.get("cluster") is None and "ANABRANCH_CLUSTER" not in os.environ:
             raise click.UsageError("say --data, or --cluster with the settings of its bucket")
-        chosen = module("settings").load(self._kind, {**limits_of(limit), **flags}, os.environ)
+        chosen = module("bolt_settings").load(self._kind, {**limits_of(limit), **flags}, os.environ)
         with out.progress("reading objects", None, "bytes") as meter:
             report: Report = module("fsck").examine(chosen, meter.reach)
         _end(out, report, [])

@@ -36,7 +36,7 @@ class RecoverCommand(StoredCommand):
         if not from_bucket:
             raise click.UsageError("say --from-bucket, or --data together with --into")
         out = Output(OutputFormat(output))
-        chosen = module("settings").load(self._kind, flags, os.environ)
+        chosen = module("bolt_settings").load(self._kind, flags, os.environ)
         with out.progress("rebuilding", None, "objects"):
             report: Report = module("recover").recover(chosen)
         if out.json:
