@@ -1,18 +1,16 @@
-"""What brokers and metadata members write to each other, as frames: bytes, and nothing of a
-connection's life.
+"""Greetings, pulses and letters between processes of one cluster, as frames.
 
-The frames are those of `frames.py`, with request 0. The broker begins with a greeting, and is
-answered with the member's, or with a refusal and the end of the connection; then both sides write
-letters. Both say now and then that they are there.
+The frames are those of `frames.py`, with request 0. The side that dials begins with a greeting and
+is answered with the other's, or with a refusal and the end of the connection; then come letters,
+whose vocabulary is the engine's. Each side sends a pulse now and then to show that it lives.
 """
 
 from typing import Final
 
 import msgspec
 
-from anabranch.core.bolt.protocol.letters import FromMetadata, ToMetadata
 from anabranch.core.errors.refused import Refused
-from anabranch.core.wire.frames import Decoder, FrameReader, framed
+from anabranch.core.wire.frames import framed
 
 PEER_VERSION: Final = 1
 """Of what is said before the first letter; commands have a version of their own."""
@@ -40,8 +38,6 @@ class Pulse(msgspec.Struct, frozen=True, array_like=True, tag="pulse"):
     """I am here, and have nothing to say."""
 
 
-FromBroker = Greeting | ToMetadata | Pulse
-FromMember = Greeting | Refused | FromMetadata | Pulse
 FromNode = Greeting | Refused | Pulse
 """All that is said to who dials where each side dials the other and writes to it there."""
 
@@ -50,8 +46,6 @@ _greeting: "msgspec.msgpack.Decoder[Greeting]" = msgspec.msgpack.Decoder(Greetin
 _welcome: "msgspec.msgpack.Decoder[Greeting | Refused]" = msgspec.msgpack.Decoder(
     Greeting | Refused
 )
-_to_metadata: "msgspec.msgpack.Decoder[ToMetadata]" = msgspec.msgpack.Decoder(ToMetadata)
-_from_metadata: "msgspec.msgpack.Decoder[FromMetadata]" = msgspec.msgpack.Decoder(FromMetadata)
 
 _PULSE = Pulse()
 PULSE_FRAME: Final = framed(PULSE, 0, b"")
@@ -66,21 +60,6 @@ def encode_letter(message: msgspec.Struct) -> bytes:
     return framed(LETTER, 0, _pack(message))
 
 
-def greetings_of_brokers() -> "FrameReader[FromBroker]":
-    """For a member: reads the first frame of a connection and no other."""
-    return FrameReader({GREETING: decode_greeting}, GREETING_BYTES_MAX)
-
-
-def letters_of_brokers(frame_bytes_max: int) -> "FrameReader[FromBroker]":
-    """For a member: reads all that follows."""
-    return FrameReader(_LETTERS_OF_BROKERS, frame_bytes_max)
-
-
-def messages_of_members(frame_bytes_max: int) -> "FrameReader[FromMember]":
-    """For a broker: reads everything."""
-    return FrameReader(_FROM_MEMBER, frame_bytes_max)
-
-
 def decode_greeting(data: bytes | memoryview, start: int, end: int) -> Greeting:
     return _greeting.decode(data[start:end])
 
@@ -89,24 +68,5 @@ def decode_welcome(data: bytes | memoryview, start: int, end: int) -> Greeting |
     return _welcome.decode(data[start:end])
 
 
-def _decode_to_metadata(data: bytes | memoryview, start: int, end: int) -> ToMetadata:
-    return _to_metadata.decode(data[start:end])
-
-
-def _decode_from_metadata(data: bytes | memoryview, start: int, end: int) -> FromMetadata:
-    return _from_metadata.decode(data[start:end])
-
-
 def decode_pulse(data: bytes | memoryview, start: int, end: int) -> Pulse:
     return _PULSE
-
-
-_LETTERS_OF_BROKERS: "dict[int, Decoder[FromBroker]]" = {
-    LETTER: _decode_to_metadata,
-    PULSE: decode_pulse,
-}
-_FROM_MEMBER: "dict[int, Decoder[FromMember]]" = {
-    GREETING: decode_welcome,
-    LETTER: _decode_from_metadata,
-    PULSE: decode_pulse,
-}

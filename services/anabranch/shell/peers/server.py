@@ -14,21 +14,19 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from anabranch.core.bolt.protocol.letters import FromMetadata, ToMetadata
+from anabranch.core.bolt.protocol.peers import (
+    FromBroker,
+    FromMember,
+    greetings_of_brokers,
+    letters_of_brokers,
+    messages_of_members,
+)
 from anabranch.core.errors import AccessDenied, AnabranchError
 from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Event, Linked, Received
 from anabranch.core.wire.frames import FrameReader
-from anabranch.core.wire.peers import (
-    PEER_VERSION,
-    FromBroker,
-    FromMember,
-    Greeting,
-    encode_greeting,
-    greetings_of_brokers,
-    letters_of_brokers,
-    messages_of_members,
-)
+from anabranch.core.wire.peers import PEER_VERSION, Greeting, encode_greeting
 from anabranch.shell.authority.tokens import Tokens, tokens_of
 from anabranch.shell.net.reload import Renewed
 from anabranch.shell.peers.connection import HANDSHAKE_S, Line, PeerCounters, PeerGauges

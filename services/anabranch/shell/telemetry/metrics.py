@@ -9,7 +9,7 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
-from anabranch.core.bolt.broker.usage import Share, Usage
+from anabranch.core.usage import Share, Usage
 from anabranch.shell.telemetry.metric_help import HELP
 
 PREFIX = "anabranch"

@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 from tests.certificates import LOOPBACK, Issuer, certified
 
+from anabranch.core.bolt.protocol import peers as bolt_peers
 from anabranch.core.bolt.protocol.letters import Alive, Ask, Leading, Told
 from anabranch.core.bolt.protocol.queries import Census, Survey
 from anabranch.core.errors import (
@@ -258,7 +259,7 @@ class Wire:
 async def _greeted(address: str, **more: Any) -> Wire:
     wire = Wire(*await asyncio.open_connection(*parse_address(address), **more))
     wire.write(frames.encode_greeting(frames.Greeting(frames.PEER_VERSION, "c", BROKER)))
-    (_, greeting), *_ = frames.messages_of_members(1 << 16).feed(await wire.read(1 << 16))
+    (_, greeting), *_ = bolt_peers.messages_of_members(1 << 16).feed(await wire.read(1 << 16))
     assert isinstance(greeting, frames.Greeting)
     return wire
 

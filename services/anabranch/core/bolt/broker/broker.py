@@ -23,7 +23,6 @@ from anabranch.core.bolt.broker.read_path.cache import ExtentCache
 from anabranch.core.bolt.broker.read_path.fetches import Fetching
 from anabranch.core.bolt.broker.read_path.reads import Reading
 from anabranch.core.bolt.broker.read_path.subscriptions import Subscriptions
-from anabranch.core.bolt.broker.usage import Usage
 from anabranch.core.bolt.broker.watches import Watches
 from anabranch.core.bolt.broker.write_path.appends import Appending
 from anabranch.core.bolt.broker.write_path.commits import Writing
@@ -51,6 +50,7 @@ from anabranch.core.machine import (
     Token,
 )
 from anabranch.core.types import Nanoseconds
+from anabranch.core.usage import Usage
 
 _REFUSED_WHEN_CLOSED = (messages.Append, messages.Read, messages.Subscribe, messages.Redeem)
 

@@ -1,12 +1,12 @@
 """What the parts of a broker have decided in one step, in the order in which they did."""
 
 from anabranch.core.bolt.broker.counters import Counters
-from anabranch.core.bolt.broker.usage import Usage
 from anabranch.core.bolt.protocol.letters import ToMetadata
 from anabranch.core.bolt.protocol.messages import ServerMessage
 from anabranch.core.errors import AnabranchError
 from anabranch.core.errors.refused import Refused
 from anabranch.core.machine import Effect, Reply, Send, Token
+from anabranch.core.usage import Usage
 
 
 class Outbox:

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from anabranch.core.bolt.broker.usage import Share
+from anabranch.core.usage import Share
 from anabranch.shell.objects.s3.settings import S3Settings
 
 _GIB = 1 << 30

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from anabranch.core.bolt.broker.usage import Share, Usage
 from anabranch.core.bolt.protocol.messages import Read
 from anabranch.core.types import LogId
+from anabranch.core.usage import Share, Usage
 from anabranch.shell.telemetry.metrics import Bill, render
 
 ROOT, FORK, QUIET = map(LogId, (1, 2, 3))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from anabranch.core.bolt.broker.usage import Share
+from anabranch.core.usage import Share
 from anabranch.shell.objects.s3.meter import Kind, Meter
 from anabranch.shell.objects.s3.settings import S3Settings
 from anabranch.shell.telemetry.metrics import render

@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from anabranch.core.bolt.broker.usage import Usage
 from anabranch.core.health import Standing
+from anabranch.core.usage import Usage
 from anabranch.shell.objects.s3.meter import S3Counters
 from anabranch.shell.objects.s3.store import StoreGauges
 from anabranch.shell.telemetry.metrics import Bill, render

@@ -1,0 +1,58 @@
+"""Letters between brokers and metadata members, as frames over those of `core/wire/peers.py`."""
+
+import msgspec
+
+from anabranch.core.bolt.protocol.letters import FromMetadata, ToMetadata
+from anabranch.core.errors.refused import Refused
+from anabranch.core.wire.frames import Decoder, FrameReader
+from anabranch.core.wire.peers import (
+    GREETING,
+    GREETING_BYTES_MAX,
+    LETTER,
+    PULSE,
+    Greeting,
+    Pulse,
+    decode_greeting,
+    decode_pulse,
+    decode_welcome,
+)
+
+FromBroker = Greeting | ToMetadata | Pulse
+FromMember = Greeting | Refused | FromMetadata | Pulse
+
+_to_metadata: "msgspec.msgpack.Decoder[ToMetadata]" = msgspec.msgpack.Decoder(ToMetadata)
+_from_metadata: "msgspec.msgpack.Decoder[FromMetadata]" = msgspec.msgpack.Decoder(FromMetadata)
+
+
+def greetings_of_brokers() -> "FrameReader[FromBroker]":
+    """For a member: reads the first frame of a connection and no other."""
+    return FrameReader({GREETING: decode_greeting}, GREETING_BYTES_MAX)
+
+
+def letters_of_brokers(frame_bytes_max: int) -> "FrameReader[FromBroker]":
+    """For a member: reads all frames that follow the greeting."""
+    return FrameReader(_LETTERS_OF_BROKERS, frame_bytes_max)
+
+
+def messages_of_members(frame_bytes_max: int) -> "FrameReader[FromMember]":
+    """For a broker: reads every frame."""
+    return FrameReader(_FROM_MEMBER, frame_bytes_max)
+
+
+def _decode_to_metadata(data: bytes | memoryview, start: int, end: int) -> ToMetadata:
+    return _to_metadata.decode(data[start:end])
+
+
+def _decode_from_metadata(data: bytes | memoryview, start: int, end: int) -> FromMetadata:
+    return _from_metadata.decode(data[start:end])
+
+
+_LETTERS_OF_BROKERS: "dict[int, Decoder[FromBroker]]" = {
+    LETTER: _decode_to_metadata,
+    PULSE: decode_pulse,
+}
+_FROM_MEMBER: "dict[int, Decoder[FromMember]]" = {
+    GREETING: decode_welcome,
+    LETTER: _decode_from_metadata,
+    PULSE: decode_pulse,
+}
