@@ -45,7 +45,7 @@ def test_a_group_is_there_leads_and_comes_to_rest(harness: BelfastHarness) -> No
 def test_pods_get_a_token_for_the_api_server_with_an_account_and_none_without(
     account: str | None,
 ) -> None:
-    more = {"serviceAccountName": account} if account else {}
+    more: dict[str, Any] = {"serviceAccountName": account} if account else {}
     harness = BelfastHarness(shards=more, **more)
     harness.settle()
     for name in ("orders-sequencer-0", "orders-0-0"):
