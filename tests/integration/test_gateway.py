@@ -83,7 +83,7 @@ def test_appends_go_on_over_the_death_of_each_broker(
         pool.revive(broker)
     assert values(http) == [str(number) for number in range(count)]
     if keyed:
-        assert append(http, "again", **{"Idempotency-Key": "3"})["position"] == 3
+        assert append(http, "3", **{"Idempotency-Key": "3"})["position"] == 3
 
 
 def test_requests_at_a_dying_broker_are_answered_by_another(pool: Pool, http: httpx.Client) -> None:

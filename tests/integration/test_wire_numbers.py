@@ -92,7 +92,7 @@ async def survives(messages: list[ClientMessage]) -> None:
             wire.say(message)
         # Some of them wait, and this is refused at once, behind all of them.
         wire.say(Read(LogId(1), 0, -7_777, 1))
-        while not (isinstance(told := await wire.hear(), Refused) and "-7777" in told.message):
+        while not (isinstance(told := await wire.answer(), Refused) and "-7777" in told.message):
             pass
         other = await here.greeted()
         await other.call(Ping())

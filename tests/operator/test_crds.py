@@ -355,7 +355,7 @@ def whole_of(kind: str) -> Document:
 def test_explain_shows_values_and_defaults(resources: ApiServer) -> None:
     until_published(resources, names.FORK)
     said = resources.kubectl("explain", "fork.spec.promotion.policy")
-    assert "What must be so before the wish" in said
+    assert "What must be so before a fork with `state: Promoted` is promoted." in said
     assert said.split()[said.split().index("ENUM:") :][1:4] == ["Manual", "Gate", "Approval"]
 
 

@@ -1,5 +1,6 @@
 """Time and chance of one simulation: a virtual clock, one seeded randomness, a heap of events."""
 
+import re
 from collections.abc import Callable
 from heapq import heappop, heappush
 from random import Random
@@ -10,6 +11,9 @@ Action = Callable[[], None]
 SECOND = 1_000 * MS
 
 _PROMPT, _LATE = 0, 1
+
+_VIEW = re.compile(r"<memory at 0x[0-9a-f]+>")
+"""How Python shows a view of bytes: by an address that is another in every run."""
 
 
 class World:
@@ -52,7 +56,8 @@ class World:
     def note(self, *words: object) -> None:
         """One line of the trace; callers that must build the words ask `tracing` first."""
         if self._tell is not None:
-            self._tell(f"{self.now / MS:12.3f} {' '.join(map(str, words))}")
+            text = _VIEW.sub("<bytes>", " ".join(map(str, words)))
+            self._tell(f"{self.now / MS:12.3f} {text}")
 
     def run(self, until: Nanoseconds, done: Callable[[], bool] | None = None) -> bool:
         """Let time pass up to then, or until all is done; says whether it is."""

@@ -15,7 +15,6 @@ from anabranch.apps.http.context import FrontSettings
 from anabranch.core.errors import StorageFailed, StorageFull
 from anabranch.core.limits import Limits
 from anabranch.shell.journal.memory import MemoryJournal
-from anabranch.shell.runtime.driver import Host
 
 JSON = {"Content-Type": "application/json"}
 NUMBERS = (
@@ -297,7 +296,7 @@ def test_a_journal_that_cannot_write_is_told_and_nothing_is_changed(
 def test_a_log_that_stopped_is_neither_alive_nor_waited_for(
     embedding: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def until_stopped(_: Host, stop: asyncio.Event) -> None:
+    async def until_stopped(stop: asyncio.Event, _: object) -> None:
         """As long as it takes to ask: the process would end by itself."""
         await stop.wait()
 
