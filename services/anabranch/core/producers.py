@@ -68,8 +68,6 @@ class Producer:
         return None
 
     def note(self, sequence: int, position: Position, generation: int) -> None:
-        assert 0 <= sequence < SEQUENCE_SPACE
-        assert position >= 0, "positions begin at 0"
         self.recent.append((sequence, position, generation))
         if len(self.recent) > REMEMBERED:
             del self.recent[0]

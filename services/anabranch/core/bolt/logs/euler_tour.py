@@ -25,7 +25,6 @@ class Mark:
     __slots__ = ("exit", "lazy", "left", "priority", "right", "up", "value")
 
     def __init__(self, priority: int) -> None:
-        assert 0 <= priority <= PRIORITY_OF_ROOT
         self.priority = priority
         self.value = 0
         self.lazy = 0
@@ -78,7 +77,6 @@ def add_between(first: Mark, last: Mark, amount: int) -> None:
 
 def insert_after(mark: Mark, new: Mark) -> None:
     """Put `new` right behind `mark`, with the number that `mark` has."""
-    assert new.up is new.left is new.right is None, "it hangs in a tour already"
     if new.priority > mark.priority:
         _insert_above(mark, new)
         return
@@ -98,7 +96,6 @@ def insert_after(mark: Mark, new: Mark) -> None:
 
 def _insert_above(mark: Mark, new: Mark) -> None:
     """Climb past the marks of lower priority, gathering them on the left and the right of `new`."""
-    assert new.priority < PRIORITY_OF_ROOT, "nothing hangs above a root"
     left, right, value, priority = mark, mark.right, mark.value + mark.lazy, new.priority
     mark.right = None
     if right is not None:
@@ -197,7 +194,6 @@ def _join(before: Mark | None, after: Mark | None) -> Mark | None:
     """Make one piece of two that hang in the same place, one behind the other in the tour."""
     if before is None or after is None:
         return before or after
-    assert before.priority != after.priority, "no two marks of a tree have the same priority"
     behind = before.priority > after.priority
     mark, rest = (before, after) if behind else (after, before)
     top = mark
@@ -220,7 +216,6 @@ def _join(before: Mark | None, after: Mark | None) -> Mark | None:
 
 def _hang(up: Mark, old: Mark, new: Mark | None) -> None:
     """Give `new` the place that `old` has under `up`."""
-    assert up is not new, "a mark never hangs below itself"
     if up.left is old:
         up.left = new
     else:

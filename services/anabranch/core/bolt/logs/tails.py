@@ -52,8 +52,6 @@ class LazyTailTree:
 
     def fork(self, parent: Tail, tail: int | None = None, block: int | None = None) -> Tail:
         """A continuous fork: it starts as its parent stands, unless a snapshot says otherwise."""
-        assert tail is None or 0 <= tail <= _TAIL_MASK
-        assert block is None or block >= 0
         if parent.exit is None and parent.up is not None:
             parent.exit = self._mark()
             insert_after(parent, parent.exit)

@@ -170,7 +170,6 @@ def _result(log: Log, position: Position, withheld: bool) -> Position | Receipt:
 
 
 def _plain(batches: list[Batch], log: Log, position: Position, withheld: bool) -> list[BatchResult]:
-    assert position >= 0, "positions begin at 0"
     results: list[BatchResult] = []
     for batch in batches:
         results.append(_result(log, position, withheld))
