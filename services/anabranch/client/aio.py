@@ -6,8 +6,7 @@ many connections as that takes, and none ever does its work twice.
 # ruff: noqa: ASYNC109  # a timeout here travels with the request: its outcome is told, not cut off
 
 from collections.abc import AsyncGenerator, Iterable, Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from msgspec.structs import replace
 
@@ -16,6 +15,7 @@ from anabranch.client.bolt.log import Log
 from anabranch.client.bolt.receipts import Receipt
 from anabranch.client.bolt.requests import append_by_name
 from anabranch.client.driver import connecting, link
+from anabranch.client.driver.closing import Closing
 from anabranch.client.session import arguments
 from anabranch.client.session.endpoint import endpoint
 from anabranch.client.session.records import Appended, record
@@ -77,23 +77,12 @@ class Connecting(connecting.Connecting["Service"]):
         await made.survey(timeout=self._timeout)
 
 
-class Service:
+class Service(Closing):
     """A connection to the log service, kept up by itself."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
         self._speculative: SpeculativeLogs | None = None
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close(wait=error is None)
 
     @property
     def endpoint(self) -> str:
@@ -104,26 +93,6 @@ class Service:
     def settings(self) -> Settings:
         """As the service was connected with."""
         return self._link.session.settings
-
-    async def close(self, *, wait: bool = True) -> None:
-        """Wait until no append is pending, then close; raises what became of one nobody awaited.
-
-        Without `wait`, close at once: an append that isn't answered yet may be done or not, and
-        whoever awaits it gets Unavailable or DeadlineExceeded.
-        """
-        try:
-            if wait:
-                await self.flush()
-        finally:
-            for each in self._links:
-                each.close()
-
-    async def flush(self) -> None:
-        """Wait until no append is pending; raises the first error of one that nobody awaited."""
-        for each in self._links:
-            await each.quiet()
-        for each in self._links:
-            each.raise_unheeded()
 
     def receipt(self, text: str) -> Receipt:
         """A receipt as it was, from what `str` gave of it, or HTTP. BadRequest if it is none."""

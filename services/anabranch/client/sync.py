@@ -6,12 +6,12 @@ client; any number of threads may use it.
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self, overload
+from typing import TYPE_CHECKING, Literal, overload
 
 from anabranch.client import aio
 from anabranch.client.aio import Engine
 from anabranch.client.bolt.sync_log import Log, Receipt, waiting
+from anabranch.client.driver.closing import SyncClosing
 from anabranch.client.driver.handover import Handover, each
 from anabranch.client.driver.loop import LoopThread
 from anabranch.client.session.records import Appended
@@ -44,23 +44,12 @@ def connect(
     return service
 
 
-class Service:
+class Service(SyncClosing):
     """A connection to the log service, kept up by itself."""
 
     def __init__(self, thread: LoopThread, service: aio.Service) -> None:
-        self._thread, self._service = thread, service
-        self._handover = Handover(thread)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close(wait=error is None)
+        self._loop = Handover(thread)
+        self._closing = self._service = service
 
     @property
     def endpoint(self) -> str:
@@ -72,30 +61,9 @@ class Service:
         """As the service was connected with."""
         return self._service.settings
 
-    def close(self, *, wait: bool = True) -> None:
-        """Wait until no append is pending, and close; raises the error of one nobody awaited.
-
-        Without `wait`, close at once: an append that isn't answered yet may be done or not, and
-        whoever asks for its result gets an error.
-        """
-
-        async def closed() -> None:
-            try:
-                if wait:
-                    await self._handover.taken()
-            finally:
-                await self._service.close(wait=wait)
-
-        self._thread.run_last(closed())
-
-    def flush(self) -> None:
-        """Wait until no append is pending; raises the first error of one that nobody awaited."""
-        self._thread.run(self._handover.taken())
-        self._thread.run(self._service.flush())
-
     def receipt(self, text: str) -> Receipt:
         """A receipt as it was, from what `str` gave of it, or HTTP. BadRequest if it is none."""
-        return Receipt(self._handover, self._service.receipt(text))
+        return Receipt(self._loop, self._service.receipt(text))
 
     def guard(self, scope: str, epoch: int) -> None:
         """Change something only while nobody of a higher epoch has in this scope: of several
@@ -161,7 +129,7 @@ class Service:
         """
         given = EngineSettings(shards, replicas, sequencers, tuple(addresses), cluster)
         made = self._service.made(name, engine, given, why=why, by=by, owner=owner, timeout=timeout)
-        return self._held(self._thread.run(made))
+        return self._held(self._loop.run(made))
 
     @overload
     def log(
@@ -191,14 +159,14 @@ class Service:
         It is of its engine's own type. A program that needs what only one engine has says so with
         `engine`: NotOffered if the log is another's.
         """
-        return self._held(self._thread.run(self._service.found(name, engine, timeout)))
+        return self._held(self._loop.run(self._service.found(name, engine, timeout)))
 
     def _held(self, log: "aio.Log | speculative_log.SpeculativeLog") -> "Log | SpeculativeLog":
         if isinstance(log, aio.Log):
-            return Log(self._handover, log)
+            return Log(self._loop, log)
         from anabranch.client.sync_speculative_log import SpeculativeLog
 
-        return SpeculativeLog(self._handover, log)
+        return SpeculativeLog(self._loop, log)
 
     def append(
         self,
@@ -214,12 +182,12 @@ class Service:
         if the log was squashed or promoted meanwhile, when `log` finds no log to append to.
         """
         done = self._service.append(log, values, request_id=request_id, timeout=timeout)
-        return [waiting(self._handover, each) for each in self._thread.run(done)]
+        return [waiting(self._loop, each) for each in self._loop.run(done)]
 
     def ensure(self, name: str, *, why: str = "", timeout: float | None = None) -> Log:
         """The root log of this name, made if it doesn't exist."""
         found = self._service.ensure(name, why=why, timeout=timeout)
-        return Log(self._handover, self._thread.run(found))
+        return Log(self._loop, self._loop.run(found))
 
     def logs(
         self,
@@ -233,7 +201,7 @@ class Service:
         `owner` to those whose owner's name begins so.
         """
         found = self._service.logs(prefix, tree=tree, owner=owner, timeout=timeout)
-        return each(self._handover, found)
+        return each(self._loop, found)
 
     def delete(
         self, log: "str | NamedLog", *, force: bool = False, timeout: float | None = None
@@ -241,13 +209,13 @@ class Service:
         """Delete a root log; `force` squashes its continuous forks, severed ones keep what they
         need.
         """
-        self._thread.run(self._service.delete(log, force=force, timeout=timeout))
+        self._loop.run(self._service.delete(log, force=force, timeout=timeout))
 
     def adopt(
         self, log: "str | NamedLog", owner: str, *, timeout: float | None = None
     ) -> Description:
         """Let this owner declare the log from now on; OwnedByAnother if another does."""
-        return self._thread.run(self._service.adopt(log, owner, timeout=timeout))
+        return self._loop.run(self._service.adopt(log, owner, timeout=timeout))
 
     def release(self, log: "str | NamedLog", *, timeout: float | None = None) -> Description:
         """Let nobody declare the log from now on; it stays as it is."""
@@ -255,11 +223,11 @@ class Service:
 
     def survey(self, *, timeout: float | None = None) -> Census:
         """What the cluster is called and how much it holds."""
-        return self._thread.run(self._service.survey(timeout=timeout))
+        return self._loop.run(self._service.survey(timeout=timeout))
 
     def brokers(self, *, timeout: float | None = None) -> list[BrokerSeat]:
         """The pool, in order of name: where each listens, its state, and how much it serves."""
-        return self._thread.run(self._service.brokers(timeout=timeout))
+        return self._loop.run(self._service.brokers(timeout=timeout))
 
     def drain_broker(
         self, name: str, epoch: int | None = None, *, timeout: float | None = None
@@ -268,7 +236,7 @@ class Service:
 
         `epoch`: of its life, by default the one it is in now; UnknownBroker if there is none such.
         """
-        self._thread.run(self._service.drain_broker(name, epoch, timeout=timeout))
+        self._loop.run(self._service.drain_broker(name, epoch, timeout=timeout))
 
     def forget_broker(
         self, name: str, epoch: int | None = None, *, timeout: float | None = None
@@ -277,4 +245,4 @@ class Service:
 
         If it lives after all, it ends. `epoch`: as of `drain_broker`.
         """
-        self._thread.run(self._service.forget_broker(name, epoch, timeout=timeout))
+        self._loop.run(self._service.forget_broker(name, epoch, timeout=timeout))

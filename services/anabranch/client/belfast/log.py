@@ -4,14 +4,14 @@
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from inspect import isawaitable
-from types import TracebackType
-from typing import Generic, Self, TypeVar
+from typing import Generic, TypeVar
 
 from anabranch.client.belfast.appends import Pledge
 from anabranch.client.belfast.checks import shard_name
 from anabranch.client.belfast.events import RECORDS_MAX, Events
 from anabranch.client.belfast.link import Link
 from anabranch.client.belfast.rollback import Predicate
+from anabranch.client.driver.closing import Closing
 from anabranch.client.driver.pending import Pending, result
 from anabranch.client.session import arguments
 from anabranch.client.session.records import (
@@ -385,22 +385,11 @@ class ShardedLog(LogVerbs, ABC, Generic[R]):
         return ShardAppending(self, pledge, pledge.count - 1)
 
 
-class Log(ShardedLog[Position]):
+class Log(Closing, ShardedLog[Position]):
     """The log of a deployment, which keeps up the connection to it."""
 
     def __repr__(self) -> str:
         return f"<log of {self.link.endpoint}>"
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close(wait=error is None)
 
     @property
     def name(self) -> str:
@@ -411,24 +400,12 @@ class Log(ShardedLog[Position]):
         """As it was connected with."""
         return self.link.session.settings
 
+    @property
+    def _links(self) -> Iterable[Link]:
+        return (self.link,)
+
     def placed(self, pledge: Pledge, index: int) -> Position:
         return pledge.position(index)
-
-    async def close(self, *, wait: bool = True) -> None:
-        """Wait until no append is pending, then close; raises what became of one nobody awaited.
-
-        Without `wait`, close at once: an append that isn't answered yet may be done or not.
-        """
-        try:
-            if wait:
-                await self.flush()
-        finally:
-            self.link.close()
-
-    async def flush(self) -> None:
-        """Wait until no append is pending; raises the first error of one that nobody awaited."""
-        await self.link.quiet()
-        self.link.raise_unheeded()
 
 
 def _records(events: Iterable[Event], end: Position) -> list[LogRecord]:

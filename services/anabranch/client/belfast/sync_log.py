@@ -2,8 +2,7 @@
 # ruff: noqa: ASYNC109  # a timeout here travels with the request: its outcome is told, not cut off
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from types import TracebackType
-from typing import Generic, Self, TypeVar
+from typing import Generic, TypeVar
 
 from anabranch.client.belfast import events, log
 from anabranch.client.belfast.appends import Pledge
@@ -11,6 +10,7 @@ from anabranch.client.belfast.events import RECORDS_MAX
 from anabranch.client.belfast.link import Link
 from anabranch.client.belfast.rollback import Predicate
 from anabranch.client.driver import handover, sync_events
+from anabranch.client.driver.closing import SyncClosing
 from anabranch.client.driver.handover import Handed, Handover, each
 from anabranch.client.session.records import (
     Confirm,
@@ -236,44 +236,12 @@ class _Taker(Generic[R]):
         return await self._log.pledge(made, self._shard, timeout, retry_unknown=self._retry_unknown)
 
 
-class Log(ShardedLog[Position]):
+class Log(SyncClosing, ShardedLog[Position]):
     """The log of a deployment, which keeps up the connection to it."""
 
     def __init__(self, loop: Handover, wrapped: log.Log) -> None:
         super().__init__(loop, wrapped)
-        self._connected = wrapped
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close(wait=error is None)
-
-    def close(self, *, wait: bool = True) -> None:
-        """Wait until no append is pending, and close; raises the error of one nobody awaited.
-
-        Without `wait`, close at once: an append that isn't answered yet may be done or not, and
-        whoever asks for its result gets an error.
-        """
-
-        async def closed() -> None:
-            try:
-                if wait:
-                    await self._loop.taken()
-            finally:
-                await self._connected.close(wait=wait)
-
-        self._loop.run_last(closed())
-
-    def flush(self) -> None:
-        """Wait until no append is pending; raises the first error of one that nobody awaited."""
-        self._loop.run(self._loop.taken())
-        self._loop.run(self._connected.flush())
+        self._closing = wrapped
 
 
 class Events(sync_events.Events[events.Events]):
