@@ -1,10 +1,16 @@
-"""A machine as the probes and metrics of its process show it."""
+"""The machine of one node: its journal, and what the probes and metrics of its process show."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from anabranch.core.limits import MIB
 from anabranch.core.machine import Machine
+from anabranch.ports import Disk
+from anabranch.shell.journal.file_journal import FileJournal
+
+SEGMENT_BYTES = 16 * MIB
+"""Of the journal of a sequencer or a replica: trimmed entries leave the disk segment by segment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,3 +24,8 @@ class NodeMachine:
     counters: Any
     """None if it has none."""
     gauges: Callable[[], Any]
+
+
+def node_journal(disk: Disk, cluster: str) -> FileJournal:
+    """Of a sequencer or a replica, in a pod as in the process of `anabranch up`."""
+    return FileJournal(disk, cluster, segment_bytes=SEGMENT_BYTES)

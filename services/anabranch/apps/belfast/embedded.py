@@ -16,7 +16,7 @@ from functools import partial
 
 from anabranch.apps.belfast.folders import Folders, LogFolder, deleted
 from anabranch.apps.belfast.machines import recover_sequencer, recover_shard
-from anabranch.apps.node_machine import NodeMachine
+from anabranch.apps.node_machine import NodeMachine, node_journal
 from anabranch.core.belfast.ledger.rules import Rules
 from anabranch.core.belfast.sequencer.sequencer import Sequencer
 from anabranch.core.belfast.shard.config import ShardConfig
@@ -32,7 +32,6 @@ from anabranch.core.rights.claims import LOGS, Subject
 from anabranch.core.types import LogId, Nanoseconds
 from anabranch.ports import Authority, RecordJournal
 from anabranch.shell.journal.disk import RealDisk
-from anabranch.shell.journal.file_journal import FileJournal
 from anabranch.shell.journal.memory import MemoryJournal
 from anabranch.shell.peers.exchange import Exchange
 from anabranch.shell.runtime.driver import Host
@@ -43,8 +42,6 @@ from anabranch.shell.telemetry.metrics import Labelled
 
 CACHE_BYTES = 16 * MIB
 """Of one replica's newest records."""
-SEGMENT_BYTES = 16 * MIB
-"""Of a journal: what is trimmed leaves the disk segment by segment."""
 RETRY_S = 5.0
 """Between attempts to start a log whose folder can't be read or written."""
 
@@ -299,7 +296,7 @@ class EmbeddedLogs:
         if around.folders is None:
             return MemoryJournal()
         disk = RealDisk(around.folders.path(folder, node.rpartition("/")[2]))
-        return FileJournal(disk, around.cluster, segment_bytes=SEGMENT_BYTES)
+        return node_journal(disk, around.cluster)
 
     def _machine_failed(self, failed: "asyncio.Future[str]") -> None:
         if not self.failed.done():

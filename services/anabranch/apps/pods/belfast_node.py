@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from typing import Any
 
-from anabranch.apps.node_machine import NodeMachine
+from anabranch.apps.node_machine import NodeMachine, node_journal
 from anabranch.apps.pods.belfast_settings import Durability, NodeSettings
 from anabranch.apps.pods.node import Occupant, Place, Ready, serve_node
 from anabranch.apps.pods.pod import RELEASE, Pod
@@ -28,10 +28,6 @@ from anabranch.shell.peers.mesh import Mesh
 from anabranch.shell.runtime.driver import Host
 from anabranch.shell.server.engines import belfast_service
 from anabranch.shell.server.frame_server import FrameServer
-
-SEGMENT_BYTES = 16 << 20
-"""Of the journal: what is trimmed leaves the disk segment by segment."""
-
 
 Ends = Sequence[asyncio.Future[AnabranchError]]
 Recover = Callable[[Pod[Any], str, FileJournal], tuple[NodeMachine, Ends]]
@@ -70,7 +66,7 @@ def _journal(settings: NodeSettings, pod: Pod[Any]) -> FileJournal:
     disk: Disk = RealDisk(directory.journal)
     if settings.durability is Durability.MEMORY:
         disk = UnsyncedDisk(disk)
-    return FileJournal(disk, settings.cluster, segment_bytes=SEGMENT_BYTES)
+    return node_journal(disk, settings.cluster)
 
 
 def _occupant(
