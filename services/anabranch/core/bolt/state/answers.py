@@ -57,7 +57,7 @@ def describe(replica: Replica, log: Log) -> Description:
     assert log.start <= settled <= tail, "what is settled lies between start and tail"
     is_root = log.kind is Kind.ROOT
     seat = replica.placement.serving(log.id, log.family.id, is_root=is_root)
-    return Description(
+    description = Description(
         id=log.id,
         name=log.name,
         kind=log.kind,
@@ -83,19 +83,20 @@ def describe(replica: Replica, log: Log) -> Description:
         owner=log.owner,
         broker=seat.name if seat else "",
         address=seat.address if seat else "",
-        engine=log.engine or BOLT,
-        settings=_located(replica, log),
     )
+    # Every fork is answered with one: what few logs have costs the others a look.
+    if not log.engine:
+        return description
+    return replace(description, engine=log.engine, settings=_located(replica, log))
 
 
-def _located(replica: Replica, log: Log) -> EngineSettings | None:
-    """The settings of a log, with the addresses at which clients find it.
+def _located(replica: Replica, log: Log) -> EngineSettings:
+    """The settings of another engine's log, with the addresses at which clients find it.
 
     An embedded log's are relative: names of nodes behind whichever address its service has.
     """
     settings = log.settings
-    if settings is None:
-        return None
+    assert settings is not None, "a log of another engine has settings"
     addresses = settings.addresses
     if settings.embedded:
         addresses = tuple(f"/{log.id}/sequencer-{n}" for n in range(settings.sequencers))
