@@ -38,3 +38,9 @@ def test_what_is_refused_lies_just_outside_of_the_range_that_is_named(
         assert (said["facts"]["start"], said["facts"]["last"]) == (named, last)
     for granted in (named, last):
         anabranch(*command, str(granted))
+
+
+def test_an_empty_log_has_no_position_to_fork_at(anabranch: Command, log: str) -> None:
+    anabranch("log", "create", log)
+    said = anabranch("fork", log, "--at", "1", "-o", "json", code=Exit.REFUSED).error
+    assert said["message"].startswith(f"{log} holds no records, so 1 can't be a position for --at")

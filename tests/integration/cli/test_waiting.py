@@ -42,3 +42,14 @@ def test_the_cause_of_a_timeout_comes_first(anabranch: Command, log: str) -> Non
     assert said[1].startswith(f"error: {log} may take 1 ")
     error = anabranch(*late, "-o", "json", code=Exit.BLOCKED).err
     assert json.loads(error)["error"]["code"] == "quota-exceeded"
+
+
+def test_an_append_that_an_undecided_fork_holds_up_says_which(anabranch: Command, log: str) -> None:
+    anabranch("log", "create", log)
+    anabranch("fork", log, "bystander")
+    anabranch("fork", log, "candidate", "--promotable")
+    held = ("append", f"{log}--bystander", "held", "--timeout", "3s")
+    for words in (held, (*held, "--request-id", "once")):
+        said = anabranch(*words, code=Exit.BLOCKED).err.splitlines()
+        assert said[0] == f"waiting: promotable fork {log}--candidate is undecided"
+        assert said[-1].startswith(f"error: {log}--bystander takes no appends while promotable")

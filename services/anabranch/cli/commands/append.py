@@ -19,6 +19,7 @@ from anabranch.cli.render.output import Output
 from anabranch.cli.render.progress import Meter
 from anabranch.cli.render.words import counted, size
 from anabranch.cli.service.engines import belfast
+from anabranch.cli.service.held import told_what_holds
 from anabranch.cli.service.target import Target
 from anabranch.client.aio import Service
 from anabranch.client.logs import AsyncLog
@@ -160,11 +161,13 @@ def append(  # noqa: PLR0913  # click passes every option by its name
     async def work(service: Service) -> Tally:
         if request_id is not None:
             records = await _all_records(form, values, files, lines=lines)
-            return await _append_once(service, log, records, request_id, shard)
+            once = _append_once(service, log, records, request_id, shard)
+            return await told_what_holds(service, log, once)
         tally = Tally()
         appender = Appender(await service.log(log), shard, tally)
         if values:
-            await appender.append([form.record(value) for value in values])
+            records = [form.record(value) for value in values]
+            await told_what_holds(service, log, appender.append(records))
             return tally
         with out.progress(f"appending to {log}", _bytes_of(files), "bytes") as appender.meter:
             for path in files:

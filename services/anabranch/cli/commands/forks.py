@@ -14,7 +14,7 @@ from anabranch.cli.service.target import Target
 from anabranch.client.aio import Service
 from anabranch.client.bolt.log import Log
 from anabranch.core.bolt.protocol.commands import Description, Promotion
-from anabranch.core.errors import AnabranchError, OutOfRange, restore
+from anabranch.core.errors import OutOfRange
 from anabranch.core.types import MS, OnParentDelete
 from anabranch.shell.runtime.clock import Clock
 
@@ -158,13 +158,13 @@ def squash(target: Target, out: Output, fork: str) -> None:
         out.say(f"{gone.name} is squashed")
 
 
-def _in_terms_of_at(wrong: OutOfRange) -> AnabranchError:
+def _in_terms_of_at(wrong: OutOfRange) -> OutOfRange:
     """The same error about `--at`, which names the first position that a fork doesn't take. The
     service speaks of the last one that it takes.
     """
-    next_ones = {name: each + 1 for name, each in wrong.facts.items() if isinstance(each, int)}
-    facts = {**wrong.facts, **next_ones, "what": "a position for --at in"}
-    return restore(wrong.code, OutOfRange.says.format(**facts), facts)
+    log, *numbers = (wrong.facts[name] for name in ("log", "position", "start", "last"))
+    position, start, last = (number + 1 for number in numbers if isinstance(number, int))
+    return OutOfRange(str(log), position, start, last, "a position for --at in")
 
 
 def _moment(at: int | datetime | timedelta | None) -> datetime | int | None:

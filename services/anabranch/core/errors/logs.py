@@ -216,6 +216,9 @@ class OutOfRange(Mistake):
 
     def __init__(self, log: str, position: int, start: int, last: int, what: str = BEGIN) -> None:
         super().__init__(what=what, log=log, position=position, start=start, last=last)
+        if last < start:
+            self.message = f"{log} holds no records, so {position} can't be {what} it"
+            self.args = (self.message,)
 
 
 class NotPromotable(Mistake):
