@@ -26,6 +26,7 @@ from anabranch.shell.authority.shared import SharedToken
 from anabranch.shell.journal.disk import RealDisk
 from anabranch.shell.journal.file_journal import FileJournal
 from anabranch.shell.journal.unsynced_disk import UnsyncedDisk
+from anabranch.shell.peers.engines import belfast_node
 from anabranch.shell.runtime.clock import Clock
 from anabranch.shell.runtime.driver import Host
 from anabranch.shell.server.engines import belfast_service
@@ -156,7 +157,7 @@ class _Emulated:
         stack.callback(journal.close)
         self.shard = Shard(config, limits)
         journal.recover_into(self.shard.recover, self.shard.replayed)
-        self._mesh = DelayedMesh(self._address, plan.cluster, limits, log)
+        self._mesh = DelayedMesh(belfast_node(), self._address, plan.cluster, limits, log)
         self._mesh.delay_us = plan.delay_us
         self._host = Host(plan.cluster, journal, None, now=clock.now, log=log, network=self._mesh)
         self._server = FrameServer(limits, log=log, peers=self._mesh)

@@ -16,6 +16,7 @@ from anabranch.apps.settings import Settings
 from anabranch.apps.up import Embedded, Endpoint, serve
 from anabranch.core.bolt.broker.broker import Broker
 from anabranch.core.bolt.protocol import codec
+from anabranch.core.bolt.protocol.clients import BOLT
 from anabranch.core.bolt.protocol.commands import Description, Done
 from anabranch.core.bolt.protocol.messages import (
     Append,
@@ -396,7 +397,7 @@ def test_a_machine_that_fails_ends_the_server_and_says_why(monkeypatch: pytest.M
 
 def test_an_application_is_served_beside_it_with_calls_and_metrics() -> None:
     def app(embedded: Embedded) -> Callable[..., Coroutine[Any, Any, None]]:
-        local = Local(embedded.host, embedded.broker)
+        local = Local(embedded.host, embedded.broker, BOLT)
 
         async def respond(scope: dict[str, Any], _: Any, send: Any) -> None:
             if scope["type"] != "http":

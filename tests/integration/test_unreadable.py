@@ -14,6 +14,7 @@ from anabranch.apps.settings import Settings
 from anabranch.apps.up import Embedded, Endpoint, serve
 from anabranch.cli.failure import Exit
 from anabranch.core.bolt.broker.write_path import appends
+from anabranch.core.bolt.protocol.clients import BOLT
 from anabranch.core.bolt.protocol.messages import Append
 from anabranch.core.errors import BatchUnreadable
 from anabranch.core.limits import Limits
@@ -50,7 +51,7 @@ async def _poisoned(
     log = await service.create("orders")
     await log.append(b"0")
     await log.append(b"1")
-    local = Local(embedded.host, embedded.broker)
+    local = Local(embedded.host, embedded.broker, BOLT)
     await local.call(Append(log.id, poison))
     local.close()
     old.undo()

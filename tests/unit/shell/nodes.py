@@ -16,6 +16,7 @@ from anabranch.core.types import Nanoseconds
 from anabranch.ports import Authority
 from anabranch.shell.authority.shared import SharedToken
 from anabranch.shell.net.tls import TlsSettings, dialing, listening
+from anabranch.shell.peers.engines import belfast_node
 from anabranch.shell.peers.mesh import Mesh
 from anabranch.shell.runtime.clock import Clock
 from anabranch.shell.runtime.driver import Host
@@ -95,6 +96,7 @@ class Node:
         self.form = LogFormat.HUMAN
         self.puppet = Puppet()
         self.network: type[Mesh] = Mesh
+        self.protocol = belfast_node()
         self.mesh: Mesh
         self.server: FrameServer
         self.host: Host
@@ -104,7 +106,8 @@ class Node:
         clock = Clock()
         log = Log(clock.now, self.form, self.lines)
         address, cluster, limits = self.address, self._cluster, self._limits
-        self.mesh = mesh = self.network(address, cluster, limits, log, token=self._peer_token)
+        protocol, token = self.protocol, self._peer_token
+        self.mesh = mesh = self.network(protocol, address, cluster, limits, log, token=token)
         self.host = host = Host(cluster, None, None, now=clock.now, log=log, network=mesh)
         self.server = server = FrameServer(limits, log=log, peers=mesh)
         server.serve(

@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator
 from typing import Protocol
 
 from anabranch.apps.up import Embedded
+from anabranch.core.bolt.protocol.clients import BOLT, Pushed
 from anabranch.core.bolt.protocol.commands import Description
 from anabranch.core.bolt.protocol.messages import (
     Append,
@@ -16,7 +17,7 @@ from anabranch.core.errors import Unavailable
 from anabranch.core.limits import Limits
 from anabranch.core.types import Milliseconds
 from anabranch.shell.authority.tokens import Tokens
-from anabranch.shell.server.local import Local, Pushed
+from anabranch.shell.server.local import Local
 from anabranch.shell.telemetry.log import Log
 
 
@@ -73,7 +74,7 @@ class Seated:
 
     def __init__(self, embedded: Embedded) -> None:
         self._embedded = embedded
-        self._local = Local(embedded.host, embedded.broker)
+        self._local = Local(embedded.host, embedded.broker, BOLT)
         self.cluster = embedded.cluster
         self.version = embedded.version
         self.limits = embedded.limits

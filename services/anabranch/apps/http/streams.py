@@ -18,11 +18,11 @@ from anabranch.apps.http.problems import OF_LOG, problem
 from anabranch.apps.http.reads import Base64
 from anabranch.apps.http.records import Delivery, Encoding, portions
 from anabranch.apps.http.refusals import EventOfAnotherLog
+from anabranch.core.bolt.protocol.clients import Pushed
 from anabranch.core.bolt.protocol.commands import Description
 from anabranch.core.bolt.protocol.messages import Confirmed, Delivered, Failed, Subscribe
 from anabranch.core.errors import AnabranchError, BadRequest, OutOfRange, Overloaded
 from anabranch.core.types import Position
-from anabranch.shell.server.local import Pushed
 
 router = APIRouter(tags=["records"])
 

@@ -7,7 +7,7 @@ import msgspec
 from anabranch.apps import settings
 from anabranch.core.errors import BadRequest
 from anabranch.core.limits import Limits
-from anabranch.shell.peers.dialer import is_address
+from anabranch.shell.net.connect import is_address
 from anabranch.shell.telemetry.log import LogFormat
 
 

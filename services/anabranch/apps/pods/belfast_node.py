@@ -24,6 +24,7 @@ from anabranch.shell.journal.disk import RealDisk
 from anabranch.shell.journal.file_journal import FileJournal
 from anabranch.shell.journal.unsynced_disk import UnsyncedDisk
 from anabranch.shell.net import tls
+from anabranch.shell.peers.engines import belfast_node
 from anabranch.shell.peers.mesh import Mesh
 from anabranch.shell.runtime.driver import Host
 from anabranch.shell.server.engines import belfast_service
@@ -80,6 +81,7 @@ def _occupant(
     """One machine under the address by which the others know it, and one port for all."""
     pod = place.pod
     mesh = Mesh(
+        belfast_node(),
         address,
         settings.cluster,
         settings.limits,

@@ -20,7 +20,7 @@ from anabranch.shell.authority.tokens import Tokens
 from anabranch.shell.etcd.api.settings import EtcdSettings
 from anabranch.shell.net.tls import TlsSettings, check_mutual
 from anabranch.shell.objects.s3.settings import S3Settings
-from anabranch.shell.peers.server import NAME
+from anabranch.shell.peers.engines import NAME
 from anabranch.shell.telemetry.log import Log, LogFormat
 
 GIB = 1024 * MIB

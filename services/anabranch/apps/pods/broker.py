@@ -25,7 +25,8 @@ from anabranch.shell.etcd.archive.snapshots import BridgedBlobs
 from anabranch.shell.etcd.group.marker import in_bucket
 from anabranch.shell.net import tls
 from anabranch.shell.objects.disk_cache import DiskCache
-from anabranch.shell.peers.server import PeerLinks
+from anabranch.shell.peers.engines import bolt_broker
+from anabranch.shell.peers.mesh import Mesh
 from anabranch.shell.runtime.driver import Host
 from anabranch.shell.server.engines import bolt_service
 from anabranch.shell.server.frame_server import FrameServer
@@ -58,10 +59,10 @@ async def _occupy(place: Place[StorePod[BrokerSettings]]) -> Occupant:
     store = await pod.open_store()
     incarnation = await pod.patiently("the cluster", lambda: _incarnation(settings, store))
     ranges = await _behind_disk(store, settings, pod)
-    peers = PeerLinks(
+    peers = Mesh(
+        bolt_broker(),
         node,
         settings.cluster,
-        settings.metadata,
         limits,
         pod.log,
         release=RELEASE,
@@ -85,7 +86,8 @@ async def _occupy(place: Place[StorePod[BrokerSettings]]) -> Occupant:
     pod.vitals.bill = Bill(broker.usage, store.meter.cost)
 
     def connect() -> None:
-        peers.start(host.post, tls.dialing(settings.peer_tls, pod.log))
+        context = tls.dialing(settings.peer_tls, pod.log)
+        peers.start(host.post, context, members=settings.metadata)
         pod.stack.push_async_callback(peers.stop)
 
     async def listen() -> None:

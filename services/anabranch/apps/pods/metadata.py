@@ -23,7 +23,8 @@ from anabranch.shell.etcd.group.election import Candidate
 from anabranch.shell.etcd.group.marker import Marker, agree
 from anabranch.shell.etcd.group.reader import JournalReader
 from anabranch.shell.net import tls
-from anabranch.shell.peers.server import PeerServer
+from anabranch.shell.peers.engines import bolt_member
+from anabranch.shell.peers.mesh import Mesh
 from anabranch.shell.runtime.driver import Host
 from anabranch.shell.telemetry.tracing import TracedMember
 
@@ -67,7 +68,8 @@ async def _occupy(place: Place[StorePod[MetadataSettings]]) -> Occupant:
     pod, settings = place.pod, place.pod.settings
     store = await pod.open_store()
     group = await _Group.opened(pod, store)
-    peers = PeerServer(
+    peers = Mesh(
+        bolt_member(settings.peer_names),
         settings.node,
         settings.cluster,
         settings.limits,
@@ -75,7 +77,6 @@ async def _occupy(place: Place[StorePod[MetadataSettings]]) -> Occupant:
         release=RELEASE,
         token=settings.peer_tokens(pod.log),
         incarnation=group.marker.incarnation,
-        names=settings.peer_names,
     )
     member = Member(settings.cluster, settings.limits)
     host = Host(
@@ -95,7 +96,8 @@ async def _occupy(place: Place[StorePod[MetadataSettings]]) -> Occupant:
         # Closed before the host, which waits for an append that may wait for an etcd that is gone.
         pod.stack.push_async_callback(group.close)
         context = tls.listening(settings.peer_tls, pod.log)
-        await peers.start(host.post, place.listener, context)
+        peers.start(host.post)
+        await peers.listen(place.listener, context)
         pod.stack.push_async_callback(peers.stop)
 
     return Occupant(

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from anabranch.core.errors.refused import Refused
-from anabranch.core.wire.frames import framed
+from anabranch.core.wire.frames import FrameReader, framed
 
 PEER_VERSION: Final = 1
 """Of what is said before the first letter; commands have a version of their own."""
@@ -49,6 +49,11 @@ _welcome: "msgspec.msgpack.Decoder[Greeting | Refused]" = msgspec.msgpack.Decode
 
 _PULSE = Pulse()
 PULSE_FRAME: Final = framed(PULSE, 0, b"")
+
+
+def first_greeting() -> FrameReader[Greeting]:
+    """For a process that is dialed: reads the first frame of a connection and no other."""
+    return FrameReader({GREETING: decode_greeting}, GREETING_BYTES_MAX)
 
 
 def encode_greeting(message: Greeting | Refused) -> bytes:

@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from anabranch.core.bolt.protocol.clients import BOLT
 from anabranch.core.bolt.protocol.commands import Description
 from anabranch.core.bolt.protocol.messages import Describe
 from anabranch.core.bolt.protocol.rights import subject_of
@@ -47,7 +48,7 @@ class OwnLogs:
     async def describe(self, log: LogId | str) -> Description:
         # A seat can be taken only once the machine runs.
         if self._local is None:
-            self._local = Local(self._host, self._node)
+            self._local = Local(self._host, self._node, BOLT)
         found = await self._local.call(Describe(log))
         assert isinstance(found, Description)
         return found

@@ -147,3 +147,14 @@ class _Race:
         if len(self._errors) == 1:
             return self._errors[0]
         return OSError("; ".join(dict.fromkeys(map(str, self._errors))) or "it has no address")
+
+
+def is_address(text: str) -> bool:
+    host, _, port = text.rpartition(":")
+    return bool(host) and port.isdecimal() and 0 < int(port) < 1 << 16
+
+
+def parse_address(address: str) -> tuple[str, int]:
+    """`host:port`, the host in brackets if it is an IPv6 address."""
+    host, _, port = address.rpartition(":")
+    return host.removeprefix("[").removesuffix("]"), int(port)

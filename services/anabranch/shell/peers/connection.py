@@ -120,6 +120,12 @@ class Line(asyncio.Protocol, Generic[M]):
         """Whether the other side's certificate was issued for this name."""
         return bears_name(self._transport, name)
 
+    @property
+    def host(self) -> str | None:
+        """The address of the other side's machine, if the socket has one."""
+        name = self._transport.get_extra_info("peername")
+        return cast("tuple[str, int]", name)[0] if isinstance(name, tuple) else None
+
     def greeted(self, peer: str, reader: FrameReader[M] | None = None) -> None:
         """Both sides are known to each other; from here on `reader` reads, if one is given."""
         assert not self.peer, "one greeting is enough"

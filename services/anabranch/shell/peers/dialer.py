@@ -1,29 +1,21 @@
-"""A connection to another process at a known address, made again whenever it breaks; and whom of
-those who make one a process takes for its own.
-"""
+"""A connection to another process at a known address, made again whenever it breaks."""
 
 import asyncio
 import ssl
 from contextlib import suppress
 from functools import partial
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Protocol
 
 import msgspec
 
-from anabranch.core.errors import (
-    AccessDenied,
-    AnabranchError,
-    VersionMismatch,
-    WrongCluster,
-)
+from anabranch.core.errors import AnabranchError, VersionMismatch, WrongCluster
 from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import Limits
-from anabranch.core.wire.frames import FrameReader
 from anabranch.core.wire.peers import Greeting, encode_greeting
-from anabranch.shell.authority.tokens import Tokens
-from anabranch.shell.net.connect import Hint, reach
+from anabranch.shell.net.connect import Hint, parse_address, reach
 from anabranch.shell.net.reload import Renewed
 from anabranch.shell.peers.connection import Line, PeerCounters, PeerGauges
+from anabranch.shell.peers.protocol import PeerProtocol
 from anabranch.shell.runtime.failpoints import reached
 from anabranch.shell.runtime.randomness import randbits
 from anabranch.shell.telemetry.log import Log
@@ -33,16 +25,11 @@ BACK_OFF_MIN_S, BACK_OFF_MAX_S = 0.1, 2.0
 CONNECT_S = 5.0
 _CHANCE_BITS = 16
 
-M = TypeVar("M")
 
+class Dialer(Protocol):
+    """The owner of such connections, which is told what happens on them."""
 
-class Dialer(Protocol[M]):
-    """Who has such connections, and is told of them."""
-
-    noun: str
-    here: str
-    away: str
-    """What it calls those at the other side, and what it says when they come and go."""
+    protocol: PeerProtocol
     limits: Limits
     log: Log
     counters: PeerCounters
@@ -51,27 +38,25 @@ class Dialer(Protocol[M]):
     @property
     def greeting(self) -> Greeting: ...
 
-    def reader(self) -> FrameReader[M]: ...
+    def linked(self, address: str) -> None:
+        """Both sides have greeted."""
+        ...
 
-    def linked(self, address: str) -> None: ...
+    def received(self, address: str, message: Any) -> None: ...
 
-    def received(self, address: str, message: M) -> None: ...
-
-    def refuse(self, error: AnabranchError) -> None: ...
-
-    def is_meant(self, address: str, node: str) -> bool:
-        """Is this who was to be met there? Addresses of what is gone are given to others."""
+    def refuse(self, error: AnabranchError) -> None:
+        """One of the two sides doesn't take the other for a process of its cluster."""
         ...
 
 
-class PeerLink(Generic[M]):
-    def __init__(self, links: Dialer[M], address: str, met_at: str = "") -> None:
+class PeerLink:
+    def __init__(self, links: Dialer, address: str, met_at: str = "") -> None:
         """`met_at`: where the other side was met last, if it has dialed us."""
         self._links = links
         self._address = address
         self._hint = Hint(met_at)
         self._down_since: float | None = asyncio.get_running_loop().time()
-        self._line: Line[M] | None = None
+        self._line: Line[Any] | None = None
         self._over: asyncio.Future[str]
         self._trouble = ""
         self._refusal: AnabranchError | None = None
@@ -123,7 +108,8 @@ class PeerLink(Generic[M]):
         host, port = parse_address(self._address)
         loop = asyncio.get_running_loop()
         links = self._links
-        make = partial(Line[M], self, links.reader(), links.limits, links.counters, links.log)
+        reader = links.protocol.from_dialed(links.limits.peer_frame_bytes_max)
+        make = partial(Line[Any], self, reader, links.limits, links.counters, links.log)
         try:
             if reached("peers.connect"):
                 return "a failpoint keeps it away"
@@ -140,10 +126,10 @@ class PeerLink(Generic[M]):
             return str(error)
         return None
 
-    def made(self, line: Line[M]) -> None:
+    def made(self, line: Line[Any]) -> None:
         line.say(encode_greeting(self._links.greeting))
 
-    def heard(self, line: Line[M], message: M) -> None:
+    def heard(self, line: Line[Any], message: Any) -> None:
         if isinstance(message, Greeting):
             self._greeted(line, message)
         elif isinstance(message, Refused):
@@ -153,33 +139,34 @@ class PeerLink(Generic[M]):
         else:
             line.end("it wrote letters before it greeted")
 
-    def lost(self, line: Line[M], why: str) -> None:
+    def lost(self, line: Line[Any], why: str) -> None:
         if line.peer:
             self._links.gauges.connected -= 1
             self._down_since = asyncio.get_running_loop().time()
         if not self._over.done():
             self._over.set_result(why)
 
-    def _greeted(self, line: Line[M], greeting: Greeting) -> None:
+    def _greeted(self, line: Line[Any], greeting: Greeting) -> None:
         links, ours = self._links, self._links.greeting
         if line.peer:
             line.end("it greeted twice")
         elif greeting.version != ours.version:
             self._refused(line, VersionMismatch(greeting.version, ours.version))
         elif greeting.cluster != ours.cluster:
-            where = f"{links.noun} {self._address}"
+            where = f"{links.protocol.dialed_noun} {self._address}"
             self._refused(line, WrongCluster(where, greeting.cluster, ours.cluster))
-        elif not links.is_meant(self._address, greeting.node):
+        elif links.protocol.moves and greeting.node != self._address:
             line.end(f"{greeting.node} is there now")
         else:
             line.greeted(greeting.node)
             self._trouble = ""
             self._down_since = None
             links.gauges.connected += 1
-            links.log.info(links.here, address=self._address, name=greeting.node)
+            here = f"a {links.protocol.dialed_noun} is here"
+            links.log.info(here, address=self._address, name=greeting.node)
             links.linked(self._address)
 
-    def _refused(self, line: Line[M], error: AnabranchError) -> None:
+    def _refused(self, line: Line[Any], error: AnabranchError) -> None:
         self._refusal = error
         line.end(error.message)
         self._links.counters.refused += 1
@@ -188,32 +175,6 @@ class PeerLink(Generic[M]):
     def _say(self, why: str) -> None:
         """An outage is said once, and its end."""
         if why != self._trouble:
-            self._links.log.warning(self._links.away, address=self._address, reason=why)
+            away = f"no {self._links.protocol.dialed_noun} is here"
+            self._links.log.warning(away, address=self._address, reason=why)
         self._trouble = why
-
-
-def objection(here: str, ours: Greeting, tokens: Tokens, theirs: Greeting) -> AnabranchError | None:
-    """Why whoever greets so isn't of us; with a token, only those who show it are."""
-    if theirs.version != ours.version:
-        return VersionMismatch(theirs.version, ours.version)
-    if theirs.cluster != ours.cluster:
-        return WrongCluster(here, ours.cluster, theirs.cluster)
-    if ours.incarnation != theirs.incarnation:
-        shown = f"{theirs.cluster} ({{}})"
-        known, told = ours.incarnation, theirs.incarnation
-        return WrongCluster(here, shown.format(known), f"{shown.format(told)} of its bucket")
-    if not tokens.accepts(theirs.token):
-        reason = "it doesn't show the token that peers ask of each other (peer_token)"
-        return AccessDenied(here, theirs.node, reason)
-    return None
-
-
-def is_address(text: str) -> bool:
-    host, _, port = text.rpartition(":")
-    return bool(host) and port.isdecimal() and 0 < int(port) < 1 << 16
-
-
-def parse_address(address: str) -> tuple[str, int]:
-    """`host:port`, the host in brackets if it is an IPv6 address."""
-    host, _, port = address.rpartition(":")
-    return host.removeprefix("[").removesuffix("]"), int(port)

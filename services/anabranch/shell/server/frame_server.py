@@ -19,8 +19,6 @@ from anabranch.core.limits import Limits
 from anabranch.core.wire.client_protocol import ClientProtocol
 from anabranch.core.wire.frames import Decoder, FrameReader
 from anabranch.core.wire.peers import GREETING, Greeting, decode_greeting
-from anabranch.shell.net.tls import bears_name
-from anabranch.shell.peers.dialer import is_address, parse_address
 from anabranch.shell.server.arrival import HANDSHAKE_S, Arrival
 from anabranch.shell.server.budgets import HELLO_BYTES_MAX, Budgets
 from anabranch.shell.server.connection import Connection
@@ -55,8 +53,8 @@ class ServerGauges:
 class Peers(Protocol):
     """Other nodes, which dial this process where its clients do."""
 
-    def welcome(self, transport: asyncio.Transport, greeting: Greeting, known: bool) -> None:
-        """`known`: the node has a certificate for its name, where certificates are asked for."""
+    def welcome(self, transport: asyncio.Transport, greeting: Greeting, *, checked: bool) -> None:
+        """`checked`: nodes must show certificates for their names."""
         ...
 
 
@@ -216,12 +214,8 @@ class FrameServer:
         self._left.set()
 
     def meet_node(self, transport: asyncio.Transport, greeting: Greeting) -> None:
-        """A node is named by the address at which it is dialed, and that is in its certificate."""
         assert self.peers is not None, "first_frames reads no greeting without peers"
-        known = not self._checks_nodes or (
-            is_address(greeting.node) and bears_name(transport, parse_address(greeting.node)[0])
-        )
-        self.peers.welcome(transport, greeting, known)
+        self.peers.welcome(transport, greeting, checked=self._checks_nodes)
 
     def refused(self, client: str, request: int, refused: Refused) -> None:
         """Log it, if it is worth that."""

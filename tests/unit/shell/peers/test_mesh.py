@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import ssl
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,14 @@ from tests.unit.shell.nodes import Client, Node, run, until
 
 from anabranch.core.belfast.protocol import codec as frames
 from anabranch.core.belfast.protocol.letters import Alive, Learn, Seal
+from anabranch.core.belfast.protocol.messages import BELFAST_VERSION
 from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Linked, Received
 from anabranch.core.wire.peers import Greeting, encode_greeting, encode_letter
+from anabranch.shell.net.connect import parse_address
 from anabranch.shell.net.tls import TlsSettings, trusting
 from anabranch.shell.peers import connection, mesh
-from anabranch.shell.peers.dialer import parse_address
 from anabranch.shell.runtime import failpoints
 
 
@@ -200,15 +202,14 @@ def test_a_stranger_is_refused_with_a_sentence_that_both_sides_log(
     run(scene())
 
 
-def test_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_version_is_refused() -> None:
     async def scene() -> None:
         one, other = Node(), Node()
-        async with other.alive():
-            monkeypatch.setattr(mesh, "BELFAST_VERSION", 99)
-            async with one.alive():
-                one.send(other, Seal(1, 1))
-                await until(lambda: "upgrade the older" in one.lines.getvalue())
-                assert "upgrade the older" in other.lines.getvalue()
+        one.protocol = replace(one.protocol, version=99)
+        async with other.alive(), one.alive():
+            one.send(other, Seal(1, 1))
+            await until(lambda: "upgrade the older" in one.lines.getvalue())
+            assert "upgrade the older" in other.lines.getvalue()
 
     run(scene())
 
@@ -216,7 +217,7 @@ def test_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 async def greeted(node: Node, name: str = "127.0.0.1:9", **more: Any) -> Any:
     """A connection by hand, of somebody who greets under this name, and what it is answered."""
     reader, writer = await asyncio.open_connection(*parse_address(node.address), **more)
-    writer.write(encode_greeting(Greeting(mesh.BELFAST_VERSION, "c", name)))
+    writer.write(encode_greeting(Greeting(BELFAST_VERSION, "c", name)))
     ((_, answer),) = frames.greetings().feed(await reader.read(1 << 16))
     return reader, writer, answer
 
@@ -356,7 +357,7 @@ def test_a_node_is_taken_only_by_the_name_in_its_certificate(tmp_path: Path) -> 
             stranger = Node(tls=other)
             async with stranger.alive():
                 stranger.send(one, Seal(0, 0))
-                await until(lambda: "issued for this name" in stranger.lines.getvalue())
+                await until(lambda: "issued for 127.0.0.1" in stranger.lines.getvalue())
                 assert one.mesh.counters.refused == 1
                 assert not linked(stranger, one)
 

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import pytest
 
+from anabranch.core.bolt.protocol.clients import BOLT
 from anabranch.core.bolt.protocol.messages import (
     Append,
     Appended,
@@ -400,7 +401,7 @@ def test_a_local_call_is_answered_refused_or_forgotten() -> None:
 
         puppet = Puppet(rule)
         async with Stage(node=puppet) as stage:
-            local = Local(stage.host, NODE)
+            local = Local(stage.host, NODE, BOLT)
             assert await local.call(Survey()) == Appended(1)
             with pytest.raises(UnknownLog, match="no log missing"):
                 await local.call(Describe("missing"))
@@ -427,7 +428,7 @@ def test_a_local_stream_gives_credit_for_what_is_taken_and_says_when_it_is_close
 
         puppet = Puppet(rule)
         async with Stage(node=puppet) as stage:
-            stream = Local(stage.host, NODE).stream(Subscribe(LogId(1), 0))
+            stream = Local(stage.host, NODE, BOLT).stream(Subscribe(LogId(1), 0))
             assert await anext(stream) == delivered
             assert await anext(stream) == Confirmed(3)
             await stream.aclose()

@@ -34,8 +34,7 @@ from anabranch.core.limits import Limits
 from anabranch.core.machine import Effect, Event, Gone, Replies, Reply, Request, Requests
 from anabranch.core.wire.frames import HEADER
 from anabranch.core.wire.session import Cancel, Credit
-from anabranch.shell.net.connect import Hint
-from anabranch.shell.peers.dialer import parse_address
+from anabranch.shell.net.connect import Hint, parse_address
 
 DIRECTORY = Directory(1, 2, "leader:1", (), 3, 4)
 

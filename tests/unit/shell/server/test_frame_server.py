@@ -39,8 +39,8 @@ class Nodes:
     def __init__(self) -> None:
         self.met: list[tuple[Greeting, bool]] = []
 
-    def welcome(self, transport: asyncio.Transport, greeting: Greeting, known: bool) -> None:
-        self.met.append((greeting, known))
+    def welcome(self, transport: asyncio.Transport, greeting: Greeting, *, checked: bool) -> None:
+        self.met.append((greeting, checked))
         transport.close()
 
 
@@ -190,7 +190,7 @@ def test_a_greeting_is_handed_to_the_nodes_though_it_looks_like_a_request() -> N
             greeting = Greeting(1, "c", "h:1")
             caller.say([encode_greeting(greeting)])
             await caller.left()
-            assert here.nodes.met == [(greeting, True)]
+            assert here.nodes.met == [(greeting, False)]
             await until(lambda: here.server.gauges.connections == 0)
             assert here.server.budgets.connections.used == 0
 

@@ -33,6 +33,9 @@ _WAITING_BYTES = 64 * KIB
 Question = Read | Subscribe | Redeem | ListLogs | Compare | ReadCursors
 """Changes nothing, may take long and may be answered at length."""
 
+Pushed = Delivered | Confirmed | Failed
+"""What a subscription is told, until it ends."""
+
 
 def reply_size(message: object, limits: Limits) -> ReplySize | None:
     match message:
@@ -72,7 +75,7 @@ BOLT: Final = ClientProtocol(
     append=Append,
     subscribe=Subscribe,
     delivered=Delivered,
-    pushed=frozenset({Delivered, Confirmed, Failed}),
+    pushed=frozenset(Pushed.__args__),
     commands=frozenset({*Once.__args__, Guarded}),
     reply_size=reply_size,
     window=_window,

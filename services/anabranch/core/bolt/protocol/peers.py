@@ -7,26 +7,20 @@ from anabranch.core.errors.refused import Refused
 from anabranch.core.wire.frames import Decoder, FrameReader
 from anabranch.core.wire.peers import (
     GREETING,
-    GREETING_BYTES_MAX,
     LETTER,
     PULSE,
     Greeting,
     Pulse,
-    decode_greeting,
     decode_pulse,
     decode_welcome,
 )
 
-FromBroker = Greeting | ToMetadata | Pulse
+FromBroker = ToMetadata | Pulse
+"""What follows a broker's greeting."""
 FromMember = Greeting | Refused | FromMetadata | Pulse
 
 _to_metadata: "msgspec.msgpack.Decoder[ToMetadata]" = msgspec.msgpack.Decoder(ToMetadata)
 _from_metadata: "msgspec.msgpack.Decoder[FromMetadata]" = msgspec.msgpack.Decoder(FromMetadata)
-
-
-def greetings_of_brokers() -> "FrameReader[FromBroker]":
-    """For a member: reads the first frame of a connection and no other."""
-    return FrameReader({GREETING: decode_greeting}, GREETING_BYTES_MAX)
 
 
 def letters_of_brokers(frame_bytes_max: int) -> "FrameReader[FromBroker]":

@@ -39,7 +39,7 @@ def test_what_members_write_arrives_in_any_pieces(said: list[Any], cuts: Sequenc
 
 
 def test_a_member_is_greeted_by_a_broker_and_by_nothing_else() -> None:
-    reader = bolt_peers.greetings_of_brokers()
+    reader = peers.first_greeting()
     letter, pulse = peers.encode_letter(Alive(1)), peers.PULSE_FRAME
     heard = [m for _, m in reader.feed(letter + pulse + peers.encode_greeting(GREETING))]
     assert [isinstance(each, BadFrame) for each in heard] == [True, True, False]
@@ -53,7 +53,7 @@ def test_a_refusal_arrives_in_the_place_of_a_greeting() -> None:
 
 
 def test_a_stranger_can_make_nobody_keep_much() -> None:
-    reader = bolt_peers.greetings_of_brokers()
+    reader = peers.first_greeting()
     length = peers.GREETING_BYTES_MAX
     reader.feed(HEADER.pack(length, peers.GREETING, 0, 0, 0) + bytes(100))
     assert reader.broken is not None

@@ -5,6 +5,7 @@ import io
 import socket
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,10 +25,11 @@ from anabranch.core.errors import (
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Event, Linked, Received
 from anabranch.core.wire import peers as frames
+from anabranch.shell.net.connect import parse_address
 from anabranch.shell.net.tls import TlsSettings, bears_name, check_mutual, dialing, listening
-from anabranch.shell.peers import connection, server
-from anabranch.shell.peers.dialer import parse_address
-from anabranch.shell.peers.server import PeerLinks, PeerServer
+from anabranch.shell.peers import connection
+from anabranch.shell.peers.engines import bolt_broker, bolt_member
+from anabranch.shell.peers.mesh import Mesh
 from anabranch.shell.runtime import failpoints
 from anabranch.shell.runtime.clock import Clock
 from anabranch.shell.telemetry.log import Log
@@ -67,9 +69,22 @@ class Side:
 
 
 class Member(Side):
-    def __init__(self, cluster: str = "c", limits: Limits | None = None, **more: Any) -> None:
+    def __init__(
+        self,
+        cluster: str = "c",
+        limits: Limits | None = None,
+        *,
+        names: str = "",
+        incarnation: str = "",
+        token: str | None = None,
+    ) -> None:
         super().__init__()
-        self.server = PeerServer(MEMBER, cluster, limits or Limits(), self.log, **more)
+        self._cluster = cluster
+        self._limits = limits or Limits()
+        self._protocol = bolt_member(names)
+        self._incarnation = incarnation
+        self._token = token
+        self.server: Mesh
         # Bound and not yet listening: who dials it is turned away, and nobody else can have it.
         self._socket = socket.socket()
         self._socket.bind(("127.0.0.1", 0))
@@ -78,28 +93,50 @@ class Member(Side):
     @asynccontextmanager
     async def serving(self, tls: Any = None) -> AsyncGenerator[str]:
         with self._socket:
-            await self.server.start(self.machine.post, self._socket.dup(), tls)
+            await self._serve(tls)
             try:
                 yield self.address
             finally:
                 await self.server.stop()
+
+    async def _serve(self, tls: Any = None) -> None:
+        self.server = Mesh(
+            self._protocol,
+            MEMBER,
+            self._cluster,
+            self._limits,
+            self.log,
+            incarnation=self._incarnation,
+            token=self._token,
+        )
+        self.server.start(self.machine.post)
+        await self.server.listen(self._socket.dup(), tls)
 
     @asynccontextmanager
     async def replaced(self) -> AsyncGenerator[None]:
         """By another process at the same address."""
         await self.server.stop()
         yield
-        await self.server.start(self.machine.post, self._socket.dup())
+        await self._serve()
 
 
 class Broker(Side):
-    def __init__(self, *members: str, cluster: str = "c", node: str = BROKER, **more: Any) -> None:
+    def __init__(
+        self,
+        *members: str,
+        cluster: str = "c",
+        node: str = BROKER,
+        version: int = frames.PEER_VERSION,
+        **more: Any,
+    ) -> None:
         super().__init__()
-        self.links = PeerLinks(node, cluster, members, Limits(), self.log, **more)
+        protocol = replace(bolt_broker(), version=version)
+        self.links = Mesh(protocol, node, cluster, Limits(), self.log, **more)
+        self._members = members
 
     @asynccontextmanager
     async def dialing(self, tls: Any = None) -> AsyncGenerator[None]:
-        self.links.start(self.machine.post, tls)
+        self.links.start(self.machine.post, tls, members=self._members)
         try:
             yield
         finally:
@@ -215,12 +252,11 @@ def test_a_stranger_is_refused_with_a_sentence_that_both_sides_log(
     run(scene())
 
 
-def test_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_version_is_refused() -> None:
     async def scene() -> None:
         there = Member()
-        monkeypatch.setattr(server, "PEER_VERSION", frames.PEER_VERSION + 1)
         async with there.serving() as address:
-            here = Broker(address)
+            here = Broker(address, version=frames.PEER_VERSION + 1)
             async with here.dialing():
                 error = await here.links.refused
                 assert isinstance(error, VersionMismatch)
@@ -390,7 +426,7 @@ def test_a_broker_is_taken_only_by_the_name_in_its_certificate(tmp_path: Path) -
         async with member.serving(listening(ours)) as address:
             stranger = Broker(address)
             async with stranger.dialing(dialing(gateway)):
-                refused = "wasn't issued for broker-0.brokers.test"
+                refused = "no certificate that was issued for broker-0.brokers.test"
                 await _until(lambda: refused in stranger.lines.getvalue())
                 assert stranger.machine.events == []
             # In a pod a broker is called by the pod's name and UID.

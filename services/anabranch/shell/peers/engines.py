@@ -1,0 +1,77 @@
+"""The part that the processes of each engine take in a mesh: the one place of this room that knows
+which engines there are.
+"""
+
+from anabranch.core.belfast.protocol import codec as belfast
+from anabranch.core.belfast.protocol.messages import BELFAST_VERSION
+from anabranch.core.bolt.protocol import peers as bolt
+from anabranch.core.wire.frames import FrameReader
+from anabranch.core.wire.peers import PEER_VERSION, FromNode
+from anabranch.shell.net.connect import is_address, parse_address
+from anabranch.shell.peers.protocol import PeerProtocol
+
+NAME = "{name}"
+"""The place of a broker's name in `peer_names`, up to its first dot."""
+
+
+def bolt_member(names: str = "") -> PeerProtocol:
+    """A metadata member: brokers dial it, and it answers there.
+
+    `names`: how a broker's certificate must name it, `{name}` standing for its own name.
+    """
+
+    def certificate_name(node: str) -> str | None:
+        # In a pod a broker is called by the pod's name, a dot, and the pod's UID.
+        return names.replace(NAME, node.partition(".")[0]) if names else None
+
+    return PeerProtocol(
+        version=PEER_VERSION,
+        own_noun="metadata member",
+        dialed_noun="member",
+        dialer_noun="broker",
+        from_dialed=bolt.messages_of_members,
+        from_dialers=bolt.letters_of_brokers,
+        answers=True,
+        name_objection=lambda node: None if node else "give it one with --name",
+        certificate_name=certificate_name,
+        certificate_setting="peer_names",
+        moves=False,
+    )
+
+
+def bolt_broker() -> PeerProtocol:
+    """A broker: it dials every metadata member, and nobody dials it as a peer."""
+    return PeerProtocol(
+        version=PEER_VERSION,
+        own_noun="broker",
+        dialed_noun="member",
+        dialer_noun="broker",
+        from_dialed=bolt.messages_of_members,
+        from_dialers=bolt.letters_of_brokers,
+        answers=False,
+        name_objection=lambda _: "brokers don't dial one another",
+        certificate_name=lambda _: None,
+        certificate_setting="peer_tls",
+        moves=False,
+    )
+
+
+def belfast_node() -> PeerProtocol:
+    """A sequencer or a replica: a node is named by the address at which the others dial it."""
+
+    def from_dialed(_: int) -> FrameReader[FromNode]:
+        return belfast.greetings()
+
+    return PeerProtocol(
+        version=BELFAST_VERSION,
+        own_noun="node",
+        dialed_noun="node",
+        dialer_noun="node",
+        from_dialed=from_dialed,
+        from_dialers=belfast.letters,
+        answers=False,
+        name_objection=lambda node: None if is_address(node) else "nobody could dial it",
+        certificate_name=lambda node: parse_address(node)[0],
+        certificate_setting="tls",
+        moves=True,
+    )
