@@ -210,20 +210,19 @@ class Forest:
         """The live log of this id or name; else an error that says what became of it."""
         if isinstance(asked, str):
             name = asked.replace("@", SEPARATOR, 1)
-            log = self.names.get(name)
-            grave = self.graves.get(self.graves_by_name.get(name, LogId(-1)))
+            log, id = self.names.get(name), self.graves_by_name.get(name, LogId(-1))
         else:
-            log = self.logs.get(asked)
-            grave = self.graves.get(asked)
+            log, id = self.logs.get(asked), asked
         if log is not None:
             return log
-        if grave is not None:
-            raise grave.refusal.error()
-        raise UnknownLog(str(asked))
+        grave = self.graves.get(id)
+        raise UnknownLog(str(asked)) if grave is None else grave.refusal.error()
 
     def find_own(self, asked: str | LogId, what: str) -> Log:
         """As `find`, for what only Bolt's own logs can do; raises WrongEngine for any other."""
-        log = self.find(asked)
+        # Reads and forks come with an id: those are found here, with no second call.
+        log = None if isinstance(asked, str) else self.logs.get(asked)
+        log = log or self.find(asked)
         if log.engine:
             raise WrongEngine(log.name, log.engine, what)
         return log

@@ -17,6 +17,9 @@ HERE = LogId(0)
 Noted = tuple[Position, LogId, int]
 """(position, log, shift): from this position on records came from `log`, at position - shift."""
 
+_NOTHING = array("q")
+"""Of every log that nothing was moved into; stays empty. Nearly all forks are such logs."""
+
 
 class Origins:
     """Runs of positions that share a log and a shift, each up to the next; 24 bytes a run.
@@ -28,9 +31,14 @@ class Origins:
     __slots__ = ("first", "log", "shift")
 
     def __init__(self) -> None:
-        self.first = array("q")
-        self.log = array("q")
-        self.shift = array("q")
+        self.first = self.log = self.shift = _NOTHING
+
+    def load(self, first: bytes, log: bytes, shift: bytes) -> None:
+        """Take over the columns that a snapshot kept."""
+        assert not len(self), "it is new"
+        assert len(first) == len(log) == len(shift)
+        if first:
+            self.first, self.log, self.shift = array("q", first), array("q", log), array("q", shift)
 
     def __len__(self) -> int:
         return len(self.first)
@@ -43,6 +51,8 @@ class Origins:
             self._keep(len(self) - 1)
         last = (self.log[-1], self.shift[-1]) if self.first else (HERE, 0)
         if last != (log, shift):
+            if self.first is _NOTHING:
+                self.first, self.log, self.shift = array("q"), array("q"), array("q")
             self.first.append(position)
             self.log.append(log)
             self.shift.append(shift)

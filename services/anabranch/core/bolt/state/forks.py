@@ -177,10 +177,10 @@ def _check_room(replica: Replica, command: CreateLog | ForkLog, name: str) -> No
     catalogue.check_owner(replica, name, command.owner)
 
 
-def _check_notes(replica: Replica, name: str, *notes: str) -> None:
-    assert notes, "nothing to be checked"
+def _check_notes(replica: Replica, name: str, by: str, why: str = "") -> None:
     chars_max = replica.limits.note_chars_max
-    if max(map(len, notes)) > chars_max:
+    assert chars_max > 0, "no note would do"
+    if len(by) > chars_max or len(why) > chars_max:
         reason = f"'by' and 'why' may have {chars_max} characters each (note_chars_max)"
         raise BadRequest(name, reason)
 

@@ -426,10 +426,7 @@ def _load_index(columns: _Columns) -> Index:
     index.at = array("q", columns.at)
     index.skips = columns.skips
     assert len({len(getattr(index, column)) for column in COLUMNS}) == 1, "columns are alike long"
-    first, log, shift = columns.origins
-    index.origins.first.frombytes(first)
-    index.origins.log.frombytes(log)
-    index.origins.shift.frombytes(shift)
+    index.origins.load(*columns.origins)
     return index
 
 

@@ -156,3 +156,18 @@ def test_a_fork_at_a_time_is_replayed_as_its_format_had_it() -> None:
         timed.append(10)
         timed.append(20)
         assert timed.severed(20) == tail
+
+
+def test_origins_that_were_loaded_are_apart_from_those_of_other_logs() -> None:
+    noted, fresh = Origins(), Origins()
+    noted.note(5, LogId(7), 2)
+    loaded, empty = Origins(), Origins()
+    loaded.load(noted.first.tobytes(), noted.log.tobytes(), noted.shift.tobytes())
+    empty.load(b"", b"", b"")
+    empty.note(9, LogId(3), 1)
+    assert loaded.at(6) == (LogId(7), 4, None)
+    assert empty.at(9) == (LogId(3), 8, None)
+    assert fresh.at(9) == (HERE, 9, None), "what other logs note is not seen here"
+    fresh.cut(0)
+    fresh.drop_below(4)
+    assert not len(Origins()), "a new log begins without any"
