@@ -13,8 +13,8 @@ PRODUCT = (Path("services/anabranch"), Path("operator/anabranch_operator"))
 TESTS = Path("tests")
 TESTS_TO_PRODUCT_MIN = 0.95
 """Of lines of code, simulators left out on both sides; 1.2 is the goal."""
-ASSERTS_A_FUNCTION_MIN = 0.28
-"""In cores; 0.3 is the goal. A little below what it is, so that one change doesn't break it."""
+ASSERTS_A_FUNCTION_MIN = 0.30
+"""In cores. A little below what it is, so that one change doesn't break it."""
 
 
 def code_lines(text: str) -> int:

@@ -98,6 +98,7 @@ class Consensus:
         self._image = self._disk.recover(recovered)
 
     def start(self) -> None:
+        assert self._leader is None, "a member starts once"
         self._group.on_commit = self.on_commit
         self._group.take_image = self.take_image
         self._follower.on_restore = self.on_restore
@@ -124,6 +125,7 @@ class Consensus:
         """Committed entries behind this one, and the index of the first. None if those entries were
         forgotten: use the image.
         """
+        assert count_max > 0, "no entry would be given"
         if after < self._log.base:
             return None
         upto = min(self.committed, after + count_max)

@@ -170,6 +170,7 @@ class GroupDisk:
 
     def cut_back(self, upto: int) -> None:
         """Always followed by an `append`, whose record implies it."""
+        assert upto < self._log.last, "there is something to cut off"
         self._log.cut_back(upto)
         self.durable = min(self.durable, upto)
         self._flying_last = min(self._flying_last, upto)
@@ -206,6 +207,7 @@ class GroupDisk:
     def persist_failed(self) -> None:
         """Write it all again. Some of it may be there already: a replay leads to the same."""
         assert self._flying
+        assert not self._resting, "nothing is written during the pause"
         self.faulty = self._resting = True
         self._behind -= len(self._flying)
         self._pending = self._flying + self._pending

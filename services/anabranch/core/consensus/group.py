@@ -80,6 +80,7 @@ class Group:
 
     def was_away(self, missed: Nanoseconds) -> None:
         """The process did not run for so long: the others may have written meanwhile."""
+        assert missed >= 0, "time never goes back"
         now = self.alarms.now
         self._heard = {each: min(now, at + missed) for each, at in self._heard.items()}
         self.led_at = min(now, self.led_at + missed)

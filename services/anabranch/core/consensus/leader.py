@@ -60,6 +60,7 @@ class _Peer:
 
     def search(self, following: int) -> None:
         """Search for the place where the logs part, from here downwards."""
+        assert following > self.match, "up to there the logs are known to be the same"
         self.searching, self.waits = True, False
         self.next = following
         self._flying.clear()

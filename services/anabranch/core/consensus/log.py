@@ -37,6 +37,7 @@ class GroupLog:
 
     def portion(self, first: int, bytes_max: int) -> list[Entry]:
         """Entries from this one on, as many as fit into so many bytes; at least one."""
+        assert first > self.base, "these entries are forgotten"
         taken: list[Entry] = []
         room = bytes_max
         for index in range(first - self.base - 1, len(self._entries)):
@@ -65,6 +66,7 @@ class GroupLog:
         del self._entries[upto - self.base :]
 
     def reset(self, index: int, term: int) -> None:
+        assert index >= self.base, "what is committed is never taken back"
         self.base, self.base_term = index, term
         self._entries.clear()
 

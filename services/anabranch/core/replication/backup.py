@@ -32,6 +32,7 @@ class Backup:
 
     def close(self) -> None:
         """Another epoch or role follows."""
+        assert not self._closed, "an epoch of a backup ends once"
         self._closed = True
 
     def join(self) -> None:

@@ -122,10 +122,12 @@ class Journal:
             self._effects.append(Persist([encoded for _, encoded in self._group]))
 
     def _gather(self) -> None:
+        assert not self._group, "one group is in flight, or is to be written again"
         room = GROUP_BYTES_MAX
         while self._waiting and room > 0:
             self._group.append(self._waiting.popleft())
             room -= len(self._group[-1][1])
 
     def _resume(self) -> None:
+        assert not self._in_flight, "nothing is written during the pause"
         self._pausing = False

@@ -124,6 +124,7 @@ class Log:
 
     def start(self) -> None:
         """Everything that the journal held was replayed."""
+        assert not self.adopted, "a log starts once"
         assert self.first <= self.last == self.stored
         self.adopted = self.terms.last
         if not self.disk:
@@ -280,6 +281,7 @@ class Log:
         """After this the journal may forget what comes before the first item that is kept."""
         held = self.journal.last
         upto = held
+        assert image.first <= image.last, "a log ends behind its beginning"
         if image.first < image.last:
             found = self._index.entry(image.first)
             if index is not self._index or found is None:

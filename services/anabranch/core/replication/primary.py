@@ -117,6 +117,7 @@ class Primary:
 
     def close(self) -> None:
         """Another term or role follows: what still arrives for this one changes nothing."""
+        assert not self._closed, "a term ends once"
         self._closed = True
 
     def join(self, sender: str, letter: Joining) -> None:

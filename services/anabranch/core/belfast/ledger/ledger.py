@@ -162,6 +162,7 @@ class Ledger:
 
     def end_of(self, shard: ShardId) -> Position:
         """Where its positions end that are published; what is trimmed, if all of them are."""
+        assert shard in self.members, "only shards that were admitted have positions"
         end = self.horizon
         for era in reversed(self.eras):
             if shard in era.shards:
@@ -198,6 +199,7 @@ class Ledger:
         )
 
     def _restore(self, image: Image) -> None:
+        assert image.trimmed <= image.confirmed, "only what is confirmed is trimmed"
         self.view = image.view
         self.members = {member.id: member for member in image.members}
         self.windows = list(image.windows)
@@ -225,6 +227,7 @@ class Ledger:
                 self._let_go()
             case Arrange(shard, epoch, primary, replicas, disks):
                 assert epoch > self.members[shard].epoch
+                assert primary in replicas, "a primary is one of its shard's replicas"
                 self._change(shard, epoch=epoch, primary=primary, replicas=replicas, disks=disks)
             case ChangeView():
                 self._change_view(decision)
@@ -300,6 +303,7 @@ class Ledger:
         self.placements = []
 
     def _note_era(self, era: Era) -> None:
+        assert not self.eras or self.eras[-1].start <= era.start, "eras follow one another"
         if self.eras and self.eras[-1].start == era.start:
             self.eras.pop()
         if not self.eras or self.eras[-1].shards != era.shards:
@@ -396,6 +400,7 @@ class Ledger:
             if rounds < window.rounds:
                 self.gaps[window.number, shard] = rounds
                 placed = seat.base + rounds * seat.quota
+        assert placed <= self.members[shard].placed, "a failure gives nobody more places"
         return placed
 
     def _forget_gaps(self, upto: int) -> None:

@@ -227,6 +227,7 @@ def _append(rows: list[Row], row: Row) -> None:
 
 def _slice(row: Row, low: LocalSequence, high: LocalSequence) -> Row:
     """What of it lies between."""
+    assert low < high, "a hole has at least one record"
     low, high = max(low, row.base), min(high, row.end)
     if low == row.base:
         return replace(row, count=high - low)

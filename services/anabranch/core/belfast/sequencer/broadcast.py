@@ -52,6 +52,7 @@ class Feed:
         self._fresh: list[bytes] = []
 
     def committed(self, index: int, entry: bytes) -> None:
+        assert index == self.applied + 1, "entries are committed one after the other"
         self.applied = index
         self._fresh.append(entry)
 
@@ -95,6 +96,7 @@ class Feed:
             self._counters.restored += 1
             return
         first, entries = found
+        assert first == reader.sent + 1, "a reader gets every entry"
         if entries:
             self._effects.append(Send(node, Decided(self._log.term, first, entries)))
             reader.sent = first + len(entries) - 1

@@ -41,6 +41,7 @@ class Trailing:
     def heard(self, shard: ShardId, now: Nanoseconds) -> None:
         """It has come further."""
         progress = self._progress
+        assert shard in progress.marks, "what it reported is taken first"
         if not self._met or progress.furthest > self._met[-1][0]:
             self._met.append((progress.furthest, now))
         done = progress.marks[shard].done

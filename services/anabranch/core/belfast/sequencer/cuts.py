@@ -66,6 +66,7 @@ class Progress:
 
     def opened(self, window: Window) -> None:
         """It is the last one that is published."""
+        assert window.number not in self._origins, "a window is opened once"
         self._origins[window.number] = self._rounds
         self._rounds += window.rounds if window.foreseen else 0
         if self._window is None:
@@ -150,6 +151,7 @@ class Progress:
     def close_freely(self, counts: tuple[int, ...]) -> None:
         window = self._plan.cutting
         assert window is not None
+        assert not window.foreseen, "the cuts of this window are predetermined"
         self._plan.decide(CutFreely(window.number, counts))
         self._plan.counters.cuts += 1
 

@@ -135,6 +135,7 @@ class Failures:
             if len(gone) == len(member.replicas):
                 return
             takeover = self._takeovers[member.id] = _Takeover(member.epoch + 1)
+        assert takeover.epoch == member.epoch + 1, "each arrangement ends the takeover before it"
         for node in member.replicas:
             if node not in takeover.sealed:
                 self._send(node, Seal(member.id, takeover.epoch))
@@ -156,6 +157,7 @@ class Failures:
         )
 
     def _arrange(self, member: Member, epoch: int, primary: str, replicas: tuple[str, ...]) -> None:
+        assert epoch > member.epoch, "no epoch is used twice"
         self._takeovers.pop(member.id, None)
         disks = self._membership.disks(member, primary, replicas)
         self._plan.decide(Arrange(member.id, epoch, primary, replicas, disks))
@@ -177,6 +179,7 @@ class Failures:
 
     def _change_view(self, failed: list[Member], now: Nanoseconds) -> None:
         """Without anybody to stand in there is nobody whose cuts waited for them: they wait."""
+        assert failed, "a view changes when somebody fails"
         out = tuple(member.id for member in failed)
         left = [
             each

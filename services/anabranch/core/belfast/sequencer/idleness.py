@@ -32,6 +32,7 @@ class Idleness:
             # Without lag-fix nobody would ask the others to catch up with a record.
             self.at_rest = True
         took = now - self._reviewed
+        assert took >= 0, "time never goes back"
         if took < self._span:
             return
         busy = self._quotas.busy - self._busy

@@ -66,6 +66,7 @@ class Lag:
 
     def cut(self, now: Nanoseconds) -> None:
         """There was one."""
+        assert now >= self._cut_at, "time never goes back"
         self._cut_at = now
 
     def look(self, now: Nanoseconds) -> list[FixLag]:

@@ -122,7 +122,9 @@ class Membership:
         """For how long nothing was heard of it."""
         known = self._shards.get(shard)
         contact = known.contacts.get(node) if known is not None else None
-        return now - max(self._since, contact.at if contact is not None else 0)
+        silence = now - max(self._since, contact.at if contact is not None else 0)
+        assert silence >= 0, "nothing was heard in the future"
+        return silence
 
     def known(self, shard: str, node: str) -> bool:
         """Was it ever heard by this leader?"""
@@ -168,6 +170,7 @@ class Membership:
         """Of an epoch to come. Its primary is chosen for what its disk holds, and counts with that
         one alone; the others copy from it, whichever they have.
         """
+        assert primary in replicas, "a primary is one of its shard's replicas"
         if not member.disks:
             return ()
         known = dict(zip(member.replicas, member.disks, strict=True))
@@ -192,6 +195,7 @@ class Membership:
         self._plan.decide(admitted)
 
     def _take_back(self, member: Member, letter: Alive) -> Member:
+        assert member.standing in {Standing.LEFT, Standing.FAILED}, "only who was out comes back"
         replicas = member.replicas
         if self.lost(member, member.primary):
             disks = tuple(self._said(member.name, each) for each in replicas)

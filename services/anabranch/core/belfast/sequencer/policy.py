@@ -123,6 +123,7 @@ class Office:
         return found
 
     def trim(self, position: Position) -> None:
+        assert position > self.plan.ledger.trimmed, "what is trimmed stays trimmed"
         self.plan.decide(TrimTo(position))
 
     def settle(self, now: Nanoseconds, room: bool) -> list[AnyDecision]:
@@ -152,6 +153,7 @@ class Office:
 
     def _at(self, now: Nanoseconds) -> None:
         """If this leader was away itself, it has missed what others said, and blames nobody."""
+        assert now >= self._now, "time never goes back"
         if now - self._now >= self._away:
             self.membership.forgive(now)
             self.lag.forgive(now)

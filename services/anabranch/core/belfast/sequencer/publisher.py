@@ -82,6 +82,7 @@ class Publishing:
                 quotas.append((each.id, self._quotas.give(each.id, 1)))
             else:
                 quotas.append((each.id, self._quotas.next(each, now)))
+        assert quotas, "somebody has a seat in every window"
         return tuple(quotas)
 
     def _mode(self) -> Mode:

@@ -90,6 +90,7 @@ class Quotas:
             arrivals.span_at, arrivals.span_records = now, report.records
         arrivals.records, arrivals.queued = report.records, report.queued
         if now - arrivals.span_at >= self._span:
+            assert report.records >= arrivals.span_records, "records are only counted up"
             arrivals.rate = self._rate(
                 report.records - arrivals.span_records, now - arrivals.span_at
             )
@@ -118,6 +119,7 @@ class Quotas:
             given.quota, given.guessed = self._enough(rate), False
         else:
             self._follow(given, arrivals, rate)
+        assert given.quota > 0, "a seat gives one record at least in a round"
         return given.quota
 
     def give(self, shard: ShardId, quota: int) -> int:

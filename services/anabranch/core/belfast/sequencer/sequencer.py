@@ -339,6 +339,7 @@ class Sequencer:
         )
 
     def _step_down(self) -> None:
+        assert self.office is not None, "only a leader is deposed"
         self.office = self._feed = None
         for _, token in self._waiting:
             self._effects.append(Reply(token, Elsewhere(self._other_leader)))

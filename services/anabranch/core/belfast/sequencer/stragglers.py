@@ -81,6 +81,7 @@ class Stragglers:
 
     def rest(self, shard: ShardId, window: int) -> None:
         """From this window on, unless it does so already."""
+        assert window >= 0, "windows are numbered from 0"
         pace = self._paces[shard]
         if window >= pace.until:
             self._counters.rests += 1

@@ -111,6 +111,7 @@ class Acknowledging:
         """What ends beyond this place was never confirmed, and never will be; but some records of
         a batch may be.
         """
+        assert beyond >= 0, "sequences begin at 0"
         kept: list[tuple[LocalSequence, LocalSequence]] = []
         refused, unknown = Refused.of(why), Refused.of(self._unknown())
         for end, first in self._order:

@@ -77,6 +77,7 @@ class Following:
 
     def begin(self) -> None:
         """The journal says which it is: before, nobody is to know of this replica."""
+        assert not self._begun, "a replica begins once in its life"
         self._begun = True
         self._greet_all()
         self._sleep()

@@ -81,6 +81,7 @@ class Delivering:
             raise PositionTrimmed(message.start, trimmed)
         if len(self._open) >= limit:
             raise Overloaded("subscriptions", limit, "subscriptions_max")
+        assert token not in self._open, "each request has a token of its own"
         credit = max(1, min(message.window_bytes, self._limits.subscription_bytes))
         stream = self._open[token] = Stream(token, shard, message, credit)
         self._room = True

@@ -136,6 +136,8 @@ class Retries:
         return producers + requests
 
     def restore(self, known: list[Known]) -> None:
+        assert not self._producers, "an image comes before all items"
+        assert not self._requests
         for each in known:
             if each.epoch == REQUEST_EPOCH:
                 for _, first, count in each.recent:

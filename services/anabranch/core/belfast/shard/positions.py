@@ -131,6 +131,7 @@ class Seating:
             self.tally.forget(note.settled)
 
     def restore(self, image: bytes) -> None:
+        assert not self.placements.rows, "an image is what everything else comes after"
         known = journal_notes.decode_image.decode(image)
         self.noted, self.view = known.index, known.view
         self.placements.floor = known.floor
@@ -318,6 +319,7 @@ class Seating:
         assert max(known, floor) == max(covered, floor), "F5"
 
     def _stored(self, number: int, voids: int, end: LocalSequence) -> None:
+        assert self._notes_stored < number <= self._notes_put, "notes are stored in their order"
         self._notes_stored = number
         if voids == self._voids:
             self.journaled = max(self.journaled, end)

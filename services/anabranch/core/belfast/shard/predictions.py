@@ -18,6 +18,7 @@ class Forecast:
 
     def begin(self, settled: LocalSequence, foretold: int, voided: int) -> None:
         """As it was noted when the cuts had come to here."""
+        assert settled >= 0 <= foretold, "counts begin at 0"
         self.settled, self.foretold, self.voided = settled, foretold, voided
 
     def cut(self, confirmed: LocalSequence, *, foreseen: bool) -> None:

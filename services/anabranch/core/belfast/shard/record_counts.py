@@ -60,6 +60,7 @@ class Tally:
         if to >= self.last:
             return
         self.records = self.below(to)
+        assert self.records <= to - self.uncounted, "no place holds two records"
         self.last = to
         while self._firsts and self._firsts[-1] >= to:
             self._firsts.pop()
@@ -77,6 +78,7 @@ class Tally:
         return Counted(self.last, self.records, list(stretches), self.uncounted)
 
     def restore(self, counted: Counted) -> None:
+        assert not self._firsts, "an image comes before all items"
         self.last, self.records = counted.last, counted.records
         self.uncounted = counted.uncounted
         for first, before, real in counted.stretches:

@@ -267,6 +267,7 @@ class Shard:
         me = self.following.me
         if me is None or not self._seating.current:
             return
+        assert self._arranged <= me.epoch, "epochs only grow"
         if self._arranged != me.epoch:
             self._arranged = me.epoch
             self.replica.arrange(
@@ -294,6 +295,7 @@ class Shard:
     def _change_view(self, change: ChangeView) -> None:
         """Subscribers hear of it before anything that comes of the new view (4.8)."""
         ledger = self.following.ledger
+        assert change.view == self._view + 1, "subscribers hear of every view, in order"
         failed = names_of(ledger, change.failed)
         self._delivering.failed(Failed(change.view, ledger.confirmed, failed, ledger.horizon))
         self._view = change.view
@@ -320,6 +322,7 @@ class Shard:
     def _drain(self) -> None:
         """Take no more, and wait a little for what was taken."""
         if self._ends_at == NEVER:
+            assert not self._rested, "who is at rest was drained before"
             self._serving.closing = True
             self._ends_at = self._alarms.now + self._limits.drain_ms * MS
             self._alarms.at(self._ends_at, lambda: None)
