@@ -5,48 +5,18 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from threading import Event
-from typing import Any
 
 ANABRANCH = [sys.executable, "-m", "anabranch.cli.main"]
 START_S = 60.0
 LOOK_S = 0.02
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _TIME = re.compile(r"\d+(?:\.\d+)? (?:us|ms|s|m|h)\b(?: \d+ [smh]\b)?")
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """What a command printed."""
-
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-    @property
-    def lines(self) -> list[Any]:
-        return [json.loads(line) for line in self.out.split("\n") if line]
-
-    @property
-    def error(self) -> Any:
-        """Of `-o json`."""
-        return json.loads(self.err)["error"]
-
-    @property
-    def bytes(self) -> bytes:
-        return self.out.encode("utf-8", "surrogateescape")
-
-
-Command = Callable[..., Said]
-"""Runs a command in this process: `(*arguments, stdin=b"", code=0)`."""
 
 
 @dataclass(frozen=True, slots=True)

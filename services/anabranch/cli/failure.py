@@ -1,5 +1,7 @@
 """Exit codes, and how a command that can't do what it should says so."""
 
+import io
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -10,6 +12,7 @@ import click
 import msgspec
 
 from anabranch.cli.advice import WORDS
+from anabranch.cli.render.words import printable
 from anabranch.core.errors import AnabranchError, Damage, JournalBehind, Retry, restore, reworded
 
 USAGE_CODE = "usage"
@@ -87,7 +90,7 @@ def run(command: click.Command, program: str, arguments: Sequence[str]) -> int:
         if _wants_json(arguments):
             _print_json(USAGE_CODE, wrong.format_message(), "change the command", {})
         else:
-            wrong.show()
+            _show_usage(wrong)
         return wrong.exit_code
     except AnabranchError as error:
         show(error, as_json=_wants_json(arguments))
@@ -105,6 +108,14 @@ def stop_output() -> Exit:
     return Exit.UNREAD
 
 
+def _show_usage(wrong: click.ClickException) -> None:
+    """Print what is wrong with the command line; its words may be a stranger's."""
+    written = io.StringIO()
+    wrong.show(written)
+    for line in written.getvalue().splitlines():
+        print(printable(line), file=sys.stderr)
+
+
 def show(error: AnabranchError, *, as_json: bool) -> None:
     """Print on stderr: lines for people, the cause first, or one JSON document."""
     message, cause = reworded(error, WORDS), error.__cause__
@@ -114,14 +125,16 @@ def show(error: AnabranchError, *, as_json: bool) -> None:
         _print_json(error.code, message, error.advice, error.facts, **more)
         return
     label = click.style("error", fg="red", bold=True) if sys.stderr.isatty() else "error"
-    print(f"{label}: {because or message}", file=sys.stderr)
+    print(f"{label}: {printable(because or message)}", file=sys.stderr)
     if because:
-        print(f"  therefore: {message}", file=sys.stderr)
+        print(f"  therefore: {printable(message)}", file=sys.stderr)
 
 
 def _print_json(code: str, message: str, advice: str, facts: Any, **more: str) -> None:
     said = {"code": code, "message": message, "advice": advice, "facts": facts, **more}
-    print(msgspec.json.encode({"error": said}).decode(), file=sys.stderr)
+    document = {"error": msgspec.to_builtins(said)}
+    # In ASCII: a name of a file that isn't UTF-8 can stand in it, and nothing moves the cursor.
+    print(json.dumps(document, separators=(",", ":")), file=sys.stderr)
 
 
 def _wants_json(arguments: Sequence[str]) -> bool:

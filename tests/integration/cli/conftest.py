@@ -1,16 +1,12 @@
 """One server for the tests of all commands, and commands that are run in this process."""
 
-import io
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from zlib import crc32
 
 import pytest
-from tests.integration.cli_server import Command, Said, Server
-
-from anabranch.cli.failure import Exit, run
-from anabranch.cli.main import PROGRAM, cli
+from tests.commands import Command, command_runner
+from tests.integration.cli_server import Server
 
 
 @pytest.fixture(scope="session")
@@ -31,14 +27,7 @@ def anabranch(
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("LOGNAME", "tester")
 
-    def command(*arguments: str, stdin: bytes = b"", code: int = Exit.OK) -> Said:
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        left = run(cli, PROGRAM, arguments)
-        said = capsysbinary.readouterr()
-        assert left == code, said.err.decode()
-        return Said(said.out.decode("utf-8", "surrogateescape"), said.err.decode())
-
-    return command
+    return command_runner(monkeypatch, capsysbinary)
 
 
 @pytest.fixture

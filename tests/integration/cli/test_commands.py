@@ -7,7 +7,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.integration.cli_server import ANABRANCH, Command, Server
+from tests.commands import Command
+from tests.integration.cli_server import ANABRANCH, Server
 
 from anabranch.cli.failure import Exit
 

@@ -5,7 +5,8 @@ import signal
 import subprocess
 
 import pytest
-from tests.integration.cli_server import ANABRANCH, Command, Server
+from tests.commands import Command
+from tests.integration.cli_server import ANABRANCH, Server
 
 from anabranch.cli.failure import Exit
 

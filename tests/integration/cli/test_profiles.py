@@ -1,7 +1,8 @@
 """Profiles: a service by its name."""
 
 import pytest
-from tests.integration.cli_server import Command, Server
+from tests.commands import Command
+from tests.integration.cli_server import Server
 
 from anabranch.cli.failure import Exit
 

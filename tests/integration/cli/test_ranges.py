@@ -1,7 +1,7 @@
 """The ranges that refusals name are exactly what is granted, at both of their edges."""
 
 import pytest
-from tests.integration.cli_server import Command
+from tests.commands import Command
 
 from anabranch.cli.failure import Exit
 

@@ -4,7 +4,8 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.integration.cli_server import Command, Server
+from tests.commands import Command
+from tests.integration.cli_server import Server
 
 import anabranch as library
 from anabranch.cli.failure import Exit

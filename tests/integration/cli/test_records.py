@@ -7,7 +7,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.integration.cli_server import Command, Server
+from tests.commands import Command
+from tests.integration.cli_server import Server
 
 from anabranch.cli.failure import Exit
 

@@ -5,7 +5,8 @@ import socket
 import subprocess
 from pathlib import Path
 
-from tests.integration.cli_server import ANABRANCH, Command, Server, bare
+from tests.commands import Command
+from tests.integration.cli_server import ANABRANCH, Server, bare
 
 from anabranch.cli.failure import Exit
 

@@ -1,7 +1,6 @@
 """`anabranch belfast ...`: a log that is read ahead of its order: looked at, and tried out."""
 
 import asyncio
-import os
 import sys
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -11,7 +10,7 @@ import click
 from anabranch.cli.failure import advised
 from anabranch.cli.grammar import Group
 from anabranch.cli.options.service import SERVICE, folded_into, prints, target_of
-from anabranch.cli.options.values import DURATION
+from anabranch.cli.options.values import BYTES, DURATION
 from anabranch.cli.render.belfast import (
     OVERVIEW,
     SHARDS,
@@ -175,9 +174,9 @@ def top(target: Target, out: Output, interval: float, count: int | None) -> None
 
 
 @belfast.command()
-@click.argument("values", nargs=-1)
+@click.argument("values", nargs=-1, type=BYTES)
 @click.option("--shard", help="The shard that takes the records. [default: the least busy one]")
-@click.option("--key", help="The key of every record.")
+@click.option("--key", type=BYTES, help="The key of every record.")
 @click.option(
     "--request-id",
     help="With --shard: repeated with the same id, the command gives its first positions and "
@@ -193,9 +192,9 @@ def top(target: Target, out: Output, interval: float, count: int | None) -> None
 def append(  # click passes every option by its name
     target: Target,
     out: Output,
-    values: tuple[str, ...],
+    values: tuple[bytes, ...],
     shard: str | None,
-    key: str | None,
+    key: bytes | None,
     request_id: str | None,
     retry_unknown: bool,
 ) -> None:
@@ -207,22 +206,19 @@ def append(  # click passes every option by its name
         raise click.UsageError(
             "give --request-id, under which nothing is appended twice, or --retry-unknown, not both"
         )
-    # Bytes that aren't text come out as they went in, as with every other log.
-    given = [os.fsencode(each) for each in values]
-    given = given or [line.rstrip(b"\n") for line in sys.stdin.buffer]
+    given = list(values) or [line.rstrip(b"\n") for line in sys.stdin.buffer]
     if not given:
         raise BadRequest("an append", "there is no value: give some, or lines on stdin")
-    named = None if key is None else os.fsencode(key)
 
     async def work(log: "Log") -> list[int]:
         if request_id is not None:
             ids = [f"{request_id}/{number}" for number in range(len(given))]
             return [
-                await log.append(each, key=named, shard=shard, request_id=id)
+                await log.append(each, key=key, shard=shard, request_id=id)
                 for each, id in zip(given, ids, strict=True)
             ]
         pending = [
-            await log.append_soon(each, key=named, shard=shard, retry_unknown=retry_unknown)
+            await log.append_soon(each, key=key, shard=shard, retry_unknown=retry_unknown)
             for each in given
         ]
         return [await each for each in pending]

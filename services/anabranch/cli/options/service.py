@@ -62,6 +62,7 @@ def prints(command: Command) -> Command:
     """The command gets `out`: tables or JSON."""
 
     def folded(output: str, **given: Any) -> Any:
+        require_text(click.get_current_context())
         return command(out=Output(OutputFormat(output)), **given)
 
     return _OUTPUT(folded_into(folded, command))
@@ -72,6 +73,7 @@ def talks(command: Command) -> Command:
 
     def folded(timeout: float | None, output: str, **given: Any) -> Any:
         context = click.get_current_context()
+        require_text(context)
         for name in _OF_SERVICE:
             given.pop(name)
         out = Output(OutputFormat(output))
@@ -82,6 +84,26 @@ def talks(command: Command) -> Command:
     for option in reversed(SERVICE):
         made = option(made)
     return made
+
+
+def require_text(context: click.Context) -> None:
+    """Refuse bytes that aren't UTF-8 where a text is wanted; files and `BYTES` may have any."""
+    for parameter in context.command.params:
+        given: Any = context.params.get(parameter.name or "")
+        several: tuple[Any, ...] = given if isinstance(given, tuple) else (given,)
+        for each in several:
+            free = isinstance(parameter.type, click.Path) and parameter.name != "token_file"
+            if isinstance(each, str) and not free and not _is_utf8(each):
+                raise click.BadParameter(f"{each!a} isn't UTF-8", context, parameter)
+
+
+def _is_utf8(text: str) -> bool:
+    """Bytes of the command line that aren't UTF-8 come as surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def target_of(context: click.Context, timeout_s: float | None = None) -> Target:

@@ -15,6 +15,9 @@ _UNITS_B = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*(B|KiB|MiB|GiB)?")
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
 _DURATION = re.compile(f"(?:{_PART.pattern})+")
+_INT63_END = 1 << 63
+"""Positions, rates and milliseconds are below."""
+_DIGITS_MAX = 19
 
 Point = int | datetime | timedelta
 """A position, a moment, or a moment so long ago."""
@@ -33,7 +36,10 @@ class Duration(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]
         text = str(value)
         if not _DURATION.fullmatch(text):
             self.fail(f"{text!r} is no duration: write 90s, 10m, 1h30m or 250ms", param, ctx)
-        return _seconds(text)
+        seconds = _seconds(text)
+        if seconds * 1_000 >= _INT63_END:
+            self.fail(f"{_shortened(text)} is longer than any duration can be", param, ctx)
+        return seconds
 
 
 class PointInLog(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]
@@ -54,12 +60,14 @@ class PointInLog(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]
             return value
         text = str(value).strip()
         if text.isdecimal() or (self._from_end and re.fullmatch(r"-\d+", text)):
-            return int(text)
+            return self._position(text, param, ctx)
         ago = text.removesuffix(" ago") if text.endswith(" ago") else text.removeprefix("-")
-        if ago != text and _DURATION.fullmatch(ago):
-            return timedelta(seconds=_seconds(ago))
         try:
+            if ago != text and _DURATION.fullmatch(ago):
+                return timedelta(seconds=_seconds(ago))
             return datetime.fromisoformat(text).astimezone(UTC)
+        except OverflowError:
+            self.fail(f"{_shortened(text)} is a time outside of the years 1 to 9999", param, ctx)
         except ValueError:
             last = ", -10 (ten before the end)" if self._from_end else ""
             self.fail(
@@ -68,6 +76,13 @@ class PointInLog(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]
                 param,
                 ctx,
             )
+
+    def _position(self, text: str, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Python refuses to read thousands of digits, and no server has such positions."""
+        digits = text.removeprefix("-").lstrip("0")
+        if len(digits) > _DIGITS_MAX or abs(int(text)) >= _INT63_END:
+            self.fail(f"{_shortened(text)} is beyond the last position there can be", param, ctx)
+        return int(text)
 
 
 class Rate(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]
@@ -83,10 +98,12 @@ class Rate(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]
         if text == "none":
             return self.NONE
         found = _AMOUNT.fullmatch(text)
-        amount = round(float(found[1]) * _UNITS_B[found[2] or ""]) if found else 0
-        if amount < 1:
+        amount = float(found[1]) * _UNITS_B[found[2] or ""] if found else 0.0
+        if amount >= _INT63_END:
+            self.fail(f"{_shortened(text)} is more than any rate can be: write none", param, ctx)
+        if round(amount) < 1:
             self.fail(f"{value!r} is no rate: write 1MiB/s, 500/s or none", param, ctx)
-        return amount
+        return round(amount)
 
 
 class Url(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]
@@ -143,8 +160,15 @@ class Pattern(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]
     ) -> re.Pattern[bytes]:
         try:
             return re.compile(os.fsencode(str(value)))
-        except re.error as wrong:
+        except (re.error, OverflowError) as wrong:
             self.fail(f"{value!r} is no regular expression: {wrong}", param, ctx)
+        except RecursionError:
+            self.fail("the regular expression is nested too deeply", param, ctx)
+
+
+def _shortened(text: str) -> str:
+    """The text in quotes; of thousands of digits, only the first ones."""
+    return repr(text if len(text) <= _DIGITS_MAX * 2 else f"{text[:_DIGITS_MAX]}...")
 
 
 def _seconds(text: str) -> float:

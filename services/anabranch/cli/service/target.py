@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from anabranch.cli.advice import WORDS
 from anabranch.cli.failure import Unreachable
+from anabranch.cli.render.words import printable
 from anabranch.client import aio
 from anabranch.client.aio import Connecting, Service
 from anabranch.client.session.endpoint import endpoint
@@ -88,7 +89,7 @@ async def _report_obstacles(connecting: Connecting) -> None:
         obstacle = connecting.obstacle
         if obstacle is not None and obstacle.code != told:
             told = obstacle.code
-            print(f"retrying: {_cause(obstacle)}", file=sys.stderr)
+            print(f"retrying: {printable(_cause(obstacle))}", file=sys.stderr)
 
 
 def _cause(obstacle: AnabranchError) -> str:
