@@ -91,7 +91,9 @@ class BelfastDeployment(Deployment):
     def _sequencer(self, name: str, node: Node) -> Machine:
         node.journal = journal = self._journal(name)
         options, kept = self.options, self.options.kept_entries
-        timing = ConsensusTiming(options.heartbeat_ms, 10 * options.heartbeat_ms)
+        timing = ConsensusTiming(
+            heartbeat_ms=options.heartbeat_ms, election_ms=10 * options.heartbeat_ms
+        )
         sequencer = Sequencer(
             name,
             self.members,

@@ -261,9 +261,9 @@ class Observer(NodeClient):
                 self._see(view)
                 sights.append(Settled(upto))
                 self.confirmed = max(self.confirmed, upto)
-            case Failed(view) if view in self._failures:
+            case Failed(view=view) if view in self._failures:
                 pass  # said again by who stands in (spec, D8)
-            case Failed(view, since, shards):
+            case Failed(view=view, since=since, shards=shards):
                 self._see(view)
                 self._failures.add(view)
                 self.fails += 1

@@ -267,7 +267,7 @@ class SmallDeployment:
                 self._see(errand, self._archive.shown(told))
             case Confirmed(_, upto):
                 self._see(errand, Settled(upto))
-            case Failed(_, since, shards):
+            case Failed(since=since, shards=shards):
                 self._see(errand, Voided(since, errand.shard not in shards))
             case Eras():
                 pass

@@ -75,7 +75,9 @@ class Group(Deployment):
             node=node.name,
             members=self.members,
             no_op=b"",
-            timing=ConsensusTiming(options.heartbeat_ms, options.election_ms),
+            timing=ConsensusTiming(
+                heartbeat_ms=options.heartbeat_ms, election_ms=options.election_ms
+            ),
             kept_entries=options.kept_entries,
             snapshot_entries=options.snapshot_entries,
         )

@@ -18,9 +18,9 @@ def test_a_delay_keeps_the_order_of_letters() -> None:
         one, other = Node(), Node()
         one.network = Far
         async with one.alive(), other.alive():
-            one.send(other, Seal(0, 0))
+            one.send(other, Seal(shard=0, epoch=0))
             await until(lambda: Linked(other.address) in one.puppet.events)
-            sent = [Seal(1, n) for n in range(200)]
+            sent = [Seal(shard=1, epoch=n) for n in range(200)]
             for n, letter in enumerate(sent):
                 one.send(other, letter)
                 if n % 20 == 0:

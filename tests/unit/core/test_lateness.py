@@ -187,7 +187,7 @@ def late_loop(stage: Shards) -> None:
     stage.nodes["a2"].held = True
     stage.append("a1", "v")
     stage.now += 1_000 * MS
-    stage.nodes["a1"].give(Received(LEADER, FixLag(1, 1, 0, 1)))
+    stage.nodes["a1"].give(Received(LEADER, FixLag(shard=1, signal=1, window=0, rounds=1)))
     stage.nodes["a2"].held = False
     stage.settle()
 

@@ -298,7 +298,7 @@ class Consensus:
         if heir is not None:
             self._bids = False
             self._asked.add(heir)
-            self._group.send(heir, TakeOver(self.term, self.last))
+            self._group.send(heir, TakeOver(term=self.term, last=self.last))
 
     def _step_down(self) -> None:
         self._leader = None

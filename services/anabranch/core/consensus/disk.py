@@ -58,7 +58,7 @@ class Written(Record, frozen=True, tag="written"):
     entry: Entry
 
 
-class Rebased(Record, frozen=True, tag="rebased"):
+class Rebased(Record, frozen=True, kw_only=True, tag="rebased"):
     """The log is emptied and goes on behind this entry, with this image of the owner's state."""
 
     index: int
@@ -144,7 +144,7 @@ class GroupDisk:
                     self._log.cut_back(index - 1)
                     self._log.append(entry)
                     assert self._log.last == index, "entries follow one another in the journal"
-                case Rebased(index, term, content):
+                case Rebased(index=index, term=term, image=content):
                     self._log.reset(index, term)
                     image = content
         self._behind = len(recovered.entries)
@@ -179,7 +179,7 @@ class GroupDisk:
         assert index > self._log.base
         self._log.reset(index, term)
         self.durable = self._flying_last = 0
-        self._write(Rebased(index, term, image))
+        self._write(Rebased(index=index, term=term, image=image))
 
     def when_durable(self, action: Callable[[], None]) -> None:
         """Run the action once everything written so far is durable; at once if it is."""

@@ -21,7 +21,7 @@ class Poll:
     leader, and a member that lost its disk cannot undo what it had promised.
     """
 
-    def __init__(self, term: int, members: int, *, probing: bool, bidden: bool) -> None:
+    def __init__(self, *, term: int, members: int, probing: bool, bidden: bool) -> None:
         assert not (probing and bidden), "a candidate that was asked to stand does not probe"
         self.term = term
         self.probing = probing
@@ -114,7 +114,7 @@ class Election:
         self._group.leader = None
         self.postpone()
         term = self._disk.term + 1
-        poll = Poll(term, len(self._group.members), probing=probing, bidden=bidden)
+        poll = Poll(term=term, members=len(self._group.members), probing=probing, bidden=bidden)
         self.poll = poll
         if not probing:
             self._disk.cast(term, self._group.node)

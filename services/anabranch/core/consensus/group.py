@@ -16,7 +16,7 @@ KEPT_ENTRIES = 20_000
 SNAPSHOT_ENTRIES = 10_000
 
 
-class ConsensusTiming(msgspec.Struct, frozen=True):
+class ConsensusTiming(msgspec.Struct, frozen=True, kw_only=True):
     heartbeat_ms: Milliseconds = 50
     """The interval at which a leader sends every follower something."""
 

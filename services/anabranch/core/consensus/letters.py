@@ -76,7 +76,7 @@ class Install(Letter, frozen=True, tag="install-image"):
     image: bytes
 
 
-class TakeOver(Letter, frozen=True, tag="take-over"):
+class TakeOver(Letter, frozen=True, kw_only=True, tag="take-over"):
     """The leader wants this follower to lead in its place, and appends nothing more."""
 
     last: int

@@ -39,7 +39,9 @@ class Backup:
         """Describe the log to the primary, which answers with a `Match`."""
         self._joins_again = self._links.next_retry
         log = self._log
-        letter = Joining(self._links.config.group, self._epoch, log.last, log.terms.all)
+        letter = Joining(
+            group=self._links.config.group, epoch=self._epoch, last=log.last, terms=log.terms.all
+        )
         self._links.send(self.primary, letter)
 
     def match(self, letter: Match) -> None:

@@ -22,7 +22,7 @@ class Item(msgspec.Struct, frozen=True, array_like=True, tag="item", gc=False):
         return self.first + self.count
 
 
-class CutBack(msgspec.Struct, frozen=True, array_like=True, tag="cut", gc=False):
+class CutBack(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="cut", gc=False):
     """The log now ends at `to`, and the terms after `term` are void."""
 
     to: LocalSequence

@@ -18,7 +18,7 @@ _OVERHEAD_BYTES = 100
 class Index:
     """Items from `first` up to `last`, without a gap. The cache drops only what is journaled."""
 
-    def __init__(self, cache_bytes: int, first: LocalSequence = 0) -> None:
+    def __init__(self, *, cache_bytes: int, first: LocalSequence = 0) -> None:
         self.first = first
         self.last = first
         self._cache_bytes = cache_bytes

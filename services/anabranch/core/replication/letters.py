@@ -18,7 +18,7 @@ class ReplicaLetterBase(msgspec.Struct, frozen=True, array_like=True, gc=False):
     epoch: int
 
 
-class Joining(ReplicaLetterBase, frozen=True, tag="joining"):
+class Joining(ReplicaLetterBase, frozen=True, kw_only=True, tag="joining"):
     """A replica describes its log to its primary, and asks which part both have and what to add."""
 
     last: LocalSequence

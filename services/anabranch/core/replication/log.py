@@ -55,7 +55,7 @@ class Log:
         self._effects = effects
         self._alarms = alarms
         self._cache_bytes = cache_bytes
-        self._index = Index(cache_bytes)
+        self._index = Index(cache_bytes=cache_bytes)
         self._durable: LocalSequence = 0
         self._highest = 0
         """The highest number of a term that ever began here, void or not: none is used twice."""
@@ -106,7 +106,7 @@ class Log:
         if snapshot is None:
             return None
         image = decode_image(snapshot)
-        self._index = Index(self._cache_bytes, image.first)
+        self._index = Index(cache_bytes=self._cache_bytes, first=image.first)
         self.terms = Terms(image.terms)
         self.sealed = image.sealed
         self.disk = image.disk
@@ -148,7 +148,7 @@ class Log:
     def begin_term(self, epoch: int, view: int) -> Term:
         """Begin a term at the end of the log, with a number that was never used before."""
         assert epoch >= self.floor
-        term = Term(next_number(self._highest, epoch), self.last, view)
+        term = Term(number=next_number(self._highest, epoch), first=self.last, view=view)
         self.adopt(term)
         return term
 
@@ -163,12 +163,12 @@ class Log:
         assert to <= self.last
         assert term <= self.terms.last
         self._index.cut(to)
-        self.journal.put(CutBack(to, term))
+        self.journal.put(CutBack(to=to, term=term))
         self._void(to, term)
 
     def skip(self, to: LocalSequence) -> None:
         """Void everything: what lies below is trimmed, or never was a part of the shared log."""
-        self._index = Index(self._cache_bytes, to)
+        self._index = Index(cache_bytes=self._cache_bytes, first=to)
         self.journal.put(Skipped(to))
         self._void_all(to)
 
@@ -246,10 +246,10 @@ class Log:
             case Item():
                 self._index.add(entry)
                 self._index.store(entry, index)
-            case CutBack(to):
+            case CutBack(to=to):
                 self._index.cut(to)
             case Skipped(to):
-                self._index = Index(self._cache_bytes, to)
+                self._index = Index(cache_bytes=self._cache_bytes, first=to)
             case Term() | Born() | SealedBelow() | Note():
                 """Says nothing of items."""
 
@@ -258,7 +258,7 @@ class Log:
         match entry:
             case Item():
                 self.on_logged(entry)
-            case CutBack(to, term):
+            case CutBack(to=to, term=term):
                 self._void(to, term)
             case Skipped(to):
                 self._void_all(to)

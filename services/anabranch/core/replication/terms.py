@@ -17,7 +17,7 @@ from anabranch.core.types import LocalSequence
 _LIFE_BITS = 32
 
 
-class Term(msgspec.Struct, frozen=True, array_like=True, tag="reign", gc=False):
+class Term(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="reign", gc=False):
     number: int
     """The epoch in the upper half, and a count of the epoch's terms below: compared as a whole."""
     first: LocalSequence

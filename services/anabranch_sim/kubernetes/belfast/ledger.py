@@ -181,7 +181,15 @@ class BelfastLog:
     def _take_back(self, member: Member) -> None:
         disks = self._disks(member.replicas)
         self._decide(Admit(member.name, member.replicas, QUOTA, disks))
-        self._decide(Arrange(member.id, member.epoch + 1, member.primary, member.replicas, disks))
+        self._decide(
+            Arrange(
+                shard=member.id,
+                epoch=member.epoch + 1,
+                primary=member.primary,
+                replicas=member.replicas,
+                disks=disks,
+            )
+        )
 
     def _is_empty(self, member: Member) -> bool:
         ended = self.ledger.trimmed >= self.ledger.end_of(member.id)
@@ -212,7 +220,15 @@ class BelfastLog:
                 continue
             primary = member.primary if member.primary in kept else kept[0]
             disks = self._disks(alive)
-            self._decide(Arrange(member.id, member.epoch + 1, primary, alive, disks))
+            self._decide(
+                Arrange(
+                    shard=member.id,
+                    epoch=member.epoch + 1,
+                    primary=primary,
+                    replicas=alive,
+                    disks=disks,
+                )
+            )
 
     def _misses(self, member: Member) -> bool:
         """Nobody asks for the primary of one that has left, and of which all is trimmed."""
@@ -229,7 +245,7 @@ class BelfastLog:
         others = [each.id for each in seated if self._kept(each)]
         if failed and others:
             names = tuple(each.id for each in failed)
-            self._decide(ChangeView(self.ledger.view + 1, names, min(others)))
+            self._decide(ChangeView(view=self.ledger.view + 1, failed=names, stand_in=min(others)))
 
     def _order(self) -> None:
         """A window is cut as soon as another is published behind it."""
@@ -246,7 +262,7 @@ class BelfastLog:
         window = self._uncut[0]
         members = [ledger.members[seat.shard] for seat in window.seats]
         if all(each.standing in _GONE or self._kept(each) for each in members):
-            self._decide(CutTo(window.number, window.cuts))
+            self._decide(CutTo(window=window.number, cut=window.cuts))
 
     def _shard(self, member: Member) -> ShardStatus:
         current = self.ledger.current

@@ -173,7 +173,9 @@ class World:
         others = [each for each in self.alive() if each != shard]
         if not others or shard not in self.alive():
             return
-        failed = Failed(len(self.views) + 1, self.confirmed, (shard,), len(self.owner))
+        failed = Failed(
+            view=len(self.views) + 1, since=self.confirmed, shards=(shard,), upto=len(self.owner)
+        )
         self.views.append(failed)
         self.standing[shard] = Standing.FAILED
         self.nodes[shard].zombie = True

@@ -24,10 +24,10 @@ FIRST = 1 << 32
 
 ENTRIES: list[tuple[str, JournalEntry]] = [
     ("92a4626f726e07", Born(7)),
-    ("93a5726569676ecf000000010000000000", Term(FIRST, 0)),
+    ("93a5726569676ecf000000010000000000", Term(number=FIRST, first=0)),
     ("94a46974656d0002c4026162", Item(0, 2, b"ab")),
     ("94a46974656d0203c400", Item(2, 3, b"")),
-    ("93a363757402cf0000000100000000", CutBack(2, FIRST)),
+    ("93a363757402cf0000000100000000", CutBack(to=2, term=FIRST)),
     ("92a47365616c02", SealedBelow(2)),
     ("92a46e6f7465c4016e", Note(b"n")),
     ("92a4736b697009", Skipped(9)),
@@ -36,14 +36,14 @@ IMAGE = "980800029193a5726569676ecf000000010000000000cf00000001000000000207c4056
 LETTERS: list[tuple[str, ReplicaLetter]] = [
     (
         "95a76a6f696e696e67a16101029193a5726569676ecf000000010000000000",
-        Joining("a", 1, 2, (Term(FIRST, 0),)),
+        Joining(group="a", epoch=1, last=2, terms=(Term(number=FIRST, first=0),)),
     ),
     (
         (
             "9aa56d61746368a16101cf000000010000000102cf0000000100000000cf0000000100000000"
             "02009193a5726569676ecf000000010000000102"
         ),
-        Match("a", 1, FIRST + 1, 2, FIRST, FIRST, 2, 0, (Term(FIRST + 1, 2),)),
+        Match("a", 1, FIRST + 1, 2, FIRST, FIRST, 2, 0, (Term(number=FIRST + 1, first=2),)),
     ),
     (
         "97a4636f7079a16101cf000000010000000000029194a46974656d0002c4026162",
@@ -71,7 +71,7 @@ def test_an_entry_of_the_release_before_views_is_read(old: str, entry: JournalEn
 
 
 def test_an_image_of_the_release_before_views_is_read() -> None:
-    image = LogImage(8, 0, 2, (Term(FIRST, 0),), FIRST, 2, 7, b"owner")
+    image = LogImage(8, 0, 2, (Term(number=FIRST, first=0),), FIRST, 2, 7, b"owner")
     assert decode_image(bytes.fromhex(IMAGE)) == image
 
 
@@ -81,5 +81,5 @@ def test_a_letter_of_the_release_before_views_is_read(old: str, letter: ReplicaL
 
 
 def test_the_release_before_views_reads_a_term_of_now() -> None:
-    now = encode(Term(FIRST, 4, view=3))
+    now = encode(Term(number=FIRST, first=4, view=3))
     assert msgspec.msgpack.decode(now, type=OldTerm) == OldTerm(FIRST, 4)

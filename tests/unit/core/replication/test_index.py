@@ -74,14 +74,14 @@ def compare(index: Index, model: Model, chance: Random) -> None:
 @pytest.mark.parametrize("seed", range(60))
 def test_an_index_is_a_list_of_items_whatever_its_cache_holds(seed: int) -> None:
     chance = Random(seed)
-    index, model = Index(CACHE_BYTES), Model()
+    index, model = Index(cache_bytes=CACHE_BYTES), Model()
     for entries in range(1, 150):
         step(index, model, chance, entries)
         compare(index, model, chance)
 
 
 def test_the_cache_is_bounded_by_bytes_and_drops_the_oldest() -> None:
-    index = Index(CACHE_BYTES)
+    index = Index(cache_bytes=CACHE_BYTES)
     for nth in range(50):
         item = Item(nth, 1, bytes(20))
         index.add(item)
@@ -93,7 +93,7 @@ def test_the_cache_is_bounded_by_bytes_and_drops_the_oldest() -> None:
 
 
 def test_as_many_items_as_fit_and_at_least_one() -> None:
-    index = Index(1 << 20)
+    index = Index(cache_bytes=1 << 20)
     for nth in range(5):
         index.add(Item(nth, 1, bytes(100)))
     assert len(index.items(0, 5, 450) or ()) == 2
@@ -101,7 +101,7 @@ def test_as_many_items_as_fit_and_at_least_one() -> None:
 
 
 def test_an_item_that_was_cut_off_while_it_was_written_is_passed_over() -> None:
-    index = Index(1 << 20)
+    index = Index(cache_bytes=1 << 20)
     old, new = Item(0, 1, b"old"), Item(0, 1, b"new")
     index.add(old)
     index.cut(0)

@@ -17,7 +17,9 @@ class History:
     def lead(self, number: int, count: int) -> "History":
         """A primary begins a term on top of this, and writes so many places."""
         first = len(self.written)
-        return History([*self.written, *[number] * count], [*self.terms, Term(number, first)])
+        return History(
+            [*self.written, *[number] * count], [*self.terms, Term(number=number, first=first)]
+        )
 
     def cut(self, to: int) -> "History":
         """The part that a replica had copied when the primary crashed."""
@@ -55,27 +57,27 @@ def test_logs_with_a_common_term_are_the_same_exactly_as_far_as_they_say(seed: i
 
 
 def test_logs_without_a_common_term_share_nothing() -> None:
-    assert Terms([Term(1, 0)]).shared(5, (Term(2, 0),), 5) == (0, 0)
+    assert Terms([Term(number=1, first=0)]).shared(5, (Term(number=2, first=0),), 5) == (0, 0)
 
 
 def test_a_replayed_term_is_added_once_and_cut_terms_are_gone() -> None:
     terms = Terms()
     for _ in range(2):
-        terms.add(Term(1, 0))
-    terms.add(Term(2, 4, view=3))
+        terms.add(Term(number=1, first=0))
+    terms.add(Term(number=2, first=4, view=3))
     assert (terms.last, terms.view, len(terms.all)) == (2, 3, 2)
     terms.cut(1)
     assert (terms.last, terms.view) == (1, 0)
 
 
 def test_views_never_fall_along_a_log() -> None:
-    terms = Terms([Term(1, 0, view=2)])
+    terms = Terms([Term(number=1, first=0, view=2)])
     with pytest.raises(AssertionError, match="views"):
-        terms.add(Term(2, 0, view=1))
+        terms.add(Term(number=2, first=0, view=1))
 
 
 def test_terms_below_the_first_place_are_forgotten_but_for_the_one_that_holds_it() -> None:
-    terms = Terms([Term(1, 0), Term(2, 4), Term(3, 8)])
+    terms = Terms([Term(number=1, first=0), Term(number=2, first=4), Term(number=3, first=8)])
     terms.forget(5)
     assert [term.number for term in terms.all] == [2, 3]
     assert [terms.at(place) for place in (3, 4, 8, 9)] == [0, 2, 3, 3]

@@ -30,7 +30,7 @@ def linked(node: Node, to: Node, times: int = 1) -> bool:
 
 async def link(node: Node, to: Node) -> None:
     """The first letter has the other node dialed, and is lost."""
-    node.send(to, Seal(0, 0))
+    node.send(to, Seal(shard=0, epoch=0))
     await until(lambda: linked(node, to))
 
 
@@ -40,8 +40,8 @@ def test_each_dials_the_other_and_letters_come_in_order_with_their_senders_addre
         async with one.alive(), other.alive():
             await link(one, other)
             await link(other, one)
-            there = [Seal(1, n) for n in range(100)]
-            back = [Learn(1, n, one.address) for n in range(100)]
+            there = [Seal(shard=1, epoch=n) for n in range(100)]
+            back = [Learn(shard=1, epoch=n, primary=one.address) for n in range(100)]
             for letter in there:
                 one.send(other, letter)
             for letter in back:
@@ -60,20 +60,22 @@ def test_letters_to_one_that_is_away_are_lost_and_it_is_dialed_until_it_is_back(
     async def scene() -> None:
         one, other = Node(), Node()
         async with one.alive():
-            one.send(other, Seal(1, 1))
+            one.send(other, Seal(shard=1, epoch=1))
             await until(lambda: "no node is here" in one.lines.getvalue())
             assert one.mesh.counters.lost == 1
             async with other.alive():
                 await until(lambda: linked(one, other))
-                one.send(other, Seal(1, 2))
-                await until(lambda: other.puppet.letters == [Seal(1, 2)])
+                one.send(other, Seal(shard=1, epoch=2))
+                await until(lambda: other.puppet.letters == [Seal(shard=1, epoch=2)])
             await until(lambda: one.mesh.gauges.connected == 0)
-            one.send(other, Seal(1, 3))
+            one.send(other, Seal(shard=1, epoch=3))
             assert one.mesh.counters.lost == 2
             async with other.alive():
                 await until(lambda: linked(one, other, 2))
-                one.send(other, Seal(1, 4))
-                await until(lambda: other.puppet.letters == [Seal(1, 2), Seal(1, 4)])
+                one.send(other, Seal(shard=1, epoch=4))
+                await until(
+                    lambda: other.puppet.letters == [Seal(shard=1, epoch=2), Seal(shard=1, epoch=4)]
+                )
             assert one.lines.getvalue().count("a node is here") == 2
 
     run(scene())
@@ -110,12 +112,12 @@ def test_a_node_that_was_replaced_is_reached_whatever_its_name_leads_to(
         names.leads = {"partner": ["127.0.0.1"], "primary": leads_to}
         partner, primary = Node(name="partner"), Node(name="primary")
         async with partner.alive(), primary.alive():
-            partner.send(primary, Seal(1, 1))
+            partner.send(primary, Seal(shard=1, epoch=1))
             await until(lambda: "no node is here" in partner.lines.getvalue())
-            primary.send(partner, Seal(1, 2))
+            primary.send(partner, Seal(shard=1, epoch=2))
             await until(lambda: linked(partner, primary))
-            partner.send(primary, Seal(1, 3))
-            await until(lambda: primary.puppet.letters == [Seal(1, 3)])
+            partner.send(primary, Seal(shard=1, epoch=3))
+            await until(lambda: primary.puppet.letters == [Seal(shard=1, epoch=3)])
             assert partner.mesh.hosts == {primary.address: "127.0.0.1"}
             assert names.asked.count("primary") >= 1
 
@@ -130,7 +132,7 @@ def test_who_answers_at_an_address_that_was_anothers_isnt_taken_for_it(
         Resolver(monkeypatch).leads = {"gone": ["127.0.0.1"]}
         _, port = parse_address(other.address)
         async with one.alive(), other.alive():
-            one.mesh.send(one.address, f"gone:{port}", Seal(1, 1))
+            one.mesh.send(one.address, f"gone:{port}", Seal(shard=1, epoch=1))
             await until(lambda: f"{other.address} is there now" in one.lines.getvalue())
             assert not one.puppet.events
 
@@ -147,10 +149,10 @@ def test_a_node_that_cant_be_dialed_for_a_while_isnt_heard(
     async def scene() -> None:
         leader, replica = Node(), Node()  # which nobody runs
         async with leader.alive():
-            leader.send(replica, Seal(1, 1))
+            leader.send(replica, Seal(shard=1, epoch=1))
             await until(lambda: "no node is here" in leader.lines.getvalue())
             _, writer, _ = await greeted(leader, replica.address)
-            writer.write(encode_letter(Learn(1, 1, "")))
+            writer.write(encode_letter(Learn(shard=1, epoch=1, primary="")))
             counters = leader.mesh.counters
             await until(lambda: counters.lost > 1 or counters.letters_in > 0)
             assert bool(leader.puppet.letters) == (patience_s > 0)
@@ -167,12 +169,12 @@ def test_one_to_which_nothing_is_sent_is_left_and_dialed_again_when_something_is
     async def scene() -> None:
         one, other = Node(), Node()
         async with one.alive(), other.alive():
-            one.send(other, Seal(1, 1))
+            one.send(other, Seal(shard=1, epoch=1))
             await until(lambda: other.mesh.counters.connections > 0)
             await until(lambda: one.mesh.gauges.connected == 0)
             await until(lambda: "a node has gone" in other.lines.getvalue())
             before = other.mesh.counters.connections
-            one.send(other, Seal(1, 2))
+            one.send(other, Seal(shard=1, epoch=2))
             await until(lambda: other.mesh.counters.connections > before)
 
     run(scene())
@@ -192,7 +194,7 @@ def test_a_stranger_is_refused_with_a_sentence_that_both_sides_log(
     async def scene() -> None:
         one, other = Node(**ours), Node(**theirs)
         async with one.alive(), other.alive():
-            one.send(other, Seal(1, 1))
+            one.send(other, Seal(shard=1, epoch=1))
             await until(lambda: sentence in one.lines.getvalue())
             assert sentence in other.lines.getvalue()
             assert one.puppet.events == other.puppet.events == []
@@ -207,7 +209,7 @@ def test_another_version_is_refused() -> None:
         one, other = Node(), Node()
         one.protocol = replace(one.protocol, version=99)
         async with other.alive(), one.alive():
-            one.send(other, Seal(1, 1))
+            one.send(other, Seal(shard=1, epoch=1))
             await until(lambda: "upgrade the older" in one.lines.getvalue())
             assert "upgrade the older" in other.lines.getvalue()
 
@@ -230,8 +232,8 @@ def test_of_two_connections_of_one_node_the_newer_is_the_one() -> None:
             _, to_newer, answer = await greeted(node)
             assert answer == node.mesh.greeting
             assert await older.read(1) == b"", "the older is closed"
-            to_newer.write(encode_letter(Seal(1, 2)))
-            await until(lambda: node.puppet.letters == [Seal(1, 2)])
+            to_newer.write(encode_letter(Seal(shard=1, epoch=2)))
+            await until(lambda: node.puppet.letters == [Seal(shard=1, epoch=2)])
             to_older.close()
             to_newer.close()
 
@@ -274,8 +276,9 @@ def test_what_is_neither_a_node_nor_a_client_is_left() -> None:
         async with node.alive():
             for said in (
                 b"GET / HTTP/1.1\r\nHost: here\r\n\r\n",
-                encode_letter(Seal(1, 1)),
-                encode_greeting(Greeting(1, "c", "127.0.0.1:9")) + encode_letter(Seal(1, 1)),
+                encode_letter(Seal(shard=1, epoch=1)),
+                encode_greeting(Greeting(1, "c", "127.0.0.1:9"))
+                + encode_letter(Seal(shard=1, epoch=1)),
                 encode_greeting(Greeting(1, "c", "x" * 5_000)),
             ):
                 reader, writer = await asyncio.open_connection(*parse_address(node.address))
@@ -295,8 +298,8 @@ def test_a_letter_that_is_too_large_is_not_sent_and_harms_no_other() -> None:
         async with one.alive(), other.alive():
             await link(one, other)
             one.send(other, Alive("a" * 2_000, (), 1, 1, 1))
-            one.send(other, Seal(1, 1))
-            await until(lambda: other.puppet.letters == [Seal(1, 1)])
+            one.send(other, Seal(shard=1, epoch=1))
+            await until(lambda: other.puppet.letters == [Seal(shard=1, epoch=1)])
             assert "too large" in one.lines.getvalue()
 
     run(scene())
@@ -309,8 +312,10 @@ def test_letters_are_dropped_where_a_failpoint_says_so(disarmed: None) -> None:
             await link(one, other)
             failpoints.arm("peers.receive=drop@2")
             for epoch in (1, 2, 3):
-                one.send(other, Seal(1, epoch))
-            await until(lambda: other.puppet.letters == [Seal(1, 1), Seal(1, 3)])
+                one.send(other, Seal(shard=1, epoch=epoch))
+            await until(
+                lambda: other.puppet.letters == [Seal(shard=1, epoch=1), Seal(shard=1, epoch=3)]
+            )
 
     run(scene())
 
@@ -333,15 +338,15 @@ def test_nodes_show_each_other_certificates(certificates: dict[str, TlsSettings]
         one, other = Node(tls=certificates["ours"]), Node(tls=certificates["ours"])
         async with one.alive(), other.alive():
             await link(one, other)
-            one.send(other, Seal(1, 1))
-            await until(lambda: other.puppet.letters == [Seal(1, 1)])
+            one.send(other, Seal(shard=1, epoch=1))
+            await until(lambda: other.puppet.letters == [Seal(shard=1, epoch=1)])
             for strange in (certificates["theirs"], TlsSettings()):
                 stranger = Node(tls=strange)
                 async with stranger.alive():
-                    stranger.send(other, Seal(1, 2))
+                    stranger.send(other, Seal(shard=1, epoch=2))
                     await until(lambda s=stranger: "no node is here" in s.lines.getvalue())
                     assert stranger.puppet.events == []
-            assert other.puppet.letters == [Seal(1, 1)]
+            assert other.puppet.letters == [Seal(shard=1, epoch=1)]
 
     run(scene())
 
@@ -356,7 +361,7 @@ def test_a_node_is_taken_only_by_the_name_in_its_certificate(tmp_path: Path) -> 
         async with one.alive():
             stranger = Node(tls=other)
             async with stranger.alive():
-                stranger.send(one, Seal(0, 0))
+                stranger.send(one, Seal(shard=0, epoch=0))
                 await until(lambda: "issued for 127.0.0.1" in stranger.lines.getvalue())
                 assert one.mesh.counters.refused == 1
                 assert not linked(stranger, one)

@@ -129,15 +129,15 @@ def test_an_older_node_is_dialed_back_and_written_to_where_it_listens(token: str
             ours = greeting_of(node.address, token)
             assert await reader.readexactly(len(ours)) == ours
             writer.write(PULSE + SEAL)
-            await until(lambda: node.puppet.letters == [Seal(1, 2)])
+            await until(lambda: node.puppet.letters == [Seal(shard=1, epoch=2)])
             assert Linked(older) not in node.puppet.events, "nothing can be written to it yet"
 
-            node.mesh.send(node.address, older, Seal(0, 0))
+            node.mesh.send(node.address, older, Seal(shard=0, epoch=0))
             its_reader, its_writer = await met.get()
             assert await its_reader.readexactly(len(ours)) == ours
             its_writer.write(greeting_of(older))
             await until(lambda: Linked(older) in node.puppet.events)
-            node.mesh.send(node.address, older, Seal(1, 2))
+            node.mesh.send(node.address, older, Seal(shard=1, epoch=2))
             assert await its_reader.readexactly(len(SEAL)) == SEAL
             writer.close()
             its_writer.close()

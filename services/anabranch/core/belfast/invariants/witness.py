@@ -82,7 +82,7 @@ class Witness:
                         self._violated(
                             "C1 one log", f"{node} sends another entry {index} than was committed"
                         )
-            case Restored(_, index, image):
+            case Restored(index=index, image=image):
                 self._restored(node, index, _pack(image))
             case Report():
                 self._report(node, letter)
@@ -137,7 +137,7 @@ class Witness:
                     self._violated("F12", f"window {window.number} starts at {window.start}")
                 self.windows.append(window)
                 self._starts.append(window.start)
-            case CutTo(number, cut):
+            case CutTo(window=number, cut=cut):
                 self._check_cut(number, cut)
                 ledger.apply((decision,))
                 self.cuts += 1
@@ -145,7 +145,7 @@ class Witness:
                 self._check_free_cut(number, counts)
                 ledger.apply((decision,))
                 self.cuts += 1
-            case ChangeView(view):
+            case ChangeView(view=view):
                 self.views[view] = ledger.confirmed
                 ledger.apply((decision,))
             case _:
@@ -206,7 +206,7 @@ class Witness:
                 self._in_view(node, token, view)
                 if upto > self.ledger.confirmed:
                     self._violated("F6", f"{node} confirms up to {upto}, beyond the cuts")
-            case Failed(view, since):
+            case Failed(view=view, since=since):
                 self._stamped(node, view)
                 # A stand-in starts with the failure that it stands in for, whatever came after.
                 if (node, token) in self._streams:

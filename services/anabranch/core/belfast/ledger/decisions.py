@@ -34,7 +34,7 @@ class Release(Decision, frozen=True, tag="release"):
     shard: ShardId
 
 
-class Arrange(Decision, frozen=True, tag="arrange"):
+class Arrange(Decision, frozen=True, kw_only=True, tag="arrange"):
     """The replicas of a shard from this epoch on; what the primary of another says is void."""
 
     shard: ShardId
@@ -59,7 +59,7 @@ class OpenWindow(Decision, frozen=True, tag="window"):
     """In the order of shards; of those alone that have a quota."""
 
 
-class CutTo(Decision, frozen=True, tag="cut"):
+class CutTo(Decision, frozen=True, kw_only=True, tag="cut"):
     """The actual cuts of this window up to here: equal to the predetermined ones (F5).
 
     A window is cut to its end before the next is cut at all.
@@ -76,7 +76,7 @@ class CutFreely(Decision, frozen=True, tag="free"):
     counts: tuple[int, ...]
 
 
-class ChangeView(Decision, frozen=True, tag="view"):
+class ChangeView(Decision, frozen=True, kw_only=True, tag="view"):
     """These shards have failed as a whole: what the cuts haven't reached of theirs is no-ops (4.8).
 
     `stand_in` serves their subscribers.

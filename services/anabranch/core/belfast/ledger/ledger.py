@@ -33,7 +33,7 @@ class Standing(IntEnum):
     FAILED = 4
 
 
-class Void(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class Void(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     """What a failure of a shard left of it, when this view began."""
 
     view: int
@@ -83,7 +83,7 @@ class Era(msgspec.Struct, frozen=True, array_like=True, gc=False):
     shards: tuple[ShardId, ...]
 
 
-class Gap(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class Gap(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     """From this round on a seat's records are no-ops: its shard had failed."""
 
     window: int
@@ -192,7 +192,10 @@ class Ledger:
             counts=self.counts,
             confirmed=self.confirmed,
             trimmed=self.trimmed,
-            gaps=[Gap(window, shard, rounds) for (window, shard), rounds in self.gaps.items()],
+            gaps=[
+                Gap(window=window, shard=shard, rounds=rounds)
+                for (window, shard), rounds in self.gaps.items()
+            ],
             eras=list(self.eras),
             placements=list(self.placements),
             stranded=dict(self.stranded),
@@ -225,7 +228,7 @@ class Ledger:
             case Release(shard):
                 self._change(shard, standing=Standing.LEAVING)
                 self._let_go()
-            case Arrange(shard, epoch, primary, replicas, disks):
+            case Arrange(shard=shard, epoch=epoch, primary=primary, replicas=replicas, disks=disks):
                 assert epoch > self.members[shard].epoch
                 assert primary in replicas, "a primary is one of its shard's replicas"
                 self._change(shard, epoch=epoch, primary=primary, replicas=replicas, disks=disks)
@@ -273,7 +276,14 @@ class Ledger:
         start = self.horizon
         bases = {shard: self.members[shard].placed for shard, _ in opened.quotas}
         seated = seats(opened.quotas, opened.groups, bases)
-        window = Window(opened.number, opened.mode, start, opened.rounds, opened.groups, seated)
+        window = Window(
+            number=opened.number,
+            mode=opened.mode,
+            start=start,
+            rounds=opened.rounds,
+            groups=opened.groups,
+            seats=seated,
+        )
         if last is not None and (not last.foreseen or (self._finished and len(self.windows) == 1)):
             assert len(self.windows) == 1
             for seat in last.seats:
@@ -358,7 +368,9 @@ class Ledger:
         self.view = change.view
         for shard in change.failed:
             self._strand(shard)
-            void = Void(change.view, self._void(shard), self.confirmed, self.horizon)
+            void = Void(
+                view=change.view, placed=self._void(shard), start=self.confirmed, end=self.horizon
+            )
             self._change(
                 shard,
                 placed=void.placed,

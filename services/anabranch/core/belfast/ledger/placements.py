@@ -15,7 +15,7 @@ from anabranch.core.belfast.ledger.windows import Run, Seat, Window
 from anabranch.core.types import LocalSequence, Position
 
 
-class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class Row(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     """`quota` records in a row, then those of other shards up to `stride`, and again."""
 
     base: LocalSequence
@@ -55,7 +55,7 @@ class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
         alone = self.quota == self.stride and other.quota == other.stride
         if alone and other.first == self.first + self.count:
             count = self.count + other.count
-            return Row(self.base, count, 1, 1, self.first)
+            return Row(base=self.base, count=count, quota=1, stride=1, first=self.first)
         if (
             (other.quota, other.stride) == (self.quota, self.stride)
             and self.count % self.quota == 0
@@ -69,13 +69,19 @@ def row_of(window: Window, seat: Seat, rounds: int) -> Row:
     """What the first so many rounds of a window give a seat."""
     assert 0 <= rounds <= window.rounds, "a window has no more rounds"
     first = window.start + seat.offset
-    return Row(seat.base, rounds * seat.quota, seat.quota, window.round_records, first)
+    return Row(
+        base=seat.base,
+        count=rounds * seat.quota,
+        quota=seat.quota,
+        stride=window.round_records,
+        first=first,
+    )
 
 
 def row_of_run(local: LocalSequence, run: Run) -> Row:
     """What a cut of free will gives a seat."""
     assert run.count > 0, "a cut that gives nothing makes no row"
-    return Row(local, run.count, 1, 1, run.first)
+    return Row(base=local, count=run.count, quota=1, stride=1, first=run.first)
 
 
 _base = attrgetter("base")

@@ -39,7 +39,7 @@ class Run(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return self.first + self.count
 
 
-class Seat(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class Seat(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     """A shard's part in a window."""
 
     shard: ShardId
@@ -51,7 +51,7 @@ class Seat(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Records of a round that come before this seat's."""
 
 
-class Window(msgspec.Struct, frozen=True, array_like=True, dict=True):
+class Window(msgspec.Struct, frozen=True, kw_only=True, array_like=True, dict=True):
     """Seats are in the order of their groups, and of their shards within."""
 
     number: int
@@ -144,6 +144,6 @@ def seats(
     seated: list[Seat] = []
     offset = 0
     for group, shard, quota in placed:
-        seated.append(Seat(shard, quota, group, bases[shard], offset))
+        seated.append(Seat(shard=shard, quota=quota, group=group, base=bases[shard], offset=offset))
         offset += quota
     return tuple(seated)

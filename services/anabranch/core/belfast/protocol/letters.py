@@ -66,7 +66,7 @@ class Decided(Letter, frozen=True, tag="decided"):
     entries: list[bytes]
 
 
-class Restored(Letter, frozen=True, tag="restored"):
+class Restored(Letter, frozen=True, kw_only=True, tag="restored"):
     """The ledger after this entry: what came before isn't kept one by one any more."""
 
     term: int
@@ -110,7 +110,7 @@ class Report(Letter, frozen=True, tag="report", gc=False):
     """How long its primary's syncs took of late, or its timers came late, at most."""
 
 
-class FixLag(Letter, frozen=True, tag="lag"):
+class FixLag(Letter, frozen=True, kw_only=True, tag="lag"):
     """The leader to a primary that lags: be done with so many rounds of this window at once."""
 
     shard: ShardId
@@ -119,7 +119,7 @@ class FixLag(Letter, frozen=True, tag="lag"):
     rounds: int
 
 
-class Seal(Letter, frozen=True, tag="seal"):
+class Seal(Letter, frozen=True, kw_only=True, tag="seal"):
     """The leader to the replicas of a shard whose primary is silent: take nothing of an epoch
     below this one any more, and say what you hold.
     """
@@ -128,7 +128,7 @@ class Seal(Letter, frozen=True, tag="seal"):
     epoch: int
 
 
-class Sealed(Letter, frozen=True, tag="sealed"):
+class Sealed(Letter, frozen=True, kw_only=True, tag="sealed"):
     shard: ShardId
     epoch: int
     last_epoch: int
@@ -138,7 +138,7 @@ class Sealed(Letter, frozen=True, tag="sealed"):
     durable."""
 
 
-class Learn(Letter, frozen=True, tag="learn"):
+class Learn(Letter, frozen=True, kw_only=True, tag="learn"):
     """The leader to a replica that its shard goes on without: copy what this primary holds."""
 
     shard: ShardId
@@ -146,7 +146,7 @@ class Learn(Letter, frozen=True, tag="learn"):
     primary: str
 
 
-class WherePlaced(Letter, frozen=True, tag="where"):
+class WherePlaced(Letter, frozen=True, kw_only=True, tag="where"):
     """A replica to the others of its shard: it wasn't there when these records were placed."""
 
     shard: str
@@ -154,7 +154,7 @@ class WherePlaced(Letter, frozen=True, tag="where"):
     high: LocalSequence
 
 
-class Places(Letter, frozen=True, tag="places"):
+class Places(Letter, frozen=True, kw_only=True, tag="places"):
     """What the other knows of that, by a ledger of this view: another may have voided it."""
 
     shard: str

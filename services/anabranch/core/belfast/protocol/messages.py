@@ -134,7 +134,7 @@ class Confirmed(Message, frozen=True, tag="confirmed", gc=False):
     upto: Position
 
 
-class Failed(Message, frozen=True, tag="failed"):
+class Failed(Message, frozen=True, kw_only=True, tag="failed"):
     """A new view: what was delivered from `since` on is void. Positions of these shards from there
     on, up to the era's next, are no-ops; what other shards delivered keeps its place (4.8).
     """

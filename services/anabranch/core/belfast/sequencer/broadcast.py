@@ -90,7 +90,7 @@ class Feed:
     def _catch_up(self, node: str, reader: _Reader) -> None:
         found = self._log.entries(reader.sent, ENTRIES_MAX)
         if found is None:
-            letter = Restored(self._log.term, self.applied, self._ledger.image())
+            letter = Restored(term=self._log.term, index=self.applied, image=self._ledger.image())
             self._effects.append(Send(node, letter))
             reader.sent = self.applied
             self._counters.restored += 1

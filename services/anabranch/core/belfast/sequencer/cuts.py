@@ -112,7 +112,7 @@ class Progress:
         """Decide all cuts that are met; was there one?"""
         moved = False
         while (window := self._window) is not None and self._lowest > self._cut:
-            self._plan.decide(CutTo(window.number, self._lowest))
+            self._plan.decide(CutTo(window=window.number, cut=self._lowest))
             self._plan.counters.cuts += self._lowest - self._cut
             self._cut = self._lowest
             moved = True

@@ -47,7 +47,7 @@ class Failures:
         if member is None or node in member.replicas:
             return
         if node in self._membership.configured(member):
-            self._send(node, Learn(member.id, member.epoch, member.primary))
+            self._send(node, Learn(shard=member.id, epoch=member.epoch, primary=member.primary))
 
     def reported(self, member: Member, report: Report, now: Nanoseconds) -> None:
         """Of the shard's epoch: what its primary says of the other replicas."""
@@ -138,7 +138,7 @@ class Failures:
         assert takeover.epoch == member.epoch + 1, "each arrangement ends the takeover before it"
         for node in member.replicas:
             if node not in takeover.sealed:
-                self._send(node, Seal(member.id, takeover.epoch))
+                self._send(node, Seal(shard=member.id, epoch=takeover.epoch))
 
     def _rearrange(self, member: Member, gone: list[str], back: list[str]) -> None:
         """The same primary goes on: it holds all that was durable. A replica that has lost its disk
@@ -160,7 +160,9 @@ class Failures:
         assert epoch > member.epoch, "no epoch is used twice"
         self._takeovers.pop(member.id, None)
         disks = self._membership.disks(member, primary, replicas)
-        self._plan.decide(Arrange(member.id, epoch, primary, replicas, disks))
+        self._plan.decide(
+            Arrange(shard=member.id, epoch=epoch, primary=primary, replicas=replicas, disks=disks)
+        )
         self._on_arranged(member.id)
 
     def _has_failed(self, member: Member, now: Nanoseconds) -> bool:
@@ -189,7 +191,9 @@ class Failures:
         if not left:
             return
         stand_in = min(left, key=lambda each: (_RELUCTANCE[each.standing], each.id))
-        self._plan.decide(ChangeView(self._plan.ledger.view + 1, out, stand_in.id))
+        self._plan.decide(
+            ChangeView(view=self._plan.ledger.view + 1, failed=out, stand_in=stand_in.id)
+        )
         self._plan.counters.views += 1
         self._on_failed(out)
 

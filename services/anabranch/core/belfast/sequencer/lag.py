@@ -22,7 +22,7 @@ _NUMBERS = 1 << 32
 """Signals of one lead. Their numbers go on from lead to lead: a shard answers the highest."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Signal:
     letter: FixLag
     begun: Nanoseconds
@@ -149,6 +149,7 @@ class Lag:
             return []
         self._number += 1
         self.counts[shard] = self.counts.get(shard, 0) + 1
-        letter = FixLag(shard, self._number, *target)
-        self.signals[shard] = Signal(letter, now, now, now)
+        window, rounds = target
+        letter = FixLag(shard=shard, signal=self._number, window=window, rounds=rounds)
+        self.signals[shard] = Signal(letter=letter, begun=now, since=now, sent=now)
         return [letter]

@@ -203,7 +203,15 @@ class Membership:
             disks = self.disks(member, member.primary, replicas)
         self._admit(Admit(member.name, replicas, letter.quota, disks))
         # What it was told to forget it may have reported before: in another epoch.
-        self._plan.decide(Arrange(member.id, member.epoch + 1, member.primary, replicas, disks))
+        self._plan.decide(
+            Arrange(
+                shard=member.id,
+                epoch=member.epoch + 1,
+                primary=member.primary,
+                replicas=replicas,
+                disks=disks,
+            )
+        )
         return member
 
     def _letter(self, shard: str, node: str) -> Alive | None:

@@ -43,6 +43,7 @@ class Office:
         self,
         ledger: Ledger,
         rules: Rules,
+        *,
         term: int,
         now: Nanoseconds,
         send: Callable[[str, FromSequencer], None],
@@ -98,7 +99,7 @@ class Office:
                 if back is not None:
                     self._returned(back)
                 self.failures.alive(sender, letter)
-            case Sealed(shard):
+            case Sealed(shard=shard):
                 member = self.plan.ledger.members.get(shard)
                 if member is not None:
                     self.membership.heard(member.name, sender, now)

@@ -329,13 +329,13 @@ class Sequencer:
         self._proposed = self.consensus.committed
         self._feed = Feed(self.consensus, self.ledger, self.applied, self._effects, self.counters)
         self.office = Office(
-            self.ledger,
-            self.rules,
-            self.consensus.term,
-            self._alarms.now,
-            self._send,
-            self.counters,
-            self._delays,
+            ledger=self.ledger,
+            rules=self.rules,
+            term=self.consensus.term,
+            now=self._alarms.now,
+            send=self._send,
+            counters=self.counters,
+            delays=self._delays,
         )
 
     def _step_down(self) -> None:

@@ -83,7 +83,9 @@ class Delivering:
             raise Overloaded("subscriptions", limit, "subscriptions_max")
         assert token not in self._open, "each request has a token of its own"
         credit = max(1, min(message.window_bytes, self._limits.subscription_bytes))
-        stream = self._open[token] = Stream(token, shard, message, credit)
+        stream = self._open[token] = Stream(
+            token=token, shard=shard, message=message, credit=credit
+        )
         self._room = True
         return stream
 

@@ -23,7 +23,7 @@ from anabranch.core.replication.entries import Item
 from anabranch.core.types import LocalSequence
 
 
-class Known(msgspec.Struct, frozen=True, array_like=True):
+class Known(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """A producer, as an image holds it."""
 
     id: int
@@ -126,11 +126,11 @@ class Retries:
 
     def image(self) -> list[Known]:
         producers = [
-            Known(id, producer.epoch, producer.next, list(producer.recent))
+            Known(id=id, epoch=producer.epoch, next=producer.next, recent=list(producer.recent))
             for id, producer in self._producers.items()
         ]
         requests = [
-            Known(id, REQUEST_EPOCH, count, [(0, first, count)], digest)
+            Known(id=id, epoch=REQUEST_EPOCH, next=count, recent=[(0, first, count)], digest=digest)
             for id, (first, count, digest) in self._requests.items()
         ]
         return producers + requests

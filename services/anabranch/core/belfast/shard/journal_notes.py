@@ -27,7 +27,7 @@ class Note(msgspec.Struct, frozen=True, array_like=True, tag="note"):
     voided: int = 0
 
 
-class Taught(msgspec.Struct, frozen=True, array_like=True, tag="taught"):
+class Taught(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="taught"):
     """Rows from another replica, of what lies below `upto`."""
 
     floor: LocalSequence

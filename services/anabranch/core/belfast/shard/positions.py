@@ -218,9 +218,11 @@ class Seating:
         if hole is None:
             return
         self._counters.holes += 1
+        low, high = hole
+        question = WherePlaced(shard=self._config.shard, low=low, high=high)
         for node in replicas:
             if node != self._config.node:
-                self._effects.append(Send(node, WherePlaced(self._config.shard, *hole)))
+                self._effects.append(Send(node, question))
 
     def asked(self, sender: str, letter: WherePlaced) -> None:
         if letter.shard != self._config.shard or not self.current:
@@ -229,7 +231,9 @@ class Seating:
         rows = self.placements.part(max(letter.low, floor), letter.high, _ROWS_MAX)
         if rows or floor > letter.low:
             upto = min(letter.high, rows[-1].end if rows else floor)
-            places = Places(letter.shard, self._ledger.view, floor, upto, rows)
+            places = Places(
+                shard=letter.shard, view=self._ledger.view, floor=floor, upto=upto, rows=rows
+            )
             self._effects.append(Send(sender, places))
 
     def told(self, letter: Places) -> None:
@@ -240,7 +244,7 @@ class Seating:
         if hole is None or letter.upto <= hole[0]:
             return
         floor = letter.floor if letter.floor > hole[0] else 0
-        taught = Taught(floor, min(letter.upto, hole[1]), letter.rows)
+        taught = Taught(floor=floor, upto=min(letter.upto, hole[1]), rows=letter.rows)
         self._replica.log.note(journal_notes.encode(taught))
         self._learn(taught)
         self.confirmed = self._confirmed()

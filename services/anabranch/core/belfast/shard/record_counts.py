@@ -10,7 +10,7 @@ from anabranch.core.types import LocalSequence
 _FORGET_FROM = 1_024
 
 
-class Counted(msgspec.Struct, frozen=True, array_like=True):
+class Counted(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """A tally, as an image holds it."""
 
     last: LocalSequence
@@ -75,7 +75,12 @@ class Tally:
 
     def image(self) -> Counted:
         stretches = zip(self._firsts, self._before, self._real, strict=True)
-        return Counted(self.last, self.records, list(stretches), self.uncounted)
+        return Counted(
+            last=self.last,
+            records=self.records,
+            stretches=list(stretches),
+            uncounted=self.uncounted,
+        )
 
     def restore(self, counted: Counted) -> None:
         assert not self._firsts, "an image comes before all items"

@@ -235,7 +235,7 @@ class Shard:
         me = self.following.me
         if me is not None and self.replica.role is Role.SEALED:
             # As if asked once more: whoever sealed it may not lead any more.
-            self._seal(self.following.leader, letters.Seal(me.id, me.epoch + 1))
+            self._seal(self.following.leader, letters.Seal(shard=me.id, epoch=me.epoch + 1))
         self._seating.ask()
         self._reporting.tick()
 
@@ -257,7 +257,9 @@ class Shard:
 
     def _seal(self, sender: str, letter: letters.Seal) -> None:
         def answer(last_term: int, last: LocalSequence) -> None:
-            sealed = letters.Sealed(letter.shard, letter.epoch, last_term, last)
+            sealed = letters.Sealed(
+                shard=letter.shard, epoch=letter.epoch, last_epoch=last_term, last=last
+            )
             self._effects.append(Send(sender, sealed))
 
         self.replica.seal(sender, letter.epoch, answer)
@@ -297,7 +299,9 @@ class Shard:
         ledger = self.following.ledger
         assert change.view == self._view + 1, "subscribers hear of every view, in order"
         failed = names_of(ledger, change.failed)
-        self._delivering.failed(Failed(change.view, ledger.confirmed, failed, ledger.horizon))
+        self._delivering.failed(
+            Failed(view=change.view, since=ledger.confirmed, shards=failed, upto=ledger.horizon)
+        )
         self._view = change.view
         self._reporting.reset()
 

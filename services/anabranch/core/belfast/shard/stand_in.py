@@ -24,7 +24,9 @@ def stands_in(ledger: Ledger, shard: ShardId, me: ShardId) -> bool:
 def failure_of(shard: Member) -> Failed:
     """What those who were connected to it alone haven't heard."""
     assert shard.void_view > 0
-    return Failed(shard.void_view, shard.void_from, (shard.name,), shard.void_upto)
+    return Failed(
+        view=shard.void_view, since=shard.void_from, shards=(shard.name,), upto=shard.void_upto
+    )
 
 
 def failures_since(ledger: Ledger, view: int) -> list[Failed]:
@@ -36,7 +38,9 @@ def failures_since(ledger: Ledger, view: int) -> list[Failed]:
         for void in member.voids:
             if void.view > view:
                 known = found[void.view].shards if void.view in found else ()
-                found[void.view] = Failed(void.view, void.start, (*known, member.name), void.end)
+                found[void.view] = Failed(
+                    view=void.view, since=void.start, shards=(*known, member.name), upto=void.end
+                )
     return [found[each] for each in sorted(found)]
 
 

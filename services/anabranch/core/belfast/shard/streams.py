@@ -27,7 +27,7 @@ class Stream:
         "where",
     )
 
-    def __init__(self, token: Token, shard: ShardId, message: Subscribe, credit: int) -> None:
+    def __init__(self, *, token: Token, shard: ShardId, message: Subscribe, credit: int) -> None:
         self.token = token
         self.shard = shard
         """Another than the one that serves it: for that it stands in."""

@@ -25,14 +25,14 @@ def test_a_claim_needs_a_majority_of_the_replicas() -> None:
 
 
 def test_what_was_durable_once_stays_so() -> None:
-    claims = arranged(Arrange(0, 2, "a-0", ("a-0", "a-1", "a-2")))
+    claims = arranged(Arrange(shard=0, epoch=2, primary="a-0", replicas=("a-0", "a-1", "a-2")))
     claims.stored("a-1", Stored("a", 1, 1, 5, 1))
     assert claims.claim("a-0", "a", 1, 5, whole=True)
     assert claims.claim("a-2", "a", 2, 3, whole=True)
 
 
 def test_the_first_claim_of_an_epoch_may_rest_on_the_replicas_before() -> None:
-    claims = arranged(Arrange(0, 2, "a-0", ("a-0", "a-2")))
+    claims = arranged(Arrange(shard=0, epoch=2, primary="a-0", replicas=("a-0", "a-2")))
     claims.stored("a-1", Stored("a", 1, 1, 5, 1))
     assert claims.claim("a-0", "a", 2, 5, whole=True), "epoch 1 has made it durable"
     assert not claims.claim("a-0", "a", 2, 6, whole=True), "a-1 counts no more"
@@ -40,7 +40,7 @@ def test_the_first_claim_of_an_epoch_may_rest_on_the_replicas_before() -> None:
 
 def test_a_report_of_less_is_not_the_first_claim_of_an_epoch() -> None:
     """Of free will a report goes no further than the last cut; the copies that follow tell all."""
-    claims = arranged(Arrange(0, 2, "a-0", ("a-0", "a-2")))
+    claims = arranged(Arrange(shard=0, epoch=2, primary="a-0", replicas=("a-0", "a-2")))
     claims.stored("a-1", Stored("a", 1, 1, 5, 1))
     assert claims.claim("a-0", "a", 2, 3, whole=False)
     assert claims.claim("a-0", "a", 2, 5, whole=True)

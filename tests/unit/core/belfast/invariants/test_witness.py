@@ -53,7 +53,7 @@ def confirmed() -> Witness:
     made.observe("a-1", Send("a-0", Stored("a", 1, 1, QUOTA, 1)))
     made.observe("a-0", report(0, 1, QUOTA))
     made.observe("b-0", report(1, 1, QUOTA))
-    decide(made, CutTo(0, 1))
+    decide(made, CutTo(window=0, cut=1))
     assert made.violations == []
     assert made.ledger.confirmed == 2 * QUOTA
     return made
@@ -72,13 +72,13 @@ def test_a_deployment_that_keeps_to_the_rules_breaks_none() -> None:
 
 def test_the_group_has_one_log() -> None:
     made = witness()
-    made.on_commit("seq-1", 1, encode_entry([CutTo(0, 1)]))
+    made.on_commit("seq-1", 1, encode_entry([CutTo(window=0, cut=1)]))
     assert made.violations[0].startswith("C1 one log: seq-1")
     made = witness()
-    made.on_commit("seq-1", 9, encode_entry([CutTo(0, 1)]))
+    made.on_commit("seq-1", 9, encode_entry([CutTo(window=0, cut=1)]))
     assert made.violations[0].startswith("C1 one log: seq-1 commits entry 9")
     made = witness()
-    made.observe("seq-0", Send("a-0", Decided(1, 1, [encode_entry([CutTo(0, 1)])])))
+    made.observe("seq-0", Send("a-0", Decided(1, 1, [encode_entry([CutTo(window=0, cut=1)])])))
     assert made.violations[0].startswith("C1 one log: seq-0")
 
 
@@ -107,7 +107,7 @@ def test_a_cut_needs_the_report_of_every_seat() -> None:
     made = witness()
     made.observe("a-1", Send("a-0", Stored("a", 1, 1, QUOTA, 1)))
     made.observe("a-0", report(0, 1, QUOTA))
-    decide(made, CutTo(0, 1))
+    decide(made, CutTo(window=0, cut=1))
     assert made.violations == [
         "F4: cut 1 of window 0 needs 1 rounds of shard 1, which reported (-1, 0)"
     ]
@@ -135,11 +135,15 @@ def test_a_view_begins_with_its_failure_where_the_cuts_had_come_to() -> None:
     end = made.ledger.confirmed
     made.observe("a-0", Reply(1, Confirmed(0, end)))
     made.observe("a-0", Reply(2, Confirmed(0, end)))
-    decide(made, ChangeView(1, (1,), 0))
-    made.observe("a-0", Reply(1, Failed(1, end, ("b",), made.ledger.horizon)))
+    decide(made, ChangeView(view=1, failed=(1,), stand_in=0))
+    made.observe(
+        "a-0", Reply(1, Failed(view=1, since=end, shards=("b",), upto=made.ledger.horizon))
+    )
     made.observe("a-0", Reply(1, Confirmed(1, end)))
     assert made.violations == []
     made.observe("a-0", Reply(2, Confirmed(1, end)))
     assert made.violations[-1].startswith("F9: a-0 goes on in view 1")
-    made.observe("a-0", Reply(3, Failed(1, end - 1, ("b",), made.ledger.horizon)))
+    made.observe(
+        "a-0", Reply(3, Failed(view=1, since=end - 1, shards=("b",), upto=made.ledger.horizon))
+    )
     assert made.violations[-1].startswith("F9: a-0 fails 3 in view 1")

@@ -83,7 +83,7 @@ class Chronicle:
         if not failed or not alive:
             return
         view = self.ledger.view + 1
-        self.decide(ChangeView(view, tuple(failed), min(alive)))
+        self.decide(ChangeView(view=view, failed=tuple(failed), stand_in=min(alive)))
         for slot in self.slots[self.confirmed :]:
             if slot.shard in failed:
                 slot.decreed = True
@@ -102,7 +102,7 @@ class Chronicle:
         done = self.ledger.cut if window is self.ledger.windows[0] else 0
         to = min(window.cuts, done + cuts)
         ended = to % window.groups
-        self.decide(CutTo(window.number, to))
+        self.decide(CutTo(window=window.number, cut=to))
         per_round = sum(seat.quota for seat in window.seats)
         part = sum(seat.quota for seat in window.seats if seat.group < ended)
         self.confirmed = window.start + to // window.groups * per_round + part
@@ -234,7 +234,7 @@ def _go_on(kept: Chronicle, data: st.DataObject) -> None:
         case "arrange":
             shard = data.draw(st.sampled_from(seated))
             epoch = kept.ledger.members[shard].epoch + data.draw(st.integers(1, 3))
-            kept.decide(Arrange(shard, epoch, "two", ("two",)))
+            kept.decide(Arrange(shard=shard, epoch=epoch, primary="two", replicas=("two",)))
             assert kept.ledger.members[shard].primary == "two"
         case "fail":
             kept.change_view(data.draw(st.lists(st.sampled_from(seated), max_size=2, unique=True)))
@@ -269,12 +269,12 @@ def test_an_image_goes_on_as_its_ledger(data: st.DataObject) -> None:
 def test_an_image_of_before_failures_were_kept_is_read() -> None:
     kept = Chronicle()
     kept.decide(Admit("a", ("one",), 3), Admit("b", ("two",), 3))
-    kept.decide(ChangeView(1, (0,), 1))
+    kept.decide(ChangeView(view=1, failed=(0,), stand_in=1))
     content = msgspec.to_builtins(kept.ledger.image())
     content[1] = [member[:-1] for member in content[1]]
     (failed, _) = msgspec.convert(content, Image).members
     assert (failed.void_view, failed.voids) == (1, ())
-    assert kept.ledger.image().members[0].voids == (Void(1, 0, 0, 0),)
+    assert kept.ledger.image().members[0].voids == (Void(view=1, placed=0, start=0, end=0),)
 
 
 def test_failures_are_kept_until_nobody_asks_for_what_came_between_them() -> None:
@@ -282,7 +282,11 @@ def test_failures_are_kept_until_nobody_asks_for_what_came_between_them() -> Non
     kept.decide(Admit("a", ("one",), 3), Admit("b", ("two",), 3))
     for number in range(3):
         kept.decide(OpenWindow(number, Mode.STEADY, 2, 1, ((0, 1), (1, 1))))
-        kept.decide(CutTo(number, 1), ChangeView(number + 1, (0,), 1), CutTo(number, 2))
+        kept.decide(
+            CutTo(window=number, cut=1),
+            ChangeView(view=number + 1, failed=(0,), stand_in=1),
+            CutTo(window=number, cut=2),
+        )
         kept.decide(Admit("a", ("one",), 3))
 
     def views() -> list[int]:

@@ -143,7 +143,13 @@ def next_row(slots: Slots, chance: random.Random) -> Row:
     first = (slots.true[-1] if slots.true else 0) + chance.randint(1, 3)
     quota = chance.choice([1, 1, 2, 3])
     stride = quota if quota == 1 else quota + chance.randint(0, 2)
-    return Row(len(slots.true), quota * chance.choice([1, 2, 5]), quota, stride, first)
+    return Row(
+        base=len(slots.true),
+        count=quota * chance.choice([1, 2, 5]),
+        quota=quota,
+        stride=stride,
+        first=first,
+    )
 
 
 def agree(places: Placements, slots: Slots, chance: random.Random) -> None:
@@ -211,7 +217,7 @@ def test_whatever_is_learned_forgotten_and_void_what_is_known_is_where_it_is(see
 def test_ten_thousands_of_rows_are_learned_as_fast_as_they_are_told() -> None:
     """Of free will each cut is a row: a comparison with all that is known would take hours."""
     count, told = 120_000, 4_096
-    rows = [Row(nth * 3, 3, 1, 1, nth * 5) for nth in range(count)]
+    rows = [Row(base=nth * 3, count=3, quota=1, stride=1, first=nth * 5) for nth in range(count)]
     all_of_it, places = Placements(), Placements()
     for nth, row in enumerate(rows):
         all_of_it.add(row)
@@ -227,10 +233,10 @@ def test_ten_thousands_of_rows_are_learned_as_fast_as_they_are_told() -> None:
 def test_of_a_shard_that_failed_only_what_was_cut_keeps_its_place() -> None:
     ledger, places = Ledger(), Placements()
     ledger.apply([Admit(name, (name,), 0) for name in "ab"])
-    ledger.apply([OpenWindow(0, Mode.STEADY, 5, 1, ((0, 2), (1, 1))), CutTo(0, 2)])
+    ledger.apply([OpenWindow(0, Mode.STEADY, 5, 1, ((0, 2), (1, 1))), CutTo(window=0, cut=2)])
     window = ledger.windows[-1]
     places.add(row_of(window, window.by_shard[0], window.rounds))
-    ledger.apply([ChangeView(1, (0,), 1)])
+    ledger.apply([ChangeView(view=1, failed=(0,), stand_in=1)])
     member = ledger.members[0]
     assert (member.placed, member.void_view, member.void_from, member.void_upto) == (4, 1, 6, 15)
     assert places.cut_back(member.placed) == 6

@@ -9,7 +9,14 @@ from anabranch.core.belfast.ledger.windows import Mode, Seat, ShardId, Window, s
 def window(quotas: list[int], rounds: int, groups: int = 1, start: int = 0) -> Window:
     named = list(enumerate(quotas))
     bases = {shard: 1_000 * shard for shard, _ in named}
-    return Window(0, Mode.STEADY, start, rounds, groups, seats(named, groups, bases))
+    return Window(
+        number=0,
+        mode=Mode.STEADY,
+        start=start,
+        rounds=rounds,
+        groups=groups,
+        seats=seats(named, groups, bases),
+    )
 
 
 def merged(tried: Window) -> list[tuple[ShardId, int, int]]:

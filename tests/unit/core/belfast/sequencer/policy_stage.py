@@ -67,7 +67,12 @@ class Stage:
     def elect(self) -> None:
         """Another leader: it knows the ledger and nothing else."""
         self.office = Office(
-            self.ledger, self.rules, self.term, self.now, self._send, delays=self.delays
+            ledger=self.ledger,
+            rules=self.rules,
+            term=self.term,
+            now=self.now,
+            send=self._send,
+            delays=self.delays,
         )
 
     def _send(self, node: str, letter: Any) -> None:

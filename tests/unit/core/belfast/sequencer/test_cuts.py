@@ -17,8 +17,8 @@ def test_a_cut_waits_for_the_lowest_of_all_reports() -> None:
     stage = Stage.seated("a", "b")
     stage.report("a", 0, 5)
     assert not stage.of(CutTo)
-    assert stage.report("b", 0, 3) == [CutTo(0, 3)]
-    assert stage.report("b", 0, 9)[0] == CutTo(0, 5)
+    assert stage.report("b", 0, 3) == [CutTo(window=0, cut=3)]
+    assert stage.report("b", 0, 9)[0] == CutTo(window=0, cut=5)
 
 
 def test_windows_are_ahead_of_the_cut() -> None:

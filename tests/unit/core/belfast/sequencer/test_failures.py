@@ -8,7 +8,7 @@ from anabranch.core.belfast.protocol.letters import Learn, Seal, Sealed
 
 
 def seal(stage: Stage, name: str, node: str, last_epoch: int, last: int, epoch: int = 2) -> None:
-    letter = Sealed(stage.member(name).id, epoch, last_epoch, last)
+    letter = Sealed(shard=stage.member(name).id, epoch=epoch, last_epoch=last_epoch, last=last)
     stage.office.received(stage.now, node, letter)
     stage.settle()
 
@@ -16,9 +16,11 @@ def seal(stage: Stage, name: str, node: str, last_epoch: int, last: int, epoch: 
 def test_a_silent_primary_is_followed_by_a_replica_that_was_sealed() -> None:
     stage = Stage.seated("a", "b")
     stage.pass_time(30, "a1", "b")
-    assert ("a1", Seal(0, 2)) in stage.letters(Seal)
+    assert ("a1", Seal(shard=0, epoch=2)) in stage.letters(Seal)
     seal(stage, "a", "a1", 1, 40)
-    assert stage.of(Arrange) == [Arrange(0, 2, "a1", ("a1",), (0,))]
+    assert stage.of(Arrange) == [
+        Arrange(shard=0, epoch=2, primary="a1", replicas=("a1",), disks=(0,))
+    ]
     assert not stage.of(ChangeView)
 
 
@@ -28,7 +30,9 @@ def test_of_three_replicas_two_are_sealed_and_the_one_that_has_most_is_primary()
     seal(stage, "a", "a1", 1, 40)
     assert not stage.of(Arrange)
     seal(stage, "a", "a2", 1, 50)
-    assert stage.of(Arrange) == [Arrange(0, 2, "a2", ("a1", "a2"), (0, 0))]
+    assert stage.of(Arrange) == [
+        Arrange(shard=0, epoch=2, primary="a2", replicas=("a1", "a2"), disks=(0, 0))
+    ]
 
 
 def test_a_later_epoch_counts_more_than_a_longer_log() -> None:
@@ -44,9 +48,11 @@ def test_a_takeover_that_has_begun_is_ended_with_the_old_primary_if_it_is_back()
     stage.pass_time(30, "a1", "b")
     seal(stage, "a", "a1", 1, 40)
     stage.pass_time(10, "a", "b")
-    assert ("a0", Seal(0, 2)) in stage.letters(Seal)
+    assert ("a0", Seal(shard=0, epoch=2)) in stage.letters(Seal)
     seal(stage, "a", "a0", 1, 45)
-    assert stage.of(Arrange) == [Arrange(0, 2, "a0", ("a0", "a1"), (0, 0))]
+    assert stage.of(Arrange) == [
+        Arrange(shard=0, epoch=2, primary="a0", replicas=("a0", "a1"), disks=(0, 0))
+    ]
 
 
 def test_the_old_primary_holds_all_that_was_durable_whoever_else_answers() -> None:
@@ -54,7 +60,9 @@ def test_the_old_primary_holds_all_that_was_durable_whoever_else_answers() -> No
     stage.pass_time(30, "a1", "b")
     stage.pass_time(10, "a", "b")
     seal(stage, "a", "a0", 1, 45)
-    assert stage.of(Arrange) == [Arrange(0, 2, "a0", ("a0",), (0,))]
+    assert stage.of(Arrange) == [
+        Arrange(shard=0, epoch=2, primary="a0", replicas=("a0",), disks=(0,))
+    ]
 
 
 def test_an_answer_to_another_seal_doesnt_count() -> None:
@@ -69,11 +77,15 @@ def test_a_silent_backup_is_done_without_and_taken_in_again_when_it_has_caught_u
     stage = Stage.seated("a", "b")
     stage.pass_time(2, "a", "b")
     stage.report("a", 0, 1, silent=("a1",))
-    assert stage.of(Arrange) == [Arrange(0, 2, "a0", ("a0",), (0,))]
+    assert stage.of(Arrange) == [
+        Arrange(shard=0, epoch=2, primary="a0", replicas=("a0",), disks=(0,))
+    ]
     stage.alive("a", "a1")
-    assert ("a1", Learn(0, 2, "a0")) in stage.letters(Learn)
+    assert ("a1", Learn(shard=0, epoch=2, primary="a0")) in stage.letters(Learn)
     stage.report("a", 0, 2, caught_up=("a1",))
-    assert stage.of(Arrange)[-1] == Arrange(0, 3, "a0", ("a0", "a1"), (0, 0))
+    assert stage.of(Arrange)[-1] == Arrange(
+        shard=0, epoch=3, primary="a0", replicas=("a0", "a1"), disks=(0, 0)
+    )
 
 
 def test_who_doesnt_know_where_records_are_isnt_taken_in() -> None:
@@ -110,7 +122,9 @@ def test_who_knows_all_that_its_primary_does_is_taken_in() -> None:
 def test_a_backup_that_the_leader_doesnt_hear_is_done_without() -> None:
     stage = Stage.seated("a", "b")
     stage.pass_time(30, "a0", "b")
-    assert stage.of(Arrange) == [Arrange(0, 2, "a0", ("a0",), (0,))]
+    assert stage.of(Arrange) == [
+        Arrange(shard=0, epoch=2, primary="a0", replicas=("a0",), disks=(0,))
+    ]
 
 
 def test_there_are_never_fewer_copies_than_the_rules_say() -> None:
@@ -146,11 +160,11 @@ def test_a_shard_that_answers_no_signal_fails_and_the_cuts_wait_for_the_others_a
     stage.report("a", 0, 7)
     stage.report("c", 0, 7)
     stage.pass_time(10, "a", "b", "c")
-    assert stage.of(ChangeView) == [ChangeView(1, (1,), 0)]
+    assert stage.of(ChangeView) == [ChangeView(view=1, failed=(1,), stand_in=0)]
     assert stage.member("b").standing is Standing.FAILED
     stage.report("a", 0, 7)
     stage.report("c", 0, 7)
-    assert stage.of(CutTo) == [CutTo(0, 7)]
+    assert stage.of(CutTo) == [CutTo(window=0, cut=7)]
 
 
 def test_nobody_fails_while_it_comes_further() -> None:
@@ -165,7 +179,7 @@ def test_nobody_fails_while_it_comes_further() -> None:
 def test_a_shard_without_any_replica_fails_and_has_no_seat_in_the_next_window() -> None:
     stage = Stage.seated("a", "b")
     stage.pass_time(60, "a")
-    assert stage.of(ChangeView) == [ChangeView(1, (1,), 0)]
+    assert stage.of(ChangeView) == [ChangeView(view=1, failed=(1,), stand_in=0)]
     for rounds in range(1, 10):
         stage.report("a", 0, rounds)
     assert [shard for shard, _ in stage.of(OpenWindow)[-1].quotas] == [0]
@@ -180,7 +194,7 @@ def test_a_shard_that_dies_without_a_seat_fails_as_well() -> None:
     assert [shard for shard, _ in stage.of(OpenWindow)[-1].quotas] == [0]
     assert not stage.of(ChangeView)
     stage.pass_time(30, "a")
-    assert stage.of(ChangeView) == [ChangeView(1, (1,), 0)]
+    assert stage.of(ChangeView) == [ChangeView(view=1, failed=(1,), stand_in=0)]
     assert stage.member("b").standing is Standing.FAILED
 
 
@@ -203,7 +217,7 @@ def test_a_stand_in_that_fails_is_replaced() -> None:
     for rounds in range(1, 4):
         stage.report("b", 0, rounds)
     stage.pass_time(60, "b")
-    assert stage.of(ChangeView)[-1] == ChangeView(2, (0,), 1)
+    assert stage.of(ChangeView)[-1] == ChangeView(view=2, failed=(0,), stand_in=1)
     assert stage.member("c").stand_in == 1
 
 
@@ -215,7 +229,7 @@ def test_a_report_of_an_older_view_is_void() -> None:
     stage.report("b", 0, 5, view=0)
     assert not stage.of(CutTo)
     stage.report("b", 0, 5)
-    assert stage.of(CutTo) == [CutTo(0, 5)]
+    assert stage.of(CutTo) == [CutTo(window=0, cut=5)]
 
 
 def test_a_shard_that_failed_comes_back_when_it_knows_that_it_did() -> None:
@@ -260,7 +274,9 @@ def test_a_takeover_is_over_when_the_failed_shard_is_back_with_its_old_primary()
     assert stage.member("b").standing is Standing.FAILED
     stage.alive("b")
     stage.alive("b", standing=int(Standing.FAILED))
-    assert stage.of(Arrange) == [Arrange(1, 2, "b0", ("b0", "b1", "b2"), (0, 0, 0))]
+    assert stage.of(Arrange) == [
+        Arrange(shard=1, epoch=2, primary="b0", replicas=("b0", "b1", "b2"), disks=(0, 0, 0))
+    ]
     seal(stage, "b", "b2", 1, 40)
     assert len(stage.of(Arrange)) == 1
 
@@ -275,26 +291,34 @@ def test_a_backup_that_lost_its_disk_is_done_without_until_it_has_caught_up() ->
     stage = Stage.seated("a", "b")
     lose(stage, "a1")
     stage.pass_time(10, "a", "b")
-    assert stage.of(Arrange) == [Arrange(0, 2, "a0", ("a0",), (0,))]
-    assert ("a1", Learn(0, 2, "a0")) in stage.letters(Learn)
+    assert stage.of(Arrange) == [
+        Arrange(shard=0, epoch=2, primary="a0", replicas=("a0",), disks=(0,))
+    ]
+    assert ("a1", Learn(shard=0, epoch=2, primary="a0")) in stage.letters(Learn)
     stage.report("a", 0, 1, caught_up=("a1",))
-    assert stage.of(Arrange)[-1] == Arrange(0, 3, "a0", ("a0", "a1"), (0, 7))
+    assert stage.of(Arrange)[-1] == Arrange(
+        shard=0, epoch=3, primary="a0", replicas=("a0", "a1"), disks=(0, 7)
+    )
 
 
 def test_one_that_cant_be_spared_begins_anew() -> None:
     stage = Stage.seated("a", "b", copies_min=2)
     lose(stage, "a1")
     stage.pass_time(10, "a", "b")
-    assert stage.of(Arrange) == [Arrange(0, 2, "a0", ("a0", "a1"), (0, 7))]
+    assert stage.of(Arrange) == [
+        Arrange(shard=0, epoch=2, primary="a0", replicas=("a0", "a1"), disks=(0, 7))
+    ]
 
 
 def test_a_primary_that_lost_its_disk_is_followed_though_it_is_there() -> None:
     stage = Stage.seated("a", "b")
     lose(stage, "a0")
     stage.pass_time(10, "a", "b")
-    assert ("a1", Seal(0, 2)) in stage.letters(Seal)
+    assert ("a1", Seal(shard=0, epoch=2)) in stage.letters(Seal)
     seal(stage, "a", "a1", 1, 40)
-    assert stage.of(Arrange) == [Arrange(0, 2, "a1", ("a1",), (0,))]
+    assert stage.of(Arrange) == [
+        Arrange(shard=0, epoch=2, primary="a1", replicas=("a1",), disks=(0,))
+    ]
 
 
 def test_with_no_copy_to_spare_it_is_a_backup_from_then_on() -> None:
@@ -302,7 +326,9 @@ def test_with_no_copy_to_spare_it_is_a_backup_from_then_on() -> None:
     lose(stage, "a0")
     stage.pass_time(10, "a", "b")
     seal(stage, "a", "a1", 1, 40)
-    assert stage.of(Arrange) == [Arrange(0, 2, "a1", ("a0", "a1"), (7, 0))]
+    assert stage.of(Arrange) == [
+        Arrange(shard=0, epoch=2, primary="a1", replicas=("a0", "a1"), disks=(7, 0))
+    ]
 
 
 def test_what_a_lost_disk_was_sealed_with_is_void() -> None:
@@ -314,7 +340,9 @@ def test_what_a_lost_disk_was_sealed_with_is_void() -> None:
     seal(stage, "a", "a2", 1, 50)
     assert not stage.of(Arrange)
     seal(stage, "a", "a0", 1, 95)
-    assert stage.of(Arrange) == [Arrange(0, 2, "a0", ("a0", "a2"), (0, 0))]
+    assert stage.of(Arrange) == [
+        Arrange(shard=0, epoch=2, primary="a0", replicas=("a0", "a2"), disks=(0, 0))
+    ]
 
 
 def test_without_its_primary_a_wiped_backup_is_nobody_and_the_shard_waits_for_it() -> None:
@@ -325,7 +353,9 @@ def test_without_its_primary_a_wiped_backup_is_nobody_and_the_shard_waits_for_it
     assert [(each.primary, each.disks) for each in stage.of(Arrange)] == [("a0", (0,))]
     assert not stage.letters(Seal)
     stage.alive("a", "a0", standing=int(Standing.FAILED))
-    assert stage.of(Arrange)[-1] == Arrange(0, 3, "a0", ("a0",), (0,))
+    assert stage.of(Arrange)[-1] == Arrange(
+        shard=0, epoch=3, primary="a0", replicas=("a0",), disks=(0,)
+    )
     assert stage.member("a").standing is Standing.WAITING
 
 
@@ -372,4 +402,6 @@ def test_a_takeover_that_another_leader_began_is_ended_by_the_next() -> None:
     stage.pass_time(1, "a", "b")
     seal(stage, "b", "b1", 1, 40)
     seal(stage, "b", "b2", 1, 50)
-    assert stage.of(Arrange) == [Arrange(1, 2, "b2", ("b1", "b2"), (0, 0))]
+    assert stage.of(Arrange) == [
+        Arrange(shard=1, epoch=2, primary="b2", replicas=("b1", "b2"), disks=(0, 0))
+    ]

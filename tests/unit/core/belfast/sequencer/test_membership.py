@@ -104,7 +104,7 @@ def test_a_shard_that_left_comes_back_when_it_is_asked_for_and_not_by_itself() -
     assert stage.office.join("b", stage.now) is None
     assert stage.settle()[:2] == [
         Admit("b", ("b0", "b1"), 0, (0, 0)),
-        Arrange(1, 2, "b0", ("b0", "b1"), (0, 0)),
+        Arrange(shard=1, epoch=2, primary="b0", replicas=("b0", "b1"), disks=(0, 0)),
     ]
     assert stage.office.join("b", stage.now) is None
     assert stage.settle() == [], "it is back"
@@ -139,7 +139,7 @@ def test_with_other_disks_it_is_taken_back_when_its_records_are_trimmed() -> Non
     assert stage.office.join("b", stage.now) is None
     decided = stage.settle()
     assert decided[0] == Admit("b", ("b0", "b1"), 0, (7, 8))
-    assert Arrange(1, 2, "b0", ("b0", "b1"), (7, 8)) in decided
+    assert Arrange(shard=1, epoch=2, primary="b0", replicas=("b0", "b1"), disks=(7, 8)) in decided
     assert stage.member("b").begins == stage.member("b").placed > 0
 
 
@@ -148,8 +148,8 @@ def test_a_replica_that_kept_its_disk_takes_over_before_it_is_taken_back() -> No
     stage.shards["b"].disks = {"b0": 7}
     stage.pass_time(10, "a", "b")
     assert "another replica has to take over" in why_not(stage)
-    assert ("b1", Seal(1, 2)) in stage.letters(Seal)
-    stage.office.received(stage.now, "b1", Sealed(1, 2, 1, 100))
+    assert ("b1", Seal(shard=1, epoch=2)) in stage.letters(Seal)
+    stage.office.received(stage.now, "b1", Sealed(shard=1, epoch=2, last_epoch=1, last=100))
     stage.settle()
     stage.alive("b", standing=int(Standing.LEFT), epoch=2)
     assert stage.office.join("b", stage.now) is None
@@ -158,21 +158,23 @@ def test_a_replica_that_kept_its_disk_takes_over_before_it_is_taken_back() -> No
 def test_what_is_left_of_it_can_be_read_though_its_primary_has_gone() -> None:
     stage = left()
     stage.pass_time(30, "a", "b1")
-    assert ("b1", Seal(1, 2)) in stage.letters(Seal)
-    stage.office.received(stage.now, "b1", Sealed(1, 2, 1, 100))
-    assert stage.settle() == [Arrange(1, 2, "b1", ("b1",), (0,))]
+    assert ("b1", Seal(shard=1, epoch=2)) in stage.letters(Seal)
+    stage.office.received(stage.now, "b1", Sealed(shard=1, epoch=2, last_epoch=1, last=100))
+    assert stage.settle() == [Arrange(shard=1, epoch=2, primary="b1", replicas=("b1",), disks=(0,))]
     assert stage.member("b").standing is Standing.LEFT
 
 
 def test_that_takeover_is_ended_though_the_primary_is_back() -> None:
     stage = left(copies=3)
     stage.pass_time(30, "a", "b1")
-    stage.office.received(stage.now, "b1", Sealed(1, 2, 1, 100))
+    stage.office.received(stage.now, "b1", Sealed(shard=1, epoch=2, last_epoch=1, last=100))
     assert stage.settle() == []
     stage.pass_time(10, "a", "b")
-    assert ("b0", Seal(1, 2)) in stage.letters(Seal)
-    stage.office.received(stage.now, "b0", Sealed(1, 2, 1, 100))
-    assert stage.settle() == [Arrange(1, 2, "b1", ("b0", "b1"), (0, 0))]
+    assert ("b0", Seal(shard=1, epoch=2)) in stage.letters(Seal)
+    stage.office.received(stage.now, "b0", Sealed(shard=1, epoch=2, last_epoch=1, last=100))
+    assert stage.settle() == [
+        Arrange(shard=1, epoch=2, primary="b1", replicas=("b0", "b1"), disks=(0, 0))
+    ]
 
 
 def test_nobody_takes_over_where_all_is_trimmed() -> None:

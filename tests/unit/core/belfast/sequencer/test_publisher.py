@@ -29,7 +29,7 @@ def test_many_shards_take_turns_in_groups_and_a_cut_waits_for_one() -> None:
     first = [names[seat.shard] for seat in window.seats if seat.group == 0]
     for name in first:
         stage.report(name, 0, 1)
-    assert stage.of(CutTo) == [CutTo(0, 1)]
+    assert stage.of(CutTo) == [CutTo(window=0, cut=1)]
     assert stage.ledger.confirmed == 10 * len(first)
 
 
@@ -42,13 +42,16 @@ def test_cuts_without_room_wait_and_become_one() -> None:
     stage = Stage.seated("a")
     for done in range(1, 5):
         assert not stage.report("a", 0, done, room=False)
-    assert stage.settle() == [CutTo(0, 4)]
+    assert stage.settle() == [CutTo(window=0, cut=4)]
 
 
 def test_a_cut_goes_to_a_windows_end_before_the_next_begins() -> None:
     stage = Stage.seated("a", ahead_rounds=20)
     decided = stage.report("a", 1, 3)
-    assert [each for each in decided if isinstance(each, CutTo)] == [CutTo(0, 10), CutTo(1, 3)]
+    assert [each for each in decided if isinstance(each, CutTo)] == [
+        CutTo(window=0, cut=10),
+        CutTo(window=1, cut=3),
+    ]
 
 
 def test_what_a_report_claims_must_be_durable_and_be_within_its_window() -> None:

@@ -196,7 +196,9 @@ def test_nobody_is_told_of_a_cut_before_a_majority_holds_it() -> None:
     assert not [each for _, each in group.letters[before:] if isinstance(each, Decided)]
     group.release(next(iter(sorted(group.held))))
     told = [each for _, each in group.letters[before:] if isinstance(each, Decided)]
-    assert [decode_entry(entry) for each in told for entry in each.entries] == [[CutTo(0, 3)]]
+    assert [decode_entry(entry) for each in told for entry in each.entries] == [
+        [CutTo(window=0, cut=3)]
+    ]
 
 
 def test_cuts_wait_while_several_entries_are_on_their_way_and_become_one() -> None:

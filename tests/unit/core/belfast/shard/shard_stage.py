@@ -231,7 +231,9 @@ class Stage:
 
     def restore(self, name: str) -> None:
         image = self.ledger.image()
-        self.nodes[name].give(Received(LEADER, Restored(1, len(self.entries), image)))
+        self.nodes[name].give(
+            Received(LEADER, Restored(term=1, index=len(self.entries), image=image))
+        )
         self.settle()
 
     def admit(self, *quotas: int, rounds: int = 10, windows: int = 1) -> None:
@@ -247,7 +249,7 @@ class Stage:
         self.decide(OpenWindow(number, mode, rounds, 1, seated))
 
     def cut(self, window: int, cut: int) -> None:
-        self.decide(CutTo(window, cut))
+        self.decide(CutTo(window=window, cut=cut))
 
     def ask(self, node: str, message: object) -> int:
         self._tokens += 1

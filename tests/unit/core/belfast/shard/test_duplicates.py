@@ -93,5 +93,5 @@ def test_a_request_for_other_records_is_refused_also_after_a_fail_over() -> None
 
 def test_requests_in_an_image_of_before_match_whatever_comes() -> None:
     retries = Retries("a", REMEMBERED)
-    retries.restore([Known(1, REQUEST_EPOCH, 1, [(0, 7, 1)])])
+    retries.restore([Known(id=1, epoch=REQUEST_EPOCH, next=1, recent=[(0, 7, 1)])])
     assert found(retries, batch(1)) == found(retries, batch(1, b"y")) == (7, 1)

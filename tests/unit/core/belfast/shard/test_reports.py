@@ -129,14 +129,14 @@ def test_a_signal_of_lag_is_answered_at_once_across_windows() -> None:
     stage.admit(2, 3, 2, rounds=3, windows=2)
     stage.append("a1", "one")
     node = stage.nodes["a1"]
-    stage.post.append((LEADER, "a1", FixLag(0, 7, 1, 2)))
+    stage.post.append((LEADER, "a1", FixLag(shard=0, signal=7, window=1, rounds=2)))
     stage.settle()
     report = stage.report("a1")
     assert (report.window, report.rounds, report.signal, report.durable) == (1, 2, 7, 10)
     assert node.machine.counters.signals == 1
     assert node.machine.counters.noops == 9
     before = len(stage.reports("a1"))
-    stage.post.append((LEADER, "a1", FixLag(0, 7, 1, 2)))
+    stage.post.append((LEADER, "a1", FixLag(shard=0, signal=7, window=1, rounds=2)))
     stage.settle()
     assert len(stage.reports("a1")) == before + 1
     assert node.machine.counters.noops == 9
@@ -145,7 +145,7 @@ def test_a_signal_of_lag_is_answered_at_once_across_windows() -> None:
 def test_a_signal_beyond_what_is_published_is_answered_at_the_end_of_that() -> None:
     stage = Stage()
     stage.admit(2, 3, 2, rounds=3)
-    stage.post.append((LEADER, "a1", FixLag(0, 1, 4, 2)))
+    stage.post.append((LEADER, "a1", FixLag(shard=0, signal=1, window=4, rounds=2)))
     stage.settle()
     report = stage.report("a1")
     assert (report.window, report.rounds, report.signal) == (0, 3, 1)
@@ -174,7 +174,7 @@ def test_at_rest_no_quota_is_filled_and_a_record_is_predicted_at_once() -> None:
     stage.sleep(0.01)
     assert stage.report("b1").rounds == 1, "the rest of its quota is filled at once"
     assert stage.report("a1").rounds == 0
-    stage.nodes["a1"].give(Received(LEADER, FixLag(0, 1, 0, 1)))
+    stage.nodes["a1"].give(Received(LEADER, FixLag(shard=0, signal=1, window=0, rounds=1)))
     stage.settle()
     assert (stage.report("a1").rounds, stage.report("a1").signal) == (1, 1)
     stage.cut(0, 1)

@@ -237,7 +237,7 @@ def test_a_shard_without_a_seat_says_that_it_has_nothing() -> None:
     stage.admit(2, 2)
     stage.open(2, 0)
     reader = stage.subscribe("b1", "b")
-    stage.post.append((LEADER, "b1", FixLag(1, 1, 1, 10)))
+    stage.post.append((LEADER, "b1", FixLag(shard=1, signal=1, window=1, rounds=10)))
     stage.settle()
     assert stage.upto(reader) == 60
     waits = stage.append("b1", "later")
@@ -276,7 +276,7 @@ def test_who_waits_is_told_before_its_places_are_forgotten() -> None:
     stage.admit(2)
     token = stage.append("a1", "v0", "v1")
     longer = stage.append("a1", *values(4, "w"))
-    stage.decide(CutTo(0, 2), TrimTo(4))
+    stage.decide(CutTo(window=0, cut=2), TrimTo(4))
     assert stage.positions(token) == [0, 1]
     stage.cut(0, 3)
     assert stage.positions(longer) == [2, 3, 4, 5]

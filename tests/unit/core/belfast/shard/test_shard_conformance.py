@@ -43,7 +43,7 @@ class ShardNode(Node):
     def arranged(self, arrangement: Arrangement) -> list[Any]:
         epoch, primary = arrangement.epoch, arrangement.primary
         replicas, disks = arrangement.replicas, arrangement.disks
-        decision = Arrange(0, epoch, primary, replicas, disks)
+        decision = Arrange(shard=0, epoch=epoch, primary=primary, replicas=replicas, disks=disks)
         if epoch == 1:
             decision = Admit(self.config.group, replicas, 0, disks)
         return [letters.Leading(1, RULES), letters.Decided(1, epoch, [encode_entry((decision,))])]
@@ -51,9 +51,9 @@ class ShardNode(Node):
     def incoming(self, letter: Any) -> Any:
         match letter:
             case Seal(epoch):
-                return letters.Seal(0, epoch)
+                return letters.Seal(shard=0, epoch=epoch)
             case Learn(epoch, primary):
-                return letters.Learn(0, epoch, primary)
+                return letters.Learn(shard=0, epoch=epoch, primary=primary)
             case _:
                 return letter
 

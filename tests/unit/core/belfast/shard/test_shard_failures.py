@@ -37,7 +37,7 @@ def alive(stage: Stage, node: str) -> Alive:
 
 
 def fail(stage: Stage, *failed: int, stand_in: int) -> None:
-    stage.decide(ChangeView(stage.ledger.view + 1, failed, stand_in))
+    stage.decide(ChangeView(view=stage.ledger.view + 1, failed=failed, stand_in=stand_in))
 
 
 def test_an_append_outlives_its_primary() -> None:
@@ -48,7 +48,7 @@ def test_an_append_outlives_its_primary() -> None:
     second = stage.append("a1", "v2", "v3", producer=5, sequence=2)
     assert stage.positions(first) == [0, 1]
     stage.crash("a1")
-    stage.decide(Arrange(0, 2, "a2", ("a2",)))
+    stage.decide(Arrange(shard=0, epoch=2, primary="a2", replicas=("a2",)))
     assert stage.waits(second)
     again = stage.append("a2", "v2", "v3", producer=5, sequence=2)
     assert stage.waits(again)
@@ -67,7 +67,7 @@ def test_who_isnt_primary_any_more_sends_everybody_on() -> None:
     stage.nodes["a2"].held = True
     token = stage.append("a1", "v")
     reader = stage.subscribe("a1", "a")
-    stage.decide(Arrange(0, 2, "a2", ("a1", "a2")))
+    stage.decide(Arrange(shard=0, epoch=2, primary="a2", replicas=("a1", "a2")))
     assert stage.answer(token) == Elsewhere("a2")
     assert stage.answers[reader][-1] == Elsewhere("a2")
     assert stage.answer(stage.append("a1", "w")) == Elsewhere("a2")
@@ -95,7 +95,7 @@ def test_others_hear_of_a_failed_shard_before_anything_of_the_new_view() -> None
     stage.cut(0, 1)
     stage.append("b1", "w0", "w1", "w2")
     fail(stage, 0, stand_in=1)
-    assert stage.answers[reader][-1] == Failed(1, 7, ("a",), 70)
+    assert stage.answers[reader][-1] == Failed(view=1, since=7, shards=("a",), upto=70)
     assert stage.report("b1").view == 1
     assert stage.report("b1").rounds == 2
     stage.append("b1", "x0", "x1", "x2")
@@ -251,7 +251,7 @@ def test_a_backup_follows_the_cut_back_and_leads_on() -> None:
     stage.open(2, 3)
     stage.append("a1", "w0", "w1", producer=1, sequence=2)
     stage.crash("a1")
-    stage.decide(Arrange(0, 2, "a2", ("a2",)))
+    stage.decide(Arrange(shard=0, epoch=2, primary="a2", replicas=("a2",)))
     stage.cut(0, 10)
     stage.cut(1, 1)
     reader = stage.subscribe("a2", "a")
@@ -272,7 +272,7 @@ def test_a_backup_that_takes_over_a_failed_shard_cuts_back() -> None:
     stage.cut(0, 1)
     fail(stage, 0, stand_in=1)
     assert stage.nodes["a2"].machine.replica.log.last == 3
-    stage.decide(Arrange(0, 2, "a2", ("a2",)))
+    stage.decide(Arrange(shard=0, epoch=2, primary="a2", replicas=("a2",)))
     assert stage.nodes["a2"].machine.replica.log.last == 2
     stage.sleep(6)
     assert alive(stage, "a2").standing == Standing.FAILED
@@ -290,7 +290,7 @@ def test_a_stand_in_says_that_there_is_nothing_more() -> None:
     assert stage.answer(stage.subscribe("c1", "a", start=7)) == Elsewhere("b1")
     reader = stage.subscribe("b1", "a", start=7)
     failed, eras, nothing, confirmed = stage.answers[reader]
-    assert failed == Failed(1, 7, ("a",), 70)
+    assert failed == Failed(view=1, since=7, shards=("a",), upto=70)
     assert isinstance(eras, Eras)
     assert nothing == Delivered(1, 70, True, (), (), ())
     assert confirmed == Confirmed(1, 7)
@@ -308,9 +308,9 @@ def test_a_stand_in_that_fails_is_followed_by_another() -> None:
     fail(stage, 0, stand_in=1)
     fail(stage, 1, stand_in=2)
     reader = stage.subscribe("c1", "a", start=0)
-    assert stage.answers[reader][0] == Failed(1, 0, ("a",), 70)
+    assert stage.answers[reader][0] == Failed(view=1, since=0, shards=("a",), upto=70)
     other = stage.subscribe("c1", "b", start=0)
-    assert stage.answers[other][0] == Failed(2, 0, ("b",), 70)
+    assert stage.answers[other][0] == Failed(view=2, since=0, shards=("b",), upto=70)
 
 
 def test_who_was_away_for_long_gets_the_ledger_and_asks_where_its_records_are() -> None:
@@ -329,7 +329,7 @@ def test_who_was_away_for_long_gets_the_ledger_and_asks_where_its_records_are() 
     stage.sleep(6)
     assert stage.nodes["a2"].machine.counters.holes >= 1
     stage.crash("a1")
-    stage.decide(Arrange(0, 2, "a2", ("a2",)))
+    stage.decide(Arrange(shard=0, epoch=2, primary="a2", replicas=("a2",)))
     reader = stage.subscribe("a2", "a")
     found = stage.delivered(reader)
     assert found[:2] == [(0, "v0", False), (1, "v1", False)]
@@ -354,9 +354,9 @@ def test_a_failure_that_was_missed_is_in_the_ledger() -> None:
         stage.restore(name)
     assert code(stage, void) == "record-voided"
     assert stage.nodes["a1"].machine.replica.log.last == 0
-    assert stage.of(reader, Failed) == [Failed(1, 0, ("a",), 70)]
+    assert stage.of(reader, Failed) == [Failed(view=1, since=0, shards=("a",), upto=70)]
     standing = stage.subscribe("b1", "a")
-    assert stage.of(standing, Failed) == [Failed(1, 0, ("a",), 70)]
+    assert stage.of(standing, Failed) == [Failed(view=1, since=0, shards=("a",), upto=70)]
 
 
 def test_free_will_that_is_missed_is_in_the_ledger_too() -> None:
@@ -403,7 +403,7 @@ def test_who_has_come_past_a_failure_isnt_told_of_it_again() -> None:
 def test_who_is_sealed_says_so_to_whoever_leads_by_then() -> None:
     stage = Stage(PAIR)
     stage.admit(2)
-    stage.nodes["a2"].give(Received("leader", Seal(0, 2)))
+    stage.nodes["a2"].give(Received("leader", Seal(shard=0, epoch=2)))
     stage.settle()
     stage.letters.clear()
     stage.sleep(10)

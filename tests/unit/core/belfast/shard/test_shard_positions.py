@@ -28,8 +28,10 @@ SHARDS = {"a": ("a1", "a2"), "b": ("b1",)}
 def fail_and_return(stage: Stage, epoch: int) -> None:
     """Shard a, which comes back without its backup."""
     view = stage.ledger.view + 1
-    stage.decide(ChangeView(view, (0,), 1))
-    stage.decide(Admit("a", ("a1",), 0), Arrange(0, epoch, "a1", ("a1",)))
+    stage.decide(ChangeView(view=view, failed=(0,), stand_in=1))
+    stage.decide(
+        Admit("a", ("a1",), 0), Arrange(shard=0, epoch=epoch, primary="a1", replicas=("a1",))
+    )
 
 
 def away_over_two_failures() -> Stage:
@@ -82,7 +84,7 @@ def test_what_lies_behind_places_that_arent_known_isnt_delivered_nor_passed_over
     with_a_hole(stage, 2)
     true = read(stage, "a1")
     stage.crash("a1")
-    stage.decide(Arrange(0, 2, "a2", ("a2",)))
+    stage.decide(Arrange(shard=0, epoch=2, primary="a2", replicas=("a2",)))
     reader = stage.subscribe("a2", "a")
     begin = stage.delivered(reader)
     assert 0 < len(begin) < len(true)
@@ -100,7 +102,7 @@ def test_a_replica_that_knows_no_older_places_serves_none_of_what_has_them() -> 
     with_a_hole(stage, 0)
     true = read(stage, "a1")
     stage.crash("a1")
-    stage.decide(Arrange(0, 2, "a2", ("a2",)))
+    stage.decide(Arrange(shard=0, epoch=2, primary="a2", replicas=("a2",)))
     for start in (0, 20, places(stage, "a2").rows[0].first - 1):
         reader = stage.subscribe("a2", "a", start)
         assert stage.delivered(reader) == []
@@ -141,7 +143,7 @@ def test_places_of_another_view_arent_taken() -> None:
     rows = places(stage, "a1").part(*hole, 9)
     for view in (stage.ledger.view + 1, stage.ledger.view):
         assert known.missing(known.end) == hole
-        letter = Places("a", view, 0, hole[1], rows)
+        letter = Places(shard="a", view=view, floor=0, upto=hole[1], rows=rows)
         stage.nodes["a2"].give(Received("a1", letter))
     assert known.missing(known.end) is None
 
@@ -152,7 +154,9 @@ def test_who_asks_for_what_is_trimmed_is_told_so() -> None:
     known, end = places(stage, "a2"), stage.ledger.members[0].placed
     (begin, upto) = known.missing(end) or (0, 0)
     assert begin < upto
-    stage.nodes["a2"].give(Received("a1", Places("a", 0, upto, upto, [])))
+    stage.nodes["a2"].give(
+        Received("a1", Places(shard="a", view=0, floor=upto, upto=upto, rows=[]))
+    )
     assert known.missing(end) is None
     assert known.floor == upto
 
@@ -164,13 +168,13 @@ def read(stage: Stage, node: str, start: int = 0) -> list[tuple[int, str, bool]]
 def test_a_replica_that_was_away_over_two_failures_keeps_nothing_that_was_void() -> None:
     stage = away_over_two_failures()
     stage.restore("a2")
-    stage.decide(Arrange(0, 4, "a1", ("a1", "a2")))
+    stage.decide(Arrange(shard=0, epoch=4, primary="a1", replicas=("a1", "a2")))
     stage.sleep(12)
     before = read(stage, "a1")
     assert (15, "w0", False) not in before
     assert (60, "w0", False) in before
     stage.crash("a1")
-    stage.decide(Arrange(0, 5, "a2", ("a2",)))
+    stage.decide(Arrange(shard=0, epoch=5, primary="a2", replicas=("a2",)))
     assert read(stage, "a2") == before
 
 
@@ -183,7 +187,10 @@ def test_who_was_away_over_two_failures_tells_subscribers_of_both() -> None:
         fail_and_return(stage, epoch)
         stage.open(2, 1)
     stage.restore("b1")
-    assert stage.of(reader, Failed) == [Failed(1, 0, ("a",), 30), Failed(2, 0, ("a",), 60)]
+    assert stage.of(reader, Failed) == [
+        Failed(view=1, since=0, shards=("a",), upto=30),
+        Failed(view=2, since=0, shards=("a",), upto=60),
+    ]
 
 
 def test_a_shard_that_left_stays_while_its_replicas_look_for_places() -> None:
@@ -251,7 +258,7 @@ def test_a_cut_that_no_replica_heard_of_is_in_the_ledger_after_its_window(
         stage.decide(Release(0))
     stage.open(0 if leaves else quota, 1, mode=mode)
     if not leaves:
-        stage.decide(ChangeView(1, (0,), 1))
+        stage.decide(ChangeView(view=1, failed=(0,), stand_in=1))
     for name in ("a1", "a2"):
         stage.restart(name)
         stage.restore(name)

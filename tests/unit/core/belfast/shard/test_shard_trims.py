@@ -55,7 +55,7 @@ def test_a_replica_that_copies_what_a_trim_left_may_be_ahead_of_its_ledger() -> 
     assert stage.nodes["a3"].machine.replica.log.first == 11
     stage.tell("a3", known + 1)
     stage.crash("a1")
-    stage.decide(Arrange(0, 2, "a3", ("a3",)))
+    stage.decide(Arrange(shard=0, epoch=2, primary="a3", replicas=("a3",)))
     reader = stage.subscribe("a3", "a", start=15)
     assert stage.delivered(reader) == [(16, "w0", True)]
 
@@ -73,7 +73,7 @@ def test_who_begins_behind_a_trim_counts_neither_records_nor_noops_before() -> N
     stage.append("a1", "v")
     stage.sleep(3)
     stage.crash("a1")
-    stage.decide(Arrange(0, 2, "a2", ("a2",)))
+    stage.decide(Arrange(shard=0, epoch=2, primary="a2", replicas=("a2",)))
     stage.cut(1, 1)
     stage.sleep(6)
     report = stage.report("a2")
@@ -99,7 +99,7 @@ def test_a_replica_that_begins_within_a_window_learns_its_places_from_the_ledger
     assert stage.nodes["a3"].machine.replica.log.first == 4
     stage.crash("a1")
     stage.restore("a3")
-    stage.decide(Arrange(0, 2, "a3", ("a3",)))
+    stage.decide(Arrange(shard=0, epoch=2, primary="a3", replicas=("a3",)))
     stage.restore("a3")
     reader = stage.subscribe("a3", "a", start=6)
     assert [place for place, _, _ in stage.delivered(reader)] == [6, 7, 9, 10]
@@ -124,7 +124,10 @@ def test_a_shard_that_left_and_was_trimmed_comes_back_with_empty_disks(restored:
         stage.tell("a2", 1)
         assert [each.machine.replica.role for each in nodes] == [Role.IDLE, Role.IDLE]
     after = stage.disks("a1", "a2")
-    stage.decide(Admit("a", ("a1", "a2"), 0, after), Arrange(0, 2, "a1", ("a1", "a2"), after))
+    stage.decide(
+        Admit("a", ("a1", "a2"), 0, after),
+        Arrange(shard=0, epoch=2, primary="a1", replicas=("a1", "a2"), disks=after),
+    )
     stage.open(2, 1, rounds=4)
     for name in ("a1", "a2"):
         stage.restore(name)
