@@ -17,8 +17,9 @@ from anabranch.client.bolt.requests import append_by_name
 from anabranch.client.driver import connecting, link
 from anabranch.client.driver.closing import Closing
 from anabranch.client.session import arguments
+from anabranch.client.session.arguments import VALUES, VALUES_SHOWN
 from anabranch.client.session.endpoint import endpoint
-from anabranch.client.session.records import Appended, record
+from anabranch.client.session.records import Appended, checked
 from anabranch.client.session.settings import Settings
 from anabranch.client.session.verbs import refused
 from anabranch.core.bolt.protocol.commands import Description, Done, EngineSettings
@@ -264,7 +265,7 @@ class Service(Closing):
         Repeated within an hour, also by another program, it gives its first result. That holds even
         if the log was squashed or promoted meanwhile, when `log` finds no log to append to.
         """
-        made = [each if isinstance(each, Record) else record(each) for each in values]
+        made = [checked(each) for each in arguments.several(VALUES, values, VALUES_SHOWN)]
         link = self._link
         return await append_by_name(link, log, made, request_id, link.milliseconds(timeout))
 

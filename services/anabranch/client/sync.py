@@ -14,6 +14,7 @@ from anabranch.client.bolt.sync_log import Log, Receipt, waiting
 from anabranch.client.driver.closing import SyncClosing
 from anabranch.client.driver.handover import Handover, each
 from anabranch.client.driver.loop import LoopThread
+from anabranch.client.session.arguments import VALUES, VALUES_SHOWN, several
 from anabranch.client.session.records import Appended
 from anabranch.client.session.settings import Settings
 from anabranch.core.bolt.protocol.commands import Description, EngineSettings
@@ -181,7 +182,10 @@ class Service(SyncClosing):
         Repeated within an hour, also by another program, it gives its first result. That holds even
         if the log was squashed or promoted meanwhile, when `log` finds no log to append to.
         """
-        done = self._service.append(log, values, request_id=request_id, timeout=timeout)
+        # Iterated over here: a generator may ask this client for something, which the loop itself
+        # may not.
+        found = list(several(VALUES, values, VALUES_SHOWN))
+        done = self._service.append(log, found, request_id=request_id, timeout=timeout)
         return [waiting(self._loop, each) for each in self._loop.run(done)]
 
     def ensure(self, name: str, *, why: str = "", timeout: float | None = None) -> Log:

@@ -1,7 +1,6 @@
 """What logs look like in JSON: requests are checked against these, answers are made of them."""
 
-import math
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, NamedTuple, Self
 
 from pydantic import (
@@ -28,13 +27,16 @@ WAIT_MS_MAX = 600_000
 
 _TTL_S_MAX = 1e9
 
+_1970 = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+
 
 def _moment(given: Any) -> Milliseconds:
     if isinstance(given, str) and not given.isdecimal():
         time = datetime.fromisoformat(given)
         if time.tzinfo is None:
             raise ValueError("it must say its time zone, as in 2026-07-01T12:00:00Z")
-        milliseconds = math.floor(time.timestamp() * 1_000)
+        milliseconds = (time - _1970) // _MILLISECOND
     elif isinstance(given, str | int) and not isinstance(given, bool):
         milliseconds = int(given)
     else:

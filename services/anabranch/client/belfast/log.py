@@ -14,6 +14,7 @@ from anabranch.client.belfast.rollback import Predicate
 from anabranch.client.driver.closing import Closing
 from anabranch.client.driver.pending import Pending, result
 from anabranch.client.session import arguments
+from anabranch.client.session.arguments import VALUES, VALUES_SHOWN
 from anabranch.client.session.records import (
     Confirm,
     Deliver,
@@ -43,8 +44,6 @@ from anabranch.core.types import NEVER, Milliseconds, Position
 
 R = TypeVar("R")
 """What an append gives."""
-
-_VALUES, _VALUES_SHOWN = "the values to append", "[b'1', b'2']"
 
 
 class ShardAppending(Pending[Pledge, R], Generic[R]):
@@ -154,7 +153,7 @@ class ShardedLog(LogVerbs, ABC, Generic[R]):
         `request_id` and its `shard`, as of `append`, all are one batch, of which all or none is
         appended.
         """
-        made = (checked(each) for each in arguments.several(_VALUES, values, _VALUES_SHOWN))
+        made = (checked(each) for each in arguments.several(VALUES, values, VALUES_SHOWN))
         if request_id is not None:
             return await self._once(list(made), shard, request_id, timeout)
         chosen = shard

@@ -12,6 +12,8 @@ from anabranch.client.belfast.rollback import Predicate
 from anabranch.client.driver import handover, sync_events
 from anabranch.client.driver.closing import SyncClosing
 from anabranch.client.driver.handover import Handed, Handover, each
+from anabranch.client.session import arguments
+from anabranch.client.session.arguments import VALUES, VALUES_SHOWN
 from anabranch.client.session.records import (
     Confirm,
     Deliver,
@@ -115,9 +117,11 @@ class ShardedLog(LogVerbs, Generic[R]):
         With a `request_id` and its `shard`, as of `append`, all are one batch, of which all or none
         is appended.
         """
+        # Taken here: a generator may ask this client for something, which the loop itself may not.
+        found = list(arguments.several(VALUES, values, VALUES_SHOWN))
         self._loop.run(self._loop.taken())
         done = self.wrapped.append_many(
-            values,
+            found,
             shard=shard,
             request_id=request_id,
             retry_unknown=retry_unknown,

@@ -11,6 +11,7 @@ from anabranch.client.bolt.receipts import Appending, Receipt, placed
 from anabranch.client.bolt.requests import append_batch, append_records
 from anabranch.client.driver.pending import result
 from anabranch.client.session import arguments
+from anabranch.client.session.arguments import VALUES, VALUES_SHOWN
 from anabranch.client.session.records import (
     Appended,
     Batch,
@@ -52,8 +53,6 @@ from anabranch.core.types import (
 )
 
 A = TypeVar("A")
-
-_VALUES, _VALUES_SHOWN = "the values to append", "[b'1', b'2']"
 
 
 class Log(LogVerbs):
@@ -136,13 +135,13 @@ class Log(LogVerbs):
         """
         link = self.link
         if request_id is not None:
-            made = [checked(each) for each in arguments.several(_VALUES, values, _VALUES_SHOWN)]
+            made = [checked(each) for each in arguments.several(VALUES, values, VALUES_SHOWN)]
             return await self._once(made, request_id, timeout)
         limit_ms = link.milliseconds(timeout)
         producer = link.session.producer(self.id, self.name)
         pledges: list[tuple[Pledge, int]] = []
         last: Pledge | None = None
-        for value in arguments.several(_VALUES, values, _VALUES_SHOWN):
+        for value in arguments.several(VALUES, values, VALUES_SHOWN):
             made = checked(value)
             try:
                 pledge = producer.add(made, limit_ms)

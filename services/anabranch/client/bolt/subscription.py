@@ -21,7 +21,7 @@ from anabranch.core.bolt.protocol.messages import (
     ServerMessage,
     Subscribe,
 )
-from anabranch.core.errors import AnabranchError, BadFrame, Retry
+from anabranch.core.errors import AnabranchError, BadFrame, Retry, Unavailable
 from anabranch.core.errors.refused import Refused
 from anabranch.core.machine import Buffer
 from anabranch.core.records.origins import Run
@@ -114,10 +114,9 @@ class Subscription:
                 self._end(BadFrame(f"a subscription was answered with {name}"))
 
     def leave(self) -> None:
-        """The application wants no more."""
+        """The application wants no more; whoever still waits for news is told so."""
         if self.error is None and self.line is not None:
-            self.line.cancel(self._request)
-            self._forget()
+            self._end(Unavailable("this subscription", "it was closed"))
 
     def close(self, error: AnabranchError) -> None:
         self._end(error)

@@ -7,6 +7,7 @@ from anabranch.client.bolt import log, reads, receipts
 from anabranch.client.bolt.producer import Pledge
 from anabranch.client.driver import handover, sync_events
 from anabranch.client.driver.handover import Handed, Handover, each
+from anabranch.client.session.arguments import VALUES, VALUES_SHOWN, several
 from anabranch.client.session.records import (
     Appended,
     Batch,
@@ -127,12 +128,15 @@ class Log(LogVerbs):
         Raises the first error: then some may have been appended, and others not. With a
         `request_id`, as of `append`, all are one batch, of which all or none is appended.
         """
+        # Iterated over here: a generator may ask this client for something, which the loop itself
+        # may not.
+        remaining = iter(several(VALUES, values, VALUES_SHOWN))
         if request_id is not None:
+            found = list(remaining)
             self._loop.run(self._loop.taken())
-            once = self.wrapped.append_many(values, request_id=request_id, timeout=timeout)
+            once = self.wrapped.append_many(found, request_id=request_id, timeout=timeout)
             return [waiting(self._loop, each) for each in self._loop.run(once)]
         results: list[Appended[Receipt]] = []
-        remaining = iter(values)
         while portion := list(islice(remaining, _PORTION)):
             self._loop.run(self._loop.taken())
             done = self._loop.run(self.wrapped.append_many(portion, timeout=timeout))

@@ -12,13 +12,14 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from anabranch.client.driver.loop import LoopThread
 from anabranch.client.driver.pending import Target, result
+from anabranch.client.session.commons import RECORD_FRAMING_BYTES
 from anabranch.client.session.pledge import Promise
 from anabranch.core.errors import AnabranchError
 from anabranch.core.limits import MIB
 from anabranch.core.records.record import Record
 
 BYTES_MAX = MIB
-"""Values that may be on their way; a thread that puts more waits until the loop has taken them."""
+"""Records that may be on their way; a thread that puts more waits until the loop has taken them."""
 
 P = TypeVar("P", bound=Promise[Any])
 R = TypeVar("R")
@@ -94,7 +95,9 @@ class Handover:
     def put(self, handed: Handed[Any, Any]) -> None:
         """The loop must be told, or asked for the outcome, before the record goes on its way."""
         self._box.append(handed)
-        self._bytes += len(handed.record.value or b"")
+        made = handed.record
+        size = made.size if made.key or made.headers else len(made.value or b"")
+        self._bytes += size + RECORD_FRAMING_BYTES
 
     def announce(self) -> None:
         """Tell the loop; wait for it where it is too far behind."""

@@ -1,6 +1,5 @@
 """What programs pass to a client, checked before anything is sent: a mistake is raised at once."""
 
-import math
 from collections.abc import Iterable
 from numbers import Real
 from operator import index
@@ -10,6 +9,9 @@ from anabranch.core.errors import BadRequest
 from anabranch.core.types import NEVER, Milliseconds, Position
 
 _ONE_VALUE: tuple[type, ...] = (str, bytes, bytearray, memoryview)
+
+VALUES, VALUES_SHOWN = "the values to append", "[b'1', b'2']"
+"""Of `append_many`: what they are called, and what they may look like."""
 
 TIMEOUT_S_MAX = 1_000_000_000
 """Thirty years; what is longer, or infinite, is a mistake."""
@@ -61,10 +63,11 @@ def octets(what: str, value: Any) -> bytes | None:
 def seconds(what: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
         raise BadRequest(what, f"it must be a number of seconds, not {_shown(value)}")
-    found = float(value)
-    if math.isnan(found) or not 0 <= found <= TIMEOUT_S_MAX:
+    # Compared before it is converted: a whole number may be too large for a float. NaN is neither
+    # less nor more than anything.
+    if not 0 <= cast("float", value) <= TIMEOUT_S_MAX:
         raise BadRequest(what, f"{_shown(value)} s isn't from 0 to {TIMEOUT_S_MAX} s")
-    return found
+    return float(value)
 
 
 def milliseconds(timeout: float | None, default: Milliseconds) -> Milliseconds:
@@ -73,5 +76,8 @@ def milliseconds(timeout: float | None, default: Milliseconds) -> Milliseconds:
 
 
 def _shown(value: object) -> str:
-    shown = repr(value)
+    try:
+        shown = repr(value)
+    except ValueError:  # Python shows no number of more than some thousand digits
+        shown = "a number of thousands of digits"
     return shown if len(shown) <= 40 else f"{shown[:37]}..."  # a line's worth

@@ -36,7 +36,7 @@ _JITTER_BITS = 10
 def heed_ms(refusal: AnabranchError) -> Milliseconds:
     """How long the server asks to be left alone."""
     asked = refusal.facts.get("retry_after_ms")
-    return min(asked, HEED_MS_MAX) if isinstance(asked, int) else 0
+    return max(0, min(asked, HEED_MS_MAX)) if isinstance(asked, int) else 0
 
 
 class Commons(Generic[Q, A, R]):
@@ -59,6 +59,8 @@ class Commons(Generic[Q, A, R]):
         """Why each server that doesn't let us in refuses to."""
         self.retried: AnabranchError | None = None
         """The last refusal after which something is tried again."""
+        self.closed = False
+        """Nobody is dialed any more."""
         self.let_in = False
         """A server has welcomed this client at least once."""
         self.record_bytes_max = limits.record_bytes_max

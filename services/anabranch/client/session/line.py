@@ -123,8 +123,8 @@ class Line(Generic[Q, A]):
             self.tell(self._commons.dialect.cancel(request))
 
     def dial(self) -> None:
-        """Unless that is happening already, or a back-off isn't over."""
-        if self.resting:
+        """Unless that is happening already, a back-off isn't over, or the client was closed."""
+        if self.resting and not self._commons.closed:
             self.resting = False
             self._dial()
 

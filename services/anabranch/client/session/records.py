@@ -5,7 +5,7 @@ Batches arrive as they lie in the log, and are verified here, where they leave t
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -25,6 +25,8 @@ Time = datetime | Milliseconds
 """A moment; as a number, milliseconds since 1970. A datetime must know its time zone."""
 
 _TIMESTAMP_END = 1 << 63
+_1970 = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
 _BYTES_OR_NONE = (bytes, type(None))
 _HEADERS = "a record's headers"
 
@@ -207,5 +209,6 @@ def milliseconds(time: Time) -> Milliseconds:
     if isinstance(time, datetime):
         if time.tzinfo is None:
             raise BadRequest(f"the time {time}", "it must say its time zone")
-        time = int(time.timestamp() * 1_000)
+        # In whole numbers: `timestamp()` is a float, which may fall a millisecond short.
+        time = (time - _1970) // _MILLISECOND
     return number("a time in milliseconds since 1970", time, _TIMESTAMP_END)

@@ -190,6 +190,7 @@ class Session(ABC, Generic[Q, A, R]):
         if self.ended:
             return
         self.ended = error
+        self._commons.closed = True
         for line in self._lines:
             line.up = False
         for part in list(self._commons.parts.values()):
