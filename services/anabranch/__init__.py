@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from anabranch.client.session.settings import Settings
     from anabranch.client.sync import Service, connect
     from anabranch.client.sync_speculative_log import SpeculativeLog
-    from anabranch.core.bolt.protocol.quota import Quota
     from anabranch.core.errors import AnabranchError
+    from anabranch.core.quota import Quota
     from anabranch.core.records.codecs import Codec
     from anabranch.core.records.record import Record
     from anabranch.core.types import Kind, OnParentDelete, OnPromote
@@ -46,7 +46,7 @@ _HOMES = {
     "Events": "anabranch.client.bolt.sync_log",
     "Log": "anabranch.client.bolt.sync_log",
     "Receipt": "anabranch.client.bolt.sync_log",
-    "Quota": "anabranch.core.bolt.protocol.quota",
+    "Quota": "anabranch.core.quota",
     "AnabranchError": "anabranch.core.errors",
     "Codec": "anabranch.core.records.codecs",
     "Record": "anabranch.core.records.record",

@@ -9,7 +9,6 @@ from anabranch.core.belfast.ledger.windows import Mode
 from anabranch.core.belfast.protocol.messages import ShardStatus, Status
 from anabranch.core.bolt.protocol.commands import Description, Done, EngineSettings, Promotion
 from anabranch.core.bolt.protocol.queries import BrokerSeat
-from anabranch.core.bolt.protocol.quota import Quota as LogQuota
 from anabranch.core.bolt.state.placement import DRAINING as BROKER_DRAINING
 from anabranch.core.bolt.state.placement import LOST as BROKER_LOST
 from anabranch.core.bolt.state.placement import READY as BROKER_READY
@@ -27,6 +26,7 @@ from anabranch.core.errors import (
 )
 from anabranch.core.errors.refused import Refused
 from anabranch.core.machine import CancelTimer, SetTimer, TimerFired, Value
+from anabranch.core.quota import Quota as LogQuota
 from anabranch.core.redaction import IS, NAMED, VALUE, printable, redacted, replaced
 from anabranch.core.types import (
     MS,

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from anabranch.core.bolt.protocol.quota import Bucket
+from anabranch.core.quota import Bucket
 from anabranch.core.types import MS
 from anabranch.shell.runtime.clock import Clock
 

@@ -14,6 +14,7 @@ from anabranch.client.bolt.link import Link
 from anabranch.client.bolt.log import Log
 from anabranch.client.bolt.receipts import Receipt
 from anabranch.client.bolt.requests import append_by_name
+from anabranch.client.catalogue import Catalogue
 from anabranch.client.driver import connecting, link
 from anabranch.client.driver.closing import Closing
 from anabranch.client.session import arguments
@@ -28,7 +29,6 @@ from anabranch.core.bolt.protocol.messages import (
     Adopt,
     CreateLog,
     DeleteLog,
-    Describe,
     DrainBroker,
     ForgetBroker,
     ListBrokers,
@@ -83,6 +83,7 @@ class Service(Closing):
 
     def __init__(self, link: Link) -> None:
         self._link = link
+        self._catalogue = Catalogue(link)
         self._speculative: SpeculativeLogs | None = None
 
     @property
@@ -222,15 +223,10 @@ class Service(Closing):
         self, name: str | LogId, engine: Engine | None, timeout: float | None
     ) -> "Log | SpeculativeLog":
         """What `log` does, of any engine."""
-        found = await self._look_up(name, timeout)
+        found = await self._catalogue.look_up(name, timeout)
         if engine is not None and found.engine != engine:
             raise refused(found.name, found.engine, f"verbs of a {engine} log")
         return await self._opened(found, timeout)
-
-    async def _look_up(self, log: str | LogId, timeout: float | None) -> Description:
-        link = self._link
-        what = f"look up {log}"
-        return await link.ask(Describe(log), Description, what, link.milliseconds(timeout))
 
     async def _opened(self, found: Description, timeout: float | None) -> "Log | SpeculativeLog":
         if found.engine == "bolt":
@@ -242,7 +238,7 @@ class Service(Closing):
             from anabranch.client.speculative_log import SpeculativeLogs
 
             link = self._link
-            self._speculative = SpeculativeLogs(link.endpoint, self.settings, self._look_up)
+            self._speculative = SpeculativeLogs(link.endpoint, self.settings, self._catalogue)
         timeout_s = self._link.milliseconds(timeout) / 1_000
         return await self._speculative.opened(found, timeout_s)
 
@@ -303,7 +299,7 @@ class Service(Closing):
         need.
         """
         link = self._link
-        root = await self._look_up(log, timeout) if isinstance(log, str) else log
+        root = await self._catalogue.look_up(log, timeout) if isinstance(log, str) else log
         message = DeleteLog(root.id, link.once(), force)
         await link.ask(message, Done, f"delete {root.name}", link.milliseconds(timeout))
 
@@ -312,7 +308,7 @@ class Service(Closing):
     ) -> Description:
         """Let this owner declare the log from now on; OwnedByAnother if another does."""
         link = self._link
-        whose = await self._look_up(log, timeout) if isinstance(log, str) else log
+        whose = await self._catalogue.look_up(log, timeout) if isinstance(log, str) else log
         message = Adopt(whose.id, owner, link.once())
         what = f"adopt {whose.name}" if owner else f"release {whose.name}"
         return await link.ask(message, Description, what, link.milliseconds(timeout))

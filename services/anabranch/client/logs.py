@@ -10,6 +10,7 @@ from typing import Any, Protocol, Self
 
 from anabranch.client.session.records import Appended, Event, Headers, LogRecord, Time
 from anabranch.core.bolt.protocol.commands import Description
+from anabranch.core.quota import Quota
 from anabranch.core.records.record import Record
 from anabranch.core.types import LogId, Position
 
@@ -126,6 +127,13 @@ class AsyncLog(NamedLog, Protocol):
         """What the service knows of the log now."""
         ...
 
+    async def set_quota(self, quota: Quota, *, timeout: float | None = None) -> None:
+        """Let no more be appended and read in a second; `Quota()` takes the log's away.
+
+        The reads of a Belfast log can't be limited.
+        """
+        ...
+
 
 class Events(Protocol):
     """A subscription: iterate over it, within `with` or until `close`."""
@@ -228,4 +236,11 @@ class AnyLog(NamedLog, Protocol):
 
     def describe(self, *, timeout: float | None = None) -> Description:
         """What the service knows of the log now."""
+        ...
+
+    def set_quota(self, quota: Quota, *, timeout: float | None = None) -> None:
+        """Let no more be appended and read in a second; `Quota()` takes the log's away.
+
+        The reads of a Belfast log can't be limited.
+        """
         ...

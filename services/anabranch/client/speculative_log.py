@@ -2,23 +2,22 @@
 # ruff: noqa: ASYNC109  # a timeout here travels with the request: its outcome is told, not cut off
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Never
 
 from anabranch.client.belfast.appends import Pledge
 from anabranch.client.belfast.link import Link
 from anabranch.client.belfast.log import ShardedLog
+from anabranch.client.catalogue import Catalogue
 from anabranch.client.session.endpoint import Endpoint
 from anabranch.client.session.records import Appended
 from anabranch.client.session.settings import Settings
 from anabranch.core.bolt.protocol.commands import Description
 from anabranch.core.errors import Unavailable
+from anabranch.core.quota import Quota
 from anabranch.core.types import LogId
 
 _LOOK_S = 0.1
 """How often the service is asked whether a new log's processes have started."""
-
-Describing = Callable[[str | LogId, float | None], Awaitable[Description]]
 
 
 class SpeculativeLog(ShardedLog[Appended[Never]]):
@@ -27,11 +26,11 @@ class SpeculativeLog(ShardedLog[Appended[Never]]):
     Its appends have their positions at once: there are no receipts.
     """
 
-    def __init__(self, link: Link, description: Description, describing: Describing) -> None:
+    def __init__(self, link: Link, description: Description, catalogue: Catalogue) -> None:
         super().__init__(link)
         self.description = description
         """As it was when this handle was made; `describe` asks anew."""
-        self._describing = describing
+        self._catalogue = catalogue
 
     def __repr__(self) -> str:
         return f"<log {self.name} at {self.link.endpoint}>"
@@ -49,14 +48,23 @@ class SpeculativeLog(ShardedLog[Appended[Never]]):
 
     async def describe(self, *, timeout: float | None = None) -> Description:
         """What the service knows of this log; `status` is what its sequencers know."""
-        return await self._describing(self.id, timeout)
+        return await self._catalogue.look_up(self.id, timeout)
+
+    async def set_quota(self, quota: Quota, *, timeout: float | None = None) -> None:
+        """Let no more be appended in a second, through all shards together; it replaces the one
+        before, whole.
+
+        An append over it is refused as QuotaExceeded, which this library waits out for as long as
+        it may. `Quota()` takes the log's away. Reads of a Belfast log can't be limited.
+        """
+        await self._catalogue.set_quota(self.description, quota, timeout)
 
 
 class SpeculativeLogs:
     """The Belfast logs of one service, with one connection for each deployment."""
 
-    def __init__(self, endpoint: Endpoint, settings: Settings, describing: Describing) -> None:
-        self._endpoint, self._settings, self._describing = endpoint, settings, describing
+    def __init__(self, endpoint: Endpoint, settings: Settings, catalogue: Catalogue) -> None:
+        self._endpoint, self._settings, self._catalogue = endpoint, settings, catalogue
         self._links: dict[tuple[str, tuple[str, ...]], Link] = {}
 
     async def opened(self, description: Description, timeout_s: float) -> SpeculativeLog:
@@ -66,12 +74,12 @@ class SpeculativeLogs:
             async with asyncio.timeout(timeout_s):
                 while found.settings is None or not found.settings.addresses:
                     await asyncio.sleep(_LOOK_S)
-                    found = await self._describing(description.id, None)
+                    found = await self._catalogue.look_up(description.id)
         except TimeoutError:
             reason = "its sequencers are being started, and none is known yet"
             raise Unavailable(f"log {name}", reason) from None
         link = self._link(found.settings.cluster, found.settings.addresses)
-        return SpeculativeLog(link, found, self._describing)
+        return SpeculativeLog(link, found, self._catalogue)
 
     @property
     def links(self) -> list[Link]:

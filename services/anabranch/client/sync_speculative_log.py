@@ -7,6 +7,7 @@ from anabranch.client.belfast.sync_log import ShardedLog
 from anabranch.client.driver.handover import Handover
 from anabranch.client.session.records import Appended
 from anabranch.core.bolt.protocol.commands import Description
+from anabranch.core.quota import Quota
 from anabranch.core.types import LogId
 
 
@@ -32,3 +33,12 @@ class SpeculativeLog(ShardedLog[Appended[Never]]):
     def describe(self, *, timeout: float | None = None) -> Description:
         """What the service knows of this log; `status` is what its sequencers know."""
         return self._loop.run(self._speculative.describe(timeout=timeout))
+
+    def set_quota(self, quota: Quota, *, timeout: float | None = None) -> None:
+        """Let no more be appended in a second, through all shards together; it replaces the one
+        before, whole.
+
+        An append over it is refused as QuotaExceeded, which this library waits out for as long as
+        it may. `Quota()` takes the log's away. Reads of a Belfast log can't be limited.
+        """
+        self._loop.run(self._speculative.set_quota(quota, timeout=timeout))

@@ -36,7 +36,7 @@ from anabranch.core.bolt.protocol.commands import (
     SwapExtents,
     Trim,
 )
-from anabranch.core.bolt.protocol.quota import Quota
+from anabranch.core.quota import Quota
 from anabranch.core.types import Kind, LogId, Milliseconds, OnParentDelete, OnPromote
 
 BATCHES_REMEMBERED = 16
@@ -252,8 +252,9 @@ class Naive:
                 log.cursors.pop(name, None)
                 log.chosen.pop(name, None)
             case SetQuota(id, quota):
-                log = self.find_own(id)
+                log = self.find(id)
                 _refuse(quota.burst_ms < 1, "bad-request")
+                _refuse(log.engine != "" and quota.read_bytes_per_s is not None, "bad-request")
                 log.quota = None if quota.limits_nothing else quota
             case RegisterBroker(name):
                 self.epochs[name] = len(self.epochs) + 1

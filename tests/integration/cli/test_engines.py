@@ -108,7 +108,7 @@ def test_a_belfast_log_is_trimmed(anabranch: Command, ticks: str) -> None:
         ("fork", "ticks", "x"),
         ("promote", "ticks"),
         ("cursor", "set", "ticks", "me", "0"),
-        ("log", "quota", "ticks"),
+        ("log", "quota", "ticks", "--read-bytes", "1MiB/s"),
         ("diff", "ticks", "ticks"),
         ("read", "ticks", "--from", "-10m"),
     ],

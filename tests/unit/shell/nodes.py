@@ -20,6 +20,7 @@ from anabranch.shell.peers.engines import belfast_node
 from anabranch.shell.peers.mesh import Mesh
 from anabranch.shell.runtime.clock import Clock
 from anabranch.shell.runtime.driver import Host
+from anabranch.shell.server.append_limits import AppendLimits
 from anabranch.shell.server.engines import belfast_service
 from anabranch.shell.server.frame_server import FrameServer
 from anabranch.shell.telemetry.log import Log, LogFormat
@@ -80,6 +81,7 @@ class Node:
         peer_token: str | None = None,
         tls: TlsSettings | None = None,
         name: str = "127.0.0.1",
+        append_limits: AppendLimits | None = None,
     ) -> None:
         self._cluster = cluster
         self._limits = limits or Limits()
@@ -87,6 +89,7 @@ class Node:
         self.authority = authority
         self._peer_token = peer_token
         self._tls = tls or TlsSettings()
+        self._append_limits = append_limits
         # Bound and not yet listening: who dials it is turned away, and nobody else can have it.
         self._socket = socket.socket()
         self._socket.bind(("127.0.0.1", 0))
@@ -119,6 +122,7 @@ class Node:
                 version="",
                 authority=self.authority or SharedToken(self._token),
                 hosts=mesh.hosts,
+                append_limits=self._append_limits,
             )
         )
         mesh.start(host.post, dialing(self._tls))

@@ -28,6 +28,7 @@ from anabranch.core.bolt.state.replica import Replica
 from anabranch.core.errors import AnabranchError
 from anabranch.core.limits import MIB, Limits
 from anabranch.core.machine import Effects, Event
+from anabranch.core.quota import Quota
 from anabranch.core.rights.claims import LOGS, Subject
 from anabranch.core.types import LogId, Nanoseconds
 from anabranch.ports import Authority, RecordJournal
@@ -35,6 +36,7 @@ from anabranch.shell.journal.disk import RealDisk
 from anabranch.shell.journal.memory import MemoryJournal
 from anabranch.shell.peers.exchange import Exchange
 from anabranch.shell.runtime.driver import Host
+from anabranch.shell.server.append_limits import AppendLimits
 from anabranch.shell.server.engines import belfast_service
 from anabranch.shell.server.frame_server import FrameServer
 from anabranch.shell.telemetry.log import Log
@@ -52,17 +54,19 @@ class WatchedMetadata:
     def __init__(self, metadata: Metadata, changed: Callable[[], None]) -> None:
         self._metadata = metadata
         self._changed = changed
-        self._known = frozenset[LogId]()
+        self._known: dict[LogId, Quota | None] = {}
 
     def start(self, now: Nanoseconds) -> Effects:
         return self._metadata.start(now)
 
     def step(self, now: Nanoseconds, event: Event) -> Effects:
         effects = self._metadata.step(now, event)
-        foreign = self._metadata.state.replica.forest.foreign
-        if foreign.keys() != self._known:
-            self._known = frozenset(foreign)
-            self._changed()
+        forest = self._metadata.state.replica.forest
+        if forest.foreign or self._known:
+            found = {id: forest.quotas.get(id) for id in forest.foreign}
+            if found != self._known:
+                self._known = found
+                self._changed()
         return effects
 
 
@@ -90,6 +94,7 @@ class EmbeddedLog:
     stack: AsyncExitStack
     """Ends all of it."""
     nodes: dict[str, NodeMachine]
+    append_limits: AppendLimits
 
 
 class EmbeddedLogs:
@@ -119,7 +124,10 @@ class EmbeddedLogs:
         self._logs.clear()
 
     def changed(self) -> None:
-        """The catalogue has."""
+        """Called whenever the catalogue has changed, before anybody is told that it has: a quota
+        holds once it is acknowledged.
+        """
+        self._limit_appends()
         self._news.set()
 
     def obstacle(self) -> str | None:
@@ -203,8 +211,14 @@ class EmbeddedLogs:
             else:
                 self._troubles.pop(folder, None)
                 self._around.log.info("serving a log", log=folder.log, nodes=nodes(settings))
+        self._limit_appends()
         for folder in self._troubles.keys() - wanted.keys():
             del self._troubles[folder]
+
+    def _limit_appends(self) -> None:
+        quotas = self._replica.forest.quotas
+        for folder, each in self._logs.items():
+            each.append_limits.set(quotas.get(folder.id))
 
     def _complain(self, folder: LogFolder, error: AnabranchError) -> None:
         if self._troubles.get(folder) != error.message:
@@ -231,9 +245,15 @@ class EmbeddedLogs:
             if self._around.folders is not None:
                 await asyncio.to_thread(self._around.folders.make, folder)
             exchange, nodes = Exchange(), dict[str, NodeMachine]()
+            limits = AppendLimits(folder.log, self._around.limits, self._around.now)
+            limits.set(self._replica.forest.quotas.get(folder.id))
             for node, recover in self._parts(folder, settings):
-                nodes[node] = await self._run(folder, node, recover, exchange, stack)
-            return EmbeddedLog(folder, stack.pop_all(), nodes)
+                journal = await asyncio.to_thread(self._journal, folder, node)
+                nodes[node] = await asyncio.to_thread(recover, journal)
+                stack.callback(journal.close)
+                host = self._run(node, nodes[node], journal, exchange, stack)
+                self._serve(folder, node, host, limits, stack)
+            return EmbeddedLog(folder, stack.pop_all(), nodes, limits)
 
     def _parts(
         self, folder: LogFolder, settings: EngineSettings
@@ -258,18 +278,15 @@ class EmbeddedLogs:
                 )
                 yield node, partial(recover_shard, Shard(config, around.limits), log=around.log)
 
-    async def _run(
+    def _run(
         self,
-        folder: LogFolder,
         node: str,
-        recover: Callable[[RecordJournal], NodeMachine],
+        machine: NodeMachine,
+        journal: RecordJournal,
         exchange: Exchange,
         stack: AsyncExitStack,
-    ) -> NodeMachine:
+    ) -> Host:
         around = self._around
-        journal = await asyncio.to_thread(self._journal, folder, node)
-        machine = await asyncio.to_thread(recover, journal)
-        stack.callback(journal.close)
         host = Host(around.cluster, journal, None, now=around.now, log=around.log, network=exchange)
         stack.push_async_callback(host.stop)
         host.start({node: machine.machine})
@@ -277,6 +294,18 @@ class EmbeddedLogs:
         stack.callback(exchange.leave, node)
         host.failed.add_done_callback(self._machine_failed)
         stack.callback(host.failed.remove_done_callback, self._machine_failed)
+        return host
+
+    def _serve(
+        self,
+        folder: LogFolder,
+        node: str,
+        host: Host,
+        limits: AppendLimits,
+        stack: AsyncExitStack,
+    ) -> None:
+        """To clients that ask for this node by its name."""
+        around = self._around
         service = belfast_service(
             host,
             node,
@@ -286,10 +315,10 @@ class EmbeddedLogs:
             authority=around.authority,
             log=Subject(LOGS, folder.log),
             name=node,
+            append_limits=limits,
         )
         around.server.serve(service)
         stack.push_async_callback(around.server.withdraw, service)
-        return machine
 
     def _journal(self, folder: LogFolder, node: str) -> RecordJournal:
         around = self._around

@@ -15,8 +15,8 @@ from pydantic import (
 from anabranch.core.bolt.protocol import commands
 from anabranch.core.bolt.protocol.commands import Description, Receipt
 from anabranch.core.bolt.protocol.queries import BrokerSeat, Census
-from anabranch.core.bolt.protocol.quota import BURST_MS_MAX, RATE_MAX, Quota
 from anabranch.core.errors import BadRequest
+from anabranch.core.quota import BURST_MS_MAX, RATE_MAX, Quota
 from anabranch.core.types import Kind, Milliseconds, OnParentDelete, OnPromote, Position
 
 NUMBER_END = 1 << 53

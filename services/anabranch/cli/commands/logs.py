@@ -22,8 +22,8 @@ from anabranch.cli.service.target import Target
 from anabranch.client.aio import Service
 from anabranch.client.logs import AsyncLog
 from anabranch.core.bolt.protocol.commands import Description
-from anabranch.core.bolt.protocol.quota import Quota
 from anabranch.core.errors import LogExists
+from anabranch.core.quota import Quota
 from anabranch.shell.runtime.clock import Clock
 
 
@@ -186,8 +186,9 @@ def quota(
 ) -> None:
     """Show or set how much may be appended to a log and read from it in a second.
 
-    What isn't given stays as it is. A fork begins with its parent's, and has it for itself. What
-    is over a quota is refused, and the refusal says when to try again; subscribers are slowed.
+    What isn't given stays as it is. A fork begins with its parent's quota, and has it for itself.
+    An append or read over the quota is refused, and the refusal says when to try again;
+    subscribers are slowed. Reads of a Belfast log can't be limited.
     """
     given = {
         "append_bytes_per_s": append_bytes,
@@ -199,7 +200,7 @@ def quota(
     limits = {name: None if value == RATE.NONE else value for name, value in changes.items()}
 
     async def work(service: Service) -> Description:
-        found = await service.log(log, engine="bolt")
+        found = await service.log(log)
         if not limits:
             return found.description
         before = found.description.quota or Quota()

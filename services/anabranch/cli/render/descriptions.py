@@ -7,7 +7,7 @@ from msgspec.structs import asdict
 
 from anabranch.cli.render.words import duration, number, size
 from anabranch.core.bolt.protocol.commands import Description, EngineSettings
-from anabranch.core.bolt.protocol.quota import Quota
+from anabranch.core.quota import Quota
 from anabranch.core.types import MS, Kind, Nanoseconds
 
 

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from anabranch.client.belfast.directory import UNSEEN_MAX, NodeLine, Whereabouts
 from anabranch.client.belfast.stream import BelfastCommons
+from anabranch.client.session.commons import heed_ms
 from anabranch.client.session.delivery import Delivery
 from anabranch.client.session.pledge import Numbers, Promise
 from anabranch.core.alarms import Alarm
@@ -154,6 +155,10 @@ class Producer:
         """The shard doesn't know the numbers before these."""
         self._alarm: Alarm | None = None
         self._tries = 0
+        self._heed_ms: Milliseconds = 0
+        """How long the refusals since ask to be left alone."""
+        self._refusal: AnabranchError | None = None
+        """Why the shard took nothing last, until it takes something."""
         self._fixed = identity is not None
         self._numbers = Numbers(commons.randbits, identity)
 
@@ -198,7 +203,7 @@ class Producer:
         assert self._unanswered >= 0, "each request has one answer"
         match message:
             case Appended():
-                self._tries = 0
+                self._tries, self._refusal = 0, None
                 self._done(pledge, message)
             case Refused():
                 self._refused(pledge, message.error())
@@ -220,10 +225,16 @@ class Producer:
         """Its caller waits no longer."""
         if pledge in self.queue:
             self._drop(pledge)
-            error = pledge.refusal or self._unreachable()
+            error = pledge.refusal or self._refusal or self._unreachable()
             if pledge.doubts and not self._fixed:
                 error = unknown(pledge, "a shard to which it was sent has failed")
             self._owner.settle(pledge, error)
+            return
+        if pledge.refusal is not None and not pledge.doubts and not self._unanswered:
+            # Every try was refused and none is on its way, so it isn't in the log.
+            self._skip(pledge)
+            self.pending_bytes -= pledge.size
+            self._owner.settle(pledge, pledge.refusal)
             return
         what, timeout_ms = f"an append to shard {self.shard}", pledge.timeout_ms
         error = (
@@ -263,7 +274,8 @@ class Producer:
         return commons.rejection or Unavailable(f"shard {self.shard}", commons.trouble)
 
     def _refused(self, pledge: Pledge, error: AnabranchError) -> None:
-        pledge.refusal = self._commons.retried = error
+        pledge.refusal = self._refusal = self._commons.retried = error
+        self._heed_ms = max(self._heed_ms, heed_ms(error))
         closed = isinstance(error, _CLOSED) and not pledge.doubts
         if isinstance(error, RecordVoided) or (closed and self._may_leave(pledge, error)):
             self._skip(pledge)
@@ -317,8 +329,9 @@ class Producer:
         if self._halted and not self._unanswered:
             if self._alarm is not None:
                 self._alarm.cancel()
-            self._tries += 1
-            pause = self._commons.pause(self._tries)
+            self._tries = 1 if self._heed_ms else self._tries + 1
+            pause = self._heed_ms + self._commons.pause(self._tries)
+            self._heed_ms = 0
             self._alarm = self._commons.alarms.after(pause, self._resume)
             self._whereabouts.ask()
 

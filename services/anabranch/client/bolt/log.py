@@ -40,8 +40,8 @@ from anabranch.core.bolt.protocol.messages import (
     Trim,
 )
 from anabranch.core.bolt.protocol.queries import At, Comparison, Cursors
-from anabranch.core.bolt.protocol.quota import Quota
 from anabranch.core.errors import AnabranchError, Overloaded
+from anabranch.core.quota import Quota
 from anabranch.core.records.record import Record
 from anabranch.core.types import (
     Kind,

@@ -19,7 +19,7 @@ from anabranch.client.session.records import (
 from anabranch.client.session.verbs import LogVerbs
 from anabranch.core.bolt.protocol.commands import Description, Promotion
 from anabranch.core.bolt.protocol.queries import Comparison
-from anabranch.core.bolt.protocol.quota import Quota
+from anabranch.core.quota import Quota
 from anabranch.core.records.record import Record
 from anabranch.core.types import LogId, OnParentDelete, OnPromote, Position
 

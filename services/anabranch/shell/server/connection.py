@@ -71,6 +71,7 @@ class Connection(asyncio.Protocol):
         self._append, self._pushed = protocol.append, protocol.pushed
         self._encode = protocol.codec.encode_reply
         self._completions = service.completions
+        self._append_limits = service.append_limits
         self._reader = protocol.codec.requests(limits.frame_bytes_max)
         self._answer_bytes_max = max(ANSWERS * limits.connection_bytes_max, limits.read_bytes_max)
         self._seat = service.seat(self, protocol.trace(hello))
@@ -222,6 +223,7 @@ class Connection(asyncio.Protocol):
         if self._transport.is_closing():
             return
         append, gate, opened = self._append, self._gate, self._open
+        limited = self._append_limits is not None and self._append_limits.active
         requests: list[int] = []
         appends: list[Any] = []
         for at, (request, message) in enumerate(frames, 1):
@@ -229,6 +231,8 @@ class Connection(asyncio.Protocol):
                 size = _REQUEST_BYTES + len(message.batch)
                 if request in opened or not request or self._finishing:
                     self._open_request(request, size)  # which refuses it
+                    continue
+                if limited and self._refuse_over_quota(request, message):
                     continue
                 opened[request] = size
                 self._open_bytes += size
@@ -272,7 +276,10 @@ class Connection(asyncio.Protocol):
         protocol = self._protocol
         if type(message) is self._append:
             if self._open_request(request, _REQUEST_BYTES + len(message.batch)):
-                self._seat.ask_many([request], [message])
+                if self._refuse_over_quota(request, message):
+                    self._close(request)
+                else:
+                    self._seat.ask_many([request], [message])
             return
         if not self._open_request(request, _REQUEST_BYTES):
             return
@@ -290,6 +297,15 @@ class Connection(asyncio.Protocol):
                 return
             self._log_command(message)
         self._seat.ask(request, message)
+
+    def _refuse_over_quota(self, request: int, append: Any) -> bool:
+        """True if this append was refused because its log has used up its quota."""
+        limits = self._append_limits
+        exceeded = None if limits is None else limits.refuse(append.batch)
+        if exceeded is not None:
+            self._server.counters.over_quota += 1
+            self._refuse(request, exceeded)
+        return exceeded is not None
 
     def _begin_if_allowed(self, gate: Gate, request: int, message: Any) -> None:
         def begin() -> None:

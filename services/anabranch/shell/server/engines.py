@@ -16,6 +16,7 @@ from anabranch.core.limits import Limits
 from anabranch.core.rights.claims import LOGS, Subject
 from anabranch.ports import Authority
 from anabranch.shell.runtime.driver import Host
+from anabranch.shell.server.append_limits import AppendLimits
 from anabranch.shell.server.service import Service
 
 
@@ -45,11 +46,13 @@ def belfast_service(  # noqa: PLR0913  # all but three have a name
     log: Subject | None = None,
     name: str = "",
     hosts: Mapping[str, str] | None = None,
+    append_limits: AppendLimits | None = None,
 ) -> Service:
     """A sequencer or a replica of a shard.
 
     `log`: the resource whose rights clients need, by default the log that is called as the cluster.
     `hosts`: where other nodes were met last, which clients are told with the nodes' names.
+    `append_limits`: the log's quota, which its shards don't know.
     """
     welcome = belfast_messages.Welcome(
         BELFAST_VERSION, cluster, node, version, limits.batch_bytes_max, limits.batch_records_max
@@ -58,7 +61,7 @@ def belfast_service(  # noqa: PLR0913  # all but three have a name
     def with_hosts(directory: Directory) -> Directory:
         return replace(directory, hosts=dict(hosts or {}))
 
-    return Service(
+    service = Service(
         BELFAST,
         host,
         node,
@@ -68,3 +71,5 @@ def belfast_service(  # noqa: PLR0913  # all but three have a name
         name=name,
         completions={Directory: with_hosts},
     )
+    service.append_limits = append_limits
+    return service

@@ -38,6 +38,7 @@ class ServerCounters:
     accepted: int = 0
     turned_away: int = 0
     refused: int = 0
+    over_quota: int = 0
     left_silent: int = 0
     left_unread: int = 0
     left_lapsed: int = 0

@@ -8,6 +8,7 @@ from anabranch.core.rights.claims import Rights
 from anabranch.core.wire.client_protocol import ClientProtocol
 from anabranch.ports import Authority
 from anabranch.shell.runtime.driver import Caller, Host, Seat, seat_of
+from anabranch.shell.server.append_limits import AppendLimits
 from anabranch.shell.telemetry.otlp import Context, parse_traceparent
 
 
@@ -36,6 +37,8 @@ class Service:
         self.rights = rights
         self.name = name
         self.completions = completions or {}
+        self.append_limits: AppendLimits | None = None
+        """The quota of its log, if the machine doesn't enforce it itself."""
         self._contexts: dict[int, Context] = {}
 
     def seat(self, caller: Caller, trace: str) -> Seat:

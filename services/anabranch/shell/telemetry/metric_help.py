@@ -74,6 +74,9 @@ HELP: Mapping[str, str] = {
         "Requests and connections that the frame server refused: malformed, over its bounds, "
         "or without a valid token"
     ),
+    "anabranch_server_over_quota_total": (
+        "Appends to Belfast logs refused because their log had used up its quota"
+    ),
     "anabranch_server_left_silent_total": "Connections closed because no hello came in time",
     "anabranch_server_left_unread_total": (
         "Connections closed because the client asked for more than it read"

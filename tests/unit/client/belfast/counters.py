@@ -33,6 +33,7 @@ from anabranch.core.belfast.protocol.messages import (
 from anabranch.core.errors import RecordVoided, SequenceGap, ShardAway
 from anabranch.core.errors.refused import Refused
 from anabranch.core.machine import SetTimer, TimerFired
+from anabranch.core.quota import Meter
 from anabranch.core.records.batch import Header, peek
 from anabranch.core.records.record import decode
 
@@ -59,6 +60,8 @@ class Counter:
     primary: int = 1
     failed: bool = False
     away: bool = False
+    meter: Meter | None = None
+    """The quota that stands before it."""
     logged: list[Logged] = field(default_factory=list[Logged])
     confirmed: int = 0
     """Batches of `logged` that are final."""
@@ -161,6 +164,11 @@ class Counters:
         known = shard.find(header)
         if shard.failed or shard.away:
             self._answer(shard, request, Refused.of(ShardAway(shard.name, "it is away")))
+            return
+        meter = shard.meter
+        exceeded = None if meter is None else meter.append(self.now, len(batch), header.count)
+        if exceeded is not None:
+            self._answer(shard, request, Refused.of(exceeded))
             return
         if known is None:
             expected = shard.next_of(header)

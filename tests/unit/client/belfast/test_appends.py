@@ -15,12 +15,15 @@ from anabranch.core.errors import (
     DeadlineExceeded,
     OutcomeUnknown,
     Overloaded,
+    QuotaExceeded,
     RecordVoided,
     Retry,
     Unavailable,
     UnknownShard,
 )
+from anabranch.core.quota import Meter, Quota
 from anabranch.core.records.record import Record
+from anabranch.core.types import MS
 
 SHARDS = ("a", "b", "c")
 SETTINGS = Settings(batches_in_flight_max=3, batch_bytes=200)
@@ -68,7 +71,7 @@ def finish(world: Counters, shards: tuple[str, ...] = SHARDS) -> None:
 
 ACTIONS = (
     *("append", "append", "append", "take", "take", "confirm", "snap", "promote"),
-    *("fail", "restore", "away", "ring"),
+    *("fail", "restore", "away", "ring", "quota"),
 )
 
 actions = st.lists(
@@ -106,6 +109,9 @@ def act(
             world.shards[shard].failed = world.shards[shard].away = False
         case "away":
             world.shards[shard].away = much % 3 == 0
+        case "quota":
+            quota = Quota(append_records_per_s=1 + much % 50, burst_ms=1 + much)
+            world.shards[shard].meter = Meter("ticks", quota) if much % 3 else None
         case _:
             world.ring()
 
@@ -209,6 +215,62 @@ def test_what_is_held_is_bounded() -> None:
         append(world, b"x" * 100)
     finish(world)
     append(world, b"there is room again")
+
+
+def over_quota(world: Counters, retry_after_ms: int) -> None:
+    """Shard a's log owes so much."""
+    meter = world.shards["a"].meter = Meter("ticks", Quota(append_records_per_s=1_000, burst_ms=1))
+    assert meter.append(world.now, 100, retry_after_ms + 1) is None
+
+
+def test_an_append_is_not_sent_again_before_the_quota_lets_it() -> None:
+    world = Counters(SHARDS, SETTINGS)
+    pledge, _ = append(world, b"x", "a")
+    over_quota(world, 900)
+    world.take_in("a", 1)
+    while not world.shards["a"].inbox:
+        world.ring()
+    assert 900 * MS <= world.now < 1_000 * MS
+    finish(world)
+    assert at(world, pledge.position(0)) == b"x"
+
+
+def test_a_quota_that_asks_for_very_long_is_looked_at_again_meanwhile() -> None:
+    """Somebody may have raised it."""
+    world = Counters(SHARDS, SETTINGS)
+    pledge, _ = append(world, b"x", "a")
+    over_quota(world, 3_600_000)
+    for tries in range(1, 6):
+        world.take_in("a", 1)
+        while not world.shards["a"].inbox:
+            world.ring()
+        assert world.now < tries * 1_100 * MS
+    world.shards["a"].meter = None
+    finish(world)
+    assert isinstance(pledge.outcome, Appended)
+
+
+def test_a_deadline_that_passes_over_quota_says_so_and_that_nothing_was_done() -> None:
+    world = Counters(SHARDS, SETTINGS)
+    late = world.session.appender.add(Record(b"late"), 500, "a", retry_unknown=False)
+    world.give(Written())
+    over_quota(world, 60_000)
+    world.take_in("a", 1)
+    while late.outcome is None:
+        world.ring()
+    assert isinstance(late.outcome, QuotaExceeded)
+    assert late.outcome.facts["retry_after_ms"] == 60_000
+    behind = world.session.appender.add(Record(b"behind"), 100, "a", retry_unknown=False)
+    world.give(Written())
+    while behind.outcome is None:
+        world.ring()
+    assert isinstance(behind.outcome, QuotaExceeded), "it wasn't sent, and is told the same cause"
+    world.shards["a"].meter = None
+    after, _ = append(world, b"after", "a")
+    finish(world)
+    assert isinstance(after.outcome, Appended)
+    assert in_log(world) == {b"after": 1}
+    assert world.session.appender.idle
 
 
 def test_a_client_that_is_closed_says_so() -> None:

@@ -6,9 +6,9 @@ from tests.unit.client.bolt.world import LOG, World
 
 from anabranch.core.bolt.protocol.messages import Append, Appended, Read, Survey
 from anabranch.core.bolt.protocol.queries import Census
-from anabranch.core.bolt.protocol.quota import Bucket
 from anabranch.core.errors import QuotaExceeded
 from anabranch.core.errors.refused import Refused
+from anabranch.core.quota import Bucket
 from anabranch.core.records.batch import verify
 from anabranch.core.types import MS
 

@@ -35,6 +35,7 @@ from anabranch.core.rights.judge import Guest, Judge
 from anabranch.core.wire.session import Cancel
 from anabranch.shell.authority.open import NoCatalogue
 from anabranch.shell.authority.reviewer import Warden
+from anabranch.shell.server.append_limits import AppendLimits
 from anabranch.shell.telemetry.log import Log, LogFormat
 
 LOG = "c"
@@ -44,7 +45,13 @@ LOG = "c"
 class House:
     """A node whose clients need rights, and who has them."""
 
-    def __init__(self, limits: Limits | None = None, *, allow_ms: int = TERMS.allow_ms) -> None:
+    def __init__(
+        self,
+        limits: Limits | None = None,
+        *,
+        allow_ms: int = TERMS.allow_ms,
+        append_limits: AppendLimits | None = None,
+    ) -> None:
         self.people = People()
         self.people.rights = {(Verb.APPEND, LOG), (Verb.READ, LOG)}
         self.warden = Warden(
@@ -55,7 +62,7 @@ class House:
             now=time.monotonic_ns,
             deadline_ms=round(PATIENCE_S * 1_000),
         )
-        self.node = Node(limits=limits, authority=self.warden)
+        self.node = Node(limits=limits, authority=self.warden, append_limits=append_limits)
         self.node.puppet.rule = acknowledge
 
     @asynccontextmanager

@@ -11,9 +11,9 @@ from anabranch.core.bolt.broker.context import BrokerContext
 from anabranch.core.bolt.broker.inquiries import Correspondence
 from anabranch.core.bolt.protocol.commands import Description, LogQuota
 from anabranch.core.bolt.protocol.queries import Answer, Describe
-from anabranch.core.bolt.protocol.quota import Bucket, Quota
 from anabranch.core.errors import QuotaExceeded, Refresh, UnknownLog
 from anabranch.core.errors.refused import Refused
+from anabranch.core.quota import Meter
 from anabranch.core.types import MS, LogId, Milliseconds, Nanoseconds
 
 METERED_MAX = 100_000
@@ -23,19 +23,14 @@ ASK_MS: Milliseconds = 1_000
 """What is known of a quota that refuses may be as old as this."""
 
 
-class _Meter:
-    """What one log with a quota has used of it."""
+class _Metered:
+    """The meter of one log, and when this broker last learned of its quota."""
 
-    __slots__ = ("append_bytes", "append_records", "heard_at", "name", "quota", "read_bytes")
+    __slots__ = ("heard_at", "meter")
 
-    def __init__(self, name: str, quota: Quota, now: Nanoseconds) -> None:
-        self.name = name
-        self.quota = quota
-        self.append_bytes = _bucket(quota.append_bytes_per_s, quota)
-        self.append_records = _bucket(quota.append_records_per_s, quota)
-        self.read_bytes = _bucket(quota.read_bytes_per_s, quota)
+    def __init__(self, meter: Meter, now: Nanoseconds) -> None:
+        self.meter = meter
         self.heard_at = now
-        """When it was last told or asked for."""
 
 
 class Metering:
@@ -45,84 +40,71 @@ class Metering:
         self._outbox = context.outbox
         self._alarms = context.alarms
         self._correspondence = correspondence
-        self._meters: dict[LogId, _Meter] = {}
+        self._metered: dict[LogId, _Metered] = {}
 
     def append(self, log: LogId, size: int, records: int) -> QuotaExceeded | None:
         """Count an append, unless its log owes something for earlier ones."""
-        meter = self._meters.get(log)
-        if meter is None:
+        metered = self._metered.get(log)
+        if metered is None:
             return None
-        now = self._alarms.now
-        by_bytes, by_records = meter.append_bytes, meter.append_records
-        if by_bytes is not None and by_bytes.owes_until > now:
-            return self._exceeded(log, meter, "append_bytes_per_s", by_bytes)
-        if by_records is not None and by_records.owes_until > now:
-            return self._exceeded(log, meter, "append_records_per_s", by_records)
-        if by_bytes is not None:
-            by_bytes.take(now, size)
-        if by_records is not None:
-            by_records.take(now, records)
-        return None
+        return self._told(log, metered, metered.meter.append(self._alarms.now, size, records))
 
     def refuse_read(self, log: LogId) -> QuotaExceeded | None:
         """A read's size is known when it is answered: it is counted then, and the next waits."""
-        meter = self._meters.get(log)
-        if meter is None or meter.read_bytes is None:
+        metered = self._metered.get(log)
+        if metered is None:
             return None
-        if meter.read_bytes.owes_until <= self._alarms.now:
-            return None
-        return self._exceeded(log, meter, "read_bytes_per_s", meter.read_bytes)
+        return self._told(log, metered, metered.meter.refuse_read(self._alarms.now))
 
     def read(self, log: LogId, size: int) -> None:
-        """So much is sent to somebody who reads."""
-        meter = self._meters.get(log)
-        if meter is not None and meter.read_bytes is not None:
-            meter.read_bytes.take(self._alarms.now, size)
+        """So many bytes are sent to a reader."""
+        metered = self._metered.get(log)
+        if metered is not None:
+            metered.meter.read(self._alarms.now, size)
 
     def pause_ms(self, log: LogId) -> Milliseconds:
         """How long a subscriber is to get nothing; it isn't refused."""
-        meter = self._meters.get(log)
-        if meter is None or meter.read_bytes is None:
+        metered = self._metered.get(log)
+        owed = 0 if metered is None else metered.meter.read_debt(self._alarms.now)
+        if metered is None or not owed:
             return 0
-        owed = meter.read_bytes.owes_until - self._alarms.now
-        if owed <= 0:
-            return 0
-        self._ask(log, meter)
+        self._ask(log, metered)
         return min(ASK_MS, -(-owed // MS))
 
     def told(self, logs: Iterable[LogId], quotas: Sequence[LogQuota]) -> None:
         """The quotas of these logs; those not named have none."""
-        if not quotas and not self._meters:
+        if not quotas and not self._metered:
             return
         known = {each.log: each for each in quotas}
         for log in logs:
             self._learn(log, known.get(log))
 
     def _learn(self, log: LogId, told: LogQuota | None) -> None:
-        meter = self._meters.pop(log, None)
+        metered = self._metered.pop(log, None)
         if told is None:
             return
         assert told.log == log
-        if meter is None or meter.quota != told.quota:
-            meter = _Meter(told.name, told.quota, self._alarms.now)
-        meter.heard_at = self._alarms.now
-        self._meters[log] = meter
-        if len(self._meters) > METERED_MAX:
-            del self._meters[next(iter(self._meters))]
-
-    def _exceeded(self, log: LogId, meter: _Meter, quota: str, bucket: Bucket) -> QuotaExceeded:
-        self._ask(log, meter)
         now = self._alarms.now
-        wait_ms = -(-(bucket.owes_until - now) // MS)
-        assert wait_ms > 0, "it may pass"
-        self._outbox.counters.over_quota += 1
-        return QuotaExceeded(meter.name, quota, bucket.rate, bucket.used(now), wait_ms)
+        if metered is None or metered.meter.quota != told.quota:
+            metered = _Metered(Meter(told.name, told.quota), now)
+        metered.heard_at = now
+        self._metered[log] = metered
+        if len(self._metered) > METERED_MAX:
+            del self._metered[next(iter(self._metered))]
 
-    def _ask(self, log: LogId, meter: _Meter) -> None:
+    def _told(
+        self, log: LogId, metered: _Metered, exceeded: QuotaExceeded | None
+    ) -> QuotaExceeded | None:
+        if exceeded is not None:
+            self._ask(log, metered)
+            self._outbox.counters.over_quota += 1
+        return exceeded
+
+    def _ask(self, log: LogId, metered: _Metered) -> None:
         """It may have been changed since."""
-        if self._alarms.now - meter.heard_at < ASK_MS * MS:
+        if self._alarms.now - metered.heard_at < ASK_MS * MS:
             return
-        meter.heard_at = self._alarms.now
+        metered.heard_at = self._alarms.now
 
         def heard(answer: Answer) -> None:
             if isinstance(answer, Description):
@@ -132,8 +114,3 @@ class Metering:
                 self._learn(log, None)
 
         self._correspondence.ask(Describe(log), heard)
-
-
-def _bucket(rate: int | None, quota: Quota) -> Bucket | None:
-    assert rate is None or rate > 0, "the metadata keep no other quotas"
-    return None if rate is None else Bucket(rate, quota.burst_ms)

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from anabranch.core.bolt.logs.index import Index
 from anabranch.core.bolt.logs.tails import LazyTailTree, Tail
 from anabranch.core.bolt.protocol.commands import EngineSettings
-from anabranch.core.bolt.protocol.quota import Quota
 from anabranch.core.errors import BadName, UnknownLog, WrongEngine
 from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import Limits
 from anabranch.core.producers import Producer
+from anabranch.core.quota import Quota
 from anabranch.core.types import (
     NEVER,
     Kind,

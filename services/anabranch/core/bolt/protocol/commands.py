@@ -8,9 +8,9 @@ only ever added at the end.
 
 import msgspec
 
-from anabranch.core.bolt.protocol.quota import Quota
 from anabranch.core.errors import BadRequest
 from anabranch.core.errors.refused import Refused
+from anabranch.core.quota import Quota
 from anabranch.core.types import (
     Kind,
     LogId,

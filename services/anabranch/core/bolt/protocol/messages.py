@@ -18,9 +18,9 @@ from anabranch.core.bolt.protocol.queries import (
     Pool,
     Settled,
 )
-from anabranch.core.bolt.protocol.quota import Quota
 from anabranch.core.errors.refused import Refused
 from anabranch.core.machine import Buffer
+from anabranch.core.quota import Quota
 from anabranch.core.records.batch import peek
 from anabranch.core.records.origins import Run
 from anabranch.core.types import Kind, LogId, Milliseconds, OnParentDelete, OnPromote, Position

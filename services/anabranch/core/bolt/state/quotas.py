@@ -2,23 +2,29 @@
 
 A fork begins with the quota that is given with it, else with its parent's as it is then; each is
 used up and changed by itself. A promotion leaves the parent its own. The broker that serves a log
-enforces them (see `metering`), and is told of them with every commit and look-up that it asks for.
+enforces its quota (see `broker/rate_limits`), and is told of it with every commit and look-up that
+it asks for. The quota of a log of another engine is kept here too: whoever runs that log's
+processes looks it up and hands it to them.
 """
 
 from collections.abc import Iterable
 
 from anabranch.core.bolt.logs.forest import Forest, Log
 from anabranch.core.bolt.protocol.commands import Description, LogQuota, SetQuota
-from anabranch.core.bolt.protocol.quota import Quota
 from anabranch.core.bolt.state import answers
 from anabranch.core.bolt.state.replica import Replica
+from anabranch.core.errors import BadRequest
+from anabranch.core.quota import Quota
 from anabranch.core.types import LogId
 
 
 def allot(replica: Replica, command: SetQuota) -> Description:
-    """From now on this one counts, whole; one that limits nothing takes the log's away."""
-    log = replica.forest.find_own(command.log, "quota")
+    """Replace the log's quota as a whole; one that limits nothing takes it away."""
+    log = replica.forest.find(command.log)
     command.quota.check(log.name)
+    if log.engine and command.quota.read_bytes_per_s is not None:
+        reason = f"reads of a {log.engine} log aren't limited: leave it out"
+        raise BadRequest(f"read_bytes_per_s of {log.name}", reason)
     _keep(replica.forest, log, command.quota)
     return answers.describe(replica, log)
 

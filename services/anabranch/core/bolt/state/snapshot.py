@@ -15,13 +15,13 @@ from anabranch.core.bolt.protocol.commands import (
     Receipt,
     Swapped,
 )
-from anabranch.core.bolt.protocol.quota import Quota
 from anabranch.core.bolt.state.placement import Placement, Seat
 from anabranch.core.bolt.state.replica import BrokerRecord, Replica
 from anabranch.core.errors import JournalTooNew
 from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import Limits, replicated
 from anabranch.core.producers import Producer
+from anabranch.core.quota import Quota
 from anabranch.core.records.digest import UNKNOWN
 from anabranch.core.types import (
     Kind,

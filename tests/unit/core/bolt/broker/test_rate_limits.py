@@ -7,9 +7,9 @@ from tests.unit.described import described
 from anabranch.core.bolt.protocol.commands import CommitObject, Committed, Description, LogQuota
 from anabranch.core.bolt.protocol.messages import Delivered, Read, Subscribe
 from anabranch.core.bolt.protocol.queries import Describe, Resolve
-from anabranch.core.bolt.protocol.quota import Quota
 from anabranch.core.errors import Squashed
 from anabranch.core.errors.refused import Refused
+from anabranch.core.quota import Quota
 from anabranch.core.types import LogId
 
 LOG, OTHER = LogId(7), LogId(8)

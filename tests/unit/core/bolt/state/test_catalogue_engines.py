@@ -32,7 +32,6 @@ from anabranch.core.bolt.protocol.queries import (
     ReadCursors,
     Resolve,
 )
-from anabranch.core.bolt.protocol.quota import Quota
 from anabranch.core.bolt.state import snapshot
 from anabranch.core.bolt.state.catalogue import (
     ADDRESS_CHARS_MAX,
@@ -46,6 +45,7 @@ from anabranch.core.bolt.state.invariants import broken
 from anabranch.core.bolt.state.state import State
 from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import Limits
+from anabranch.core.quota import Quota
 from anabranch.core.records.objects import object_id
 from anabranch.core.types import Kind, LogId
 
@@ -103,6 +103,28 @@ def test_a_listing_can_be_confined_to_one_engine(owner: str, engine: str, names:
     assert [log.name for log in listing.logs] == names
 
 
+@pytest.mark.parametrize("settings", [HERE, THERE])
+def test_a_log_of_another_engine_has_a_quota_for_its_appends(settings: EngineSettings) -> None:
+    stage = Stage()
+    id, quota = stage.create(settings).id, Quota(append_bytes_per_s=2_000, append_records_per_s=5)
+    assert stage.do(SetQuota(id, quota)).quota == quota
+    image = snapshot.save(stage.state.replica)
+    stage.state.replica = snapshot.load(image, Limits())
+    assert stage.ask(Describe("ticks")).quota == quota
+    assert stage.do(SetQuota(id, Quota())).quota is None
+
+
+def test_reads_of_a_log_of_another_engine_have_no_quota() -> None:
+    stage = Stage()
+    id = stage.create().id
+    kept = Quota(append_records_per_s=5)
+    stage.do(SetQuota(id, kept))
+    refused = stage.do(SetQuota(id, Quota(append_records_per_s=9, read_bytes_per_s=1)))
+    assert code(refused) == "bad-request"
+    assert "reads of a belfast log aren't limited" in refused.message
+    assert stage.ask(Describe(id)).quota == kept, "what is refused changes nothing"
+
+
 def test_an_embedded_logs_addresses_are_relative_to_the_services() -> None:
     stage = Stage()
     ticks = stage.create(EngineSettings(shards=2, sequencers=3, embedded=True))
@@ -127,7 +149,6 @@ def test_bolt_does_nothing_to_a_log_of_another_engine() -> None:
         stage.do(ForkLog(id, Kind.CONTINUOUS)),
         stage.do(Trim(id, 0)),
         stage.do(CommitCursor(id, "me", 0)),
-        stage.do(SetQuota(id, Quota(append_records_per_s=1))),
         stage.ask(Resolve(id, 0, 1, 1)),
         stage.ask(ReadCursors(id)),
         stage.ask(PositionAt(id, 0)),

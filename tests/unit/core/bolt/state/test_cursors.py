@@ -16,9 +16,9 @@ from anabranch.core.bolt.protocol.commands import (
     Squash,
 )
 from anabranch.core.bolt.protocol.queries import Cursors, Describe, ReadCursors
-from anabranch.core.bolt.protocol.quota import Quota
 from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import Limits
+from anabranch.core.quota import Quota
 from anabranch.core.types import Kind, LogId, OnPromote
 from anabranch_sim.bolt.twins import Twins, portrait
 

@@ -26,8 +26,8 @@ from anabranch.core.bolt.protocol.commands import (
     SwapExtents,
     Trim,
 )
-from anabranch.core.bolt.protocol.quota import Quota
 from anabranch.core.limits import Limits
+from anabranch.core.quota import Quota
 from anabranch.core.types import Kind, LogId, OnParentDelete, OnPromote
 from anabranch_sim.bolt.naive_model import List
 from anabranch_sim.bolt.twins import Twins

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.core.bolt.protocol.quota import BURST_MS_MAX, RATE_MAX, Bucket, Quota
 from anabranch.core.errors import BadRequest
+from anabranch.core.quota import BURST_MS_MAX, RATE_MAX, Bucket, Quota
 from anabranch.core.types import MS
 
 SECOND = 1_000 * MS
