@@ -5,7 +5,11 @@ from dataclasses import dataclass, field
 
 import pytest
 from _pytest.mark import ParameterSet
+from tests.unit.core.belfast.sequencer import test_failures
+from tests.unit.core.belfast.shard import test_shard_positions
+from tests.unit.core.replication import test_replica
 
+from anabranch_sim.belfast.mutants import BY_LETTER
 from anabranch_sim.kinds import KINDS
 from anabranch_sim.mutants import known_seeds, search
 from anabranch_sim.world.mutants import Mutant, StaleMutant, being, broken, hunt, returning
@@ -19,26 +23,17 @@ meets it elsewhere. `python -m anabranch_sim.mutants --find` writes the known se
 
 SELDOM = 80
 """A mutant that is found this late is skipped when a change moves it, until it is found again."""
-RARE = {
-    "only the last failure voids places",
-    "sealed in words alone",
-    "the stamp of a view is ignored",
-}
-"""Mutants that no known seed finds; `make mutants` goes on looking."""
-NIGHTLY = 300
-"""Seeds that are tried for each of them in the nightly run."""
 
 
-def mutants(*, rare: bool) -> list[ParameterSet]:
+def mutants() -> list[ParameterSet]:
     return [
         pytest.param(kind.name, mutant, id=f"{kind.name}-{mutant.name}")
         for kind in KINDS.values()
         for mutant in kind.mutants
-        if (mutant.name in RARE) == rare
     ]
 
 
-@pytest.mark.parametrize(("kind", "mutant"), mutants(rare=False))
+@pytest.mark.parametrize(("kind", "mutant"), mutants())
 def test_a_mutant_is_found(kind: str, mutant: Mutant) -> None:
     found = search(KINDS[kind], mutant, MORE)
     if found.seed is None and known_seeds()[kind][mutant.name] >= SELDOM:
@@ -47,11 +42,22 @@ def test_a_mutant_is_found(kind: str, mutant: Mutant) -> None:
     assert not found.unreached, "a mutant that is never called proves nothing"
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize(("kind", "mutant"), mutants(rare=True))
-def test_a_rare_mutant_is_called_if_it_is_not_found(kind: str, mutant: Mutant) -> None:
-    found = search(KINDS[kind], mutant, NIGHTLY)
-    assert not found.unreached, "a mutant that is never called proves nothing"
+FINDS: dict[str, Callable[[], None]] = {
+    "sealed in words alone": (
+        test_replica.test_a_seal_is_journaled_before_it_is_said_and_binds_from_then_on
+    ),
+    "the stamp of a view is ignored": test_failures.test_a_report_of_an_older_view_is_void,
+    "only the last failure voids places": (
+        test_shard_positions.test_a_replica_that_was_away_over_two_failures_keeps_nothing_that_was_void
+    ),
+}
+
+
+@pytest.mark.parametrize("mutant", BY_LETTER, ids=lambda mutant: mutant.name)
+def test_a_mutant_that_no_seed_finds_is_found_letter_by_letter(mutant: Mutant) -> None:
+    with broken(mutant) as planted, pytest.raises(AssertionError):
+        FINDS[mutant.name]()
+    assert not planted.unreached
 
 
 def test_there_are_a_hundred_mutants_and_a_known_seed_for_each() -> None:
@@ -61,7 +67,7 @@ def test_there_are_a_hundred_mutants_and_a_known_seed_for_each() -> None:
     for its in names.values():
         assert len(set(its)) == len(its)
     for kind, its in names.items():
-        assert set(known[kind]) == {*its} - RARE
+        assert set(known[kind]) == {*its}
 
 
 @dataclass
