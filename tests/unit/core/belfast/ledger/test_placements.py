@@ -1,4 +1,4 @@
-"""Where a shard's records are, against a merge done by hand; and how many of them are records."""
+"""Where a shard's records are, against a merge done by hand."""
 
 import random
 from itertools import pairwise
@@ -9,12 +9,6 @@ from anabranch.core.belfast.ledger.decisions import Admit, ChangeView, CutFreely
 from anabranch.core.belfast.ledger.ledger import Ledger
 from anabranch.core.belfast.ledger.placements import Placements, Row, row_of, row_of_run
 from anabranch.core.belfast.ledger.windows import Mode
-from anabranch.core.belfast.protocol.messages import Where
-from anabranch.core.belfast.protocol.predicates import wanted
-from anabranch.core.belfast.shard.record_counts import Tally
-from anabranch.core.records.checksum import crc32c
-from anabranch.core.records.record import Record, encode
-from anabranch.core.replication.entries import Item
 
 
 def by_hand(ledger: Ledger, shard: int, merged: dict[int, int], position: int) -> int:
@@ -241,51 +235,3 @@ def test_of_a_shard_that_failed_only_what_was_cut_keeps_its_place() -> None:
     assert (member.placed, member.void_view, member.void_from, member.void_upto) == (4, 1, 6, 15)
     assert places.cut_back(member.placed) == 6
     assert places.below(ledger.horizon) == member.placed
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_a_tally_counts_records_and_not_noops(seed: int) -> None:
-    chance = random.Random(seed)
-    tally, real = Tally(), list[bool]()
-    start = counted = 0
-    for _ in range(200):
-        if real and chance.random() < 0.1:
-            to = chance.randint(max(0, len(real) - 9), len(real))
-            tally.cut_back(start + to)
-            del real[to:]
-        if chance.random() < 0.02:
-            counted += sum(real)
-            noops = tally.noops_below(start + len(real))
-            start, real = start + chance.randint(0, len(real) + 99), []
-            tally.skip(start)
-            assert tally.noops_below(start) == noops
-        count, batch = chance.randint(1, 4), chance.choice([b"", b"x"])
-        tally.logged(Item(start + len(real), count, batch))
-        real += [bool(batch)] * count
-        if chance.random() < 0.1:
-            kept = Tally()
-            kept.restore(tally.image())
-            tally = kept
-        place = chance.randint(0, len(real))
-        assert tally.below(start + place) == counted + sum(real[:place])
-        assert tally.records == counted + sum(real)
-        assert tally.last == start + len(real)
-
-
-def test_a_filter_looks_at_keys_and_headers() -> None:
-    records = [
-        Record(b"0", b"apple"),
-        Record(b"1", b"apricot", (("kind", b"x"),)),
-        Record(b"2", None, (("kind", b"y"),)),
-        Record(b"3", b"banana"),
-    ]
-    batch = encode(records, now=0)
-    assert wanted(batch, 1, 2, None) == [(1, 2)]
-    assert wanted(batch, 0, 4, Where(key_prefix=b"ap")) == [(0, 2)]
-    assert wanted(batch, 1, 3, Where(key_prefix=b"ap")) == [(1, 1)]
-    assert wanted(batch, 0, 4, Where(header="kind")) == [(1, 2)]
-    assert wanted(batch, 0, 4, Where(header="kind", header_value=b"y")) == [(2, 1)]
-    assert wanted(batch, 0, 4, Where(key_prefix=b"a", header="none")) == []
-    remainder = crc32c(b"banana") % 1009
-    found = wanted(batch, 0, 4, Where(key_modulus=1009, key_remainder=remainder))
-    assert (3, 1) in found
