@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 from _pytest.mark import ParameterSet
 from tests.unit.core.belfast.sequencer import test_failures
-from tests.unit.core.belfast.shard import test_shard_positions
+from tests.unit.core.belfast.shard import test_shard_positions as positions
 from tests.unit.core.replication import test_replica
 
 from anabranch_sim.belfast.mutants import BY_LETTER
@@ -48,7 +48,7 @@ FINDS: dict[str, Callable[[], None]] = {
     ),
     "the stamp of a view is ignored": test_failures.test_a_report_of_an_older_view_is_void,
     "only the last failure voids places": (
-        test_shard_positions.test_a_replica_that_was_away_over_two_failures_keeps_nothing_that_was_void
+        positions.test_a_replica_that_was_away_over_two_failures_keeps_nothing_that_was_void
     ),
 }
 
