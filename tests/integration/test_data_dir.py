@@ -56,11 +56,28 @@ def test_a_directory_of_something_else_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_a_newer_format_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data_dir, "FORMAT", 2)
-    DataDir(str(tmp_path), "c1").close()
+    newer = data_dir.FORMAT + 1
+    monkeypatch.setattr(data_dir, "FORMAT", newer)
+    opened = DataDir(str(tmp_path), "c1")
+    opened.raise_format()
+    opened.close()
     monkeypatch.undo()
-    with pytest.raises(JournalTooNew, match="format 2"):
+    with pytest.raises(JournalTooNew, match=f"format {newer}"):
         DataDir(str(tmp_path), "c1")
+
+
+def test_a_raised_format_stays_and_keeps_its_cluster(tmp_path: Path) -> None:
+    opened = DataDir(str(tmp_path), "c1")
+    assert (tmp_path / "format").read_bytes().startswith(b"anabranch data, format 1, cluster c1,")
+    opened.raise_format()
+    raised = (tmp_path / "format").read_bytes()
+    assert raised.startswith(b"anabranch data, format 2, cluster c1,")
+    opened.raise_format()
+    opened.close()
+    reopened = DataDir(str(tmp_path), "c2")
+    assert reopened.cluster == "c1"
+    reopened.close()
+    assert (tmp_path / "format").read_bytes() == raised
 
 
 def test_a_damaged_identity_is_refused_and_kept_as_it_is(tmp_path: Path) -> None:

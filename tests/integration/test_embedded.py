@@ -28,6 +28,7 @@ from anabranch.core.bolt.protocol.messages import (
     Read,
 )
 from anabranch.core.errors.refused import Refused
+from anabranch.shell.journal.data_dir import DataDir
 
 IN_FLIGHT = 8
 
@@ -49,6 +50,14 @@ def append_to_belfast(shard: NodeLine, first: int, count: int) -> None:
 
 def _is_admitted(answer: object) -> bool:
     return not (isinstance(answer, Refused) and answer.code == "shard-away")
+
+
+def test_an_earlier_version_does_not_open_what_this_one_has_served(tmp_path: Path) -> None:
+    """It would take logs of other engines for Bolt's, and give their ids to new logs."""
+    earlier = DataDir(str(tmp_path), "c1")
+    earlier.close()
+    with running(tmp_path):
+        assert (tmp_path / "format").read_bytes().startswith(b"anabranch data, format 2, cluster")
 
 
 def test_a_log_is_served_at_the_services_own_port_and_again_after_a_restart(

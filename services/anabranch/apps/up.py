@@ -138,6 +138,7 @@ def _open(settings: Settings, log: Log, stack: AsyncExitStack, accept_loss: bool
         return _Shelf(cluster, MemoryJournal(), MemoryStore(), fresh)
     directory = DataDir(settings.data, cluster)
     stack.callback(directory.close)
+    directory.raise_format()
     # Left by a server that was killed, it would send clients to nobody while this one starts.
     process.withdraw(Path(settings.data) / ENDPOINT)
     store = FolderStore(directory.objects)

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 CONNECT_TIMEOUT_S = 5.0
 
 Engine = Literal["bolt", "belfast"]
+_UPGRADE = "upgrade the server before it makes logs of other engines than bolt"
 
 
 def connect(
@@ -181,13 +182,24 @@ class Service(Closing):
         author = self.settings.client if by is None else by
         message = CreateLog(name, link.once(), author, why, owner)
         if engine == "belfast":
+            self._check_served(name, engine)
             message = replace(message, engine=engine, settings=settings)
         elif engine != "bolt":
             raise BadRequest(f"the engine {engine!r}", "there are bolt and belfast")
         elif settings != EngineSettings():
             raise BadRequest("a bolt log", "only a belfast log has shards and what goes with them")
         found = await link.ask(message, Description, f"create {name}", link.milliseconds(timeout))
+        if found.engine != engine and not owner:
+            # Some servers were upgraded, and this one wasn't.
+            made = f"a {found.engine} log was made instead: delete it"
+            raise BadRequest(f"{engine} log {name}", f"{made}, and {_UPGRADE}")
         return await self._opened(found, timeout)
+
+    def _check_served(self, name: str, engine: Engine) -> None:
+        """A server that is too old to know of engines would make a Bolt log."""
+        welcome = self._link.session.welcome
+        if welcome is not None and engine not in welcome.engines:
+            raise BadRequest(f"{engine} log {name}", f"the server is too old for it: {_UPGRADE}")
 
     @overload
     async def log(

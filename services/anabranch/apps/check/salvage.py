@@ -164,6 +164,7 @@ class _Recovery:
         with ExitStack() as stack:
             directory = DataDir(self._into, source.cluster)
             stack.callback(directory.close)
+            directory.raise_format()
             for object, stored in objects.items():
                 name = str(ObjectName.of(source.cluster, object))
                 _link(f"{source.directory.objects}/{stored.name}", f"{directory.objects}/{name}")

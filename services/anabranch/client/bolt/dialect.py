@@ -26,6 +26,7 @@ def _greeting(message: ServerMessage) -> Greeting | None:
         message.record_bytes_max,
         message.batch_bytes_max,
         message.batch_records_max,
+        message.engines,
     )
 
 

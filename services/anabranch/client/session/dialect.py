@@ -19,6 +19,8 @@ class Greeting(msgspec.Struct, frozen=True):
     record_bytes_max: int
     batch_bytes_max: int
     batch_records_max: int
+    engines: tuple[str, ...] = ()
+    """Whose logs its catalogue keeps, besides its own engine's."""
 
 
 class Dialect(msgspec.Struct, Generic[Q, A], frozen=True):

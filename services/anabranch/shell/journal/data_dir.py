@@ -12,7 +12,9 @@ from anabranch.core.errors import BadRequest, DataDirLocked, JournalCorrupt, Jou
 from anabranch.core.storage.journal import CLUSTER_BYTES_MAX
 from anabranch.shell.journal.disk import RealDisk, storage
 
-FORMAT = 1
+FORMAT = 2
+"""The highest format that this version reads."""
+_FIRST_FORMAT = 1
 JOURNAL, OBJECTS = "journal", "objects"
 _IDENTITY, _PART, _LOCK = "format", "format.part", "lock"
 _NOTHING = {_LOCK, _PART, "lost+found"}
@@ -43,6 +45,17 @@ class DataDir:
     def objects(self) -> str:
         return f"{self.root}/{OBJECTS}"
 
+    def raise_format(self) -> None:
+        """Keep versions out that know only the first format. Done before a catalogue that may hold
+        logs of other engines is journaled here: those versions would take them for Bolt's, and
+        give their ids to others.
+        """
+        assert self._lock is not None, "only the process that has the directory changes it"
+        line = _LINE.fullmatch(self._disk.read(_IDENTITY))
+        assert line is not None, "it was read when the directory was opened"
+        if int(line[2]) < FORMAT:
+            self._write_identity(self.cluster, FORMAT)
+
     def close(self) -> None:
         """Let another process in."""
         if self._lock is not None:
@@ -66,7 +79,11 @@ class DataDir:
         return line[3].decode()
 
     def _claim(self, cluster: str) -> str:
-        said = f"anabranch data, format {FORMAT}, cluster {cluster}".encode()
+        self._write_identity(cluster, _FIRST_FORMAT)
+        return cluster
+
+    def _write_identity(self, cluster: str, version: int) -> None:
+        said = f"anabranch data, format {version}, cluster {cluster}".encode()
         if _PART in self._disk.names():
             self._disk.remove(_PART)
         file = self._disk.create(_PART)
@@ -77,7 +94,6 @@ class DataDir:
             file.close()
         self._disk.rename(_PART, _IDENTITY)
         self._disk.sync()
-        return cluster
 
 
 @contextmanager

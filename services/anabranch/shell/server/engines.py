@@ -12,6 +12,7 @@ from anabranch.core.bolt.protocol import messages as bolt_messages
 from anabranch.core.bolt.protocol.clients import BOLT
 from anabranch.core.bolt.protocol.messages import PROTOCOL_VERSION
 from anabranch.core.bolt.protocol.rights import BoltRights
+from anabranch.core.bolt.state.catalogue import ENGINES
 from anabranch.core.limits import Limits
 from anabranch.core.rights.claims import LOGS, Subject
 from anabranch.ports import Authority
@@ -31,6 +32,7 @@ def bolt_service(
         limits.record_bytes_max,
         limits.batch_bytes_max,
         limits.batch_records_max,
+        ENGINES,
     )
     return Service(BOLT, host, node, welcome=welcome, authority=authority, rights=BoltRights())
 

@@ -49,7 +49,7 @@ from anabranch.core.bolt.protocol.letters import (
 from anabranch.core.bolt.state import snapshot
 from anabranch.core.bolt.state.retention import referenced
 from anabranch.core.bolt.state.state import State
-from anabranch.core.errors import AnabranchError, Overloaded
+from anabranch.core.errors import AnabranchError, JournalTooNew, Overloaded
 from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import Limits, replicated, with_replicated
 from anabranch.core.machine import (
@@ -454,14 +454,25 @@ def blank(cluster: str, limits: Limits) -> State:
 
 
 def replayed(cluster: str, limits: Limits, image: bytes | None, entries: Sequence[bytes]) -> State:
-    """The snapshot, if there is one, and every group journaled since."""
+    """The snapshot, if there is one, and every group journaled since.
+
+    Raises JournalTooNew where the commands become those of a later version: what this one doesn't
+    know of a command would be skipped, and its effects be wrong without a word.
+    """
     state = blank(cluster, limits)
     if image is not None:
         state.replica = snapshot.load(image, state.replica.limits)
+    _check_format(state)
     for entry in entries:
         for each in decode_group(entry):
             state.apply(each)
+        _check_format(state)
     return state
+
+
+def _check_format(state: State) -> None:
+    if state.replica.format > FORMAT:
+        raise JournalTooNew("the journal of commands", state.replica.format)
 
 
 def _weight(command: Command) -> int:

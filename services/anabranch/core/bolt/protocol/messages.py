@@ -50,6 +50,10 @@ class Welcome(Message, frozen=True, array_like=True, tag="welcome"):
     record_bytes_max: int
     batch_bytes_max: int
     batch_records_max: int
+    engines: tuple[str, ...] = ()
+    """Besides Bolt, whose logs this server's catalogue keeps. Empty: it is of a version that would
+    make a Bolt log whatever engine was asked for.
+    """
 
 
 class Append(Message, frozen=True, array_like=True, tag="append", gc=False):
