@@ -66,6 +66,8 @@ def owners(replica: Replica) -> Iterator[Breach]:
     """An owner leads to its one log, or to one grave if it has none."""
     forest = replica.forest
     owned = {log.owner: log.id for log in forest.logs.values() if log.owner}
+    if len(owned) != sum(log.owner != "" for log in forest.logs.values()):
+        yield "", "an owner has two logs"
     if {owner: log.id for owner, log in forest.owned.items()} != owned:
         yield "", "owners and their logs disagree"
     for id, grave in forest.graves.items():

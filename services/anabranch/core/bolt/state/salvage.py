@@ -23,6 +23,7 @@ from anabranch.core.bolt.protocol.commands import (
 )
 from anabranch.core.bolt.state.state import State
 from anabranch.core.errors import AnabranchError
+from anabranch.core.errors.refused import Refused
 from anabranch.core.machine import Buffer
 from anabranch.core.records.batch import Header, split, verify
 from anabranch.core.records.objects import TRAILER_BYTES, footer_bytes, read_footer, split_id
@@ -54,6 +55,10 @@ class Salvage:
 
     def __init__(self, state: State) -> None:
         self._state = state
+        self._ids_end = state.replica.next_id
+        """The journal knows no log from this id on. Logs that are made here get such ids, which
+        other logs had when the objects were written.
+        """
         self._seen: set[tuple[int, ...]] = set()
         self._logs: dict[tuple[LogId, bool], LogId] = {}
         self.names: list[str] = []
@@ -124,7 +129,7 @@ class Salvage:
         forest = self._state.replica.forest
         if (log, apart) in self._logs:
             return []
-        known: Log | None = None if apart else forest.logs.get(log)
+        known: Log | None = None if apart or log >= self._ids_end else forest.logs.get(log)
         if known is not None and forest.blocked_by(known) is None:
             self._logs[log, apart] = log
             return []
@@ -141,7 +146,8 @@ class Salvage:
 
     def _apply(self, command: Command, at: Milliseconds) -> list[Entry]:
         entry = Entry(at, b"", command)
-        self._state.apply(entry)
+        outcome = self._state.apply(entry)
+        assert not isinstance(outcome, Refused), f"this isn't recovered: {outcome.message}"
         return [entry]
 
 
