@@ -1,8 +1,11 @@
 """What a disk holds after a crash, and what does not count as written."""
 
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.unit.core.consensus.alone import member, read, restarted_from_a_snapshot
 
-from anabranch.core.consensus.disk import Ballot, Joined, Written
+from anabranch.core.alarms import Alarms
+from anabranch.core.consensus.disk import RETRY_MS, Ballot, GroupDisk, Joined, Written
 from anabranch.core.consensus.letters import (
     Accepted,
     AskVote,
@@ -10,6 +13,10 @@ from anabranch.core.consensus.letters import (
     Offer,
     Vote,
 )
+from anabranch.core.consensus.log import GroupLog
+from anabranch.core.machine import Effect, Persist, SaveSnapshot
+from anabranch.core.types import MS
+from anabranch.ports import Recovered, Snapshot
 
 
 def test_a_vote_survives_a_snapshot_and_a_restart() -> None:
@@ -65,3 +72,105 @@ def test_a_member_whose_disk_refuses_is_silent_until_the_disk_is_back() -> None:
     read(alone, "b", Offer(2, 1, 2, [], committed=1, joined=False))
     told = [each for _, _, each in council.letters if isinstance(each, Accepted)]
     assert told == [Accepted(2, durable=1, matched=1, fresh=False)]
+
+
+steps = st.lists(
+    st.tuples(
+        st.sampled_from(["append"] * 5 + ["write"] * 4 + ["cut", "vote", "rebase", "fail"]),
+        st.integers(0, 3),
+    ),
+    max_size=40,
+)
+
+
+class Drive:
+    """A disk beside the log in memory; what it was told to write, and what it has written."""
+
+    def __init__(self, snapshot_entries: int) -> None:
+        self.effects: list[Effect] = []
+        self.alarms = Alarms(self.effects)
+        self.log = GroupLog()
+        self.snapshot_entries = snapshot_entries
+        self.committed = 0
+        self.disk = self._disk(self.log)
+        self.journal: list[bytes] = []
+        self.snapshot: Snapshot | None = None
+        self.writing: list[bytes] | None = None
+        self.expected = self.state(self.disk, self.log)
+        """What a member would find that restarted now."""
+        self._written = self.expected
+
+    def _disk(self, log: GroupLog) -> GroupDisk:
+        return GroupDisk(
+            log, self.effects, self.alarms, self.snapshot_entries, lambda: (self.committed, b"")
+        )
+
+    def state(self, disk: GroupDisk, log: GroupLog) -> tuple[int, str, list[tuple[int, bytes]]]:
+        entries = range(log.base + 1, log.last + 1)
+        return disk.term, disk.vote, [(log.term_at(nth), log.content_at(nth)) for nth in entries]
+
+    def settle(self) -> None:
+        self.disk.settle()
+        for effect in self.effects:
+            if isinstance(effect, Persist):
+                assert self.writing is None, "one group is in flight"
+                self.writing = list(effect.entries)
+                self._written = self.state(self.disk, self.log)
+        self.effects.clear()
+
+    def write(self) -> None:
+        assert self.writing is not None
+        self.journal += self.writing
+        self.writing = None
+        self.expected = self._written
+        self.disk.persisted(len(self.journal))
+        for effect in self.effects:
+            if isinstance(effect, SaveSnapshot):
+                self.snapshot = Snapshot(effect.index, effect.image)
+                self.disk.snapshot_saved()
+        self.effects.clear()
+
+    def fail(self) -> None:
+        self.writing = None
+        self.disk.persist_failed()
+        self.alarms.now += RETRY_MS * MS
+        self.alarms.ring()
+        self.effects.clear()
+
+    def restarted(self) -> tuple[int, str, list[tuple[int, bytes]]]:
+        log = GroupLog()
+        disk = self._disk(log)
+        first = self.snapshot.index + 1 if self.snapshot is not None else 1
+        disk.recover(Recovered(self.snapshot, first, self.journal[first - 1 :]))
+        return self.state(disk, log)
+
+
+@given(steps, st.sampled_from([1, 3, 1_000]))
+def test_a_restart_finds_what_was_written_when_the_last_write_was_done(
+    done: list[tuple[str, int]], snapshot_entries: int
+) -> None:
+    drive = Drive(snapshot_entries)
+    for what, count in done:
+        disk, log = drive.disk, drive.log
+        match what:
+            case "append":
+                disk.append(Entry(disk.term, b"%d" % log.last))
+            case "cut" if log.last - log.base > count:
+                # A leader of a later term puts others there.
+                disk.cast(disk.term + 1, "")
+                disk.cut_back(log.last - 1 - count)
+                disk.append(Entry(disk.term, b"instead"))
+            case "vote":
+                disk.cast(disk.term + 1, "abc"[count % 3])
+            case "rebase":
+                disk.rebase(log.last + 1 + count, disk.term, b"")
+                drive.committed = log.base
+            case "write" if drive.writing is not None:
+                drive.write()
+            case "fail" if drive.writing is not None:
+                drive.fail()
+            case _:
+                pass
+        drive.settle()
+        assert drive.restarted() == drive.expected
+        assert disk.durable <= log.last

@@ -1,12 +1,16 @@
 """Which questions get a vote, and which votes count."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.unit.core.consensus.alone import leader, member, read
 
-from anabranch.core.consensus.disk import Ballot, Joined
+from anabranch.core.consensus.disk import Ballot, Joined, Written
+from anabranch.core.consensus.election import Poll
 from anabranch.core.consensus.letters import (
     Accepted,
     AskVote,
+    Entry,
     Offer,
     Vote,
 )
@@ -62,3 +66,63 @@ def test_a_follower_that_itself_did_not_run_doesnt_stand_against_its_leader() ->
     assert council.letters == []
     council.run(2_000)
     assert any(isinstance(each, AskVote) for _, _, each in council.letters)
+
+
+@given(
+    st.integers(1, 5),
+    st.lists(st.tuples(st.integers(0, 4), st.booleans()), max_size=8),
+)
+def test_fresh_votes_count_only_where_everybody_voted(
+    members: int, votes: list[tuple[int, bool]]
+) -> None:
+    poll = Poll(term=1, members=members, probing=False, bidden=False)
+    counted: dict[str, bool] = {}
+    for voter, fresh in votes:
+        poll.votes[f"member-{voter % members}"] = counted[f"member-{voter % members}"] = fresh
+    kept = [voter for voter, fresh in counted.items() if not fresh]
+    assert poll.is_plain == (2 * len(kept) > members)
+    assert poll.is_unanimous == (len(counted) == members)
+    assert poll.is_won == (poll.is_plain or poll.is_unanimous)
+
+
+LOG = [Joined(), Ballot(3, "b"), Written(1, Entry(1, b"x")), Written(2, Entry(3, b"y"))]
+
+
+@pytest.mark.parametrize(
+    ("last_term", "last", "granted"),
+    [(3, 2, True), (3, 3, True), (4, 1, True), (3, 1, False), (2, 9, False), (1, 2, False)],
+)
+@pytest.mark.parametrize("probing", [True, False])
+def test_only_who_has_as_much_gets_a_vote(
+    last_term: int, last: int, granted: bool, probing: bool
+) -> None:
+    """Raft, 5.4.1: the later last term, and the longer log where these are the same."""
+    council, alone = member(*LOG)
+    read(alone, "c", AskVote(4, last_term, last, probing=probing, bidden=False))
+    council.run(10)
+    ((_, to, vote),) = council.letters
+    assert to == "c"
+    assert isinstance(vote, Vote)
+    assert (vote.granted, vote.probing) == (granted, probing)
+    assert alone.consensus.term == (3 if probing else 4)
+
+
+@given(st.lists(st.tuples(st.sampled_from("bc"), st.integers(1, 6)), max_size=10))
+def test_a_member_votes_for_one_candidate_in_a_term_and_never_goes_back(
+    asks: list[tuple[str, int]],
+) -> None:
+    council, alone = member(Joined())
+    term, granted = 0, dict[int, str]()
+    for candidate, asked in asks:
+        council.letters.clear()
+        read(alone, candidate, AskVote(asked, 9, 9, probing=False, bidden=False))
+        council.run(10)
+        term = max(term, asked)
+        assert alone.consensus.term == term
+        for _, to, vote in council.letters:
+            assert isinstance(vote, Vote)
+            assert (to, vote.term) == (candidate, term)
+            if vote.granted:
+                assert granted.setdefault(vote.term, to) == to
+        if asked == term:
+            assert term in granted

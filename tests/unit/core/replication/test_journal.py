@@ -1,9 +1,12 @@
 """A journal writes one group at a time, repeats what failed, and says in order what is stored."""
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from anabranch.core.alarms import Alarms
 from anabranch.core.errors import StorageFailed, StorageFull
 from anabranch.core.machine import Effect, EntriesRead, Persist, ReadEntries, ReadFailed
-from anabranch.core.replication.entries import JournalEntry, Note
+from anabranch.core.replication.entries import Item, JournalEntry, Note, encode
 from anabranch.core.replication.journal import GROUP_BYTES_MAX, RETRY_MS, Journal
 from anabranch.core.types import MS
 
@@ -114,3 +117,78 @@ def test_the_write_in_flight_counts_as_a_delay() -> None:
     assert stage.journal.delay == 30 * MS
     stage.persisted(1)
     assert stage.journal.delay == 30 * MS
+
+
+class Papers(Stage):
+    """A journal, and a list of everything that was put into it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.all: list[JournalEntry] = []
+        self.flying = 0
+        self.done: list[tuple[int, int]] = []
+        """Actions that ran: how much was put before each, and stored when it ran."""
+
+    def settle(self) -> None:
+        self.journal.settle()
+        for effect in self.effects:
+            if isinstance(effect, Persist):
+                assert self.flying == 0, "one group is in flight"
+                self.flying = len(effect.entries)
+                first = len(self.stored)
+                expected = self.all[first : first + self.flying]
+                assert list(effect.entries) == [encode(each) for each in expected]
+        self.effects.clear()
+
+    def add(self, nth: int) -> None:
+        entry = Item(nth, 1, b"x" * (nth % 5))
+        self.all.append(entry)
+        self.journal.put(entry)
+
+    def watch(self) -> None:
+        before = len(self.all)
+        self.journal.when_stored(lambda: self.done.append((before, len(self.stored))))
+
+
+steps = st.lists(
+    st.sampled_from(["put"] * 4 + ["watch", "settle", "settle", "write", "write", "fail", "wait"]),
+    max_size=60,
+)
+
+
+@given(steps)
+def test_entries_are_stored_in_order_and_actions_run_when_theirs_are(done: list[str]) -> None:
+    papers = Papers()
+    watched = 0
+    for what in done:
+        match what:
+            case "put":
+                papers.add(len(papers.all))
+            case "watch":
+                papers.watch()
+                watched += 1
+            case "write" if papers.flying:
+                count, papers.flying = papers.flying, 0
+                papers.journal.persisted(len(papers.stored) + count)
+            case "fail" if papers.flying:
+                papers.flying = 0
+                papers.journal.persist_failed(StorageFull("disk"))
+                assert papers.journal.obstacle is not None
+            case "wait":
+                papers.alarms.now += RETRY_MS * MS
+                papers.alarms.ring()
+            case _:
+                papers.settle()
+        assert papers.stored == list(enumerate(papers.all[: len(papers.stored)], 1))
+        unstored = papers.all[len(papers.stored) :]
+        assert papers.journal.unstored_bytes == sum(len(encode(each)) for each in unstored)
+        assert papers.journal.last == len(papers.stored)
+    assert all(before <= when for before, when in papers.done)
+    assert papers.done == sorted(papers.done)
+    while len(papers.stored) < len(papers.all):
+        papers.alarms.now += RETRY_MS * MS
+        papers.alarms.ring()
+        papers.settle()
+        count, papers.flying = papers.flying, 0
+        papers.journal.persisted(len(papers.stored) + count)
+    assert len(papers.done) == watched
