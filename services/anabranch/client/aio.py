@@ -8,13 +8,11 @@ many connections as that takes, and none ever does its work twice.
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from msgspec.structs import replace
-
 from anabranch.client.bolt.link import Link
 from anabranch.client.bolt.log import Log
 from anabranch.client.bolt.receipts import Receipt
 from anabranch.client.bolt.requests import append_by_name
-from anabranch.client.catalogue import Catalogue
+from anabranch.client.catalogue import Catalogue, Engine, engine_settings
 from anabranch.client.driver import connecting, link
 from anabranch.client.driver.closing import Closing
 from anabranch.client.session import arguments
@@ -27,7 +25,6 @@ from anabranch.core.bolt.protocol.commands import Description, Done, EngineSetti
 from anabranch.core.bolt.protocol.commands import Receipt as Promise
 from anabranch.core.bolt.protocol.messages import (
     Adopt,
-    CreateLog,
     DeleteLog,
     DrainBroker,
     ForgetBroker,
@@ -45,9 +42,6 @@ if TYPE_CHECKING:
     from anabranch.client.speculative_log import SpeculativeLog, SpeculativeLogs
 
 CONNECT_TIMEOUT_S = 5.0
-
-Engine = Literal["bolt", "belfast"]
-_UPGRADE = "upgrade the server before it makes logs of other engines than bolt"
 
 
 def connect(
@@ -163,7 +157,13 @@ class Service(Closing):
         `owner`: who declares it. One that has a log already gets that one, whatever its name; one
         whose log is no more is told what became of it.
         """
-        given = EngineSettings(shards, replicas, sequencers, tuple(addresses), cluster)
+        given = engine_settings(
+            shards=shards,
+            replicas=replicas,
+            sequencers=sequencers,
+            addresses=addresses,
+            cluster=cluster,
+        )
         return await self.made(name, engine, given, why=why, by=by, owner=owner, timeout=timeout)
 
     async def made(
@@ -178,28 +178,11 @@ class Service(Closing):
         timeout: float | None,
     ) -> "Log | SpeculativeLog":
         """What `create` does, of any engine."""
-        link = self._link
         author = self.settings.client if by is None else by
-        message = CreateLog(name, link.once(), author, why, owner)
-        if engine == "belfast":
-            self._check_served(name, engine)
-            message = replace(message, engine=engine, settings=settings)
-        elif engine != "bolt":
-            raise BadRequest(f"the engine {engine!r}", "there are bolt and belfast")
-        elif settings != EngineSettings():
-            raise BadRequest("a bolt log", "only a belfast log has shards and what goes with them")
-        found = await link.ask(message, Description, f"create {name}", link.milliseconds(timeout))
-        if found.engine != engine and not owner:
-            # Some servers were upgraded, and this one wasn't.
-            made = f"a {found.engine} log was made instead: delete it"
-            raise BadRequest(f"{engine} log {name}", f"{made}, and {_UPGRADE}")
+        found = await self._catalogue.create(
+            name, engine, settings, why=why, by=author, owner=owner, timeout=timeout
+        )
         return await self._opened(found, timeout)
-
-    def _check_served(self, name: str, engine: Engine) -> None:
-        """A server that is too old to know of engines would make a Bolt log."""
-        welcome = self._link.session.welcome
-        if welcome is not None and engine not in welcome.engines:
-            raise BadRequest(f"{engine} log {name}", f"the server is too old for it: {_UPGRADE}")
 
     @overload
     async def log(

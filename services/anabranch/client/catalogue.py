@@ -1,11 +1,40 @@
 """What the service keeps of logs of every engine, as a client asks for it."""
 # ruff: noqa: ASYNC109  # a timeout here travels with the request: its outcome is told, not cut off
 
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from msgspec.structs import replace
+
 from anabranch.client.bolt.link import Link
-from anabranch.core.bolt.protocol.commands import Description
-from anabranch.core.bolt.protocol.messages import Describe, SetQuota
+from anabranch.client.session import arguments, endpoint
+from anabranch.core.bolt.protocol.commands import Description, EngineSettings
+from anabranch.core.bolt.protocol.messages import CreateLog, Describe, SetQuota
+from anabranch.core.errors import BadRequest
 from anabranch.core.quota import Quota
 from anabranch.core.types import LogId
+
+Engine = Literal["bolt", "belfast"]
+
+_COUNT_END = 1 << 31
+"""Of shards and the like; the server says how many it really takes."""
+_UPGRADE = "upgrade the server before it makes logs of other engines than bolt"
+
+
+def engine_settings(
+    *, shards: Any, replicas: Any, sequencers: Any, addresses: Sequence[str], cluster: Any
+) -> EngineSettings:
+    """What a program says of a log of another engine. BadRequest if no server could take it."""
+    several = arguments.several("the addresses", addresses, "['host:7440']")
+    for each in several:
+        endpoint.address(arguments.text("an address", each))
+    return EngineSettings(
+        arguments.number("shards", shards, _COUNT_END),
+        arguments.number("replicas", replicas, _COUNT_END),
+        arguments.number("sequencers", sequencers, _COUNT_END),
+        tuple(several),
+        arguments.text("a cluster", cluster),
+    )
 
 
 class Catalogue:
@@ -13,6 +42,41 @@ class Catalogue:
 
     def __init__(self, link: Link) -> None:
         self._link = link
+
+    async def create(
+        self,
+        name: str,
+        engine: Engine,
+        settings: EngineSettings,
+        *,
+        why: str,
+        by: str,
+        owner: str,
+        timeout: float | None,
+    ) -> Description:
+        link = self._link
+        for what, value in (("name", name), ("why", why), ("by", by), ("owner", owner)):
+            arguments.text(what, value)
+        message = CreateLog(name, link.once(), by, why, owner)
+        if engine == "belfast":
+            self._check_served(name, engine)
+            message = replace(message, engine=engine, settings=settings)
+        elif engine != "bolt":
+            raise BadRequest(f"the engine {engine!r}", "there are bolt and belfast")
+        elif settings != EngineSettings():
+            raise BadRequest("a bolt log", "only a belfast log has shards and what goes with them")
+        found = await link.ask(message, Description, f"create {name}", link.milliseconds(timeout))
+        if found.engine != engine and not owner:
+            # Some servers were upgraded, and this one wasn't.
+            made = f"a {found.engine} log was made instead: delete it"
+            raise BadRequest(f"{engine} log {name}", f"{made}, and {_UPGRADE}")
+        return found
+
+    def _check_served(self, name: str, engine: Engine) -> None:
+        """A server that is too old to know of engines would make a Bolt log."""
+        welcome = self._link.session.welcome
+        if welcome is not None and engine not in welcome.engines:
+            raise BadRequest(f"{engine} log {name}", f"the server is too old for it: {_UPGRADE}")
 
     async def look_up(self, log: str | LogId, timeout: float | None = None) -> Description:
         link = self._link

@@ -9,15 +9,15 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Literal, overload
 
 from anabranch.client import aio
-from anabranch.client.aio import Engine
 from anabranch.client.bolt.sync_log import Log, Receipt, waiting
+from anabranch.client.catalogue import Engine, engine_settings
 from anabranch.client.driver.closing import SyncClosing
 from anabranch.client.driver.handover import Handover, each
 from anabranch.client.driver.loop import LoopThread
 from anabranch.client.session.arguments import VALUES, VALUES_SHOWN, several
 from anabranch.client.session.records import Appended
 from anabranch.client.session.settings import Settings
-from anabranch.core.bolt.protocol.commands import Description, EngineSettings
+from anabranch.core.bolt.protocol.commands import Description
 from anabranch.core.bolt.protocol.queries import BrokerSeat, Census
 from anabranch.core.records.record import Record
 from anabranch.core.types import LogId
@@ -128,7 +128,13 @@ class Service(SyncClosing):
         `owner`: who declares it. One that has a log already gets that one, whatever its name; one
         whose log is no more is told what became of it.
         """
-        given = EngineSettings(shards, replicas, sequencers, tuple(addresses), cluster)
+        given = engine_settings(
+            shards=shards,
+            replicas=replicas,
+            sequencers=sequencers,
+            addresses=addresses,
+            cluster=cluster,
+        )
         made = self._service.made(name, engine, given, why=why, by=by, owner=owner, timeout=timeout)
         return self._held(self._loop.run(made))
 

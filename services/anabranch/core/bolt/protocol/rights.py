@@ -64,7 +64,16 @@ def _owning(owner: str) -> tuple[Claim, ...]:
 
 
 def _creating(message: messages.CreateLog) -> tuple[Claim, ...]:
-    return _owning(message.owner) or (Claim(Subject(LOGS, message.name), (Verb.CREATE,)),)
+    """Every client of the log dials the addresses that its maker names, and shows them its token:
+    to name them takes the right to put processes there.
+    """
+    creating = _owning(message.owner) or (Claim(Subject(LOGS, message.name), (Verb.CREATE,)),)
+    named = message.settings is not None and message.settings.addresses
+    return (*creating, POOL) if named and POOL not in creating else creating
+
+
+def _moving(message: messages.SetSettings) -> tuple[Claim, ...]:
+    return (Claim(message.log, (Verb.UPDATE,)), POOL)
 
 
 def _forking(message: messages.Fork) -> tuple[Claim, ...]:
@@ -105,7 +114,7 @@ _NEEDS: dict[type, Callable[[Any], tuple[Claim, ...]]] = {
     messages.Trim: _on(Verb.TRIM),
     messages.SetQuota: _on(Verb.UPDATE),
     messages.Adopt: _adopting,
-    messages.SetSettings: _on(Verb.UPDATE),
+    messages.SetSettings: _moving,
     messages.DrainBroker: lambda _: (POOL,),
     messages.ForgetBroker: lambda _: (POOL,),
     messages.Guarded: lambda each: (POOL, *needs(each.message)),

@@ -10,6 +10,8 @@ and deleted like any other log; whatever else is asked of it through Bolt is ref
 `wrong-engine`.
 """
 
+import re
+
 from anabranch.core.bolt.logs.forest import Forest, Log
 from anabranch.core.bolt.protocol.commands import (
     BOLT,
@@ -28,6 +30,8 @@ ENGINES = ("belfast",)
 ENGINES_FORMAT = 5
 """From this one on, the catalogue keeps logs of other engines."""
 
+_ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}", re.ASCII)
+"""Clients dial it and show it to people, so nothing else is kept."""
 SHARDS_MAX, REPLICAS_MAX, SEQUENCERS_MAX = 1_000, 9, 9
 ADDRESSES_MAX, ADDRESS_CHARS_MAX, CLUSTER_CHARS_MAX = 64, 300, 253
 
@@ -129,6 +133,9 @@ def _check(name: str, settings: EngineSettings) -> None:
         raise BadRequest(name, f"it can have {ADDRESSES_MAX} addresses at most")
     if any(not 0 < len(each) <= ADDRESS_CHARS_MAX for each in settings.addresses):
         raise BadRequest(name, f"an address has 1 to {ADDRESS_CHARS_MAX} characters")
+    for address in settings.addresses:
+        if not _ADDRESS.fullmatch(address):
+            raise BadRequest(name, f"the address {address!r} isn't host:port")
     if len(settings.cluster) > CLUSTER_CHARS_MAX:
         raise BadRequest(name, f"a cluster's name has {CLUSTER_CHARS_MAX} characters at most")
 

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.described import described
 
 from anabranch.core.bolt.protocol import messages
-from anabranch.core.bolt.protocol.commands import Receipt
+from anabranch.core.bolt.protocol.commands import EngineSettings, Receipt
 from anabranch.core.bolt.protocol.messages import ClientMessage
 from anabranch.core.bolt.protocol.rights import needs, subject_of
 from anabranch.core.rights.claims import (
@@ -28,6 +28,7 @@ ONCE = b"r"
 OWNER = "k8s/shop/Fork/what-if/6f9619ff"
 ODD = "k8s/shop/Fork/what-if/6f9619ff/more"
 """Listed among the owners of the namespace shop, and no resource's."""
+ELSEWHERE = EngineSettings(addresses=("far:7440",))
 OWNED = Subject(FORKS, "what-if", "shop")
 
 
@@ -55,6 +56,22 @@ def wanted(message: ClientMessage) -> list[tuple[Any, str]]:
         (messages.CreateLog("orders", ONCE), [(Subject(LOGS, "orders"), "create")]),
         (messages.CreateLog("orders", ONCE, owner=OWNER), [(OWNED, "create")]),
         (messages.CreateLog("orders", ONCE, owner=ODD), [(Subject(POOLS), "update")]),
+        (
+            messages.CreateLog("far", ONCE, engine="belfast", settings=ELSEWHERE),
+            [(Subject(LOGS, "far"), "create"), (Subject(POOLS), "update")],
+        ),
+        (
+            messages.CreateLog("far", ONCE, owner=ODD, engine="belfast", settings=ELSEWHERE),
+            [(Subject(POOLS), "update")],
+        ),
+        (
+            messages.CreateLog("near", ONCE, engine="belfast", settings=EngineSettings(2)),
+            [(Subject(LOGS, "near"), "create")],
+        ),
+        (
+            messages.SetSettings(A, ELSEWHERE, ONCE),
+            [(A, "update"), (Subject(POOLS), "update")],
+        ),
         (messages.DeleteLog(A, ONCE), [(A, "delete")]),
         (messages.Squash(A, ONCE), [(A, "delete")]),
         (messages.Fork(A, Kind.SEVERED, ONCE), [(A, "fork")]),

@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import Generator
+from typing import Any
 
 import pytest
 
 from anabranch import aio, testing
-from anabranch.client import aio as aio_client
+from anabranch.client import catalogue
 from anabranch.core.bolt.protocol.messages import CreateLog
 from anabranch.core.errors import BadRequest
 from anabranch.shell.server import engines
@@ -41,12 +42,44 @@ def test_a_server_that_was_not_upgraded_with_the_others_is_found_out(
     def dropped(request: CreateLog, **_: object) -> CreateLog:
         return request
 
-    monkeypatch.setattr(aio_client, "replace", dropped)
+    monkeypatch.setattr(catalogue, "replace", dropped)
 
     async def scene(url: str) -> None:
         async with aio.connect(url) as service:
             with pytest.raises(BadRequest, match="a bolt log was made instead: delete it"):
                 await service.create("ticks", engine="belfast")
+
+    with testing.server() as server:
+        asyncio.run(scene(server.url))
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"shards": 2**65}, "shards: .*isn't from 0 up to"),
+        ({"shards": -1}, "shards: -1 isn't from"),
+        ({"shards": True}, "shards: it must be a whole number, not True"),
+        ({"replicas": 1.5}, "replicas: it must be a whole number, not 1.5"),
+        ({"sequencers": "2"}, "sequencers: it must be a whole number, not '2'"),
+        ({"addresses": "127.0.0.1:1"}, "the addresses: it must be a list"),
+        ({"addresses": ["\x1b[31mx:1"]}, "host:port|Invalid|isn't"),
+        ({"addresses": ["[::1"]}, "Invalid IPv6 URL"),
+        ({"addresses": [7]}, "an address: it must be text, not int"),
+        ({"cluster": "\ud800"}, "a cluster: .*parts that aren't Unicode text"),
+        ({"name": "\ud800"}, "name: .*parts that aren't Unicode text"),
+        ({"why": b"x"}, "why: it must be text, not bytes"),
+        ({"owner": 3}, "owner: it must be text, not int"),
+        ({"shards": 0}, "it can have 1 to 1000 shards, not 0"),
+        ({"addresses": ["x"]}, "the address 'x' isn't host:port"),
+        ({"addresses": ["unix:/x"]}, "isn't host:port|Port could not be cast"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_name(given: dict[str, Any], said: str) -> None:
+    async def scene(url: str) -> None:
+        async with aio.connect(url) as service:
+            with pytest.raises(BadRequest, match=said):
+                await service.create(**{"name": "ticks", "engine": "belfast", **given})
+            assert [log.name async for log in service.logs()] == []
 
     with testing.server() as server:
         asyncio.run(scene(server.url))
