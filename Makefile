@@ -13,8 +13,10 @@ PYTHON ?=
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
+# One more than there are cores: while a test waits for a process, another one works.
+WORKERS := $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )))
 # Slow tests start first, and tests that share a fixture of their module stay together.
-SUITE := --numprocesses auto --dist loadgroup --no-loadscope-reorder --durations=10
+SUITE := --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder --durations=10
 # Kept outside of the repository, by version.
 SERVERS := $(BIN)/python -m anabranch.apps.processes.binaries
 KUBERNETES := $(BIN)/python -m tests.kubernetes.binaries

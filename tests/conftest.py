@@ -1,5 +1,6 @@
 """What every test shares: how hard Hypothesis looks, the order of tests, and the repository."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -16,6 +17,11 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # For `benchmarks`; last, so that a folder of ours never hides a module of the standard library.
 sys.path.append(str(ROOT))
+
+# Tests start hundreds of processes, and those start twice as fast where each module is compiled only
+# once: whoever keeps their shell from writing compiled modules doesn't mean these.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # A shell starts background jobs with the interrupt ignored. Children inherit that, and then no test
 # can interrupt them.

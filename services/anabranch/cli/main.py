@@ -3,7 +3,6 @@ went.
 """
 
 import sys
-from importlib.metadata import version
 from typing import Any
 
 import click
@@ -105,7 +104,7 @@ class Program(Commands):
 
 
 @click.command(cls=Program, epilog=EPILOGUE, context_settings=CONTEXT)
-@click.version_option(version(PROGRAM), prog_name=PROGRAM)
+@click.version_option(package_name=PROGRAM, prog_name=PROGRAM)
 def cli() -> None:
     """Anabranch: a shared log that can be forked.
 

@@ -76,7 +76,11 @@ class Deaths:
 
 
 def test_a_few_deaths_cost_nothing_that_was_acknowledged(tmp_path: Path, seed: int) -> None:
-    with World(tmp_path, settings=SETTINGS) as world, Load(world, seed, tmp_path) as load:
+    """Of a standby there is one only: three members and their minorities are for the night."""
+    with (
+        World(tmp_path, members=2, settings=SETTINGS) as world,
+        Load(world, seed, tmp_path) as load,
+    ):
         strikes = Deaths(world, load).strikes
         load.play({name: strikes[name] for name in A_FEW})
         load.check(appends_min=60)
