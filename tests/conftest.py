@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # For `benchmarks`; last, so that a folder of ours never hides a module of the standard library.
 sys.path.append(str(ROOT))
 
-# Tests start hundreds of processes, and those start twice as fast where each module is compiled only
+# Tests start hundreds of processes, which start twice as fast where each module is compiled only
 # once: whoever keeps their shell from writing compiled modules doesn't mean these.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False

@@ -3,6 +3,7 @@
 import time
 from http import HTTPStatus
 from typing import Annotated, Any, NamedTuple
+from urllib.parse import unquote, unquote_to_bytes
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from pydantic import Field
@@ -139,7 +140,8 @@ async def append_records(
     once: OnlyOnce,
     sender: Annotated[Producer, Depends(producer)],
     key: Annotated[
-        str | None, Query(description="Of the one record of an octet-stream body.")
+        str | None,
+        Query(description="Of the one record of an octet-stream body; it may be any bytes."),
     ] = None,
     wait_ms: Annotated[
         int | None,
@@ -148,7 +150,7 @@ async def append_records(
 ) -> Appended:
     objects_max = ask.front.limits.batch_records_max
     media, body = request.headers.get("content-type", ""), await request.body()
-    found = _records(media, body, key, objects_max)
+    found = _records(media, body, None if key is None else _key(request), objects_max)
     batch = encode(
         found,
         producer_id=sender.id,
@@ -165,11 +167,18 @@ async def append_records(
     return Appended(log=log, count=len(found), position=None, receipt=receipt)
 
 
-def _records(media: str, body: bytes, key: str | None, objects_max: int) -> list[Record]:
+def _key(request: Request) -> bytes:
+    """The key's own bytes: the framework would replace those that aren't UTF-8."""
+    query: bytes = request.scope["query_string"]
+    pairs = (part.replace(b"+", b" ").partition(b"=") for part in query.split(b"&"))
+    return [unquote_to_bytes(value) for name, _, value in pairs if unquote(name) == "key"][-1]
+
+
+def _records(media: str, body: bytes, key: bytes | None, objects_max: int) -> list[Record]:
     """The door has seen to it that it is one of these."""
     match media.partition(";")[0].strip().lower():
         case entry.BYTES:
-            return [Record(body, None if key is None else key.encode())]
+            return [Record(body, key)]
         case entry.NDJSON:
             records.check_cost(body, objects_max, lines=True)
             found = records.from_lines(body)

@@ -42,11 +42,12 @@ def counted(count: int, what: str) -> str:
 
 def duration(seconds: float) -> str:
     """Two digits that matter: `340 us`, `2.1 ms`, `1.4 s`, `3 m 20 s`, `2 h 5 m`, `4 d 2 h`."""
-    if seconds < 1e-3:
+    # What would be rounded to a whole unit above is written in that one.
+    if seconds < 999.5e-6:
         return f"{seconds * 1e6:.0f} us"
-    if seconds < 1:
+    if seconds < 0.9995:
         return f"{seconds * 1e3:.3g} ms"
-    if seconds < 60:
+    if seconds < 59.95:
         return f"{seconds:.3g} s"
     whole = round(seconds)
     for large, small, unit, part in (

@@ -1,0 +1,62 @@
+"""How a log of any engine is doing, and how fast logs grow."""
+
+import pytest
+from tests.commands import Command
+
+from anabranch.cli.failure import Exit
+
+
+def test_status_of_a_bolt_log_is_what_show_shows(ask: Command, log: str) -> None:
+    ask("append", log, "a")
+    for options in ((), ("-o", "json")):
+        assert ask("status", log, *options).out == ask("log", "show", log, *options).out
+
+
+def test_status_of_a_belfast_log_asks_its_machines(ask: Command, ticks: str) -> None:
+    status = ask("status", ticks, "-o", "json").json
+    assert [each["name"] for each in status["status"]["shards"]] == ["shard-0", "shard-1"]
+    assert "status" not in ask("log", "show", ticks, "-o", "json").json
+    tables = ask("status", ticks).out.split("\n\n")
+    assert [part.split()[0] for part in tables] == ["name", "LEADER", "SHARD"]
+    assert "LEADER" not in ask("log", "show", ticks).out
+
+
+def test_top_shows_a_log_and_its_forks_fastest_first(ask: Command, log: str) -> None:
+    ask("fork", log, "f")
+    seen = ask("top", log, "--count", "2", "--interval", "1ms", "-o", "json").lines
+    assert [(each["name"], each["records_per_s"]) for each in seen] == [
+        (log, None),
+        (f"{log}--f", None),
+        (log, 0),
+        (f"{log}--f", 0),
+    ]
+    rows = ask("top", log, "--count", "1").out.splitlines()
+    assert rows[0].split()[:4] == ["NAME", "KIND", "RECORDS/s", "TAIL"]
+    assert [row.split()[:4] for row in rows[1:]] == [
+        [log, "root", "-", "0"],
+        [f"{log}--f", "continuous", "-", "0"],
+    ]
+
+
+def test_top_of_a_belfast_log_goes_shard_by_shard(ask: Command, ticks: str) -> None:
+    seen = ask("top", ticks, "--count", "2", "--interval", "1ms", "-o", "json").lines
+    assert [len(each["shards"]) for each in seen] == [2, 2]
+    shown = ask("top", ticks, "--count", "1").out
+    assert [line.split()[0] for line in shown.splitlines()[-2:]] == ["shard-0", "shard-1"]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--count", "0"), "0 is not in the range x>=1"),
+        (("--interval", "1"), "is no duration"),
+        (("--interval",), "requires an argument"),
+    ],
+)
+def test_mistakes_are_told(ask: Command, options: tuple[str, ...], sentence: str) -> None:
+    assert sentence in ask("top", *options, code=Exit.USAGE).err
+
+
+def test_a_log_that_is_not_there(ask: Command) -> None:
+    for words in (("status", "nowhere"), ("top", "nowhere", "--count", "1")):
+        assert "`anabranch log list`" in ask(*words, code=Exit.REFUSED).err
