@@ -22,6 +22,7 @@ def made(**shards: Any) -> Document:
 TAKEN: dict[str, Case] = {
     "log-of-named-parts": Case(LOG, named()),
     "log-of-parts-to-be-made": Case(LOG, made()),
+    "belfast-with-a-quota": Case(LOG, named(quota={"appendRecordsPerSecond": 1})),
     "log-of-mixed-parts": Case(LOG, {**named(), "shards": made()["shards"]}),
     "log-that-goes-with-its-parts": Case(LOG, {**made(), "deletionPolicy": "Delete"}),
 }
@@ -37,8 +38,8 @@ REFUSED: dict[str, Case] = {
         LOG, {"sequencers": {"name": "a"}}, "sequencers is for engine belfast"
     ),
     "bolt-with-shards": Case(LOG, {"shards": {"names": ["a"]}}, "shards is for engine belfast"),
-    "belfast-with-a-quota": Case(
-        LOG, named(quota={"appendRecordsPerSecond": 1}), "quota is for engine bolt"
+    "belfast-with-a-quota-of-reads": Case(
+        LOG, named(quota={"readBytesPerSecond": 1}), "reads of a belfast log aren't limited"
     ),
     "belfast-with-a-retention": Case(
         LOG, named(retention={"records": 5}), "retention is for engine bolt"

@@ -290,6 +290,7 @@ def _belfast_log(home: Home, template: Document) -> None:
         deletionPolicy="Delete",
         sequencers={"template": {**template, "members": 1}},
         shards={"count": 1, "template": template},
+        quota={"appendRecordsPerSecond": 100},
     )
     home.says("logs", "ticks", "Ready", "SequencersAway")
 
@@ -297,6 +298,7 @@ def _belfast_log(home: Home, template: Document) -> None:
         return "logId" in home.find("logs", "ticks")["status"] or None
 
     until(is_listed, "it is in the catalogue")
+    until(lambda: home.find("configmaps", "ticks-quota", "v1"), "shards are told of its quota")
     for plural, owners in (("shardgroups", 1), ("sequencersets", 2)):
         assert len(home.find(plural, "ticks")["metadata"]["ownerReferences"]) == owners
 

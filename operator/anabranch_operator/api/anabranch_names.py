@@ -26,6 +26,7 @@ from anabranch.core.errors import (
 )
 from anabranch.core.errors.refused import Refused
 from anabranch.core.machine import CancelTimer, SetTimer, TimerFired, Value
+from anabranch.core.quota import AppendShare
 from anabranch.core.quota import Quota as LogQuota
 from anabranch.core.redaction import IS, NAMED, VALUE, printable, redacted, replaced
 from anabranch.core.types import (
@@ -47,6 +48,7 @@ __all__ = [
     "MS",
     "NAMED",
     "VALUE",
+    "AppendShare",
     "BadRequest",
     "BrokerSeat",
     "CancelTimer",

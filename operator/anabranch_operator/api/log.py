@@ -129,7 +129,8 @@ class LogSpec(Shape, frozen=True, kw_only=True):
     """
     quota: Quota | None = None
     """How much may be appended and read in a second, by all clients together. The log's quota stays
-    as it is if this is left out; `{}` lifts it. Only for engine bolt.
+    as it is if this is left out; `{}` lifts it. Each shard of a belfast log gets an equal share,
+    and a change reaches it within about a minute.
     """
     sequencers: LogSequencers | None = None
     """The SequencerSet that orders the log: an existing one by `name`, or one that is made from

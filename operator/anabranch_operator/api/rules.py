@@ -163,7 +163,11 @@ _LOG = (
     _only_for_belfast("shards"),
     _needed_by_belfast("sequencers", "name a SequencerSet, or give a template for one"),
     _needed_by_belfast("shards", "name ShardGroups, or give a template for one"),
-    _only_for_bolt("quota", "has(self.quota)", "leave it out"),
+    Rule(
+        f"{_BOLT} || !has(self.quota) || !has(self.quota.readBytesPerSecond)",
+        "reads of a belfast log aren't limited: leave quota.readBytesPerSecond out",
+        "quota",
+    ),
     _only_for_bolt(
         "retention",
         "has(self.retention.age) || has(self.retention.records)",

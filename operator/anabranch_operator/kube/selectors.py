@@ -28,6 +28,7 @@ def watched(
         Watched(names.SEQUENCERS, namespace),
         Watched(names.SHARDS, namespace),
         Watched("PersistentVolumeClaim", namespace, labels=_OURS),
+        Watched("ConfigMap", namespace, labels=_OURS),
         Watched(names.LOG, wide),
         Watched(names.FORK, wide),
         Watched("Pod", wide, labels=names.ROLE),

@@ -29,6 +29,22 @@ class Quota(msgspec.Struct, frozen=True, array_like=True, gc=False):
         rates = (self.append_bytes_per_s, self.append_records_per_s, self.read_bytes_per_s)
         return all(rate is None for rate in rates)
 
+    def share(self, parts: int) -> "Quota":
+        """What each of several parts may take, so that they keep the whole quota together; each
+        may take something.
+        """
+        assert parts > 0, "a quota is shared by somebody"
+
+        def part(rate: int | None) -> int | None:
+            return None if rate is None else max(1, rate // parts)
+
+        return msgspec.structs.replace(
+            self,
+            append_bytes_per_s=part(self.append_bytes_per_s),
+            append_records_per_s=part(self.append_records_per_s),
+            read_bytes_per_s=part(self.read_bytes_per_s),
+        )
+
     def check(self, log: str) -> None:
         """Raise BadRequest for a rate or burst that is out of bounds."""
         for name in RATES:
@@ -42,6 +58,37 @@ class Quota(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 RATES = ("append_bytes_per_s", "append_records_per_s", "read_bytes_per_s")
+
+
+class AppendShare(msgspec.Struct, frozen=True, kw_only=True):
+    """What may be appended to one log through one process, as whoever runs the process tells it in
+    JSON.
+    """
+
+    log: str = ""
+    """What refusals call the log; empty: as its cluster is called."""
+    append_bytes_per_s: int | None = None
+    append_records_per_s: int | None = None
+    burst_ms: int = Quota().burst_ms
+
+    @classmethod
+    def of(cls, log: str, quota: Quota | None, shards: int) -> "AppendShare":
+        """Of one shard of several, each in a process of its own."""
+        share = Quota() if quota is None else quota.share(shards)
+        return cls(
+            log=log,
+            append_bytes_per_s=share.append_bytes_per_s,
+            append_records_per_s=share.append_records_per_s,
+            burst_ms=share.burst_ms,
+        )
+
+    @property
+    def quota(self) -> Quota:
+        return Quota(
+            append_bytes_per_s=self.append_bytes_per_s,
+            append_records_per_s=self.append_records_per_s,
+            burst_ms=self.burst_ms,
+        )
 
 
 class Bucket:

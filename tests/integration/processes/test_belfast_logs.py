@@ -8,9 +8,12 @@ from pathlib import Path
 from threading import Event
 from time import monotonic
 
+import pytest
 from tests.servers import needs
 
 import anabranch
+from anabranch import Quota
+from anabranch.apps.processes.belfast import QUOTA_FILE
 from anabranch.apps.processes.belfast_logs import BelfastLogs
 from anabranch.apps.processes.binaries import ETCD, VERSITYGW
 from anabranch.apps.processes.cluster import LocalCluster
@@ -21,7 +24,9 @@ from anabranch.client.session.endpoint import endpoint
 from anabranch.client.session.settings import Settings
 from anabranch.core.bolt.protocol.commands import Description, EngineSettings
 from anabranch.core.bolt.protocol.messages import CreateLog
+from anabranch.core.errors import QuotaExceeded
 from anabranch.shell.runtime.clock import Clock
+from anabranch.shell.server.quota_file import read
 from anabranch.shell.telemetry.log import Log, LogFormat
 
 PATIENCE_S = 120.0
@@ -62,6 +67,11 @@ def placed(service: anabranch.Service) -> bool:
     return settings is not None and bool(settings.addresses)
 
 
+def folder_of(cluster: Path) -> Path:
+    (found,) = (cluster / "belfast").iterdir()
+    return found
+
+
 def test_a_log_gets_processes_keeps_them_over_a_restart_and_loses_them_with_its_name(
     tmp_path: Path,
 ) -> None:
@@ -75,6 +85,8 @@ def test_a_log_gets_processes_keeps_them_over_a_restart_and_loses_them_with_its_
         with anabranch.connect(cluster.layout.url, timeout=PATIENCE_S) as service:
             tended(cluster, lambda: placed(service))
             settings = described(service).settings
+            service.log("ticks").set_quota(Quota(append_records_per_s=1, burst_ms=1))
+            tended(cluster, (folder_of(tmp_path) / QUOTA_FILE).exists)
         assert settings is not None
         url = f"belfast://{','.join(settings.addresses)}/{settings.cluster}"
         with closing(sync.connect(url, timeout=PATIENCE_S)) as log:
@@ -87,9 +99,15 @@ def test_a_log_gets_processes_keeps_them_over_a_restart_and_loses_them_with_its_
         cluster = cluster_in(tmp_path)
         cluster.start(lambda _: None)
         with closing(sync.connect(url, timeout=PATIENCE_S)) as log:
-            log.append(b"after", timeout=PATIENCE_S)
+            log.append_many([b"after"] * 1_000, timeout=PATIENCE_S)
+            with pytest.raises(QuotaExceeded, match="ticks may take 1 "):
+                log.append(b"over", timeout=2)
             assert log.status().confirmed >= 2
         with anabranch.connect(cluster.layout.url, timeout=PATIENCE_S) as service:
+            service.log("ticks").set_quota(Quota())
+            tended(cluster, lambda: read(str(folder_of(tmp_path) / QUOTA_FILE)).quota == Quota())
+            with closing(sync.connect(url, timeout=PATIENCE_S)) as log:
+                log.append(b"lifted", timeout=PATIENCE_S)
             nodes = cluster.processes[-2:]
             service.delete("ticks", timeout=PATIENCE_S)
             tended(cluster, lambda: not any(node.running for node in nodes))

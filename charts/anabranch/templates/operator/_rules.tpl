@@ -94,6 +94,10 @@
 - apiGroups: [""]
   resources: [persistentvolumeclaims]
   verbs: [list, watch, create, patch, delete]
+# The quotas of belfast logs, which their shards' pods mount.
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [list, watch, create, patch]
 {{- if eq .Values.auth.mode "kubernetes" }}
 # It asks the log service about its brokers, and to drain and forget them.
 - apiGroups: [anabranch.dev]

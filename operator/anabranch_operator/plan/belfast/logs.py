@@ -18,6 +18,7 @@ from anabranch_operator.api import names
 from anabranch_operator.api.anabranch_names import Description, EngineSettings, Nanoseconds
 from anabranch_operator.api.conditions import Reason, Type
 from anabranch_operator.api.log import LogPhase, LogStatus
+from anabranch_operator.plan.belfast import quota
 from anabranch_operator.plan.belfast.sequencer_pod import cluster, nodes, url
 from anabranch_operator.plan.engine.actions import (
     Action,
@@ -26,6 +27,7 @@ from anabranch_operator.plan.engine.actions import (
     CreateRoot,
     Describe,
     Plan,
+    SetQuota,
     SetSettings,
 )
 from anabranch_operator.plan.engine.objects import Document, Observed, Ref
@@ -61,7 +63,7 @@ def plan_belfast_log(world: World, log: Log, now: Nanoseconds, troubles: Trouble
     if found is not None and (another := of_another_engine(log, found)) is not None:
         return conditions.told(world, log, now, log.status, [another])
     registering, refused = _register(world, log, parts, found, troubles)
-    wanted = (*_make(world, log), *registering)
+    wanted = (*_make(world, log), *registering, *_limit(world, log, parts, found))
     if troubles.due(wanted, now):
         return Plan(wanted)
     said = refused or _failed(troubles) or _ready(world, log, parts)
@@ -104,6 +106,17 @@ def _register(
     if entry.settings != settings:
         actions = (*actions, SetSettings(log=entry.id, settings=settings))
     return actions, None
+
+
+def _limit(world: World, log: Log, parts: Parts, entry: Description | None) -> tuple[Action, ...]:
+    """The quota in the catalogue follows the Log's, and the shards are told the catalogue's."""
+    if entry is None:
+        return ()
+    setting = conditions.quota(log.spec.quota, entry)
+    if parts.sequencers is None:
+        return setting
+    shards = sum(each.spec.shards for each in parts.groups)
+    return (*setting, *quota.told(world, parts.sequencers, shards, entry))
 
 
 def _settings(sequencers: Sequencers, groups: tuple[Shards, ...]) -> EngineSettings:
@@ -181,7 +194,7 @@ def _is_ours(object: Observed, log: Log) -> bool:
 
 
 def _failed(troubles: Troubles) -> Said | None:
-    for kind in (Apply, CreateRoot, Adopt, SetSettings):
+    for kind in (Apply, CreateRoot, Adopt, SetSettings, SetQuota):
         held = troubles.with_action(kind)
         if held is None:
             continue

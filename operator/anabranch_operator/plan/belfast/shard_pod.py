@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from anabranch_operator.api import names
 from anabranch_operator.api.shards import ShardGroupSpec
-from anabranch_operator.plan.belfast import sequencer_pod
+from anabranch_operator.plan.belfast import quota, sequencer_pod
 from anabranch_operator.plan.belfast.named_pods import data, mounted
 from anabranch_operator.plan.engine.objects import Document
 from anabranch_operator.plan.engine.world import Sequencers, Shards
@@ -67,6 +67,7 @@ def pod(group: Shards, log: Sequencers, number: int, name: str) -> Document:
         "SEQUENCERS": ",".join(sequencer_pod.nodes(log)),
         "QUOTA": str(spec.quota),
         "DURABILITY": spec.durability.value,
+        "LOG_QUOTA_FILE": quota.FILE,
     }
     body = pod_parts.Body(
         owner=group.object,
@@ -78,7 +79,7 @@ def pod(group: Shards, log: Sequencers, number: int, name: str) -> Document:
         template=template(spec),
         ports=(names.SHARD_PORT, names.SHARD_PROBE_PORT),
         settings=settings,
-        volumes=[data(spec.storage, name)],
+        volumes=[data(spec.storage, name), quota.mounted(log.ref.name)],
         group=spec.storage.group,
     )
     return pod_parts.pod(spec, body)

@@ -72,7 +72,11 @@ def interested(world: World, object: Observed) -> Iterator[Ref]:
             yield installation(world, MEMBERS)
         case "StatefulSet":
             yield installation(world, MEMBERS)
-        case "Secret" | "ConfigMap" | "ValidatingWebhookConfiguration":
+        case "ConfigMap":
+            yield installation(world, CERTIFICATES)
+            for owner in _owners(world, object):
+                yield from world.logs_served_by(owner)
+        case "Secret" | "ValidatingWebhookConfiguration":
             yield installation(world, CERTIFICATES)
         case _:
             yield from _owners(world, object)

@@ -27,8 +27,10 @@ from anabranch.shell.net import tls
 from anabranch.shell.peers.engines import belfast_node
 from anabranch.shell.peers.mesh import Mesh
 from anabranch.shell.runtime.driver import Host
+from anabranch.shell.server.append_limits import AppendLimits
 from anabranch.shell.server.engines import belfast_service
 from anabranch.shell.server.frame_server import FrameServer
+from anabranch.shell.server.quota_file import FollowedQuota
 
 Ends = Sequence[asyncio.Future[AnabranchError]]
 Recover = Callable[[Pod[Any], str, FileJournal], tuple[NodeMachine, Ends]]
@@ -43,15 +45,20 @@ async def serve_belfast(
     ready: Ready = None,
     *,
     stop: asyncio.Event | None = None,
+    log_quota_file: str = "",
 ) -> None:
-    """Run until `stop` is set or, if none is given, until a signal says so; then drain."""
+    """Run until `stop` is set or, if none is given, until a signal says so; then drain.
+
+    `log_quota_file`: says how much may be appended through this process, if anything does.
+    """
 
     async def occupy(place: Place[Pod[Any]]) -> Occupant:
         journal = _journal(settings, place.pod)
         address = settings.address or place.bound
+        limits = _append_limits(settings, place.pod, log_quota_file)
         shown, ends = recover(place.pod, address, journal)
         place.pod.stack.callback(journal.close)
-        return _occupant(settings, place, address, journal, shown, ends)
+        return _occupant(settings, place, address, journal, shown, ends, limits)
 
     def pod(stack: AsyncExitStack, ending: asyncio.Event) -> Pod[Any]:
         return Pod(settings, kind, stack, ending)
@@ -77,6 +84,7 @@ def _occupant(
     journal: FileJournal,
     shown: NodeMachine,
     ends: Ends,
+    limits: AppendLimits | None,
 ) -> Occupant:
     """One machine under the address by which the others know it, and one port for all."""
     pod = place.pod
@@ -102,6 +110,7 @@ def _occupant(
             authority=authority,
             log=log,
             hosts=mesh.hosts,
+            append_limits=limits,
         )
     )
     pod.vitals.counters |= {"peers": mesh.counters, "server": server.counters}
@@ -126,6 +135,14 @@ def _occupant(
         listen=listen,
         ends=ends,
     )
+
+
+def _append_limits(settings: NodeSettings, pod: Pod[Any], file: str) -> AppendLimits | None:
+    if not file:
+        return None
+    limits = AppendLimits(settings.cluster, settings.limits, pod.clock.now)
+    pod.spawn(FollowedQuota(limits, file, pod.log).follow())
+    return limits
 
 
 def _authority(settings: NodeSettings, pod: Pod[Any]) -> tuple[Authority, Subject | None]:

@@ -138,6 +138,12 @@ class ShardSettings(NodeSettings, frozen=True, kw_only=True, forbid_unknown_fiel
     quota: int = 0
     """What the shard demands when it joins; 0: as the rules say."""
 
+    log_quota_file: str = ""
+    """A file with what may be appended through this process in a second, as JSON with
+    `append_bytes_per_s`, `append_records_per_s` and `burst_ms`: the shard's share of its log's
+    quota. It is read anew when it changes; no file, or an empty one, limits nothing.
+    """
+
     cache_bytes: int = 64 << 20
     """Of the newest records, which are served without a look at the disk."""
 

@@ -32,7 +32,8 @@ async def serve(
         return recover_shard(Shard(config, settings.limits), journal, pod.log), ()
 
     ports = settings.port, settings.probe_port
-    await serve_belfast(settings, SHARD, ports, recover, ready, stop=stop)
+    file = settings.log_quota_file
+    await serve_belfast(settings, SHARD, ports, recover, ready, stop=stop, log_quota_file=file)
 
 
 def main(settings: ShardSettings) -> None:

@@ -15,10 +15,12 @@ from anabranch.apps.processes.readiness import wait_seated
 from anabranch.apps.processes.servers import START_S, ServerProcess
 from anabranch.apps.processes.supervisor import Listener, run_until_told
 from anabranch.core.errors import BadRequest, Unavailable
+from anabranch.core.quota import AppendShare, Quota
 from anabranch.shell.journal.data_dir import exclusive
 from anabranch.shell.telemetry.log import Log
 
 FILE = "belfast.json"
+QUOTA_FILE = "quota.json"
 ACCESS_FILE = "token"
 PORTS = (7440, 7441)
 """Of a process that has a host of its own."""
@@ -226,6 +228,7 @@ class LocalBelfast:
     def _replicas(self, place: ShardPlace) -> list[Node]:
         told = ["--cluster", self.layout.cluster, "--sequencers", self.layout.members]
         told += ["--shard", place.name, "--replicas", place.addresses]
+        told += ["--log-quota-file", str(self._folder / QUOTA_FILE)]
         return [
             Node(
                 SHARD,
@@ -239,6 +242,12 @@ class LocalBelfast:
             )
             for number, pair in enumerate(place.replicas)
         ]
+
+    def limit_appends(self, log: str, quota: Quota | None) -> None:
+        """Every shard gets its share of the log's quota, also after a restart of its process."""
+        share = AppendShare.of(log, quota, max(1, len(self.shards)))
+        if quota is not None or (self._folder / QUOTA_FILE).exists():
+            kept(self._folder / QUOTA_FILE, share)
 
     def add_shard(self, place: ShardPlace) -> list[Node]:
         """One more, which joins by itself when it is started."""

@@ -4,6 +4,7 @@ A log that is created in the cluster gets its processes, and then its addresses 
 one that is deleted loses both. What a log has is below the cluster's folder, as in `anabranch up`.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -14,6 +15,7 @@ from anabranch.apps.processes.catalogue import Catalogue
 from anabranch.apps.processes.supervisor import Listener
 from anabranch.core.bolt.protocol.commands import EngineSettings
 from anabranch.core.errors import AnabranchError
+from anabranch.core.quota import Quota
 from anabranch.shell.telemetry.log import Log
 
 
@@ -31,6 +33,8 @@ class BelfastLogs:
         }
         self._waiting: set[LogFolder] = set(self._logs)
         """Those of which not every process was found ready yet."""
+        self._quotas: dict[LogFolder, Quota | None] = {}
+        """As the shards were told."""
 
     def start(self) -> None:
         """Those that were here before run again; the catalogue tells of new ones."""
@@ -67,6 +71,7 @@ class BelfastLogs:
         self._catalogue.ask_about(frozenset(self._logs))
         for folder in self._catalogue.deleted & self._logs.keys():
             self._end(folder)
+        self._limit_appends(self._catalogue.quotas)
         for folder in [each for each in self._waiting if each in wanted]:
             local = self._logs[folder]
             if all(node.ready for node in local.processes):
@@ -89,12 +94,20 @@ class BelfastLogs:
 
     def _end(self, folder: LogFolder) -> None:
         self._logs.pop(folder).stop()
+        self._quotas.pop(folder, None)
         self._waiting.discard(folder)
         try:
             self._folders.delete(folder)
         except AnabranchError as error:
             self._log.warning("can't delete a log", log=folder.log, reason=error.message)
         self._log.info("deleted a log", log=folder.log)
+
+    def _limit_appends(self, quotas: Mapping[LogFolder, Quota | None]) -> None:
+        """Tell shards of quotas that have changed, and of each log's once after a restart."""
+        for folder in self._logs.keys() & quotas.keys():
+            if folder not in self._quotas or self._quotas[folder] != quotas[folder]:
+                self._logs[folder].limit_appends(folder.log, quotas[folder])
+                self._quotas[folder] = quotas[folder]
 
     def _path(self, folder: LogFolder) -> Path:
         return Path(self._folders.root, folder.name)

@@ -11,6 +11,7 @@ from anabranch.core.bolt.protocol.commands import Description, EngineSettings
 from anabranch.core.bolt.protocol.messages import Describe, ListLogs, SetSettings
 from anabranch.core.bolt.protocol.queries import Listing
 from anabranch.core.errors import AnabranchError, Squashed
+from anabranch.core.quota import Quota
 from anabranch.shell.telemetry.log import Log
 
 LOOK_S = 0.5
@@ -23,6 +24,8 @@ class Catalogue:
     def __init__(self, url: str, log: Log) -> None:
         self.wanted: dict[LogFolder, EngineSettings] | None = None
         """Logs without addresses, and those that were placed; None before the first look."""
+        self.quotas: dict[LogFolder, Quota | None] = {}
+        """Of all logs that the last look found."""
         self.deleted: frozenset[LogFolder] = frozenset()
         """Of those that were asked about, the ones that the catalogue says were deleted."""
         self._url = url
@@ -64,9 +67,14 @@ class Catalogue:
         link.close()
 
     async def _look(self, link: Link) -> None:
-        found = {
-            LogFolder(each.id, each.created_at, each.name): each.settings
+        logs = {
+            LogFolder(each.id, each.created_at, each.name): each
             for each in await self._foreign(link)
+        }
+        self.quotas = {folder: each.quota for folder, each in logs.items()}
+        found = {
+            folder: each.settings
+            for folder, each in logs.items()
             if each.settings is not None and not each.settings.embedded
         }
         placed = self._placed

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from anabranch_operator.api import names
 from anabranch_operator.plan.belfast.named_pods import CLAIM
+from anabranch_operator.plan.belfast.quota import CONFIG_MAP
 from anabranch_operator.plan.belfast.sequencers import plan_sequencers
 from anabranch_operator.plan.belfast.shards import plan_shards
 from anabranch_operator.plan.engine.reconciler import Planner
@@ -16,7 +17,7 @@ from anabranch_sim.kubernetes.belfast.users import BelfastUsers
 from anabranch_sim.kubernetes.cluster.objects import Change, Kube
 from anabranch_sim.world.events import World
 
-KINDS = (names.SEQUENCERS, names.SHARDS, CLAIM)
+KINDS = (names.SEQUENCERS, names.SHARDS, CLAIM, CONFIG_MAP)
 PLANNERS: dict[str, Planner] = {
     names.SEQUENCERS: plan_sequencers,
     names.SHARDS: plan_shards,

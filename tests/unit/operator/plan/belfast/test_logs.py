@@ -2,14 +2,23 @@
 
 from typing import Any
 
+import msgspec
 import pytest
-from tests.unit.operator.belfast_log import GROUP, LOG, NAMESPACE, VOLUME, BelfastHarness
+from tests.unit.operator.belfast_log import (
+    GROUP,
+    LOG,
+    NAMESPACE,
+    VOLUME,
+    BelfastHarness,
+    setting,
+)
 
-from anabranch.core.bolt.protocol.commands import CreateLog, Description
+from anabranch.core.bolt.protocol.commands import CreateLog, Description, SetQuota
 from anabranch.core.errors.refused import Refused
+from anabranch.core.quota import AppendShare, Quota
 from anabranch_operator.api import names
 from anabranch_operator.plan.engine.actions import Apply, CreateRoot, DeleteRoot, SetSettings
-from anabranch_operator.plan.engine.objects import Ref
+from anabranch_operator.plan.engine.objects import Observed, Ref
 from anabranch_operator.plan.engine.world import Log
 
 ORDERS = Ref(names.LOG, NAMESPACE, "orders")
@@ -259,3 +268,65 @@ def test_a_log_of_another_engine_isnt_adopted(engine: str) -> None:
         declare(harness, adopt=True)
     harness.settle()
     assert ready(harness)[:2] == ("False", "NameTaken")
+
+
+def share(harness: BelfastHarness) -> AppendShare:
+    """What the pods of shards find in the file that they were given."""
+    (pod, *_) = harness.pods(names.SHARD)
+    mounts = {each["mountPath"]: each["name"] for each in containers(pod)["volumeMounts"]}
+    folder, _, file = setting(pod, "LOG_QUOTA_FILE").rpartition("/")
+    volume = next(each for each in pod.spec["volumes"] if each["name"] == mounts[folder])
+    source = volume["configMap"]
+    found = harness.kube.get(Ref("ConfigMap", NAMESPACE, source["name"]))
+    if found is None:
+        assert source["optional"], "a pod without its ConfigMap starts all the same"
+        return AppendShare()
+    return msgspec.json.decode(found.body["data"][file], type=AppendShare)
+
+
+def containers(pod: Observed) -> Any:
+    (container,) = pod.spec["containers"]
+    return container
+
+
+def test_each_shard_is_told_its_share_of_the_logs_quota(made: BelfastHarness) -> None:
+    assert share(made) == AppendShare(), "without a quota nothing is made"
+    made.edit(ORDERS, quota={"appendBytesPerSecond": 3_000, "appendRecordsPerSecond": 100})
+    made.office.settle()
+    quota = entry(made).quota
+    assert quota is not None
+    assert (quota.append_bytes_per_s, quota.append_records_per_s) == (3_000, 100)
+    told = AppendShare(
+        log="orders", append_bytes_per_s=1_500, append_records_per_s=50, burst_ms=1_000
+    )
+    assert share(made) == told
+    made.edit(ORDERS, shards={"count": 3, "template": TEMPLATE})
+    made.settle()
+    assert share(made).append_bytes_per_s == 1_000
+    made.edit(ORDERS, quota={})
+    made.office.settle()
+    assert entry(made).quota is None
+    assert share(made).append_bytes_per_s is None
+
+
+def test_a_quota_that_a_client_set_reaches_the_shards_too(made: BelfastHarness) -> None:
+    service = made.office.service
+    service.command(SetQuota(entry(made).id, Quota(append_records_per_s=8)))
+    made.office.wait(60)
+    assert share(made).append_records_per_s == 4
+    ref = Ref("ConfigMap", NAMESPACE, "orders-quota")
+    found = made.kube.get(ref)
+    assert found is not None
+    meta = {"name": ref.name, "namespace": ref.namespace, "labels": dict(found.labels)}
+    made.kube.apply(ref, {"kind": ref.kind, "metadata": meta, "data": {"quota.json": "{}"}})
+    made.office.settle()
+    assert share(made).append_records_per_s == 4, "what somebody changed is changed back"
+
+
+def test_a_quota_goes_with_the_sequencers_that_it_was_made_for(made: BelfastHarness) -> None:
+    made.edit(ORDERS, quota={"appendRecordsPerSecond": 100})
+    made.office.settle()
+    found = made.kube.get(Ref("ConfigMap", NAMESPACE, "orders-quota"))
+    assert found is not None
+    assert found.owners == (made.log.object.uid,)
+    assert found.labels[names.MANAGED_BY] == names.FIELD_MANAGER

@@ -1,0 +1,49 @@
+"""The quota of a belfast log, as its shards' pods are told of it: a ConfigMap that they mount.
+
+The log service keeps the quota, whoever set it. Each shard takes appends in a process of its own,
+so each is told its share. The kubelet brings a change to the pods within about a minute.
+"""
+
+import msgspec
+
+from anabranch_operator.api import names
+from anabranch_operator.api.anabranch_names import AppendShare, Description
+from anabranch_operator.plan.engine.actions import Action
+from anabranch_operator.plan.engine.objects import Document, Ref
+from anabranch_operator.plan.engine.world import Sequencers, World
+from anabranch_operator.plan.log.services import metadata, missing
+from anabranch_operator.plan.manifests.pod_parts import Mounted
+
+CONFIG_MAP = "ConfigMap"
+_KEY = "quota.json"
+_DIR = f"{names.RUN_DIR}/quota"
+FILE = f"{_DIR}/{_KEY}"
+"""Where a shard's process finds it."""
+
+
+def mounted(sequencers: str) -> Mounted:
+    """Of a shard's pod. Without the ConfigMap nothing is limited."""
+    source = {"name": _name(sequencers), "optional": True}
+    volume = {"name": "quota", "configMap": source}
+    return volume, {"name": "quota", "mountPath": _DIR, "readOnly": True}
+
+
+def told(
+    world: World, sequencers: Sequencers, shards: int, entry: Description
+) -> tuple[Action, ...]:
+    """The ConfigMap as it should be, once the log has had a quota."""
+    ref = Ref(CONFIG_MAP, sequencers.ref.namespace, _name(sequencers.ref.name))
+    if sequencers.object.deleting or (entry.quota is None and ref not in world.objects):
+        return ()
+    share = AppendShare.of(entry.name, entry.quota, max(1, shards))
+    manifest: Document = {
+        "apiVersion": "v1",
+        "kind": CONFIG_MAP,
+        "metadata": metadata(sequencers.object, ref.name, {}),
+        "data": {_KEY: msgspec.json.encode(share).decode()},
+    }
+    return missing(world, manifest)
+
+
+def _name(sequencers: str) -> str:
+    return f"{sequencers}-quota"
