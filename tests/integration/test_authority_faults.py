@@ -109,7 +109,7 @@ def test_one_that_says_nothing_is_given_up(reviewer: Reviewer) -> None:
     reviewer.silent.set()
 
     async def scene(reviews: Reviews) -> None:
-        with pytest.raises(Unavailable):
+        with pytest.raises(Unavailable, match="doesn't answer a TokenReview within 1 s"):
             await reviews.who_is("ann")
 
     run(reviewer, scene, deadline_ms=1_000)

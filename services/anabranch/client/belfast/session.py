@@ -49,6 +49,10 @@ class Session(session.Session[ToServer, ToClient, Whereabouts]):
         """Callers, producers and streams pause by themselves, and may go elsewhere."""
         return None
 
+    def idle_ms(self, line: NodeLine) -> Milliseconds | None:
+        """A log has many nodes, and a program may ask each of them once."""
+        return self.settings.idle_ms
+
     def mistaken(self, line: NodeLine, greeting: Greeting) -> str | None:
         if greeting.cluster == self._cluster:
             return None

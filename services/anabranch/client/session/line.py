@@ -14,7 +14,7 @@ from anabranch.client.session.effects import Dial, HangUp, Transmit
 from anabranch.core.alarms import Alarm
 from anabranch.core.errors import AnabranchError, BadFrame, Retry, Unauthenticated
 from anabranch.core.errors.refused import Refused
-from anabranch.core.types import Milliseconds
+from anabranch.core.types import MS, Milliseconds, Nanoseconds
 
 Q = TypeVar("Q")
 A = TypeVar("A")
@@ -46,6 +46,10 @@ class Owner(Protocol[Q, A]):
 
     def back_off(self, line: "Line[Q, A]") -> Milliseconds | None:
         """When to consider another dial after a failure; None: when somebody asks on the line."""
+        ...
+
+    def idle_ms(self, line: "Line[Q, A]") -> Milliseconds | None:
+        """Close the connection when nothing was said on it for so long; None: never."""
         ...
 
     def mistaken(self, line: "Line[Q, A]", greeting: Greeting) -> str | None:
@@ -88,6 +92,8 @@ class Line(Generic[Q, A]):
         self._request = 0
         self._dialed = self._connected = False
         self._heard = True
+        self._used_at: Nanoseconds = 0
+        """When something was asked or answered last, probes included."""
         self._renewable = False
         """The next connection may show another token."""
         self._probed = False
@@ -100,6 +106,7 @@ class Line(Generic[Q, A]):
         if request in self._listening:
             request = self._next()
         self._listening[request] = listener
+        self._used_at = self._commons.now
         if self.up:
             self._commons.effects.append(Transmit(request, message, self.number))
         else:
@@ -141,6 +148,7 @@ class Line(Generic[Q, A]):
 
     def hear(self, replies: Iterable[tuple[int, A | AnabranchError]]) -> None:
         self._heard = True
+        self._used_at = self._commons.now
         for request, message in replies:
             if not self._connected:
                 return
@@ -217,6 +225,9 @@ class Line(Generic[Q, A]):
 
     def _look(self) -> None:
         """Is the server still there? Only one that owes an answer is expected to speak."""
+        if self._is_idle():
+            self._part()
+            return
         if self._heard or (self.up and not self._listening):
             self._probed = False
         elif not self._probed:
@@ -229,6 +240,20 @@ class Line(Generic[Q, A]):
             return
         self._heard = False
         self._watch()
+
+    def _is_idle(self) -> bool:
+        idle_ms = self._owner.idle_ms(self)
+        if idle_ms is None or not self.up or self._listening:
+            return False
+        return self._commons.now - self._used_at >= idle_ms * MS
+
+    def _part(self) -> None:
+        """Close a connection that nobody uses; the next who asks has it dialed again."""
+        self._commons.effects.append(HangUp(self.number))
+        self._dialed = self._connected = self.up = False
+        self.resting = True
+        self._request = 0
+        self._hush()
 
     def _hush(self) -> None:
         if self._alarm is not None:

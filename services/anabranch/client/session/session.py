@@ -150,6 +150,10 @@ class Session(ABC, Generic[Q, A, R]):
     @abstractmethod
     def back_off(self, line: Line[Q, A]) -> Milliseconds | None: ...
 
+    def idle_ms(self, line: Line[Q, A]) -> Milliseconds | None:
+        """A connection to a server that was asked once is kept for the next question."""
+        return None
+
     @abstractmethod
     def mistaken(self, line: Line[Q, A], greeting: Greeting) -> str | None: ...
 

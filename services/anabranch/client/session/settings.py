@@ -65,6 +65,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     directory_ms: int = 500
     """Belfast: how often another node is asked where the shards are, while anything is to do."""
 
+    idle_ms: int = 60_000
+    """Belfast: a connection to a node on which nothing was asked or answered for so long is closed.
+    It is opened again when something is to be asked there.
+    """
+
     guard: tuple[str, int] | None = None
     """A scope, and the epoch of this program's turn in it: of several that are elected for the
     same, one whose turn is over changes nothing more. `Service.guard` sets it later.

@@ -42,8 +42,10 @@ class ApiServer:
         self._away = ""
         self._away_until = 0.0
 
-    async def post(self, path: str, body: bytes) -> bytes:
-        """The answer to a request that may be made twice; Unavailable if there is none."""
+    async def post(self, path: str, body: bytes, what: str) -> bytes:
+        """The answer to a request that may be made twice; Unavailable if there is none. `what`: for
+        people, the kind that is posted.
+        """
         loop = asyncio.get_running_loop()
         if loop.time() < self._away_until:
             raise Unavailable(WHAT, self._away)
@@ -52,7 +54,7 @@ class ApiServer:
             async with asyncio.timeout(self._deadline_s):
                 return await loop.run_in_executor(self._threads, self._post, path, body)
         except TimeoutError:
-            reason = f"it doesn't answer within {self._deadline_s:g} s"
+            reason = f"it doesn't answer a {what} within {self._deadline_s:g} s"
         except _Unanswered as failed:
             reason, pauses = str(failed), failed.pauses
         if pauses:
@@ -79,6 +81,8 @@ class ApiServer:
                     line.close()
                     if fresh:
                         raise
+        except TimeoutError:
+            raise
         except ssl.SSLCertVerificationError as wrong:
             raise _Unanswered(f"its certificate isn't trusted: {wrong.verify_message}") from wrong
         except (OSError, http.client.HTTPException) as failed:

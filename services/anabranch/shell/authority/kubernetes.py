@@ -85,7 +85,7 @@ class Reviews:
     async def _ask(self, path: str, kind: str, spec: dict[str, Any], answer: type[Any]) -> Any:
         group = path.split("/")[2]
         body = {"apiVersion": f"{group}/v1", "kind": kind, "spec": spec}
-        content = await self._server.post(path, msgspec.json.encode(body))
+        content = await self._server.post(path, msgspec.json.encode(body), kind)
         try:
             return msgspec.json.decode(content, type=answer)
         except msgspec.DecodeError as unreadable:

@@ -26,7 +26,8 @@ class NoCatalogue:
 
 def by_kubernetes(settings: AuthSettings, catalogue: Catalogue, log: Log) -> Warden:
     folder = Path(settings.folder)
-    server = ApiServer(settings.server or _in_cluster(), folder, settings.deadline_ms)
+    review_ms = min(settings.review_ms, settings.deadline_ms)
+    server = ApiServer(settings.server or _in_cluster(), folder, review_ms)
     judge = Judge(settings.terms, namespace_of(settings), settings.audience)
     return Warden(
         judge,

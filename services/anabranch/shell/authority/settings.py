@@ -48,11 +48,16 @@ class AuthSettings(msgspec.Struct, frozen=True, kw_only=True):
     deadline_ms: int = 5_000
     """How long an answer may take that somebody waits for."""
 
+    review_ms: int = 4_000
+    """How long the API server may take for one review of a token or a right; no longer than
+    `deadline_ms`, which holds for all that a client's request makes necessary.
+    """
+
     entries_max: int = 65_536
     """Tokens, logs and rights that are remembered, of each."""
 
     def __post_init__(self) -> None:
-        for name in ("allow_ms", "deny_ms", "deadline_ms"):
+        for name in ("allow_ms", "deny_ms", "deadline_ms", "review_ms"):
             value = getattr(self, name)
             if value < _MS_MIN:
                 raise BadRequest(f"auth.{name} = {value}", f"{_MS_MIN} is the least")

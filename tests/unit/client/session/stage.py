@@ -69,6 +69,7 @@ class Stage:
         )
         self.line = Line(self.commons, 0, "host:1", self)
         self.wanted = False
+        self.idle_after_ms: Milliseconds | None = None
         self.greetings: list[Greeting] = []
         self.falls: list[bool] = []
         self.rejections: list[AnabranchError] = []
@@ -80,6 +81,9 @@ class Stage:
 
     def back_off(self, line: Line[Any, Any]) -> Milliseconds | None:
         return self._back_off_ms
+
+    def idle_ms(self, line: Line[Any, Any]) -> Milliseconds | None:
+        return self.idle_after_ms
 
     def mistaken(self, line: Line[Any, Any], greeting: Greeting) -> str | None:
         return self.stranger

@@ -240,3 +240,43 @@ def test_a_server_that_is_about_to_stop_is_left_and_let_alone(stage: Stage) -> N
     assert stage.hung_up()
     assert stage.line.failures > 1
     assert caller.losses == [True]
+
+
+def test_a_connection_that_nobody_uses_is_closed_and_opened_for_the_next_question(
+    stage: Stage,
+) -> None:
+    stage.idle_after_ms = 10_000
+    caller, request = stage.ask()
+    stage.connect()
+    stage.hear(request, stage.engine.answer)
+    stage.line.unheard(request)
+    stage.advance(9_000)
+    assert not stage.hung_up()
+    stage.advance(4_000)
+    assert stage.hung_up()
+    assert (stage.line.up, stage.line.resting, stage.line.failures) == (False, True, 0)
+    assert stage.falls == [], "it didn't break"
+    assert stage.commons.troubles == {}, "nothing stands in the way"
+    other, again = stage.ask()
+    assert [type(each) for each in stage.effects()] == [Dial]
+    stage.connect()
+    stage.hear(again, stage.engine.answer)
+    assert (len(caller.got), len(other.got)) == (1, 1)
+
+
+def test_a_connection_on_which_somebody_waits_isnt_idle(stage: Stage) -> None:
+    stage.idle_after_ms = 1_000
+    _, request = stage.ask()
+    stage.connect()
+    for _ in range(10):
+        stage.advance(1_000)
+        stage.hear(request, stage.engine.answer)
+    assert stage.line.up, "a subscription hears something now and then"
+
+
+def test_a_server_that_never_closes_idle_connections_keeps_them(stage: Stage) -> None:
+    _, request = stage.ask()
+    stage.connect()
+    stage.line.unheard(request)
+    stage.advance(200_000)
+    assert stage.line.up
