@@ -316,7 +316,8 @@ def _is_in(merged: Mapping[str, Any], path: Sequence[str]) -> bool:
 def _file(path: str) -> dict[str, Any]:
     try:
         return tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    # Also a number of thousands of digits, and lists inside of lists without an end.
+    except (OSError, ValueError, RecursionError) as error:
         raise BadRequest(f"the settings file {path}", str(error)) from None
 
 

@@ -70,7 +70,7 @@ def load(path: Path) -> Profiles:
         return msgspec.convert(found, Profiles)
     except FileNotFoundError:
         return Profiles()
-    except (OSError, ValueError) as wrong:
+    except (OSError, ValueError, RecursionError) as wrong:
         raise BadRequest(f"the profiles in {path}", str(wrong)) from None
 
 

@@ -14,9 +14,10 @@ from tests.unit.cli.records import fresh_name
 
 @contextmanager
 def subscribed(
-    http: httpx.Client, log: str, headers: dict[str, str] | None = None, **query: Any
+    http: httpx.Client, log: str, headers: dict[str, str] | None = None, start: int | None = None
 ) -> Iterator[Iterator[dict[str, Any]]]:
     path = f"/v1/logs/{log}/subscribe"
+    query = {} if start is None else {"from": start}
     with http.stream("GET", path, params=query, headers=headers) as answer:
         assert answer.headers["Content-Type"] == "text/event-stream; charset=utf-8"
         assert answer.headers["Cache-Control"] == "no-store"
@@ -58,7 +59,7 @@ def test_no_value_breaks_the_framing(http: httpx.Client, values: list[str]) -> N
     """Newlines, colons, separators of Unicode and whatever else a stranger wrote."""
     values = [value.encode("utf-8", "replace").decode() for value in values]
     log = log_of(http, *values)
-    with subscribed(http, log, **{"from": 0}) as found:
+    with subscribed(http, log, start=0) as found:
         got = [next(found) for _ in values]
     assert [each["data"]["value"] for each in got] == values
     assert [each["data"]["position"] for each in got] == list(range(len(values)))
@@ -68,7 +69,7 @@ def test_no_value_breaks_the_framing(http: httpx.Client, values: list[str]) -> N
 def test_an_id_is_the_logs_number_and_where_to_resume(http: httpx.Client) -> None:
     log = log_of(http, "a", "b", "c")
     number = http.get(f"/v1/logs/{log}").json()["id"]
-    with subscribed(http, log, **{"from": 1}) as found:
+    with subscribed(http, log, start=1) as found:
         first, second = next(found), next(found)
     assert (first["id"], second["id"]) == (f"{number}:2", f"{number}:3")
     with subscribed(http, log, {"Last-Event-ID": first["id"]}) as found:
@@ -80,7 +81,7 @@ def test_an_id_is_the_logs_number_and_where_to_resume(http: httpx.Client) -> Non
 def test_an_event_id_goes_before_a_position(http: httpx.Client) -> None:
     log = log_of(http, "a", "b", "c")
     number = http.get(f"/v1/logs/{log}").json()["id"]
-    with subscribed(http, log, {"Last-Event-ID": f"{number}:2"}, **{"from": 0}) as found:
+    with subscribed(http, log, {"Last-Event-ID": f"{number}:2"}, start=0) as found:
         next(found)
         assert next(found)["data"]["value"] == "c"
 
@@ -97,7 +98,7 @@ def test_what_is_not_final_has_no_id_to_resume_after(http: httpx.Client) -> None
     http.post(f"/v1/logs/{log}/forks", json={"name": "plan", "promotable": True})
     append(http, f"{log}--plan", "planned")
     append(http, log, "held")
-    with subscribed(http, log, **{"from": 0}) as found:
+    with subscribed(http, log, start=0) as found:
         final, guess = next(found), next(found)
         assert (final["data"]["speculative"], guess["data"]["speculative"]) == (False, True)
         assert guess["id"] is None
@@ -140,7 +141,7 @@ def test_what_lies_outside_of_the_log_is_refused_before_the_stream(http: httpx.C
 def test_the_end_of_the_log_ends_its_stream_with_the_reason(http: httpx.Client) -> None:
     log = log_of(http, "a")
     http.post(f"/v1/logs/{log}/forks", json={"name": "f"})
-    with subscribed(http, f"{log}--f", **{"from": 0}) as found:
+    with subscribed(http, f"{log}--f", start=0) as found:
         next(found)
         http.request("DELETE", f"/v1/logs/{log}--f")
         last = next(found)

@@ -53,7 +53,7 @@ def test_the_first_profile_is_used_and_a_removed_one_is_not() -> None:
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     path = tmp_path / "profiles.toml"
-    for content in ("current = ", "unknown = 1", "[profiles.a]\ntoken = 1"):
+    for content in ("current = ", "unknown = 1", "[profiles.a]\ntoken = 1", f"a = {'[' * 5_000}"):
         path.write_text(content)
         with pytest.raises(BadRequest, match=str(path)):
             load(path)
