@@ -3,10 +3,12 @@
 import os
 import subprocess
 import sys
+from functools import cache
 
 import pytest
 
 
+@cache
 def trace_of(kind: str, seed: int, hash_seed: str) -> str:
     """The hash of every event of one run, made by an interpreter of its own."""
     command = [sys.executable, "-m", "anabranch_sim", kind, str(seed), "--digest"]
@@ -32,7 +34,6 @@ def trace_of(kind: str, seed: int, hash_seed: str) -> str:
 def test_the_same_seed_gives_the_same_trace_under_any_hash_seed(kind: str, seed: int) -> None:
     first = trace_of(kind, seed, "1")
     assert first.startswith("trace")
-    assert trace_of(kind, seed, "1") == first
     assert trace_of(kind, seed, "2") == first
 
 

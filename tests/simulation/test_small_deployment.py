@@ -9,7 +9,7 @@ from anabranch_sim.world.mutants import broken
 SCHEDULES = 1_500
 
 
-@pytest.mark.parametrize("quotas", [(1, 1), (1, 2)])
+@pytest.mark.parametrize("quotas", [(1, 2), pytest.param((1, 1), marks=pytest.mark.nightly)])
 def test_whatever_the_order_two_windows_of_a_small_deployment_come_right(
     quotas: tuple[int, int],
 ) -> None:

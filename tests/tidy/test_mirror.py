@@ -14,7 +14,6 @@ ROOTS = {
 ELSEWHERE = {
     ".": "tests/integration",
     "belfast": "tests/integration/belfast",
-    "apps/check": "tests/integration",
     "cli/bench": "tests/unit/benchmarks",
     "cli/demo": "tests/integration",
     "operator/api/generate": "tests/operator",

@@ -4,9 +4,11 @@ Each rule carries a text that breaks it, so that a rule which has gone blind fai
 """
 
 import ast
+import gc
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -39,10 +41,16 @@ class Source:
 
     @property
     def tree(self) -> ast.Module:
-        return ast.parse(self.text, str(self.path))
+        return _parsed(self.text)
 
     def within(self, *folders: str | Path) -> bool:
         return any(self.path.is_relative_to(folder) for folder in folders)
+
+
+@cache
+def _parsed(text: str) -> ast.Module:
+    """Once for all rules."""
+    return ast.parse(text)
 
 
 Rule = Callable[[Source], Iterator[str]]
@@ -206,12 +214,16 @@ RULES: dict[Rule, tuple[Source, ...]] = {
 
 
 @pytest.fixture(scope="module")
-def sources(root: Path, tracked: tuple[Path, ...]) -> tuple[Source, ...]:
+def sources(root: Path, tracked: tuple[Path, ...]) -> Iterator[tuple[Source, ...]]:
+    """All of ours. Their trees are kept for all rules, and hold no cycles to be looked for."""
     found = tuple(
         Source(path, (root / path).read_text()) for path in tracked if path.suffix == ".py"
     )
     assert any(source.within(LOG / "core") for source in found), "the core wasn't looked at"
-    return found
+    gc.disable()
+    yield found
+    _parsed.cache_clear()
+    gc.enable()
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)

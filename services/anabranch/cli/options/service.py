@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from getpass import getuser
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 from click.core import ParameterSource
@@ -90,7 +90,7 @@ def require_text(context: click.Context) -> None:
     """Refuse bytes that aren't UTF-8 where a text is wanted; files and `BYTES` may have any."""
     for parameter in context.command.params:
         given: Any = context.params.get(parameter.name or "")
-        several: tuple[Any, ...] = given if isinstance(given, tuple) else (given,)
+        several = cast("tuple[Any, ...]", given) if isinstance(given, tuple) else (given,)
         for each in several:
             free = isinstance(parameter.type, click.Path) and parameter.name != "token_file"
             if isinstance(each, str) and not free and not _is_utf8(each):
