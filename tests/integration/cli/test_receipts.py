@@ -91,3 +91,23 @@ def test_a_request_id_is_the_same_in_all_fronts_and_for_one_request_only(
     refused = httpx.post(url, json={"records": records[:1]}, headers=header).json()
     assert (refused["code"], refused["status"]) == ("request-reused", 422)
     assert anabranch("log", "show", log, "-o", "json").json["tail"] == 2
+
+
+def test_a_time_that_is_given_is_a_part_of_what_is_asked(
+    anabranch: Command, server: Server, log: str
+) -> None:
+    anabranch("log", "create", log)
+    append = ("append", log, "--json", "--request-id", "timed", "-o", "json")
+    assert anabranch(*append, stdin=b'{"value":"a","timestamp":1}').json["position"] == 0
+    assert anabranch(*append, stdin=b'{"value":"a","timestamp":1}').json["position"] == 0
+    url, header = f"http://{server.http}/v1/logs/{log}/records", {"Idempotency-Key": "timed"}
+    for record, status in (
+        ({"value": "a", "timestamp": 1}, 201),
+        ({"value": "a", "timestamp": 2}, 422),
+        ({"value": "a"}, 422),
+    ):
+        answer = httpx.post(url, json={"records": [record]}, headers=header)
+        assert answer.status_code == status
+    other = anabranch(*append, stdin=b'{"value":"a","timestamp":2}', code=Exit.REFUSED)
+    assert other.error["code"] == "request-reused"
+    assert anabranch("log", "show", log, "-o", "json").json["tail"] == 1

@@ -6,12 +6,15 @@ from hashlib import blake2b
 
 from anabranch.core.machine import Buffer
 from anabranch.core.records.batch import Header
-from anabranch.core.records.record import decode_verified
+from anabranch.core.records.record import GIVEN_TIMES_BITS, decode_verified
 
 UNKNOWN = 0
 """What requests of versions without digests have; it matches every other digest."""
 
 DIGEST_BYTES = 8
+_TIMES = (1 << GIVEN_TIMES_BITS) - 1
+"""The bits of a digest of records that are a hash of the times that were given. All are 0 where a
+client of an earlier version sent them."""
 _IDENTITY_BYTES = 16
 """Of the id of a request that changes a log; a digest may stand behind it."""
 
@@ -22,10 +25,11 @@ def digest_of(content: bytes) -> int:
 
 
 def digest_of_records(batch: Buffer, header: Header) -> int:
-    """Of the values, keys and headers of a batch that was checked, in order.
+    """Of the values, keys, headers and given times of a batch that was checked, in order.
 
-    Times and compression don't count: a record without a time of its own gets the time at which it
-    is sent, and so another one when it is sent again.
+    Compression doesn't count, nor do times that nobody gave: a record without a time of its own
+    gets the time at which it is sent, and so another one when it is sent again. Which times were
+    given is known to the client alone, whose hash of them ends the digest.
     """
     hashed = blake2b(digest_size=DIGEST_BYTES)
     for record in decode_verified(batch, header, "under a request id"):
@@ -39,7 +43,9 @@ def digest_of_records(batch: Buffer, header: Header) -> int:
             hashed.update(b"%d %d;" % (len(named), _length(content)))
             hashed.update(named)
             hashed.update(content or b"")
-    return int.from_bytes(hashed.digest()) or 1
+    given = header.leader_epoch
+    times = given if 0 < given <= _TIMES else 0
+    return (int.from_bytes(hashed.digest()) & ~_TIMES | times) or 1
 
 
 def named_request(identity: bytes, content: bytes) -> bytes:
@@ -57,7 +63,9 @@ def split_request(request: bytes) -> tuple[bytes, int]:
 
 def matches(one: int, other: int) -> bool:
     """Can both be digests of the same request?"""
-    return one == other or UNKNOWN in (one, other)
+    if one == other or UNKNOWN in (one, other):
+        return True
+    return one & ~_TIMES == other & ~_TIMES and 0 in (one & _TIMES, other & _TIMES)
 
 
 def _length(content: bytes | None) -> int:

@@ -1,11 +1,14 @@
 """A record as people append and read it, and whole batches to and from records."""
 
+import struct
 from collections.abc import Sequence
+from hashlib import blake2b
 
 import msgspec
 
 from anabranch.core.errors import CorruptBatch
 from anabranch.core.machine import Buffer
+from anabranch.core.producers import is_request
 from anabranch.core.records.batch import HEADER, Header, pack, unpack, verify
 from anabranch.core.records.codecs import Codec
 from anabranch.core.records.layout import builder, content_bytes, faults
@@ -22,6 +25,10 @@ BATCH_HEADERS_CEILING = 500_000
 """No server's `batch_headers_max` exceeds it. A batch with more was stored before there was such a
 limit, and is not decoded.
 """
+_LEADER_EPOCH = struct.Struct(">i")
+_LEADER_EPOCH_AT = 12
+GIVEN_TIMES_BITS = 24
+"""Of the hash of the times that a request's caller gave; 0: its client says nothing of them."""
 _CEILINGS = HeaderBounds(BATCH_HEADERS_CEILING, BATCH_HEADERS_CEILING)
 
 
@@ -61,7 +68,12 @@ def encode(
             record.value,
             list(record.headers),
         )
-    plain = bytes(batch.build())
+    built = batch.build()
+    if is_request(producer_id, producer_epoch, base_sequence):
+        # Only whoever encodes a batch knows which times were given and which are those of sending,
+        # which differ when a request is repeated. The checksum leaves this field out.
+        _LEADER_EPOCH.pack_into(built, _LEADER_EPOCH_AT, _given_times(records))
+    plain = bytes(built)
     return plain if codec is Codec.NONE else pack(plain, codec)
 
 
@@ -83,3 +95,10 @@ def decode_verified(buffer: Buffer, header: Header, where: str) -> list[Record]:
         raise CorruptBatch(f"its records can't be read: {fault}", where) from fault
     assert len(records) == header.count
     return records
+
+
+def _given_times(records: Sequence[Record]) -> int:
+    """A hash of them; never 0."""
+    times = b"".join(b"%d;" % record.timestamp for record in records)
+    hashed = blake2b(times, digest_size=GIVEN_TIMES_BITS // 8).digest()
+    return int.from_bytes(hashed) or 1

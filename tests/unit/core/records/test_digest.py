@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anabranch.core.producers import REQUEST_EPOCH
 from anabranch.core.records.batch import verify
 from anabranch.core.records.codecs import Codec
 from anabranch.core.records.digest import (
@@ -22,16 +23,35 @@ RECORDS = st.lists(
         CONTENT,
         CONTENT,
         st.lists(st.tuples(st.text(max_size=2), CONTENT), max_size=2).map(tuple),
-        st.sampled_from([UNSTAMPED, 5]),
+        st.sampled_from([UNSTAMPED, 5, 6]),
     ),
     min_size=1,
     max_size=3,
 )
 
 
-def digest(records: list[Record], codec: Codec = Codec.NONE, now: int = 1_000) -> int:
-    batch = encode(records, codec, now=now)
+LEADER_EPOCH = slice(12, 16)
+
+
+def request(records: list[Record], codec: Codec = Codec.NONE, now: int = 1_000) -> bytes:
+    return encode(
+        records, codec, producer_id=7, producer_epoch=REQUEST_EPOCH, base_sequence=0, now=now
+    )
+
+
+def digest_of_batch(batch: bytes) -> int:
     return digest_of_records(batch, verify(batch, ""))
+
+
+def digest(records: list[Record], codec: Codec = Codec.NONE, now: int = 1_000) -> int:
+    return digest_of_batch(request(records, codec, now))
+
+
+def digest_of_before(records: list[Record]) -> int:
+    """As clients of earlier versions send it, who say nothing of times."""
+    batch = bytearray(request(records))
+    batch[LEADER_EPOCH] = bytes(4)
+    return digest_of_batch(bytes(batch))
 
 
 @given(RECORDS, st.sampled_from([Codec.NONE, Codec.GZIP]), st.integers(0, 1 << 40))
@@ -44,9 +64,24 @@ def test_a_repetition_has_the_same_digest_whenever_and_however_it_is_sent(
 @given(RECORDS, RECORDS)
 def test_other_records_have_another_digest(one: list[Record], other: list[Record]) -> None:
     def asked(records: list[Record]) -> list[object]:
+        return [(each.value, each.key, each.headers, each.timestamp) for each in records]
+
+    same = asked(one) == asked(other)
+    assert matches(digest(one), digest(other)) == same
+    assert (digest(one) == digest(other)) == same
+
+
+@given(RECORDS, RECORDS)
+def test_whoever_says_nothing_of_times_is_asked_for_the_rest(
+    one: list[Record], other: list[Record]
+) -> None:
+    def asked(records: list[Record]) -> list[object]:
         return [(each.value, each.key, each.headers) for each in records]
 
-    assert (digest(one) == digest(other)) == (asked(one) == asked(other))
+    same = asked(one) == asked(other)
+    assert matches(digest_of_before(one), digest(other)) == same
+    assert matches(digest(one), digest_of_before(other)) == same
+    assert matches(digest_of_before(one), digest_of_before(other)) == same
 
 
 def test_what_is_unknown_matches_everything() -> None:
@@ -54,6 +89,7 @@ def test_what_is_unknown_matches_everything() -> None:
     assert matches(7, UNKNOWN)
     assert matches(7, 7)
     assert not matches(7, 8)
+    assert not matches(1 << 40, 1 << 41)
     assert digest_of(b"") != UNKNOWN
 
 
