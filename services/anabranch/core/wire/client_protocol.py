@@ -1,6 +1,6 @@
 """What a server's connection must know of an engine's messages, to serve its clients."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -48,6 +48,12 @@ class ClientProtocol:
     reply_size: Callable[[Any, Limits], ReplySize | None]
     """For a request that changes nothing and may wait until there is room for its reply, and that
     a stopping server needn't finish. None for any other request.
+    """
+
+    repeated: Mapping[type, type]
+    """By type, questions that everybody gets the same reply to until something has changed, and the
+    type of that reply. It is encoded once, and each is counted as as large as the last one was, but
+    not as less than `reply_size` says.
     """
 
     window: Callable[[Any], int]

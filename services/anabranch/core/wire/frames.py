@@ -40,6 +40,12 @@ def framed(kind: int, request: int, body: bytes) -> bytes:
     return HEADER.pack(_UNCOUNTED + len(body), kind, 0, 0, request) + body
 
 
+def for_request(frame: Buffer, request: int) -> list[Buffer]:
+    """The same frame for another request. Its body isn't copied."""
+    length, kind, flags, reserved, _ = HEADER.unpack_from(frame)
+    return [HEADER.pack(length, kind, flags, reserved, request), memoryview(frame)[HEADER.size :]]
+
+
 def with_batches(
     kind: int, request: int, head: bytes, batches: Sequence[Buffer], sizes: Sequence[int]
 ) -> list[Buffer]:

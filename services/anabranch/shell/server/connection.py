@@ -42,6 +42,8 @@ _WRITE_BYTES_HIGH = 256 * KIB
 """Past so much unsent the socket isn't read either."""
 _REQUEST_BYTES = 64
 """What a request is counted as, beside its batch."""
+_QUESTION_BYTES = 512
+"""What a question is counted as that may have to wait for room: about what noting it takes."""
 
 
 def address_of(transport: asyncio.Transport) -> str:
@@ -71,6 +73,7 @@ class Connection(asyncio.Protocol):
         self._append, self._pushed = protocol.append, protocol.pushed
         self._encode = protocol.codec.encode_reply
         self._completions = service.completions
+        self._repeated = service.repeated
         self._append_limits = service.append_limits
         self._reader = protocol.codec.requests(limits.frame_bytes_max)
         self._answer_bytes_max = max(ANSWERS * limits.connection_bytes_max, limits.read_bytes_max)
@@ -144,7 +147,10 @@ class Connection(asyncio.Protocol):
         if self._completions and kind in self._completions:
             message = self._completions[kind](message)
         try:
-            self._out += self._encode(request, message)
+            if message.__class__ in self._repeated:
+                self._out += self._repeated.encode(request, message)
+            else:
+                self._out += self._encode(request, message)
         except OverflowError:
             error = BadRequest("a number in this request", "it is too large for any log")
             self._out += self._encode(request, Refused.of(error))
@@ -281,13 +287,14 @@ class Connection(asyncio.Protocol):
                 else:
                     self._seat.ask_many([request], [message])
             return
-        if not self._open_request(request, _REQUEST_BYTES):
-            return
         coming = protocol.reply_size(message, self._limits)
         if coming is not None:
-            self._questions[request] = 0
-            self._held[request] = message, coming
-            self._ask_held()
+            if self._open_request(request, _QUESTION_BYTES):
+                self._questions[request] = 0
+                self._held[request] = message, self._repeated.expected(message, coming)
+                self._ask_held()
+            return
+        if not self._open_request(request, _REQUEST_BYTES):
             return
         if type(message) in protocol.commands:
             crowded = self._share.remember(self.service.authority.now())

@@ -60,9 +60,6 @@ def belfast_service(  # noqa: PLR0913  # all but three have a name
         BELFAST_VERSION, cluster, node, version, limits.batch_bytes_max, limits.batch_records_max
     )
 
-    def with_hosts(directory: Directory) -> Directory:
-        return replace(directory, hosts=dict(hosts or {}))
-
     service = Service(
         BELFAST,
         host,
@@ -71,7 +68,23 @@ def belfast_service(  # noqa: PLR0913  # all but three have a name
         authority=authority,
         rights=BelfastRights(log or Subject(LOGS, cluster)),
         name=name,
-        completions={Directory: with_hosts},
+        completions={Directory: _WithHosts(hosts)} if hosts is not None else {},
     )
     service.append_limits = append_limits
     return service
+
+
+class _WithHosts:
+    """Adds where nodes were met last; as long as nothing has changed, the same reply again."""
+
+    def __init__(self, hosts: Mapping[str, str]) -> None:
+        self._hosts = hosts
+        self._plain: Directory | None = None
+        self._completed: Directory | None = None
+
+    def __call__(self, directory: Directory) -> Directory:
+        completed = self._completed
+        if completed is None or directory is not self._plain or completed.hosts != self._hosts:
+            self._plain = directory
+            self._completed = completed = replace(directory, hosts=dict(self._hosts))
+        return completed

@@ -9,6 +9,7 @@ from anabranch.core.wire.client_protocol import ClientProtocol
 from anabranch.ports import Authority
 from anabranch.shell.runtime.driver import Caller, Host, Seat, seat_of
 from anabranch.shell.server.append_limits import AppendLimits
+from anabranch.shell.server.repeated_replies import RepeatedReplies
 from anabranch.shell.telemetry.otlp import Context, parse_traceparent
 
 
@@ -37,6 +38,7 @@ class Service:
         self.rights = rights
         self.name = name
         self.completions = completions or {}
+        self.repeated = RepeatedReplies(protocol)
         self.append_limits: AppendLimits | None = None
         """The quota of its log, if the machine doesn't enforce it itself."""
         self._contexts: dict[int, Context] = {}

@@ -17,6 +17,7 @@ from anabranch.core.belfast.protocol.messages import (
     Delivered,
     Directory,
     Done,
+    Inspect,
     Locate,
     Subscribe,
     Trim,
@@ -332,5 +333,34 @@ def test_a_length_that_cant_be_believed_costs_the_connection() -> None:
             client.line.send(1, Append(b"x" * 20_000))
             await until(lambda: len(client.over) == 1)
             assert "frame_bytes_max" in client.over[0]
+
+    run(scene())
+
+
+@pytest.mark.parametrize("question", [Locate(), Inspect()])
+def test_a_node_makes_no_more_replies_than_there_is_room_for(question: Locate | Inspect) -> None:
+    """The others wait in the connection, and are asked as replies leave."""
+
+    async def scene() -> None:
+        node = Node(limits=Limits(reply_bytes_max=1 << 20))
+        async with node.alive():
+            client = await Client.of(node)
+            for request in range(1, 1_001):
+                client.line.send(request, question)
+            client.line.send(1_001, Trim(1))
+            await until(lambda: asked(node)[-1:] == [Trim(1)])
+            assert len(asked(node)) == 4 + 1
+            node.puppet.rule = lambda event: (
+                [Reply(event.token, DIRECTORY)] if isinstance(event, Request) else []
+            )
+            tokens = [event.token for event in node.puppet.events if isinstance(event, Request)]
+            for token in tokens:
+                node.host.post(node.address, Request(token, question))
+            await until(lambda: len(client.told) == 1_001)
+            assert client.told == [
+                *((request, DIRECTORY) for request in [1, 2, 3, 4, 1_001, *range(5, 1_001)])
+            ]
+            assert node.server.budgets.replies.used == 0
+            client.line.close()
 
     run(scene())

@@ -244,6 +244,19 @@ def test_a_socket_is_not_read_while_too_much_is_unanswered() -> None:
     run(scene())
 
 
+def test_a_socket_is_not_read_while_too_many_questions_wait() -> None:
+    """They are small, but each is noted in several places until it is answered."""
+
+    async def scene() -> None:
+        stage = Stage()
+        stage.say(*[(n, Read(LOG, 0, 1, 1)) for n in range(1, 20)])
+        assert stage.pipe.reading
+        stage.say((20, Read(LOG, 0, 1, 1)))
+        assert not stage.pipe.reading
+
+    run(scene())
+
+
 def test_a_socket_is_not_read_while_answers_are_unsent() -> None:
     async def scene() -> None:
         stage = Stage()

@@ -9,25 +9,35 @@ from anabranch.core.belfast.protocol.messages import (
     Append,
     Confirmed,
     Delivered,
+    Directory,
     Eras,
     Failed,
     Hello,
+    Inspect,
     Join,
     Leave,
+    Locate,
+    Status,
     Subscribe,
     Trim,
     Welcome,
 )
 from anabranch.core.errors import AnabranchError, VersionMismatch, WrongCluster
-from anabranch.core.limits import Limits
+from anabranch.core.limits import KIB, Limits
 from anabranch.core.wire.client_protocol import ClientProtocol, ReplySize
 
 _SMALL = ReplySize(0, 0)
+_SURVEY = ReplySize(256 * KIB, 256 * KIB)
+"""What a Directory or a Status counts as at least. Few are this large; but a node makes one of all
+its log's shards, and this bounds how many it makes before it serves others.
+"""
 _COMMANDS: Final = frozenset({Trim, Leave, Join})
 
 
 def reply_size(message: object, limits: Limits) -> ReplySize | None:
-    return None if isinstance(message, Append) or type(message) in _COMMANDS else _SMALL
+    if isinstance(message, Append) or type(message) in _COMMANDS:
+        return None
+    return _SURVEY if isinstance(message, Locate | Inspect) else _SMALL
 
 
 def _window(message: Subscribe) -> int:
@@ -60,6 +70,7 @@ BELFAST: Final = ClientProtocol(
     pushed=frozenset({Eras, Delivered, Confirmed, Failed}),
     commands=_COMMANDS,
     reply_size=reply_size,
+    repeated={Locate: Directory, Inspect: Status},
     window=_window,
     with_window=_with_window,
     node=_node,

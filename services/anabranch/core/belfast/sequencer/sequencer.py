@@ -16,7 +16,7 @@ from anabranch.core.belfast.ledger.decisions import decode_entry, encode_entry
 from anabranch.core.belfast.ledger.ledger import Image, Ledger
 from anabranch.core.belfast.ledger.rules import Rules
 from anabranch.core.belfast.protocol import checks
-from anabranch.core.belfast.protocol.directory import directory
+from anabranch.core.belfast.protocol.directory import Directories
 from anabranch.core.belfast.protocol.letters import Alive, FromReplica, FromSequencer, Leading
 from anabranch.core.belfast.protocol.messages import (
     Done,
@@ -25,6 +25,7 @@ from anabranch.core.belfast.protocol.messages import (
     Join,
     Leave,
     Locate,
+    Status,
     Trim,
 )
 from anabranch.core.belfast.sequencer import status
@@ -102,6 +103,9 @@ class Sequencer:
         self._limits = limits
         self._in_memory = set[str]() if fsync else {node}
         """Nodes that don't sync what they store."""
+        self._directories = Directories()
+        self._status: Status | None = None
+        """What `Inspect` was answered with, until the next event that isn't one."""
         self._effects: list[Effect] = []
         self._alarms = Alarms(self._effects)
         consensus = ConsensusConfig(
@@ -144,6 +148,9 @@ class Sequencer:
         return self._settle()
 
     def step(self, now: Nanoseconds, event: Event) -> Effects:
+        asks_again = type(event) is Request and type(event.message) is Inspect
+        if now != self._alarms.now or not asks_again:
+            self._status = None
         self._alarms.now = now
         if self._alarms.overdue:
             self._was_away(self._alarms.overdue, now)
@@ -243,7 +250,8 @@ class Sequencer:
     def _asked(self, token: Token, message: Any) -> None:
         match message:
             case Locate():
-                found = directory(self.ledger, self.applied, self.consensus.leader or "")
+                leader = self.consensus.leader or ""
+                found = self._directories.of(self.ledger, self.applied, leader)
                 self._effects.append(Reply(token, found))
             case Inspect() | Join() | Leave() | Trim():
                 if self.office is None:
@@ -269,7 +277,7 @@ class Sequencer:
             return
         match message:
             case Inspect():
-                self._effects.append(Reply(token, self._status(office)))
+                self._effects.append(Reply(token, self._inspect(office)))
             case Leave(shard):
                 self._promise(token, office.leave(shard))
             case Join(shard):
@@ -297,7 +305,13 @@ class Sequencer:
         leader = self.consensus.leader
         return leader if leader is not None and leader != self.node else ""
 
-    def _status(self, office: Office) -> Any:
+    def _inspect(self, office: Office) -> Status:
+        """Many who ask at once get the same: it takes long to make where there are many shards."""
+        if self._status is None:
+            self._status = self._found(office)
+        return self._status
+
+    def _found(self, office: Office) -> Status:
         return status.status(
             self.ledger,
             office,

@@ -5,7 +5,7 @@ from typing import Any
 
 from anabranch.core.belfast.ledger.ledger import Member, Standing
 from anabranch.core.belfast.protocol import checks
-from anabranch.core.belfast.protocol.directory import directory
+from anabranch.core.belfast.protocol.directory import Directories
 from anabranch.core.belfast.protocol.messages import (
     Append,
     Elsewhere,
@@ -60,6 +60,7 @@ class Serving:
         self._delivering = delivering
         self._effects = effects
         self._counters = counters
+        self._directories = Directories()
         self.closing = False
         """The process is about to end: it takes no more appends."""
         self._table: dict[type, Callable[[Token, Any], None]] = {
@@ -143,7 +144,7 @@ class Serving:
 
     def _locate(self, token: Token, message: Locate) -> None:
         following = self._following
-        found = directory(following.ledger, following.applied, following.leader)
+        found = self._directories.of(following.ledger, following.applied, following.leader)
         self._effects.append(Reply(token, found))
 
     def _ask_leader(self, token: Token, message: object) -> None:

@@ -78,6 +78,7 @@ BOLT: Final = ClientProtocol(
     pushed=frozenset(Pushed.__args__),
     commands=frozenset({*Once.__args__, Guarded}),
     reply_size=reply_size,
+    repeated={},
     window=_window,
     with_window=_with_window,
     node=lambda _: "",

@@ -347,3 +347,28 @@ def test_a_single_member_ends_when_it_is_told_to() -> None:
     group = Group()
     group.give(group.leader, Drain())
     assert group.rested == ["s0"]
+
+
+def test_many_who_inspect_at_once_get_one_status_and_nothing_that_is_out_of_date() -> None:
+    group = Group()
+    seat(group, "a")
+    (first,), (second,) = group.ask(1, Inspect()), group.ask(2, Inspect())
+    assert second is first
+    rounds(group, 0, "a", 0, 3)
+    (third,) = group.ask(3, Inspect())
+    assert (first.cut, third.cut) == (0, 3)
+    group.pass_time(1_000)
+    (later,) = group.ask(4, Inspect())
+    assert (third.shards[0].silent, later.shards[0].silent) == ((), ("a0",))
+
+
+def test_everybody_who_locates_gets_one_directory_until_something_is_decided() -> None:
+    group = Group()
+    seat(group, "a")
+    (first,) = group.ask(1, Locate())
+    group.pass_time(1)
+    assert group.ask(2, Locate()) == [first]
+    assert group.ask(2, Locate())[-1] is first
+    seat(group, "b")
+    (later,) = group.ask(3, Locate())
+    assert [each.name for each in later.shards] == ["a", "b"]
