@@ -100,10 +100,11 @@ class Events:
         """
         number("records_max", records_max, RECORDS_LIMIT)
         limit_s = None if timeout is None else seconds("a timeout", timeout)
-        queue = await self._opened()
-        if queue.empty:
+        queue = self._queue
+        if queue is None or queue.empty:
             try:
                 async with asyncio.timeout(limit_s):
+                    queue = await self._opened()
                     await self._arrival(queue, records=records_max > 0)
             except TimeoutError:
                 return []

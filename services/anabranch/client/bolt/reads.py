@@ -138,7 +138,8 @@ class Events:
 
     async def take(self, *, timeout: float | None = None) -> list[Event]:
         """The next events that came together; none if none came within `timeout` seconds."""
-        if not self._at_hand and not await self._arrived(timeout):
+        limit_s = None if timeout is None else arguments.seconds("a timeout", timeout)
+        if not self._at_hand and not await self._arrived(limit_s):
             return []
         taken = [self._next()]
         while self._at_hand and not isinstance(self._at_hand[0], BatchUnreadable):
@@ -151,11 +152,11 @@ class Events:
             raise first
         return first
 
-    async def _arrived(self, timeout: float | None) -> bool:
+    async def _arrived(self, limit_s: float | None) -> bool:
         """Wait for the next events that come together; false if none did in time."""
-        subscription = await self._opened()
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(limit_s):
+                subscription = await self._opened()
                 news = await self._link.news(subscription)
         except TimeoutError:
             return False
