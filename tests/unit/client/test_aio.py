@@ -93,35 +93,44 @@ def test_a_read_that_is_cancelled_in_the_middle_leaves_the_next_one_alone(
 
 
 @pytest.mark.parametrize(
-    "ask",
+    ("ask", "repeatable"),
     [
-        lambda log: log.tail(timeout=0.05),
-        lambda log: log.append(b"1", timeout=0.05),
-        lambda log: log.append(b"1", request_id="it", timeout=0.05),
-        lambda log: log.trim(0, timeout=0.05),
-        lambda log: log.cfork("try", timeout=0.05),
-        lambda log: log.cfork(timeout=0.05),
+        (lambda log: log.tail(timeout=0.05), True),
+        (lambda log: log.trim(0, timeout=0.05), True),
+        (lambda log: log.cfork("try", timeout=0.05), True),
+        (lambda log: log.cfork(timeout=0.05), False),
+        (lambda log: log.append(b"1", timeout=0.05), False),
     ],
-    ids=["tail", "append", "request", "trim", "named fork", "fork"],
+    ids=["tail", "trim", "named fork", "fork", "append"],
 )
 def test_nobody_waits_beyond_a_deadline_and_what_may_be_done_twice_isnt_called_repeatable(
-    name: str, lossy: Lossy, ask: Callable[[aio.Log], Awaitable[object]]
+    name: str, lossy: Lossy, ask: Callable[[aio.Log], Awaitable[object]], repeatable: bool
 ) -> None:
     network, thread = lossy
-    doubles = ask.__code__.co_consts  # pyright: ignore[reportFunctionMemberAccess]
 
     async def scene(_: aio.Service, log: aio.Log) -> None:
         network.fate = lambda: Fate.HOLD
-        with pytest.raises((DeadlineExceeded, OutcomeUnknown)) as late:
+        with pytest.raises(DeadlineExceeded if repeatable else OutcomeUnknown, match="50 ms"):
             await ask(log)
-        appends = b"1" in doubles and "it" not in doubles
-        nameless = "cfork" in ask.__code__.co_names and "try" not in doubles  # pyright: ignore[reportFunctionMemberAccess]
-        assert isinstance(late.value, OutcomeUnknown) == (appends or nameless)
-        assert "50 ms" in late.value.message
-        if isinstance(late.value, DeadlineExceeded):
-            assert late.value.request_id == ("it" if "it" in doubles else None)
         network.fate = lambda: Fate.PASS
         await asyncio.to_thread(thread.run, network.release())
+
+    play(network.url, name, scene)
+
+
+def test_an_append_under_a_request_id_says_how_to_repeat_it(name: str, lossy: Lossy) -> None:
+    network, thread = lossy
+
+    async def scene(service: aio.Service, log: aio.Log) -> None:
+        network.fate = lambda: Fate.HOLD
+        with pytest.raises(DeadlineExceeded) as late:
+            await log.append(b"1", request_id="it", timeout=0.05)
+        assert late.value.request_id == "it"
+        network.fate = lambda: Fate.PASS
+        await asyncio.to_thread(thread.run, network.release())
+        assert await log.append(b"1", request_id="it") == (0, None)
+        assert await service.append(name, [b"1"], request_id="it") == [(0, None)]
+        assert await values(log) == [b"1"]
 
     play(network.url, name, scene)
 

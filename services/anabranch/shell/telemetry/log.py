@@ -1,5 +1,6 @@
 """Log lines to stderr: for people, or one JSON object a line for machines that collect them."""
 
+import json
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -44,8 +45,7 @@ class Log:
         at = datetime.fromtimestamp(self._now() / 1e9, UTC)
         if self._form is LogFormat.JSON:
             stamp = at.isoformat(timespec="milliseconds")
-            line = msgspec.json.encode({"at": stamp, "level": level, "event": event, **details})
-            self._print(line.decode())
+            self._print(_json({"at": stamp, "level": level, "event": event, **details}))
             return
         shown = "".join(f" {key}={_quoted(value)}" for key, value in details.items())
         self._print(f"{at:%H:%M:%S} {level:7} {event}{shown}")
@@ -57,6 +57,18 @@ class Log:
 
 
 def _quoted(value: Detail) -> str:
-    """One line, whatever it holds: a log line can't be forged by what a client sent."""
+    """One line, whatever it holds: a log line can't be forged by what a client sent, nor can that
+    move the cursor of who looks at it.
+    """
     text = str(value)
-    return text if text.isalnum() else msgspec.json.encode(text).decode()
+    if text.isalnum():
+        return text
+    return _json(text) if text.isprintable() else json.dumps(text)
+
+
+def _json(value: str | dict[str, Detail]) -> str:
+    """A path that isn't text has surrogates in it, which only ASCII can show."""
+    try:
+        return msgspec.json.encode(value).decode()
+    except UnicodeEncodeError:
+        return json.dumps(value, separators=(",", ":"))
