@@ -56,6 +56,18 @@ class Budget:
         self.used += amount
         self._held[who] = self._held.get(who, 0) + amount
 
+    def change(self, who: str, more: int) -> bool:
+        """Count so much more, or less if it is negative, room or not; then as `has_room`."""
+        held = self._held.get(who, 0) + more
+        self.used = used = self.used + more
+        assert 0 <= held <= used, f"{who or 'everybody'} holds {held} of {used}"
+        if held:
+            self._held[who] = held
+        else:
+            self._held.pop(who, None)
+        free = self.limit - used
+        return free > 0 if who == EVERYBODY or not held else free - held > 1
+
     def give(self, who: str, amount: int) -> None:
         assert amount >= 0, f"{amount} is given back"
         left = self._held.get(who, 0) - amount

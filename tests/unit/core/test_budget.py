@@ -28,6 +28,28 @@ def test_no_more_is_taken_than_there_is_and_what_is_given_back_is_there_again(
         assert all(budget.held(name) == held[name] for name in NAMES)
 
 
+@given(STEPS)
+def test_a_change_is_what_holding_giving_back_and_asking_for_room_are(
+    steps: list[tuple[str, int]],
+) -> None:
+    changed, apart = Budget(100), Budget(100)
+    for who, amount in steps:
+        more = amount if amount >= 0 else -apart.held(who)
+        if more >= 0:
+            apart.hold(who, more)
+        else:
+            apart.give(who, -more)
+        assert changed.change(who, more) == apart.has_room(who)
+        assert [changed.used, *map(changed.held, NAMES)] == [apart.used, *map(apart.held, NAMES)]
+
+
+def test_nobody_gives_back_what_another_holds() -> None:
+    budget = Budget(100)
+    budget.change("ann", 50)
+    with pytest.raises(AssertionError):
+        budget.change("bob", -1)
+
+
 @given(st.integers(1, 5), st.permutations(range(6)))
 def test_whoever_takes_all_they_can_get_leaves_a_share_for_the_next(
     greedy: int, order: list[int]

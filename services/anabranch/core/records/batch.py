@@ -102,7 +102,9 @@ def check(buffer: Buffer, limits: Limits, where: str) -> Header:
 
 def verify(buffer: Buffer, where: str) -> Header:
     """The header of this one whole batch, if header and checksum are as they should be."""
-    header = peek(buffer, 0, where)
+    if len(buffer) < _RECORDS_FROM:
+        peek(buffer, 0, where)  # which says that it is too short
+    header = Header(*HEADER.unpack_from(buffer))
     # One look for the many that are sound; what is wrong with another is found out below.
     if not (
         header.length + _UNCOUNTED_BYTES == len(buffer)

@@ -6,6 +6,7 @@ slice with a stride: compiled code compares it as a whole. Records that differ i
 numbers, times, keys and values are left to the reader.
 """
 
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 _RUNS_MAX: Final = 16
@@ -29,6 +30,11 @@ _NULL: Final = 1
 """The length -1."""
 
 
+_SIZES_REMEMBERED: Final = 1_024
+_VARINT_BYTES_MAX: Final = 5
+"""A length below 2^31 takes no more."""
+
+
 class _Layout(NamedTuple):
     """Where the parts of a record's framing stand in the batch."""
 
@@ -49,11 +55,17 @@ def is_plain(content: bytes, at: int, deltas: tuple[int, int], bytes_max: int) -
 
     False says nothing: the reader has to look at it.
     """
+    size = len(content) - at
+    if size > bytes_max:
+        return False
+    # Most producers send neither a key nor a time of its own, and then the size says all.
+    if content.startswith(_bare_framing(size), at) and not content[-1]:
+        return deltas[0] <= 0 <= deltas[1]
     try:
         layout = _layout(content, at, 0)
     except IndexError:
         return False
-    if layout is None or len(content) - at > bytes_max:
+    if layout is None:
         return False
     return layout[6] == len(content) and deltas[0] <= layout[7] <= deltas[1]
 
@@ -81,6 +93,37 @@ def are_uniform(
         if more + 1 < _RUN_MIN:
             return False
     return False
+
+
+@lru_cache(maxsize=_SIZES_REMEMBERED)
+def _bare_framing(size: int) -> bytes | tuple[()]:
+    """What comes before the value of a record of so many bytes that has number 0, its batch's time,
+    no key and no headers. None of no beginnings, which nothing begins with, where a length would
+    just not fit into the bytes that are left for it.
+    """
+    for width in range(1, _VARINT_BYTES_MAX + 1):
+        length = _zigzag(size - width)
+        if len(length) != width:
+            continue
+        for inner in range(1, width + 1):
+            # Attributes, time, number, key and the count of headers take one byte each.
+            value = _zigzag(size - width - 5 - inner)
+            if len(value) == inner:
+                return length + bytes((0, 0, 0, _NULL)) + value
+    return ()
+
+
+def _zigzag(length: int) -> bytes:
+    """A length as records write it; empty for one that isn't possible."""
+    if length < 0:
+        return b""
+    rest = length << 1
+    found = bytearray()
+    while rest >= 0x80:
+        found.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    found.append(rest)
+    return bytes(found)
 
 
 def _layout(

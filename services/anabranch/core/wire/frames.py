@@ -70,13 +70,14 @@ class FrameReader(Generic[M]):
     bytes: it may be kept without keeping anything else of the stream alive.
     """
 
-    __slots__ = ("_decoders", "_frame_bytes_max", "_partial", "begun", "broken")
+    __slots__ = ("_decoders", "_frame_bytes_max", "begun", "broken", "partial")
 
     def __init__(self, decoders: "Mapping[int, Decoder[M]]", frame_bytes_max: int) -> None:
         assert frame_bytes_max > HEADER.size, "no frame would fit"
         self._decoders = decoders
         self._frame_bytes_max = frame_bytes_max
-        self._partial = bytearray()
+        self.partial = bytearray()
+        """What has arrived of the unfinished frame; only to be read."""
         self.begun = 0
         """Frames that came in more than one piece."""
         self.broken: BadFrame | None = None
@@ -84,29 +85,24 @@ class FrameReader(Generic[M]):
 
     def drop(self) -> None:
         """Nothing more will come. Whoever reads may be kept alive for long, by a cycle."""
-        self._partial = bytearray()
+        self.partial = bytearray()
 
     @property
     def pending_bytes(self) -> int:
         """Of the unfinished frame."""
-        return len(self._partial)
-
-    @property
-    def unfinished(self) -> bool:
-        """Has a frame begun to arrive?"""
-        return bool(self._partial)
+        return len(self.partial)
 
     @property
     def announced_bytes(self) -> int:
         """Of the unfinished frame, once its length has come."""
-        if len(self._partial) < LENGTH_BYTES:
+        if len(self.partial) < LENGTH_BYTES:
             return 0
-        return LENGTH_BYTES + int.from_bytes(self._partial[:LENGTH_BYTES])
+        return LENGTH_BYTES + int.from_bytes(self.partial[:LENGTH_BYTES])
 
     def feed(self, data: bytes) -> "list[tuple[int, M | BadFrame]]":
         """The frames that these bytes complete, by request; BadFrame for one that can't be read."""
         frames: list[tuple[int, M | BadFrame]] = []
-        at = self._resume(data, frames) if self._partial else 0
+        at = self._resume(data, frames) if self.partial else 0
         if self.broken is not None:
             return frames
         size = len(data)
@@ -131,14 +127,14 @@ class FrameReader(Generic[M]):
             frames.append((request, message))
             at = end
         if at < size and self.broken is None:
-            self.begun += not self._partial
-            self._partial += memoryview(data)[at:]
+            self.begun += not self.partial
+            self.partial += memoryview(data)[at:]
         return frames
 
     def _resume(self, data: bytes, frames: "list[tuple[int, M | BadFrame]]") -> int:
         """Complete the unfinished frame as far as these bytes go; says how many it took."""
-        assert self._partial, "no frame has begun"
-        partial = self._partial
+        assert self.partial, "no frame has begun"
+        partial = self.partial
         taken = 0
         if len(partial) < 12:
             taken = min(12 - len(partial), len(data))
@@ -154,7 +150,7 @@ class FrameReader(Generic[M]):
             partial += memoryview(data)[taken:]
             return len(data)
         partial += memoryview(data)[taken : taken + missing]
-        self._partial = bytearray()
+        self.partial = bytearray()
         message = self._decode(kind, flags or reserved, memoryview(partial), 12, len(partial))
         frames.append((request, message))
         return taken + missing
@@ -174,7 +170,7 @@ class FrameReader(Generic[M]):
 
     def _break(self, length: int) -> None:
         assert self.broken is None, "nothing is read behind a break"
-        self._partial = bytearray()
+        self.partial = bytearray()
         self.broken = BadFrame(
             f"a length of {length} bytes, where {_UNCOUNTED} to "
             f"{self._frame_bytes_max - LENGTH_BYTES} are possible (frame_bytes_max)"

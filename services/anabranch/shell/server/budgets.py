@@ -92,12 +92,21 @@ class Budgets:
 
     def give(self, budget: Budget, who: str, amount: int) -> None:
         """Give back, and tell those who wait."""
-        if not amount:
-            return
+        if amount:
+            budget.give(who, amount)
+            self._given(amount)
+
+    def change_requests(self, who: str, more: int) -> bool:
+        """Bytes of requests that have come, or are answered if negative; is there room for any?"""
+        free = self.requests.change(who, more)
+        if more < 0:
+            self._given(-more)
+        return free
+
+    def _given(self, amount: int) -> None:
         used = self.requests.used + self.replies.used
-        self._peak = max(self._peak, used)
-        budget.give(who, amount)
-        large = self._peak > _PEAK_BYTES and 4 * (used - amount) < self._peak
+        self._peak = max(self._peak, used + amount)
+        large = self._peak > _PEAK_BYTES and 4 * used < self._peak
         if (large or self._waiting) and self._wakes is None:
             self._wakes = asyncio.get_running_loop().call_later(_WAKE_S, self._wake)
 
@@ -190,13 +199,9 @@ class Share:
         if not self._entered:
             return True
         budgets, who = self._budgets, self._who
-        more = open_bytes - self._counted
-        if more > 0:
-            budgets.requests.hold(who, more)
-        elif more:
-            budgets.give(budgets.requests, who, -more)
-        self._counted = open_bytes
-        if reader.unfinished or self._announced or reader.begun != self._begun:
+        more, self._counted = open_bytes - self._counted, open_bytes
+        free = budgets.change_requests(who, more)
+        if reader.partial or self._announced or reader.begun != self._begun:
             announced = reader.announced_bytes
             if not self._count_frame(announced, reader.begun):
                 budgets.wait(self._waiter)
@@ -204,7 +209,8 @@ class Share:
             # A frame that has its room goes on, also while others wait.
             if announced:
                 return True
-        if budgets.requests.has_room(who):
+            free = budgets.requests.has_room(who)
+        if free:
             return True
         budgets.wait(self._waiter)
         return False
@@ -224,6 +230,11 @@ class Share:
             return False
         self._announced = announced
         return True
+
+    @property
+    def has_unfetched(self) -> bool:
+        """Is anything counted that was answered and not fetched?"""
+        return self._unfetched > 0
 
     def count_unfetched(self, size: int) -> None:
         """What was answered beyond what is reserved, and lies in the connection's buffer."""

@@ -87,6 +87,7 @@ class Connection(asyncio.Protocol):
         self._behind: list[tuple[int, Any]] = []
         self._open: dict[int, int] = {}
         self._open_bytes = 0
+        self._open_bytes_max = limits.connection_bytes_max
         self._questions: dict[int, int] = {}
         self._answer_bytes = 0
         self._held: dict[int, tuple[Any, ReplySize]] = {}
@@ -174,10 +175,12 @@ class Connection(asyncio.Protocol):
             if not transport.is_closing():
                 self._server.counters.bytes_out += write_all(transport, out)
         unsent = transport.get_write_buffer_size()
-        if unsent > 2 * self._answer_bytes_max:
-            self._server.counters.left_unread += 1
-            transport.abort()
-        self._share.count_unfetched(unsent)
+        # Nearly always all of it is with the kernel by now.
+        if unsent or self._share.has_unfetched:
+            if unsent > 2 * self._answer_bytes_max:
+                self._server.counters.left_unread += 1
+                transport.abort()
+            self._share.count_unfetched(unsent)
         if self._held:
             self._ask_held()
         self._throttle()
@@ -428,7 +431,7 @@ class Connection(asyncio.Protocol):
         return True
 
     def _throttle(self) -> None:
-        bound = self._limits.connection_bytes_max
+        bound = self._open_bytes_max
         free = self._share.count_requests(self._open_bytes, self._reader)
         free = free and self._writable and self._finding is None
         if self._reads and free and self._open_bytes < bound:

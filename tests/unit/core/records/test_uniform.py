@@ -150,6 +150,19 @@ def test_a_batch_is_checked_the_same_in_any_buffer(codec: Codec, view: Callable[
     assert check(view(whole), LIMITS, "").count == 100
 
 
+@pytest.mark.parametrize("edge", [0, 64, 8_192, 1 << 20])
+def test_a_bare_record_of_any_size_is_known_by_it(edge: int) -> None:
+    """Also where one of its two lengths takes a byte more, and no record of some size exists."""
+    for size in range(max(0, edge - 12), min(edge + 12, LIMITS.record_bytes_max + 1)):
+        content = raw(0, value=varint(size) + bytes(size))
+        assert is_plain(content, 0, (-1, 0), 2 << 20)
+        assert decoded(content, 1)
+        for odd in (content + b"\0", content[:-1], content[:-1] + b"\2"):
+            assert not is_plain(odd, 0, (-1, 0), 2 << 20)
+        assert not is_plain(content, 0, (-1, 0), len(content) - 1)
+        assert not is_plain(content, 0, (1, 2), 2 << 20), "it has the batch's time"
+
+
 def test_records_of_different_sizes_are_still_checked() -> None:
     several = encode([Record(bytes(n % 90)) for n in range(500)], now=1_700_000_000_000)
     assert check(several, LIMITS, "").count == 500

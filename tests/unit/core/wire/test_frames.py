@@ -64,7 +64,7 @@ def test_the_length_of_an_unfinished_frame_is_known_once_it_has_come() -> None:
     reader: FrameReader[bytes] = FrameReader(DECODERS, FRAME_BYTES_MAX)
     frame = framed(WORD, 1, bytes(20))
     reader.feed(frame[:3])
-    assert (reader.unfinished, reader.announced_bytes) == (True, 0)
+    assert (bytes(reader.partial), reader.announced_bytes) == (frame[:3], 0)
     reader.feed(frame[3:10])
     assert reader.announced_bytes == len(frame)
     assert reader.begun == 1

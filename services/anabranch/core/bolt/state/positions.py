@@ -29,7 +29,7 @@ from anabranch.core.errors import (
     WrongEngine,
 )
 from anabranch.core.errors.refused import Refused
-from anabranch.core.producers import SEQUENCE_SPACE, Producer, is_request
+from anabranch.core.producers import REQUEST_EPOCH, SEQUENCE_SPACE, Producer, is_request
 from anabranch.core.records.objects import split_id
 from anabranch.core.types import Milliseconds, ObjectId, Position
 
@@ -135,7 +135,8 @@ def _sequence(
     for turn, batch in enumerate(row.batches):
         known = None
         if batch.producer >= 0:
-            if _is_apart(replica, batch):
+            # Few batches have this epoch, so most need no call to find out.
+            if batch.epoch == REQUEST_EPOCH and _is_apart(replica, batch):
                 known = _request(replica, log, batch, position, withheld)
             else:
                 known = _known(replica, log, batch, position, at)
