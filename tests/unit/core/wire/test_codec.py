@@ -98,7 +98,7 @@ def test_what_is_said_arrives_in_any_pieces(engine: str, side: str, cuts: list[i
     assert [(n, plain(each)) for n, each in heard] == [
         (n, plain(each)) for n, each in enumerate(said, 1)
     ]
-    assert not reading.unfinished
+    assert not reading.partial
 
 
 @engines
