@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from anabranch_operator.plan.engine.objects import contains
 
@@ -36,3 +38,29 @@ def test_what_others_added_doesnt_count(observed: Any, desired: Any) -> None:
 @pytest.mark.parametrize(("observed", "desired"), OTHERWISE)
 def test_what_is_missing_or_different_does(observed: Any, desired: Any) -> None:
     assert not contains(observed, desired)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from(["", "a", "b"]),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(JSON)
+def test_what_is_there_holds_itself(document: Any) -> None:
+    assert contains(document, document)
+
+
+@given(st.dictionaries(st.sampled_from("abc"), JSON), st.dictionaries(st.sampled_from("xyz"), JSON))
+def test_what_others_added_does_not_count(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
+    assert contains({**ours, **theirs}, ours)
+
+
+@given(st.dictionaries(st.sampled_from("abc"), JSON, min_size=1), JSON)
+def test_a_field_that_says_something_else_is_missed(ours: dict[str, Any], other: Any) -> None:
+    name = min(ours)
+    changed = {**ours, name: other}
+    assert contains(changed, ours) == contains(other, ours[name])
