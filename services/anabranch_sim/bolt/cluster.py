@@ -110,8 +110,11 @@ class Cluster(Deployment):
 
     def _recovered(self, found: Recovered) -> Metadata:
         image = found.snapshot.content if found.snapshot else None
-        limits = self.options.limits
-        return Metadata.recovered(CLUSTER, limits, image, found.entries, found.last)
+        # Upgrades in this world are to versions that know more than this one.
+        knows = max(process.knows for process in self.processes.values())
+        return Metadata.recovered(
+            CLUSTER, self.options.limits, image, found.entries, found.last, knows=knows
+        )
 
     def _journal(self) -> FileJournal:
         return FileJournal(

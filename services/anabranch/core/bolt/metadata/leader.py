@@ -138,11 +138,13 @@ class Metadata:
         image: bytes | None,
         entries: Sequence[bytes],
         index: int,
+        *,
+        knows: int = FORMAT,
     ) -> "Metadata":
         """The leader as it was: the snapshot, then every group journaled since; `index` is the
         last one's.
         """
-        leader = cls(replayed(cluster, limits, image, entries), limits, index)
+        leader = cls(replayed(cluster, limits, image, entries, knows=knows), limits, index)
         leader.journaled_bytes = sum(map(len, entries))
         return leader
 
@@ -453,7 +455,14 @@ def blank(cluster: str, limits: Limits) -> State:
     return State(cluster, with_replicated(limits, replicated(Limits())))
 
 
-def replayed(cluster: str, limits: Limits, image: bytes | None, entries: Sequence[bytes]) -> State:
+def replayed(
+    cluster: str,
+    limits: Limits,
+    image: bytes | None,
+    entries: Sequence[bytes],
+    *,
+    knows: int = FORMAT,
+) -> State:
     """The snapshot, if there is one, and every group journaled since.
 
     Raises JournalTooNew where the commands become those of a later version: what this one doesn't
@@ -462,16 +471,16 @@ def replayed(cluster: str, limits: Limits, image: bytes | None, entries: Sequenc
     state = blank(cluster, limits)
     if image is not None:
         state.replica = snapshot.load(image, state.replica.limits)
-    _check_format(state)
+    _check_format(state, knows)
     for entry in entries:
         for each in decode_group(entry):
             state.apply(each)
-        _check_format(state)
+        _check_format(state, knows)
     return state
 
 
-def _check_format(state: State) -> None:
-    if state.replica.format > FORMAT:
+def _check_format(state: State, knows: int) -> None:
+    if state.replica.format > knows:
         raise JournalTooNew("the journal of commands", state.replica.format)
 
 
