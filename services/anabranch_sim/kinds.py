@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from anabranch_sim.belfast.mutants import MUTANTS as BELFAST_MUTANTS
 from anabranch_sim.belfast.plugin import BelfastPlugin
+from anabranch_sim.bolt.engine_mutants import ENGINE_MUTANTS
 from anabranch_sim.bolt.group_mutants import GROUP_MUTANTS
 from anabranch_sim.bolt.mutants import MUTANTS as BOLT_MUTANTS
 from anabranch_sim.bolt.plugin import BoltPlugin
@@ -33,7 +34,12 @@ class Kind:
 KINDS = {
     kind.name: kind
     for kind in (
-        Kind("bolt", BoltPlugin.of, "simulate", [*BOLT_MUTANTS, *GROUP_MUTANTS]),
+        Kind(
+            "bolt",
+            BoltPlugin.of,
+            "simulate",
+            [*BOLT_MUTANTS, *GROUP_MUTANTS, *ENGINE_MUTANTS],
+        ),
         Kind("belfast", BelfastPlugin.of, "simulate-belfast", BELFAST_MUTANTS),
         Kind("consensus", ConsensusPlugin.of, "simulate-consensus", CONSENSUS_MUTANTS),
         Kind("operator", OperatorPlugin.of, "simulate-operator", OPERATOR_MUTANTS),

@@ -34,8 +34,11 @@ _GROUPS = 0.5
 _OPTIONS_SALT = 0x5EED
 _COMPACTION_SALT = 0xC0B1
 _BOUNDS_SALT = 0xB0B0
+_ENGINES_SALT = 0xE96B2
 _COMPACTED = 0.6
 """Of all runs have small extents copied together."""
+_ENGINES = 0.2
+"""Of all runs have logs of another engine in their catalogue."""
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,6 +63,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     kept_entries: int
     """Of the journal in etcd, before its snapshot."""
     compressed: bool
+    engine_clients: int
+    """Clients of logs that another engine serves."""
 
     @staticmethod
     def of(seed: int) -> "Options":
@@ -86,6 +91,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
             lease_ms=rng.choice((500, 1_000, 3_000)),
             kept_entries=rng.choice((0, 3, 30)),
             compressed=rng.random() < 0.1,
+            engine_clients=_engine_clients(Random(seed ^ _ENGINES_SALT)),
         )
 
     def __str__(self) -> str:
@@ -98,9 +104,15 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         group = f"{self.members} members with leases of {self.lease_ms} ms, " * (self.members > 0)
         size = "one process" if self.embedded else f"{group}{self.brokers} brokers"
         return (
-            f"{size}, {self.clients} clients x {self.calls} calls, {self.chaos_ms} ms of "
+            f"{size}, {self.clients} clients x {self.calls} calls, "
+            f"{self.engine_clients} of another engine, {self.chaos_ms} ms of "
             f"{'+'.join(self.faults) or 'no faults'}; {limits}; segments of {self.segment_bytes}"
         )
+
+
+def _engine_clients(rng: Random) -> int:
+    """Drawn by itself: a seed's other options stay what they were."""
+    return rng.choice((1, 2, 3)) if rng.random() < _ENGINES else 0
 
 
 def _limits(rng: Random) -> Limits:

@@ -22,6 +22,7 @@ from anabranch.core.types import MS, NEVER, Nanoseconds, ObjectId
 from anabranch_sim.bolt.client import Account, SimClient
 from anabranch_sim.bolt.cluster import CLUSTER, Cluster
 from anabranch_sim.bolt.directory import Directory
+from anabranch_sim.bolt.engine_logs import CatalogueAccount, EngineClient
 from anabranch_sim.bolt.faults import BoltFaults
 from anabranch_sim.bolt.final_checks import FinalChecks
 from anabranch_sim.bolt.options import Options
@@ -52,6 +53,8 @@ class BoltPlugin:
         self.directory = Directory()
         self.clients: list[SimClient] = []
         self.workloads: list[Workload] = []
+        self.catalogue = CatalogueAccount(self.world.stamp)
+        self.engine_clients: list[EngineClient] = []
         self.faults = BoltFaults(self.cluster, self.clients)
         self.witness = invariants.Witness(self._batches)
         self._violations: list[str] = []
@@ -65,7 +68,7 @@ class BoltPlugin:
         return BoltPlugin(Options.of(seed), tell)
 
     def violations(self) -> list[str]:
-        return self._violations + self.account.faults
+        return self._violations + self.account.faults + self.catalogue.faults
 
     def counts(self) -> dict[str, int]:
         return {"calls": len(self.account.history.calls)}
@@ -84,10 +87,12 @@ class BoltPlugin:
         first.create("root", first.next)
         for workload in others:
             workload.next()
+        for number in range(options.engine_clients):
+            self._start_engine_client(number)
         self._look_often()
 
     def is_done(self) -> bool:
-        return all(each.done for each in self.workloads)
+        return all(each.done for each in (*self.workloads, *self.engine_clients))
 
     def converge(self) -> bool:
         if self.world.wait(lambda: self.is_done() and self._all_alive(), CONVERGENCE, _LOOK):
@@ -105,11 +110,29 @@ class BoltPlugin:
         if not world.wait(lambda: checks.over, CONVERGENCE, _LOOK):
             self._fail(f"liveness: {checks.waiting_for()}")
             return
+        if not self._settle_catalogue():
+            self._fail("liveness: nobody could list the logs of another engine")
         history = self.account.history
         history.finals, history.ended = checks.finals, world.stamp()
         self._violations.extend(map(str, check(history)))
         self._check_state()
         self._await_garbage()
+
+    def _start_engine_client(self, number: int) -> None:
+        options = self.options
+        client = SimClient(self.cluster, self.account, 100 + number)
+        self.clients.append(client)
+        pause = 2 * self.chaos // options.calls
+        follows = EngineClient(client, self.catalogue, options.calls, pause)
+        self.engine_clients.append(follows)
+        follows.next()
+
+    def _settle_catalogue(self) -> bool:
+        """What the catalogue says of another engine's logs when all is well."""
+        settled: list[bool] = []
+        for each in self.engine_clients[:1]:
+            each.settle(lambda: settled.append(True))
+        return not self.engine_clients or self.world.wait(lambda: bool(settled), CONVERGENCE, _LOOK)
 
     def _clock_error(self) -> Nanoseconds:
         """How far a leader's clock may be from the one before."""

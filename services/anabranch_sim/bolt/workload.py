@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from anabranch.core.bolt.protocol import messages
-from anabranch.core.bolt.protocol.commands import Description, Promotion
+from anabranch.core.bolt.protocol.commands import BOLT, Description, Promotion
 from anabranch.core.bolt.protocol.messages import Records, ServerMessage
 from anabranch.core.bolt.protocol.queries import Cursors, Listing, Pool, Settled
 from anabranch.core.bolt.state.placement import READY
@@ -242,7 +242,7 @@ class Caller:
         self.client.ask("list brokers", messages.ListBrokers(), None, told)
 
     def discover(self, then: Callable[[Answer], None]) -> None:
-        """All logs, those among them whose making was never answered."""
+        """All logs of Bolt's own, those among them whose making was never answered."""
 
         def told(answer: Answer) -> None:
             if isinstance(answer, Listing):
@@ -250,7 +250,7 @@ class Caller:
                     self.directory.learn(each)
             then(answer)
 
-        self.client.ask("list", messages.ListLogs(), None, told)
+        self.client.ask("list", messages.ListLogs(engine=BOLT), None, told)
 
 
 class Workload(Caller):
