@@ -11,7 +11,7 @@ from operator import attrgetter
 import msgspec
 from msgspec.structs import replace
 
-from anabranch.core.belfast.ledger.windows import Run, Seat, Window
+from anabranch.core.belfast.ledger.windows import Run, Seat, Window, extend
 from anabranch.core.types import LocalSequence, Position
 
 
@@ -203,11 +203,7 @@ class Placements:
                 break
             assert row.base <= low, "only asked about records that are placed"
             upto = min(row.end, high)
-            for run in row.runs(low, upto):
-                if runs and runs[-1].end == run.first:
-                    runs[-1] = Run(runs[-1].first, runs[-1].count + run.count)
-                else:
-                    runs.append(run)
+            extend(runs, row.runs(low, upto))
             low = upto
         assert low >= high, "only asked about records that are placed"
         return runs

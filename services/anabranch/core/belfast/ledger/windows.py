@@ -6,7 +6,7 @@ that order fixes every position of the window. Seats are in groups: cut i ends w
 shards aren't staggered, there is one group, and a cut is a round.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from functools import cached_property
 
@@ -37,6 +37,15 @@ class Run(msgspec.Struct, frozen=True, array_like=True, gc=False):
     @property
     def end(self) -> Position:
         return self.first + self.count
+
+
+def extend(runs: list[Run], more: Iterable[Run]) -> None:
+    """Runs that join are one."""
+    for run in more:
+        if runs and runs[-1].end == run.first:
+            runs[-1] = Run(runs[-1].first, runs[-1].count + run.count)
+        else:
+            runs.append(run)
 
 
 class Seat(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):

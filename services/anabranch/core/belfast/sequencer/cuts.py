@@ -59,7 +59,7 @@ class Progress:
         self._lowest = 0
         self._holders = 0
         """Shards that reach no further than the lowest."""
-        self._rounds = 0
+        self.rounds = 0
         """Of all windows that are published, since this lead began."""
         for window in plan.ledger.windows:
             self.opened(window)
@@ -67,8 +67,8 @@ class Progress:
     def opened(self, window: Window) -> None:
         """It is the last one that is published."""
         assert window.number not in self._origins, "a window is opened once"
-        self._origins[window.number] = self._rounds
-        self._rounds += window.rounds if window.foreseen else 0
+        self._origins[window.number] = self.rounds
+        self.rounds += window.rounds if window.foreseen else 0
         if self._window is None:
             self._track()
 
@@ -184,11 +184,6 @@ class Progress:
         done = max((mark.done for mark in self.marks.values()), default=0)
         self.furthest = max(self.furthest, done)
 
-    @property
-    def rounds(self) -> int:
-        """Of all windows that are published, since this lead began."""
-        return self._rounds
-
     def unfinished(self) -> Iterator[ShardId]:
         """Those that have rounds left to report, of windows that are published."""
         if self._window is not None:
@@ -254,10 +249,6 @@ class Progress:
         rounds = mark.rounds if mark is not None and mark.window == window.number else 0
         return self._origins[window.number] + max(cut, rounds)
 
-    def _done_by(self, shard: ShardId) -> int:
-        mark = self.marks.get(shard)
-        return 0 if mark is None else mark.done
-
     def _void(self, window: Window, shard: ShardId) -> bool:
         return (window.number, shard) in self._plan.ledger.gaps
 
@@ -274,7 +265,8 @@ class Progress:
         if self._window is None:
             return
         # Who has a seat only in windows to come is not ahead: nobody has to hurry for it.
-        self.furthest = max(self._done_by(shard) for shard in self._window.by_shard)
+        marks = (self.marks.get(shard) for shard in self._window.by_shard)
+        self.furthest = max(0 if mark is None else mark.done for mark in marks)
         self._cut = ledger.cut if self._window is ledger.windows[0] else 0
         self._reaches = {
             seat.shard: self._reach(self._window, seat.shard) for seat in self._window.seats

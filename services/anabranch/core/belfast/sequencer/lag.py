@@ -82,8 +82,7 @@ class Lag:
         if looked and progress.furthest < self._looked + rounds:
             return []
         self._looked, self._looked_for = progress.furthest, rounds
-        lagging = [shard for shard in progress.lagging(rounds) if shard not in self.signals]
-        letters = [letter for shard in lagging for letter in self._signal(shard, 0, now)]
+        letters = self._signal_all(list(progress.lagging(rounds)), 0, now)
         self._counters.signals += len(letters)
         return letters
 
@@ -91,8 +90,7 @@ class Lag:
         """Signals to those that trail."""
         if not self._rules.lag_fix:
             return []
-        waiting = [shard for shard in trailing if shard not in self.signals]
-        letters = [letter for shard in waiting for letter in self._signal(shard, 0, now)]
+        letters = self._signal_all(trailing, 0, now)
         self._counters.trails += len(letters)
         return letters
 
@@ -106,8 +104,7 @@ class Lag:
         # At rest there is no next cut to wait for, unless somebody is ahead.
         waits = not self._idleness.at_rest or self._progress.lag > 0
         if waits and now - self._cut_at >= self._rules.intervals(STUCK_INTERVALS):
-            waited = [s for s in self._progress.waited_for() if s not in self.signals]
-            asked = [letter for shard in waited for letter in self._signal(shard, 1, now)]
+            asked = self._signal_all(list(self._progress.waited_for()), 1, now)
             self._counters.signals += len(asked)
             letters += asked
         return letters
@@ -116,10 +113,8 @@ class Lag:
         """Signals to fill up all that is published, so that a window with other seats follows: at
         rest windows don't end by themselves.
         """
-        letters: list[FixLag] = []
-        for shard in self._progress.unfinished():
-            if shard not in self.signals:
-                letters += self._signal(shard, self._progress.rounds, now)
+        progress = self._progress
+        letters = self._signal_all(list(progress.unfinished()), progress.rounds, now)
         self._counters.signals += len(letters)
         return letters
 
@@ -135,11 +130,10 @@ class Lag:
         for signal in self.signals.values():
             signal.since = min(now, signal.since + missed)
 
-    def forgive(self, now: Nanoseconds) -> None:
-        """The leader itself was away: nobody is to blame."""
-        self._cut_at = now
-        for signal in self.signals.values():
-            signal.since = now
+    def _signal_all(self, shards: list[ShardId], ahead: int, now: Nanoseconds) -> list[FixLag]:
+        """To each that has no signal out, and has anything left to do."""
+        asked = [shard for shard in shards if shard not in self.signals]
+        return [letter for shard in asked for letter in self._signal(shard, ahead, now)]
 
     def _signal(self, shard: ShardId, ahead: int, now: Nanoseconds) -> list[FixLag]:
         assert shard not in self.signals, "one signal at a time"

@@ -1,6 +1,6 @@
 """Who is there, who gets a seat, and who leaves (Belfast, 4.5)."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from anabranch.core.belfast.ledger.decisions import Admit, Arrange, Release
 from anabranch.core.belfast.ledger.ledger import Member, Standing
@@ -20,26 +20,21 @@ class _Contact:
     alive: Alive | None = None
 
 
-@dataclass(slots=True)
-class _Shard:
-    contacts: dict[str, _Contact] = field(default_factory=dict[str, _Contact])
-
-
 class Membership:
     def __init__(self, plan: Plan, now: Nanoseconds, delays: Delays) -> None:
         self._plan = plan
         self._rules = plan.rules
-        self._shards: dict[str, _Shard] = {}
+        self._contacts: dict[tuple[str, str], _Contact] = {}
+        """By shard and replica."""
         self._since = now
         """Nobody was silent before: this leader wasn't there to hear."""
         self._delays = delays
         """Of letters that came at last, and of this leader's own timers."""
 
     def heard(self, shard: str, node: str, now: Nanoseconds) -> None:
-        contacts = self._shards.setdefault(shard, _Shard()).contacts
-        contact = contacts.get(node)
+        contact = self._contacts.get((shard, node))
         if contact is None:
-            contacts[node] = _Contact(now)
+            self._contacts[shard, node] = _Contact(now)
             return
         silence = now - max(contact.at, self._since)
         late = silence - self._rules.intervals(ALIVE_INTERVALS)
@@ -58,16 +53,15 @@ class Membership:
         """Told that the leader itself did not run for so long: that isn't others' silence."""
         assert missed >= 0
         self._since = min(now, self._since + missed)
-        for shard in self._shards.values():
-            for contact in shard.contacts.values():
-                contact.at = min(now, contact.at + missed)
+        for contact in self._contacts.values():
+            contact.at = min(now, contact.at + missed)
 
     def alive(self, node: str, letter: Alive, now: Nanoseconds) -> Member | None:
         """Says who is back by this letter."""
         if node not in letter.replicas:
             return None
         self.heard(letter.shard, node, now)
-        self._shards[letter.shard].contacts[node].alive = letter
+        self._contacts[letter.shard, node].alive = letter
         member = self._plan.ledger.member(letter.shard)
         if member is None:
             if all(self._agrees(letter, each, now) for each in letter.replicas):
@@ -104,7 +98,7 @@ class Membership:
         away = [each for each in member.replicas if not self.present(name, each, now)]
         if away:
             return CantJoin(name, f"nothing is heard of {', '.join(away)}")
-        claim = self._shards[name].contacts[member.primary].alive
+        claim = self._letter(name, member.primary)
         assert claim is not None
         if self.lost(member, member.primary):
             if not all(self.lost(member, each) for each in member.replicas):
@@ -120,16 +114,14 @@ class Membership:
 
     def silence(self, shard: str, node: str, now: Nanoseconds) -> Nanoseconds:
         """For how long nothing was heard of it."""
-        known = self._shards.get(shard)
-        contact = known.contacts.get(node) if known is not None else None
+        contact = self._contacts.get((shard, node))
         silence = now - max(self._since, contact.at if contact is not None else 0)
         assert silence >= 0, "nothing was heard in the future"
         return silence
 
     def known(self, shard: str, node: str) -> bool:
         """Was it ever heard by this leader?"""
-        shards = self._shards.get(shard)
-        return shards is not None and node in shards.contacts
+        return (shard, node) in self._contacts
 
     def silent(self, shard: str, node: str, now: Nanoseconds) -> bool:
         limit = self.patience(self._rules.silent_intervals, now)
@@ -186,10 +178,6 @@ class Membership:
         letter = self._letter(member.name, member.primary)
         return member.replicas if letter is None else letter.replicas
 
-    def forgive(self, now: Nanoseconds) -> None:
-        """The leader itself was away: nobody else was silent."""
-        self._since = now
-
     def _admit(self, admitted: Admit) -> None:
         self._plan.counters.admitted += 1
         self._plan.decide(admitted)
@@ -215,8 +203,7 @@ class Membership:
         return member
 
     def _letter(self, shard: str, node: str) -> Alive | None:
-        known = self._shards.get(shard)
-        contact = known.contacts.get(node) if known is not None else None
+        contact = self._contacts.get((shard, node))
         return contact.alive if contact is not None else None
 
     def _said(self, shard: str, node: str) -> int:
@@ -226,13 +213,9 @@ class Membership:
         return letter.disk
 
     def _agrees(self, letter: Alive, node: str, now: Nanoseconds) -> bool:
-        contact = self._shards[letter.shard].contacts.get(node)
-        return (
-            contact is not None
-            and contact.alive is not None
-            and contact.alive.replicas == letter.replicas
-            and not self.silent(letter.shard, node, now)
-        )
+        known = self._letter(letter.shard, node)
+        agrees = known is not None and known.replicas == letter.replicas
+        return agrees and not self.silent(letter.shard, node, now)
 
     def _asks_back(self, member: Member, node: str, letter: Alive, now: Nanoseconds) -> bool:
         """Its primary knows what has happened to it, and has cut its local log back.

@@ -156,8 +156,7 @@ class Office:
         """If this leader was away itself, it has missed what others said, and blames nobody."""
         assert now >= self._now, "time never goes back"
         if now - self._now >= self._away:
-            self.membership.forgive(now)
-            self.lag.forgive(now)
+            self.was_away(now, now)
             self.stragglers.forgive()
         self._now = now
 
@@ -233,9 +232,7 @@ class Office:
         self.progress.forget(shards)
         self.quotas.forget(shards)
         for shard in shards:
-            self.lag.forget(shard)
-            self.stragglers.forget(shard)
-            self.trailing.forget(shard)
+            self._arranged(shard)
             self.reports.pop(shard, None)
 
     def _arranged(self, shard: ShardId) -> None:

@@ -5,7 +5,7 @@ have a part in it, and a shard that reports in bursts has the rate that it has o
 are in thousandths of a record per interval: whole numbers are the same everywhere.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from anabranch.core.belfast.ledger.ledger import Member
 from anabranch.core.belfast.ledger.windows import ShardId
@@ -41,7 +41,7 @@ class _Given:
     quota: int
     lower: int = 0
     """What would have been enough in the window before; 0: no less than was given."""
-    judged: int = field(default=0)
+    judged: int = 0
     """The span by which that was found."""
     guessed: bool = False
     """Nobody has demanded it, and nothing was measured yet."""

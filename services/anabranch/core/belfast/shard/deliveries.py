@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from anabranch.core.belfast.ledger.ledger import Ledger
 from anabranch.core.belfast.ledger.placements import Placements
-from anabranch.core.belfast.ledger.windows import Run, ShardId
+from anabranch.core.belfast.ledger.windows import Run, ShardId, extend
 from anabranch.core.belfast.protocol.messages import Confirmed, Delivered, Failed, Subscribe, Where
 from anabranch.core.belfast.protocol.predicates import wanted
 from anabranch.core.belfast.shard.counters import ShardCounters
@@ -226,7 +226,7 @@ class Delivering:
                 passage.parts.append((skip, count))
                 passage.batches.append(item.batch)
                 passage.records += count
-                _extend(passage.runs, self._placements.runs(first, first + count))
+                extend(passage.runs, self._placements.runs(first, first + count))
             passage.size += len(item.batch) if parts else 0
         return passage
 
@@ -272,11 +272,3 @@ class Delivering:
         # It has a place, which isn't known here.
         before = places.position(local - 1)
         return 0 if before is None else before + 1
-
-
-def _extend(runs: list[Run], more: list[Run]) -> None:
-    for run in more:
-        if runs and runs[-1].end == run.first:
-            runs[-1] = Run(runs[-1].first, runs[-1].count + run.count)
-        else:
-            runs.append(run)
