@@ -1,6 +1,8 @@
 """A follower, written to letter by letter: what it acknowledges, and when."""
 
 import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.unit.core.consensus.alone import member, read
 
 from anabranch.core.consensus.disk import Ballot, Joined, Written
@@ -8,6 +10,7 @@ from anabranch.core.consensus.letters import (
     Accepted,
     Entry,
     Install,
+    Missed,
     Offer,
 )
 
@@ -63,3 +66,47 @@ def test_an_image_below_what_was_offered_before_takes_that_back() -> None:
     council.run(10)
     assert alone.consensus.committed == alone.consensus.last == 3
     assert council.letters[-1][2] == Accepted(1, durable=3, matched=3, fresh=False)
+
+
+def terms(draw_from: list[int]) -> list[int]:
+    """Terms never fall along a log."""
+    return sorted(draw_from)
+
+
+logs = st.lists(st.integers(1, 4), max_size=8).map(terms)
+
+
+@given(logs, logs)
+def test_a_follower_comes_to_have_its_leaders_log_whatever_it_had(
+    mine: list[int], theirs: list[int]
+) -> None:
+    """Raft, 5.3: the leader goes back to where the logs part, a term at a time. Entries of one term
+    at one place are the same in both, as they are in every group.
+    """
+    shared = 0
+    while shared < min(len(mine), len(theirs)) and mine[shared] == theirs[shared]:
+        shared += 1
+    # Behind a first difference no two entries are of one term: one leader wrote each term.
+    mine = [*mine[:shared], *(term for term in mine[shared:] if term not in theirs[shared:])]
+    written = [Written(nth, Entry(term, b"%d" % nth)) for nth, term in enumerate(mine, 1)]
+    council, alone = member(Joined(), Ballot(4, "b"), *written)
+    entries = [Entry(term, b"%d" % nth) for nth, term in enumerate(theirs, 1)]
+    known = [0, *theirs]
+    previous, letters = len(entries), 0
+    while True:
+        council.letters.clear()
+        offer = Offer(5, previous, known[previous], entries[previous:], committed=0, joined=False)
+        read(alone, "b", offer)
+        council.run(10)
+        letters += 1
+        missed = [each for _, _, each in council.letters if isinstance(each, Missed)]
+        if not missed:
+            break
+        assert missed[-1].hint < previous, "an attempt there would be vain"
+        previous = max(0, min(previous - 1, missed[-1].hint))
+    answer = council.letters[-1][2]
+    assert isinstance(answer, Accepted)
+    assert answer.durable == answer.matched == len(entries)
+    assert letters <= len(set(mine)) + 2
+    read(alone, "b", Offer(5, len(entries), known[-1], [], committed=len(entries), joined=False))
+    assert alone.consensus.entries(0, 100) == (1, [entry.content for entry in entries])

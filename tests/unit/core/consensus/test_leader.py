@@ -1,5 +1,7 @@
 """A leader, written to letter by letter: what it commits, and what it sends again."""
 
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.unit.core.consensus.alone import leader, read
 
 from anabranch.core.consensus.letters import (
@@ -46,3 +48,19 @@ def test_a_disk_that_was_lost_is_filled_again_from_its_beginning() -> None:
     alone.step(lambda: alone.consensus.linked("c"))
     offer = [each for _, to, each in council.letters if to == "c" and isinstance(each, Offer)][-1]
     assert offer.previous == 0
+
+
+@given(st.lists(st.tuples(st.sampled_from("bc"), st.integers(0, 2)), max_size=12))
+def test_committed_is_what_a_majority_has_on_disk_with_an_entry_of_the_own_term(
+    letters: list[tuple[str, int]],
+) -> None:
+    """The first entry is of an earlier term, and the second its own."""
+    council, alone = leader()
+    council.run(10)
+    durable = {"a": 2, "b": 0, "c": 0}
+    for sender, held in letters:
+        read(alone, sender, Accepted(2, durable=held, matched=held, fresh=False))
+        durable[sender] = max(durable[sender], held)
+        agreed = sorted(durable.values())[1]
+        assert alone.consensus.committed == (agreed if agreed == 2 else 0)
+        assert alone.leads == (agreed == 2)
