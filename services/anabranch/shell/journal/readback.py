@@ -80,10 +80,11 @@ class Places:
         content = self._disk.read(kept.name, end - start, start)
         found: list[bytes] = []
         for group in journal.read_groups(content, path, kept.header, start, first):
-            if group.first >= upto:
-                break
             low = max(0, first + len(found) - group.first)
             found += group.entries[low : max(0, upto - group.first)]
+            # Damage to what lies behind is none of this reader's business.
+            if first + len(found) >= upto:
+                break
         if not found:
             raise JournalCorrupt(path, start, f"entry {first} isn't where it was written")
         return found
