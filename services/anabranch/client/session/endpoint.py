@@ -146,7 +146,7 @@ def address(text: str, what: str = "") -> Address:
         port = parts.port
     except ValueError as error:
         raise BadRequest(what, str(error)) from None
-    if not parts.hostname or parts.netloc != text or "@" in text:
+    if not parts.hostname or parts.netloc != text or "@" in text or "," in text:
         raise BadRequest(what, f"{text!r} isn't host:port")
     try:
         parts.hostname.encode("idna")

@@ -37,9 +37,9 @@ class _Side:
 
     def look(self, start: Position, end: Position) -> list[Slice]:
         """The slices of these positions, as far as the budget goes."""
+        assert start >= 0, "positions begin at 0"
         if start >= end:
             return []
-            assert start >= 0, "positions begin at 0"
         found = slices(self.forest, self.log, start, end, EXTENTS_MAX - len(self.slices))
         self.complete &= bool(found) and _end(found[-1]) >= end
         return found
