@@ -18,23 +18,37 @@ Engine = Literal["bolt", "belfast"]
 
 _COUNT_END = 1 << 31
 """Of shards and the like; the server says how many it really takes."""
+_NOTHING_GIVEN = EngineSettings(replicas=0, sequencers=0)
 _UPGRADE = "upgrade the server before it makes logs of other engines than bolt"
 
 
 def engine_settings(
     *, shards: Any, replicas: Any, sequencers: Any, addresses: Sequence[str], cluster: Any
 ) -> EngineSettings:
-    """What a program says of a log of another engine. BadRequest if no server could take it."""
+    """What a program says of a log of another engine. BadRequest if no server could take it.
+
+    `replicas` and `sequencers` may be None: the service decides.
+    """
     several = arguments.several("the addresses", addresses, "['host:7440']")
     for each in several:
         endpoint.address(arguments.text("an address", each))
     return EngineSettings(
         arguments.number("shards", shards, _COUNT_END),
-        arguments.number("replicas", replicas, _COUNT_END),
-        arguments.number("sequencers", sequencers, _COUNT_END),
+        _count_or_default("replicas", replicas),
+        _count_or_default("sequencers", sequencers),
         tuple(several),
         arguments.text("a cluster", cluster),
     )
+
+
+def _count_or_default(what: str, value: Any) -> int:
+    """0, which no log can have, stands for the service's default."""
+    if value is None:
+        return 0
+    count = arguments.number(what, value, _COUNT_END)
+    if count == 0:
+        raise BadRequest(what, "there must be one at least")
+    return count
 
 
 class Catalogue:
@@ -63,7 +77,7 @@ class Catalogue:
             message = replace(message, engine=engine, settings=settings)
         elif engine != "bolt":
             raise BadRequest(f"the engine {engine!r}", "there are bolt and belfast")
-        elif settings != EngineSettings():
+        elif settings != _NOTHING_GIVEN:
             raise BadRequest("a bolt log", "only a belfast log has shards and what goes with them")
         found = await link.ask(message, Description, f"create {name}", link.milliseconds(timeout))
         if found.engine != engine and not owner:

@@ -93,8 +93,8 @@ class Service(SyncClosing):
         *,
         engine: Literal["belfast"],
         shards: int = 1,
-        replicas: int = 1,
-        sequencers: int = 1,
+        replicas: int | None = None,
+        sequencers: int | None = None,
         addresses: Sequence[str] = (),
         cluster: str = "",
         why: str = "",
@@ -109,8 +109,8 @@ class Service(SyncClosing):
         *,
         engine: Engine = "bolt",
         shards: int = 1,
-        replicas: int = 1,
-        sequencers: int = 1,
+        replicas: int | None = None,
+        sequencers: int | None = None,
         addresses: Sequence[str] = (),
         cluster: str = "",
         why: str = "",
@@ -122,8 +122,9 @@ class Service(SyncClosing):
 
         `engine`: `bolt`, whose logs can be forked, or `belfast`, whose logs are read ahead of their
         order. Such a log has `shards` that take appends, each with `replicas`, and `sequencers`
-        that order them; a deployment that runs already has `addresses` and the name of its
-        `cluster`.
+        that order them: 1 of each where the service runs the log in its own process, or else 2
+        replicas and 3 sequencers. A deployment that runs already has `addresses` and the name of
+        its `cluster`.
 
         `owner`: who declares it. One that has a log already gets that one, whatever its name; one
         whose log is no more is told what became of it.

@@ -33,10 +33,10 @@ PATIENCE_S = 120.0
 PATIENCE_MS = 60_000
 
 
-async def create(url: str) -> Description:
+async def create(url: str, settings: EngineSettings) -> Description:
     link = Link(endpoint(url), Settings())
     link.start()
-    message = CreateLog("ticks", link.once(), engine="belfast", settings=EngineSettings())
+    message = CreateLog("ticks", link.once(), engine="belfast", settings=settings)
     made = await link.ask(message, Description, "create", PATIENCE_MS)
     link.close()
     return made
@@ -79,7 +79,7 @@ def test_a_log_gets_processes_keeps_them_over_a_restart_and_loses_them_with_its_
     cluster = cluster_in(tmp_path)
     cluster.start(lambda _: None)
     try:
-        made = asyncio.run(create(cluster.layout.url))
+        made = asyncio.run(create(cluster.layout.url, EngineSettings()))
         assert made.settings is not None
         assert (made.settings.addresses, made.settings.embedded) == ((), False)
         with anabranch.connect(cluster.layout.url, timeout=PATIENCE_S) as service:
@@ -112,5 +112,43 @@ def test_a_log_gets_processes_keeps_them_over_a_restart_and_loses_them_with_its_
             service.delete("ticks", timeout=PATIENCE_S)
             tended(cluster, lambda: not any(node.running for node in nodes))
         assert list((tmp_path / "belfast").iterdir()) == []
+    finally:
+        cluster.kill()
+
+
+@pytest.mark.nightly
+def test_a_program_that_appends_notices_a_pause_when_a_process_of_a_log_is_killed(
+    tmp_path: Path,
+) -> None:
+    needs(ETCD, VERSITYGW)
+    cluster = cluster_in(tmp_path)
+    cluster.start(lambda _: None)
+    try:
+        left_to_it = EngineSettings(replicas=0, sequencers=0)
+        made = asyncio.run(create(cluster.layout.url, left_to_it)).settings
+        assert made is not None
+        assert (made.replicas, made.sequencers) == (2, 3)
+        with anabranch.connect(cluster.layout.url, timeout=PATIENCE_S) as service:
+            tended(cluster, lambda: placed(service))
+            log = service.log("ticks", engine="belfast")
+            nodes = {node.name: node for node in cluster.processes}
+            last = log.append(b"first").position
+            for name in ("ticks-shard-0-0", "ticks-shard-0-1", "ticks-sequencer-0"):
+                nodes[name].kill()
+                position = log.append(name.encode()).position
+                assert position > last
+                last = position
+                nodes[name].start()
+                log.append(b"both are there")
+            values = [record.value for record in log.read(0)]
+        assert values == [
+            b"first",
+            b"ticks-shard-0-0",
+            b"both are there",
+            b"ticks-shard-0-1",
+            b"both are there",
+            b"ticks-sequencer-0",
+            b"both are there",
+        ]
     finally:
         cluster.kill()

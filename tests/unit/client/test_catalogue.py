@@ -59,6 +59,8 @@ def test_a_server_that_was_not_upgraded_with_the_others_is_found_out(
         ({"shards": 2**65}, "shards: .*isn't from 0 up to"),
         ({"shards": -1}, "shards: -1 isn't from"),
         ({"shards": True}, "shards: it must be a whole number, not True"),
+        ({"replicas": 0}, "replicas: there must be one at least"),
+        ({"sequencers": 0}, "sequencers: there must be one at least"),
         ({"replicas": 1.5}, "replicas: it must be a whole number, not 1.5"),
         ({"sequencers": "2"}, "sequencers: it must be a whole number, not '2'"),
         ({"addresses": "127.0.0.1:1"}, "the addresses: it must be a list"),

@@ -141,11 +141,20 @@ class NewQuota(Asked):
 
 
 class NewDeployment(Asked):
-    """How a log of another engine than Bolt is to be served; what isn't given is 1."""
+    """How a log of another engine than Bolt is to be served."""
 
     shards: int = Field(1, description="Parts of the log that take appends side by side.")
-    replicas: int = Field(1, description="Of each shard.")
-    sequencers: int = Field(1, description="Members of the group that orders the records.")
+    replicas: int | None = Field(
+        None,
+        ge=1,
+        description="Of each shard. By default 1 in the service's own process, or else 2.",
+    )
+    sequencers: int | None = Field(
+        None,
+        ge=1,
+        description="Members of the group that orders the records. By default 1 in the service's "
+        "own process, or else 3.",
+    )
     addresses: tuple[str, ...] = Field(
         (), description="Of its sequencers, if it runs elsewhere.", examples=[["host:7440"]]
     )
@@ -155,7 +164,7 @@ class NewDeployment(Asked):
 
     def chosen(self) -> commands.EngineSettings:
         return commands.EngineSettings(
-            self.shards, self.replicas, self.sequencers, self.addresses, self.cluster
+            self.shards, self.replicas or 0, self.sequencers or 0, self.addresses, self.cluster
         )
 
 
@@ -165,7 +174,7 @@ class NewLog(Asked):
     why: str = Field("", description="What it is for.")
     engine: str = Field("bolt", description="The engine that serves it: `bolt` or `belfast`.")
     settings: NewDeployment | None = Field(
-        None, description="Of a log that isn't Bolt's; null is one of everything."
+        None, description="Of a log that isn't Bolt's; null is one shard, and all defaults."
     )
 
 

@@ -14,6 +14,7 @@ from anabranch.apps.processes.namespaces import Machines, Network, check_rights,
 from anabranch.apps.processes.readiness import wait_seated
 from anabranch.apps.processes.servers import START_S, ServerProcess
 from anabranch.apps.processes.supervisor import Listener, run_until_told
+from anabranch.core.bolt.protocol.commands import REPLICAS_APART, SEQUENCERS_APART
 from anabranch.core.errors import BadRequest, Unavailable
 from anabranch.core.quota import AppendShare, Quota
 from anabranch.shell.journal.data_dir import exclusive
@@ -40,9 +41,9 @@ class BelfastShape(msgspec.Struct, frozen=True):
 
 
 class Counts(msgspec.Struct, frozen=True):
-    sequencers: int = 3
+    sequencers: int = SEQUENCERS_APART
     shards: int = 2
-    copies: int = 2
+    copies: int = REPLICAS_APART
     """Replicas of each shard."""
 
 

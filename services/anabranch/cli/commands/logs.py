@@ -43,10 +43,21 @@ def log() -> None:
     show_default=True,
     help="bolt: the log can be forked. belfast: it is read ahead of its order.",
 )
-@click.option("--shards", type=click.IntRange(1), help="Of a Belfast log: parts that take appends.")
-@click.option("--replicas", type=click.IntRange(1), help="Of a Belfast log: copies of each shard.")
 @click.option(
-    "--sequencers", type=click.IntRange(1), help="Of a Belfast log: members that order its records."
+    "--shards",
+    type=click.IntRange(1),
+    help="Of a Belfast log: parts that take appends (default 1).",
+)
+@click.option(
+    "--replicas",
+    type=click.IntRange(1),
+    help="Of a Belfast log: copies of each shard (default 1 in a server of one process, else 2).",
+)
+@click.option(
+    "--sequencers",
+    type=click.IntRange(1),
+    help="Of a Belfast log: members that order its records (default 1 in a server of one process, "
+    "else 3).",
 )
 @talks
 def create(  # noqa: PLR0913  # click passes every option by its name
@@ -77,8 +88,8 @@ def create(  # noqa: PLR0913  # click passes every option by its name
             name,
             engine="belfast",
             shards=shards or 1,
-            replicas=replicas or 1,
-            sequencers=sequencers or 1,
+            replicas=replicas,
+            sequencers=sequencers,
             why=why,
         )
 

@@ -10,7 +10,14 @@ from anabranch.core.bolt.broker.context import BrokerContext
 from anabranch.core.bolt.broker.inquiries import Correspondence
 from anabranch.core.bolt.broker.pending import Wait, Waits
 from anabranch.core.bolt.protocol import commands, messages, queries
-from anabranch.core.bolt.protocol.commands import BOLT, EngineSettings, Guardable, Outcome
+from anabranch.core.bolt.protocol.commands import (
+    BOLT,
+    REPLICAS_APART,
+    SEQUENCERS_APART,
+    EngineSettings,
+    Guardable,
+    Outcome,
+)
 from anabranch.core.bolt.protocol.letters import Moved
 from anabranch.core.bolt.protocol.messages import Once, Redeem
 from anabranch.core.bolt.protocol.queries import Answer, Query
@@ -92,12 +99,23 @@ class Controlling:
         """A client can't say that a log is embedded: that follows from who runs it."""
         command = _command(message)
         if isinstance(command, commands.CreateLog) and command.engine not in ("", BOLT):
-            settings = command.settings or EngineSettings()
-            here = self._others is OtherEngines.THIS_PROCESS and not settings.addresses
-            return replace(command, settings=replace(settings, embedded=here))
+            return replace(command, settings=self._settings(command.settings))
         if isinstance(command, commands.SetSettings):
             return replace(command, settings=replace(command.settings, embedded=False))
         return command
+
+    def _settings(self, given: EngineSettings | None) -> EngineSettings:
+        """With what the creator of a log of another engine left to the service."""
+        given = given or EngineSettings(replicas=0, sequencers=0)
+        here = self._others is OtherEngines.THIS_PROCESS and not given.addresses
+        # The machines of one process fail together, so that more of them would help nobody.
+        apart = self._others is OtherEngines.SUPERVISOR and not given.addresses
+        return replace(
+            given,
+            replicas=given.replicas or (REPLICAS_APART if apart else 1),
+            sequencers=given.sequencers or (SEQUENCERS_APART if apart else 1),
+            embedded=here,
+        )
 
     def ask(self, token: Token, message: Question) -> None:
         wait = self._waits.begin(token)

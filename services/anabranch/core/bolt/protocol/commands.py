@@ -62,13 +62,18 @@ BOLT = "bolt"
 """What clients call this engine. In commands and in the state it is the empty name."""
 
 
+REPLICAS_APART, SEQUENCERS_APART = 2, 3
+"""Of a log whose nodes fail one by one, being processes of their own, if nobody says otherwise:
+one of them can be lost."""
+
+
 class EngineSettings(Compact, frozen=True):
     """How another engine serves a log of its own."""
 
     shards: int = 1
     """Parts of the log that take appends side by side."""
     replicas: int = 1
-    """Of each shard."""
+    """Of each shard. Whoever creates a log may leave it, and the sequencers, to the service: 0."""
     sequencers: int = 1
     """Members of the group that orders the shards' records."""
     addresses: tuple[str, ...] = ()

@@ -103,9 +103,14 @@ def test_a_log_of_another_engine_that_nobody_runs_is_refused(stage: Any, setting
         (OtherEngines.THIS_PROCESS, EngineSettings(2, 3), EngineSettings(2, 3, embedded=True)),
         (OtherEngines.THIS_PROCESS, replace(FAR, embedded=True), FAR),
         (OtherEngines.SUPERVISOR, EngineSettings(2, embedded=True), EngineSettings(2)),
+        (OtherEngines.SUPERVISOR, None, EngineSettings(1, 2, 3)),
+        (OtherEngines.SUPERVISOR, EngineSettings(4, 0, 1), EngineSettings(4, 2, 1)),
+        (OtherEngines.SUPERVISOR, replace(FAR, replicas=0), replace(FAR, replicas=1)),
+        (OtherEngines.THIS_PROCESS, EngineSettings(2, 0, 0), EngineSettings(2, embedded=True)),
+        (OtherEngines.NOBODY, replace(FAR, sequencers=0), replace(FAR, sequencers=1)),
     ],
 )
-def test_a_log_is_embedded_where_its_broker_runs_it(
+def test_a_log_is_embedded_where_its_broker_runs_it_and_has_replicas_where_they_help(
     stage_of: Any, others: OtherEngines, asked: EngineSettings | None, kept: EngineSettings
 ) -> None:
     stage = stage_of(others=others)
