@@ -3,6 +3,7 @@
 from anabranch.apps.node_machine import NodeMachine
 from anabranch.core.belfast.ledger.ledger import Standing
 from anabranch.core.belfast.sequencer.sequencer import Sequencer
+from anabranch.core.belfast.shard.requests import FORGOTTEN
 from anabranch.core.belfast.shard.shard import Shard
 from anabranch.core.replication.replica import Role
 from anabranch.ports import Journal, RecordJournal
@@ -115,6 +116,8 @@ def shard_obstacle(shard: Shard) -> str | None:
     me = shard.following.me
     if me is None:
         return "the sequencers haven't admitted its shard yet"
+    if shard.forgotten:
+        return FORGOTTEN
     if me.standing is Standing.FAILED:
         return "its shard has failed, and is to be admitted again"
     if shard.replica.role not in {Role.PRIMARY, Role.BACKUP}:

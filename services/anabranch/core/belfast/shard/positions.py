@@ -70,6 +70,10 @@ class Seating:
         """Up to here it is in the journal where records are. No report goes further: when all
         others have forgotten what was published then, this replica must still know.
         """
+        self.forgotten = False
+        """The ledger lacks decisions that this replica has journaled: its sequencers have lost
+        their journals, or part of them. Places would be given out again, so nothing is served.
+        """
         self._notes_put = 0
         self._notes_stored = 0
         self._notes_earlier = 0
@@ -83,7 +87,7 @@ class Seating:
     @property
     def current(self) -> bool:
         """Is the ledger past everything that the journal holds the consequences of?"""
-        return self._following.applied >= self.noted
+        return self._following.applied >= self.noted and not self.forgotten
 
     @property
     def durable(self) -> LocalSequence:
@@ -146,7 +150,7 @@ class Seating:
     def decided(self, decision: AnyDecision) -> None:
         """In the ledger it is applied already."""
         me = self._following.me
-        if me is None or self._following.applied <= self.noted:
+        if me is None or self.forgotten or self._following.applied <= self.noted:
             return
         match decision:
             case OpenWindow():
@@ -168,6 +172,9 @@ class Seating:
                 """No record has another position on account of these."""
 
     def entry_done(self) -> None:
+        me = self._following.me
+        if me is not None and self.current:
+            self.forgotten = self._has_more_than(me)
         if not self.current:
             return
         if self._rows or self._cut != _NO_CUT:
@@ -185,13 +192,15 @@ class Seating:
             return
         if me.void_view > self.view:
             self._void(min(self._left_by(me), self.placements.below(me.void_from)))
-        self.view = ledger.view
         for row in self._rows_of(me):
             if row.end > self.placements.end:
                 if self.placements.rows and row.base < self.placements.end:
                     self._void(row.base)
                 self._add(row)
-        self._trimming = True
+        self.forgotten = ledger.view < self.view or self._has_more_than(me)
+        if self.forgotten:
+            return
+        self._trimming, self.view = True, ledger.view
         self.confirmed = self._confirmed()
         current = ledger.current
         self.forecast.cut(self.confirmed, foreseen=current is not None and current.foreseen)
@@ -293,8 +302,16 @@ class Seating:
             if shard == me.id and local >= end
         ]
 
+    def _has_more_than(self, me: Member) -> bool:
+        """Are there places here that the ledger doesn't know to be given?"""
+        rows = self.placements.rows
+        return bool(rows) and rows[-1].end > me.placed
+
     def _add(self, row: Row) -> None:
-        if row.count:
+        rows = self.placements.rows
+        if rows and row.base < rows[-1].end:
+            self.forgotten = True
+        elif row.count:
             self.placements.add(row)
             self._rows.append(row)
 

@@ -111,7 +111,7 @@ class Reporting:
         if me is None or me.standing is Standing.FAILED:
             return None
         primary = self._replica.role is Role.PRIMARY and self._replica.epoch == me.epoch
-        return me if primary else None
+        return me if primary and not self._seating.forgotten else None
 
     def _meet(self, me: Member) -> int:
         """Go on through the rounds that are durable, and the windows that are published; say how

@@ -36,6 +36,12 @@ from anabranch.core.records import batch as batches
 from anabranch.core.replication.replica import Replica, Role
 from anabranch.core.wire.session import Cancel, Credit
 
+FORGOTTEN = (
+    "its sequencers have lost decisions that it had journaled, and would give positions out again: "
+    "restore their journals"
+)
+"""Why nothing is served."""
+
 
 class Serving:
     """Of a replica in any role: those that can't serve say who may."""
@@ -104,6 +110,8 @@ class Serving:
             raise ShardAway(name, "this replica is about to end")
         if me is None:
             raise ShardAway(name, "it isn't admitted yet")
+        if self._seating.forgotten:
+            raise ShardAway(name, FORGOTTEN)
         if not self._leads(me):
             primary = "" if me.primary == self._config.node else me.primary
             self._effects.append(Reply(token, Elsewhere(primary)))
@@ -131,6 +139,8 @@ class Serving:
             raise UnknownShard(message.shard)
         if shard is None or me is None:
             raise ShardAway(message.shard, "it isn't admitted yet")
+        if self._seating.forgotten:
+            raise ShardAway(message.shard, FORGOTTEN)
         server = server_of(ledger, shard)
         if server.id != me.id or not self._leads(me):
             self._effects.append(Reply(token, self.elsewhere(shard)))

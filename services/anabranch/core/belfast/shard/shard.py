@@ -111,6 +111,11 @@ class Shard:
         return known or ledger.trimmed >= ledger.end_of(me.id)
 
     @property
+    def forgotten(self) -> bool:
+        """Its sequencers lack decisions that it has journaled: it serves nobody."""
+        return self._seating.forgotten
+
+    @property
     def subscriptions(self) -> int:
         return len(self._delivering)
 
@@ -178,7 +183,7 @@ class Shard:
     def _settled(self) -> Effects:
         """Every part looks once at what the step has led to."""
         self._reporting.advance()
-        if self.replica.role is Role.PRIMARY:
+        if self.replica.role is Role.PRIMARY and not self._seating.forgotten:
             self._serve()
         if self._ends_at != NEVER:
             self._may_rest()
@@ -242,7 +247,7 @@ class Shard:
     def claim(self) -> tuple[int, Standing | None, int, LocalSequence] | None:
         me, replica = self.following.me, self.replica
         placed = self._seating.placements.known
-        if replica.stuck:
+        if replica.stuck or self._seating.forgotten:
             return None
         if me is None or not self._seating.current:
             return replica.epoch, None, replica.log.disk, placed

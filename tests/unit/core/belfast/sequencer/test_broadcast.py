@@ -145,6 +145,27 @@ def test_a_letter_may_be_under_way_when_its_reader_says_what_it_has() -> None:
     assert scene.has["a1"] == 1
 
 
+def test_what_is_under_way_is_not_sent_again_at_once() -> None:
+    scene = Scene()
+    scene.commit(3)
+    scene.effects.clear()
+    scene.ask(BACKUP)
+    scene.ask(BACKUP)
+    assert len(scene.deliver()) == 1
+
+
+def test_who_asks_in_the_step_that_commits_gets_the_entry_once() -> None:
+    """Before it goes to all primaries, it is none that anybody has missed."""
+    scene = Scene()
+    scene.ask("a1")
+    scene.log.all.append(b"new")
+    scene.feed.committed(1, b"new")
+    scene.ask("a1")
+    assert scene.deliver() == []
+    scene.feed.flush()
+    assert sorted(to for to, _ in scene.deliver()) == ["a1", "b1"]
+
+
 def test_after_another_connection_a_reader_is_believed_at_once() -> None:
     scene = Scene()
     scene.ask("a1")
