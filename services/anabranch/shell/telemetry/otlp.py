@@ -3,6 +3,7 @@
 A collector that is slow or gone costs spans, and nothing else.
 """
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ _PATH = "/v1/traces"
 _INTERNAL, _SERVER, _CLIENT = 1, 2, 3
 KINDS = {"append": _SERVER, "read": _SERVER, "put": _CLIENT, "get": _CLIENT, "commit": _CLIENT}
 _FAILED = 2
+_TRACEPARENT = re.compile("(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,17 +109,12 @@ class SpanExporter:
         return batch, False
 
     def _send(self, batch: Sequence[Span]) -> None:
-        body = msgspec.json.encode(_document(self._resource, batch))
-        kind = HTTPSConnection if self._secure else HTTPConnection
-        connection = kind(self._host, timeout=_TIMEOUT_S)
         try:
-            connection.request("POST", self._path, body, {"Content-Type": "application/json"})
-            status = connection.getresponse().status
+            status = self._post(msgspec.json.encode(_document(self._resource, batch)))
             wrong = "" if status == 200 else f"it answers with {status}"
-        except (OSError, HTTPException) as error:
+        except (OSError, HTTPException, UnicodeError) as error:
+            # UnicodeError: no host can have this name, or a span holds what isn't text.
             wrong = str(error) or type(error).__name__
-        finally:
-            connection.close()
         if wrong:
             self.counters.lost += len(batch)
             if not self._trouble:
@@ -126,16 +123,22 @@ class SpanExporter:
             self.counters.sent += len(batch)
         self._trouble = bool(wrong)
 
+    def _post(self, body: bytes) -> int:
+        kind = HTTPSConnection if self._secure else HTTPConnection
+        connection = kind(self._host, timeout=_TIMEOUT_S)
+        try:
+            connection.request("POST", self._path, body, {"Content-Type": "application/json"})
+            return connection.getresponse().status
+        finally:
+            connection.close()
+
 
 def parse_traceparent(text: str) -> Context | None:
     """What W3C's header of that name says; None if it says nothing, or asks not to be traced."""
-    parts = text.split("-")
-    if len(parts) != 4 or [len(part) for part in parts] != [2, 32, 16, 2]:
+    found = _TRACEPARENT.fullmatch(text)
+    if found is None:
         return None
-    try:
-        trace, span, flags = (int(part, 16) for part in parts[1:])
-    except ValueError:
-        return None
+    trace, span, flags = (int(part, 16) for part in found.groups())
     return Context(trace, span) if trace and span and flags & 1 else None
 
 
