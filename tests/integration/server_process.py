@@ -70,13 +70,13 @@ class Line:
 
 
 class Process:
-    """`python -m anabranch.apps.up` on a directory, ready to be spoken to."""
+    """`anabranch up` on a directory, ready to be spoken to."""
 
-    def __init__(self, data: Path) -> None:
+    def __init__(self, data: Path, *flags: str) -> None:
         self._announced = data / "endpoint"
         self._announced.unlink(missing_ok=True)
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "anabranch.apps.up"],
+            [sys.executable, "-m", "anabranch.cli.main", "up", "--no-http", *flags],
             env={**os.environ, "ANABRANCH_DATA": str(data), "ANABRANCH_PORT": "0"},
             stderr=subprocess.PIPE,
         )
@@ -113,8 +113,8 @@ class Process:
 
 
 @contextmanager
-def running(data: Path) -> Iterator[Process]:
-    process = Process(data)
+def running(data: Path, *flags: str) -> Iterator[Process]:
+    process = Process(data, *flags)
     try:
         yield process
     finally:
@@ -137,7 +137,9 @@ def values(line: Line, log: LogId) -> list[int]:
 
 
 class NodeLine:
-    """A connection to one node of an embedded log, dialed again until the node is served."""
+    """A connection to one node of an embedded log, dialed again until the node is served or it is
+    said why it isn't.
+    """
 
     def __init__(self, port: int, log: Description, node: str) -> None:
         assert log.settings is not None
@@ -154,10 +156,11 @@ class NodeLine:
             _, answer = self.hear()
             if isinstance(answer, belfast.Welcome):
                 return
-            assert isinstance(answer, Refused), answer
-            assert answer.code == Unavailable.code, answer
-            assert monotonic() < end, answer
             self._socket.close()
+            assert isinstance(answer, Refused), answer
+            if answer.code != Unavailable.code:
+                raise answer.error()
+            assert monotonic() < end, answer
             Event().wait(LOOK_S)
 
     def say(self, message: belfast.ToServer) -> int:
@@ -194,13 +197,27 @@ class NodeLine:
         self._socket.sendall(b"".join(belfast_codec.encode_request(request, message)))
 
 
-def shard_values(process: Process, log: Description, shard: int) -> list[int]:
-    """Every confirmed record of a shard, in order."""
-    line = process.node(log, f"shard-{shard}-0")
+def status_of(
+    process: Process, log: Description, enough: Callable[[belfast.Status], bool] = lambda _: True
+) -> belfast.Status:
+    """What the leader says, once it is enough."""
+    found = process.node(log, "sequencer-0").until(belfast.Inspect(), _is_known)
+    if isinstance(found, belfast.Elsewhere):
+        leader = process.node(log, found.node.rpartition("/")[2])
+    else:
+        leader = process.node(log, "sequencer-0")
+    return leader.until(
+        belfast.Inspect(), lambda answer: isinstance(answer, belfast.Status) and enough(answer)
+    )
+
+
+def shard_values(process: Process, log: Description, shard: int, replica: int = 0) -> list[int]:
+    """Every confirmed record of a shard, in order, as its primary delivers them."""
+    line = process.node(log, f"shard-{shard}-{replica}")
     line.say(belfast.Subscribe(f"shard-{shard}", 0))
     found: list[int] = []
     upto = 0
-    status = process.node(log, "sequencer-0").until(belfast.Inspect(), _is_status)
+    status = status_of(process, log)
     while upto < status.confirmed:
         _, message = line.hear()
         match message:
@@ -217,5 +234,7 @@ def shard_values(process: Process, log: Description, shard: int) -> list[int]:
     return found
 
 
-def _is_status(answer: object) -> bool:
-    return isinstance(answer, belfast.Status)
+def _is_known(answer: object) -> bool:
+    """The status, or who leads."""
+    elsewhere = isinstance(answer, belfast.Elsewhere) and answer.node
+    return isinstance(answer, belfast.Status) or bool(elsewhere)

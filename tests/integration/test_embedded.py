@@ -15,6 +15,7 @@ from tests.integration.server_process import (
     batch,
     running,
     shard_values,
+    status_of,
     values,
 )
 
@@ -85,11 +86,7 @@ def test_replicas_and_sequencers_are_as_many_as_were_asked_for(tmp_path: Path) -
     with running(tmp_path) as process:
         log = created(process.line(), "ticks", shards=1, replicas=3, sequencers=3)
         append_to_belfast(process.node(log, "shard-0-0"), 0, 5)
-        status = process.node(log, "sequencer-0").until(
-            belfast.Inspect(), lambda answer: isinstance(answer, belfast.Status | belfast.Elsewhere)
-        )
-        if isinstance(status, belfast.Elsewhere):
-            status = process.node(log, status.node.rpartition("/")[2]).call(belfast.Inspect())
+        status = status_of(process, log)
         assert len(status.members) == 3
         assert [len(shard.replicas) for shard in status.shards] == [3]
     assert len(list((tmp_path / "belfast").glob("ticks.*/*"))) == 6

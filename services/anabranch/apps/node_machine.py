@@ -26,6 +26,8 @@ class NodeMachine:
     gauges: Callable[[], Any]
 
 
-def node_journal(disk: Disk, cluster: str) -> FileJournal:
-    """Of a sequencer or a replica, in a pod as in the process of `anabranch up`."""
-    return FileJournal(disk, cluster, segment_bytes=SEGMENT_BYTES)
+def node_journal(disk: Disk, cluster: str, noted: int = 0) -> FileJournal:
+    """Of a sequencer or a replica, in a pod as in the process of `anabranch up`. `noted`: how far
+    it is known to have gone, where that is noted.
+    """
+    return FileJournal(disk, cluster, segment_bytes=SEGMENT_BYTES, noted=noted)

@@ -185,6 +185,7 @@ async def _begin(
         server=server,
         authority=authority,
         folders=None if settings.memory else Folders(settings.data),
+        accept_loss=accept_loss,
     )
     others = EmbeddedLogs(metadata, around)
     host.start({METADATA: WatchedMetadata(metadata, others.changed), BROKER: broker})

@@ -9,15 +9,18 @@ served, and a deletion is finished.
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 
 from anabranch.apps.belfast.folders import Folders, LogFolder, deleted
+from anabranch.apps.belfast.losses import losses, refusal
 from anabranch.apps.belfast.machines import recover_sequencer, recover_shard
 from anabranch.apps.node_machine import NodeMachine, node_journal
 from anabranch.core.belfast.ledger.rules import Rules
+from anabranch.core.belfast.protocol.clients import BELFAST
 from anabranch.core.belfast.sequencer.sequencer import Sequencer
 from anabranch.core.belfast.shard.config import ShardConfig
 from anabranch.core.belfast.shard.shard import Shard
@@ -34,11 +37,13 @@ from anabranch.core.types import LogId, Nanoseconds
 from anabranch.ports import Authority, RecordJournal
 from anabranch.shell.journal.disk import RealDisk
 from anabranch.shell.journal.memory import MemoryJournal
+from anabranch.shell.journal.watermark import NotedRecordJournal
 from anabranch.shell.peers.exchange import Exchange
 from anabranch.shell.runtime.driver import Host
 from anabranch.shell.server.append_limits import AppendLimits
 from anabranch.shell.server.engines import belfast_service
 from anabranch.shell.server.frame_server import FrameServer
+from anabranch.shell.server.service import Absence
 from anabranch.shell.telemetry.log import Log
 from anabranch.shell.telemetry.metrics import Labelled
 
@@ -84,6 +89,8 @@ class Surroundings:
     authority: Authority
     folders: Folders | None
     """None: journals are kept in memory."""
+    accept_loss: bool = False
+    """Begin logs anew whose journals are gone, instead of not serving them."""
 
 
 @dataclass(slots=True)
@@ -97,6 +104,14 @@ class EmbeddedLog:
     append_limits: AppendLimits
 
 
+@dataclass(frozen=True, slots=True)
+class _Trouble:
+    """Of a log that isn't served."""
+
+    settings: EngineSettings
+    error: AnabranchError
+
+
 class EmbeddedLogs:
     """All that the catalogue names as embedded in this process."""
 
@@ -104,7 +119,7 @@ class EmbeddedLogs:
         self._metadata = metadata
         self._around = around
         self._logs: dict[LogFolder, EmbeddedLog] = {}
-        self._troubles: dict[LogFolder, str] = {}
+        self._troubles: dict[LogFolder, _Trouble] = {}
         self._news = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self.failed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -135,7 +150,8 @@ class EmbeddedLogs:
         for folder in self._wanted():
             each = self._logs.get(folder)
             if each is None:
-                reason = self._troubles.get(folder, "it is starting")
+                trouble = self._troubles.get(folder)
+                reason = trouble.error.message if trouble else "it is starting"
                 return f"log {folder.log}: {reason}"
             for node, machine in each.nodes.items():
                 reason = machine.obstacle()
@@ -186,9 +202,7 @@ class EmbeddedLogs:
         """
         folders.sweep()
         wanted = self._wanted()
-        for folder in folders.found():
-            if folder in wanted:
-                continue
+        for folder in sorted({*folders.found(), *folders.noted()} - wanted.keys()):
             if deleted(self._replica, folder):
                 folders.delete(folder)
             else:
@@ -207,25 +221,30 @@ class EmbeddedLogs:
             try:
                 self._logs[folder] = await self._started(folder, settings)
             except AnabranchError as error:
-                self._complain(folder, error)
+                self._complain(folder, settings, error)
             else:
                 self._troubles.pop(folder, None)
                 self._around.log.info("serving a log", log=folder.log, nodes=nodes(settings))
         self._limit_appends()
         for folder in self._troubles.keys() - wanted.keys():
-            del self._troubles[folder]
+            for node in _nodes(folder, self._troubles.pop(folder).settings):
+                self._around.server.explain(BELFAST, node, None)
 
     def _limit_appends(self) -> None:
         quotas = self._replica.forest.quotas
         for folder, each in self._logs.items():
             each.append_limits.set(quotas.get(folder.id))
 
-    def _complain(self, folder: LogFolder, error: AnabranchError) -> None:
-        if self._troubles.get(folder) != error.message:
-            self._around.log.error(
-                "can't serve a log", log=folder.log, code=error.code, reason=error.message
-            )
-        self._troubles[folder] = error.message
+    def _complain(self, folder: LogFolder, settings: EngineSettings, error: AnabranchError) -> None:
+        known = self._troubles.get(folder)
+        if known is not None and known.error.message == error.message:
+            return
+        self._around.log.error(
+            "can't serve a log", log=folder.log, code=error.code, reason=error.message
+        )
+        self._troubles[folder] = _Trouble(settings, error)
+        for node in _nodes(folder, settings):
+            self._around.server.explain(BELFAST, node, Absence(self._around.authority, error))
 
     async def _delete(self, folder: LogFolder) -> None:
         await self._logs.pop(folder).stack.aclose()
@@ -243,6 +262,7 @@ class EmbeddedLogs:
     async def _started(self, folder: LogFolder, settings: EngineSettings) -> EmbeddedLog:
         async with AsyncExitStack() as stack:
             if self._around.folders is not None:
+                await asyncio.to_thread(self._see_to_losses, self._around.folders, folder)
                 await asyncio.to_thread(self._around.folders.make, folder)
             exchange, nodes = Exchange(), dict[str, NodeMachine]()
             limits = AppendLimits(folder.log, self._around.limits, self._around.now)
@@ -254,6 +274,24 @@ class EmbeddedLogs:
                 host = self._run(node, nodes[node], journal, exchange, stack)
                 self._serve(folder, node, host, limits, stack)
             return EmbeddedLog(folder, stack.pop_all(), nodes, limits)
+
+    def _see_to_losses(self, folders: Folders, folder: LogFolder) -> None:
+        """A journal that is gone isn't taken for a new one's, unless others of its log fill it.
+        Raises JournalBehind.
+        """
+        log, found = self._around.log, losses(folders, folder)
+        if found.lost:
+            error = refusal(folders, folder, found.lost)
+            if not self._around.accept_loss:
+                raise error
+            aside = folders.give_up(folder)
+            reason = error.message
+            log.warning("a log begins anew", log=folder.log, put_aside=aside, reason=reason)
+            return
+        for node in found.refilled:
+            where = folders.path(folder, node)
+            log.warning("a journal is gone, and is filled from others", log=folder.log, path=where)
+            folders.forget(folder, node)
 
     def _parts(
         self, folder: LogFolder, settings: EngineSettings
@@ -322,14 +360,25 @@ class EmbeddedLogs:
 
     def _journal(self, folder: LogFolder, node: str) -> RecordJournal:
         around = self._around
-        if around.folders is None:
+        folders, name = around.folders, node.rpartition("/")[2]
+        if folders is None:
             return MemoryJournal()
-        disk = RealDisk(around.folders.path(folder, node.rpartition("/")[2]))
-        return node_journal(disk, around.cluster)
+        reached = folders.reached(folder, name)
+        journal = node_journal(RealDisk(folders.path(folder, name)), around.cluster, reached)
+        return NotedRecordJournal(journal, folders.note(folder, name), time.monotonic)
 
     def _machine_failed(self, failed: "asyncio.Future[str]") -> None:
         if not self.failed.done():
             self.failed.set_result(failed.result())
+
+
+def _nodes(folder: LogFolder, settings: EngineSettings) -> list[str]:
+    """By the names under which clients ask for them."""
+    replicas = [(s, r) for s in range(settings.shards) for r in range(settings.replicas)]
+    return [
+        *(f"/{folder.id}/sequencer-{n}" for n in range(settings.sequencers)),
+        *(f"/{folder.id}/shard-{shard}-{replica}" for shard, replica in replicas),
+    ]
 
 
 def _by_kind(

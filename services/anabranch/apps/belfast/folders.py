@@ -2,6 +2,9 @@
 
 The name of a log's folder says which log it is. Ids are given once, and the time of creation tells
 a log from another that got the same id after a loss of journal entries was accepted.
+
+How far each journal went is noted outside of `belfast/`, in `reached/NAME.ID.CREATED/NODE`: a
+journal that is gone would else be taken for that of a new log.
 """
 
 import os
@@ -13,10 +16,12 @@ import msgspec
 
 from anabranch.core.bolt.logs.forest import Log
 from anabranch.core.bolt.state.replica import Replica
+from anabranch.core.storage.journal import SEGMENT, snapshot_index
 from anabranch.core.types import LogId, Milliseconds
 from anabranch.shell.journal.disk import make_directory, storage, sync_directory
+from anabranch.shell.journal.watermark import WatermarkFile
 
-FOLDER = "belfast"
+FOLDER, NOTES, GIVEN_UP = "belfast", "reached", "given-up"
 _DELETED = ".deleted-"
 """A log's name begins with a letter or digit."""
 _NAME = re.compile(r"([a-zA-Z0-9].*)\.(\d{1,19})\.(\d{1,19})")
@@ -49,15 +54,44 @@ class Folders:
     """Below one data directory."""
 
     def __init__(self, data: str) -> None:
+        self.data = data
         self.root = f"{data}/{FOLDER}"
+        self._notes = f"{data}/{NOTES}"
 
     def path(self, folder: LogFolder, node: str) -> str:
         return f"{self.root}/{folder.name}/{node}"
 
     def found(self) -> list[LogFolder]:
         """Of logs; whatever else lies there is passed over."""
-        parsed = (parse(name) for name in self._names())
-        return sorted(each for each in parsed if each is not None)
+        return _logs(_names(self.root))
+
+    def noted(self) -> list[LogFolder]:
+        """Logs of whose journals it is noted how far they went."""
+        return _logs(_names(self._notes))
+
+    def nodes(self, folder: LogFolder) -> list[str]:
+        """Those that have a journal, and those that are known to have had one."""
+        names = {*_names(f"{self.root}/{folder.name}"), *_names(f"{self._notes}/{folder.name}")}
+        return sorted(name for name in names if "." not in name)
+
+    def reached(self, folder: LogFolder, node: str) -> int:
+        """The entry that this journal is known to have reached; 0 if nothing is known.
+
+        Raises StorageFailed if the note isn't intact.
+        """
+        if not os.path.exists(f"{self._notes}/{folder.name}/{node}"):
+            return 0
+        mark = self.note(folder, node).read()
+        return mark.entry if mark else 0
+
+    def note(self, folder: LogFolder, node: str) -> WatermarkFile:
+        return WatermarkFile(f"{self._notes}/{folder.name}", node)
+
+    def is_gone(self, folder: LogFolder, node: str) -> bool:
+        """Is there nothing at all of a journal that held something?"""
+        names = _names(self.path(folder, node))
+        kept = any(each.endswith(SEGMENT) or snapshot_index(each) is not None for each in names)
+        return not kept and self.reached(folder, node) > 0
 
     def make(self, folder: LogFolder) -> None:
         """The folder itself is durable before anything in it is."""
@@ -67,6 +101,7 @@ class Folders:
 
     def delete(self, folder: LogFolder) -> None:
         """A folder that is half deleted has another name: nobody takes it for a log's."""
+        self.forget(folder)
         old, new = f"{self.root}/{folder.name}", f"{self.root}/{_DELETED}{folder.name}"
         with storage(old):
             if os.path.isdir(old):
@@ -74,15 +109,48 @@ class Folders:
                 sync_directory(self.root)
             shutil.rmtree(new, ignore_errors=True)
 
+    def forget(self, folder: LogFolder, node: str | None = None) -> None:
+        """How far this journal went, or every one of the log: from here on it may be new."""
+        path = f"{self._notes}/{folder.name}"
+        with storage(path):
+            if node is not None:
+                os.unlink(f"{path}/{node}")
+                sync_directory(path)
+            elif os.path.isdir(path):
+                shutil.rmtree(path)
+                sync_directory(self._notes)
+
+    def give_up(self, folder: LogFolder) -> str:
+        """Put aside what is left of a log, which then begins anew. Returns where it is put."""
+        aside = f"{self.data}/{GIVEN_UP}/{folder.name}"
+        turn = 1
+        while os.path.exists(aside):
+            turn += 1
+            aside = f"{self.data}/{GIVEN_UP}/{folder.name}-{turn}"
+        old = f"{self.root}/{folder.name}"
+        with storage(old):
+            make_directory(os.path.dirname(aside))
+            if os.path.isdir(old):
+                os.rename(old, aside)
+                sync_directory(os.path.dirname(aside))
+                sync_directory(self.root)
+        self.forget(folder)
+        return aside
+
     def sweep(self) -> None:
         """Finish deletions that a crash has cut off."""
-        for name in self._names():
+        for name in _names(self.root):
             if name.startswith(_DELETED):
                 shutil.rmtree(f"{self.root}/{name}", ignore_errors=True)
 
-    def _names(self) -> Iterable[str]:
-        with storage(self.root):
-            return os.listdir(self.root) if os.path.isdir(self.root) else []
+
+def _names(path: str) -> list[str]:
+    with storage(path):
+        return os.listdir(path) if os.path.isdir(path) else []
+
+
+def _logs(names: Iterable[str]) -> list[LogFolder]:
+    return sorted(each for each in map(parse, names) if each is not None)
 
 
 def deleted(replica: Replica, folder: LogFolder) -> bool:

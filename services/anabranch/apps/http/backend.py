@@ -13,7 +13,7 @@ from anabranch.core.bolt.protocol.messages import (
     ServerMessage,
     Subscribe,
 )
-from anabranch.core.errors import Unavailable
+from anabranch.core.errors import NotReady, Unavailable
 from anabranch.core.limits import Limits
 from anabranch.core.types import Milliseconds
 from anabranch.shell.authority.tokens import Tokens
@@ -91,7 +91,7 @@ class Seated:
         self.check_alive()
         obstacle = self._embedded.obstacle()
         if obstacle is not None:
-            raise Unavailable("not every log", obstacle)
+            raise NotReady(obstacle)
 
     async def call(
         self, message: ClientMessage, what: str, timeout_ms: Milliseconds, wait_ms: Milliseconds

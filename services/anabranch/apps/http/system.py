@@ -8,12 +8,13 @@ from anabranch.apps.http.problems import ANY
 from anabranch.core.bolt.protocol.commands import Description
 from anabranch.core.bolt.protocol.messages import Describe, ListBrokers, Survey
 from anabranch.core.bolt.protocol.queries import Census, Pool
-from anabranch.core.errors import AnabranchError, Unavailable, UnknownLog
+from anabranch.core.errors import AnabranchError, NotReady, Unavailable, UnknownLog
 from anabranch.core.types import NOWHERE
 from anabranch.shell.telemetry.metrics import CONTENT_TYPE
 
 router = APIRouter(tags=["system"])
 
+_READY = ANY | NotReady("log ticks: it is starting")
 _LINKS = {
     "description": "/openapi.json",
     "logs": "/v1/logs",
@@ -48,7 +49,7 @@ async def alive(request: Request) -> Health:
     return Health(status="ok")
 
 
-@router.get("/readyz", summary="Does the log answer?", responses=ANY.documented)
+@router.get("/readyz", summary="Does the log answer?", responses=_READY.documented)
 async def ready(ask: Ask) -> Health:
     """Broker and metadata both have a part in finding that there is no such log."""
     ask.front.backend.check_ready()

@@ -37,6 +37,17 @@ class Unavailable(Retry):
         super().__init__(what=what, reason=reason)
 
 
+class NotReady(Retry):
+    """What a probe is told: some of what the service should do it can't do now."""
+
+    code = "not-ready"
+    status = 503
+    says = "not ready: {reason}"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason=reason)
+
+
 class DeadlineExceeded(Retry):
     """The outcome isn't known, and the same call may be repeated: it reads, or doing it again
     changes nothing, or it carries a request id under which it is done once.

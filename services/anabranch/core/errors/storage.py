@@ -6,10 +6,7 @@ from anabranch.core.errors.base import Damage, Fenced, Mistake, Retry
 class StorageFull(Retry):
     code = "storage-full"
     status = 507
-    says = (
-        "no space is left at {where}: nothing was acknowledged; free space and appends go on by "
-        "themselves"
-    )
+    says = "no space is left at {where}: free some there, and appends go on by themselves"
 
     def __init__(self, where: str) -> None:
         super().__init__(where=where)

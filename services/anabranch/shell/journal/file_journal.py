@@ -33,13 +33,16 @@ class FileJournal:
         *,
         segment_bytes: int = SEGMENT_BYTES,
         ahead_bytes: int = AHEAD_BYTES,
+        noted: int = 0,
     ) -> None:
+        """`noted`: entries up to this one are known to have been durable, from outside."""
         assert segment_bytes > 0
         assert ahead_bytes > 0
         self._disk = disk
         self._cluster = cluster
         self._segment_bytes = segment_bytes
         self._ahead_bytes = ahead_bytes
+        self._noted = noted
         self._open = False
         self._last = 0
         self._mark = 0
@@ -50,7 +53,7 @@ class FileJournal:
         self._places = Places(disk)
 
     def recover(self) -> Recovered:
-        found = look(self._disk, self._cluster)
+        found = look(self._disk, self._cluster, self._noted)
         entries: list[bytes] = []
         for kept, group in groups(self._disk, found):
             self._places.recall(kept, group)
@@ -61,7 +64,7 @@ class FileJournal:
     def recover_into(
         self, restore: Callable[[bytes | None], None], take: Callable[[int, bytes], None]
     ) -> Replayed:
-        found = look(self._disk, self._cluster)
+        found = look(self._disk, self._cluster, self._noted)
         restore(found.snapshot.content if found.snapshot else None)
         following = found.first
         for kept, group in groups(self._disk, found):

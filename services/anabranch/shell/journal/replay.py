@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from anabranch.core.errors import JournalCorrupt
+from anabranch.core.errors import JournalBehind, JournalCorrupt
 from anabranch.core.storage import journal
 from anabranch.core.storage.journal import HEADER_BYTES, Group, Header, Scan
 from anabranch.ports import Disk, Snapshot
@@ -74,19 +74,24 @@ def replay(disk: Disk, cluster: str) -> Replay:
     return found
 
 
-def look(disk: Disk, cluster: str) -> Replay:
-    """What is there, by snapshot and headers; the groups are still to be read."""
+def look(disk: Disk, cluster: str, noted: int = 0) -> Replay:
+    """What is there, by snapshot and headers; the groups are still to be read. `noted`: entries up
+    to this one are known to have been durable. Raises JournalBehind if nothing of them is there.
+    """
     names = disk.names()
     # A snapshot gets its name when it is durable, and the entries in it were so before: the name
     # alone proves that much, even if nothing else in the file can be read.
     indexes = [index for name in names if (index := journal.snapshot_index(name)) is not None]
-    proven = max(indexes, default=0)
+    proven = max(noted, *indexes, 0)
     snapshot, unreadable = _snapshot(disk, cluster, indexes)
     base = snapshot.index if snapshot else 0
     segments, unfinished = _segments(disk, cluster, names)
     if unreadable and not any(kept.header.extent <= base + 1 for kept in segments):
         raise unreadable[0]
     needed = _needed(disk, segments, base)
+    if noted > base and not needed:
+        todo = "put it back from a back-up"
+        raise JournalBehind(disk.where, base, f"it is known to have reached entry {noted}", todo)
     readable = [index for index in indexes if index <= base]
     unfinished += [name for name in names if name.endswith(PART)]
     return Replay(snapshot, readable, proven, segments, needed, unfinished, unreadable)

@@ -1,7 +1,8 @@
-"""How far the journal of a data directory is known to have gone, noted beside its objects.
+"""How far a journal is known to have gone, noted in another place.
 
-A journal that was put back from an older copy, or removed, looks whole by itself. The note lies in
-the objects' folder, so that it stays with the objects whatever happens to the journal.
+A journal that was put back from an older copy, or removed, looks whole by itself. The note of a
+data directory's journal lies in the objects' folder, so that it stays with the objects whatever
+happens to the journal; those of Belfast's nodes lie in a folder of their own.
 
 The note follows the journal: it is written after an entry is durable, so it never names an entry
 that a crash can lose. It is written without a sync of its own, which would make every append wait
@@ -16,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from anabranch.core.errors import StorageFailed, StorageFull
-from anabranch.ports import File, Journal, Recovered
+from anabranch.ports import File, Journal, RecordJournal, Recovered, Replayed
 from anabranch.shell.journal.disk import RealDisk
 from anabranch.shell.journal.replay import PART
 
@@ -43,19 +44,20 @@ class Watermark:
 class WatermarkFile:
     """The note itself, in two slots."""
 
-    def __init__(self, objects: str) -> None:
-        self._disk = RealDisk(objects)
+    def __init__(self, folder: str, name: str = FILE) -> None:
+        self._disk = RealDisk(folder)
+        self._name = name
         self._file: File | None = None
 
     @property
     def path(self) -> str:
-        return f"{self._disk.where}/{FILE}"
+        return f"{self._disk.where}/{self._name}"
 
     def read(self) -> Watermark | None:
         """None if nothing was ever noted; StorageFailed if neither slot can be read."""
         if not os.path.exists(self.path):
             return None
-        content = self._disk.read(FILE)
+        content = self._disk.read(self._name)
         found = [_read(content[at : at + _SLOT_BYTES]) for at in (0, _SLOT_BYTES)]
         notes = [each for each in found if each is not None]
         if not notes:
@@ -64,20 +66,21 @@ class WatermarkFile:
 
     def create(self, mark: Watermark) -> None:
         """Replace whatever is noted, durably."""
-        if FILE + PART in self._disk.names():
-            self._disk.remove(FILE + PART)
-        file = self._disk.create(FILE + PART)
+        part = self._name + PART
+        if part in self._disk.names():
+            self._disk.remove(part)
+        file = self._disk.create(part)
         try:
             file.write(_line(mark) * 2, 0)
             file.sync()
         finally:
             file.close()
-        self._disk.rename(FILE + PART, FILE)
+        self._disk.rename(part, self._name)
         self._disk.sync()
 
     def note(self, mark: Watermark) -> None:
         if self._file is None:
-            self._file = self._disk.open(FILE)
+            self._file = self._disk.open(self._name)
         self._file.write(_line(mark), mark.note % 2 * _SLOT_BYTES)
 
     def sync(self) -> None:
@@ -132,6 +135,31 @@ class NotedJournal:
     def _sync(self) -> None:
         self._file.sync()
         self._synced = self._now()
+
+
+class NotedRecordJournal(NotedJournal):
+    """The same for a `ports.RecordJournal`, which is noted from its recovery on."""
+
+    def __init__(
+        self, journal: RecordJournal, file: WatermarkFile, now: Callable[[], float]
+    ) -> None:
+        super().__init__(journal, file, now)
+        self._records = journal
+
+    def recover(self) -> Recovered:
+        found = super().recover()
+        self.begin(Watermark(found.last, lives=0))
+        return found
+
+    def recover_into(
+        self, restore: Callable[[bytes | None], None], take: Callable[[int, bytes], None]
+    ) -> Replayed:
+        found = self._records.recover_into(restore, take)
+        self.begin(Watermark(found.last, lives=0))
+        return found
+
+    def read(self, first: int, upto: int) -> list[bytes]:
+        return self._records.read(first, upto)
 
 
 def _line(mark: Watermark) -> bytes:

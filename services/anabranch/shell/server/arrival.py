@@ -14,7 +14,7 @@ from anabranch.core.wire.peers import Greeting
 from anabranch.shell.peers.connection import keep_alive
 from anabranch.shell.server.budgets import FirstFrame, Share
 from anabranch.shell.server.connection import Connection, address_of
-from anabranch.shell.server.service import Service
+from anabranch.shell.server.service import Absence, Service
 
 if TYPE_CHECKING:
     from anabranch.shell.server.frame_server import FrameServer
@@ -107,7 +107,7 @@ class Arrival(asyncio.Protocol):
         self._server.leave(self)
         self._server.meet_node(self._transport, greeting)
 
-    def _admit(self, service: Service, request: int, hello: Any) -> None:
+    def _admit(self, service: Service | Absence, request: int, hello: Any) -> None:
         """Raises if it is known that this client isn't let in."""
         if service.authority.known(hello.token):
             self._serve(service, request, hello)
@@ -133,7 +133,10 @@ class Arrival(asyncio.Protocol):
         self._admission = asyncio.get_running_loop().create_task(admission)
         self._admission.add_done_callback(found)
 
-    def _serve(self, service: Service, request: int, hello: Any) -> None:
+    def _serve(self, service: Service | Absence, request: int, hello: Any) -> None:
+        if isinstance(service, Absence):
+            self._turn_away(request, service.error)
+            return
         crowded = self._share.become(service.authority.principal(hello.token))
         if crowded is not None:
             self._turn_away(request, crowded)

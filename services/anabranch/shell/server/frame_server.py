@@ -22,7 +22,7 @@ from anabranch.core.wire.peers import GREETING, Greeting, decode_greeting
 from anabranch.shell.server.arrival import HANDSHAKE_S, Arrival
 from anabranch.shell.server.budgets import HELLO_BYTES_MAX, Budgets
 from anabranch.shell.server.connection import Connection
-from anabranch.shell.server.service import Service
+from anabranch.shell.server.service import Absence, Service
 from anabranch.shell.telemetry.log import Log
 from anabranch.shell.telemetry.request_log import RequestLog
 
@@ -84,6 +84,7 @@ class FrameServer:
         self.peers = peers
         self.requests = RequestLog(log) if log else None
         self._services: dict[tuple[str, str], Service] = {}
+        self._absences: dict[tuple[str, str], Absence] = {}
         self._protocols: dict[str, ClientProtocol] = {}
         self._first: dict[int, Decoder[First]] | None = None
         self._connections: dict[Connection | Arrival, None] = {}
@@ -97,7 +98,17 @@ class FrameServer:
         key = service.protocol.name, service.name
         assert key not in self._services, f"{key} is served already"
         self._services[key] = service
+        self._absences.pop(key, None)
         self.expect(service.protocol)
+
+    def explain(self, protocol: ClientProtocol, name: str, absence: Absence | None) -> None:
+        """Say why this machine isn't served, until it is; None: it is expected no more."""
+        key = protocol.name, name
+        assert key not in self._services, f"{key} is served"
+        if absence is None:
+            self._absences.pop(key, None)
+        else:
+            self._absences[key] = absence
 
     def expect(self, protocol: ClientProtocol) -> None:
         """Understand clients of this engine also while none of its machines is served here."""
@@ -111,13 +122,15 @@ class FrameServer:
             [service], lambda each: isinstance(each, Connection) and each.service is service
         )
 
-    def service(self, protocol: ClientProtocol, hello: Any) -> Service:
+    def service(self, protocol: ClientProtocol, hello: Any) -> Service | Absence:
         """The one that this hello asks for; raises if this server can't serve the client."""
         node = protocol.node(hello)
         service = self._services.get((protocol.name, node))
         if service is None and not node.startswith("/"):
             # One that is alone is dialed by names that it needn't know.
             service = self._services.get((protocol.name, ""))
+        if service is None and (protocol.name, node) in self._absences:
+            return self._absences[protocol.name, node]
         if service is None:
             raise Unavailable(f"node {node or 'without a name'}", "no such node is served here now")
         objection = protocol.objection(hello, service.welcome)

@@ -1,8 +1,10 @@
 """One machine of one engine, as its clients reach it through a server."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from anabranch.core.errors import AnabranchError
 from anabranch.core.machine import Token
 from anabranch.core.rights.claims import Rights
 from anabranch.core.wire.client_protocol import ClientProtocol
@@ -11,6 +13,14 @@ from anabranch.shell.runtime.driver import Caller, Host, Seat, seat_of
 from anabranch.shell.server.append_limits import AppendLimits
 from anabranch.shell.server.repeated_replies import RepeatedReplies
 from anabranch.shell.telemetry.otlp import Context, parse_traceparent
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """Why a machine isn't served, for clients who would be let in."""
+
+    authority: Authority
+    error: AnabranchError
 
 
 class Service:

@@ -1,10 +1,12 @@
 """Where embedded logs keep their journals, and which of their folders may be deleted."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from anabranch.apps.belfast.folders import Folders, LogFolder, deleted, parse
+from anabranch.apps.node_machine import node_journal
 from anabranch.core.bolt.protocol.commands import (
     FORMAT,
     CreateLog,
@@ -16,6 +18,8 @@ from anabranch.core.bolt.protocol.commands import (
 from anabranch.core.bolt.state.state import State
 from anabranch.core.limits import Limits
 from anabranch.core.types import LogId
+from anabranch.shell.journal.disk import RealDisk
+from anabranch.shell.journal.watermark import NotedRecordJournal
 
 TICKS = LogFolder(LogId(7), 1_700_000_000_000, "ticks.a.1")
 
@@ -51,6 +55,52 @@ def test_a_deletion_that_was_cut_off_is_finished(tmp_path: Path) -> None:
     assert folders.found() == [], "nobody takes it for the log's"
     folders.sweep()
     assert not left.exists()
+
+
+def _journal(folders: Folders, node: str, entries: int) -> None:
+    disk = RealDisk(folders.path(TICKS, node))
+    journal = NotedRecordJournal(node_journal(disk, "c"), folders.note(TICKS, node), lambda: 0.0)
+    journal.recover()
+    for _ in range(entries):
+        journal.append([b"x"])
+    journal.close()
+
+
+def test_a_journal_is_gone_if_it_is_known_to_have_held_something(tmp_path: Path) -> None:
+    folders = Folders(str(tmp_path))
+    folders.make(TICKS)
+    _journal(folders, "sequencer-0", 3)
+    _journal(folders, "shard-0-0", 0)
+    for node in ("sequencer-0", "shard-0-0"):
+        assert not folders.is_gone(TICKS, node)
+        shutil.rmtree(folders.path(TICKS, node))
+    assert folders.reached(TICKS, "sequencer-0") == 3
+    assert folders.nodes(TICKS) == ["sequencer-0", "shard-0-0"]
+    assert folders.is_gone(TICKS, "sequencer-0")
+    assert not folders.is_gone(TICKS, "shard-0-0"), "nothing can have been acknowledged"
+    assert not folders.is_gone(TICKS, "shard-1-0"), "nobody has heard of it"
+    folders.forget(TICKS, "sequencer-0")
+    assert not folders.is_gone(TICKS, "sequencer-0")
+
+
+def test_what_is_left_of_a_log_that_is_given_up_is_put_aside_each_time(tmp_path: Path) -> None:
+    folders = Folders(str(tmp_path))
+    for entries in (1, 2):
+        folders.make(TICKS)
+        _journal(folders, "shard-0-0", entries)
+        aside = Path(folders.give_up(TICKS))
+        assert list((aside / "shard-0-0").glob("*.segment"))
+        assert folders.found() == folders.noted() == []
+    assert len(list((tmp_path / "given-up").iterdir())) == 2
+
+
+def test_a_deleted_log_leaves_no_notes(tmp_path: Path) -> None:
+    folders = Folders(str(tmp_path))
+    folders.make(TICKS)
+    _journal(folders, "shard-0-0", 1)
+    assert folders.noted() == [TICKS]
+    folders.delete(TICKS)
+    assert folders.noted() == []
 
 
 def test_only_the_catalogue_proves_that_a_log_was_deleted() -> None:

@@ -12,6 +12,7 @@ from anabranch.core.errors import (
     Mistake,
     Refresh,
     Retry,
+    StorageFull,
 )
 
 KINDS = (Retry, Refresh, Fenced, Mistake, Damage)
@@ -58,3 +59,8 @@ def test_only_a_request_id_that_is_there_is_told() -> None:
     assert AnabranchError(reason="x", request_id="").request_id is None
     assert AnabranchError(reason="x", request_id=7).request_id is None
     assert AnabranchError(reason="x", request_id="once").request_id == "once"
+
+
+def test_a_full_disk_promises_nothing_about_what_was_asked() -> None:
+    """It may be the cause of an error that says what is known of the request."""
+    assert "acknowledged" not in StorageFull("the journal").message

@@ -1,13 +1,22 @@
 """The note of how far a journal went: what is read of it, whatever a crash left."""
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from anabranch.core.errors import StorageFailed, StorageFull
+from anabranch.core.errors import JournalBehind, JournalCorrupt, StorageFailed, StorageFull
 from anabranch.ports import Recovered
-from anabranch.shell.journal.watermark import FILE, NotedJournal, Watermark, WatermarkFile
+from anabranch.shell.journal.disk import RealDisk
+from anabranch.shell.journal.file_journal import FileJournal
+from anabranch.shell.journal.watermark import (
+    FILE,
+    NotedJournal,
+    NotedRecordJournal,
+    Watermark,
+    WatermarkFile,
+)
 
 SLOT = 512
 
@@ -78,6 +87,29 @@ def test_a_torn_note_leaves_the_one_before_it(
     found = file.read()
     assert found is not None
     assert found.entry == (1 if slot == 0 else 2)
+
+
+def test_a_journal_that_lost_what_is_noted_is_not_replayed_as_if_it_had_ended_there(
+    tmp_path: Path,
+) -> None:
+    def opened(folder: str) -> NotedRecordJournal:
+        note = WatermarkFile(str(tmp_path / "notes"), "node")
+        mark = note.read()
+        disk = RealDisk(str(tmp_path / folder))
+        files = FileJournal(disk, "c", noted=mark.entry if mark else 0)
+        return NotedRecordJournal(files, note, lambda: 0.0)
+
+    journal = opened("whole")
+    assert journal.recover_into(lambda _: None, lambda *_: None).last == 0
+    journal.append([b"1"])
+    shutil.copytree(tmp_path / "whole", tmp_path / "older")
+    journal.append([b"2", b"3"])
+    journal.close()
+    assert opened("whole").recover().last == 3
+    with pytest.raises(JournalCorrupt):
+        opened("older").recover()
+    with pytest.raises(JournalBehind):
+        opened("empty").recover_into(lambda _: None, lambda *_: None)
 
 
 def test_a_note_without_an_intact_line_is_not_taken_for_none(

@@ -15,7 +15,7 @@ from anabranch.core.belfast.protocol.clients import BELFAST
 from anabranch.core.bolt.protocol import codec as bolt
 from anabranch.core.bolt.protocol.clients import BOLT
 from anabranch.core.bolt.protocol.messages import Hello, Survey, Welcome
-from anabranch.core.errors import BadFrame, Unavailable
+from anabranch.core.errors import AnabranchError, BadFrame, JournalBehind, Unauthorized, Unavailable
 from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Request
@@ -27,7 +27,7 @@ from anabranch.shell.runtime.clock import Clock
 from anabranch.shell.runtime.driver import Host
 from anabranch.shell.server.engines import belfast_service, bolt_service
 from anabranch.shell.server.frame_server import FrameServer
-from anabranch.shell.server.service import Service
+from anabranch.shell.server.service import Absence, Service
 from anabranch.shell.telemetry.log import Log
 
 LIMITS = Limits()
@@ -102,9 +102,9 @@ class Home:
         self.callers.append(caller)
         return caller
 
-    async def belfast(self, node: str) -> Caller:
+    async def belfast(self, node: str, token: str | None = None) -> Caller:
         caller = await self.call(belfast.replies())
-        caller.say(belfast.encode_request(0, ticks.Hello(1, "c", "test", None, node)))
+        caller.say(belfast.encode_request(0, ticks.Hello(1, "c", "test", token, node)))
         return caller
 
 
@@ -156,6 +156,28 @@ def test_a_node_that_nobody_serves_yet_may_be_asked_for_again(node: str) -> None
             assert isinstance(refused, Refused)
             assert isinstance(refused.error(), Unavailable)
             await caller.left()
+
+    run(scene())
+
+
+def test_whoever_may_ask_is_told_why_a_node_is_not_served() -> None:
+    async def scene() -> None:
+        async with home() as here:
+            why = JournalBehind("x/sequencer-0", 0, "it reached entry 7", "put it back")
+            here.server.explain(BELFAST, "/2/sequencer-0", Absence(SharedToken("it"), why))
+            told = list[type[AnabranchError]]()
+            for token in ("it", "another"):
+                caller = await here.belfast("/2/sequencer-0", token)
+                _, refused = await caller.hear()
+                assert isinstance(refused, Refused)
+                told.append(type(refused.error()))
+                await caller.left()
+            assert told == [JournalBehind, Unauthorized]
+            here.server.explain(BELFAST, "/2/sequencer-0", None)
+            caller = await here.belfast("/2/sequencer-0", "it")
+            _, refused = await caller.hear()
+            assert isinstance(refused, Refused)
+            assert isinstance(refused.error(), Unavailable)
 
     run(scene())
 

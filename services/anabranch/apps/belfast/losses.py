@@ -1,0 +1,80 @@
+"""Which journals of an embedded log are gone, and what can be done about it.
+
+The protocols know a replica that has lost its disk: the others of its shard, and a majority of the
+sequencers, fill it again. Where too few are left to do that, the log isn't served, because it would
+begin again as an empty one.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from anabranch.apps.belfast.folders import NOTES, Folders, LogFolder
+from anabranch.core.errors import JournalBehind, StorageFailed
+from anabranch.core.quorum import MAJORITY
+
+_SEQUENCERS = "sequencer"
+
+
+def group_of(node: str) -> str:
+    """What keeps the same entries as this node: `sequencer`, or a shard."""
+    return node.rpartition("-")[0]
+
+
+def can_refill(group: str, nodes: Iterable[str], lost: Iterable[str]) -> bool:
+    """Do enough of a group's nodes still have what they promised?"""
+    members, gone = len(set(nodes)), len(set(lost))
+    assert gone <= members, "a node that is lost was one of them"
+    needed = MAJORITY.size(members) if group == _SEQUENCERS else 1
+    return members - gone >= needed
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """What is missing of one log."""
+
+    refilled: tuple[str, ...]
+    """Nodes whose journals the others fill again."""
+    lost: tuple[str, ...]
+    """Nodes whose journals nobody can fill."""
+
+
+def losses(folders: Folders, folder: LogFolder) -> Losses:
+    groups: dict[str, list[str]] = {}
+    for node in folders.nodes(folder):
+        groups.setdefault(group_of(node), []).append(node)
+    refilled: list[str] = []
+    lost: list[str] = []
+    for group, nodes in groups.items():
+        gone = [node for node in nodes if _is_gone(folders, folder, node)]
+        (refilled if can_refill(group, nodes, gone) else lost).extend(gone)
+    return Losses(tuple(refilled), tuple(lost))
+
+
+def refusal(folders: Folders, folder: LogFolder, lost: tuple[str, ...]) -> JournalBehind:
+    """Why a log that misses these journals isn't served, and what to do."""
+    node = lost[0]
+    note = f"{folders.note(folder, node).path}"
+    try:
+        proof = f"the note {note} says that it reached entry {folders.reached(folder, node)}"
+    except StorageFailed as error:
+        proof = f"how far it went can't be told: {error.message}"
+    if len(lost) > 1:
+        proof += f"; the journals of {', '.join(lost[1:])} are missing as well"
+    return JournalBehind(folders.path(folder, node), 0, proof, way_out(folders, folder))
+
+
+def way_out(folders: Folders, folder: LogFolder) -> str:
+    """For a log of which too little is left."""
+    return (
+        f"Put {folders.root}/{folder.name} back from the newest back-up, with {folders.data}"
+        f"/{NOTES}/{folder.name} as it was there, and start again. Without a back-up, `anabranch "
+        f"up --data {folders.data} --accept-loss` begins log {folder.log} anew: it is empty then, "
+        "its positions are given out again, and what is left of its journals is put aside"
+    )
+
+
+def _is_gone(folders: Folders, folder: LogFolder, node: str) -> bool:
+    try:
+        return folders.is_gone(folder, node)
+    except StorageFailed:
+        return True
