@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from obstore import put_async
 from tests.servers import bucket_of
+from tests.unit.shell.objects.scripted_s3 import ScriptedS3
 
 from anabranch.apps.processes.servers import S3Server
 from anabranch.core.errors import CorruptObject, ObjectExists, ObjectMissing
@@ -30,7 +31,17 @@ Body = Callable[[ObjectStore], Awaitable[None]]
 Run = Callable[[Body], None]
 
 
-KINDS = ("memory", "nameless files", "named files", "behind a disk", "s3", "s3 in parts")
+KINDS = (
+    *("memory", "nameless files", "named files", "behind a disk"),
+    *("s3", "s3 in parts", "scripted s3"),
+)
+
+
+@pytest.fixture
+def scripted() -> Iterator[ScriptedS3]:
+    """Needs no binary, and shows what the store asks of a server."""
+    with ScriptedS3().serving() as serving:
+        yield serving
 
 
 @pytest.fixture(params=KINDS)
@@ -44,6 +55,10 @@ def run(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Monk
         case "behind a disk":
             memory, log = MemoryStore(), Log(Clock().now)
             opener = lambda: DiskCache(memory, str(tmp_path / "cache"), 1 << 20, log)  # noqa: E731
+        case "scripted s3":
+            scripted = request.getfixturevalue("scripted")
+            settings = scripted.settings(prefix="deep/er")
+            opener = partial(S3Store, settings, Log(Clock().now), Clock().now)
         case "s3" | "s3 in parts":
             settings = bucket_of(request.getfixturevalue("s3"))
             if request.param == "s3 in parts":
