@@ -2,10 +2,13 @@
 
 from typing import Any
 
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.unit.core.replication.stage import Stage, led
 
 from anabranch.core.replication.entries import Item
-from anabranch.core.replication.letters import Copy, Joining, Match
+from anabranch.core.replication.letters import Copy, Joining, Match, Stored
+from anabranch.core.types import MS
 
 
 def take(stage: Stage, kind: type) -> list[Any]:
@@ -53,3 +56,55 @@ def test_a_late_letter_of_an_earlier_term_is_dropped_before_the_present_term_is_
     assert stage["a"].told == log
     assert stage["b"].told == log
     assert stage["a"].replica.log.durable == 3
+
+
+steps = st.lists(
+    st.tuples(
+        st.sampled_from(
+            ["append"] * 3 + ["deliver"] * 4 + ["again", "lose", "write", "restart"],
+        ),
+        st.integers(0, 9),
+    ),
+    max_size=40,
+)
+
+
+@given(steps)
+def test_a_backups_log_is_always_the_beginning_of_its_primarys(
+    done: list[tuple[str, int]],
+) -> None:
+    """Letters are lost, repeated and late; it acknowledges no more than is on its disk."""
+    stage = led("a", "b")
+    late: list[tuple[str, Any]] = []
+    for nth, (what, which) in enumerate(done):
+        match what:
+            case "append":
+                stage.append("a", b"%d" % nth)
+                if stage["a"].group is not None:
+                    stage["a"].write()
+            case "deliver" if stage.letters:
+                sender, send = stage.letters.pop(which % len(stage.letters))
+                late.append((sender, send))
+                stage[send.to].receive(sender, send.message)
+            case "again" if late:
+                sender, send = late[which % len(late)]
+                stage[send.to].receive(sender, send.message)
+            case "lose" if stage.letters:
+                stage.letters.pop(which % len(stage.letters))
+            case "write" if stage["b"].group is not None:
+                stage["b"].write()
+            case "restart":
+                stage.restart("b")
+                stage.arrange(1, "a", "a", "b")
+            case _:
+                pass
+        mine, theirs = stage["b"].told, stage["a"].told
+        assert mine == theirs[: len(mine)]
+        for sender, send in stage.letters:
+            if sender == "b" and isinstance(send.message, Stored):
+                assert send.message.upto <= len(theirs)
+        assert stage["a"].replica.log.durable <= stage["b"].replica.log.last
+    stage.settle()
+    stage.wait(300 * MS)
+    assert stage["b"].told == stage["a"].told
+    assert stage["a"].replica.log.durable == len(stage["a"].told)

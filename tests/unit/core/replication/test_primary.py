@@ -1,9 +1,12 @@
 """What a primary counts as durable, and how it brings its log to the others."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.unit.core.replication.replica import PATIENCE
 from tests.unit.core.replication.stage import ABC, led
 
+from anabranch.core.quorum import ALL, MAJORITY, Quorum, f_plus_one
 from anabranch.core.replication.entries import Item
 from anabranch.core.replication.letters import Copy, Stored
 from anabranch.core.replication.replica import Role
@@ -101,3 +104,44 @@ def test_a_replica_far_behind_is_sent_what_was_read_back() -> None:
         stage.settle()
     assert stage["b"].told == stage["a"].told
     assert len(stage["b"].told) == 50
+
+
+FIVE: tuple[str, ...] = ("a", "b", "c", "d", "e")
+answers = st.lists(
+    st.tuples(
+        st.sampled_from(["append", "append", "write", *FIVE[1:]]),
+        st.integers(0, 6),
+    ),
+    max_size=40,
+)
+
+
+@pytest.mark.parametrize(
+    ("quorum", "size"), [(MAJORITY, 3), (ALL, 5), (f_plus_one(1), 2)], ids=["majority", "all", "2"]
+)
+@given(answers)
+def test_durable_is_what_the_primary_and_a_quorum_have_stored(
+    quorum: Quorum, size: int, steps: list[tuple[str, int]]
+) -> None:
+    """Answers come in any order, and late ones say less than those before."""
+    stage = led(*FIVE, quorum=quorum)
+    log = stage["a"].replica.log
+    term = log.terms.last
+    own, stored = 0, dict.fromkeys(FIVE[1:], 0)
+    for what, place in steps:
+        match what:
+            case "append":
+                stage.append("a", b"x")
+            case "write" if stage["a"].group is not None:
+                own += len(stage["a"].group or ())
+                stage["a"].write()
+            case "write":
+                pass
+            case backup:
+                upto = min(place, log.last)
+                answer = Stored("a", 1, term=term, upto=upto, adopted=term)
+                stage["a"].do(lambda b=backup, a=answer: stage["a"].replica.received(b, a))
+                stored[backup] = max(stored[backup], upto)
+        stage.letters.clear()
+        agreed = sorted((own, *stored.values()))[-size]
+        assert log.durable == min(own, agreed)
