@@ -85,7 +85,6 @@ class Shard:
             effects,
             counters,
         )
-        self._arranged = 0
         self._view = 0
         """The last that subscribers were told of."""
         self._ends_at: Nanoseconds = NEVER
@@ -274,12 +273,7 @@ class Shard:
         me = self.following.me
         if me is None or not self._seating.current:
             return
-        assert self._arranged <= me.epoch, "epochs only grow"
-        if self._arranged != me.epoch:
-            self._arranged = me.epoch
-            self.replica.arrange(
-                me.epoch, me.primary, me.replicas, disks=me.disks, begins=me.begins
-            )
+        self.replica.arrange(me.epoch, me.primary, me.replicas, disks=me.disks, begins=me.begins)
         if self._seating.obey():
             self._reporting.reset()
         if me.standing is Standing.LEFT:
