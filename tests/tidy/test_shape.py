@@ -11,8 +11,8 @@ from pathlib import Path
 CORE = Path("services/anabranch/core")
 PRODUCT = (Path("services/anabranch"), Path("operator/anabranch_operator"))
 TESTS = Path("tests")
-TESTS_TO_PRODUCT_MIN = 0.95
-"""Of lines of code, simulators left out on both sides; 1.2 is the goal."""
+TESTS_TO_PRODUCT_MIN = 1.18
+"""Of lines of code, simulators left out on both sides; 1.2 is the goal, and is reached."""
 ASSERTS_A_FUNCTION_MIN = 0.30
 """In cores. A little below what it is, so that one change doesn't break it."""
 
