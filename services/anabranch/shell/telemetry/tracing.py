@@ -183,7 +183,8 @@ class TracedBroker:
                 trace, above = self._choice.trace(object), self._choice.span(object, "object")
                 id = self._choice.span(object, "commit")
                 self._export(Span("commit", trace, id, above, since, now, {"object": object}))
-                return None, object
+                # Told a second time, its records had their places before.
+                return None, object if object in self._objects else None
             case Received(_, Told(token)) if token in self._asked:
                 since, cause = self._asked.pop(token)
                 self._export(Span("resolve", cause.trace, randbits(64), cause.span, since, now))
