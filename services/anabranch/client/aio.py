@@ -12,7 +12,7 @@ from anabranch.client.bolt.link import Link
 from anabranch.client.bolt.log import Log
 from anabranch.client.bolt.receipts import Receipt
 from anabranch.client.bolt.requests import append_by_name
-from anabranch.client.catalogue import Catalogue, Engine, engine_settings
+from anabranch.client.catalogue import Catalogue, Engine, check_engine, engine_settings
 from anabranch.client.driver import connecting, link
 from anabranch.client.driver.closing import Closing
 from anabranch.client.session import arguments
@@ -219,6 +219,8 @@ class Service(Closing):
         self, name: str | LogId, engine: Engine | None, timeout: float | None
     ) -> "Log | SpeculativeLog":
         """What `log` does, of any engine."""
+        if engine is not None:
+            check_engine(engine)
         found = await self._catalogue.look_up(name, timeout)
         if engine is not None and found.engine != engine:
             raise refused(found.name, found.engine, f"verbs of a {engine} log")
@@ -261,12 +263,64 @@ class Service(Closing):
         link = self._link
         return await append_by_name(link, log, made, request_id, link.milliseconds(timeout))
 
-    async def ensure(self, name: str, *, why: str = "", timeout: float | None = None) -> Log:
-        """The root log of this name, made if it doesn't exist."""
+    @overload
+    async def ensure(
+        self,
+        name: str,
+        *,
+        engine: Literal["bolt"] = "bolt",
+        why: str = "",
+        timeout: float | None = None,
+    ) -> Log: ...
+
+    @overload
+    async def ensure(
+        self,
+        name: str,
+        *,
+        engine: Literal["belfast"],
+        shards: int = 1,
+        replicas: int | None = None,
+        sequencers: int | None = None,
+        why: str = "",
+        timeout: float | None = None,
+    ) -> "SpeculativeLog": ...
+
+    async def ensure(  # whoever calls it names them
+        self,
+        name: str,
+        *,
+        engine: Engine = "bolt",
+        shards: int = 1,
+        replicas: int | None = None,
+        sequencers: int | None = None,
+        why: str = "",
+        timeout: float | None = None,
+    ) -> "Log | SpeculativeLog":
+        """The root log of this name, made as by `create` if it doesn't exist; NotOffered if it is
+        another engine's.
+        """
+        given = engine_settings(
+            shards=shards, replicas=replicas, sequencers=sequencers, addresses=(), cluster=""
+        )
+        return await self.ensured(name, engine, given, why=why, timeout=timeout)
+
+    async def ensured(
+        self,
+        name: str,
+        engine: Engine,
+        settings: EngineSettings,
+        *,
+        why: str,
+        timeout: float | None,
+    ) -> "Log | SpeculativeLog":
+        """What `ensure` does, of any engine."""
         try:
-            return await self.create(name, why=why, timeout=timeout)
+            return await self.made(
+                name, engine, settings, why=why, by=None, owner="", timeout=timeout
+            )
         except LogExists:
-            return await self.log(name, engine="bolt", timeout=timeout)
+            return await self.found(name, engine, timeout)
 
     async def logs(
         self,

@@ -41,6 +41,12 @@ def engine_settings(
     )
 
 
+def check_engine(engine: str) -> None:
+    """BadRequest if this client knows none of that name."""
+    if engine not in ("bolt", "belfast"):
+        raise BadRequest(f"the engine {engine!r}", "there are bolt and belfast")
+
+
 def _count_or_default(what: str, value: Any) -> int:
     """0, which no log can have, stands for the service's default."""
     if value is None:
@@ -72,11 +78,10 @@ class Catalogue:
         for what, value in (("name", name), ("why", why), ("by", by), ("owner", owner)):
             arguments.text(what, value)
         message = CreateLog(name, link.once(), by, why, owner)
+        check_engine(engine)
         if engine == "belfast":
             self._check_served(name, engine)
             message = replace(message, engine=engine, settings=settings)
-        elif engine != "bolt":
-            raise BadRequest(f"the engine {engine!r}", "there are bolt and belfast")
         elif settings != _NOTHING_GIVEN:
             raise BadRequest("a bolt log", "only a belfast log has shards and what goes with them")
         found = await link.ask(message, Description, f"create {name}", link.milliseconds(timeout))

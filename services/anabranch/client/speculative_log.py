@@ -4,6 +4,8 @@
 import asyncio
 from typing import Never
 
+from msgspec.structs import replace
+
 from anabranch.client.belfast.appends import Pledge
 from anabranch.client.belfast.link import Link
 from anabranch.client.belfast.log import ShardedLog
@@ -29,7 +31,9 @@ class SpeculativeLog(ShardedLog[Appended[Never]]):
     def __init__(self, link: Link, description: Description, catalogue: Catalogue) -> None:
         super().__init__(link)
         self.description = description
-        """As it was when this handle was made; `describe` asks anew."""
+        """As the service described it when this handle was made, which doesn't know where the log
+        begins and ends: `describe` asks.
+        """
         self._catalogue = catalogue
 
     def __repr__(self) -> str:
@@ -47,8 +51,19 @@ class SpeculativeLog(ShardedLog[Appended[Never]]):
         return Appended(pledge.position(index), None)
 
     async def describe(self, *, timeout: float | None = None) -> Description:
-        """What the service knows of this log; `status` is what its sequencers know."""
-        return await self._catalogue.look_up(self.id, timeout)
+        """What the service knows of this log, and its sequencers: where it begins and ends, and how
+        many records its shards hold. `status` is all that these know.
+        """
+        found = await self._catalogue.look_up(self.id, timeout)
+        status = await self.status(timeout=timeout)
+        end = max(status.confirmed, self.link.session.appender.acknowledged)
+        return replace(
+            found,
+            start=min(status.trimmed, end),
+            tail=end,
+            settled=end,
+            own_records=sum(shard.records for shard in status.shards),
+        )
 
     async def set_quota(self, quota: Quota, *, timeout: float | None = None) -> None:
         """Let no more be appended in a second, through all shards together; it replaces the one

@@ -195,10 +195,48 @@ class Service(SyncClosing):
         done = self._service.append(log, found, request_id=request_id, timeout=timeout)
         return [waiting(self._loop, each) for each in self._loop.run(done)]
 
-    def ensure(self, name: str, *, why: str = "", timeout: float | None = None) -> Log:
-        """The root log of this name, made if it doesn't exist."""
-        found = self._service.ensure(name, why=why, timeout=timeout)
-        return Log(self._loop, self._loop.run(found))
+    @overload
+    def ensure(
+        self,
+        name: str,
+        *,
+        engine: Literal["bolt"] = "bolt",
+        why: str = "",
+        timeout: float | None = None,
+    ) -> Log: ...
+
+    @overload
+    def ensure(
+        self,
+        name: str,
+        *,
+        engine: Literal["belfast"],
+        shards: int = 1,
+        replicas: int | None = None,
+        sequencers: int | None = None,
+        why: str = "",
+        timeout: float | None = None,
+    ) -> "SpeculativeLog": ...
+
+    def ensure(  # whoever calls it names them
+        self,
+        name: str,
+        *,
+        engine: Engine = "bolt",
+        shards: int = 1,
+        replicas: int | None = None,
+        sequencers: int | None = None,
+        why: str = "",
+        timeout: float | None = None,
+    ) -> "Log | SpeculativeLog":
+        """The root log of this name, made as by `create` if it doesn't exist; NotOffered if it is
+        another engine's.
+        """
+        given = engine_settings(
+            shards=shards, replicas=replicas, sequencers=sequencers, addresses=(), cluster=""
+        )
+        found = self._service.ensured(name, engine, given, why=why, timeout=timeout)
+        return self._held(self._loop.run(found))
 
     def logs(
         self,

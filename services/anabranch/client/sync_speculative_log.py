@@ -27,11 +27,15 @@ class SpeculativeLog(ShardedLog[Appended[Never]]):
 
     @property
     def description(self) -> Description:
-        """As it was when this handle was made; `describe` asks anew."""
+        """As the service described it when this handle was made, which doesn't know where the log
+        begins and ends: `describe` asks.
+        """
         return self._speculative.description
 
     def describe(self, *, timeout: float | None = None) -> Description:
-        """What the service knows of this log; `status` is what its sequencers know."""
+        """What the service knows of this log, and its sequencers: where it begins and ends, and how
+        many records its shards hold. `status` is all that these know.
+        """
         return self._loop.run(self._speculative.describe(timeout=timeout))
 
     def set_quota(self, quota: Quota, *, timeout: float | None = None) -> None:

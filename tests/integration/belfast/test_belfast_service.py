@@ -106,6 +106,11 @@ def test_what_a_log_lacks_is_refused_by_name(
         plain.status()  # pyright: ignore[reportAttributeAccessIssue]
     with pytest.raises(NotOffered, match="verbs of a bolt log"):
         service.log("ticks", engine="bolt")
+    with pytest.raises(BadRequest, match="there are bolt and belfast"):
+        service.log("ticks", engine="erwin")  # pyright: ignore[reportCallIssue, reportArgumentType]
+    assert service.ensure("ticks", engine="belfast").id == ticks.id
+    with pytest.raises(NotOffered, match="ticks is a belfast log"):
+        service.ensure("ticks")
     with pytest.raises(WrongEngine):
         service.append("ticks", [b"x"], request_id="r")
     with pytest.raises(BadRequest, match="shards"):
@@ -144,3 +149,19 @@ def test_a_deployment_that_runs_already_is_a_log_of_the_service(
         assert [each.value for each in direct.read(placed, 1)] == [b"through the service"]
         with pytest.raises(NotOffered, match="no cfork"):
             direct.cfork()  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_a_description_says_where_a_log_begins_and_ends(
+    service: anabranch.Service, ticks: anabranch.SpeculativeLog
+) -> None:
+    before = ticks.describe()
+    placed = ticks.append(b"described").position
+    assert placed is not None
+    found = ticks.describe()
+    assert found.start == before.start
+    assert found.settled == found.tail > placed
+    assert found.own_records > before.own_records
+    ticks.trim(placed)
+    assert ticks.describe().start == placed
+    made = service.ensure("ensured", engine="belfast", shards=2)
+    assert service.ensure("ensured", engine="belfast").id == made.id

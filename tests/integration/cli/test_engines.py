@@ -83,6 +83,10 @@ def test_how_a_belfast_log_is_doing_is_shown(anabranch: Command, ticks: str) -> 
     assert "RECORDS/s" in anabranch("top", ticks, "--count", "1").out
     seen = anabranch("top", "--count", "1", "-o", "json").lines
     assert ticks in {each["name"] for each in seen}
+    for document in (status, anabranch("log", "show", ticks, "-o", "json").json):
+        unknown = [document[each] for each in ("start", "tail", "settled", "own_records")]
+        assert unknown == [None] * 4, "only its own nodes know"
+    assert f"{ticks}  belfast log" in anabranch("tree", ticks).out
     assert "LAST POSITION" in anabranch("belfast", "windows", "--log", ticks).out
 
 
@@ -116,7 +120,11 @@ def test_a_belfast_log_is_trimmed(anabranch: Command, ticks: str) -> None:
 def test_what_a_belfast_log_lacks_is_refused_with_a_sentence(
     anabranch: Command, ticks: str, words: tuple[str, ...]
 ) -> None:
-    assert "ticks" in anabranch(*words, code=Exit.REFUSED).err
+    said = anabranch(*words, code=Exit.REFUSED).err
+    assert "ticks" in said
+    if words[0] not in ("log", "read"):
+        assert "ticks is a belfast log" in said
+        assert "only bolt logs have" in said
 
 
 def test_shards_are_asked_of_logs_that_have_them(anabranch: Command, log: str) -> None:
@@ -125,7 +133,8 @@ def test_shards_are_asked_of_logs_that_have_them(anabranch: Command, log: str) -
     assert "has no shards" in anabranch("append", log, "a", "--shard", "s", code=Exit.REFUSED).err
     anabranch("log", "create", "x", "--shards", "2", code=Exit.USAGE)
     anabranch("log", "create", log, "--if-missing")
-    anabranch("log", "create", log, "--if-missing", "--engine", "belfast", code=Exit.REFUSED)
+    other = ("log", "create", log, "--if-missing", "--engine", "belfast")
+    assert "it exists already, as a bolt log" in anabranch(*other, code=Exit.REFUSED).err
 
 
 def test_rates_of_a_log_and_its_forks_are_shown(anabranch: Command, log: str) -> None:

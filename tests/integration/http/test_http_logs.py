@@ -343,7 +343,18 @@ def test_a_log_of_another_engine_is_shown_and_asked_for_its_records_elsewhere(
     assert (made["engine"], made["settings"]) == ("belfast", settings | one)
     assert served.client.get("/v1/logs/ticks").json() == made
     assert served.client.get("/v1/logs").json()["logs"] == [made]
+    (in_tree,) = served.client.get("/v1/tree/ticks").json()["logs"]
+    for shown in (made, in_tree):
+        unknown = [shown[each] for each in ("start", "tail", "settled", "own_records")]
+        assert unknown == [None] * 4, "only its own nodes know"
     body = {"records": [{"value": "x"}]}
     for method, more in (("POST", {"json": body}), ("GET", {})):
         refusal = served.refusal(method, "/v1/logs/ticks/records", **more)
         assert refusal == (409, "wrong-engine")
+    fork = served.client.post("/v1/logs/ticks/forks", json={}).json()["detail"]
+    assert fork == (
+        "ticks is a belfast log, and these have no forks: only bolt logs have, which POST /v1/logs "
+        "makes"
+    )
+    cursor = served.client.put("/v1/logs/ticks/cursors/me", json={"position": 0}).json()["detail"]
+    assert "these have no cursors" in cursor

@@ -13,8 +13,8 @@ from pydantic import (
 )
 
 from anabranch.core.bolt.protocol import commands
-from anabranch.core.bolt.protocol.commands import Description, Receipt
-from anabranch.core.bolt.protocol.queries import BrokerSeat, Census
+from anabranch.core.bolt.protocol.commands import BOLT, Description, Receipt
+from anabranch.core.bolt.protocol.queries import ELSEWHERE, BrokerSeat, Census
 from anabranch.core.errors import BadRequest
 from anabranch.core.quota import BURST_MS_MAX, RATE_MAX, Quota
 from anabranch.core.types import Kind, Milliseconds, OnParentDelete, OnPromote, Position
@@ -276,10 +276,15 @@ class Log(Told):
     root: str
     parent: str | None
     fork_point: int = Field(description="Below it, positions are the parent's.")
-    start: int = Field(description="The first position that can be read.")
-    tail: int = Field(description="The position that the next record gets.")
-    settled: int = Field(description="Reads end here: below it nothing ever changes.")
-    own_records: int = Field(description="Appended here, or promoted into it; not inherited.")
+    start: int | None = Field(
+        description="The first position that can be read. This and the three below are null for a "
+        "log of another engine than Bolt, whose own nodes know them: HTTP doesn't ask those."
+    )
+    tail: int | None = Field(description="The position that the next record gets.")
+    settled: int | None = Field(description="Reads end here: below it nothing ever changes.")
+    own_records: int | None = Field(
+        description="Appended here, or promoted into it; not inherited."
+    )
     promotable: bool
     depth: int
     forks: int = Field(description="Its direct forks.")
@@ -300,7 +305,8 @@ class Log(Told):
 
     @classmethod
     def of(cls, description: Description) -> Self:
-        return cls.model_validate(description)
+        log = cls.model_validate(description)
+        return log if log.engine == BOLT else log.model_copy(update=dict.fromkeys(ELSEWHERE))
 
 
 class Logs(Told):

@@ -22,7 +22,7 @@ from anabranch.cli.service.target import Target
 from anabranch.client.aio import Service
 from anabranch.client.logs import AsyncLog
 from anabranch.core.bolt.protocol.commands import Description
-from anabranch.core.errors import LogExists
+from anabranch.core.errors import BadRequest, LogExists
 from anabranch.core.quota import Quota
 from anabranch.shell.runtime.clock import Clock
 
@@ -101,8 +101,9 @@ def create(  # noqa: PLR0913  # click passes every option by its name
                 raise
             made = await service.log(name)
             if made.engine != engine:
-                raise
-        return await made.describe()
+                reason = f"it exists already, as a {made.engine} log: choose another name"
+                raise BadRequest(f"the log {name}", reason) from None
+        return made.description
 
     made = target.run(work)
     if out.json:
@@ -216,7 +217,7 @@ def quota(
             return found.description
         before = found.description.quota or Quota()
         await found.set_quota(msgspec.structs.replace(before, **limits))
-        return await found.describe()
+        return (await service.log(found.id)).description
 
     found = target.run(work)
     if out.json:

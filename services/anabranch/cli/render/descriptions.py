@@ -6,13 +6,19 @@ from typing import Any
 from msgspec.structs import asdict
 
 from anabranch.cli.render.words import duration, number, size
-from anabranch.core.bolt.protocol.commands import Description, EngineSettings
+from anabranch.core.bolt.protocol.commands import BOLT, Description, EngineSettings
+from anabranch.core.bolt.protocol.queries import ELSEWHERE
 from anabranch.core.quota import Quota
 from anabranch.core.types import MS, Kind, Nanoseconds
 
 
 def document(log: Description) -> dict[str, Any]:
     """The log as HTTP describes it; fields are only ever added."""
+    shown = _document(log)
+    return shown if log.engine == BOLT else shown | dict.fromkeys(ELSEWHERE)
+
+
+def _document(log: Description) -> dict[str, Any]:
     return {
         "id": log.id,
         "name": log.name,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from anabranch.cli.render.descriptions import age, held_by, remaining
 from anabranch.cli.render.words import number, printable
-from anabranch.core.bolt.protocol.commands import Description
+from anabranch.core.bolt.protocol.commands import BOLT, Description
 from anabranch.core.types import Kind, Nanoseconds
 
 if TYPE_CHECKING:
@@ -60,7 +60,9 @@ def _label(log: Description, now: Nanoseconds) -> "Text":
     from rich.text import Text
 
     label = Text(log.name, style="bold")
-    if log.kind is Kind.ROOT:
+    if log.engine != BOLT:
+        label.append(f"  {log.engine} log", style="default not bold")
+    elif log.kind is Kind.ROOT:
         label.append(f"  {number(log.tail)} records", style="default not bold")
     else:
         label.append(

@@ -216,9 +216,10 @@ def restore(code: str, message: str, facts: dict[str, Fact]) -> AnabranchError:
 def reworded(error: AnabranchError, words: Mapping[str, str]) -> str:
     """What an error says to a reader whose own words for some codes are these.
 
-    An error of another version may lack facts that the words name: then it speaks for itself.
+    Words for `wrong-engine/fork` are for errors of that code whose fact `asked` is `fork`. An error
+    of another version may lack facts that the words name: then it speaks for itself.
     """
-    said = words.get(error.code)
+    said = words.get(f"{error.code}/{error.facts.get('asked')}") or words.get(error.code)
     if said is None:
         return error.message
     try:

@@ -135,7 +135,7 @@ class WrongEngine(Mistake):
     status = 409
     says = (
         "{log} is a {engine} log, which takes no {asked} in this way: open it by its name with a "
-        "client or command line of this version, which know the {engine} engine"
+        "client or command line that is as new as the server, and knows the {engine} engine"
     )
 
     def __init__(self, log: str, engine: str, asked: str) -> None:

@@ -8,7 +8,14 @@ import pytest
 
 from anabranch.apps.http import advice as http
 from anabranch.cli import advice as cli
-from anabranch.core.errors import BY_CODE, AnabranchError, EngineNotServed, UnknownLog, reworded
+from anabranch.core.errors import (
+    BY_CODE,
+    AnabranchError,
+    EngineNotServed,
+    UnknownLog,
+    WrongEngine,
+    reworded,
+)
 
 FRONTS = {"cli": cli.WORDS, "http": http.WORDS}
 
@@ -25,10 +32,18 @@ def facts_of(kind: type[AnabranchError]) -> set[str]:
 def test_words_are_for_errors_that_exist_and_name_facts_that_they_have(
     words: Mapping[str, str],
 ) -> None:
-    assert words.keys() <= BY_CODE.keys()
     assert list(words) == sorted(words)
-    for code, said in words.items():
-        assert named(said) <= facts_of(BY_CODE[code]), code
+    for key, said in words.items():
+        code, _, asked = key.partition("/")
+        assert code in BY_CODE
+        assert named(said) <= facts_of(BY_CODE[code]), key
+        assert not asked or "asked" in facts_of(BY_CODE[code]), key
+
+
+def test_words_may_be_for_what_was_asked() -> None:
+    words = {"wrong-engine": "elsewhere", "wrong-engine/fork": "never"}
+    assert reworded(WrongEngine("ticks", "belfast", "fork"), words) == "never"
+    assert reworded(WrongEngine("ticks", "belfast", "read"), words) == "elsewhere"
 
 
 def test_errors_themselves_name_neither_commands_nor_paths_of_logs() -> None:

@@ -10,6 +10,11 @@ SLICES_MAX = 256
 """Extents that one answer names: bounds the work, and the GETs, that one read can set off."""
 
 
+ELSEWHERE = ("start", "tail", "settled", "own_records")
+"""Fields of a description that are 0 for a log of another engine, whatever it holds: its own nodes
+know them, and the catalogue doesn't."""
+
+
 class Resolve(msgspec.Struct, frozen=True, array_like=True, tag="resolve"):
     """Which bytes hold the records of `log` from `start` on? `SLICES_MAX` extents of them at most.
 
