@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import gc
 import os
 import resource
 import signal
@@ -22,6 +23,11 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that end a process in order; a terminal that is closed sends the last one."""
 SWITCH_S = 0.0005
 """A thread that comes back from the disk waits no longer than this for the interpreter."""
+
+_YOUNG_OBJECTS = 10_000
+"""Objects made before the collector looks for cycles among them. Python's 700 are those of a
+hundred appends, which are all still in hand then: it looked at each of them and found nothing.
+"""
 
 _OTHER_FILES = 256
 """The journal, objects being read and written, the libraries."""
@@ -105,6 +111,7 @@ async def until_told(stop: asyncio.Event, ends: Sequence[asyncio.Future[str]]) -
 def prepare(connections_max: int) -> None:
     """Of an interpreter that is this process's alone."""
     sys.setswitchinterval(SWITCH_S)
+    gc.set_threshold(_YOUNG_OBJECTS, *gc.get_threshold()[1:])
     _allow_files(connections_max)
 
 

@@ -13,7 +13,7 @@ from msgspec.structs import astuple, replace
 from anabranch.core.errors import BatchTooLarge, CorruptBatch, RecordTooLarge, UnsupportedBatch
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Buffer
-from anabranch.core.records.checksum import crc32c
+from anabranch.core.records.checksum import crc32c, crc32c_of_bytes
 from anabranch.core.records.codecs import Codec, compress, expand
 from anabranch.core.records.layout import MAGIC, content_bytes, faults
 from anabranch.core.records.scan import HeaderBounds, portions
@@ -109,7 +109,7 @@ def verify(buffer: Buffer, where: str) -> Header:
     if not (
         header.length + _UNCOUNTED_BYTES == len(buffer)
         and header.magic == MAGIC
-        and crc32c(buffer[_SUMMED_FROM:]) == header.crc
+        and crc32c_of_bytes(bytes(buffer[_SUMMED_FROM:])) == header.crc
         and 0 <= header.attributes <= _CODEC_MAX
         and 1 <= header.count == header.last_offset_delta + 1
         and header.max_timestamp >= header.base_timestamp
@@ -127,32 +127,27 @@ def check_records(buffer: Buffer, header: Header, limits: Limits, where: str) ->
 
     A batch that lied here would be acknowledged, and then stop every reader that came to it.
     """
-    if header.count > limits.batch_records_max:
-        raise BatchTooLarge(header.count, limits.batch_records_max)
+    count = header.count
+    if count > limits.batch_records_max:
+        raise BatchTooLarge(count, limits.batch_records_max)
     if header.attributes:
         head, rest = unpack(buffer, header, limits.batch_unpacked_bytes_max, where)
+        content, at = (rest, 0) if rest else (head, _RECORDS_FROM)
     else:
-        head, rest = buffer, b""
-    if not _sound_as_they_stand(head, rest, header, limits):
-        _decode_records(head, rest, header, limits, where)
-
-
-def _sound_as_they_stand(head: Buffer, rest: Buffer, header: Header, limits: Limits) -> bool:
-    """True if that can be seen without decoding the records, as it can of most; False says nothing.
-
-    Between one record and a few dozen, looking costs as much as decoding.
-    """
-    count = header.count
-    if 1 < count < _UNIFORM_MIN:
-        return False
-    content, at = (rest, 0) if rest else (head, _RECORDS_FROM)
-    if type(content) is not bytes:
-        content = bytes(content)
-    base = header.base_timestamp
-    deltas = _TIMESTAMP_MIN - base, header.max_timestamp - base
-    if count == 1:
-        return is_plain(content, at, deltas, limits.record_bytes_max)
-    return are_uniform(content, at, count, deltas, limits.record_bytes_max)
+        head, rest, content, at = buffer, b"", buffer, _RECORDS_FROM
+    # Most need not be decoded. Between one record and a few dozen, looking costs as much.
+    if count == 1 or count >= _UNIFORM_MIN:
+        if type(content) is not bytes:
+            content = bytes(content)
+        base = header.base_timestamp
+        deltas = _TIMESTAMP_MIN - base, header.max_timestamp - base
+        if count == 1:
+            sound = is_plain(content, at, deltas, limits.record_bytes_max)
+        else:
+            sound = are_uniform(content, at, count, deltas, limits.record_bytes_max)
+        if sound:
+            return
+    _decode_records(head, rest, header, limits, where)
 
 
 def _decode_records(head: Buffer, rest: Buffer, header: Header, limits: Limits, where: str) -> None:

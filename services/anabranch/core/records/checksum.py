@@ -7,13 +7,14 @@ import google_crc32c
 
 from anabranch.core.machine import Buffer
 
-_value = cast(
+crc32c_of_bytes = cast(
     "Callable[[bytes], int]",
     google_crc32c.value,  # pyright: ignore[reportUnknownMemberType]
 )
+"""The package's own, which takes bytes only: one call less for each append."""
 
 
 def crc32c(content: Buffer) -> int:
     # The package takes bytes only. Copying a view and summing it is still six times as fast as
     # the sum in the package that lays out our records.
-    return _value(bytes(content))
+    return crc32c_of_bytes(bytes(content))

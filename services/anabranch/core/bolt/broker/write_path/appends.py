@@ -96,7 +96,18 @@ class Appending:
             self.held += 1
             self.held_bytes += size
             self._log_bytes[message.log] = of_log + size
-            self._gather(Held(serial, token, message.log, batch, entry, message.wait_ms, now))
+            held = Held(serial, token, message.log, batch, entry, message.wait_ms, now)
+            # Most only join an open object that has room and a time to be closed.
+            joined = self._open
+            if (
+                joined.rows
+                and self._close_at != NEVER
+                and joined.bytes + size < limits.object_bytes_max
+                and message.log not in self._parking.blocked
+            ):
+                joined.add(held)
+            else:
+                self._gather(held)
 
     def turn_ended(self) -> None:
         """The timer has fired: nothing more comes in this turn, or the linger is over."""

@@ -1,0 +1,232 @@
+"""What machines want stored, and what they are told of it: once, and nothing after the end."""
+
+import asyncio
+import io
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+import pytest
+
+from anabranch.core.errors import ObjectExists, StorageFailed, Unavailable
+from anabranch.core.machine import (
+    Buffer,
+    DeleteObjects,
+    EntriesRead,
+    Event,
+    GetObject,
+    ListQuarantine,
+    ObjectPut,
+    ObjectRead,
+    ObjectsDeleted,
+    ObjectsQuarantined,
+    ObjectsReturned,
+    Persist,
+    Persisted,
+    PurgeQuarantine,
+    PutFailed,
+    PutObject,
+    QuarantineListed,
+    QuarantineObjects,
+    QuarantinePurged,
+    ReadEntries,
+    ReadFailed,
+    ReturnObjects,
+)
+from anabranch.core.records.objects import ObjectName, object_id
+from anabranch.core.types import ObjectId
+from anabranch.shell.journal.memory import MemoryJournal
+from anabranch.shell.objects.memory import MemoryStore
+from anabranch.shell.runtime import storage
+from anabranch.shell.runtime.clock import Clock
+from anabranch.shell.runtime.storage import Storing
+from anabranch.shell.telemetry.log import Log
+
+ONE, TWO = object_id(1, 1), object_id(1, 2)
+
+
+class Store(MemoryStore):
+    """Refuses as often as it is told to, and holds PUTs back until it is let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.refusals = 0
+        self.fault: Exception = Unavailable("the object store", "a storm")
+        self.open = asyncio.Event()
+        self.open.set()
+
+    def _refuse(self) -> None:
+        if self.refusals:
+            self.refusals -= 1
+            raise self.fault
+
+    async def put(self, name: str, parts: Sequence[Buffer]) -> None:
+        await self.open.wait()
+        self._refuse()
+        await super().put(name, parts)
+
+    async def delete(self, names: Sequence[str]) -> None:
+        self._refuse()
+        await super().delete(names)
+
+    def names(self) -> list[str]:
+        return sorted(self._objects)
+
+
+class Stage:
+    def __init__(self) -> None:
+        self.events: asyncio.Queue[tuple[str, Event]] = asyncio.Queue()
+        self.failures: list[str] = []
+        self.lines = io.StringIO()
+        self.store = Store()
+        journal = MemoryJournal()
+        journal.recover()
+        log = Log(Clock().now, stream=self.lines)
+        self.storing = Storing(
+            "c",
+            journal,
+            self.store,
+            log,
+            post=lambda node, event: self.events.put_nowait((node, event)),
+            fail=self.failures.append,
+        )
+
+    async def answered(self, *effects: Any) -> list[Event]:
+        """As many answers as these are effects, in any order."""
+        for effect in effects:
+            self.storing.perform("node", effect)
+        found = [await self.events.get() for _ in effects]
+        assert all(node == "node" for node, _ in found)
+        return [event for _, event in found]
+
+
+def run(scene: Callable[[Stage], Coroutine[Any, Any, None]]) -> None:
+    async def staged() -> None:
+        stage = Stage()
+        try:
+            await asyncio.wait_for(scene(stage), 30)
+        finally:
+            stage.store.open.set()
+            await stage.storing.stop()
+
+    asyncio.run(staged())
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is tried again later is tried again now."""
+    monkeypatch.setattr(storage, "RETRY_S", 0)
+
+
+def path(object: ObjectId) -> str:
+    return str(ObjectName.of("c", object))
+
+
+def test_orphans_go_to_quarantine_and_back_or_are_purged() -> None:
+    async def scene(stage: Stage) -> None:
+        await stage.answered(PutObject(ONE, [b"1"]), PutObject(TWO, [b"2"]))
+        assert await stage.answered(QuarantineObjects([ONE, TWO])) == [
+            ObjectsQuarantined([ONE, TWO])
+        ]
+        assert not {path(ONE), path(TWO)} & {*stage.store.names()}
+        [listed] = await stage.answered(ListQuarantine())
+        assert isinstance(listed, QuarantineListed)
+        assert [object for object, _ in listed.objects] == [ONE, TWO]
+        assert await stage.answered(ReturnObjects([ONE])) == [ObjectsReturned([ONE])]
+        assert await stage.answered(PurgeQuarantine([TWO])) == [QuarantinePurged()]
+        assert stage.store.names() == [path(ONE)]
+        assert await stage.answered(GetObject(3, ONE, 0, 1)) == [ObjectRead(3, b"1")]
+
+    run(scene)
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize(
+    ("effect", "answer"),
+    [
+        (DeleteObjects([ONE]), ObjectsDeleted([ONE])),
+        (QuarantineObjects([ONE]), ObjectsQuarantined([ONE])),
+        (PurgeQuarantine([ONE]), QuarantinePurged()),
+    ],
+    ids=["delete", "quarantine", "purge"],
+)
+def test_what_a_machine_cannot_be_refused_is_tried_until_it_works(
+    effect: Any, answer: Event
+) -> None:
+    async def scene(stage: Stage) -> None:
+        await stage.answered(PutObject(ONE, [b"1"]))
+        stage.store.refusals = 3
+        assert await stage.answered(effect) == [answer]
+        assert path(ONE) not in stage.store.names() or isinstance(effect, PurgeQuarantine)
+        said = stage.lines.getvalue()
+        assert said.count("storage refused") == said.count("works again") == 1
+        assert stage.storing.counters.errors == 3
+        assert stage.events.empty()
+
+    run(scene)
+
+
+def test_a_refused_put_is_answered_and_the_next_one_is_its_own() -> None:
+    async def scene(stage: Stage) -> None:
+        stage.store.refusals = 1
+        [failed] = await stage.answered(PutObject(ONE, [b"1"]))
+        assert isinstance(failed, PutFailed)
+        assert (failed.object, failed.error.code) == (ONE, Unavailable.code)
+        assert await stage.answered(PutObject(ONE, [b"1"])) == [ObjectPut(ONE)]
+        [again] = await stage.answered(PutObject(ONE, [b"1"]))
+        assert isinstance(again, PutFailed)
+        assert again.error.code == ObjectExists.code
+
+    run(scene)
+
+
+def test_entries_are_read_back_or_refused_by_their_token() -> None:
+    async def scene(stage: Stage) -> None:
+        assert await stage.answered(Persist([b"a", b"b", b"c"])) == [Persisted(3)]
+        assert await stage.answered(ReadEntries(7, 2, 4)) == [EntriesRead(7, [b"b", b"c"])]
+        [refused] = await stage.answered(ReadEntries(8, 0, 1))
+        assert isinstance(refused, ReadFailed)
+        assert (refused.token, refused.error.code) == (8, StorageFailed.code)
+
+    run(scene)
+
+
+def test_parts_are_not_changed_and_stand_one_behind_the_other() -> None:
+    async def scene(stage: Stage) -> None:
+        owner = bytearray(b"0123456789")
+        parts: list[Buffer] = [b"<", memoryview(owner)[2:5], bytearray(b">")]
+        assert await stage.answered(PutObject(ONE, parts)) == [ObjectPut(ONE)]
+        owner[:] = bytes(10)
+        assert await stage.answered(GetObject(1, ONE, 0, 5)) == [ObjectRead(1, b"<234>")]
+
+    run(scene)
+
+
+def test_nothing_is_answered_after_the_end() -> None:
+    async def scene(stage: Stage) -> None:
+        stage.store.open.clear()
+        stage.storing.perform("node", PutObject(ONE, [b"1"]))
+        await asyncio.sleep(0)
+        await stage.storing.stop()
+        stage.store.open.set()
+        await asyncio.sleep(0)
+        assert stage.events.empty()
+        assert stage.store.names() == []
+        assert stage.failures == []
+
+    run(scene)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_error_that_is_not_ours_is_a_bug_and_no_answer() -> None:
+    async def scene(stage: Stage) -> None:
+        seen = asyncio.Event()
+        asyncio.get_running_loop().set_exception_handler(lambda *_: seen.set())
+        stage.store.refusals, stage.store.fault = 1, ZeroDivisionError("oops")
+        stage.storing.perform("node", PutObject(ONE, [b"1"]))
+        await seen.wait()
+        [failure] = stage.failures
+        assert "put" in failure
+        assert "oops" in failure
+        assert stage.events.empty()
+
+    run(scene)
