@@ -5,11 +5,13 @@ Each sequencer and each replica is a machine with a journal of its own and a hos
 letters go in memory. Clients reach them through the server of the process, by their names
 `/LOG/sequencer-N` and `/LOG/shard-S-R`. Folders are compared with the catalogue at the start, so
 that a process that was killed at any instant goes on where it was: a log that was created is
-served, and a deletion is finished.
+served, and a deletion is finished. A log of which a machine fails is stopped as a whole, until the
+process starts again; no other log is.
 """
 
 import asyncio
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -28,7 +30,7 @@ from anabranch.core.bolt.metadata.leader import Metadata
 from anabranch.core.bolt.protocol.commands import EngineSettings
 from anabranch.core.bolt.state.catalogue import nodes
 from anabranch.core.bolt.state.replica import Replica
-from anabranch.core.errors import AnabranchError
+from anabranch.core.errors import AnabranchError, Unavailable
 from anabranch.core.limits import MIB, Limits
 from anabranch.core.machine import Effects, Event
 from anabranch.core.quota import Quota
@@ -49,6 +51,8 @@ from anabranch.shell.telemetry.metrics import Labelled
 
 CACHE_BYTES = 16 * MIB
 """Of one replica's newest records."""
+_BUGS = (AssertionError, LookupError, TypeError, ValueError)
+"""What a journal may hold that a machine wasn't made for: one log's trouble isn't the others'."""
 RETRY_S = 5.0
 """Between attempts to start a log whose folder can't be read or written."""
 
@@ -120,10 +124,12 @@ class EmbeddedLogs:
         self._around = around
         self._logs: dict[LogFolder, EmbeddedLog] = {}
         self._troubles: dict[LogFolder, _Trouble] = {}
+        self._failed: dict[LogFolder, str] = {}
+        """Logs of which a machine has failed, and why: they aren't started again."""
         self._news = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self.failed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        """Done when a machine has failed, or whoever starts them; says why."""
+        """Done when whoever starts and stops them has failed; says why."""
 
     def start(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._follow())
@@ -148,6 +154,8 @@ class EmbeddedLogs:
     def obstacle(self) -> str | None:
         """Why not every log that the catalogue names can be used."""
         for folder in self._wanted():
+            if folder in self._failed:
+                return f"log {folder.log}: {self._failed[folder]}"
             each = self._logs.get(folder)
             if each is None:
                 trouble = self._troubles.get(folder)
@@ -213,15 +221,18 @@ class EmbeddedLogs:
 
     async def _catch_up(self) -> None:
         wanted = self._wanted()
-        for folder in [each for each in self._logs if each not in wanted]:
+        await self._stop_failed(wanted)
+        for folder in [each for each in {**self._logs, **self._failed} if each not in wanted]:
             await self._delete(folder)
         for folder, settings in wanted.items():
-            if folder in self._logs:
+            if folder in self._logs or folder in self._failed:
                 continue
             try:
                 self._logs[folder] = await self._started(folder, settings)
             except AnabranchError as error:
                 self._complain(folder, settings, error)
+            except _BUGS as error:
+                self._give_up(folder, settings, error)
             else:
                 self._troubles.pop(folder, None)
                 self._around.log.info("serving a log", log=folder.log, nodes=nodes(settings))
@@ -246,8 +257,23 @@ class EmbeddedLogs:
         for node in _nodes(folder, settings):
             self._around.server.explain(BELFAST, node, Absence(self._around.authority, error))
 
+    def _give_up(self, folder: LogFolder, settings: EngineSettings, error: Exception) -> None:
+        self._failed[folder] = why = f"it can't be started: {error!r}"
+        trace = "".join(traceback.format_exception(error))
+        self._around.log.error("a log meets a bug", log=folder.log, trace=trace)
+        self._complain(folder, settings, Unavailable(f"log {folder.log}", why))
+
+    async def _stop_failed(self, wanted: dict[LogFolder, EngineSettings]) -> None:
+        for folder in self._failed.keys() & self._logs.keys():
+            await self._logs.pop(folder).stack.aclose()
+            if folder in wanted:
+                error = Unavailable(f"log {folder.log}", self._failed[folder])
+                self._complain(folder, wanted[folder], error)
+
     async def _delete(self, folder: LogFolder) -> None:
-        await self._logs.pop(folder).stack.aclose()
+        if folder in self._logs:
+            await self._logs.pop(folder).stack.aclose()
+        self._failed.pop(folder, None)
         folders = self._around.folders
         if folders is not None:
             try:
@@ -271,7 +297,7 @@ class EmbeddedLogs:
                 journal = await asyncio.to_thread(self._journal, folder, node)
                 nodes[node] = await asyncio.to_thread(recover, journal)
                 stack.callback(journal.close)
-                host = self._run(node, nodes[node], journal, exchange, stack)
+                host = self._run(folder, node, nodes[node], journal, exchange, stack)
                 self._serve(folder, node, host, limits, stack)
             return EmbeddedLog(folder, stack.pop_all(), nodes, limits)
 
@@ -318,6 +344,7 @@ class EmbeddedLogs:
 
     def _run(
         self,
+        folder: LogFolder,
         node: str,
         machine: NodeMachine,
         journal: RecordJournal,
@@ -330,8 +357,9 @@ class EmbeddedLogs:
         host.start({node: machine.machine})
         exchange.join(node, host)
         stack.callback(exchange.leave, node)
-        host.failed.add_done_callback(self._machine_failed)
-        stack.callback(host.failed.remove_done_callback, self._machine_failed)
+        failed = partial(self._machine_failed, folder)
+        host.failed.add_done_callback(failed)
+        stack.callback(host.failed.remove_done_callback, failed)
         return host
 
     def _serve(
@@ -367,9 +395,10 @@ class EmbeddedLogs:
         journal = node_journal(RealDisk(folders.path(folder, name)), around.cluster, reached)
         return NotedRecordJournal(journal, folders.note(folder, name), time.monotonic)
 
-    def _machine_failed(self, failed: "asyncio.Future[str]") -> None:
-        if not self.failed.done():
-            self.failed.set_result(failed.result())
+    def _machine_failed(self, folder: LogFolder, failed: "asyncio.Future[str]") -> None:
+        """The whole log stops: what the others go on with might contradict what that one knew."""
+        self._failed.setdefault(folder, failed.result())
+        self._news.set()
 
 
 def _nodes(folder: LogFolder, settings: EngineSettings) -> list[str]:

@@ -114,6 +114,8 @@ def _role(shard: Shard) -> str:
 def shard_obstacle(shard: Shard) -> str | None:
     """Why nothing is expected of this replica yet."""
     me = shard.following.me
+    if shard.awaited is not None:
+        return shard.awaited
     if me is None:
         return "the sequencers haven't admitted its shard yet"
     if shard.forgotten:

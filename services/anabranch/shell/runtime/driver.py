@@ -349,9 +349,7 @@ class Host:
         error = sys.exc_info()[1]
         node, event = (self._taken[0], self._taken[2]) if self._taken else ("shell", None)
         shown = repr(event)[:_SHOWN_CHARS_MAX]
-        self._log.error(
-            "a machine failed: the process stops", node=node, error=repr(error), on=shown
-        )
+        self._log.error("a machine failed: it is stopped", node=node, error=repr(error), on=shown)
         self._stop(f"{node} failed: {error!r}")
 
     def _set_alarm(self) -> None:

@@ -90,6 +90,17 @@ class Seating:
         return self._following.applied >= self.noted and not self.forgotten
 
     @property
+    def awaited(self) -> str | None:
+        """What this replica waits for before it takes its place again, in words."""
+        if self._following.applied >= self.noted:
+            return None
+        return (
+            f"it knows what entry {self.noted} of its sequencers meant, and they have said "
+            f"{self._following.applied} so far: if this lasts, they have lost what they decided, "
+            "and their journals are to be restored"
+        )
+
+    @property
     def durable(self) -> LocalSequence:
         """What the cuts have come to was, even if this primary has yet to hear it again."""
         return max(self._replica.log.durable, min(self.confirmed, self._replica.log.last))

@@ -108,6 +108,7 @@ class Serving:
         name, me = self._config.shard, self._following.me
         if self.closing:
             raise ShardAway(name, "this replica is about to end")
+        self._check_heard(name, me)
         if me is None:
             raise ShardAway(name, "it isn't admitted yet")
         if self._seating.forgotten:
@@ -128,12 +129,19 @@ class Serving:
             raise ShardLeft(name)
         self._acknowledging.append(token, message.batch, header)
 
+    def _check_heard(self, shard: str, me: Member | None) -> None:
+        """Say for what this replica waits, unless another one serves."""
+        awaited = self._seating.awaited
+        if awaited is not None and (me is None or me.primary == self._config.node):
+            raise ShardAway(shard, awaited)
+
     def _leaves_before(self, me: Member, count: int) -> bool:
         """Is it leaving, and without a place for so many more records?"""
         return me.standing is Standing.LEAVING and self._replica.log.last + count > me.placed
 
     def _subscribe(self, token: Token, message: Subscribe) -> None:
         ledger, me = self._following.ledger, self._following.me
+        self._check_heard(message.shard, me)
         shard = ledger.member(message.shard)
         if shard is None and me is not None:
             raise UnknownShard(message.shard)

@@ -115,6 +115,11 @@ class Shard:
         return self._seating.forgotten
 
     @property
+    def awaited(self) -> str | None:
+        """What it has yet to hear from the sequencers, in words; None if it has heard enough."""
+        return self._seating.awaited
+
+    @property
     def subscriptions(self) -> int:
         return len(self._delivering)
 

@@ -127,3 +127,21 @@ def test_no_place_is_given_out_twice_whatever_is_lost(
         scene.work(quota, records)
     places = scene.places()
     assert len(set(places)) == len(places)
+
+
+def test_a_shard_that_was_told_less_than_it_knew_says_what_it_waits_for() -> None:
+    """It may yet be told; until then whoever asks hears why it doesn't serve."""
+    scene = Scene()
+    scene.work(quota=2, records=6)
+    entries = list(scene.stage.entries)
+    scene.lose(count=2, idle=0)
+    stage = scene.stage
+    for token in (stage.append("a1", "new"), stage.subscribe("a1", "a")):
+        refused = stage.answer(token)
+        assert isinstance(refused, Refused)
+        assert "they have lost what they decided" in refused.message
+    stage.entries = entries
+    stage.tell("a1", 1)
+    assert stage.nodes["a1"].machine.awaited is None
+    delivered = stage.delivered(stage.subscribe("a1", "a"))
+    assert delivered[0][1] == "v0"
