@@ -76,11 +76,21 @@ def test_a_member_whose_disk_refuses_is_silent_until_the_disk_is_back() -> None:
 
 steps = st.lists(
     st.tuples(
-        st.sampled_from(["append"] * 5 + ["write"] * 4 + ["cut", "vote", "rebase", "fail"]),
+        st.sampled_from(
+            ["append"] * 5
+            + ["write"] * 5
+            + ["cut"] * 2
+            + ["vote", "rebase", "fail", "fail", "promise", "promise", "join"]
+        ),
         st.integers(0, 3),
     ),
-    max_size=40,
+    min_size=20,
+    max_size=50,
 )
+
+
+State = tuple[int, str, bool, dict[int, tuple[int, bytes]]]
+"""The term, the vote, whether it has joined, and the entries by their index."""
 
 
 class Drive:
@@ -99,15 +109,25 @@ class Drive:
         self.expected = self.state(self.disk, self.log)
         """What a member would find that restarted now."""
         self._written = self.expected
+        self.promised = 0
+        self.kept: list[State] = []
+        """What was in memory when each promise was made."""
 
     def _disk(self, log: GroupLog) -> GroupDisk:
         return GroupDisk(
             log, self.effects, self.alarms, self.snapshot_entries, lambda: (self.committed, b"")
         )
 
-    def state(self, disk: GroupDisk, log: GroupLog) -> tuple[int, str, list[tuple[int, bytes]]]:
-        entries = range(log.base + 1, log.last + 1)
-        return disk.term, disk.vote, [(log.term_at(nth), log.content_at(nth)) for nth in entries]
+    def state(self, disk: GroupDisk, log: GroupLog) -> State:
+        indexes = range(log.base + 1, log.last + 1)
+        entries = {nth: (log.term_at(nth), log.content_at(nth)) for nth in indexes}
+        return disk.term, disk.vote, disk.joined, entries
+
+    def promise(self) -> None:
+        """Keep it when all that it rests on is on the disk, and not before."""
+        made = self.state(self.disk, self.log)
+        self.promised += 1
+        self.disk.when_durable(lambda: self.kept.append(made))
 
     def settle(self) -> None:
         self.disk.settle()
@@ -123,7 +143,12 @@ class Drive:
         self.journal += self.writing
         self.writing = None
         self.expected = self._written
+        before = len(self.kept)
         self.disk.persisted(len(self.journal))
+        for term, vote, joined, _ in self.kept[before:]:
+            assert term < self.disk.term or vote in {"", self.expected[1]}
+            assert term <= self.expected[0]
+            assert joined <= self.expected[2]
         for effect in self.effects:
             if isinstance(effect, SaveSnapshot):
                 self.snapshot = Snapshot(effect.index, effect.image)
@@ -137,7 +162,7 @@ class Drive:
         self.alarms.ring()
         self.effects.clear()
 
-    def restarted(self) -> tuple[int, str, list[tuple[int, bytes]]]:
+    def restarted(self) -> State:
         log = GroupLog()
         disk = self._disk(log)
         first = self.snapshot.index + 1 if self.snapshot is not None else 1
@@ -162,6 +187,10 @@ def test_a_restart_finds_what_was_written_when_the_last_write_was_done(
                 disk.append(Entry(disk.term, b"instead"))
             case "vote":
                 disk.cast(disk.term + 1, "abc"[count % 3])
+            case "promise":
+                drive.promise()
+            case "join" if not disk.joined:
+                disk.join()
             case "rebase":
                 disk.rebase(log.last + 1 + count, disk.term, b"")
                 drive.committed = log.base
@@ -174,3 +203,12 @@ def test_a_restart_finds_what_was_written_when_the_last_write_was_done(
         drive.settle()
         assert drive.restarted() == drive.expected
         assert disk.durable <= log.last
+        there = drive.expected[3]
+        for index in range(max(log.base, min(there, default=0)) + 1, disk.durable + 1):
+            assert there[index] == (log.term_at(index), log.content_at(index))
+    for _ in range(2):
+        if drive.writing is not None:
+            drive.write()
+        drive.settle()
+    assert len(drive.kept) == drive.promised
+    assert drive.restarted() == drive.state(drive.disk, drive.log)

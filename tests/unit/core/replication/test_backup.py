@@ -65,6 +65,7 @@ steps = st.lists(
         ),
         st.integers(0, 9),
     ),
+    min_size=15,
     max_size=40,
 )
 

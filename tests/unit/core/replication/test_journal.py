@@ -152,6 +152,7 @@ class Papers(Stage):
 
 steps = st.lists(
     st.sampled_from(["put"] * 4 + ["watch", "settle", "settle", "write", "write", "fail", "wait"]),
+    min_size=15,
     max_size=60,
 )
 

@@ -112,6 +112,7 @@ answers = st.lists(
         st.sampled_from(["append", "append", "write", *FIVE[1:]]),
         st.integers(0, 6),
     ),
+    min_size=12,
     max_size=40,
 )
 

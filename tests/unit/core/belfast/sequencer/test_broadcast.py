@@ -77,6 +77,7 @@ steps = st.lists(
         st.sampled_from((*PRIMARIES, BACKUP)),
         st.integers(1, 5),
     ),
+    min_size=12,
     max_size=40,
 )
 

@@ -80,6 +80,7 @@ steps = st.lists(
         st.tuples(st.just("leave"), st.just((0, 0, 0)), st.integers(0, 2)),
         st.tuples(st.just("take"), st.just((0, 0, 0)), st.just(0)),
     ),
+    min_size=10,
     max_size=25,
 )
 

@@ -172,6 +172,7 @@ steps = st.lists(
         st.integers(0, 30),
         st.integers(1, 4),
     ),
+    min_size=15,
     max_size=60,
 )
 

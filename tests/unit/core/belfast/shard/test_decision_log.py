@@ -98,7 +98,9 @@ def after(index: int) -> Ledger:
 
 
 spans = st.lists(
-    st.tuples(st.booleans(), st.integers(1, ENTRIES), st.integers(0, ENTRIES)), max_size=30
+    st.tuples(st.booleans(), st.integers(1, ENTRIES), st.integers(0, ENTRIES)),
+    min_size=8,
+    max_size=30,
 )
 
 

@@ -135,6 +135,7 @@ steps = st.lists(
         st.integers(0, 1),
         st.integers(1, 4),
     ),
+    min_size=12,
     max_size=30,
 )
 

@@ -11,6 +11,7 @@ steps = st.lists(
     st.tuples(
         st.sampled_from(["log", "log", "no-ops", "cut", "free cut", "void"]), st.integers(0, 6)
     ),
+    min_size=10,
     max_size=40,
 )
 

@@ -72,6 +72,7 @@ def led_to(stage: Stage, node: str, message: Append | Subscribe) -> str | None:
 @given(
     st.lists(
         st.tuples(st.sampled_from(["arrange", "arrange", "fail", "back"]), st.integers(0, 2)),
+        min_size=4,
         max_size=10,
     )
 )

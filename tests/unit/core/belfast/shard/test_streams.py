@@ -44,9 +44,12 @@ def admitted() -> Ledger:
 quotas = st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 2)).filter(any)
 
 
-@given(
-    st.lists(st.tuples(quotas, st.integers(1, 3), st.booleans()), max_size=12), st.integers(0, 9)
+windows_to_come = st.lists(
+    st.tuples(quotas, st.integers(1, 3), st.booleans()), min_size=4, max_size=12
 )
+
+
+@given(windows_to_come, st.integers(0, 9))
 def test_a_subscriber_knows_of_every_position_whose_it_may_be(
     windows: list[tuple[tuple[int, int, int], int, bool]], start: int
 ) -> None:
