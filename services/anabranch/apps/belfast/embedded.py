@@ -248,11 +248,10 @@ class EmbeddedLogs:
 
     def _complain(self, folder: LogFolder, settings: EngineSettings, error: AnabranchError) -> None:
         known = self._troubles.get(folder)
-        if known is not None and known.error.message == error.message:
-            return
-        self._around.log.error(
-            "can't serve a log", log=folder.log, code=error.code, reason=error.message
-        )
+        if known is None or known.error.message != error.message:
+            self._around.log.error(
+                "can't serve a log", log=folder.log, code=error.code, reason=error.message
+            )
         self._troubles[folder] = _Trouble(settings, error)
         for node in _nodes(folder, settings):
             self._around.server.explain(BELFAST, node, Absence(self._around.authority, error))

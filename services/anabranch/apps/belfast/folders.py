@@ -89,9 +89,11 @@ class Folders:
 
     def is_gone(self, folder: LogFolder, node: str) -> bool:
         """Is there nothing at all of a journal that held something?"""
+        return not self.has_journal(folder, node) and self.reached(folder, node) > 0
+
+    def has_journal(self, folder: LogFolder, node: str) -> bool:
         names = _names(self.path(folder, node))
-        kept = any(each.endswith(SEGMENT) or snapshot_index(each) is not None for each in names)
-        return not kept and self.reached(folder, node) > 0
+        return any(each.endswith(SEGMENT) or snapshot_index(each) is not None for each in names)
 
     def make(self, folder: LogFolder) -> None:
         """The folder itself is durable before anything in it is."""

@@ -12,7 +12,7 @@ from anabranch.apps.belfast.folders import NOTES, Folders, LogFolder
 from anabranch.core.errors import JournalBehind, StorageFailed
 from anabranch.core.quorum import MAJORITY
 
-_SEQUENCERS = "sequencer"
+SEQUENCERS = "sequencer"
 
 
 def group_of(node: str) -> str:
@@ -24,7 +24,7 @@ def can_refill(group: str, nodes: Iterable[str], lost: Iterable[str]) -> bool:
     """Do enough of a group's nodes still have what they promised?"""
     members, gone = len(set(nodes)), len(set(lost))
     assert gone <= members, "a node that is lost was one of them"
-    needed = MAJORITY.size(members) if group == _SEQUENCERS else 1
+    needed = MAJORITY.size(members) if group == SEQUENCERS else 1
     return members - gone >= needed
 
 

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import msgspec
@@ -13,6 +14,9 @@ from anabranch.core.storage.journal import HEADER_BYTES, SEGMENT
 from anabranch.ports import Disk
 from anabranch.shell.journal.disk import RealDisk, make_directory, storage, sync_directory
 from anabranch.shell.journal.replay import Replay, replay
+
+OR_CUT = "put the file back from a back-up, or give up what follows (--cut-journal), as said below"
+"""What to do about a journal that may be cut."""
 
 
 class Cut(msgspec.Struct, frozen=True):
@@ -27,7 +31,7 @@ class Cut(msgspec.Struct, frozen=True):
     commands: dict[str, int]
     """What those of them held that can still be read, by kind."""
     records: int
-    """Records whose places in their logs were in these."""
+    """Records whose places in their logs were in these, or that they held themselves."""
 
 
 class Trimmed(RealDisk):
@@ -53,6 +57,12 @@ class Trimmed(RealDisk):
         self.ends = {each: end for each, end in self.ends.items() if each not in self.gone}
         if not whole:
             self.ends[name] = offset
+
+
+def place_of(damage: JournalCorrupt) -> str:
+    """Without the advice to run fsck."""
+    facts = damage.facts
+    return f"journal file {facts['path']} is damaged at byte {facts['offset']}: {facts['reason']}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +96,30 @@ class Plan:
         return aside
 
 
-def plan_cut(disk: Disk, cluster: str, damage: JournalCorrupt) -> tuple[Plan, Replay]:
-    """The longest beginning that can be replayed; raises the damage again if nothing can be."""
+Contents = Callable[[bytes], Iterable[tuple[str, int]]]
+"""What is in an entry: of each part its kind, and how many records."""
+
+
+def commands_of(entry: bytes) -> Iterator[tuple[str, int]]:
+    """Of the catalogue's journal."""
+    for each in decode_group(entry):
+        command, records = each.command, 0
+        if isinstance(command, CommitObject):
+            records = sum(batch.count for row in command.rows for batch in row.batches)
+        yield type(command).__name__, records
+
+
+def plan_cut(
+    disk: Disk,
+    cluster: str,
+    damage: JournalCorrupt,
+    contents: Contents = commands_of,
+    reached: int = 0,
+) -> tuple[Plan, Replay]:
+    """The longest beginning that can be replayed; raises the damage again if nothing can be.
+
+    `reached`: the last entry that is known to have been written, from outside.
+    """
     trimmed = Trimmed(disk.where)
     trimmed.gone += _unreadable_snapshots(disk, cluster)
     while True:
@@ -101,7 +133,12 @@ def plan_cut(disk: Disk, cluster: str, damage: JournalCorrupt) -> tuple[Plan, Re
                 raise damage from found
             assert isinstance(offset, int)
             trimmed.cut(name, offset)
-    return Plan(_cost(disk, cluster, damage, trimmed, kept), trimmed), kept
+    lost = [
+        entry
+        for name in (*trimmed.ends, *(name for name in trimmed.gone if name.endswith(SEGMENT)))
+        for entry in _readable(disk, cluster, name, trimmed.ends.get(name, 0))
+    ]
+    return Plan(_cost(damage, trimmed, kept, lost, contents, reached), trimmed), kept
 
 
 def _unreadable_snapshots(disk: Disk, cluster: str) -> list[str]:
@@ -116,22 +153,25 @@ def _unreadable_snapshots(disk: Disk, cluster: str) -> list[str]:
     return unreadable
 
 
-def _cost(disk: Disk, cluster: str, damage: JournalCorrupt, trimmed: Trimmed, kept: Replay) -> Cut:
+def _cost(
+    damage: JournalCorrupt,
+    trimmed: Trimmed,
+    kept: Replay,
+    lost: list[tuple[int, bytes]],
+    contents: Contents,
+    reached: int,
+) -> Cut:
     last = kept.first + len(kept.entries) - 1
-    known = [journal.snapshot_index(name) or 0 for name in trimmed.gone]
+    known = [reached, *(journal.snapshot_index(name) or 0 for name in trimmed.gone)]
     commands: dict[str, int] = {}
     records = 0
-    for name in (*trimmed.ends, *(name for name in trimmed.gone if name.endswith(SEGMENT))):
-        for first, entry in _readable(disk, cluster, name, trimmed.ends.get(name, 0)):
-            if first <= last:
-                continue
-            known.append(first)
-            for each in decode_group(entry):
-                kind = type(each.command).__name__
-                commands[kind] = commands.get(kind, 0) + 1
-                if isinstance(each.command, CommitObject):
-                    rows = each.command.rows
-                    records += sum(batch.count for row in rows for batch in row.batches)
+    for index, entry in lost:
+        if index <= last:
+            continue
+        known.append(index)
+        for kind, count in contents(entry):
+            commands[kind] = commands.get(kind, 0) + 1
+            records += count
     path, offset = str(damage.facts["path"]), damage.facts["offset"]
     assert isinstance(offset, int)
     return Cut(path, offset, last, max([last + 1, *known]) - last, commands, records)

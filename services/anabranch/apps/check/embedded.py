@@ -1,42 +1,146 @@
 """The journals of a data directory's embedded logs, read through as their next start will do."""
 
-import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
-from anabranch.apps.belfast.folders import Folders
+import msgspec
+
+from anabranch.apps.belfast.folders import Folders, LogFolder
+from anabranch.apps.belfast.losses import SEQUENCERS, can_refill, group_of, refusal, way_out
+from anabranch.apps.check.cut import OR_CUT, Cut, Plan, place_of, plan_cut
 from anabranch.core.bolt.state.audit import Fault
 from anabranch.core.errors import AnabranchError, JournalCorrupt, StorageFailed
-from anabranch.shell.journal.disk import RealDisk, storage
+from anabranch.core.replication.entries import Item, decode_entry
+from anabranch.shell.journal.disk import RealDisk
 from anabranch.shell.journal.replay import groups, look
+from anabranch.shell.journal.watermark import Watermark
+
+MISSING, DAMAGED = "node-journal-missing", "node-journal-corrupt"
 
 
-def embedded_faults(data: str, cluster: str, looks: int) -> Iterator[Fault]:
-    """Everything that keeps a sequencer or a replica from recovering. `looks`: how often a journal
-    is read that a running server may be changing meanwhile.
-    """
-    assert looks > 0
-    folders = Folders(data)
-    for folder in folders.found():
-        path = f"{folders.root}/{folder.name}"
-        with storage(path):
-            nodes = sorted(os.listdir(path))
-        for node in nodes:
-            error = _error(f"{path}/{node}", cluster, looks)
-            if error is not None:
-                yield Fault(error.code, f"{folder.log}/{node}", error.message)
+@dataclass(frozen=True, slots=True)
+class NodeCut:
+    """A cut of one node's journal that was tried on paper."""
+
+    folder: LogFolder
+    node: str
+    plan: Plan
 
 
-def _error(path: str, cluster: str, looks: int) -> AnabranchError | None:
-    for left in reversed(range(looks)):
-        try:
-            disk = RealDisk(path)
-            for _ in groups(disk, look(disk, cluster)):
-                pass
-        except (JournalCorrupt, StorageFailed) as error:
-            if not left:
-                return error
-        except AnabranchError as error:
-            return error
+class EmbeddedJournals:
+    """Below one data directory."""
+
+    def __init__(self, data: str, cluster: str) -> None:
+        self._folders = Folders(data)
+        self._cluster = cluster
+        self._cuts: list[NodeCut] = []
+
+    @property
+    def cuts(self) -> list[Cut]:
+        """What cutting those would cost that nobody can fill again."""
+        return [each.plan.cut for each in self._cuts]
+
+    def faults(self, looks: int) -> list[Fault]:
+        """Everything that keeps a sequencer or a replica from recovering. `looks`: how often a
+        journal is read that a running server may be changing meanwhile.
+        """
+        assert looks > 0
+        self._cuts.clear()
+        folders = sorted({*self._folders.found(), *self._folders.noted()})
+        return [fault for folder in folders for fault in self._faults(folder, looks)]
+
+    def cut(self) -> list[str]:
+        """Go back to what could be replayed. Returns where the rest of each is put aside."""
+        done: list[str] = []
+        for each in self._cuts:
+            done.append(each.plan.perform(self._folders.data, "", []))
+            note = self._folders.note(each.folder, each.node)
+            note.create(Watermark(each.plan.cut.kept, lives=0))
+        return done
+
+    def _faults(self, folder: LogFolder, looks: int) -> Iterator[Fault]:
+        nodes = self._folders.nodes(folder)
+        errors = {node: self._error(folder, node, looks) for node in nodes}
+        found = {node: error for node, error in errors.items() if error is not None}
+        for node, error in found.items():
+            group = group_of(node)
+            peers = [each for each in nodes if group_of(each) == group]
+            others_fill_it = can_refill(group, peers, [each for each in peers if each in found])
+            yield self._fault(folder, node, error, others_fill_it=others_fill_it, peers=len(peers))
+
+    def _fault(
+        self,
+        folder: LogFolder,
+        node: str,
+        error: AnabranchError,
+        *,
+        others_fill_it: bool,
+        peers: int,
+    ) -> Fault:
+        where, path = f"{folder.log}/{node}", self._folders.path(folder, node)
+        if self._is_gone(folder, node):
+            if others_fill_it:
+                reason = f"{path} is gone: the next start fills it again from the others"
+                return Fault(MISSING, where, reason)
+            return Fault(MISSING, where, refusal(self._folders, folder, (node,)).message)
+        if not isinstance(error, JournalCorrupt):
+            return Fault(error.code, where, error.message)
+        if others_fill_it:
+            todo = f"stop the server and remove {path}: the next start fills it from the others"
+        elif peers == 1 and group_of(node) != SEQUENCERS and self._plan(folder, node, error):
+            todo = OR_CUT
         else:
-            return None
-    raise AssertionError("every look but the last is repeated")
+            todo = f"{way_out(self._folders, folder)}; remove {path} first"
+        return Fault(DAMAGED, where, f"{place_of(error)}. What to do: {todo}")
+
+    def _plan(self, folder: LogFolder, node: str, damage: JournalCorrupt) -> bool:
+        """A shard's only replica has promised nothing to others that a cut would break: what it
+        loses are its own records, whose positions are no-ops then.
+        """
+        disk = RealDisk(self._folders.path(folder, node))
+        try:
+            reached = self._folders.reached(folder, node)
+            plan, _ = plan_cut(disk, self._cluster, damage, _items_of, reached)
+        except (JournalCorrupt, StorageFailed):
+            return False
+        if not plan.cut.kept:
+            return False
+        self._cuts.append(NodeCut(folder, node, plan))
+        return True
+
+    def _is_gone(self, folder: LogFolder, node: str) -> bool:
+        try:
+            return self._folders.is_gone(folder, node)
+        except StorageFailed:
+            return True
+
+    def _error(self, folder: LogFolder, node: str, looks: int) -> AnabranchError | None:
+        for left in reversed(range(looks)):
+            try:
+                reached = self._folders.reached(folder, node)
+                if self._folders.is_gone(folder, node):
+                    raise refusal(self._folders, folder, (node,))
+                self._read(folder, node, reached)
+            except AnabranchError as error:
+                if not left:
+                    return error
+            else:
+                return None
+        raise AssertionError("every look but the last is repeated")
+
+    def _read(self, folder: LogFolder, node: str, reached: int) -> None:
+        path = self._folders.path(folder, node)
+        if self._folders.has_journal(folder, node):
+            disk = RealDisk(path)
+            for _ in groups(disk, look(disk, self._cluster, reached)):
+                pass
+
+
+def _items_of(entry: bytes) -> Iterable[tuple[str, int]]:
+    """Of a replica's journal."""
+    try:
+        found = decode_entry(entry)
+    except msgspec.DecodeError:
+        return []
+    records = found.count if isinstance(found, Item) and found.batch else 0
+    return [(type(found).__name__, records)]

@@ -66,11 +66,17 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """What the next start of the server puts right by itself."""
     cut: Cut | None
     """What cutting the damaged journal would cost."""
+    node_cuts: list[Cut] = []
+    """The same of nodes of Belfast logs whose journals nobody can fill again."""
     faults: list[Fault]
 
     @property
     def sound(self) -> bool:
         return not self.faults
+
+    @property
+    def cuts(self) -> list[Cut]:
+        return [*([self.cut] if self.cut else []), *self.node_cuts]
 
     @property
     def whole_journal(self) -> bool:

@@ -7,8 +7,8 @@ from typing import Self
 
 from msgspec.structs import replace
 
-from anabranch.apps.check.cut import Cut, Plan, plan_cut
-from anabranch.apps.check.embedded import embedded_faults
+from anabranch.apps.check.cut import OR_CUT, Cut, Plan, place_of, plan_cut
+from anabranch.apps.check.embedded import EmbeddedJournals
 from anabranch.apps.check.fsck import Examination, Found, Pile, Progress, Report, pile
 from anabranch.apps.check.journal_behind import Reach, accept, advice
 from anabranch.core.bolt.metadata.leader import replayed
@@ -62,6 +62,7 @@ class Directory:
         self.cluster = self.directory.cluster
         self._store = StoredFolder(self.directory.objects)
         self._plan: Plan | None = None
+        self._embedded = EmbeddedJournals(self.where, self.cluster)
         self._examination = Examination(self, limits)
 
     def __enter__(self) -> Self:
@@ -79,8 +80,8 @@ class Directory:
         self._plan = None
         report = self._examination.report(progress, self._cut)
         looks = LOOKS if self.online else 1
-        others = embedded_faults(self.where, self.cluster, looks)
-        return replace(report, faults=[*report.faults, *others])
+        others = self._embedded.faults(looks)
+        return replace(report, faults=[*report.faults, *others], node_cuts=self._embedded.cuts)
 
     def quarantine_orphans(self) -> Pile:
         """Nothing can refer to them any more: the server isn't running, and its next life has
@@ -108,15 +109,16 @@ class Directory:
             todo = f"{reason}. {advice(self.directory, found.last, lives)}"
             raise JournalBehind(self.journal, found.last, proof, todo)
 
-    def cut_journal(self) -> str:
+    def cut_journals(self) -> list[str]:
         """Go back to what could be replayed; the rest is put aside, not deleted. Returns where."""
-        assert self._plan is not None, "only a damaged journal is cut"
+        aside = [] if self._plan is None else [self._cut_journal(self._plan)]
+        return [*aside, *self._embedded.cut()]
+
+    def _cut_journal(self, plan: Plan) -> str:
         directory = self.directory
         # Objects that the cut journal doesn't know go with what was cut off.
         unknown = (*self._examination.orphans, *self._examination.unexplained)
-        aside = self._plan.perform(
-            directory.root, directory.objects, [each.name for each in unknown]
-        )
+        aside = plan.perform(directory.root, directory.objects, [each.name for each in unknown])
         files = FileJournal(RealDisk(directory.journal), directory.cluster)
         note = WatermarkFile(directory.objects)
         journal = NotedJournal(files, note, lambda: 0.0)
@@ -174,7 +176,8 @@ class Directory:
         try:
             return replay(disk, self.cluster)
         except JournalCorrupt as damage:
-            faults.append(Fault(damage.code, str(damage.facts["path"]), damage.message))
+            reason = f"{place_of(damage)}. What to do: {OR_CUT}"
+            faults.append(Fault(damage.code, str(damage.facts["path"]), reason))
             plan, kept = plan_cut(disk, self.cluster, damage)
             self._plan = plan
             return kept

@@ -55,12 +55,12 @@ def _examine_directory(
     done: list[str] = []
     with Directory(data, limits, alone=repair or cut_journal) as examination:
         report = examine(examination)
-        if cut_journal and report.cut is not None:
+        if cut_journal and report.cuts:
             _say(out, report)
             if not yes:
                 _ask()
-            aside = examination.cut_journal()
-            done.append(f"cut the journal; what it held from there on is in {aside}")
+            asides = examination.cut_journals()
+            done += [f"cut the journal; what it held from there on is in {each}" for each in asides]
             report = examine(examination)
         if repair and (report.orphans.objects or not report.whole_journal):
             if not report.whole_journal:
@@ -126,8 +126,8 @@ def _say(out: Output, found: "Report") -> None:
         out.say(f"note: {note}")
     for fault in found.faults:
         _print_fault(fault)
-    if found.cut is not None:
-        _say_cut(out, found.cut)
+    for cut in found.cuts:
+        _say_cut(out, cut)
     out.say("sound" if found.sound else f"DAMAGED: {counted(len(found.faults), 'fault')}")
 
 
