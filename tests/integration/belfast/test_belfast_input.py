@@ -121,7 +121,7 @@ def test_without_an_event_loop_it_says_the_same(shared: LocalBelfast) -> None:
     [
         (["tail", "--shard", "nope"], "there is no shard nope"),
         (["append", "x", "--shard", "nope"], "there is no shard nope"),
-        (["append", "x", "--shard", "\udcff"], "aren't Unicode text"),
+        (["append", "x", "--shard", "\udcff"], "isn't UTF-8"),
         (["tail", "--from", str(1 << 64)], "isn't from 0"),
         (["tail", "--from", "-1"], "--from"),
         (["trim", str(1 << 64)], "isn't from 0"),

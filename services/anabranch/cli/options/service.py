@@ -89,12 +89,15 @@ def talks(command: Command) -> Command:
 def require_text(context: click.Context) -> None:
     """Refuse bytes that aren't UTF-8 where a text is wanted; files and `BYTES` may have any."""
     for parameter in context.command.params:
-        given: Any = context.params.get(parameter.name or "")
-        several = cast("tuple[Any, ...]", given) if isinstance(given, tuple) else (given,)
-        for each in several:
+        for each in _each(context.params.get(parameter.name or "")):
             free = isinstance(parameter.type, click.Path) and parameter.name != "token_file"
             if isinstance(each, str) and not free and not _is_utf8(each):
                 raise click.BadParameter(f"{each!a} isn't UTF-8", context, parameter)
+
+
+def _each(given: Any) -> tuple[Any, ...]:
+    """What was given, once or several times."""
+    return cast("tuple[Any, ...]", given) if isinstance(given, tuple) else (given,)
 
 
 def _is_utf8(text: str) -> bool:
