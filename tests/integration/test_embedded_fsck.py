@@ -1,4 +1,4 @@
-"""fsck on a data directory with a Belfast log whose journals are damaged or gone."""
+"""fsck and recover on a data directory with a Belfast log whose journals are damaged or gone."""
 
 import json
 import shutil
@@ -15,8 +15,10 @@ from tests.integration.test_embedded import append_to_belfast, created
 from anabranch.cli.failure import Exit, run
 from anabranch.cli.main import PROGRAM, cli
 from anabranch.core.bolt.protocol.commands import Description
+from anabranch.core.errors import JournalBehind
 
 RECORDS = 200
+OTHER = 3
 Fsck = Callable[..., dict[str, Any]]
 
 
@@ -113,3 +115,27 @@ def test_a_damaged_replica_is_to_be_removed_and_filled_by_the_others(
         assert shard_values(process, log, 0) == list(range(RECORDS))
         assert process.end(signal.SIGTERM) == 0
     assert fsck()["code"] == Exit.OK
+
+
+def test_recover_takes_belfast_logs_along_and_serves_none_empty(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, new = tmp_path / "data", tmp_path / "new"
+    log, folder = made(data)
+    with running(data) as process:
+        gone = created(process.line(), "gone", 1)
+        append_to_belfast(process.node(gone, "shard-0-0"), 0, OTHER)
+        assert process.end(signal.SIGTERM) == 0
+    for lost in data.glob("*/gone.*"):
+        shutil.rmtree(lost)
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    code = run(cli, PROGRAM, ["recover", "--data", str(data), "--into", str(new), "-o", "json"])
+    report = json.loads(capsys.readouterr().out)
+    assert code == Exit.DAMAGE
+    assert (report["belfast"], report["belfast_missing"]) == (["ticks"], ["gone"])
+    with running(new) as process:
+        assert shard_values(process, log, 0) == list(range(RECORDS))
+        append_to_belfast(process.node(log, "shard-0-0"), RECORDS, 1)
+        with pytest.raises(JournalBehind):
+            process.node(gone, "shard-0-0")
+    assert {path: path.read_bytes() for path in before} == before, "the old one stays as it is"

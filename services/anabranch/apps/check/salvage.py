@@ -7,6 +7,7 @@ from contextlib import ExitStack
 
 import msgspec
 
+from anabranch.apps.check.carry import carry
 from anabranch.apps.check.fsck import Listing, listed
 from anabranch.apps.check.journal_behind import latest_life
 from anabranch.apps.check.sources import Directory
@@ -59,10 +60,16 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     missing: int
     """Objects that the journal refers to and that aren't there."""
     damaged: list[str]
+    belfast: list[str]
+    """Belfast logs, taken along as they are."""
+    belfast_missing: list[str]
+    """Belfast logs of which no journal is there: they won't be served."""
+    belfast_unknown: list[str]
+    """Folders of Belfast logs that the journal doesn't know, taken along."""
 
     @property
     def whole(self) -> bool:
-        return not self.missing and not self.damaged
+        return not self.missing and not self.damaged and not self.belfast_missing
 
 
 def recover(data: str, into: str, limits: Limits, progress: Progress) -> Report:
@@ -116,6 +123,7 @@ class _Recovery:
             apart_records += (salvage.records - records) * apart
             progress(turn + 1, len(unknown) + len(given_up))
         self._write(entries, {object: kept[object] for object in sorted(kept)})
+        carried = carry(source.where, self._into, replica)
         return Report(
             data=source.where,
             into=self._into,
@@ -131,6 +139,9 @@ class _Recovery:
             orphans=len(over) - len(given_up),
             missing=len(held - everything.keys()),
             damaged=self._damaged,
+            belfast=carried.whole,
+            belfast_missing=carried.left_out,
+            belfast_unknown=carried.unknown,
         )
 
     def _was_given_up(self, object: ObjectId) -> bool:

@@ -80,6 +80,11 @@ def _say_salvaged(out: Output, report: "Salvaged") -> None:
             f"ended or began, are in logs of their own: {logs}; some of them may never have been "
             "acknowledged"
         )
+    if report.belfast:
+        names = ", ".join(report.belfast)
+        out.say(f"taken along as they are, with their journals: belfast logs {names}")
+    for name in report.belfast_unknown:
+        out.say(f"note: belfast/{name} is of a log that the journal doesn't know, and isn't served")
     for name in report.recovered:
         out.say(f"note: {name} has the records of a log whose name isn't known")
     out.say(
@@ -90,6 +95,8 @@ def _say_salvaged(out: Output, report: "Salvaged") -> None:
         out.say(f"damaged: {each}")
     if report.missing:
         out.say(f"DAMAGED: {counted(report.missing, 'object')} of logs are not there")
+    for name in report.belfast_missing:
+        out.say(f"DAMAGED: no journal of belfast log {name} is there: it won't be served")
 
 
 def _own(flags: dict[str, Any]) -> dict[str, Any]:
