@@ -20,10 +20,10 @@ def made(**shards: Any) -> Document:
 
 
 TAKEN: dict[str, Case] = {
-    "log-of-named-parts": Case(LOG, named()),
+    "log-of-named-parts": Case(LOG, named(), name="orders"),
     "log-of-parts-to-be-made": Case(LOG, made()),
-    "belfast-with-a-quota": Case(LOG, named(quota={"appendRecordsPerSecond": 1})),
-    "log-of-mixed-parts": Case(LOG, {**named(), "shards": made()["shards"]}),
+    "belfast-with-a-quota": Case(LOG, named(quota={"appendRecordsPerSecond": 1}), name="orders"),
+    "log-of-mixed-parts": Case(LOG, {**named(), "shards": made()["shards"]}, name="orders"),
     "log-that-goes-with-its-parts": Case(LOG, {**made(), "deletionPolicy": "Delete"}),
 }
 
@@ -33,6 +33,9 @@ REFUSED: dict[str, Case] = {
     ),
     "belfast-without-shards": Case(
         LOG, {"engine": "belfast", "sequencers": {"name": "a"}}, "engine belfast needs shards"
+    ),
+    "log-called-unlike-its-sequencers": Case(
+        LOG, named(), "call the Log like its set", name="secret"
     ),
     "bolt-with-sequencers": Case(
         LOG, {"sequencers": {"name": "a"}}, "sequencers is for engine belfast"
@@ -67,10 +70,22 @@ REFUSED: dict[str, Case] = {
 CHANGED: dict[str, Change] = {
     "more-shards": Change(LOG, made(), made(count=3)),
     "another-image": Change(LOG, made(), made(template={**PODS, "image": "newer"})),
-    "more-groups": Change(LOG, named(), named(shards={"names": ["orders", "late", "more"]})),
-    "belfast-to-bolt": Change(LOG, named(), {}, "engine can't be changed: make another Log"),
+    "more-groups": Change(
+        LOG,
+        named(sequencers={"name": "more-groups"}),
+        named(sequencers={"name": "more-groups"}, shards={"names": ["orders", "late", "more"]}),
+    ),
+    "belfast-to-bolt": Change(
+        LOG,
+        named(sequencers={"name": "belfast-to-bolt"}),
+        {},
+        "engine can't be changed: make another Log",
+    ),
     "another-set": Change(
-        LOG, named(), named(sequencers={"name": "b"}), "SequencerSet of a log can't be changed"
+        LOG,
+        named(sequencers={"name": "another-set"}),
+        named(sequencers={"name": "b"}),
+        "SequencerSet of a log can't be changed",
     ),
     "made-to-named": Change(
         LOG,

@@ -70,7 +70,8 @@ class LogSequencers(Shape, frozen=True, kw_only=True):
 
     name: PartName | None = None
     """Use the SequencerSet of this name in the same namespace, and leave its making, changes and
-    deletion to somebody else.
+    deletion to somebody else. It is the name of the Log too: one set is one log, and its nodes ask
+    for rights on the Log of that name.
     """
     template: SequencerSetSpec | None = None
     """Make a SequencerSet with this spec and the Log's name. Changes go here: the operator

@@ -312,8 +312,16 @@ _BEGINS_A_SERVICE = _name(
 )
 _NAME_IN_THE_SERVICE = _name("indexOf('--') < 0", _SEPARATOR)
 
+_CALLED_LIKE_ITS_SEQUENCERS = Rule(
+    "!has(self.spec.sequencers) || !has(self.spec.sequencers.name)"
+    " || self.spec.sequencers.name == self.metadata.name",
+    "rights to a set's records are rights on the Log of its name: call the Log like its set",
+    "spec.sequencers",
+    once=True,
+)
+
 WHOLE: dict[str, tuple[Rule, ...]] = {
-    names.LOG: (*_NAME, _NAME_IN_THE_SERVICE),
+    names.LOG: (*_NAME, _NAME_IN_THE_SERVICE, _CALLED_LIKE_ITS_SEQUENCERS),
     names.FORK: (
         *_NAME,
         _NAME_IN_THE_SERVICE,
