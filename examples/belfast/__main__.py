@@ -23,6 +23,7 @@ from anabranch.client.belfast.aio import Appending, Log
 from anabranch.client.belfast.speculator import BatchSpeculator
 from anabranch.client.session.records import Deliver
 from anabranch.core.belfast.ledger.ledger import Standing
+from anabranch.core.errors import AnabranchError
 from anabranch.core.types import Position
 
 APPLICATIONS: dict[str, type[Application]] = {
@@ -148,7 +149,12 @@ class Task:
 async def main(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m examples.belfast", description=__doc__)
     parser.add_argument("application", choices=sorted(APPLICATIONS), nargs="+")
-    parser.add_argument("--url", default="belfast://127.0.0.1:7440/belfast", help="of the log")
+    parser.add_argument(
+        "--url",
+        default="belfast://127.0.0.1:7440/belfast",
+        help="of a Belfast log by itself, as `anabranch up --engine belfast` says; a log of a "
+        "service isn't taken",
+    )
     parser.add_argument("--records", type=int, default=10_000, help="to ingest")
     parser.add_argument("--rate", type=float, default=2_000, help="of them in a second")
     parser.add_argument("--readers", type=int, default=2, help="who share the records")
@@ -165,4 +171,7 @@ async def main(words: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(main(sys.argv[1:])))
+    try:
+        sys.exit(asyncio.run(main(sys.argv[1:])))
+    except AnabranchError as error:
+        sys.exit(f"error: {error}")

@@ -34,7 +34,7 @@ WORDS = {
         "receipt after `anabranch promote {fork}` or `anabranch squash {fork}`, or pass --wait"
     ),
     "request-reused": (
-        "its --request-id was used before, for other records or by somebody else, and nothing was "
+        "the --request-id was used before, for other records or by somebody else, and nothing was "
         "done now: choose another id, or repeat exactly what was sent first"
     ),
     "unauthenticated": (

@@ -61,6 +61,13 @@ class Unreachable(AnabranchError):
         super().__init__(url=url, reason=reason)
 
 
+class NotUsable(Unreachable):
+    """Something listens there, so another server needn't be started."""
+
+    code = "not-usable"
+    says = "{url} can't be used: {reason}"
+
+
 def advised(error: AnabranchError, advice: str) -> AnabranchError:
     """The same error with advice for the command line, not for a program."""
     facts = {**error.facts, "advice": advice}

@@ -34,12 +34,16 @@ OTHER_NAMES = {
 }
 """What the commands of other tools are called here."""
 
+_OF_COMMANDS = ("--url", "--profile", "--token", "--token-file", "--timeout", "--output", "-o")
+
 
 def similar(name: str, known: Sequence[str]) -> list[str]:
     """The commands that somebody may have meant, best first."""
     if name in OTHER_NAMES and OTHER_NAMES[name].split()[0] in known:
         return [OTHER_NAMES[name]]
-    return get_close_matches(name, known)
+    others = {other: says for other, says in OTHER_NAMES.items() if says.split()[0] in known}
+    found = get_close_matches(name, [*known, *others])
+    return list(dict.fromkeys(others.get(each, each) for each in found))
 
 
 class Group(click.Group):
@@ -60,6 +64,16 @@ class Commands(Group):
     """The commands by sections, each imported on first use, so that `--help` is quick."""
 
     sections: Mapping[str, Section] = {}
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Options of commands stand behind the command, which other tools do otherwise."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as wrong:
+            if wrong.option_name not in _OF_COMMANDS:
+                raise
+            reason = f"{wrong.option_name} goes behind the command, as in `anabranch log list "
+            raise click.UsageError(f"{reason}{wrong.option_name} ...`", ctx) from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [name for section in self.sections.values() for name in section]

@@ -421,7 +421,7 @@ def test_a_command_is_repeated_under_its_request_id(anabranch: Command) -> None:
     assert "told at 0..1" in first
     assert anabranch(*append, "--lines", stdin=b"a\nb\n").out == first
     reused = anabranch(*append, "a", "c", code=Exit.REFUSED).err
-    assert "its --request-id was used before" in reused
+    assert "the --request-id was used before" in reused
     fork = ("append", "told--f", "c", "--request-id", "k")
     anabranch("fork", "told", "f", "--promotable")
     done = anabranch(*fork).out

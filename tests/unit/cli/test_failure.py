@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 from pathlib import Path
 
 import click
@@ -243,3 +244,12 @@ def test_a_service_that_is_not_there_is_named(anabranch: Command) -> None:
 
 def test_the_service_of_these_tests_is_in_memory(service: testing.Server) -> None:
     assert service.url.startswith("anabranch://127.0.0.1:")
+
+
+def test_a_server_that_is_there_and_silent_or_speaks_http_needs_no_other(
+    anabranch: Command,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"anabranch://127.0.0.1:{silent.getsockname()[1]}"
+        said = anabranch("log", "list", "--url", url, "--timeout", "50ms", code=Exit.UNREACHABLE)
+        assert "Start a server" not in said.err, said.err

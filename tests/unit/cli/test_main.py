@@ -127,6 +127,7 @@ def test_a_wrong_command_line_is_told_apart(
     [
         (["raed"], "'read'"),
         (["merge"], "'promote'"),
+        (["lst"], "'log list'"),
         (["consume"], "'read'"),
         (["log", "crate"], "'create'"),
         (["profile", "lst"], "'list'"),
@@ -138,6 +139,14 @@ def test_what_may_have_been_meant_is_suggested(
 ) -> None:
     assert run(cli, PROGRAM, typed) == Exit.USAGE
     assert f"Did you mean {meant}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--profile", "--url", "-o"])
+def test_where_options_of_commands_stand_is_said(
+    option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(cli, PROGRAM, [option, "x", "log", "list"]) == Exit.USAGE
+    assert f"{option} goes behind the command" in capsys.readouterr().err
 
 
 def test_other_names_lead_to_commands_that_exist() -> None:

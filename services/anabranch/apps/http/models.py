@@ -33,7 +33,13 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 def _moment(given: Any) -> Milliseconds:
     if isinstance(given, str) and not given.isdecimal():
-        time = datetime.fromisoformat(given)
+        try:
+            time = datetime.fromisoformat(given)
+        except ValueError:
+            raise ValueError(
+                f"{given[:40]!r} is neither a number nor a time in RFC 3339, such as "
+                "2026-07-01T12:00:00Z"
+            ) from None
         if time.tzinfo is None:
             raise ValueError("it must say its time zone, as in 2026-07-01T12:00:00Z")
         milliseconds = (time - _1970) // _MILLISECOND
@@ -42,7 +48,7 @@ def _moment(given: Any) -> Milliseconds:
     else:
         raise ValueError("a time is RFC 3339 text or milliseconds since 1970")
     if not 0 <= milliseconds < NUMBER_END:
-        raise ValueError("it must lie after 1970")
+        raise ValueError("a time lies between 1970 and 2^53 milliseconds after it")
     return milliseconds
 
 
@@ -275,7 +281,10 @@ class Log(Told):
     kind: Kind
     root: str
     parent: str | None
-    fork_point: int = Field(description="Below it, positions are the parent's.")
+    fork_point: int = Field(
+        description="Below it, positions are the parent's; of an orphan, those of "
+        "the log that it was forked from, which is gone."
+    )
     start: int | None = Field(
         description="The first position that can be read. This and the three below are null for a "
         "log of another engine than Bolt, whose own nodes know them: HTTP doesn't ask those."

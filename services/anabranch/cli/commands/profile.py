@@ -41,9 +41,11 @@ def add(
         raise click.UsageError("give --token or --token-file, not both")
     path = location()
     file = os.path.abspath(token_file) if token_file else None
-    made = load(path).added(name, Profile(url, token, file), use=use)
+    before = load(path)
+    made = before.added(name, Profile(url, token, file), use=use)
     save(path, made)
-    _say(out, made, name)
+    old = before.profiles.get(name)
+    _say(out, made, name, f"; it was {endpoint(old.url)}" if old and old.url != url else "")
 
 
 @profile.command()
@@ -113,12 +115,12 @@ def remove(out: Output, name: str) -> None:
         out.say(f"{name} is removed" + ("" if left.current else "; no profile is in use"))
 
 
-def _say(out: Output, profiles: Profiles, name: str) -> None:
+def _say(out: Output, profiles: Profiles, name: str, more: str = "") -> None:
     if out.json:
         out.document(_document(profiles, name))
         return
     used = "in use" if profiles.current == name else f"not in use: {profiles.current} is"
-    out.say(f"profile {name}: {endpoint(profiles.find(name).url)}, {used}")
+    out.say(f"profile {name}: {endpoint(profiles.find(name).url)}, {used}{more}")
 
 
 def _document(profiles: Profiles, name: str) -> dict[str, str | bool | None]:

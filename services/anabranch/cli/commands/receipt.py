@@ -10,7 +10,7 @@ from anabranch.cli.service.target import Target
 from anabranch.client.aio import Service
 from anabranch.core.bolt.protocol.commands import Receipt as Promise
 from anabranch.core.bolt.protocol.queries import Settled
-from anabranch.core.errors import ReceiptPending, Refresh, UnknownLog
+from anabranch.core.errors import BadRequest, ReceiptPending, Refresh, UnknownLog
 
 
 @click.group(cls=Group)
@@ -40,7 +40,11 @@ def redeem(target: Target, out: Output, text: str, wait: float) -> None:
     """
 
     async def work(service: Service) -> Settled:
-        return await service.receipt(text).redeem(timeout=wait)
+        try:
+            return await service.receipt(text).redeem(timeout=wait)
+        except UnknownLog:
+            reason = "there is no such log: it was deleted, or the receipt is another service's"
+            raise BadRequest(f"the receipt {text}", reason) from None
 
     found = target.run(work)
     if out.json:

@@ -95,8 +95,8 @@ def standing(shard: ShardStatus) -> str:
 
 
 def _share(part: int, whole: int) -> str:
-    """No-ops beside records, as the paper's N/R."""
-    return f"{number(part)} ({_percent(part, whole)})"
+    """No-ops among all positions."""
+    return f"{number(part)} ({_percent(part, part + whole)})"
 
 
 def _percent(part: int, whole: int) -> str:

@@ -48,6 +48,8 @@ def parsed(line: bytes, where: str) -> Record:
         value, key = decode(found.value, found.encoding), decode(found.key, found.encoding)
     except binascii.Error as wrong:
         raise BadRequest(where, f"it isn't base64: {wrong}") from None
+    except RecursionError:
+        raise BadRequest(where, "it is nested too deep to be a record in JSON") from None
     except (msgspec.DecodeError, UnicodeError) as wrong:
         raise BadRequest(where, f"it is no record in JSON: {wrong}") from None
     return record(value, key, headers, found.timestamp)

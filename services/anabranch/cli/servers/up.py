@@ -49,7 +49,9 @@ _CONFIG = click.option(
     type=click.Choice(["bolt", "belfast"]),
     default="bolt",
     show_default=True,
-    help="belfast: a log that is read ahead of its order instead, each replica a process.",
+    help="belfast: serve one Belfast log and nothing else, each replica a process, at a belfast:// "
+    "address. A server without this option has logs of both engines: `anabranch log create "
+    "--engine belfast`.",
 )
 @click.option(
     "--sequencers", type=click.IntRange(1, 7), help="Sequencers of a new belfast log (default 3)."
@@ -192,6 +194,9 @@ def _supervised(flags: dict[str, Any], folder: str) -> "tuple[Path, Log]":
     for name, value in flags.items():
         if value is not None and name not in _CLUSTERS_OWN:
             shown = name.replace("_", "-")
-            raise click.UsageError(f"--{shown} is for one process; a cluster's pods have their own")
+            raise click.UsageError(
+                f"--{shown} is for a server of one process: with --processes or --engine belfast, "
+                "each process has its own"
+            )
     log = Log(Clock().now, LogFormat(flags["log_format"] or "human"))
     return Path(flags["data"] or folder).absolute(), log

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from anabranch.cli.advice import WORDS
-from anabranch.cli.failure import Unreachable
+from anabranch.cli.failure import NotUsable, Unreachable
 from anabranch.cli.render.words import printable
 from anabranch.client import aio
 from anabranch.client.aio import Connecting, Service
 from anabranch.client.session.endpoint import endpoint
 from anabranch.client.session.settings import Settings
-from anabranch.core.errors import AnabranchError, Retry, Unavailable, reworded
+from anabranch.core.errors import AnabranchError, DeadlineExceeded, Retry, Unavailable, reworded
 from anabranch.core.records.codecs import Codec
 
 FIRST_ANSWER_S = 2.0
@@ -76,9 +76,19 @@ class Target:
         return run(conversation())
 
     def _unreachable(self, error: Retry) -> Unreachable:
-        reason = str(error.facts.get("reason") or error.message)
         shown = str(endpoint(self.url))
-        return Unreachable(shown, reason.removeprefix(f"{shown} can't be reached: "))
+        if isinstance(error, DeadlineExceeded):
+            waited = (
+                f"it took the connection, and said nothing within {error.facts['deadline_ms']} ms"
+            )
+            return NotUsable(shown, f"{waited}: if it is busy, wait longer with --timeout")
+        reason = str(error.facts.get("reason") or error.message)
+        reason = reason.removeprefix(f"{shown} can't be reached: ")
+        if "is spoken there" in reason:
+            return NotUsable(shown, reason)
+        if "took the connection" in reason:
+            return NotUsable(shown, f"{reason} If it is busy, wait longer with --timeout")
+        return Unreachable(shown, reason)
 
 
 async def _report_obstacles(connecting: Connecting) -> None:

@@ -29,6 +29,15 @@ _FILES = ("ca", "cert", "key")
 _TLS = (*_FILES, "server_name")
 _ANY = ("token_file",)
 
+_A_DEPLOYMENT = (
+    "it is a Belfast log by itself and no service: `anabranch belfast append`, `tail`, `top` and "
+    "`status` take it, and anabranch.belfast.connect()"
+)
+_A_SERVICE = (
+    "it is a service, whose Belfast logs are used by name: `anabranch append LOG`, `tail LOG`, "
+    "`status LOG`, `belfast windows --log LOG`, and anabranch.connect(url).log(name)"
+)
+
 
 class Address(NamedTuple):
     """Where one server listens."""
@@ -78,6 +87,8 @@ def endpoint(url: str) -> Endpoint:
     """Of a service; the scheme may be left out."""
     what = f"the address {text('an address', url)!r}"
     parts = _split(url, SCHEME, what)
+    if parts.scheme in (BELFAST_SCHEME, BELFAST_TLS_SCHEME):
+        raise BadRequest(what, _A_DEPLOYMENT)
     if parts.scheme not in (SCHEME, TLS_SCHEME):
         raise BadRequest(what, f"its scheme must be {SCHEME} or, over TLS, {TLS_SCHEME}")
     if not _hosts(parts) or parts.path.strip("/"):
@@ -90,6 +101,8 @@ def belfast_endpoint(url: str) -> Endpoint:
     what = f"the address {text('an address', url)!r}"
     parts = _split(url, BELFAST_SCHEME, what)
     cluster = parts.path.strip("/")
+    if parts.scheme in (SCHEME, TLS_SCHEME):
+        raise BadRequest(what, _A_SERVICE)
     schemes = (BELFAST_SCHEME, BELFAST_TLS_SCHEME)
     if parts.scheme not in schemes or not cluster or "/" in cluster:
         raise BadRequest(what, "it must read belfast://host:port,host:port,.../CLUSTER")

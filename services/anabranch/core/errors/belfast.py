@@ -1,6 +1,7 @@
 """What stands in the way of a speculative log: whom one asked, and what became of its shard."""
 
-from anabranch.core.errors.base import Mistake, Refresh, Retry
+from anabranch.core.errors.base import AnabranchError, Mistake, Refresh, Retry
+from anabranch.core.errors.logs import OutOfRange
 
 
 class RecordVoided(Retry):
@@ -90,13 +91,17 @@ class ShardElsewhere(Refresh):
         super().__init__(node=node, shard=shard)
 
 
-class PositionTrimmed(Mistake):
+class PositionTrimmed(OutOfRange):
+    """What a Bolt log says as OutOfRange, so that a program may catch that for logs of any
+    engine.
+    """
+
     code = "position-trimmed"
     status = 410
     says = "position {position} is gone, the log was trimmed below {trimmed}: start from there"
 
     def __init__(self, position: int, trimmed: int) -> None:
-        super().__init__(position=position, trimmed=trimmed)
+        AnabranchError.__init__(self, position=position, trimmed=trimmed)
 
 
 class TrimTooFar(Mistake):

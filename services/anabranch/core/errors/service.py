@@ -34,7 +34,8 @@ class Unavailable(Retry):
     says = "{what} is not available now: {reason}; try again"
 
     def __init__(self, what: str, reason: str) -> None:
-        super().__init__(what=what, reason=reason)
+        # A reason that is such an error's message needn't say the advice a second time.
+        super().__init__(what=what, reason=reason.removesuffix("; try again"))
 
 
 class NotReady(Retry):

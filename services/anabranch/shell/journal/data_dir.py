@@ -19,6 +19,8 @@ JOURNAL, OBJECTS = "journal", "objects"
 _IDENTITY, _PART, _LOCK = "format", "format.part", "lock"
 _NOTHING = {_LOCK, _PART, "lost+found"}
 """What a directory may hold and still be empty."""
+_OF_BELFAST = "belfast.json"
+"""Of a directory of `anabranch up --engine belfast`."""
 _LINE = re.compile(rb"(anabranch data, format (\d+), cluster ([!-~]+)), check ([0-9a-f]{8})\n")
 
 
@@ -67,6 +69,11 @@ class DataDir:
         if _IDENTITY not in self._disk.names():
             with storage(self.root):
                 others = sorted(set(os.listdir(self.root)) - _NOTHING)
+            if _OF_BELFAST in others:
+                reason = (
+                    "it is a Belfast log's by itself: serve it with `anabranch up --engine belfast`"
+                )
+                raise BadRequest(f"{self.root} is no data directory", reason)
             if others:
                 reason = f"it holds {others[0]} but no file {_IDENTITY}: choose an empty directory"
                 raise BadRequest(f"{self.root} is no data directory", reason)

@@ -132,7 +132,13 @@ def test_a_body_of_bytes_is_one_record_and_its_key_may_be_any_bytes(
             '{"records": [{"value": "a", "timestamp": -1}]}',
             "application/json",
             "body.records.0.timestamp",
-            "it must lie after 1970",
+            "a time lies between 1970 and",
+        ),
+        (
+            '{"records": [{"value": "a", "timestamp": "-10m"}]}',
+            "application/json",
+            "body.records.0.timestamp",
+            "'-10m' is neither a number nor a time in RFC 3339",
         ),
         (
             '{"records": [{"value": "a", "timestamp": true}]}',

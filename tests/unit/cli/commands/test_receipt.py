@@ -49,6 +49,11 @@ def test_what_is_no_receipt_is_refused(ask: Command, text: str) -> None:
         assert error["code"] == "bad-request"
 
 
+def test_a_receipt_of_no_log_is_not_taken_for_a_name(ask: Command) -> None:
+    said = ask("receipt", "redeem", "999999.0.1", code=Exit.REFUSED).err
+    assert "the receipt 999999.0.1: there is no such log" in said
+
+
 def test_a_receipt_of_a_log_that_is_gone_still_names_it(
     ask: Command, log: str, receipt: str
 ) -> None:

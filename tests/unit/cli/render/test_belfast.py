@@ -75,7 +75,7 @@ def test_a_log_and_its_shards_say_what_was_foretold_and_what_was_void() -> None:
     assert (told["SPEC%"], told["VOIDED"], told["MODE"]) == ("75.0%", "5", "free will")
     assert told["AHEAD"] == "3700"
     first, second = (cells(SHARDS, row) for row in shards(found))
-    assert (first["SPEC%"], first["VOIDED"], first["NO-OPS"]) == ("75.0%", "5", "100 (25.0%)")
+    assert (first["SPEC%"], first["VOIDED"], first["NO-OPS"]) == ("75.0%", "5", "100 (20.0%)")
     assert first["STANDING"] == "seated, 1 silent"
     assert (second["SPEC%"], second["VOIDED"], second["NO-OPS"]) == ("-", "0", "0 (-)")
 

@@ -77,3 +77,8 @@ def test_times_are_milliseconds_or_rfc_3339() -> None:
         b'"2026-01-01T02:00:00.250+02:00"',
     ):
         assert parsed(b'{"value": null, "timestamp": %s}' % time, "here").timestamp == 1767225600250
+
+
+def test_a_line_that_is_nested_without_end_is_refused() -> None:
+    with pytest.raises(BadRequest, match="nested too deep"):
+        parsed(b'{"origin":' + b"[" * 100_000, "line 1")

@@ -24,3 +24,10 @@ def test_a_token_file_that_no_disk_can_have_is_refused() -> None:
 def test_a_client_that_names_itself_with_half_a_character_is_refused() -> None:
     with pytest.raises(BadRequest, match="client"):
         anabranch.aio.connect("h", settings=anabranch.Settings(client="\ud800"))
+
+
+def test_the_address_of_the_other_kind_is_known_for_what_it_is() -> None:
+    with pytest.raises(BadRequest, match=r"a Belfast log by itself.*anabranch\.belfast\.connect"):
+        anabranch.connect("belfast://127.0.0.1:7440/cluster")
+    with pytest.raises(BadRequest, match=r"it is a service.*anabranch\.connect\(url\)\.log"):
+        anabranch.belfast.connect("anabranch://127.0.0.1:7420")

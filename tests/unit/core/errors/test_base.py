@@ -10,9 +10,12 @@ from anabranch.core.errors import (
     Damage,
     Fenced,
     Mistake,
+    OutOfRange,
+    PositionTrimmed,
     Refresh,
     Retry,
     StorageFull,
+    Unavailable,
 )
 
 KINDS = (Retry, Refresh, Fenced, Mistake, Damage)
@@ -64,3 +67,15 @@ def test_only_a_request_id_that_is_there_is_told() -> None:
 def test_a_full_disk_promises_nothing_about_what_was_asked() -> None:
     """It may be the cause of an error that says what is known of the request."""
     assert "acknowledged" not in StorageFull("the journal").message
+
+
+def test_what_lies_below_a_trim_is_one_error_for_programs_of_any_log() -> None:
+    trimmed = PositionTrimmed(3, 7)
+    assert isinstance(trimmed, OutOfRange)
+    assert (trimmed.code, trimmed.status) == ("position-trimmed", 410)
+    assert trimmed.facts == {"position": 3, "trimmed": 7}
+
+
+def test_advice_to_try_again_is_said_once() -> None:
+    inner = Unavailable("node a", "it starts")
+    assert Unavailable("the status", inner.message).message.count("try again") == 1

@@ -137,3 +137,10 @@ def test_any_folder_can_be_kept_to_one_process(tmp_path: Path) -> None:
     with exclusive(folder):
         assert (folder / "x").exists()
     assert not holds_something(str(tmp_path / "nowhere"))
+
+
+def test_a_directory_of_one_belfast_log_is_told_from_one_of_somebody_else(root: Path) -> None:
+    root.mkdir()
+    (root / "belfast.json").write_text("{}")
+    with pytest.raises(BadRequest, match="`anabranch up --engine belfast`"):
+        DataDir(str(root), "home")
