@@ -116,7 +116,7 @@ def _limit(world: World, log: Log, parts: Parts, entry: Description | None) -> t
     if parts.sequencers is None:
         return setting
     shards = sum(each.spec.shards for each in parts.groups)
-    return (*setting, *quota.told(world, parts.sequencers, shards, entry))
+    return (*setting, *quota.told(world, log.ref, parts.sequencers, shards, entry))
 
 
 def _settings(sequencers: Sequencers, groups: tuple[Shards, ...]) -> EngineSettings:

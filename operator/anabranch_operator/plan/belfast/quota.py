@@ -29,9 +29,13 @@ def mounted(sequencers: str) -> Mounted:
 
 
 def told(
-    world: World, sequencers: Sequencers, shards: int, entry: Description
+    world: World, log: Ref, sequencers: Sequencers, shards: int, entry: Description
 ) -> tuple[Action, ...]:
-    """The ConfigMap as it should be, once the log has had a quota."""
+    """The ConfigMap as it should be, once the log has had a quota. Of several Logs that name the
+    same sequencers the first by name counts: two with different quotas would never agree.
+    """
+    if log != min(world.logs_served_by(sequencers.ref), default=log):
+        return ()
     ref = Ref(CONFIG_MAP, sequencers.ref.namespace, _name(sequencers.ref.name))
     if sequencers.object.deleting or (entry.quota is None and ref not in world.objects):
         return ()

@@ -330,3 +330,16 @@ def test_a_quota_goes_with_the_sequencers_that_it_was_made_for(made: BelfastHarn
     assert found is not None
     assert found.owners == (made.log.object.uid,)
     assert found.labels[names.MANAGED_BY] == names.FIELD_MANAGER
+
+
+def test_of_two_logs_that_name_the_same_sequencers_the_first_by_name_counts(
+    made: BelfastHarness,
+) -> None:
+    made.edit(ORDERS, quota={"appendRecordsPerSecond": 100})
+    declare(made, Ref(names.LOG, NAMESPACE, "second"), **NAMED, quota={"appendRecordsPerSecond": 6})
+    made.office.wait(60)
+    writes = made.kube.writes
+    made.office.wait(600)
+    assert made.kube.writes == writes, "they don't overwrite one another for ever"
+    assert share(made).append_records_per_s == 50
+    assert entry(made, "second").quota == Quota(append_records_per_s=6), "it is kept, at least"
