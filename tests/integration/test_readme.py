@@ -34,6 +34,16 @@ def test_what_the_readme_shows_happens(
         assert lines[-3:] == ["       0  3 apples", "       1  5 pears", "       2  +20 apples"]
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/howto/belfast.md"])
+def test_a_service_has_belfast_logs_as_shown(page: str, root: Path, tmp_path: Path) -> None:
+    found = (block for _, block in BLOCK.findall((root / page).read_text()))
+    (shown,) = (block for block in found if "log create ticks" in block)
+    with Server.started(tmp_path) as server:
+        said = run(shown.replace(".venv/bin/", ""), server.terminal(tmp_path))
+    assert "3 apples" in said
+    assert "shard-1" in said
+
+
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl here")
 def test_curl_is_enough(blocks: dict[str, str], tmp_path: Path) -> None:
     with Server.started(tmp_path, http=True) as server:
