@@ -10,13 +10,19 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from anabranch.apps.belfast.folders import Folders, LogFolder
+from anabranch.apps.belfast.losses import can_refill, group_of
 from anabranch.apps.processes.belfast import FILE, BelfastShape, LocalBelfast, Node, settle
 from anabranch.apps.processes.catalogue import Catalogue
 from anabranch.apps.processes.supervisor import Listener
 from anabranch.core.bolt.protocol.commands import EngineSettings
 from anabranch.core.errors import AnabranchError
 from anabranch.core.quota import Quota
+from anabranch.core.storage.journal import SEGMENT
+from anabranch.shell.journal.disk import storage, sync_directory
 from anabranch.shell.telemetry.log import Log
+
+SERVED = "served"
+"""In the folder of a log whose every node has been ready once: each of them has a journal."""
 
 
 class BelfastLogs:
@@ -26,10 +32,12 @@ class BelfastLogs:
         self._folders = Folders(str(folder))
         self._catalogue = Catalogue(url, log)
         self._log = log
+        self._unserved: set[LogFolder] = set()
+        """Logs whose journals are gone: started, they would begin again as empty ones."""
         self._logs = {
             each: self._local(each, BelfastShape())
             for each in self._folders.found()
-            if (self._path(each) / FILE).exists()
+            if (self._path(each) / FILE).exists() and self._is_whole(each)
         }
         self._waiting: set[LogFolder] = set(self._logs)
         """Those of which not every process was found ready yet."""
@@ -66,7 +74,7 @@ class BelfastLogs:
         wanted = self._catalogue.wanted
         if wanted is None:
             return
-        for folder in wanted.keys() - self._logs.keys():
+        for folder in wanted.keys() - self._logs.keys() - self._unserved:
             self._begin(folder, wanted[folder])
         self._catalogue.ask_about(frozenset(self._logs))
         for folder in self._catalogue.deleted & self._logs.keys():
@@ -77,6 +85,7 @@ class BelfastLogs:
             if all(node.ready for node in local.processes):
                 addresses = tuple(pair.address for pair in local.layout.sequencers)
                 place = replace(wanted[folder], addresses=addresses, cluster=local.layout.cluster)
+                self._mark_served(folder)
                 self._catalogue.place(folder, place)
                 self._waiting.discard(folder)
                 self._log.info("serving a log", log=folder.log, url=local.layout.url)
@@ -108,6 +117,33 @@ class BelfastLogs:
             if folder not in self._quotas or self._quotas[folder] != quotas[folder]:
                 self._logs[folder].limit_appends(folder.log, quotas[folder])
                 self._quotas[folder] = quotas[folder]
+
+    def _mark_served(self, folder: LogFolder) -> None:
+        """Durably, and before clients find the log: from here on journals may hold something."""
+        path = self._path(folder)
+        with storage(str(path)):
+            (path / SERVED).touch()
+            sync_directory(str(path))
+
+    def _is_whole(self, folder: LogFolder) -> bool:
+        """Are enough journals there for their nodes to go on from, or to fill the others?"""
+        path = self._path(folder)
+        if not (path / SERVED).exists():
+            return True
+        nodes = [node.name for node in self._local(folder, BelfastShape()).processes]
+        gone = [name for name in nodes if not any((path / name).glob(f"data/journal/*{SEGMENT}"))]
+        names = {name: name.removeprefix(f"{folder.log}-") for name in nodes}
+        lost: list[str] = []
+        for group in sorted({group_of(names[name]) for name in gone}):
+            peers = [name for name in nodes if group_of(names[name]) == group]
+            missing = [name for name in peers if name in gone]
+            lost += [] if can_refill(group, peers, missing) else missing
+        if lost:
+            where = ", ".join(str(path / name / "data") for name in lost)
+            reason = f"journals are gone: {where}. Put {path} back from a back-up, and start again"
+            self._log.error("can't serve a log", log=folder.log, reason=reason)
+            self._unserved.add(folder)
+        return not lost
 
     def _path(self, folder: LogFolder) -> Path:
         return Path(self._folders.root, folder.name)
