@@ -29,7 +29,7 @@ _LOGS_MAX = 1_000
 @log_argument()
 @talks
 def status(target: Target, out: Output, log: str) -> None:
-    """Show how a log or fork is doing, whichever engine serves it."""
+    """Show what a log or fork is, and how the shards of a Belfast log do."""
     show_status(target, out, log)
 
 

@@ -66,6 +66,9 @@ def location() -> Path:
 def load(path: Path) -> Profiles:
     """Read the profiles; there are none if there is no file."""
     try:
+        if path.exists() and not path.is_file():
+            # A pipe or a device might never end.
+            raise BadRequest(f"the profiles in {path}", "it isn't a file")
         found = tomllib.loads(path.read_text(encoding="utf-8"))
         return msgspec.convert(found, Profiles)
     except FileNotFoundError:

@@ -58,6 +58,9 @@ A = TypeVar("A")
 T = TypeVar("T")
 W = TypeVar("W", bound=Wire[Any])
 
+_TOKEN_FILE_BYTES_MAX = 1 << 20
+"""Far above any token."""
+
 
 class Link(Generic[Q, A]):
     """A session, and the loop it lives in."""
@@ -329,7 +332,7 @@ class Link(Generic[Q, A]):
         if not file:
             return None
         try:
-            return (await asyncio.to_thread(Path(file).read_text, "utf-8")).strip()
+            return (await asyncio.to_thread(_begin_of, file)).decode().strip()
         except (OSError, ValueError) as error:
             raise BadRequest(f"the token file {file}", str(error)) from None
 
@@ -342,6 +345,15 @@ class Link(Generic[Q, A]):
         wire = self._wires.pop(line, None)
         if wire is not None:
             wire.abort()
+
+
+def _begin_of(file: str) -> bytes:
+    """A whole token, but not all of a device that never ends; ValueError if there is more."""
+    with Path(file).open("rb") as opened:
+        found = opened.read(_TOKEN_FILE_BYTES_MAX + 1)
+    if len(found) > _TOKEN_FILE_BYTES_MAX:
+        raise ValueError(f"it is larger than {_TOKEN_FILE_BYTES_MAX} bytes")
+    return found
 
 
 def _reason(error: Exception) -> str:

@@ -1,5 +1,6 @@
 """Profiles are kept in one file that only its owner can read."""
 
+import os
 import stat
 import tempfile
 from pathlib import Path
@@ -66,3 +67,14 @@ def test_the_file_is_where_xdg_says(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     for ignored in ("", "relative"):
         monkeypatch.setenv("XDG_CONFIG_HOME", ignored)
         assert location() == tmp_path / ".config" / "anabranch" / "profiles.toml"
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_profiles_are_not_read_from_what_may_never_end(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "profiles.toml"
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("/dev/zero")
+    with pytest.raises(BadRequest, match="it isn't a file"):
+        load(path)

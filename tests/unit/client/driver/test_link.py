@@ -167,6 +167,14 @@ def test_a_token_file_that_can_t_be_read_is_told_when_the_time_is_over(
     run(scene)
 
 
+def test_a_token_file_that_never_ends_is_not_read_for_ever() -> None:
+    async def scene() -> None:
+        with pytest.raises(Unavailable, match="the token file /dev/zero: it is larger than"):
+            await ask(at("bolt", 1, "?token_file=/dev/zero"), timeout_s=1)
+
+    run(scene)
+
+
 def test_a_node_within_a_service_is_dialed_at_the_service_and_named_in_the_hello() -> None:
     engine = ENGINES["belfast"]
 
