@@ -149,6 +149,14 @@ def test_where_options_of_commands_stand_is_said(
     assert f"{option} goes behind the command" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command", ["status", "windows"])
+def test_a_name_where_none_belongs_is_led_to_its_option(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(cli, PROGRAM, ["belfast", command, "ticks"]) == Exit.USAGE
+    assert "is named with --log ticks" in capsys.readouterr().err
+
+
 def test_other_names_lead_to_commands_that_exist() -> None:
     known = {" ".join(path) for path, _ in leaves(cli)} | set(
         cli.list_commands(click.Context(cli, **CONTEXT))

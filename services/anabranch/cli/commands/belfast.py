@@ -110,6 +110,21 @@ _URL = click.option(
 )
 
 
+class _OfOneLog(click.Command):
+    """A command that takes no argument where those for logs of a service take a name."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        given = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as wrong:
+            if "extra argument" not in wrong.message:
+                raise
+            shown = given[0] if given and not given[0].startswith("-") else "NAME"
+            reason = f"{wrong.message}: a log of a service is named with --log {shown}"
+            raise click.UsageError(reason, ctx) from None
+
+
 @click.group(cls=Group)
 def belfast() -> None:
     """Look at the shards and windows of a Belfast log, and let shards join and leave.
@@ -120,7 +135,7 @@ def belfast() -> None:
     """
 
 
-@belfast.command()
+@belfast.command(cls=_OfOneLog)
 @asks
 def status(target: Target, out: Output) -> None:
     """Show who leads, how far the log is, and how each shard does."""
@@ -133,7 +148,7 @@ def status(target: Target, out: Output) -> None:
     out.table(SHARDS, shards(found))
 
 
-@belfast.command(name="windows")
+@belfast.command(name="windows", cls=_OfOneLog)
 @asks
 def show_windows(target: Target, out: Output) -> None:
     """Show the window that is being cut, and each shard's quota in it and in the last published."""
