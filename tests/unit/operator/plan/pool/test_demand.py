@@ -1,6 +1,7 @@
 """How many brokers a pool wants, against the sum that a person would do."""
 
 from math import ceil
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,7 +17,7 @@ SPECS = st.fixed_dictionaries(
 @settings(max_examples=12)
 @given(SPECS, st.integers(0, 7), st.integers(1, 3))
 def test_logs_want_brokers_and_spare_ones_beside_them(
-    spec: dict[str, int], logs: int, each: int
+    spec: dict[str, Any], logs: int, each: int
 ) -> None:
     harness = PoolHarness(scaling={"logsPerBroker": each}, **spec)
     harness.settle()
@@ -35,7 +36,7 @@ def test_logs_want_brokers_and_spare_ones_beside_them(
 @settings(max_examples=12)
 @given(SPECS, st.lists(st.integers(0, 3_000), min_size=1, max_size=3), st.integers(500, 2_000))
 def test_what_is_appended_wants_brokers_too(
-    spec: dict[str, int], rates: list[int], each: int
+    spec: dict[str, Any], rates: list[int], each: int
 ) -> None:
     harness = PoolHarness(scaling={"appendBytesPerBroker": each}, **spec)
     harness.settle()

@@ -15,8 +15,12 @@ CREATED_MS = 1_000_000_000
 HOPELESS = ("CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "CreateContainerConfigError")
 
 
-def pod(*, spec: dict[str, Any] | None = None, **status: Any) -> Observed:
-    body = {"spec": spec or {}, "status": status}
+def pod(**status: Any) -> Observed:
+    return specified({}, status)
+
+
+def specified(spec: dict[str, Any], status: dict[str, Any]) -> Observed:
+    body = {"spec": spec, "status": status}
     ref = Ref("Pod", "demo", "demo-0")
     return Observed(ref=ref, uid="u", version=1, created_at=CREATED_MS, body=body)
 
@@ -66,7 +70,7 @@ def test_a_container_that_waits_for_a_moment_is_only_starting(reason: str) -> No
         ({"phase": "Failed", "reason": "Evicted"}, "Evicted"),
     ],
 )
-def test_a_pod_that_has_ended_says_why(status: dict[str, str], failing: str) -> None:
+def test_a_pod_that_has_ended_says_why(status: dict[str, Any], failing: str) -> None:
     found = health(pod(**status), CREATED_MS * MS)
     assert (found.ended, found.failing) == (True, failing)
 
@@ -96,5 +100,5 @@ def test_the_scheduler_s_reason_is_told_of_a_pod_that_no_node_takes() -> None:
 
 def test_a_node_is_a_place() -> None:
     assert not health(pod(), 0).placed
-    assert not health(pod(spec={"nodeName": ""}), 0).placed
-    assert health(pod(spec={"nodeName": "node-0"}), 0).placed
+    assert not health(specified({"nodeName": ""}, {}), 0).placed
+    assert health(specified({"nodeName": "node-0"}, {}), 0).placed
