@@ -1,20 +1,23 @@
-"""One Belfast log of `anabranch up` fails; the process and its other logs don't."""
+"""One Belfast log of `anabranch up` fails, or takes long; the process and its other logs don't."""
 
 import asyncio
+import threading
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 from tests.unit.shell.nodes import run, until
 
 from anabranch import aio
+from anabranch.apps.belfast import embedded
 from anabranch.apps.http import build
 from anabranch.apps.settings import Settings
 from anabranch.apps.up import Endpoint, serve
 from anabranch.core.belfast.shard.shard import Shard
-from anabranch.core.errors import OutcomeUnknown
+from anabranch.core.errors import OutcomeUnknown, Unavailable
 from anabranch.core.machine import Effects, Event, Requests
 from anabranch.core.types import Nanoseconds
 
@@ -109,3 +112,26 @@ def test_a_log_that_cannot_be_recovered_keeps_no_other_from_being_served(
     recover = Shard.recover
     monkeypatch.setattr(Shard, "recover", fails)
     run(after())
+
+
+def test_a_client_of_a_log_that_is_starting_is_told_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node_journal, go_on = embedded.node_journal, threading.Event()
+
+    def slow(*args: Any) -> Any:
+        assert go_on.wait(60)
+        return node_journal(*args)
+
+    monkeypatch.setattr(embedded, "node_journal", slow)
+
+    async def scene() -> None:
+        async with up(tmp_path) as endpoint, aio.connect(f"anabranch://{endpoint.frames}") as here:
+            log = await here.create("ticks", engine="belfast")
+            with pytest.raises(Unavailable, match=r"log ticks is not .* it is starting"):
+                await log.append(b"1", timeout=1)
+            assert "log ticks: it is starting" in await obstacle(endpoint)
+            go_on.set()
+            await log.append(b"2")
+
+    run(scene())

@@ -229,8 +229,12 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     spare_brokers_max: int = 1
     """Brokers of a pool of four or more that are kept free for forks that want one of their own."""
 
-    embedded_nodes_max: int = 256
-    """Sequencers and shard replicas of all logs that this service runs in its own process."""
+    embedded_nodes_max: int = 64
+    """Sequencers and shard replicas of all logs that this service runs in its own process. Each
+    follows what is decided for every shard of its log, so the time that a log takes to start grows
+    with their square: 64 shards are served within seconds, 240 after more than a minute. A log that
+    needs more shards runs as processes of its own.
+    """
 
     propose_retry_ms: int = 2_000
     """A broker that had no answer from the metadata asks again, with the same request id."""

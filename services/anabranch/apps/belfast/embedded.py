@@ -51,6 +51,7 @@ from anabranch.shell.telemetry.metrics import Labelled
 
 CACHE_BYTES = 16 * MIB
 """Of one replica's newest records."""
+_STARTING = "it is starting: nodes are served one after the other"
 _BUGS = (AssertionError, LookupError, TypeError, ValueError)
 """What a journal may hold that a machine wasn't made for: one log's trouble isn't the others'."""
 RETRY_S = 5.0
@@ -159,7 +160,7 @@ class EmbeddedLogs:
             each = self._logs.get(folder)
             if each is None:
                 trouble = self._troubles.get(folder)
-                reason = trouble.error.message if trouble else "it is starting"
+                reason = trouble.error.message if trouble else _STARTING
                 return f"log {folder.log}: {reason}"
             for node, machine in each.nodes.items():
                 reason = machine.obstacle()
@@ -227,6 +228,8 @@ class EmbeddedLogs:
         for folder, settings in wanted.items():
             if folder in self._logs or folder in self._failed:
                 continue
+            if folder not in self._troubles:
+                self._explain(folder, settings, Unavailable(f"log {folder.log}", _STARTING))
             try:
                 self._logs[folder] = await self._started(folder, settings)
             except AnabranchError as error:
@@ -253,6 +256,10 @@ class EmbeddedLogs:
                 "can't serve a log", log=folder.log, code=error.code, reason=error.message
             )
         self._troubles[folder] = _Trouble(settings, error)
+        self._explain(folder, settings, error)
+
+    def _explain(self, folder: LogFolder, settings: EngineSettings, error: AnabranchError) -> None:
+        """To clients that ask for nodes which aren't served."""
         for node in _nodes(folder, settings):
             self._around.server.explain(BELFAST, node, Absence(self._around.authority, error))
 
