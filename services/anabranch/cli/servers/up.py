@@ -37,7 +37,8 @@ _CONFIG = click.option(
 @click.option(
     "--accept-loss",
     is_flag=True,
-    help="Start on a journal that is older than its objects; what it doesn't know is given up.",
+    help="Start on a journal that is older than its objects, and begin Belfast logs anew whose "
+    "journals are gone; what isn't known any more is given up.",
 )
 @click.option(
     "--processes",
