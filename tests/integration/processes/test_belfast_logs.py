@@ -99,6 +99,7 @@ def test_a_log_gets_processes_keeps_them_over_a_restart_and_loses_them_with_its_
         cluster = cluster_in(tmp_path)
         cluster.start(lambda _: None)
         with closing(sync.connect(url, timeout=PATIENCE_S)) as log:
+            log.append(b"the shard is known", timeout=PATIENCE_S)
             values = [b"after"] * 1_000
             log.append_many(values, shard="shard-0", request_id="x", timeout=PATIENCE_S)
             with pytest.raises(QuotaExceeded, match="ticks may take 1 "):
