@@ -36,6 +36,8 @@ class Reviewer:
         self.garbled = False
         self.hangs_up = False
         self.silent = threading.Event()
+        self.over: set[str] = set()
+        """Tokens that aren't anybody's any more."""
         self.asked: list[dict[str, Any]] = []
         self._tls = TlsSettings(cert=files.cert, key=files.key)
         self.url = ""
@@ -75,18 +77,21 @@ class Reviewer:
         if self.silent.is_set():
             return
         status = 401 if handler.headers["Authorization"] != self.takes else self.status
-        content = b"{" if self.garbled else json.dumps(_reviewed(handler.path, review)).encode()
+        content = (
+            b"{" if self.garbled else json.dumps(self._reviewed(handler.path, review)).encode()
+        )
         handler.send_response(status)
         handler.send_header("Content-Length", str(len(content)))
         handler.end_headers()
         handler.wfile.write(content)
         handler.close_connection = self.hangs_up
 
-
-def _reviewed(path: str, review: dict[str, Any]) -> dict[str, Any]:
-    if path == TOKENS:
+    def _reviewed(self, path: str, review: dict[str, Any]) -> dict[str, Any]:
+        if path != TOKENS:
+            return {**review, "status": {"allowed": True}}
         spec = review["spec"]
+        if spec["token"] in self.over:
+            return {**review, "status": {"authenticated": False, "error": "it is over"}}
         user = {"username": spec["token"], "groups": ["people"]}
         status = {"authenticated": True, "user": user, "audiences": spec["audiences"]}
         return {**review, "status": status}
-    return {**review, "status": {"allowed": True}}

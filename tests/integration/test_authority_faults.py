@@ -7,14 +7,18 @@ from typing import Any
 
 import pytest
 from tests.certificates import certified
+from tests.integration.pool import pooled
 from tests.integration.reviewer import SERVER_TOKEN, Reviewer
 
+import anabranch
 from anabranch.apps.processes.ports import free_ports
+from anabranch.client.session.settings import Settings
 from anabranch.core.errors import Unavailable
 from anabranch.core.rights.claims import LOGS, Right, Subject, Verb
 from anabranch.core.rights.judge import Guest
 from anabranch.shell.authority.api import ApiServer
 from anabranch.shell.authority.kubernetes import Reviews
+from anabranch.shell.authority.settings import AuthMode, AuthSettings
 
 PATIENCE_S = 60.0
 PATIENT_MS = round(PATIENCE_S * 1_000)
@@ -158,3 +162,32 @@ def test_its_own_token_is_read_for_each_call(reviewer: Reviewer) -> None:
     assert SERVER_TOKEN not in repr(reviewer.asked)
     (reviewer.folder / "token").write_text("the next one")
     run(reviewer, taken)
+
+
+def test_a_token_from_a_file_is_read_again_when_the_old_one_is_over(
+    reviewer: Reviewer, tmp_path: Path
+) -> None:
+    auth = AuthSettings(
+        mode=AuthMode.KUBERNETES,
+        server=reviewer.url,
+        folder=str(reviewer.folder),
+        allow_ms=1_000,
+        deny_ms=1_000,
+    )
+    file = tmp_path / "token"
+    file.write_text("ann")
+    settings = Settings(timeout_ms=PATIENT_MS)
+    with (
+        pooled(2, auth=auth) as pool,
+        anabranch.connect(
+            f"{pool.url}?token_file={file}", timeout=PATIENCE_S, settings=settings
+        ) as service,
+    ):
+        orders = service.create("orders")
+        orders.append(b"first")  # its broker may be another than the one that was dialed first
+        file.write_text("bob")
+        reviewer.over.add("ann")
+        while "bob" not in [each["spec"].get("token") for each in reviewer.asked]:
+            orders.append(b"a")
+        orders.append(b"b")
+        assert sum(broker.lapsed for broker in pool.brokers)
