@@ -11,7 +11,7 @@ from anabranch.apps.processes.servers import ServerProcess
 from anabranch.core.limits import KIB
 
 PAUSE_S = 0.5
-A_FEW = ("leader killed", "broker asleep", "all of ours killed")
+A_FEW = ("leader killed", "all of ours killed")
 """For every change; all of them are for the night."""
 SETTINGS = {
     "blocked_wait_ms": 100,
