@@ -36,6 +36,9 @@ class Reviewer:
         self.garbled = False
         self.hangs_up = False
         self.silent = threading.Event()
+        self.came = threading.Event()
+        self.goes_on = threading.Event()
+        self.goes_on.set()
         self.over: set[str] = set()
         """Tokens that aren't anybody's any more."""
         self.asked: list[dict[str, Any]] = []
@@ -74,6 +77,8 @@ class Reviewer:
 
     def _answer(self, handler: BaseHTTPRequestHandler, review: dict[str, Any]) -> None:
         self.asked.append(review)
+        self.came.set()
+        self.goes_on.wait()
         if self.silent.is_set():
             return
         status = 401 if handler.headers["Authorization"] != self.takes else self.status

@@ -1,6 +1,8 @@
 """An API server that is away, slow, wrong or changed: what its reviewers' client makes of that."""
 
 import asyncio
+import gc
+import warnings
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
@@ -162,6 +164,26 @@ def test_its_own_token_is_read_for_each_call(reviewer: Reviewer) -> None:
     assert SERVER_TOKEN not in repr(reviewer.asked)
     (reviewer.folder / "token").write_text("the next one")
     run(reviewer, taken)
+
+
+def test_a_review_that_is_under_way_at_the_end_leaves_no_connection_open(
+    reviewer: Reviewer,
+) -> None:
+    reviewer.goes_on.clear()
+
+    async def scene() -> None:
+        reviews = Reviews(ApiServer(reviewer.url, reviewer.folder, PATIENT_MS), "anabranch")
+        review = asyncio.create_task(reviews.who_is("ann"))
+        await asyncio.to_thread(reviewer.came.wait)
+        await reviews.close()
+        reviewer.goes_on.set()
+        assert await review == ANN
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        asyncio.run(scene())
+        gc.collect()
+    assert [str(each.message) for each in told] == []
 
 
 def test_a_token_from_a_file_is_read_again_when_the_old_one_is_over(

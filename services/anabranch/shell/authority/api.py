@@ -39,6 +39,7 @@ class ApiServer:
         self._deadline_s = deadline_ms / 1_000
         self._threads = ThreadPoolExecutor(CALLS_MAX, "api-server")
         self._idle: deque[http.client.HTTPSConnection] = deque()
+        self._closed = False
         self._away = ""
         self._away_until = 0.0
 
@@ -62,9 +63,16 @@ class ApiServer:
         raise Unavailable(WHAT, reason)
 
     def close(self) -> None:
+        self._closed = True
         self._threads.shutdown(wait=False, cancel_futures=True)
-        while self._idle:
-            self._idle.pop().close()
+        self._drop_idle()
+
+    def _drop_idle(self) -> None:
+        while True:
+            try:
+                self._idle.pop().close()
+            except IndexError:
+                return
 
     def _post(self, path: str, body: bytes) -> bytes:
         """A connection that was idle may have been closed meanwhile, which tells nothing."""
@@ -107,6 +115,8 @@ class ApiServer:
             self._idle.append(line)
         else:
             line.close()
+        if self._closed:  # meanwhile, and by another thread: nobody else closes what came after
+            self._drop_idle()
         match answer.status:
             case http.client.OK | http.client.CREATED:
                 return content
