@@ -197,7 +197,8 @@ class EmbeddedLogs:
             self._news.clear()
             await self._catch_up()
             try:
-                await asyncio.wait_for(self._news.wait(), RETRY_S if self._troubles else None)
+                async with asyncio.timeout(RETRY_S if self._troubles else None):
+                    await self._news.wait()
             except TimeoutError:
                 continue
 

@@ -97,9 +97,11 @@ class PeerLink:
             if greeted:
                 back_off_s = BACK_OFF_MIN_S
             self._say(self._refusal.message if self._refusal else why)
+            pause_s = back_off_s * (0.5 + 0.5 * randbits(_CHANCE_BITS) / (1 << 16))
+            # `wait_for` of Python 3.11 may swallow a cancellation that comes with its end.
             with suppress(TimeoutError):
-                pause_s = back_off_s * (0.5 + 0.5 * randbits(_CHANCE_BITS) / (1 << 16))
-                await asyncio.wait_for(self._hint.news.wait(), pause_s)
+                async with asyncio.timeout(pause_s):
+                    await self._hint.news.wait()
             back_off_s = min(2 * back_off_s, BACK_OFF_MAX_S)
 
     async def _dial(self, tls: Renewed[ssl.SSLContext] | None) -> str | None:
