@@ -1,6 +1,7 @@
 """How fast the API server is asked, on a clock that moves when somebody sleeps."""
 
 import asyncio
+from threading import get_ident
 
 import pytest
 
@@ -12,18 +13,25 @@ SECOND: Nanoseconds = 1_000 * MS
 
 
 class Alarm(Clock):
-    """It is as late as whoever sleeps has slept."""
+    """It is as late as whoever sleeps on this thread has slept. Servers that other tests share
+    sleep on theirs.
+    """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         super().__init__()
         self.at: Nanoseconds = 1_800_000_000 * SECOND
         self.begun = self.at
+        self._thread = get_ident()
+        self._asleep = asyncio.sleep
         monkeypatch.setattr(asyncio, "sleep", self.sleep)
 
     def now(self) -> Nanoseconds:
         return self.at
 
     async def sleep(self, seconds: float) -> None:
+        if get_ident() != self._thread:
+            await self._asleep(seconds)
+            return
         self.at += max(1, round(seconds * SECOND))
 
     @property
