@@ -1,7 +1,7 @@
 """What the service keeps of logs of every engine, as a client asks for it."""
 # ruff: noqa: ASYNC109  # a timeout here travels with the request: its outcome is told, not cut off
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any, Literal
 
 from msgspec.structs import replace
@@ -23,20 +23,20 @@ _UPGRADE = "upgrade the server before it makes logs of other engines than bolt"
 
 
 def engine_settings(
-    *, shards: Any, replicas: Any, sequencers: Any, addresses: Sequence[str], cluster: Any
+    *, shards: Any, replicas: Any, sequencers: Any, addresses: Iterable[str], cluster: Any
 ) -> EngineSettings:
     """What a program says of a log of another engine. BadRequest if no server could take it.
 
     `replicas` and `sequencers` may be None: the service decides.
     """
-    several = arguments.several("the addresses", addresses, "['host:7440']")
+    several = tuple(arguments.several("the addresses", addresses, "['host:7440']"))
     for each in several:
         endpoint.address(arguments.text("an address", each))
     return EngineSettings(
         arguments.number("shards", shards, _COUNT_END),
         _count_or_default("replicas", replicas),
         _count_or_default("sequencers", sequencers),
-        tuple(several),
+        several,
         arguments.text("a cluster", cluster),
     )
 

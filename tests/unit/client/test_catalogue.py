@@ -8,6 +8,7 @@ import pytest
 
 from anabranch import aio, testing
 from anabranch.client import catalogue
+from anabranch.client.catalogue import engine_settings
 from anabranch.core.bolt.protocol.messages import CreateLog
 from anabranch.core.errors import BadRequest
 from anabranch.shell.server import engines
@@ -85,3 +86,10 @@ def test_what_cannot_be_is_refused_by_name(given: dict[str, Any], said: str) -> 
 
     with testing.server() as server:
         asyncio.run(scene(server.url))
+
+
+def test_addresses_may_come_from_any_iterable() -> None:
+    found = engine_settings(
+        shards=1, replicas=1, sequencers=1, addresses=(f"host:{n}" for n in (1, 2)), cluster="c"
+    )
+    assert found.addresses == ("host:1", "host:2")
