@@ -3,11 +3,12 @@
 from itertools import count
 
 import pytest
+from tests.unit.described import described as any_log
 
 from anabranch.core.bolt.protocol.commands import BOLT, Description, EngineSettings
 from anabranch.core.bolt.protocol.queries import Listing
 from anabranch.core.errors import LogExists, Unavailable
-from anabranch.core.types import Kind, LogId, OnParentDelete
+from anabranch.core.types import LogId
 from anabranch_sim.bolt.engine_logs import (
     ENGINE,
     Asked,
@@ -28,29 +29,7 @@ def described(
     engine: str = ENGINE,
     settings: EngineSettings | None = SETTINGS,
 ) -> Description:
-    return Description(
-        id=LogId(id),
-        name=name,
-        kind=Kind.ROOT,
-        root=name,
-        parent=None,
-        fork_point=0,
-        start=0,
-        tail=0,
-        settled=0,
-        own_records=0,
-        promotable=False,
-        depth=0,
-        forks=0,
-        generation=0,
-        created_at=0,
-        by="",
-        why="",
-        on_parent_delete=OnParentDelete.ORPHAN,
-        owner=owner,
-        engine=engine,
-        settings=settings,
-    )
+    return any_log(LogId(id), name, owner=owner, engine=engine, settings=settings)
 
 
 def listing(*logs: Description) -> Listing:

@@ -1,38 +1,18 @@
 """Trees of forks are drawn a line a log, however deep they are."""
 
 from msgspec.structs import replace
+from tests.unit.described import described as any_log
 
 from anabranch.cli.render.tree import LEVELS_DRAWN, by_parent, drawn, ordered
 from anabranch.core.bolt.protocol.commands import Description
-from anabranch.core.types import Kind, LogId, OnParentDelete
+from anabranch.core.types import Kind, LogId
 
 DEPTH = 1_000
 
 
 def described(id: int, name: str, parent: str | None) -> Description:
-    return Description(
-        id=LogId(id),
-        name=name,
-        kind=Kind.CONTINUOUS if parent else Kind.ROOT,
-        root="r",
-        parent=parent,
-        fork_point=0,
-        start=0,
-        tail=1,
-        settled=1,
-        own_records=0,
-        promotable=False,
-        depth=0,
-        forks=0,
-        generation=0,
-        created_at=0,
-        by="",
-        why="",
-        on_parent_delete=OnParentDelete.ORPHAN,
-        expires_at=None,
-        undecided=None,
-        append_blocked_by=None,
-    )
+    kind = Kind.CONTINUOUS if parent else Kind.ROOT
+    return any_log(LogId(id), name, kind=kind, root="r", parent=parent, tail=1, settled=1)
 
 
 def lines(logs: list[Description]) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.certificates import Issuer, certified
+from tests.certificates import Issuer
 from tests.unit.shell.nodes import Client, Node, run, until
 
 from anabranch.core.belfast.protocol import codec as frames
@@ -318,19 +318,6 @@ def test_letters_are_dropped_where_a_failpoint_says_so(disarmed: None) -> None:
             )
 
     run(scene())
-
-
-@pytest.fixture
-def disarmed() -> Any:
-    yield
-    failpoints.arm("")
-
-
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TlsSettings]:
-    """By authority: what one of its nodes shows, and trusts."""
-    folder = tmp_path_factory.mktemp("tls")
-    return {name: certified(folder / name) for name in ("ours", "theirs")}
 
 
 def test_nodes_show_each_other_certificates(certificates: dict[str, TlsSettings]) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from tests.certificates import LOOPBACK, Issuer, certified
+from tests.certificates import LOOPBACK, Issuer
 
 from anabranch.core.bolt.protocol import peers as bolt_peers
 from anabranch.core.bolt.protocol.letters import Alive, Ask, Leading, Told
@@ -378,19 +378,6 @@ def test_letters_are_dropped_where_a_failpoint_says_so(disarmed: None) -> None:
                 await member.machine.until(heard(Alive(1), Alive(3)))
 
     run(scene())
-
-
-@pytest.fixture
-def disarmed() -> Any:
-    yield
-    failpoints.arm("")
-
-
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TlsSettings]:
-    """By authority: what one of its peers shows, and trusts."""
-    folder = tmp_path_factory.mktemp("tls")
-    return {name: certified(folder / name) for name in ("ours", "theirs")}
 
 
 def test_peers_show_each_other_certificates(certificates: dict[str, TlsSettings]) -> None:

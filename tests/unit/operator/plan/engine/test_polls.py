@@ -1,8 +1,10 @@
 """Looks at the log service: one at a time, and each answer says what to plan again."""
 
+from tests.unit.described import described
+
 from anabranch.core.bolt.protocol.commands import Description
 from anabranch.core.machine import SetTimer
-from anabranch.core.types import MS, Kind, LogId, OnParentDelete
+from anabranch.core.types import MS, Kind, LogId
 from anabranch_operator.api import names
 from anabranch_operator.plan.engine.events import Look, Viewed
 from anabranch_operator.plan.engine.objects import Observed, Ref
@@ -21,27 +23,17 @@ def world() -> World:
     return made
 
 
-def described(tail: int) -> Description:
+def viewed(tail: int) -> Description:
     owner = names.owner("demo", names.FORK, "what-if", "fork")
-    return Description(
-        id=LogId(1),
-        name="orders--what-if",
+    return described(
+        LogId(1),
+        "orders--what-if",
         kind=Kind.CONTINUOUS,
         root="orders",
         parent="orders",
-        fork_point=0,
-        start=0,
         tail=tail,
         settled=tail,
-        own_records=0,
-        promotable=False,
         depth=1,
-        forks=0,
-        generation=0,
-        created_at=0,
-        by="",
-        why="",
-        on_parent_delete=OnParentDelete.ORPHAN,
         owner=owner,
     )
 
@@ -67,6 +59,6 @@ def test_a_silent_log_service_is_news_once() -> None:
 
 def test_a_fork_that_only_grew_waits_for_its_deferred_status_write() -> None:
     poll = ServicePoll(world())
-    poll.view(Viewed((described(tail=1),), ()), lambda _: False)
-    assert poll.view(Viewed((described(tail=2),), ()), lambda ref: ref == FORK) == []
-    assert FORK in poll.view(Viewed((described(tail=3),), ()), lambda _: False)
+    poll.view(Viewed((viewed(tail=1),), ()), lambda _: False)
+    assert poll.view(Viewed((viewed(tail=2),), ()), lambda ref: ref == FORK) == []
+    assert FORK in poll.view(Viewed((viewed(tail=3),), ()), lambda _: False)
