@@ -16,8 +16,9 @@ from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 
-from anabranch.apps.belfast.folders import Folders, LogFolder, deleted
+from anabranch.apps.belfast.folders import Folders, LogFolder, deleted, embedded
 from anabranch.apps.belfast.losses import losses, refusal
 from anabranch.apps.belfast.machines import recover_sequencer, recover_shard
 from anabranch.apps.node_machine import NodeMachine, node_journal
@@ -28,6 +29,7 @@ from anabranch.core.belfast.shard.config import ShardConfig
 from anabranch.core.belfast.shard.shard import Shard
 from anabranch.core.bolt.metadata.leader import Metadata
 from anabranch.core.bolt.protocol.commands import EngineSettings
+from anabranch.core.bolt.state.answers import embedded_sequencers
 from anabranch.core.bolt.state.catalogue import nodes
 from anabranch.core.bolt.state.replica import Replica
 from anabranch.core.errors import AnabranchError, Unavailable
@@ -64,7 +66,8 @@ class WatchedMetadata:
     def __init__(self, metadata: Metadata, changed: Callable[[], None]) -> None:
         self._metadata = metadata
         self._changed = changed
-        self._known: dict[LogId, Quota | None] = {}
+        self._logs = frozenset[LogId]()
+        self._quotas: dict[LogId, Quota] = {}
 
     def start(self, now: Nanoseconds) -> Effects:
         return self._metadata.start(now)
@@ -72,10 +75,12 @@ class WatchedMetadata:
     def step(self, now: Nanoseconds, event: Event) -> Effects:
         effects = self._metadata.step(now, event)
         forest = self._metadata.state.replica.forest
-        if forest.foreign or self._known:
-            found = {id: forest.quotas.get(id) for id in forest.foreign}
-            if found != self._known:
-                self._known = found
+        logs, quotas = forest.foreign.keys(), forest.quotas
+        if logs or self._logs:
+            # Few of the logs have a quota: this is looked at after every commit.
+            found = {id: quotas[id] for id in logs & quotas.keys()}
+            if logs != self._logs or found != self._quotas:
+                self._logs, self._quotas = frozenset(logs), found
                 self._changed()
         return effects
 
@@ -184,11 +189,7 @@ class EmbeddedLogs:
                 yield folder.log, node.rpartition("/")[2], machine
 
     def _wanted(self) -> dict[LogFolder, EngineSettings]:
-        return {
-            LogFolder.of(log): log.settings
-            for log in self._replica.forest.foreign.values()
-            if log.settings is not None and log.settings.embedded
-        }
+        return embedded(self._replica)
 
     async def _follow(self) -> None:
         if self._around.folders is not None:
@@ -331,16 +332,15 @@ class EmbeddedLogs:
     ) -> "Iterator[tuple[str, Callable[[RecordJournal], NodeMachine]]]":
         """Every node of a log, and how its machine comes from its journal."""
         around, fsync = self._around, self._around.folders is not None
-        members = tuple(f"/{folder.id}/sequencer-{n}" for n in range(settings.sequencers))
+        members = embedded_sequencers(folder.id, settings)
         for node in members:
             member = Sequencer(node, members, around.rules, around.limits, fsync=fsync)
             yield node, partial(recover_sequencer, member, log=around.log)
         for number in range(settings.shards):
-            shard = f"shard-{number}"
-            replicas = tuple(f"/{folder.id}/{shard}-{r}" for r in range(settings.replicas))
+            replicas = _replicas(folder, settings, number)
             for node in replicas:
                 config = ShardConfig(
-                    shard=shard,
+                    shard=_shard(number),
                     node=node,
                     replicas=replicas,
                     sequencers=members,
@@ -410,11 +410,16 @@ class EmbeddedLogs:
 
 def _nodes(folder: LogFolder, settings: EngineSettings) -> list[str]:
     """By the names under which clients ask for them."""
-    replicas = [(s, r) for s in range(settings.shards) for r in range(settings.replicas)]
-    return [
-        *(f"/{folder.id}/sequencer-{n}" for n in range(settings.sequencers)),
-        *(f"/{folder.id}/shard-{shard}-{replica}" for shard, replica in replicas),
-    ]
+    shards = (_replicas(folder, settings, number) for number in range(settings.shards))
+    return [*embedded_sequencers(folder.id, settings), *chain.from_iterable(shards)]
+
+
+def _replicas(folder: LogFolder, settings: EngineSettings, shard: int) -> tuple[str, ...]:
+    return tuple(f"/{folder.id}/{_shard(shard)}-{r}" for r in range(settings.replicas))
+
+
+def _shard(number: int) -> str:
+    return f"shard-{number}"
 
 
 def _by_kind(

@@ -15,7 +15,9 @@ from collections.abc import Iterable
 import msgspec
 
 from anabranch.core.bolt.logs.forest import Log
+from anabranch.core.bolt.protocol.commands import EngineSettings
 from anabranch.core.bolt.state.replica import Replica
+from anabranch.core.errors import StorageFailed
 from anabranch.core.storage.journal import SEGMENT, snapshot_index
 from anabranch.core.types import LogId, Milliseconds
 from anabranch.shell.journal.disk import make_directory, storage, sync_directory
@@ -88,8 +90,11 @@ class Folders:
         return WatermarkFile(f"{self._notes}/{folder.name}", node)
 
     def is_gone(self, folder: LogFolder, node: str) -> bool:
-        """Is there nothing at all of a journal that held something?"""
-        return not self.has_journal(folder, node) and self.reached(folder, node) > 0
+        """Is there nothing at all of a journal that held something, or may have?"""
+        try:
+            return not self.has_journal(folder, node) and self.reached(folder, node) > 0
+        except StorageFailed:
+            return True
 
     def has_journal(self, folder: LogFolder, node: str) -> bool:
         names = _names(self.path(folder, node))
@@ -161,6 +166,15 @@ def deleted(replica: Replica, folder: LogFolder) -> bool:
     """
     grave = replica.forest.graves.get(folder.id)
     return grave is not None and grave.name == folder.log
+
+
+def embedded(replica: Replica) -> dict[LogFolder, EngineSettings]:
+    """The logs that the process with this catalogue runs itself."""
+    return {
+        LogFolder.of(log): log.settings
+        for log in replica.forest.foreign.values()
+        if log.settings is not None and log.settings.embedded
+    }
 
 
 def is_known(replica: Replica, folder: LogFolder) -> bool:

@@ -5,7 +5,7 @@ sequencers, fill it again. Where too few are left to do that, the log isn't serv
 begin again as an empty one.
 """
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
 from anabranch.apps.belfast.folders import NOTES, Folders, LogFolder
@@ -38,16 +38,22 @@ class Losses:
     """Nodes whose journals nobody can fill."""
 
 
-def losses(folders: Folders, folder: LogFolder) -> Losses:
+def judge(nodes: Iterable[str], gone: Container[str]) -> Losses:
+    """Which of one log's nodes can be filled again, of those that are gone."""
     groups: dict[str, list[str]] = {}
-    for node in folders.nodes(folder):
+    for node in nodes:
         groups.setdefault(group_of(node), []).append(node)
     refilled: list[str] = []
     lost: list[str] = []
-    for group, nodes in groups.items():
-        gone = [node for node in nodes if _is_gone(folders, folder, node)]
-        (refilled if can_refill(group, nodes, gone) else lost).extend(gone)
+    for group, members in groups.items():
+        missing = [node for node in members if node in gone]
+        (refilled if can_refill(group, members, missing) else lost).extend(missing)
     return Losses(tuple(refilled), tuple(lost))
+
+
+def losses(folders: Folders, folder: LogFolder) -> Losses:
+    nodes = folders.nodes(folder)
+    return judge(nodes, [node for node in nodes if folders.is_gone(folder, node)])
 
 
 def refusal(folders: Folders, folder: LogFolder, lost: tuple[str, ...]) -> JournalBehind:
@@ -71,10 +77,3 @@ def way_out(folders: Folders, folder: LogFolder) -> str:
         f"up --data {folders.data} --accept-loss` begins log {folder.log} anew: it is empty then, "
         "its positions are given out again, and what is left of its journals is put aside"
     )
-
-
-def _is_gone(folders: Folders, folder: LogFolder, node: str) -> bool:
-    try:
-        return folders.is_gone(folder, node)
-    except StorageFailed:
-        return True

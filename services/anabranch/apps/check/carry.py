@@ -4,7 +4,7 @@ import os
 import shutil
 from dataclasses import dataclass, field
 
-from anabranch.apps.belfast.folders import NOTES, Folders, LogFolder, is_known
+from anabranch.apps.belfast.folders import NOTES, Folders, embedded, is_known
 from anabranch.core.bolt.state.replica import Replica
 from anabranch.shell.journal.disk import make_directory, storage, sync_directory
 from anabranch.shell.journal.watermark import Watermark
@@ -28,12 +28,7 @@ def carry(data: str, into: str, replica: Replica) -> Carried:
     the old directory.
     """
     source, target, carried = Folders(data), Folders(into), Carried()
-    wanted = {
-        LogFolder.of(log)
-        for log in replica.forest.foreign.values()
-        if log.settings is not None and log.settings.embedded
-    }
-    for folder in sorted({*wanted, *source.found(), *source.noted()}):
+    for folder in sorted({*embedded(replica), *source.found(), *source.noted()}):
         there = any(source.has_journal(folder, node) for node in source.nodes(folder))
         for above in (source.root, f"{data}/{NOTES}"):
             _copy(f"{above}/{folder.name}", into, os.path.basename(above))

@@ -1,12 +1,13 @@
 """The journals of a data directory's embedded logs, read through as their next start will do."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import msgspec
 
 from anabranch.apps.belfast.folders import Folders, LogFolder
-from anabranch.apps.belfast.losses import SEQUENCERS, can_refill, group_of, refusal, way_out
+from anabranch.apps.belfast.losses import SEQUENCERS, group_of, judge, refusal, way_out
 from anabranch.apps.check.cut import OR_CUT, Cut, Plan, place_of, plan_cut
 from anabranch.core.bolt.state.audit import Fault
 from anabranch.core.errors import AnabranchError, JournalCorrupt, StorageFailed
@@ -62,11 +63,11 @@ class EmbeddedJournals:
         nodes = self._folders.nodes(folder)
         errors = {node: self._error(folder, node, looks) for node in nodes}
         found = {node: error for node, error in errors.items() if error is not None}
+        refilled = judge(nodes, found).refilled
+        peers = Counter(map(group_of, nodes))
         for node, error in found.items():
-            group = group_of(node)
-            peers = [each for each in nodes if group_of(each) == group]
-            others_fill_it = can_refill(group, peers, [each for each in peers if each in found])
-            yield self._fault(folder, node, error, others_fill_it=others_fill_it, peers=len(peers))
+            others_fill_it, count = node in refilled, peers[group_of(node)]
+            yield self._fault(folder, node, error, others_fill_it=others_fill_it, peers=count)
 
     def _fault(
         self,
@@ -78,7 +79,7 @@ class EmbeddedJournals:
         peers: int,
     ) -> Fault:
         where, path = f"{folder.log}/{node}", self._folders.path(folder, node)
-        if self._is_gone(folder, node):
+        if self._folders.is_gone(folder, node):
             if others_fill_it:
                 reason = f"{path} is gone: the next start fills it again from the others"
                 return Fault(MISSING, where, reason)
@@ -107,12 +108,6 @@ class EmbeddedJournals:
             return False
         self._cuts.append(NodeCut(folder, node, plan))
         return True
-
-    def _is_gone(self, folder: LogFolder, node: str) -> bool:
-        try:
-            return self._folders.is_gone(folder, node)
-        except StorageFailed:
-            return True
 
     def _error(self, folder: LogFolder, node: str, looks: int) -> AnabranchError | None:
         for left in reversed(range(looks)):

@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from anabranch.apps.belfast.folders import Folders, LogFolder
-from anabranch.apps.belfast.losses import can_refill, group_of
+from anabranch.apps.belfast.losses import judge
 from anabranch.apps.processes.belfast import FILE, BelfastShape, LocalBelfast, Node, settle
 from anabranch.apps.processes.catalogue import Catalogue
 from anabranch.apps.processes.supervisor import Listener
@@ -132,14 +132,11 @@ class BelfastLogs:
             return True
         nodes = [node.name for node in self._local(folder, BelfastShape()).processes]
         gone = [name for name in nodes if not any((path / name).glob(f"data/journal/*{SEGMENT}"))]
-        names = {name: name.removeprefix(f"{folder.log}-") for name in nodes}
-        lost: list[str] = []
-        for group in sorted({group_of(names[name]) for name in gone}):
-            peers = [name for name in nodes if group_of(names[name]) == group]
-            missing = [name for name in peers if name in gone]
-            lost += [] if can_refill(group, peers, missing) else missing
+        within = f"{folder.log}-"
+        names = (name.removeprefix(within) for name in nodes)
+        lost = judge(names, {name.removeprefix(within) for name in gone}).lost
         if lost:
-            where = ", ".join(str(path / name / "data") for name in lost)
+            where = ", ".join(str(path / f"{within}{name}" / "data") for name in sorted(lost))
             reason = f"journals are gone: {where}. Put {path} back from a back-up, and start again"
             self._log.error("can't serve a log", log=folder.log, reason=reason)
             self._unserved.add(folder)

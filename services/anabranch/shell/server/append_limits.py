@@ -18,12 +18,10 @@ from anabranch.core.types import Nanoseconds
 class AppendLimits:
     """What may be appended to one log through the services of this process."""
 
-    __slots__ = ("_limits", "_meter", "_now", "active", "log")
+    __slots__ = ("_limits", "_meter", "_now", "log")
 
     def __init__(self, log: str, limits: Limits, now: Callable[[], Nanoseconds]) -> None:
         self.log = log
-        self.active = False
-        """Whether anything is limited now."""
         self._limits = limits
         self._now = now
         self._meter: Meter | None = None
@@ -34,7 +32,11 @@ class AppendLimits:
             self._meter = None
         elif self._meter is None or self._meter.quota != quota:
             self._meter = Meter(self.log, quota)
-        self.active = self._meter is not None
+
+    @property
+    def active(self) -> bool:
+        """Whether anything is limited now."""
+        return self._meter is not None
 
     def refuse(self, batch: Buffer) -> QuotaExceeded | None:
         """Count this batch, unless the log is over its quota."""

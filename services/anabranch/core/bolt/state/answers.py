@@ -34,7 +34,7 @@ from anabranch.core.bolt.state.cursors import choice
 from anabranch.core.bolt.state.replica import Replica
 from anabranch.core.errors import BadRequest, OutOfRange, ReceiptPending
 from anabranch.core.limits import MIB
-from anabranch.core.types import Kind, Position
+from anabranch.core.types import Kind, LogId, Position
 
 LISTED_MAX = 10_000
 LISTED_BYTES_MAX = 4 * MIB
@@ -90,6 +90,11 @@ def describe(replica: Replica, log: Log) -> Description:
     return replace(description, engine=log.engine, settings=_located(replica, log))
 
 
+def embedded_sequencers(log: LogId, settings: EngineSettings) -> tuple[str, ...]:
+    """The nodes of an embedded log that its clients ask first."""
+    return tuple(f"/{log}/sequencer-{n}" for n in range(settings.sequencers))
+
+
 def _located(replica: Replica, log: Log) -> EngineSettings:
     """The settings of another engine's log, with the addresses at which clients find it.
 
@@ -99,7 +104,7 @@ def _located(replica: Replica, log: Log) -> EngineSettings:
     assert settings is not None, "a log of another engine has settings"
     addresses = settings.addresses
     if settings.embedded:
-        addresses = tuple(f"/{log.id}/sequencer-{n}" for n in range(settings.sequencers))
+        addresses = embedded_sequencers(log.id, settings)
     return replace(settings, addresses=addresses, cluster=settings.cluster or replica.cluster)
 
 
