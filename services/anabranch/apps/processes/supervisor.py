@@ -7,7 +7,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from threading import Event
+from queue import Empty, SimpleQueue
 from typing import Protocol
 
 from anabranch.apps.listeners import owner
@@ -86,27 +86,49 @@ def run_until_told(cluster: Supervised, log: Log, serving: Callable[[], None]) -
     """Until a signal says so; the second signal kills. No process outlives this one."""
     _refuse_taken(cluster.listeners)
     ServerProcess.tethered = True
-    begun, told = Event(), Event()
-
-    def stop(number: int, frame: object) -> None:
-        if told.is_set() or not begun.is_set():
-            raise Unavailable("the cluster", "it was told to end at once")
-        told.set()
+    signals = _EndingSignals()
 
     for number in ending_signals():
-        signal.signal(number, stop)
+        signal.signal(number, signals.handle)
     cluster.start(lambda what: log.info("starting", what=what))
     try:
-        begun.set()
+        signals.serving = True
         serving()
         watch = Watch(log)
-        while not told.wait(LOOK_S):
+        while not signals.wait(LOOK_S):
             cluster.tend()
             watch.look(cluster.processes)
         log.info("stopping")
         cluster.stop()
     finally:
         cluster.kill()
+
+
+class _EndingSignals:
+    """The first signal asks the supervisor to stop; one before it serves, or a second one, ends it
+    at once.
+    """
+
+    def __init__(self) -> None:
+        self.serving = False
+        self._stopping = False
+        # An Event isn't safe here: a handler that sets it while its own thread holds the event's
+        # lock, on the way into `wait`, never returns.
+        self._first = SimpleQueue[None]()
+
+    def handle(self, number: int, frame: object) -> None:
+        if self._stopping or not self.serving:
+            raise Unavailable("the cluster", "it was told to end at once")
+        self._stopping = True
+        self._first.put(None)
+
+    def wait(self, timeout_s: float) -> bool:
+        """True once the first signal has come."""
+        try:
+            self._first.get(timeout=timeout_s)
+        except Empty:
+            return False
+        return True
 
 
 def _refuse_taken(listeners: Sequence[Listener]) -> None:
