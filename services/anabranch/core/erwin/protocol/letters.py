@@ -1,0 +1,148 @@
+"""Letters between a log's orderer, its shards and its controllers. A letter may be lost, repeated
+or late. Those of the sequencing layer are in `core/sequencing/letters.py`, those among a shard's
+replicas in `core/replication/letters.py`.
+"""
+
+import msgspec
+
+from anabranch.core.erwin.protocol.rows import Fence, Mode, Row
+from anabranch.core.sequencing.view import View
+from anabranch.core.types import LocalSequence, Position
+
+
+class ErwinLetterBase(msgspec.Struct, frozen=True, array_like=True):
+    """Base."""
+
+
+class Push(ErwinLetterBase, frozen=True, kw_only=True, tag="push", gc=False):
+    """The leader to a shard's primary: the next rows, and in mode m the batches of its own rows.
+
+    Without rows it tells only what is stable and trimmed, and fences.
+    """
+
+    fence: Fence
+    base: Position
+    """Where the leader of this fence began. What a shard holds from there on of a lower fence is
+    void.
+    """
+    first: Position
+    """Of the first row."""
+    rows: list[Row]
+    batches: list[bytes]
+    """Mode m: of the rows of this shard, in their order."""
+    stable: Position
+    trimmed: Position
+
+
+class Pushed(ErwinLetterBase, frozen=True, kw_only=True, tag="pushed", gc=False):
+    """A shard's primary to the leader: a quorum of this shard holds every push up to here."""
+
+    fence: Fence
+    shard: int
+    upto: Position
+    """Not below what the fence's base was, if the shard holds that."""
+    trimmed: Position
+    records: int = 0
+    noops: int = 0
+    reads: int = 0
+    slow_reads: int = 0
+    orphans: int = 0
+
+
+class Stale(ErwinLetterBase, frozen=True, tag="stale", gc=False):
+    """A shard's primary to a leader whose fence is over."""
+
+    fence: Fence
+    """The one that the shard knows."""
+
+
+class ShardSetup(ErwinLetterBase, frozen=True, kw_only=True):
+    """One shard in the configuration."""
+
+    number: int
+    """Given once; rows name a shard by it."""
+    name: str
+    nodes: tuple[str, ...]
+    """All replicas that may take part."""
+    epoch: int = 0
+    """0: its replicas haven't all been there yet."""
+    primary: str = ""
+    replicas: tuple[str, ...] = ()
+    """Of the epoch."""
+    disks: tuple[int, ...] = ()
+    begins: Position = 0
+    """The shard's map begins here: it was added when this was stable at most."""
+    open: bool = True
+    """May take new records."""
+
+
+class Configuration(ErwinLetterBase, frozen=True, kw_only=True, tag="configuration"):
+    """What the controller decided last. Controllers send it to every node of the log."""
+
+    version: int
+    term: int
+    """Of the controller that decided it."""
+    mode: Mode
+    fsync: bool
+    view: View | None
+    """None until the first members are prepared."""
+    shards: tuple[ShardSetup, ...]
+    sequencers: tuple[str, ...]
+    """All nodes that may be members."""
+    lost_views: tuple[tuple[int, int], ...] = ()
+    """Views whose unordered records were lost, each with when that was found, in ms since 1970."""
+
+
+class ShardPresent(ErwinLetterBase, frozen=True, kw_only=True, tag="shard-present"):
+    """A replica of a shard to the controllers, again and again: this node lives."""
+
+    shard: str
+    node: str
+    disk: int
+    """Of its journal. After that was lost it is another."""
+    epoch: int
+    """The last that it knows; 0: none."""
+    role: int
+    """`replication.replica.Role`."""
+    durable: LocalSequence
+    held: Position
+    """The end of the rows that its shard has made durable, as far as it knows."""
+    stable: Position
+    silent: tuple[str, ...] = ()
+    """A primary: replicas of its epoch that don't answer it."""
+    caught_up: tuple[str, ...] = ()
+    """A primary: replicas outside of its epoch that hold all that is durable."""
+    version: int = 0
+    """Of the configuration that it knows."""
+
+
+class SealShard(ErwinLetterBase, frozen=True, kw_only=True, tag="seal-shard"):
+    """A controller to the replicas of a shard whose primary or backup is silent: take nothing of an
+    epoch below this one any more, and say what you hold.
+    """
+
+    shard: str
+    epoch: int
+
+
+class ShardSealed(ErwinLetterBase, frozen=True, kw_only=True, tag="shard-sealed"):
+    shard: str
+    node: str
+    epoch: int
+    last_term: int
+    """Of its last item."""
+    last: LocalSequence
+    """The replica with the highest term, then the longest log, holds all that was durable."""
+
+
+class LearnShard(ErwinLetterBase, frozen=True, kw_only=True, tag="learn-shard"):
+    """A controller to a replica outside of its shard's epoch: copy what the primary holds."""
+
+    shard: str
+    epoch: int
+    primary: str
+
+
+ErwinLetter = (
+    Push | Pushed | Stale | Configuration | ShardPresent | SealShard | ShardSealed | LearnShard
+)

@@ -1,0 +1,50 @@
+"""Rows: which positions an append has, and on which shard its records are."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+import msgspec
+
+from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.types import Position
+
+
+class Mode(StrEnum):
+    """How records reach the shards."""
+
+    M = "m"
+    """Through the sequencing layer (LazyLog, 4)."""
+    ST = "st"
+    """From the clients; only ids go through the sequencing layer (LazyLog, 5)."""
+
+
+class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """An append's records have the positions from `first` up to and without `end`."""
+
+    first: Position
+    count: int
+    shard: int
+    """The shard's number in the configuration."""
+    id: AppendId
+
+    @property
+    def end(self) -> Position:
+        return self.first + self.count
+
+
+def end_of(rows: Sequence[Row], first: Position) -> Position:
+    """Where the positions of consecutive rows end that begin at `first`."""
+    return rows[-1].end if rows else first
+
+
+class Fence(msgspec.Struct, frozen=True, array_like=True, order=True, gc=False):
+    """Whose pushes count: those of the latest view, and in it of the leader's latest start."""
+
+    view: int
+    start: int
+
+    @property
+    def number(self) -> int:
+        """As one number, which replication journals with its terms."""
+        assert 0 <= self.start < 1 << 20
+        return (self.view << 20) | self.start

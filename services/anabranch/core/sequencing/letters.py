@@ -1,0 +1,120 @@
+"""Letters between sequencing replicas and their controller. A letter may be lost, repeated or late.
+
+The structs are arrays on the wire: a release may only add fields at the end, with a default.
+"""
+
+import msgspec
+
+from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.sequencing.view import Ballot, View
+from anabranch.core.types import Position
+
+
+class SequencingLetterBase(msgspec.Struct, frozen=True, array_like=True):
+    """Base."""
+
+
+class Present(SequencingLetterBase, frozen=True, kw_only=True, tag="present"):
+    """A sequencing replica to the controllers, again and again: this node lives."""
+
+    node: str
+    life: int
+    view: int
+    """The view that the replica takes appends of, or was sealed in; 0: none."""
+    started: bool
+    """It takes appends of that view."""
+    ordered: Position
+
+
+class Seal(SequencingLetterBase, frozen=True, tag="seal"):
+    """A controller to the members of a view: take nothing of it any more."""
+
+    ballot: Ballot
+    """The attempt that this is part of; its view is the next one."""
+    view: int
+    """The view that ends."""
+
+
+class Sealed(SequencingLetterBase, frozen=True, kw_only=True, tag="sealed"):
+    """The answer, when the seal is journaled."""
+
+    ballot: Ballot
+    view: int
+    node: str
+    life: int
+    ordered: Position
+    records: int
+    """In its ring."""
+
+
+class Prepare(SequencingLetterBase, frozen=True, kw_only=True, tag="prepare"):
+    """A controller to every node that may be a member of the next view: copy this replica's state,
+    and keep it as that of the next view.
+    """
+
+    ballot: Ballot
+    source: str
+    """Empty: begin with an empty ring, because no member of the view before is left."""
+    base: Position = 0
+    """For an empty `source`: what is ordered by then."""
+    settled: tuple[tuple[AppendId, Position], ...] = ()
+    """Ids that the log holds already: they are known, and belong into no ring."""
+
+
+class AskState(SequencingLetterBase, frozen=True, tag="ask-state"):
+    """A node to the source of its next state."""
+
+    ballot: Ballot
+    part: int
+
+
+class State(SequencingLetterBase, frozen=True, kw_only=True, tag="state"):
+    """One part of a sealed replica's state, encoded; parts are small enough for a letter."""
+
+    ballot: Ballot
+    part: int
+    parts: int
+    content: bytes
+
+
+class Prepared(SequencingLetterBase, frozen=True, kw_only=True, tag="prepared"):
+    """The answer to `Prepare`, when the next view's state is journaled."""
+
+    ballot: Ballot
+    node: str
+    life: int
+    base: Position
+
+
+class Start(SequencingLetterBase, frozen=True, tag="start"):
+    """A controller to the members of a configured view: take its appends."""
+
+    view: View
+
+
+class Drop(SequencingLetterBase, frozen=True, kw_only=True, tag="drop", gc=False):
+    """The leader to the other members: these appends are ordered, and leave the rings."""
+
+    view: int
+    first: Position
+    """What is ordered before them."""
+    upto: Position
+    """What is ordered after them."""
+    ids: list[AppendId]
+    """In their order."""
+    positions: list[Position]
+    """The first of each."""
+    forgotten: list[AppendId] = []
+    """Requests that needn't be known any more."""
+
+
+class Dropped(SequencingLetterBase, frozen=True, tag="dropped", gc=False):
+    """A member to the leader: what is ordered here is in the journal."""
+
+    view: int
+    upto: Position
+
+
+SequencingLetter = (
+    Present | Seal | Sealed | Prepare | AskState | State | Prepared | Start | Drop | Dropped
+)

@@ -1,0 +1,34 @@
+"""A view: the members that all have to hold an append before it is acknowledged."""
+
+import msgspec
+
+from anabranch.core.sequencing.ids import Member
+from anabranch.core.types import Position
+
+
+class Ballot(msgspec.Struct, frozen=True, array_like=True, order=True, gc=False):
+    """One attempt to start a view. A later attempt replaces what an earlier one prepared."""
+
+    view: int
+    term: int
+    """The term of the controller that makes the attempt."""
+
+
+class View(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    ballot: Ballot
+    members: tuple[Member, ...]
+    leader: str
+    """The node of the member that orders."""
+    base: Position = 0
+    """What was ordered at the member whose ring the view began with: final positions."""
+
+    @property
+    def number(self) -> int:
+        return self.ballot.view
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return tuple(member.node for member in self.members)
+
+    def has(self, node: str, life: int) -> bool:
+        return Member(node, life) in self.members

@@ -1,0 +1,1 @@
+"""Models of protocols, small enough to explore every interleaving."""
