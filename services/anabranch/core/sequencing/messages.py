@@ -89,6 +89,11 @@ class Welcome(SequencingMessage, frozen=True, tag="welcome"):
 class Taken(SequencingMessage, frozen=True, tag="taken", gc=False):
     """The member holds the append, on its disk if the log's durability is `fsync`."""
 
+    shard: str = ""
+    """Mode st: where its data is, as this member knows the append. One that was repeated under a
+    request id may be known with another shard than the one that was named now.
+    """
+
 
 class Found(SequencingMessage, frozen=True, tag="found", gc=False):
     """The first position of the append's records; final."""
@@ -128,6 +133,10 @@ class Directory(SequencingMessage, frozen=True, kw_only=True, tag="directory"):
     durability: str = ""
     hosts: dict[str, str] = {}
     """Where nodes were met last; their names may not lead there yet."""
+    lost_view: int = 0
+    """The last view whose unordered records were lost; 0: none was. What a client sent in it or
+    before, and didn't have acknowledged, may be in the log or not.
+    """
 
 
 class SequencingStatus(SequencingMessage, frozen=True, kw_only=True, tag="status"):

@@ -3,6 +3,7 @@
 import msgspec
 
 from anabranch.core.errors.refused import Refused
+from anabranch.core.sequencing.messages import Directory, Locate
 from anabranch.core.types import Position
 from anabranch.core.wire.session import Cancel, Credit
 
@@ -108,5 +109,6 @@ class Elsewhere(ShardMessage, frozen=True, tag="elsewhere"):
     node: str
 
 
-ToShard = Hello | Data | Read | Subscribe | Credit | Cancel
-FromShard = Welcome | Stored | Records | Delivered | Elsewhere | Refused
+# Any replica answers Locate at once: so clients learn where the log is, and that the replica lives.
+ToShard = Hello | Data | Read | Subscribe | Locate | Credit | Cancel
+FromShard = Welcome | Stored | Records | Delivered | Directory | Elsewhere | Refused
