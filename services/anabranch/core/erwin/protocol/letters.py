@@ -17,16 +17,18 @@ class ErwinLetterBase(msgspec.Struct, frozen=True, array_like=True):
 class Push(ErwinLetterBase, frozen=True, kw_only=True, tag="push", gc=False):
     """The leader to a shard's primary: the next rows, and in mode m the batches of its own rows.
 
-    Without rows it tells only what is stable and trimmed, and fences.
+    Without rows it tells only what is stable and trimmed, fences, and asks how far the shard is.
+    Every push is answered, a repeated one too.
     """
 
     fence: Fence
     base: Position
-    """Where the leader of this fence began. What a shard holds from there on of a lower fence is
-    void.
+    """Where the leader of this fence began with this shard. What the shard holds from there on of
+    a lower fence is void. A shard that ends below was added later: it begins here, because no row
+    below names it.
     """
     first: Position
-    """Of the first row."""
+    """Of the first row; without rows the end of those that were sent."""
     rows: list[Row]
     batches: list[bytes]
     """Mode m: of the rows of this shard, in their order."""
@@ -42,11 +44,16 @@ class Pushed(ErwinLetterBase, frozen=True, kw_only=True, tag="pushed", gc=False)
     upto: Position
     """Not below what the fence's base was, if the shard holds that."""
     trimmed: Position
+    """Journaled, like `upto`."""
     records: int = 0
     noops: int = 0
     reads: int = 0
     slow_reads: int = 0
     orphans: int = 0
+    stable: Position = 0
+    """As far as the shard knows; the leader repeats it until then."""
+    wanted: Position = -1
+    """The push came behind a gap: send again from here, where the shard's rows end. -1: no gap."""
 
 
 class Stale(ErwinLetterBase, frozen=True, tag="stale", gc=False):
@@ -74,6 +81,10 @@ class ShardSetup(ErwinLetterBase, frozen=True, kw_only=True):
     """The shard's map begins here: it was added when this was stable at most."""
     open: bool = True
     """May take new records."""
+    removed: bool = False
+    """Its records are trimmed: it gets no pushes, and an append that names it has no records. It
+    stays in the configuration, so that a name that isn't there means one that isn't known yet.
+    """
 
 
 class Configuration(ErwinLetterBase, frozen=True, kw_only=True, tag="configuration"):

@@ -18,13 +18,19 @@ class Mode(StrEnum):
     """From the clients; only ids go through the sequencing layer (LazyLog, 5)."""
 
 
+NO_SHARD = -1
+"""The shard of a row whose append names a removed shard. Its records are no-ops at every shard; it
+was never acknowledged, because a shard is removed when it holds all that was.
+"""
+
+
 class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """An append's records have the positions from `first` up to and without `end`."""
 
     first: Position
     count: int
     shard: int
-    """The shard's number in the configuration."""
+    """The shard's number in the configuration, or `NO_SHARD`."""
     id: AppendId
 
     @property
