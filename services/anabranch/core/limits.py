@@ -236,6 +236,32 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     needs more shards runs as processes of its own.
     """
 
+    present_ms: int = 100
+    """Sequencing replicas and shards of an Erwin log say so often to their controllers that they
+    live.
+    """
+
+    silent_ms: int = 500
+    """One of them that is silent for so long is done without. Where delays are longer of late, up
+    to four times as long.
+    """
+
+    return_ms: int = 5_000
+    """One that is back is taken in again at the earliest so long after the last change: a view
+    change holds appends up for some milliseconds.
+    """
+
+    straggle_ms: int = 1_000
+    """A sequencing replica that is behind the others by so much straggles, and appends wait for
+    it.
+    """
+
+    straggles_ms: int = 10_000
+    """One that straggles for so long is taken out of the view, for twice as long each time."""
+
+    straggler_rest_ms_max: int = 3_600_000
+    """And for no longer than this."""
+
     propose_retry_ms: int = 2_000
     """A broker that had no answer from the metadata asks again, with the same request id."""
 

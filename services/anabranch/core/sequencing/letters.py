@@ -24,6 +24,10 @@ class Present(SequencingLetterBase, frozen=True, kw_only=True, tag="present"):
     started: bool
     """It takes appends of that view."""
     ordered: Position
+    version: int = 0
+    """Of the configuration that the node knows."""
+    tail: Position = 0
+    """`ordered`, and the records in its ring."""
 
 
 class Seal(SequencingLetterBase, frozen=True, tag="seal"):

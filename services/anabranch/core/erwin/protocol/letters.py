@@ -125,6 +125,15 @@ class ShardPresent(ErwinLetterBase, frozen=True, kw_only=True, tag="shard-presen
     """A primary: replicas outside of its epoch that hold all that is durable."""
     version: int = 0
     """Of the configuration that it knows."""
+    nodes: tuple[str, ...] = ()
+    """All replicas of the shard, as this one was started with."""
+    trimmed: Position = 0
+    fence: int = 0
+    """`Fence.number` of the last pushes that its shard took."""
+    base: Position = 0
+    """Where the leader of that fence began."""
+    established: bool = False
+    """A primary whose term a quorum has adopted: `held` is everything that is durable."""
 
 
 class SealShard(ErwinLetterBase, frozen=True, kw_only=True, tag="seal-shard"):
@@ -154,6 +163,24 @@ class LearnShard(ErwinLetterBase, frozen=True, kw_only=True, tag="learn-shard"):
     primary: str
 
 
+class OpenShard(ErwinLetterBase, frozen=True, tag="open-shard"):
+    """A node to the controllers, on behalf of a person: let this shard take new records, or none
+    any more. A closed shard serves reads until everything on it is trimmed, and is then removed.
+    The sender repeats this until a configuration says so.
+    """
+
+    shard: str
+    open: bool
+
+
 ErwinLetter = (
-    Push | Pushed | Stale | Configuration | ShardPresent | SealShard | ShardSealed | LearnShard
+    Push
+    | Pushed
+    | Stale
+    | Configuration
+    | ShardPresent
+    | SealShard
+    | ShardSealed
+    | LearnShard
+    | OpenShard
 )
