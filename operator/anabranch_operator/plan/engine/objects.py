@@ -58,6 +58,14 @@ class Observed(Struct, frozen=True, kw_only=True):
     def status(self) -> Document:
         return self.body.get("status") or {}
 
+    def condition(self, of_type: str) -> Document | None:
+        """The condition of this type, if it is there and true."""
+        for each in self.status.get("conditions") or ():
+            if each["type"] == of_type and each["status"] == "True":
+                found: Document = each
+                return found
+        return None
+
 
 def observe(document: Document) -> Observed:
     """What of a document is looked at."""

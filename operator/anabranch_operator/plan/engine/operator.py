@@ -133,8 +133,15 @@ class Operator:
             self._reconciler.wake(refs, now)
 
     def _see(self, object: Observed, now: Nanoseconds) -> None:
-        if self.world.observe(object):
+        if self._observe(object, now):
             self._wake(interested(self.world, object), now)
+
+    def _observe(self, object: Observed, now: Nanoseconds) -> bool:
+        """False if something newer is known."""
+        news = self.world.observe(object)
+        if news and object.ref.kind == "Job" and object.condition("Failed") is not None:
+            self.world.failed_at.setdefault(object.uid, now)
+        return news
 
     def _lose(self, ref: Ref, uid: str, now: Nanoseconds) -> None:
         known = self.world.objects.get(ref)
@@ -213,7 +220,7 @@ class Operator:
         flight = self._reconciler.finish(number)
         if flight is None:
             if isinstance(outcome, Observed):
-                self.world.observe(outcome)
+                self._observe(outcome, now)
             return
         ref, action = flight
         if isinstance(outcome, Refused) and not is_fact(action, outcome):

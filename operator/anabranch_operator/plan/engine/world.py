@@ -249,6 +249,8 @@ class World:
         """Pods that somebody wants off their nodes, by UID."""
         self.deleting: dict[str, None] = {}
         """Pods of which a deletion is on its way, by UID."""
+        self.failed_at: dict[str, Nanoseconds] = {}
+        """When a Job was first seen to have failed, by UID."""
         self.texts: dict[Ref, str] = {}
         """The last lines of logs of pods."""
         self.trimmed: dict[LogId, Milliseconds] = {}
@@ -313,6 +315,7 @@ class World:
         self.since.pop(ref, None)
         self.evicting.pop(uid, None)
         self.vitals.pop(uid, None)
+        self.failed_at.pop(uid, None)
         self.texts.pop(ref, None)
         return known
 

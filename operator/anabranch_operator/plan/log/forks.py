@@ -234,7 +234,7 @@ def _served(
     world: World, fork: Fork, found: Description, now: Nanoseconds, troubles: Troubles
 ) -> Plan:
     shown = face(world, fork, found)
-    verdict = judge(world, fork, found, troubles)
+    verdict = judge(world, fork, found, now, troubles)
     made_by = _made_by(fork, found)
     labelled = fork.object.labels.get(names.MADE_BY) == made_by
     wanted: tuple[Action, ...] = (
@@ -253,9 +253,10 @@ def _served(
     # What a gate said is kept before the fork goes, and with it all that could be asked again.
     judged = verdict.gate is not None and verdict.gate != fork.status.gate
     if troubles.due(wanted, now) and not judged:
-        return Plan(wanted)
+        return Plan(wanted, verdict.wake_at)
     actions = shown.actions if judged else wanted
-    return told(world, fork, now, status, [ready, *verdict.said], actions)
+    plan = told(world, fork, now, status, [ready, *verdict.said], actions)
+    return Plan(plan.actions, verdict.wake_at)
 
 
 def _status(

@@ -8,9 +8,10 @@ when the Fork is written (`api/admission.py`); what it may ask for is checked he
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from anabranch_operator.api import names
-from anabranch_operator.api.anabranch_names import Description
+from anabranch_operator.api.anabranch_names import MS, Description, Nanoseconds
 from anabranch_operator.api.conditions import Reason, Type
 from anabranch_operator.api.fork import ForkState, Gate, GateStatus, OnFailure, Policy
 from anabranch_operator.plan.engine.actions import Action, Apply, Promote, Squash, TailLog
@@ -20,7 +21,6 @@ from anabranch_operator.plan.engine.status import Said
 from anabranch_operator.plan.engine.world import Fork, World
 from anabranch_operator.plan.log.excerpts import excerpt
 from anabranch_operator.plan.log.job_templates import (
-    GateSettings,
     objections,
     restrict,
     without_nulls,
@@ -30,6 +30,10 @@ from anabranch_operator.plan.log.services import entrance, metadata
 SUCCEEDED, FAILED = "Succeeded", "Failed"
 LINES = 20
 """Of a failed Job's log, for the condition."""
+POD_MS_MAX = 10_000
+"""How long a failed Job's pod is waited for. Pods and Jobs are watched apart, so that the Job may
+be seen to have failed before its pod; and a pod that was deleted is never seen.
+"""
 _OBJECTIONS_MAX = 3
 _UID_PART = 8
 _MESSAGE_CHARS_MAX = 900
@@ -46,15 +50,19 @@ class Verdict(Struct, frozen=True):
     """For a Job that runs."""
     asks: bool = False
     """Somebody has to approve."""
+    wake_at: Nanoseconds | None = None
+    """When to judge again although nothing was seen to change."""
 
 
-def judge(world: World, fork: Fork, log: Description, troubles: Troubles) -> Verdict:
+def judge(
+    world: World, fork: Fork, log: Description, now: Nanoseconds, troubles: Troubles
+) -> Verdict:
     """`state: Promoted` is a wish; the policy says what must be so before it is granted."""
     if fork.spec.state is not ForkState.PROMOTED:
         return Verdict(gate=fork.status.gate)
     promotion = fork.spec.promotion
     gate = None if promotion.policy is Policy.MANUAL else promotion.gate
-    verdict = Verdict() if gate is None else _gate(world, fork, gate, log, troubles)
+    verdict = Verdict() if gate is None else _gate(world, fork, gate, log, now, troubles)
     passed = gate is None or (verdict.gate is not None and verdict.gate.result == SUCCEEDED)
     if not passed:
         return verdict
@@ -72,7 +80,14 @@ def job_name(fork: Fork) -> str:
     return f"gate-{fork.ref.name}-{fork.object.uid[:_UID_PART]}"
 
 
-def _gate(world: World, fork: Fork, gate: Gate, log: Description, troubles: Troubles) -> Verdict:
+def _gate(
+    world: World,
+    fork: Fork,
+    gate: Gate,
+    log: Description,
+    now: Nanoseconds,
+    troubles: Troubles,
+) -> Verdict:
     """What has been judged once isn't judged again, even when the Job is gone."""
     told = fork.status.gate
     if told is not None and told.result == SUCCEEDED:
@@ -90,7 +105,7 @@ def _gate(world: World, fork: Fork, gate: Gate, log: Description, troubles: Trou
     if result == SUCCEEDED:
         status = GateStatus(job=name, result=SUCCEEDED)
         return Verdict(said=(Said(Type.GATE_PASSED, True, Reason.GATE_SUCCEEDED),), gate=status)
-    return _fails(world, gate, log, job, troubles)
+    return _fails(world, gate, log, job, now, troubles)
 
 
 def _begin(world: World, fork: Fork, gate: Gate, log: Description, troubles: Troubles) -> Verdict:
@@ -123,23 +138,23 @@ def _objection(world: World, gate: Gate) -> str | None:
 
 
 def _fails(
-    world: World, gate: Gate, log: Description, job: Observed, troubles: Troubles
+    world: World,
+    gate: Gate,
+    log: Description,
+    job: Observed,
+    now: Nanoseconds,
+    troubles: Troubles,
 ) -> Verdict:
-    """Read its log first: with the Job its pods may go."""
-    pod = _failed_pod(world, job, world.surroundings.gates)
-    if pod is not None and pod.ref not in world.texts:
-        tail = TailLog(ref=pod.ref, lines=LINES)
-        if troubles.with_action(TailLog) is None:
-            running = Said(
-                Type.GATE_PASSED,
-                None,
-                Reason.GATE_RUNNING,
-                "the Job has failed; its log is being read",
-            )
-            return Verdict((tail,), (running,), GateStatus(job=job.ref.name), waiting=True)
+    """Read its pod's log first: with the Job its pods may go."""
+    pods = _failed_pods(world, job)
+    due = world.failed_at[job.uid] + POD_MS_MAX * MS
+    if len(pods) < _failures(world, job) and now < due:
+        return replace(_reading(job), wake_at=due)
+    pod = pods[-1] if pods and world.surroundings.gates.logs else None
+    if pod is not None and pod.ref not in world.texts and troubles.with_action(TailLog) is None:
+        return replace(_reading(job), actions=(TailLog(ref=pod.ref, lines=LINES),))
     words = excerpt(world.texts.get(pod.ref, ""), _MESSAGE_CHARS_MAX) if pod is not None else ""
-    conditions = job.status.get("conditions") or ()
-    why = next((each.get("message", "") for each in conditions if each["type"] == "Failed"), "")
+    why = (job.condition(FAILED) or {}).get("message", "")
     message = f"{why}: {words}" if words else why
     status = GateStatus(
         job=job.ref.name, result=FAILED, message=message[-_MESSAGE_CHARS_MAX:] or None
@@ -147,12 +162,21 @@ def _fails(
     return _failed(gate, log, status)
 
 
-def _failed_pod(world: World, job: Observed, settings: GateSettings) -> Observed | None:
-    """The last one, if its log may be read."""
-    if not settings.logs:
-        return None
-    pods = [pod for pod in world.children(job.uid, "Pod") if pod.status.get("phase") == "Failed"]
-    return max(pods, key=lambda each: (each.created_at, each.ref), default=None)
+def _reading(job: Observed) -> Verdict:
+    message = "the Job has failed; its log is being read"
+    said = Said(Type.GATE_PASSED, None, Reason.GATE_RUNNING, message)
+    return Verdict(said=(said,), gate=GateStatus(job=job.ref.name), waiting=True)
+
+
+def _failures(world: World, job: Observed) -> int:
+    """How many failed pods the Job counts, if their logs may be read: 0 if it never had a pod."""
+    return int(job.status.get("failed") or 0) if world.surroundings.gates.logs else 0
+
+
+def _failed_pods(world: World, job: Observed) -> list[Observed]:
+    """The last to be made comes last."""
+    pods = [pod for pod in world.children(job.uid, "Pod") if pod.status.get("phase") == FAILED]
+    return sorted(pods, key=lambda each: (each.created_at, each.ref))
 
 
 def _failed(gate: Gate, log: Description, status: GateStatus) -> Verdict:
@@ -163,12 +187,9 @@ def _failed(gate: Gate, log: Description, status: GateStatus) -> Verdict:
 
 
 def _result(job: Observed) -> str | None:
-    for each in job.status.get("conditions") or ():
-        if each["status"] == "True" and each["type"] == "Complete":
-            return SUCCEEDED
-        if each["status"] == "True" and each["type"] == "Failed":
-            return FAILED
-    return None
+    if job.condition("Complete") is not None:
+        return SUCCEEDED
+    return None if job.condition(FAILED) is None else FAILED
 
 
 def _job(world: World, fork: Fork, gate: Gate, log: Description) -> Document:

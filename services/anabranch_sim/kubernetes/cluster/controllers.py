@@ -187,7 +187,7 @@ class Controllers:
             return
         kind = "Failed" if fails else "Complete"
         condition = {"type": kind, "status": "True", "message": "it has ended"}
-        self.kube.report(ref, {"conditions": [condition]})
+        self.kube.report(ref, {"failed": int(fails), "conditions": [condition]})
 
     # Members, garbage, namespaces.
 

@@ -7,10 +7,12 @@ from tests.unit.operator.declared import NAMESPACE, WHAT_IF, conditions, fork, l
 
 from anabranch.core.bolt.protocol.commands import Description
 from anabranch.core.errors.refused import Refused
+from anabranch_operator.api import names
 from anabranch_operator.api.fork import ForkPhase
 from anabranch_operator.plan.engine.actions import TailLog
 from anabranch_operator.plan.engine.objects import Ref
 from anabranch_operator.plan.engine.world import Surroundings
+from anabranch_operator.plan.log.gates import POD_MS_MAX
 from anabranch_operator.plan.log.job_templates import GateSettings, PodSecurity
 from anabranch_sim.kubernetes.sandbox import Sandbox
 
@@ -40,18 +42,34 @@ def phase(tended: Sandbox) -> ForkPhase:
     return tended.operator.world.forks[WHAT_IF].status.phase
 
 
+def judgement(tended: Sandbox) -> str | None:
+    gate = tended.operator.world.forks[WHAT_IF].status.gate
+    assert gate is not None
+    return gate.message
+
+
 def ends(tended: Sandbox, job: Ref, how: str, words: str = "") -> None:
+    pod_ends(tended, job, how, words)
+    job_ends(tended, job, how)
+    tended.settle()
+
+
+def pod_ends(tended: Sandbox, job: Ref, how: str, words: str = "", name: str = "x") -> None:
     found = tended.kube.get(job)
     assert found is not None
-    pod = Ref("Pod", NAMESPACE, f"{job.name}-x")
+    pod = Ref("Pod", NAMESPACE, f"{job.name}-{name}")
     owner = {"uid": found.uid, "kind": "Job", "name": job.name}
+    labels = {names.ROLE: names.GATE, names.FORK_LABEL: WHAT_IF.name}
     meta = {"name": pod.name, "namespace": NAMESPACE, "ownerReferences": [owner]}
-    tended.kube.apply(pod, {"kind": "Pod", "metadata": meta, "spec": {}})
+    tended.kube.apply(pod, {"kind": "Pod", "metadata": {**meta, "labels": labels}, "spec": {}})
     tended.kube.report(pod, {"phase": "Failed" if how == "Failed" else "Succeeded"})
     tended.texts[pod.name] = words
+
+
+def job_ends(tended: Sandbox, job: Ref, how: str, failed: int = 1) -> None:
     condition = {"type": how, "status": "True", "message": "it ended"}
-    tended.kube.report(job, {"conditions": [condition]})
-    tended.settle()
+    status = {"conditions": [condition], "failed": failed if how == "Failed" else 0}
+    tended.kube.report(job, status)
 
 
 def test_a_job_gets_the_services_address_and_keeps_what_it_said_itself(
@@ -91,9 +109,55 @@ def test_failure_squashes_and_tells_the_last_words(tended: Sandbox) -> None:
     made = tended.operator.world.forks[WHAT_IF]
     assert made.status.phase is ForkPhase.SQUASHED
     assert conditions(made)["GatePassed"] == ("False", "GateFailed")
-    assert made.status.gate is not None
-    assert made.status.gate.message == "it ended: the totals don't match"
+    assert judgement(tended) == "it ended: the totals don't match"
     assert isinstance(tended.service.describe("orders--what-if"), Refused)
+
+
+def test_a_failed_job_waits_for_its_pod_that_is_seen_later(tended: Sandbox) -> None:
+    job = gated(tended)
+    job_ends(tended, job, "Failed")
+    tended.settle()
+    made = tended.operator.world.forks[WHAT_IF]
+    assert phase(tended) is ForkPhase.GATING
+    assert conditions(made)["GatePassed"] == ("Unknown", "GateRunning")
+    pod_ends(tended, job, "Failed", "the totals don't match")
+    tended.settle()
+    assert phase(tended) is ForkPhase.SQUASHED
+    assert judgement(tended) == "it ended: the totals don't match"
+
+
+def test_of_several_attempts_the_last_ones_log_is_waited_for(tended: Sandbox) -> None:
+    job = gated(tended)
+    pod_ends(tended, job, "Failed", "the first attempt")
+    job_ends(tended, job, "Failed", failed=2)
+    tended.settle()
+    assert phase(tended) is ForkPhase.GATING
+    tended.wait(1)
+    pod_ends(tended, job, "Failed", "the second attempt", name="a")
+    tended.settle()
+    assert judgement(tended) == "it ended: the second attempt"
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_pod_that_was_deleted_is_waited_for_a_while_only(tended: Sandbox, restarts: bool) -> None:
+    job = gated(tended)
+    job_ends(tended, job, "Failed")
+    tended.wait(POD_MS_MAX / 1_000 - 1)
+    assert phase(tended) is ForkPhase.GATING
+    if restarts:
+        tended.restart()
+        tended.wait(POD_MS_MAX / 1_000 - 1)
+        assert phase(tended) is ForkPhase.GATING, "a restarted operator waits anew"
+    tended.wait(2)
+    assert phase(tended) is ForkPhase.SQUASHED
+    assert judgement(tended) == "it ended"
+
+
+def test_a_job_that_never_had_a_pod_is_judged_at_once(tended: Sandbox) -> None:
+    job = gated(tended)
+    job_ends(tended, job, "Failed", failed=0)
+    tended.settle()
+    assert phase(tended) is ForkPhase.SQUASHED
 
 
 def test_failure_may_hold(tended: Sandbox) -> None:
@@ -214,9 +278,7 @@ def test_a_failed_jobs_log_is_shown_only_where_that_is_asked_for() -> None:
         made = given(GateSettings(enabled=True, logs=logs))
         (job,) = jobs(made)
         ends(made, job, "Failed", "the totals don't match\npassword: hunter2")
-        status = made.operator.world.forks[WHAT_IF].status
-        assert status.gate is not None
-        message = status.gate.message or ""
+        message = judgement(made) or ""
         assert ("the totals don't match" in message) is logs
         assert "hunter2" not in message
         asked = [each for each in made.done if isinstance(each, TailLog)]
