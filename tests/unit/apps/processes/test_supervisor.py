@@ -5,6 +5,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,6 +15,9 @@ from anabranch.apps.processes.supervisor import Listener, run_until_told
 from anabranch.core.errors import Unavailable
 from anabranch.shell.runtime.clock import Clock
 from anabranch.shell.telemetry.log import Log
+
+if TYPE_CHECKING:
+    from _typeshed import TraceFunction
 
 HANGS_S = 10.0
 LINES = 40
@@ -67,7 +71,7 @@ def signal_at(line: int) -> None:
     """Send a signal before this line of Python runs, counted from now on over all functions."""
     lines = 0
 
-    def trace(frame: FrameType, event: str, arg: object) -> Callable[..., object]:
+    def trace(frame: FrameType, event: str, arg: object) -> "TraceFunction":
         nonlocal lines
         lines += event == "line"
         if event == "line" and lines == line:
