@@ -104,7 +104,6 @@ def object_id(epoch: int, sequence: int) -> ObjectId:
 
 def split_id(packed: ObjectId) -> tuple[int, int]:
     """Epoch and sequence."""
-    assert 0 <= packed < 1 << _EPOCH_BITS + _SEQUENCE_BITS
     return packed >> _SEQUENCE_BITS, packed & ((1 << _SEQUENCE_BITS) - 1)
 
 

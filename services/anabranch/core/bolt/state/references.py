@@ -24,7 +24,6 @@ class References:
 
     def created(self, object: ObjectId, extents: int, at: Milliseconds) -> None:
         """An object was committed, with so many extents; with none it is garbage from the start."""
-        assert extents >= 0
         if extents == 0:
             self.garbage[object] = at
         elif extents > 1:

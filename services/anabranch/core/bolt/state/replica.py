@@ -41,7 +41,6 @@ class BrokerRecord:
         return 0 <= number <= self.highest - COMMITS_APART_MAX
 
     def remember(self, object: ObjectId, number: int, result: Committed) -> None:
-        assert not self.is_late(number), "it was refused as late"
         self.committed[object] = result
         self.highest = max(self.highest, number)
         if len(self.committed) > COMMITS_REMEMBERED:
