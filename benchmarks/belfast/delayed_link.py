@@ -37,7 +37,7 @@ class DelayedLink(Link):
         super().__init__(endpoint, settings)
         self._delay_us = delay_us
 
-    def wire(self) -> DelayedWire:
-        wire = self.wire_of(DelayedWire)
+    def wire(self, line: int) -> DelayedWire:
+        wire = self.wire_of(DelayedWire, line)
         wire.delay = Delay(self._delay_us)
         return wire

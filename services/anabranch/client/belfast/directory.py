@@ -6,6 +6,7 @@ asked, by turns.
 
 from collections.abc import Callable, Sequence
 
+from anabranch.client.session.inquiry import Inquiry
 from anabranch.client.session.line import Line
 from anabranch.core.belfast.ledger.ledger import Standing
 from anabranch.core.belfast.protocol.messages import (
@@ -15,7 +16,6 @@ from anabranch.core.belfast.protocol.messages import (
     ToClient,
     ToServer,
 )
-from anabranch.core.errors import AnabranchError
 
 NodeLine = Line[ToServer, ToClient]
 
@@ -42,7 +42,7 @@ class Whereabouts:
         self._told = told
         self._shards: dict[str, Shard] = {}
         self._turn = 0
-        self._inquiry: Inquiry | None = None
+        self._inquiry: Inquiry[ToServer, ToClient] = Inquiry(Locate(), self._answered)
 
     @property
     def nodes(self) -> list[str]:
@@ -90,14 +90,12 @@ class Whereabouts:
 
     def ask_another(self) -> None:
         """Whoever hasn't answered by now isn't waited for."""
-        self._inquiry = None
-        self.ask()
+        self._inquiry.ask(self.line(self.any()))
 
     def ask(self) -> None:
         """Another node, unless one is being asked."""
-        if self._inquiry is None:
-            self._inquiry = Inquiry(self)
-            self._inquiry.begin(self.line(self.any()))
+        if not self._inquiry.under_way:
+            self.ask_another()
 
     def learn(self, told: Directory) -> None:
         known = self.directory
@@ -108,30 +106,6 @@ class Whereabouts:
             self._shards = {shard.name: shard for shard in told.shards}
         self._told()
 
-    def over(self, inquiry: "Inquiry") -> None:
-        """It is unknown whether it was answered."""
-        if inquiry is self._inquiry:
-            self._inquiry = None
-
-
-class Inquiry:
-    """One question for the directory."""
-
-    def __init__(self, whereabouts: Whereabouts) -> None:
-        self._whereabouts = whereabouts
-        self._line: NodeLine | None = None
-        self._request = 0
-
-    def begin(self, line: NodeLine) -> None:
-        self._line = line
-        self._request = line.ask(self, Locate())
-
-    def heard(self, message: ToClient | AnabranchError) -> None:
-        assert self._line is not None
-        self._line.unheard(self._request)
-        self._whereabouts.over(self)
+    def _answered(self, message: ToClient) -> None:
         if isinstance(message, Directory):
-            self._whereabouts.learn(message)
-
-    def lost(self, *, sent: bool) -> None:
-        self._whereabouts.over(self)
+            self.learn(message)

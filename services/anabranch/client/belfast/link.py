@@ -11,7 +11,6 @@ from anabranch.client.belfast.subscriber import Subscriber
 from anabranch.client.driver import link
 from anabranch.client.session.endpoint import Endpoint
 from anabranch.client.session.settings import Settings
-from anabranch.core.belfast.protocol.codec import CODEC
 from anabranch.core.belfast.protocol.messages import ToClient, ToServer
 from anabranch.shell.runtime.randomness import randbits
 
@@ -31,7 +30,7 @@ class Link(link.Link[ToServer, ToClient]):
         self.session = Session(
             endpoint.cluster if cluster is None else cluster, settings, randbits, named
         )
-        super().__init__(endpoint, self.session, CODEC)
+        super().__init__(endpoint, self.session)
 
     async def ask(self, message: ToServer, answer: type[T], what: str, timeout: float | None) -> T:
         call = Call(message, what, self.milliseconds(timeout))

@@ -6,7 +6,7 @@ from itertools import chain
 from anabranch.client.belfast.directory import UNSEEN_MAX, Whereabouts
 from anabranch.client.belfast.merge import Merge, Piece
 from anabranch.client.belfast.rollback import Predicate, Rollback, Standing
-from anabranch.client.belfast.stream import BelfastCommons, Stream
+from anabranch.client.belfast.stream import AnyStream, BelfastCommons, Stream
 from anabranch.client.session.effects import Arrived
 from anabranch.client.session.records import Event, LogRecord
 from anabranch.core.belfast.ledger.ledger import Standing as ShardStanding
@@ -129,7 +129,7 @@ class Subscriber:
         upto = merge.next if track is None else track.upto
         return min(upto, max(merge.known, merge.next))
 
-    def told(self, stream: Stream, message: ToClient) -> None:
+    def told(self, stream: AnyStream, message: ToClient) -> None:
         commons, _ = self._begun
         match message:
             case Eras(eras, known):
@@ -148,7 +148,7 @@ class Subscriber:
         if self.error is None and self.ready():
             commons.effects.append(Arrived(self))
 
-    def refused(self, stream: Stream, error: AnabranchError) -> None:
+    def refused(self, stream: AnyStream, error: AnabranchError) -> None:
         self.close(error)
 
     @property
@@ -156,7 +156,7 @@ class Subscriber:
         assert self._commons is not None, "a subscription begins before it is heard of"
         return self._commons, self._commons.router
 
-    def _delivered(self, stream: Stream, news: Delivered) -> None:
+    def _delivered(self, stream: AnyStream, news: Delivered) -> None:
         size = _size(news)
         stream.held_bytes += size
         if not self._good(stream, news.view):
@@ -188,7 +188,7 @@ class Subscriber:
         elif self._unseen:
             whereabouts.ask()
 
-    def _good(self, stream: Stream, view: int) -> bool:
+    def _good(self, stream: AnyStream, view: int) -> bool:
         """Else what came with it says nothing, and whoever said it is asked again."""
         match self._rollback.judge(view):
             case Standing.GOOD:

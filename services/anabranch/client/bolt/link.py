@@ -8,7 +8,6 @@ from anabranch.client.bolt.subscription import News, Subscription
 from anabranch.client.driver import link
 from anabranch.client.session.endpoint import Endpoint
 from anabranch.client.session.settings import Settings
-from anabranch.core.bolt.protocol.codec import CODEC
 from anabranch.core.bolt.protocol.messages import ClientMessage, ServerMessage
 from anabranch.core.types import Milliseconds
 from anabranch.shell.runtime.randomness import randbits
@@ -21,7 +20,7 @@ T = TypeVar("T")
 class Link(link.Link[ClientMessage, ServerMessage]):
     def __init__(self, endpoint: Endpoint, settings: Settings) -> None:
         self.session = Session(settings, randbits, list(map(str, endpoint.addresses)))
-        super().__init__(endpoint, self.session, CODEC)
+        super().__init__(endpoint, self.session)
 
     async def ask(
         self,

@@ -8,6 +8,7 @@ import asyncio
 import os
 import ssl
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -45,7 +46,6 @@ from anabranch.core.alarms import Alarms
 from anabranch.core.errors import AnabranchError, BadFrame, BadRequest
 from anabranch.core.machine import Buffer, SetTimer, TimerFired
 from anabranch.core.types import MS, Milliseconds
-from anabranch.core.wire.codec import Codec
 from anabranch.shell.net.connect import Hint, reach
 from anabranch.shell.net.tls import trusting
 from anabranch.shell.runtime.clock import Clock
@@ -65,10 +65,9 @@ _TOKEN_FILE_BYTES_MAX = 1 << 20
 class Link(Generic[Q, A]):
     """A session, and the loop it lives in."""
 
-    def __init__(self, endpoint: Endpoint, machine: Session[Q, A, Any], codec: Codec[Q, A]) -> None:
+    def __init__(self, endpoint: Endpoint, machine: Session[Q, A, Any]) -> None:
         self.endpoint = endpoint
         self._machine = machine
-        self._codec = codec
         self._failed: AnabranchError | None = None
         """The first error of an append that nobody was waiting for."""
         self._clock = Clock()
@@ -202,21 +201,21 @@ class Link(Generic[Q, A]):
             self._quiets.append(waiter)
             await waiter
 
-    def wire(self) -> Wire[A]:
-        """For one connection; benchmarks make one of another kind."""
-        return self.wire_of(Wire[A])
+    def wire(self, line: int) -> Wire[A]:
+        """For one connection of this line; benchmarks make one of another kind."""
+        return self.wire_of(Wire[A], line)
 
-    def wire_of(self, kind: type[W]) -> W:
+    def wire_of(self, kind: type[W], line: int) -> W:
         """A wire that reports to this link."""
         tls_scheme = self.endpoint.tls_scheme if self.endpoint.tls is None else None
-        return kind(self._codec.replies(), self._heard, self._lost, tls_scheme)
+        return kind(self._machine.codec(line).replies(), self._heard, self._lost, tls_scheme)
 
     def _perform(self, effects: list[Effect[Q]]) -> None:
         for effect in effects:
             match effect:
                 case Transmit(request, message, line):
                     out = self._out.setdefault(line, [])
-                    out.extend(self._codec.encode_request(request, message))
+                    out.extend(self._machine.codec(line).encode_request(request, message))
                 case Settled(pledge):
                     self._settle(pledge)
                 case Answered(each) | Arrived(each):
@@ -298,7 +297,7 @@ class Link(Generic[Q, A]):
             async with asyncio.timeout(CONNECT_S):
                 sock = await reach(host, port, hint)
                 _, wire = await self._loop.create_connection(
-                    self.wire, sock=sock, ssl=context, server_hostname=checked
+                    partial(self.wire, line), sock=sock, ssl=context, server_hostname=checked
                 )
         except TimeoutError:
             failure = f"{shown} did not answer within {CONNECT_S:g} s"

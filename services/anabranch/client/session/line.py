@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any, Generic, Protocol, TypeVar
 
 from anabranch.client.session.commons import Commons
-from anabranch.client.session.dialect import Greeting
+from anabranch.client.session.dialect import Dialect, Greeting
 from anabranch.client.session.effects import Dial, HangUp, Transmit
 from anabranch.core.alarms import Alarm
 from anabranch.core.errors import AnabranchError, BadFrame, Retry, Unauthenticated
@@ -73,10 +73,17 @@ class Line(Generic[Q, A]):
     """To the server at one address. `up` from its welcome until the connection breaks."""
 
     def __init__(
-        self, commons: Commons[Q, A, Any], number: int, address: str, owner: Owner[Q, A]
+        self,
+        commons: Commons[Q, A, Any],
+        number: int,
+        address: str,
+        owner: Owner[Q, A],
+        dialect: Dialect[Q, A] | None = None,
     ) -> None:
+        """`dialect`: without one, the session's."""
         self.number = number
         self.address = address
+        self.dialect = dialect or commons.dialect
         self.up = False
         self.leaving: str | None = None
         """Set when the server said that it is about to stop: all that is on this line must move."""
@@ -127,7 +134,7 @@ class Line(Generic[Q, A]):
         """The same, and the server may spare itself the answer."""
         known = self._listening.pop(request, None)
         if self._waiting.pop(request, None) is None and known is not None and self.up:
-            self.tell(self._commons.dialect.cancel(request))
+            self.tell(self.dialect.cancel(request))
 
     def dial(self) -> None:
         """Unless that is happening already, a back-off isn't over, or the client was closed."""
@@ -143,7 +150,7 @@ class Line(Generic[Q, A]):
             f"{self._shown} took the connection and says nothing: is it the right port?"
         )
         shown = token or commons.settings.token
-        self.tell(commons.dialect.hello(commons.settings, shown, self.address))
+        self.tell(self.dialect.hello(commons.settings, shown, self.address))
         self._watch()
 
     def hear(self, replies: Iterable[tuple[int, A | AnabranchError]]) -> None:
@@ -233,7 +240,7 @@ class Line(Generic[Q, A]):
         elif not self._probed:
             self._probed = True
             if self.up:
-                self._probe = self.ask(self, self._commons.dialect.probe)
+                self._probe = self.ask(self, self.dialect.probe)
         else:
             silence_ms = 2 * self._commons.settings.silence_ms
             self.hang_up(f"the server was silent for {silence_ms} ms")
@@ -263,7 +270,7 @@ class Line(Generic[Q, A]):
         """A welcome, or what the server says about the connection as a whole."""
         greeting = None
         if not isinstance(message, (AnabranchError, Refused)):
-            greeting = self._commons.dialect.greeting(message)
+            greeting = self.dialect.greeting(message)
         if greeting is None or self.up:
             self._rejected(message)
             return

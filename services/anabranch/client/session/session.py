@@ -44,6 +44,7 @@ from anabranch.core.errors import AnabranchError, BadRequest, Unavailable
 from anabranch.core.machine import SetTimer, TimerFired
 from anabranch.core.producers import REMEMBERED
 from anabranch.core.types import Milliseconds, Nanoseconds
+from anabranch.core.wire.codec import Codec
 
 Q = TypeVar("Q")
 A = TypeVar("A")
@@ -136,9 +137,12 @@ class Session(ABC, Generic[Q, A, R]):
         """The one line to this address."""
         found = self._known.get(address)
         if found is None:
-            found = self._known[address] = Line(self._commons, len(self._lines), address, self)
-            self._lines.append(found)
+            found = self._known[address] = self._made(address)
         return found
+
+    def codec(self, line: int) -> Codec[Q, A]:
+        """How frames are written and read on this line."""
+        return self._lines[line].dialect.codec
 
     def host_of(self, address: str) -> str:
         """Where others have met this server last, if its name may not lead there yet; or empty."""
@@ -179,6 +183,11 @@ class Session(ABC, Generic[Q, A, R]):
 
     def _close(self, error: AnabranchError) -> None:
         """Settle what isn't one of the parts; they are closed already."""
+
+    def _made(self, address: str, dialect: Dialect[Q, A] | None = None) -> Line[Q, A]:
+        line = Line(self._commons, len(self._lines), address, self, dialect)
+        self._lines.append(line)
+        return line
 
     def _turn(self) -> list[Effect[Q]]:
         commons = self._commons

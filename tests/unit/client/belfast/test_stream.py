@@ -1,7 +1,7 @@
 """One shard's stream, as a subscriber asks for it."""
 
 from anabranch.client.belfast.session import Session
-from anabranch.client.belfast.stream import BelfastCommons, Stream
+from anabranch.client.belfast.stream import AnyStream, BelfastCommons, Stream
 from anabranch.client.session.effects import Connected, Heard, Transmit
 from anabranch.client.session.settings import Settings
 from anabranch.core.belfast.protocol.messages import BELFAST_VERSION, Subscribe, ToClient, Welcome
@@ -17,10 +17,10 @@ class Owner:
     def start_of(self, shard: str) -> int:
         return 0
 
-    def told(self, stream: Stream, message: ToClient) -> None:
+    def told(self, stream: AnyStream, message: ToClient) -> None:
         raise AssertionError(message)
 
-    def refused(self, stream: Stream, error: AnabranchError) -> None:
+    def refused(self, stream: AnyStream, error: AnabranchError) -> None:
         raise error
 
 
