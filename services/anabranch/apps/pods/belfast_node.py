@@ -11,9 +11,9 @@ from anabranch.apps.node_machine import NodeMachine, node_journal
 from anabranch.apps.pods.belfast_settings import Durability, NodeSettings
 from anabranch.apps.pods.node import Occupant, Place, Ready, serve_node
 from anabranch.apps.pods.pod import RELEASE, Pod
-from anabranch.core.belfast.protocol.rights import log_of
 from anabranch.core.errors import AnabranchError, WrongCluster
 from anabranch.core.rights.claims import Subject
+from anabranch.core.rights.one_log import log_of
 from anabranch.ports import Authority, Disk
 from anabranch.shell.authority.open import NoCatalogue, by_kubernetes, namespace_of
 from anabranch.shell.authority.settings import AuthMode

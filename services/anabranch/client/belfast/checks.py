@@ -3,9 +3,10 @@
 from typing import Any
 
 from anabranch.client.session.arguments import number, octets, several, text
-from anabranch.core.belfast.protocol.checks import MODULUS_END, check_shard
+from anabranch.core.belfast.protocol.checks import MODULUS_END
 from anabranch.core.belfast.protocol.messages import Where
 from anabranch.core.errors import BadRequest
+from anabranch.core.wire.numbers import check_shard
 
 
 def shard_name(value: Any) -> str:

@@ -117,6 +117,8 @@ class Shard(SequencingMessage, frozen=True, kw_only=True):
     replicas: tuple[str, ...]
     open: bool = True
     """May take new records; a shard that is being removed only serves reads."""
+    epoch: int = 0
+    """Which clients name when they send it data."""
 
 
 class Directory(SequencingMessage, frozen=True, kw_only=True, tag="directory"):

@@ -7,12 +7,29 @@ clock could follow, and no amount that would give back what nobody took.
 from msgspec import Struct
 
 from anabranch.core.errors import BadRequest
-from anabranch.core.types import NEVER
+from anabranch.core.types import NEVER, Position
 
 AMOUNTS = frozenset({"credit_bytes", "window_bytes", "records_max", "bytes_max", "count_max"})
 """What is asked for: never less than nothing. Positions and times below 0 are refused where they
 are used, in words that name the log; a wait below 0 is none, or the one that the server is set to.
 """
+
+NAME_BYTES_MAX = 253
+"""Of a shard: as long as Kubernetes lets a name be."""
+
+
+def check_shard(shard: str) -> None:
+    """Raises BadRequest for what can't be a shard's name."""
+    size = len(shard.encode())
+    if not 0 < size <= NAME_BYTES_MAX:
+        reason = f"it has {size} bytes: it must have 1 to {NAME_BYTES_MAX}"
+        raise BadRequest("a shard's name", reason)
+
+
+def check_position(what: str, position: Position) -> None:
+    """Raises BadRequest for what can't be a position."""
+    if not 0 <= position < NEVER:
+        raise BadRequest(what, f"{position} isn't from 0 up to {NEVER - 1}")
 
 
 def fault_in(message: Struct) -> BadRequest | None:

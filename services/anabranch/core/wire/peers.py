@@ -56,6 +56,11 @@ def first_greeting() -> FrameReader[Greeting]:
     return FrameReader({GREETING: decode_greeting}, GREETING_BYTES_MAX)
 
 
+def greetings() -> FrameReader[FromNode]:
+    """For a node that has dialed another: reads all that is said to it there."""
+    return FrameReader({GREETING: decode_welcome, PULSE: decode_pulse}, GREETING_BYTES_MAX)
+
+
 def encode_greeting(message: Greeting | Refused) -> bytes:
     return framed(GREETING, 0, _pack(message))
 

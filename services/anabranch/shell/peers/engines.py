@@ -6,7 +6,7 @@ from anabranch.core.belfast.protocol import codec as belfast
 from anabranch.core.belfast.protocol.messages import BELFAST_VERSION
 from anabranch.core.bolt.protocol import peers as bolt
 from anabranch.core.wire.frames import FrameReader
-from anabranch.core.wire.peers import PEER_VERSION, FromNode
+from anabranch.core.wire.peers import PEER_VERSION, FromNode, greetings
 from anabranch.shell.net.connect import is_address, parse_address
 from anabranch.shell.peers.protocol import PeerProtocol
 
@@ -60,7 +60,7 @@ def belfast_node() -> PeerProtocol:
     """A sequencer or a replica: a node is named by the address at which the others dial it."""
 
     def from_dialed(_: int) -> FrameReader[FromNode]:
-        return belfast.greetings()
+        return greetings()
 
     return PeerProtocol(
         version=BELFAST_VERSION,

@@ -17,7 +17,7 @@ from anabranch.core.belfast.protocol.messages import BELFAST_VERSION
 from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Linked, Received
-from anabranch.core.wire.peers import Greeting, encode_greeting, encode_letter
+from anabranch.core.wire.peers import Greeting, encode_greeting, encode_letter, greetings
 from anabranch.shell.net.connect import parse_address
 from anabranch.shell.net.tls import TlsSettings, trusting
 from anabranch.shell.peers import connection, mesh
@@ -220,7 +220,7 @@ async def greeted(node: Node, name: str = "127.0.0.1:9", **more: Any) -> Any:
     """A connection by hand, of somebody who greets under this name, and what it is answered."""
     reader, writer = await asyncio.open_connection(*parse_address(node.address), **more)
     writer.write(encode_greeting(Greeting(BELFAST_VERSION, "c", name)))
-    ((_, answer),) = frames.greetings().feed(await reader.read(1 << 16))
+    ((_, answer),) = greetings().feed(await reader.read(1 << 16))
     return reader, writer, answer
 
 

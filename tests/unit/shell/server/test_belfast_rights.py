@@ -25,13 +25,13 @@ from anabranch.core.belfast.protocol.messages import (
     ToServer,
     Trim,
 )
-from anabranch.core.belfast.protocol.rights import log_of
 from anabranch.core.errors import Overloaded, Unauthenticated
 from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Request, Requests
 from anabranch.core.rights.claims import LOGS, Subject, Verb
 from anabranch.core.rights.judge import Guest, Judge
+from anabranch.core.rights.one_log import log_of
 from anabranch.core.wire.session import Cancel
 from anabranch.shell.authority.open import NoCatalogue
 from anabranch.shell.authority.reviewer import Warden

@@ -13,11 +13,8 @@ from anabranch.core.belfast.protocol.messages import (
     Where,
 )
 from anabranch.core.errors import BadRequest
-from anabranch.core.types import NEVER, Position
+from anabranch.core.wire.numbers import check_position, check_shard
 from anabranch.core.wire.session import Cancel, Credit
-
-NAME_BYTES_MAX = 253
-"""Of a shard: as long as Kubernetes lets a name be."""
 
 MODULUS_END = 1 << 32
 """A CRC32C is smaller."""
@@ -37,18 +34,6 @@ def check(message: ToServer) -> None:
             check_shard(shard)
         case Hello() | Append() | Credit() | Cancel() | Locate() | Inspect():
             """Their types bound them, or the node that acts on them does."""
-
-
-def check_shard(shard: str) -> None:
-    size = len(shard.encode())
-    if not 0 < size <= NAME_BYTES_MAX:
-        reason = f"it has {size} bytes: it must have 1 to {NAME_BYTES_MAX}"
-        raise BadRequest("a shard's name", reason)
-
-
-def check_position(what: str, position: Position) -> None:
-    if not 0 <= position < NEVER:
-        raise BadRequest(what, f"{position} isn't from 0 up to {NEVER - 1}")
 
 
 def check_where(where: Where) -> None:

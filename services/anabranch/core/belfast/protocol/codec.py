@@ -33,16 +33,7 @@ from anabranch.core.wire.frames import (
     parts,
     with_batches,
 )
-from anabranch.core.wire.peers import (
-    GREETING,
-    GREETING_BYTES_MAX,
-    LETTER,
-    PULSE,
-    FromNode,
-    Pulse,
-    decode_pulse,
-    decode_welcome,
-)
+from anabranch.core.wire.peers import LETTER, PULSE, Pulse, decode_pulse
 
 REQUEST, APPEND, REPLY, DELIVERED = range(PULSE + 1, PULSE + 5)
 
@@ -104,11 +95,6 @@ def encode_replies(requests: Sequence[int], messages: Sequence[ToClient]) -> byt
 
 def delivered_frame(request: int, head: DeliveredHead, batches: list[Buffer]) -> list[Buffer]:
     return with_batches(DELIVERED, request, _pack(head), batches, list(map(len, batches)))
-
-
-def greetings() -> "FrameReader[FromNode]":
-    """For a node that has dialed another: reads all that is said to it there."""
-    return FrameReader({GREETING: decode_welcome, PULSE: decode_pulse}, GREETING_BYTES_MAX)
 
 
 def letters(frame_bytes_max: int) -> "FrameReader[Letter | Pulse]":

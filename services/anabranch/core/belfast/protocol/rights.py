@@ -1,6 +1,6 @@
 """Which rights each request of Belfast needs: all are about the one log that a deployment is."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from anabranch.core.belfast.protocol.messages import (
@@ -11,10 +11,10 @@ from anabranch.core.belfast.protocol.messages import (
     Leave,
     Locate,
     Subscribe,
-    ToServer,
     Trim,
 )
-from anabranch.core.rights.claims import LOGS, SEEING, Claim, Subject, Verb
+from anabranch.core.rights.claims import SEEING, Subject, Verb
+from anabranch.core.rights.one_log import OneLogRights
 from anabranch.core.wire.session import Cancel, Credit
 
 _VERBS: Final[Mapping[type, tuple[Verb, ...]]] = {
@@ -34,23 +34,8 @@ because every client finds its nodes by it before it asks for anything else.
 """
 
 
-def log_of(cluster: str, namespace: str) -> Subject:
-    """The log whose rights clients of this cluster need, as a service in this namespace sees it:
-    the operator calls a SequencerSet's cluster `NAMESPACE.NAME`.
-    """
-    return Subject(LOGS, cluster.removeprefix(f"{namespace}."), namespace)
-
-
-class BelfastRights:
+class BelfastRights(OneLogRights):
     """`log`: the resource whose rights clients need."""
 
     def __init__(self, log: Subject) -> None:
-        self._claims = {
-            kind: (Claim(log, verbs),) if verbs else () for kind, verbs in _VERBS.items()
-        }
-
-    def needs(self, message: ToServer) -> tuple[Claim, ...]:
-        return self._claims[type(message)]
-
-    def kept(self, message: ToServer) -> Hashable:
-        return type(message)
+        super().__init__(log, _VERBS)

@@ -28,6 +28,10 @@ class Hello(ShardMessage, frozen=True, tag="hello"):
 class Data(ShardMessage, frozen=True, tag="data", gc=False):
     """Mode st: one record batch, to every replica of the shard. Answered with `Stored`."""
 
+    epoch: int
+    """The shard's, as the client knows it: a replica of another one refuses (`stale-view`), so that
+    answers of an old and of a new replica never make up one acknowledgement.
+    """
     lowest: int
     """The producer's lowest sequence that isn't acknowledged yet."""
     batch: bytes

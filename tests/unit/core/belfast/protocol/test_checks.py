@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 
-from anabranch.core.belfast.protocol.checks import MODULUS_END, NAME_BYTES_MAX, check
+from anabranch.core.belfast.protocol.checks import MODULUS_END, check
 from anabranch.core.belfast.protocol.messages import (
     Append,
     Hello,
@@ -19,6 +19,7 @@ from anabranch.core.belfast.protocol.messages import (
 )
 from anabranch.core.errors import BadRequest
 from anabranch.core.types import NEVER
+from anabranch.core.wire.numbers import NAME_BYTES_MAX
 from anabranch.core.wire.session import Cancel, Credit
 
 LONGEST = "n" * NAME_BYTES_MAX

@@ -33,6 +33,7 @@ from anabranch.core.wire.peers import (
     Pulse,
     encode_greeting,
     encode_letter,
+    greetings,
 )
 from anabranch.core.wire.session import Credit
 
@@ -98,7 +99,7 @@ def test_letters_of_all_kinds_and_pulses_are_read() -> None:
 def test_who_was_dialed_says_nothing_but_greetings_and_pulses() -> None:
     greeting = Greeting(1, "c", "h:1")
     said = encode_greeting(greeting) + PULSE_FRAME + encode_letter(Alive("a", (), 0, 0, 0))
-    (_, first), (_, second), (_, third) = frames.greetings().feed(said)
+    (_, first), (_, second), (_, third) = greetings().feed(said)
     assert (first, second) == (greeting, Pulse())
     assert isinstance(third, BadFrame)
 
