@@ -12,6 +12,8 @@ class Ballot(msgspec.Struct, frozen=True, array_like=True, order=True, gc=False)
     view: int
     term: int
     """The term of the controller that makes the attempt."""
+    attempt: int = 0
+    """Of this controller: it tries another source under another number."""
 
 
 class View(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
