@@ -94,6 +94,7 @@ class SpeculativeLogs:
             reason = "its sequencers are being started, and none is known yet"
             raise Unavailable(f"log {name}", reason) from None
         link = self._link(found.settings.cluster, found.settings.addresses)
+        link.session.whereabouts.expected = found.settings.shards
         return SpeculativeLog(link, found, self._catalogue)
 
     @property

@@ -58,6 +58,9 @@ def show_status(target: Target, out: Output, log: str, *, live: bool = True) -> 
     out.table(tables.OVERVIEW, tables.overview(seen))
     out.say("")
     out.table(tables.SHARDS, tables.shards(seen))
+    expected = 0 if found.settings is None else found.settings.shards
+    for each in tables.joining(seen, expected):
+        out.say(each)
 
 
 @click.command()

@@ -142,7 +142,7 @@ class Producer:
         self.open: Pledge | None = None
         self.pending_bytes = 0
         self.unseen = 0
-        """How many directories in a row don't know the shard."""
+        """How many directories in a row don't know the shard, since all have joined."""
         self._commons, self._whereabouts, self._owner = commons, whereabouts, owner
         self._window: deque[Pledge] = deque()
         self._line: NodeLine | None = None
@@ -189,12 +189,14 @@ class Producer:
 
     def located(self) -> None:
         """Somebody has told anew where the shards are."""
-        shard = self._whereabouts.shard(self.shard)
-        self.unseen = self.unseen + 1 if shard is None else 0
+        shard, joining = self._whereabouts.shard(self.shard), self._whereabouts.joining
+        self.unseen = self.unseen + 1 if shard is None and not joining else 0
         if self.unseen >= UNSEEN_MAX or self._whereabouts.failed(self.shard):
             self._give_up()
         elif shard is None:
-            self._whereabouts.ask()
+            # While shards join, the session asks now and then.
+            if not joining:
+                self._whereabouts.ask()
         elif self._line is not None and shard.primary != self._line.address:
             self._leave_line()
 
@@ -270,7 +272,9 @@ class Producer:
         pledge.delivery.send(Append(pledge.batch), self._line)
 
     def _unreachable(self) -> AnabranchError:
-        commons = self._commons
+        commons, where = self._commons, self._whereabouts
+        if where.directory is not None and where.joining and where.shard(self.shard) is None:
+            return where.missing(self.shard)
         return commons.rejection or Unavailable(f"shard {self.shard}", commons.trouble)
 
     def _refused(self, pledge: Pledge, error: AnabranchError) -> None:

@@ -9,7 +9,13 @@ from anabranch.core.belfast.protocol.messages import (
     ToClient,
     ToServer,
 )
-from anabranch.core.errors import NotPrimary, Retry, ShardElsewhere
+from anabranch.core.errors import (
+    AnabranchError,
+    NotPrimary,
+    Retry,
+    ShardElsewhere,
+    UnknownShard,
+)
 
 
 class Call(LeaderCall[ToServer, ToClient, Whereabouts]):
@@ -38,6 +44,10 @@ class Call(LeaderCall[ToServer, ToClient, Whereabouts]):
             self._redirect(answer.node)
         else:
             self._finish(answer=answer)
+
+    def _retries(self, error: AnabranchError) -> bool:
+        joining = self._of_session.router.joining
+        return super()._retries(error) or (joining and isinstance(error, UnknownShard))
 
     def _learn(self, answer: ToClient) -> None:
         if isinstance(answer, Directory):

@@ -16,6 +16,7 @@ from anabranch.core.belfast.protocol.messages import (
     ToClient,
     ToServer,
 )
+from anabranch.core.errors import AnabranchError, ShardAway
 
 NodeLine = Line[ToServer, ToClient]
 
@@ -23,7 +24,7 @@ SERVING = (Standing.SEATED, Standing.LEAVING, Standing.WAITING)
 """Of shards whose primary answers."""
 
 UNSEEN_MAX = 2
-"""So many nodes in a row don't know a shard: there is none."""
+"""So many nodes in a row don't know a shard, though none is still to join: there is none."""
 
 
 class Whereabouts:
@@ -35,6 +36,10 @@ class Whereabouts:
         """`line`: the one to a node. `told`: called when a node has said what it knows."""
         self.directory: Directory | None = None
         self.leader = ""
+        self.expected = 1
+        """How many shards the log should have at least. Shards join one after the other: before
+        that many have, one that no node knows may be on its way.
+        """
         self.hosts: dict[str, str] = {}
         """Where nodes were met last, as others have told."""
         self.line = line
@@ -55,6 +60,16 @@ class Whereabouts:
 
     def shard(self, name: str) -> Shard | None:
         return self._shards.get(name)
+
+    @property
+    def joining(self) -> bool:
+        """Are shards still to join, as far as is known?"""
+        return len(self._shards) < self.expected
+
+    def missing(self, name: str) -> AnabranchError:
+        """Why nothing can be asked of a shard that is still to join."""
+        reason = f"{len(self._shards)} of {self.expected} shards have joined its log so far"
+        return ShardAway(name, reason)
 
     def serving(self) -> list[str]:
         """Shards that have a primary which answers, in their order."""

@@ -60,7 +60,7 @@ class Subscriber:
         self._unseen = shards or frozenset[str]()
         """Of the shards that are wanted, those that no node has told of yet."""
         self._answers = 0
-        """How many nodes in a row have told of others and not of these."""
+        """How many nodes in a row have told of others and not of these, since all have joined."""
         self._merge = Merge(start, shards)
         self._rollback = Rollback(self._merge, self._released, only, speculative=speculative)
         self.until: Position = NEVER
@@ -96,7 +96,7 @@ class Subscriber:
     def located(self) -> None:
         """Somebody has told anew where the shards are: go to whoever serves them now."""
         if self._unseen:
-            self._answers += 1
+            self._answers += not self._begun[1].joining
             self._look_for_unseen()
             if self.error is not None:
                 return
@@ -185,7 +185,7 @@ class Subscriber:
         self._unseen = frozenset(each for each in self._unseen if whereabouts.shard(each) is None)
         if self._unseen and self._answers >= UNSEEN_MAX:
             self.close(UnknownShard(min(self._unseen)))
-        elif self._unseen:
+        elif self._unseen and not whereabouts.joining:
             whereabouts.ask()
 
     def _good(self, stream: AnyStream, view: int) -> bool:

@@ -78,11 +78,14 @@ class LeaderCall(Call[Q, A, R], ABC):
 
     def _refused(self, error: AnabranchError) -> None:
         self._refusal = error
-        if isinstance(error, self.RETRIED):
+        if self._retries(error):
             self._of_session.retried = error
             self._retry()
         else:
             self._finish(error=error)
+
+    def _retries(self, error: AnabranchError) -> bool:
+        return isinstance(error, self.RETRIED)
 
     def _retry(self) -> None:
         self._hush()

@@ -5,6 +5,7 @@ from anabranch.cli.render.belfast import (
     SHARDS,
     WINDOWS,
     Rates,
+    joining,
     overview,
     shards,
     windows,
@@ -78,6 +79,13 @@ def test_a_log_and_its_shards_say_what_was_foretold_and_what_was_void() -> None:
     assert (first["SPEC%"], first["VOIDED"], first["NO-OPS"]) == ("75.0%", "5", "100 (20.0%)")
     assert first["STANDING"] == "seated, 1 silent"
     assert (second["SPEC%"], second["VOIDED"], second["NO-OPS"]) == ("-", "0", "0 (-)")
+
+
+def test_a_log_to_which_shards_have_yet_to_join_says_so() -> None:
+    found = status(shard("a"), shard("b"))
+    assert list(joining(found, 3)) == ["2 of 3 shards have joined so far"]
+    for expected in (0, 2):
+        assert not list(joining(found, expected))
 
 
 def test_rates_are_of_what_came_between_two_looks() -> None:

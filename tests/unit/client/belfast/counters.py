@@ -22,15 +22,17 @@ from anabranch.core.belfast.protocol.messages import (
     Append,
     Appended,
     Directory,
+    Done,
     Elsewhere,
     Hello,
+    Leave,
     Locate,
     Shard,
     ToClient,
     ToServer,
     Welcome,
 )
-from anabranch.core.errors import RecordVoided, SequenceGap, ShardAway
+from anabranch.core.errors import RecordVoided, SequenceGap, ShardAway, UnknownShard
 from anabranch.core.errors.refused import Refused
 from anabranch.core.machine import SetTimer, TimerFired
 from anabranch.core.quota import Meter
@@ -101,6 +103,8 @@ class Counters:
         self.now = 0
         self.timer: int | None = None
         self.settled: list[object] = []
+        self.located = 0
+        """How often somebody was asked where the shards are."""
         self._lines: dict[str, int] = {}
         """Of each node that was dialed."""
         self._up: set[str] = set()
@@ -109,6 +113,10 @@ class Counters:
         self.session = Session("c", settings, lambda bits: next(picks) % (1 << bits), [SEQUENCER])
         self._perform(self.session.start(0))
         self._go_on()
+
+    def join(self, name: str) -> None:
+        """One more shard is admitted."""
+        self.shards[name] = Counter(name, len(self.shards))
 
     def take_in(self, name: str, count: int) -> None:
         """The shard's primary looks at so many requests."""
@@ -231,7 +239,11 @@ class Counters:
             case Hello():
                 welcome = Welcome(1, "c", node, "0", 1 << 20, 1 << 10)
                 self._events.append(Heard([(request, welcome)], line))
+            case Leave(name):
+                done = Done() if name in self.shards else Refused.of(UnknownShard(name))
+                self._events.append(Heard([(request, done)], line))
             case Locate():
+                self.located += 1
                 self._events.append(Heard([(request, self._directory())], line))
             case Append(batch):
                 assert shard is not None

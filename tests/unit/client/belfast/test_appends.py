@@ -18,6 +18,7 @@ from anabranch.core.errors import (
     QuotaExceeded,
     RecordVoided,
     Retry,
+    ShardAway,
     Unavailable,
     UnknownShard,
 )
@@ -205,6 +206,51 @@ def test_a_shard_that_nobody_knows_is_told_at_once() -> None:
         world.ring()
     assert isinstance(pledge.outcome, UnknownShard)
     assert world.now < TIMEOUT_MS * 1_000_000
+
+
+def test_a_shard_that_has_yet_to_join_is_waited_for() -> None:
+    world = Counters(SHARDS, SETTINGS)
+    world.session.whereabouts.expected = 4
+    pledge, _ = append(world, b"early", "z")
+    for _ in range(8):
+        world.ring()
+    assert pledge.outcome is None
+    world.join("z")
+    finish(world, ("z",))
+    assert isinstance(pledge.outcome, Appended)
+    assert at(world, pledge.position(0)) == b"early"
+
+
+def test_while_shards_join_nobody_is_asked_faster_than_at_other_times() -> None:
+    world = Counters(SHARDS, SETTINGS)
+    world.session.whereabouts.expected = 4
+    append(world, b"early", "z")
+    asked = world.located
+    while world.now < 10_000 * MS:
+        world.ring()
+    assert 0 < world.located - asked <= 10_000 / SETTINGS.directory_ms
+
+
+def test_a_deadline_that_passes_while_shards_join_says_so() -> None:
+    world = Counters(SHARDS, SETTINGS)
+    world.session.whereabouts.expected = 4
+    pledge, _ = append(world, b"early", "z")
+    while pledge.outcome is None:
+        world.ring()
+    assert isinstance(pledge.outcome, ShardAway)
+    assert "3 of 4 shards have joined" in pledge.outcome.message
+    assert world.now == TIMEOUT_MS * MS
+
+
+def test_once_all_have_joined_a_shard_that_nobody_knows_is_told_at_once() -> None:
+    world = Counters(SHARDS, SETTINGS)
+    world.session.whereabouts.expected = 4
+    pledge, _ = append(world, b"lost", "z")
+    world.ring()
+    world.join("d")
+    for _ in range(8):
+        world.ring()
+    assert isinstance(pledge.outcome, UnknownShard)
 
 
 def test_what_is_held_is_bounded() -> None:

@@ -72,6 +72,21 @@ def test_what_was_known_later_counts_whoever_told_it_first(
         assert where.serves("s") == known
 
 
+def test_shards_are_still_to_join_until_as_many_are_known_as_are_expected(
+    where: Whereabouts,
+) -> None:
+    assert where.joining
+    where.learn(told(1))
+    assert where.joining, "a log has one shard at least"
+    where.learn(told(2, shard("a", "n")))
+    assert not where.joining
+    where.expected = 2
+    assert where.joining
+    assert "1 of 2 shards" in where.missing("b").message
+    where.learn(told(3, shard("a", "n"), shard("b", "n", Standing.LEFT)))
+    assert not where.joining, "one that has left was there"
+
+
 def test_a_leader_that_somebody_doesnt_know_stays_known(where: Whereabouts) -> None:
     where.learn(told(1, leader="q-1"))
     where.learn(told(2))

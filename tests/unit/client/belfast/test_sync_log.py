@@ -268,6 +268,19 @@ def test_what_cant_be_done_is_refused_at_once(log: anabranch.SpeculativeLog) -> 
             log.subscribe(0, where=where)  # pyright: ignore[reportArgumentType]
 
 
+def test_a_new_logs_shards_can_be_named_at_once(service: anabranch.Service, name: str) -> None:
+    """Its nodes start one after the other."""
+    log = service.create(name, engine="belfast", shards=8)
+    assert not list(log.read())
+    with log.subscribe(0, shards=["shard-6"]) as events:
+        place = log.append(b"6", shard="shard-6").position
+        assert [each.record.value for each in events.take() if isinstance(each, Deliver)] == [b"6"]
+    assert log.append(b"7", shard="shard-7", request_id="once").position is not None
+    assert [(each.position, each.value) for each in log.read(0, 1)] == [(place, b"6")]
+    with pytest.raises(UnknownShard):
+        log.append(b"8", shard="shard-8")
+
+
 def test_what_was_trimmed_is_gone_and_says_where_to_begin(
     service: anabranch.Service, name: str
 ) -> None:
