@@ -47,6 +47,8 @@ class Account(msgspec.Struct):
 
     appends: list[AppendCall] = []
     tails: list[TailCall] = []
+    faults: list[str] = []
+    """What clients noticed themselves."""
 
     def judge(self, witness: Witness) -> Iterator[str]:
         """What is wrong, after all that was acknowledged had the time to become stable."""

@@ -24,6 +24,8 @@ class Order:
         """The highest position that a leader called stable."""
         self.final: dict[AppendId, Row] = {}
         """The rows below `stable`."""
+        self.trimmed: Position = 0
+        """The highest position below which a leader has let shards forget."""
         self._violated = violated
         self._firsts: list[Position] = []
         self._ahead: dict[Position, Row] = {}

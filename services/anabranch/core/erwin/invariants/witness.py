@@ -147,6 +147,7 @@ class Witness:
             self._stable(node, view, push)
         if push.trimmed > self.order.stable:
             self._violated("E5", f"{node} trims to {push.trimmed}, stable is {self.order.stable}")
+        self.order.trimmed = max(self.order.trimmed, push.trimmed)
 
     def _stable(self, node: str, view: View, push: Push) -> None:
         """The leader calls this position stable for the first time."""
