@@ -71,6 +71,19 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     subscriptions included. Past it reads wait, and subscriptions are refused.
     """
 
+    ring_bytes_max: int = 64 * MIB
+    """Appends that a sequencing replica of a lazy log holds and that aren't ordered yet; past it
+    appends wait until some are.
+    """
+
+    ring_waiting_bytes_max: int = 16 * MIB
+    """Appends that wait for a place in the ring; past it they are refused at once."""
+
+    ring_unstable_max: int = 200_000
+    """Appends that are ordered and that other sequencing replicas haven't dropped; past it the
+    leader orders no more until they have.
+    """
+
     cache_bytes: int = 256 * MIB
     """The broker's cache of objects."""
 
@@ -136,6 +149,11 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     producer_idle_ms: int = 3_600_000
     """A producer not heard of for so long is forgotten; far above any client's retry deadline."""
+
+    producer_appends_max: int = 20_000
+    """Appends of one producer to a lazy log that it may still repeat, and whose positions can be
+    asked for; past it the producer has to say that it won't repeat the oldest.
+    """
 
     requests_max: int = 200_000
     """Replies kept so that a repeated request gets its first answer, and beside them as many first

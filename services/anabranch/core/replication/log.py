@@ -21,8 +21,8 @@ from anabranch.core.replication.entries import (
     encode,
 )
 from anabranch.core.replication.index import Index
-from anabranch.core.replication.journal import Journal
 from anabranch.core.replication.terms import Term, Terms, epoch_of, next_number
+from anabranch.core.storage.group_journal import GroupJournal
 from anabranch.core.types import LocalSequence
 
 READ_BYTES_MAX = 1 << 20
@@ -36,7 +36,7 @@ class Log:
     """
 
     def __init__(self, cache_bytes: int, effects: list[Effect], alarms: Alarms) -> None:
-        self.journal = Journal(effects, alarms, self._on_stored)
+        self.journal = GroupJournal(effects, alarms, encode, self._on_stored)
         self.terms = Terms()
         self.adopted = 0
         """The last term that is in the journal, and not void."""

@@ -60,7 +60,7 @@ class Prepare(SequencingLetterBase, frozen=True, kw_only=True, tag="prepare"):
     source: str
     """Empty: begin with an empty ring, because no member of the view before is left."""
     base: Position = 0
-    """For an empty `source`: what is ordered by then."""
+    """What is ordered by then, if that is more than the source knows."""
     settled: tuple[tuple[AppendId, Position], ...] = ()
     """Ids that the log holds already: they are known, and belong into no ring."""
 
@@ -79,6 +79,8 @@ class State(SequencingLetterBase, frozen=True, kw_only=True, tag="state"):
     part: int
     parts: int
     content: bytes
+    digest: int
+    """CRC32C of all parts together: a source that was restarted may cut others."""
 
 
 class Prepared(SequencingLetterBase, frozen=True, kw_only=True, tag="prepared"):
@@ -109,7 +111,7 @@ class Drop(SequencingLetterBase, frozen=True, kw_only=True, tag="drop", gc=False
     positions: list[Position]
     """The first of each."""
     forgotten: list[AppendId] = []
-    """Requests that needn't be known any more."""
+    """Requests, and the last epochs of producers, that needn't be known any more."""
 
 
 class Dropped(SequencingLetterBase, frozen=True, tag="dropped", gc=False):

@@ -30,7 +30,9 @@ class Append(SequencingMessage, frozen=True, tag="append", gc=False):
 
     view: int
     lowest: int
-    """The producer's lowest sequence that isn't acknowledged yet."""
+    """Below this sequence the producer repeats nothing, and asks for no positions. It mustn't pass
+    an append that wasn't acknowledged: its producer goes on in a later epoch.
+    """
     batch: bytes
 
 

@@ -154,7 +154,7 @@ class NaiveReplica:
     def _tell(self, sender: str, asked: AskState) -> None:
         if self.sealed and self.view is not None and self.view.number == asked.ballot.view - 1:
             content = msgspec.json.encode((self.held.ring, self.held.done))
-            state = State(ballot=asked.ballot, part=0, parts=1, content=content)
+            state = State(ballot=asked.ballot, part=0, parts=1, content=content, digest=0)
             self.post(self.node, sender, state)
 
     def _copy(self, state: State) -> None:

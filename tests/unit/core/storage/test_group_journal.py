@@ -7,7 +7,7 @@ from anabranch.core.alarms import Alarms
 from anabranch.core.errors import StorageFailed, StorageFull
 from anabranch.core.machine import Effect, EntriesRead, Persist, ReadEntries, ReadFailed
 from anabranch.core.replication.entries import Item, JournalEntry, Note, encode
-from anabranch.core.replication.journal import GROUP_BYTES_MAX, RETRY_MS, Journal
+from anabranch.core.storage.group_journal import GROUP_BYTES_MAX, RETRY_MS, GroupJournal
 from anabranch.core.types import MS
 
 
@@ -16,7 +16,7 @@ class Stage:
         self.effects: list[Effect] = []
         self.alarms = Alarms(self.effects)
         self.stored: list[tuple[int, JournalEntry]] = []
-        self.journal = Journal(self.effects, self.alarms, self._on_stored)
+        self.journal = GroupJournal(self.effects, self.alarms, encode, self._on_stored)
 
     def put(self, *notes: bytes) -> None:
         for note in notes:

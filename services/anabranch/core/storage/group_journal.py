@@ -1,29 +1,32 @@
-"""A replica's journal: it writes one group of entries at a time, and reads ranges back."""
+"""A machine's journal: it writes one group of entries at a time, and reads ranges back."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
 
 from anabranch.core.alarms import Alarms
 from anabranch.core.errors import AnabranchError
 from anabranch.core.lateness import Delays
 from anabranch.core.limits import MIB
 from anabranch.core.machine import Effect, EntriesRead, Persist, ReadEntries, ReadFailed, Token
-from anabranch.core.replication.entries import JournalEntry, encode
 from anabranch.core.types import Nanoseconds
 
 GROUP_BYTES_MAX = 8 * MIB
 RETRY_MS = 100
 """The pause after a failure, before the write or the read is repeated."""
 
+E = TypeVar("E")
 
-class Journal:
+
+class GroupJournal(Generic[E]):
     """Calls `on_stored` for each entry, in order, with its index once the entry is stored."""
 
     def __init__(
         self,
         effects: list[Effect],
         alarms: Alarms,
-        on_stored: Callable[[int, JournalEntry], None],
+        encode: Callable[[E], bytes],
+        on_stored: Callable[[int, E], None],
     ) -> None:
         self.obstacle: str | None = None
         """Why the last write failed; it is repeated."""
@@ -37,9 +40,10 @@ class Journal:
         """Of writes, and of anything else that the owner records here."""
         self._effects = effects
         self._alarms = alarms
+        self._encode = encode
         self._on_stored = on_stored
-        self._waiting: deque[tuple[JournalEntry, bytes]] = deque()
-        self._group: list[tuple[JournalEntry, bytes]] = []
+        self._waiting: deque[tuple[E, bytes]] = deque()
+        self._group: list[tuple[E, bytes]] = []
         """In flight, or to be written again after a failure."""
         self._in_flight = False
         self._pausing = False
@@ -58,8 +62,8 @@ class Journal:
         longest = self.delays.longest(self._alarms.now)
         return max(longest, self._alarms.now - self._began) if self._in_flight else longest
 
-    def put(self, entry: JournalEntry) -> None:
-        encoded = encode(entry)
+    def put(self, entry: E) -> None:
+        encoded = self._encode(entry)
         self._waiting.append((entry, encoded))
         self.unstored_bytes += len(encoded)
         self._put += 1
@@ -131,3 +135,35 @@ class Journal:
     def _resume(self) -> None:
         assert not self._in_flight, "nothing is written during the pause"
         self._pausing = False
+
+
+class VolatileJournal(Generic[E]):
+    """Stands for a journal where nothing outlives the process: what a step puts counts as stored
+    at the end of the step.
+    """
+
+    obstacle: str | None = None
+    unstored_bytes = 0
+    last = 0
+
+    def __init__(self, on_stored: Callable[[int, E], None]) -> None:
+        self._on_stored = on_stored
+        self._waiting: deque[E | Callable[[], None]] = deque()
+
+    def put(self, entry: E) -> None:
+        self._waiting.append(entry)
+
+    def when_stored(self, action: Callable[[], None]) -> None:
+        if self._waiting:
+            self._waiting.append(action)
+        else:
+            action()
+
+    def settle(self) -> None:
+        while self._waiting:
+            each = self._waiting.popleft()
+            if callable(each):
+                each()
+            else:
+                self.last += 1
+                self._on_stored(self.last, each)

@@ -1,0 +1,1 @@
+"""What a sequencing replica holds, in memory and in its journal alike."""

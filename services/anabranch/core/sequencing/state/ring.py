@@ -1,0 +1,66 @@
+"""The appends that a sequencing replica holds and that aren't ordered yet."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from anabranch.core.sequencing.ids import AppendId
+
+ENTRY_BYTES = 256
+"""What an entry takes in memory beside its batch."""
+
+
+class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One append: its record batch, or the shard that has it (LazyLog, 5.1)."""
+
+    id: AppendId
+    count: int
+    """Records of the batch."""
+    size: int
+    """Bytes of the batch."""
+    batch: bytes = b""
+    """Empty if a shard has it."""
+    shard: str = ""
+    """Empty if the batch is here."""
+
+    @property
+    def cost(self) -> int:
+        """Bytes of memory."""
+        return ENTRY_BYTES + len(self.batch) + len(self.shard)
+
+
+class Ring:
+    """In the order in which the appends came. An append that was acknowledged before another one
+    was sent comes before it in every ring of the view (LazyLog, 4.2).
+    """
+
+    def __init__(self) -> None:
+        self.records = 0
+        self.bytes = 0
+        self._entries: dict[AppendId, Entry] = {}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, id: AppendId) -> bool:
+        return id in self._entries
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._entries.values())
+
+    def add(self, entry: Entry) -> None:
+        assert entry.id not in self._entries, "an append is in a ring once"
+        assert entry.count > 0
+        self._entries[entry.id] = entry
+        self.records += entry.count
+        self.bytes += entry.cost
+
+    def remove(self, id: AppendId) -> Entry | None:
+        """None if it isn't here."""
+        entry = self._entries.pop(id, None)
+        if entry is not None:
+            self.records -= entry.count
+            self.bytes -= entry.cost
+            assert self.records >= 0
+            assert self.bytes >= 0
+        return entry

@@ -1,0 +1,138 @@
+"""A group of sequencing replicas: appends, order, view changes and restarts, one by one."""
+
+import pytest
+from tests.unit.core.sequencing.group import Group
+
+from anabranch.core.errors.refused import Refused
+from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.sequencing.letters import Drop, Dropped, Seal, Sealed
+from anabranch.core.sequencing.messages import AskTail, FindPosition, Found, Tail, Taken
+from anabranch.core.sequencing.view import Ballot
+
+
+def id_of(sequence: int, producer: int = 7) -> AppendId:
+    return AppendId(producer, 0, sequence)
+
+
+def codes(answers: list[object]) -> list[str]:
+    return [answer.code if isinstance(answer, Refused) else "" for answer in answers]
+
+
+@pytest.fixture(params=[True, False], ids=["fsync", "memory"])
+def group(request: pytest.FixtureRequest) -> Group:
+    fsync: bool = request.param
+    group = Group("a", "b", "c", fsync=fsync)
+    group.run()
+    group.change(Ballot(1, 1), "a", "b")
+    return group
+
+
+def test_an_append_is_ordered_by_the_leader_and_then_leaves_all_rings(group: Group) -> None:
+    tokens = group.append(1, id_of(0), "a", "b")
+    group.run()
+    assert group.answered(tokens) == [Taken(), Taken()]
+    assert group["a"].told == group["b"].told == [group["a"].replica.view]
+    leader = group["a"].replica
+    assert leader.leads
+    assert not group["b"].replica.leads
+    assert group["a"].take() == [id_of(0)]
+    assert group["a"].take() == []
+    assert len(group["b"].replica.ring) == 1
+    group["a"].order([id_of(0)])
+    group.run()
+    assert [len(group[name].replica.ring) for name in "ab"] == [0, 0]
+    assert [group[name].replica.ordered for name in "ab"] == [1, 1]
+    assert group["a"].stable == leader.stable == 1
+
+
+def test_a_view_change_carries_the_ring_over_and_ends_the_view_before(group: Group) -> None:
+    for sequence in range(3):
+        group.append(1, id_of(sequence), "a", "b")
+    group.run()
+    group["a"].order(group["a"].take()[:1])
+    group.run()
+    view = group.change(Ballot(2, 1), "b", "c", source="b", sealed=("b",))
+    assert view.base == 1
+    assert group["b"].told[-2:] == [None, view]
+    assert group["c"].replica.ordered == 1
+    assert group["b"].take() == [id_of(1), id_of(2)]
+    tokens = group.append(2, id_of(2), "b", "c") + group.append(2, id_of(0), "b", "c")
+    group.run()
+    assert group.answered(tokens) == [Taken()] * 4
+    assert len(group["c"].replica.ring) == 2
+
+
+def test_a_sealed_member_takes_nothing_of_its_view(group: Group) -> None:
+    group.append(1, id_of(0), "a", "b")
+    group.run()
+    group.to_all(Seal(Ballot(2, 1), 1), "b")
+    group.run()
+    assert isinstance(group.heard(Sealed)[0], Sealed)
+    tokens = group.append(1, id_of(1), "b")
+    group["b"].request(99, AskTail(1))
+    group["a"].order(group["a"].take())
+    group.run()
+    assert codes(group.answered([*tokens, 99])) == ["stale-view"] * 2
+    assert group["b"].replica.ordered == 0
+    assert group["a"].stable == 0
+
+
+def test_a_position_is_told_when_it_is_stable(group: Group) -> None:
+    group["a"].request(50, FindPosition(id_of(0)))
+    group.append(1, id_of(0), "a", "b")
+    group["a"].request(51, FindPosition(id_of(0)))
+    group.run()
+    group["a"].order(group["a"].take())
+    group.letters = [each for each in group.letters if not isinstance(each[1].message, Drop)]
+    group["a"].request(52, FindPosition(id_of(0)))
+    assert group.answered([50, 51, 52]) == []
+    group.wait(100)
+    group.wait(100)
+    group.wait(100)
+    group.run()
+    group["a"].request(53, FindPosition(id_of(0)))
+    assert group.answered([50, 51, 52, 53]) == [Found(0)] * 4
+
+
+def test_the_tail_counts_what_is_ordered_and_what_isnt(group: Group) -> None:
+    group.append(1, id_of(0), "a", "b", values=3)
+    group.append(1, id_of(3), "a", "b", values=2)
+    group.run()
+    group["a"].take()
+    group["a"].order([id_of(0)], counts=3)
+    group["a"].request(50, AskTail(1))
+    assert group.answered([50]) == [Tail(3, 5)]
+
+
+def test_a_restarted_leader_begins_again_where_its_journal_ends() -> None:
+    group = Group("a", "b")
+    group.run()
+    group.change(Ballot(1, 1), "a", "b")
+    for sequence in range(3):
+        group.append(1, id_of(sequence), "a", "b")
+    group.run()
+    group["a"].order(group["a"].take(1))
+    group["a"].write()
+    group["a"].order(group["a"].take(1))
+    group.letters = []
+    group.restart("a")
+    group.run()
+    leader = group["a"].replica
+    assert leader.begun == 2
+    assert group["a"].told == [leader.view]
+    assert leader.ordered == 1
+    assert group["b"].replica.ordered == 1, "the drop that was lost is sent again"
+    assert leader.stable == 1
+    assert group["a"].take() == [id_of(1), id_of(2)]
+
+
+def test_drops_wait_for_the_leaders_own_journal() -> None:
+    group = Group("a", "b")
+    group.run()
+    group.change(Ballot(1, 1), "a", "b")
+    group.append(1, id_of(0), "a", "b")
+    group.run()
+    group["a"].order(group["a"].take())
+    assert not [send for _, send in group.letters if isinstance(send.message, Drop | Dropped)]
+    group["a"].write()
+    assert [send.to for _, send in group.letters if isinstance(send.message, Drop)] == ["b"]
