@@ -12,7 +12,7 @@ import pytest
 from tests.unit.shell.nodes import run, until
 
 from anabranch import aio
-from anabranch.apps.belfast import embedded
+from anabranch.apps.embedded import running_log
 from anabranch.apps.http import build
 from anabranch.apps.settings import Settings
 from anabranch.apps.up import Endpoint, serve
@@ -117,13 +117,13 @@ def test_a_log_that_cannot_be_recovered_keeps_no_other_from_being_served(
 def test_a_client_of_a_log_that_is_starting_is_told_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    node_journal, go_on = embedded.node_journal, threading.Event()
+    node_journal, go_on = running_log.node_journal, threading.Event()
 
     def slow(*args: Any) -> Any:
         assert go_on.wait(60)
         return node_journal(*args)
 
-    monkeypatch.setattr(embedded, "node_journal", slow)
+    monkeypatch.setattr(running_log, "node_journal", slow)
 
     async def scene() -> None:
         async with up(tmp_path) as endpoint, aio.connect(f"anabranch://{endpoint.frames}") as here:

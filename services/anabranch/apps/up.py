@@ -18,11 +18,13 @@ import uvloop
 
 from anabranch.apps import process
 from anabranch.apps.asgi import AsgiServer
-from anabranch.apps.belfast.embedded import EmbeddedLogs, Surroundings, WatchedMetadata
-from anabranch.apps.belfast.folders import Folders
 from anabranch.apps.check import journal_behind
+from anabranch.apps.embedded.engine import Surroundings
+from anabranch.apps.embedded.folders import Folders
+from anabranch.apps.embedded.logs import EmbeddedLogs
+from anabranch.apps.embedded.watched_metadata import WatchedMetadata
+from anabranch.apps.engines import embedded_engines
 from anabranch.apps.settings import Settings, load
-from anabranch.core.belfast.protocol.clients import BELFAST
 from anabranch.core.bolt.broker.broker import Broker
 from anabranch.core.bolt.broker.control import OtherEngines
 from anabranch.core.bolt.metadata.leader import Metadata
@@ -179,7 +181,6 @@ async def _begin(
         cluster=shelf.cluster,
         release=release,
         limits=limits,
-        rules=settings.rules,
         now=clock.now,
         log=log,
         server=server,
@@ -187,12 +188,11 @@ async def _begin(
         folders=None if settings.memory else Folders(settings.data),
         accept_loss=accept_loss,
     )
-    others = EmbeddedLogs(metadata, around)
+    others = EmbeddedLogs(metadata, around, embedded_engines(settings.rules))
     host.start({METADATA: WatchedMetadata(metadata, others.changed), BROKER: broker})
     stack.push_async_callback(host.stop)
     others.start()
     stack.push_async_callback(others.stop)
-    server.expect(BELFAST)
     server.serve(
         bolt_service(
             host, BROKER, limits, cluster=shelf.cluster, version=release, authority=authority

@@ -1,3 +1,3 @@
 """Belfast's machines as processes run them: recovered from their journals, with what their probes
-and metrics show, and the logs that `anabranch up` embeds. Pods and `up` import it.
+and metrics show, and how `anabranch up` embeds them. Pods and `up` import it.
 """

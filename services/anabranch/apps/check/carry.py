@@ -1,15 +1,14 @@
-"""Belfast logs that `anabranch recover` takes along into a new data directory."""
+"""Embedded logs that `anabranch recover` takes along into a new data directory."""
 
 import os
 import shutil
 from dataclasses import dataclass, field
 
-from anabranch.apps.belfast.folders import NOTES, Folders, embedded, is_known
+from anabranch.apps.embedded.folders import Folders, embedded, is_known
+from anabranch.apps.engines import JOURNAL_RULES
 from anabranch.core.bolt.state.replica import Replica
 from anabranch.shell.journal.disk import make_directory, storage, sync_directory
 from anabranch.shell.journal.watermark import Watermark
-
-_FIRST = "sequencer-0"
 
 
 @dataclass(slots=True)
@@ -30,8 +29,8 @@ def carry(data: str, into: str, replica: Replica) -> Carried:
     source, target, carried = Folders(data), Folders(into), Carried()
     for folder in sorted({*embedded(replica), *source.found(), *source.noted()}):
         there = any(source.has_journal(folder, node) for node in source.nodes(folder))
-        for above in (source.root, f"{data}/{NOTES}"):
-            _copy(f"{above}/{folder.name}", into, os.path.basename(above))
+        _copy(source.log_path(folder), target.log_path(folder))
+        _copy(source.notes_path(folder), target.notes_path(folder))
         if not is_known(replica, folder):
             carried.unknown.append(folder.name)
         elif there:
@@ -41,18 +40,19 @@ def carry(data: str, into: str, replica: Replica) -> Carried:
             if not target.nodes(folder):
                 # Nothing says that it ever held anything. Served empty, it might give positions
                 # out again: it waits until somebody accepts that.
-                target.note(folder, _FIRST).create(Watermark(1, lives=0))
+                first = JOURNAL_RULES[folder.engine].first
+                target.note(folder, first).create(Watermark(1, lives=0))
     return carried
 
 
-def _copy(source: str, into: str, name: str) -> None:
+def _copy(source: str, copy: str) -> None:
     if not os.path.isdir(source):
         return
-    with storage(into):
-        make_directory(f"{into}/{name}")
-        copy = f"{into}/{name}/{os.path.basename(source)}"
+    above = os.path.dirname(copy)
+    with storage(copy):
+        make_directory(above)
         shutil.copytree(source, copy)
-        sync_directory(f"{into}/{name}")
+        sync_directory(above)
         for path, _, files in os.walk(copy):
             for each in files:
                 _sync(f"{path}/{each}")

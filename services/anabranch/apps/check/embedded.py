@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import msgspec
 
-from anabranch.apps.belfast.folders import Folders, LogFolder
-from anabranch.apps.belfast.losses import SEQUENCERS, group_of, judge, refusal, way_out
 from anabranch.apps.check.cut import OR_CUT, Cut, Plan, place_of, plan_cut
+from anabranch.apps.embedded.folders import Folders, LogFolder
+from anabranch.apps.embedded.losses import group_of, judge, refusal, way_out
+from anabranch.apps.engines import JOURNAL_RULES
 from anabranch.core.bolt.state.audit import Fault
 from anabranch.core.errors import AnabranchError, JournalCorrupt, StorageFailed
 from anabranch.core.replication.entries import Item, decode_entry
@@ -63,7 +64,7 @@ class EmbeddedJournals:
         nodes = self._folders.nodes(folder)
         errors = {node: self._error(folder, node, looks) for node in nodes}
         found = {node: error for node, error in errors.items() if error is not None}
-        refilled = judge(nodes, found).refilled
+        refilled = judge(nodes, found, JOURNAL_RULES[folder.engine]).refilled
         peers = Counter(map(group_of, nodes))
         for node, error in found.items():
             others_fill_it, count = node in refilled, peers[group_of(node)]
@@ -88,16 +89,16 @@ class EmbeddedJournals:
             return Fault(error.code, where, error.message)
         if others_fill_it:
             todo = f"stop the server and remove {path}: the next start fills it from the others"
-        elif peers == 1 and group_of(node) != SEQUENCERS and self._plan(folder, node, error):
+        elif peers == 1 and self._plan(folder, node, error):
             todo = OR_CUT
         else:
             todo = f"{way_out(self._folders, folder)}; remove {path} first"
         return Fault(DAMAGED, where, f"{place_of(error)}. What to do: {todo}")
 
     def _plan(self, folder: LogFolder, node: str, damage: JournalCorrupt) -> bool:
-        """A shard's only replica has promised nothing to others that a cut would break: what it
-        loses are its own records, whose positions are no-ops then.
-        """
+        """Of a cut, if the node has promised nothing to others that the cut would break."""
+        if not JOURNAL_RULES[folder.engine].may_cut(group_of(node)):
+            return False
         disk = RealDisk(self._folders.path(folder, node))
         try:
             reached = self._folders.reached(folder, node)

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from anabranch.apps.belfast.folders import Folders, LogFolder
-from anabranch.apps.belfast.losses import judge
+from anabranch.apps.belfast.engine import BELFAST_JOURNALS
+from anabranch.apps.embedded.folders import Folders, LogFolder
+from anabranch.apps.embedded.losses import judge
 from anabranch.apps.processes.belfast import FILE, BelfastShape, LocalBelfast, Node, settle
 from anabranch.apps.processes.catalogue import Catalogue
 from anabranch.apps.processes.supervisor import Listener
@@ -37,7 +38,9 @@ class BelfastLogs:
         self._logs = {
             each: self._local(each, BelfastShape())
             for each in self._folders.found()
-            if (self._path(each) / FILE).exists() and self._is_whole(each)
+            if each.engine == "belfast"
+            and (self._path(each) / FILE).exists()
+            and self._is_whole(each)
         }
         self._waiting: set[LogFolder] = set(self._logs)
         """Those of which not every process was found ready yet."""
@@ -134,7 +137,7 @@ class BelfastLogs:
         gone = [name for name in nodes if not any((path / name).glob(f"data/journal/*{SEGMENT}"))]
         within = f"{folder.log}-"
         names = (name.removeprefix(within) for name in nodes)
-        lost = judge(names, {name.removeprefix(within) for name in gone}).lost
+        lost = judge(names, {name.removeprefix(within) for name in gone}, BELFAST_JOURNALS).lost
         if lost:
             where = ", ".join(str(path / f"{within}{name}" / "data") for name in sorted(lost))
             reason = f"journals are gone: {where}. Put {path} back from a back-up, and start again"
@@ -143,7 +146,7 @@ class BelfastLogs:
         return not lost
 
     def _path(self, folder: LogFolder) -> Path:
-        return Path(self._folders.root, folder.name)
+        return Path(self._folders.log_path(folder))
 
     def _local(self, folder: LogFolder, shape: BelfastShape) -> LocalBelfast:
         path = self._path(folder)

@@ -3,7 +3,7 @@
 import asyncio
 from threading import Event, Thread
 
-from anabranch.apps.belfast.folders import LogFolder
+from anabranch.apps.embedded.folders import LogFolder
 from anabranch.client.bolt.link import Link
 from anabranch.client.session.endpoint import endpoint
 from anabranch.client.session.settings import Settings
@@ -68,7 +68,7 @@ class Catalogue:
 
     async def _look(self, link: Link) -> None:
         logs = {
-            LogFolder(each.id, each.created_at, each.name): each
+            LogFolder(each.id, each.created_at, each.name, each.engine): each
             for each in await self._foreign(link)
         }
         self.quotas = {folder: each.quota for folder, each in logs.items()}

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from anabranch.apps.belfast.folders import Folders, LogFolder
-from anabranch.apps.belfast.losses import losses
+from anabranch.apps.belfast.engine import BELFAST_JOURNALS
 from anabranch.apps.check.carry import carry
+from anabranch.apps.embedded.folders import Folders, LogFolder
+from anabranch.apps.embedded.losses import losses
 from anabranch.core.bolt.protocol.commands import (
     FORMAT,
     CreateLog,
@@ -40,7 +41,7 @@ def test_journals_and_notes_are_copied_and_a_log_without_either_is_not_served(
     source, target = Folders(str(tmp_path / "old")), Folders(str(tmp_path / "new"))
     (tmp_path / "new").mkdir()
     a, b, c = (LogFolder.of(log) for log in replica.forest.foreign.values())
-    stranger = LogFolder(LogId(99), 1, "stranger")
+    stranger = LogFolder(LogId(99), 1, "stranger", "belfast")
     for folder in (a, stranger):
         path = Path(source.path(folder, NODE))
         path.mkdir(parents=True)
@@ -51,7 +52,7 @@ def test_journals_and_notes_are_copied_and_a_log_without_either_is_not_served(
     assert (found.whole, found.left_out, found.unknown) == (["a"], ["b", "c"], [stranger.name])
     assert (Path(target.path(a, NODE)) / "0000000001.segment").read_bytes() == b"entries"
     assert target.reached(a, NODE) == target.reached(b, NODE) == 7
-    assert not losses(target, a).lost
-    assert losses(target, b).lost
-    assert losses(target, c).lost
+    assert not losses(target, a, BELFAST_JOURNALS).lost
+    assert losses(target, b, BELFAST_JOURNALS).lost
+    assert losses(target, c, BELFAST_JOURNALS).lost
     assert stranger in target.found()

@@ -1,21 +1,23 @@
-"""Where the embedded logs of a data directory keep their journals: `belfast/NAME.ID.CREATED/NODE`.
+"""Where the embedded logs of a data directory keep their journals: `ENGINE/NAME.ID.CREATED/NODE`.
 
 The name of a log's folder says which log it is. Ids are given once, and the time of creation tells
 a log from another that got the same id after a loss of journal entries was accepted.
 
-How far each journal went is noted outside of `belfast/`, in `reached/NAME.ID.CREATED/NODE`: a
-journal that is gone would else be taken for that of a new log.
+How far each journal went is noted outside of these folders, for Belfast's logs in
+`reached/NAME.ID.CREATED/NODE`, for those of later engines in `reached/ENGINE/NAME.ID.CREATED/NODE`:
+a journal that is gone would else be taken for that of a new log.
 """
 
 import os
 import re
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable
 
 import msgspec
 
 from anabranch.core.bolt.logs.forest import Log
 from anabranch.core.bolt.protocol.commands import EngineSettings
+from anabranch.core.bolt.state.catalogue import ENGINES
 from anabranch.core.bolt.state.replica import Replica
 from anabranch.core.errors import StorageFailed
 from anabranch.core.storage.journal import SEGMENT, snapshot_index
@@ -23,7 +25,9 @@ from anabranch.core.types import LogId, Milliseconds
 from anabranch.shell.journal.disk import make_directory, storage, sync_directory
 from anabranch.shell.journal.watermark import WatermarkFile
 
-FOLDER, NOTES, GIVEN_UP = "belfast", "reached", "given-up"
+NOTES, GIVEN_UP = "reached", "given-up"
+_FIRST_ENGINE = "belfast"
+"""Its notes lie in `reached/` itself, where releases put them that knew no other engine."""
 _DELETED = ".deleted-"
 """A log's name begins with a letter or digit."""
 _NAME = re.compile(r"([a-zA-Z0-9].*)\.(\d{1,19})\.(\d{1,19})")
@@ -35,21 +39,23 @@ class LogFolder(msgspec.Struct, frozen=True, order=True):
     id: LogId
     created_at: Milliseconds
     log: str
+    engine: str
 
     @staticmethod
     def of(log: Log) -> "LogFolder":
-        return LogFolder(log.id, log.created_at, log.name)
+        assert log.engine, "Bolt's own logs have no folders"
+        return LogFolder(log.id, log.created_at, log.name, log.engine)
 
     @property
     def name(self) -> str:
         return f"{self.log}.{self.id}.{self.created_at}"
 
 
-def parse(name: str) -> LogFolder | None:
+def parse(name: str, engine: str) -> LogFolder | None:
     found = _NAME.fullmatch(name)
     if found is None:
         return None
-    return LogFolder(LogId(int(found[2])), int(found[3]), found[1])
+    return LogFolder(LogId(int(found[2])), int(found[3]), found[1], engine)
 
 
 class Folders:
@@ -57,23 +63,30 @@ class Folders:
 
     def __init__(self, data: str) -> None:
         self.data = data
-        self.root = f"{data}/{FOLDER}"
-        self._notes = f"{data}/{NOTES}"
+
+    def root(self, engine: str) -> str:
+        return f"{self.data}/{engine}"
+
+    def log_path(self, folder: LogFolder) -> str:
+        return f"{self.root(folder.engine)}/{folder.name}"
 
     def path(self, folder: LogFolder, node: str) -> str:
-        return f"{self.root}/{folder.name}/{node}"
+        return f"{self.log_path(folder)}/{node}"
+
+    def notes_path(self, folder: LogFolder) -> str:
+        return f"{self._notes(folder.engine)}/{folder.name}"
 
     def found(self) -> list[LogFolder]:
         """Of logs; whatever else lies there is passed over."""
-        return _logs(_names(self.root))
+        return _logs(self.root)
 
     def noted(self) -> list[LogFolder]:
         """Logs of whose journals it is noted how far they went."""
-        return _logs(_names(self._notes))
+        return _logs(self._notes)
 
     def nodes(self, folder: LogFolder) -> list[str]:
         """Those that have a journal, and those that are known to have had one."""
-        names = {*_names(f"{self.root}/{folder.name}"), *_names(f"{self._notes}/{folder.name}")}
+        names = {*_names(self.log_path(folder)), *_names(self.notes_path(folder))}
         return sorted(name for name in names if "." not in name)
 
     def reached(self, folder: LogFolder, node: str) -> int:
@@ -81,13 +94,13 @@ class Folders:
 
         Raises StorageFailed if the note isn't intact.
         """
-        if not os.path.exists(f"{self._notes}/{folder.name}/{node}"):
+        if not os.path.exists(f"{self.notes_path(folder)}/{node}"):
             return 0
         mark = self.note(folder, node).read()
         return mark.entry if mark else 0
 
     def note(self, folder: LogFolder, node: str) -> WatermarkFile:
-        return WatermarkFile(f"{self._notes}/{folder.name}", node)
+        return WatermarkFile(self.notes_path(folder), node)
 
     def is_gone(self, folder: LogFolder, node: str) -> bool:
         """Is there nothing at all of a journal that held something, or may have?"""
@@ -102,30 +115,31 @@ class Folders:
 
     def make(self, folder: LogFolder) -> None:
         """The folder itself is durable before anything in it is."""
-        path = f"{self.root}/{folder.name}"
+        path = self.log_path(folder)
         with storage(path):
             make_directory(path)
 
     def delete(self, folder: LogFolder) -> None:
         """A folder that is half deleted has another name: nobody takes it for a log's."""
         self.forget(folder)
-        old, new = f"{self.root}/{folder.name}", f"{self.root}/{_DELETED}{folder.name}"
+        root = self.root(folder.engine)
+        old, new = self.log_path(folder), f"{root}/{_DELETED}{folder.name}"
         with storage(old):
             if os.path.isdir(old):
                 os.rename(old, new)
-                sync_directory(self.root)
+                sync_directory(root)
             shutil.rmtree(new, ignore_errors=True)
 
     def forget(self, folder: LogFolder, node: str | None = None) -> None:
         """How far this journal went, or every one of the log: from here on it may be new."""
-        path = f"{self._notes}/{folder.name}"
+        path = self.notes_path(folder)
         with storage(path):
             if node is not None:
                 os.unlink(f"{path}/{node}")
                 sync_directory(path)
             elif os.path.isdir(path):
                 shutil.rmtree(path)
-                sync_directory(self._notes)
+                sync_directory(self._notes(folder.engine))
 
     def give_up(self, folder: LogFolder) -> str:
         """Put aside what is left of a log, which then begins anew. Returns where it is put."""
@@ -134,21 +148,26 @@ class Folders:
         while os.path.exists(aside):
             turn += 1
             aside = f"{self.data}/{GIVEN_UP}/{folder.name}-{turn}"
-        old = f"{self.root}/{folder.name}"
+        old = self.log_path(folder)
         with storage(old):
             make_directory(os.path.dirname(aside))
             if os.path.isdir(old):
                 os.rename(old, aside)
                 sync_directory(os.path.dirname(aside))
-                sync_directory(self.root)
+                sync_directory(self.root(folder.engine))
         self.forget(folder)
         return aside
 
     def sweep(self) -> None:
         """Finish deletions that a crash has cut off."""
-        for name in _names(self.root):
-            if name.startswith(_DELETED):
-                shutil.rmtree(f"{self.root}/{name}", ignore_errors=True)
+        for root in map(self.root, ENGINES):
+            for name in _names(root):
+                if name.startswith(_DELETED):
+                    shutil.rmtree(f"{root}/{name}", ignore_errors=True)
+
+    def _notes(self, engine: str) -> str:
+        notes = f"{self.data}/{NOTES}"
+        return notes if engine == _FIRST_ENGINE else f"{notes}/{engine}"
 
 
 def _names(path: str) -> list[str]:
@@ -156,8 +175,9 @@ def _names(path: str) -> list[str]:
         return os.listdir(path) if os.path.isdir(path) else []
 
 
-def _logs(names: Iterable[str]) -> list[LogFolder]:
-    return sorted(each for each in map(parse, names) if each is not None)
+def _logs(root: Callable[[str], str]) -> list[LogFolder]:
+    found = (parse(name, engine) for engine in ENGINES for name in _names(root(engine)))
+    return sorted(each for each in found if each is not None)
 
 
 def deleted(replica: Replica, folder: LogFolder) -> bool:

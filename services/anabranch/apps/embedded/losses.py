@@ -1,31 +1,41 @@
 """Which journals of an embedded log are gone, and what can be done about it.
 
-The protocols know a replica that has lost its disk: the others of its shard, and a majority of the
-sequencers, fill it again. Where too few are left to do that, the log isn't served, because it would
-begin again as an empty one.
+The protocols know a node that has lost its disk: others that keep the same entries fill it again.
+Where too few are left to do that, the log isn't served, because it would begin again as an empty
+one. How many are needed is the engine's to say.
 """
 
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 
-from anabranch.apps.belfast.folders import NOTES, Folders, LogFolder
+from anabranch.apps.embedded.folders import Folders, LogFolder
 from anabranch.core.errors import JournalBehind, StorageFailed
-from anabranch.core.quorum import MAJORITY
 
-SEQUENCERS = "sequencer"
+
+@dataclass(frozen=True, slots=True)
+class JournalRules:
+    """What an engine's protocols make of journals that are gone or damaged."""
+
+    needed: Callable[[str, int], int]
+    """So many nodes of this group, which has so many, must have theirs for the others' sake."""
+    may_cut: Callable[[str], bool]
+    """May the journal of this group's only node go back to what it was? Not if another group's
+    nodes rely on what it has promised.
+    """
+    first: str
+    """A node that every log has, and none can do without."""
 
 
 def group_of(node: str) -> str:
-    """What keeps the same entries as this node: `sequencer`, or a shard."""
+    """What keeps the same entries as this node: the sequencers, or a shard."""
     return node.rpartition("-")[0]
 
 
-def can_refill(group: str, nodes: Iterable[str], lost: Iterable[str]) -> bool:
+def can_refill(group: str, nodes: Iterable[str], lost: Iterable[str], rules: JournalRules) -> bool:
     """Do enough of a group's nodes still have what they promised?"""
     members, gone = len(set(nodes)), len(set(lost))
     assert gone <= members, "a node that is lost was one of them"
-    needed = MAJORITY.size(members) if group == SEQUENCERS else 1
-    return members - gone >= needed
+    return members - gone >= rules.needed(group, members)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +48,7 @@ class Losses:
     """Nodes whose journals nobody can fill."""
 
 
-def judge(nodes: Iterable[str], gone: Container[str]) -> Losses:
+def judge(nodes: Iterable[str], gone: Container[str], rules: JournalRules) -> Losses:
     """Which of one log's nodes can be filled again, of those that are gone."""
     groups: dict[str, list[str]] = {}
     for node in nodes:
@@ -47,13 +57,13 @@ def judge(nodes: Iterable[str], gone: Container[str]) -> Losses:
     lost: list[str] = []
     for group, members in groups.items():
         missing = [node for node in members if node in gone]
-        (refilled if can_refill(group, members, missing) else lost).extend(missing)
+        (refilled if can_refill(group, members, missing, rules) else lost).extend(missing)
     return Losses(tuple(refilled), tuple(lost))
 
 
-def losses(folders: Folders, folder: LogFolder) -> Losses:
+def losses(folders: Folders, folder: LogFolder, rules: JournalRules) -> Losses:
     nodes = folders.nodes(folder)
-    return judge(nodes, [node for node in nodes if folders.is_gone(folder, node)])
+    return judge(nodes, [node for node in nodes if folders.is_gone(folder, node)], rules)
 
 
 def refusal(folders: Folders, folder: LogFolder, lost: tuple[str, ...]) -> JournalBehind:
@@ -72,8 +82,9 @@ def refusal(folders: Folders, folder: LogFolder, lost: tuple[str, ...]) -> Journ
 def way_out(folders: Folders, folder: LogFolder) -> str:
     """For a log of which too little is left."""
     return (
-        f"Put {folders.root}/{folder.name} back from the newest back-up, with {folders.data}"
-        f"/{NOTES}/{folder.name} as it was there, and start again. Without a back-up, `anabranch "
-        f"up --data {folders.data} --accept-loss` begins log {folder.log} anew: it is empty then, "
-        "its positions are given out again, and what is left of its journals is put aside"
+        f"Put {folders.log_path(folder)} back from the newest back-up, with "
+        f"{folders.notes_path(folder)} as it was there, and start again. Without a back-up, "
+        f"`anabranch up --data {folders.data} --accept-loss` begins log {folder.log} anew: it is "
+        "empty then, its positions are given out again, and what is left of its journals is put "
+        "aside"
     )

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from anabranch.apps.belfast.folders import Folders, LogFolder
-from anabranch.apps.belfast.losses import losses, refusal
+from anabranch.apps.belfast.engine import BELFAST_JOURNALS
+from anabranch.apps.embedded.folders import Folders, LogFolder
+from anabranch.apps.embedded.losses import losses, refusal
 from anabranch.core.types import LogId
 from anabranch.shell.journal.watermark import Watermark
 
-TICKS = LogFolder(LogId(7), 1_700_000_000_000, "ticks")
+TICKS = LogFolder(LogId(7), 1_700_000_000_000, "ticks", "belfast")
 SEQUENCERS = ("sequencer-0", "sequencer-1", "sequencer-2")
 SHARDS = ("shard-0-0", "shard-0-1", "shard-10-0", "shard-10-1")
 
@@ -43,7 +44,7 @@ def test_a_majority_of_sequencers_and_one_replica_of_a_shard_fill_the_others(
 ) -> None:
     for node in gone:
         shutil.rmtree(folders.path(TICKS, node))
-    found = losses(folders, TICKS)
+    found = losses(folders, TICKS, BELFAST_JOURNALS)
     assert found.refilled == refilled
     assert set(found.lost) == set(gone) - set(refilled)
 
@@ -56,5 +57,5 @@ def test_a_refusal_names_what_is_missing_and_both_ways_out(folders: Folders) -> 
         said = refusal(folders, TICKS, lost).message
         assert proof in said
         assert all(node in said for node in lost)
-        assert f"{folders.root}/{TICKS.name}" in said
+        assert folders.log_path(TICKS) in said
         assert "--accept-loss" in said

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from anabranch.apps.belfast.folders import Folders, LogFolder, deleted, parse
+from anabranch.apps.embedded.folders import Folders, LogFolder, deleted, parse
 from anabranch.apps.node_machine import node_journal
 from anabranch.core.bolt.protocol.commands import (
     FORMAT,
@@ -21,17 +21,17 @@ from anabranch.core.types import LogId
 from anabranch.shell.journal.disk import RealDisk
 from anabranch.shell.journal.watermark import NotedRecordJournal
 
-TICKS = LogFolder(LogId(7), 1_700_000_000_000, "ticks.a.1")
+TICKS = LogFolder(LogId(7), 1_700_000_000_000, "ticks.a.1", "belfast")
 
 
 def test_a_folders_name_says_which_log_it_is() -> None:
     assert TICKS.name == "ticks.a.1.7.1700000000000"
-    assert parse(TICKS.name) == TICKS
+    assert parse(TICKS.name, "belfast") == TICKS
 
 
 @pytest.mark.parametrize("name", ["ticks", "ticks.7", ".7.1", ".deleted-x.7.1", "ticks.7.x"])
 def test_whatever_else_lies_there_is_no_logs(name: str) -> None:
-    assert parse(name) is None
+    assert parse(name, "belfast") is None
 
 
 def test_a_deletion_leaves_nothing_and_can_be_repeated(tmp_path: Path) -> None:
@@ -43,15 +43,15 @@ def test_a_deletion_leaves_nothing_and_can_be_repeated(tmp_path: Path) -> None:
     assert folders.found() == [TICKS]
     folders.delete(TICKS)
     folders.delete(TICKS)
-    assert list(Path(folders.root).iterdir()) == []
+    assert list(Path(folders.root("belfast")).iterdir()) == []
 
 
 def test_a_deletion_that_was_cut_off_is_finished(tmp_path: Path) -> None:
     folders = Folders(str(tmp_path))
     folders.sweep()
     folders.make(TICKS)
-    left = Path(folders.root) / f".deleted-{TICKS.name}"
-    (Path(folders.root) / TICKS.name).rename(left)
+    left = Path(folders.root("belfast")) / f".deleted-{TICKS.name}"
+    (Path(folders.root("belfast")) / TICKS.name).rename(left)
     assert folders.found() == [], "nobody takes it for the log's"
     folders.sweep()
     assert not left.exists()
@@ -116,5 +116,5 @@ def test_only_the_catalogue_proves_that_a_log_was_deleted() -> None:
     assert not deleted(state.replica, folder)
     state.apply(Entry(3, b"", DeleteLog(log.id)))
     assert deleted(state.replica, folder)
-    assert not deleted(state.replica, LogFolder(log.id, 2, "other"))
-    assert not deleted(state.replica, LogFolder(LogId(99), 2, "ticks"))
+    assert not deleted(state.replica, LogFolder(log.id, 2, "other", "belfast"))
+    assert not deleted(state.replica, LogFolder(LogId(99), 2, "ticks", "belfast"))

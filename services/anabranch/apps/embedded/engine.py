@@ -1,0 +1,95 @@
+"""What the embedded logs of a process must know of an engine to run its logs."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from anabranch.apps.embedded.folders import Folders, LogFolder
+from anabranch.apps.embedded.losses import JournalRules
+from anabranch.apps.node_machine import NodeMachine
+from anabranch.core.bolt.protocol.commands import EngineSettings
+from anabranch.core.limits import Limits
+from anabranch.core.rights.claims import LOGS, Subject
+from anabranch.core.types import Nanoseconds
+from anabranch.core.wire.client_protocol import ClientProtocol
+from anabranch.ports import Authority, RecordJournal
+from anabranch.shell.runtime.driver import Host
+from anabranch.shell.server.append_limits import AppendLimits
+from anabranch.shell.server.frame_server import FrameServer
+from anabranch.shell.server.service import Service
+from anabranch.shell.telemetry.log import Log
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What the embedded logs of a process share with it."""
+
+    cluster: str
+    release: str
+    limits: Limits
+    now: Callable[[], Nanoseconds]
+    log: Log
+    server: FrameServer
+    authority: Authority
+    folders: Folders | None
+    """None: journals are kept in memory."""
+    accept_loss: bool = False
+    """Begin logs anew whose journals are gone, instead of not serving them."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogContext:
+    """One log, as the machines of its nodes are made for it."""
+
+    folder: LogFolder
+    settings: EngineSettings
+    around: Surroundings
+    append_limits: AppendLimits
+    """The log's quota, which machines don't know."""
+
+    @property
+    def subject(self) -> Subject:
+        """The resource whose rights clients need."""
+        return Subject(LOGS, self.folder.log)
+
+    @property
+    def durable(self) -> bool:
+        """Journals outlive the process."""
+        return self.around.folders is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One node of a log: a machine with a journal of its own."""
+
+    name: str
+    """The name by which other nodes and clients find it: `/LOG/ROLE`."""
+    recover: Callable[[RecordJournal], NodeMachine]
+    """Makes the machine from what its journal holds."""
+    service: Callable[[Host], Service] | None
+    """For its clients; None if it has none."""
+
+
+class EmbeddedEngine(Protocol):
+    @property
+    def name(self) -> str:
+        """As the catalogue calls it."""
+        ...
+
+    @property
+    def protocols(self) -> tuple[ClientProtocol, ...]:
+        """All that its clients speak."""
+        ...
+
+    @property
+    def journals(self) -> JournalRules: ...
+
+    def addresses(
+        self, folder: LogFolder, settings: EngineSettings
+    ) -> Iterator[tuple[ClientProtocol, str]]:
+        """The names under which clients ask for this log's nodes, in which protocol."""
+        ...
+
+    def nodes(self, context: LogContext) -> Iterator[Node]:
+        """All of this log. They are started one after the other."""
+        ...
