@@ -14,7 +14,8 @@ from anabranch.core.errors import BadRequest
 from anabranch.core.quota import Quota
 from anabranch.core.types import LogId
 
-Engine = Literal["bolt", "belfast"]
+Engine = Literal["bolt", "belfast", "erwin"]
+ENGINES: tuple[Engine, ...] = ("bolt", "belfast", "erwin")
 
 _COUNT_END = 1 << 31
 """Of shards and the like; the server says how many it really takes."""
@@ -23,7 +24,14 @@ _UPGRADE = "upgrade the server before it makes logs of other engines than bolt"
 
 
 def engine_settings(
-    *, shards: Any, replicas: Any, sequencers: Any, addresses: Iterable[str], cluster: Any
+    *,
+    shards: Any,
+    replicas: Any,
+    sequencers: Any,
+    addresses: Iterable[str],
+    cluster: Any,
+    mode: Any = "",
+    durability: Any = "",
 ) -> EngineSettings:
     """What a program says of a log of another engine. BadRequest if no server could take it.
 
@@ -38,13 +46,17 @@ def engine_settings(
         _count_or_default("sequencers", sequencers),
         several,
         arguments.text("a cluster", cluster),
+        mode=arguments.text("a mode", mode),
+        durability=arguments.text("a durability", durability),
     )
 
 
-def check_engine(engine: str) -> None:
+def check_engine(engine: str) -> Engine:
     """BadRequest if this client knows none of that name."""
-    if engine not in ("bolt", "belfast"):
-        raise BadRequest(f"the engine {engine!r}", "there are bolt and belfast")
+    for known in ENGINES:
+        if engine == known:
+            return known
+    raise BadRequest(f"the engine {engine!r}", "there are bolt, belfast and erwin")
 
 
 def _count_or_default(what: str, value: Any) -> int:
@@ -79,11 +91,13 @@ class Catalogue:
             arguments.text(what, value)
         message = CreateLog(name, link.once(), by, why, owner)
         check_engine(engine)
-        if engine == "belfast":
+        if engine != "bolt":
             self._check_served(name, engine)
             message = replace(message, engine=engine, settings=settings)
         elif settings != _NOTHING_GIVEN:
-            raise BadRequest("a bolt log", "only a belfast log has shards and what goes with them")
+            raise BadRequest(
+                "a bolt log", "only logs of other engines have shards and what goes with them"
+            )
         found = await link.ask(message, Description, f"create {name}", link.milliseconds(timeout))
         if found.engine != engine and not owner:
             # Some servers were upgraded, and this one wasn't.

@@ -113,6 +113,8 @@ class Service(SyncClosing):
         sequencers: int | None = None,
         addresses: Sequence[str] = (),
         cluster: str = "",
+        mode: str = "",
+        durability: str = "",
         why: str = "",
         by: str | None = None,
         owner: str = "",
@@ -120,11 +122,15 @@ class Service(SyncClosing):
     ) -> "Log | SpeculativeLog":
         """A new root log; LogExists if the name is taken.
 
-        `engine`: `bolt`, whose logs can be forked, or `belfast`, whose logs are read ahead of their
-        order. Such a log has `shards` that take appends, each with `replicas`, and `sequencers`
-        that order them: 1 of each where the service runs the log in its own process, or else 2
-        replicas and 3 sequencers. A deployment that runs already has `addresses` and the name of
-        its `cluster`.
+        `engine`: `bolt`, whose logs can be forked, `belfast`, whose logs are read ahead of their
+        order, or `erwin`, whose logs are acknowledged ahead of it. Logs of the latter two have
+        `shards`, each with `replicas`, and `sequencers` that order: 1 of each where the service
+        runs the log in its own process, or else 2 replicas and 3 sequencers, of Erwin 2. A
+        deployment that runs already has `addresses` and the name of its `cluster`.
+
+        An Erwin log has a `mode` (`m`, the default: records go through the sequencers; `st`: to
+        the shards at once) and a `durability` (`fsync`, the default: an append is on the disks of
+        all sequencers when it is acknowledged; `memory`: in their memory).
 
         `owner`: who declares it. One that has a log already gets that one, whatever its name; one
         whose log is no more is told what became of it.
@@ -135,6 +141,8 @@ class Service(SyncClosing):
             sequencers=sequencers,
             addresses=addresses,
             cluster=cluster,
+            mode=mode,
+            durability=durability,
         )
         made = self._service.made(name, engine, given, why=why, by=by, owner=owner, timeout=timeout)
         return self._held(self._loop.run(made))
@@ -218,7 +226,7 @@ class Service(SyncClosing):
         timeout: float | None = None,
     ) -> "SpeculativeLog": ...
 
-    def ensure(  # whoever calls it names them
+    def ensure(  # noqa: PLR0913  # whoever calls it names them
         self,
         name: str,
         *,
@@ -226,6 +234,8 @@ class Service(SyncClosing):
         shards: int = 1,
         replicas: int | None = None,
         sequencers: int | None = None,
+        mode: str = "",
+        durability: str = "",
         why: str = "",
         timeout: float | None = None,
     ) -> "Log | SpeculativeLog":
@@ -233,7 +243,13 @@ class Service(SyncClosing):
         another engine's.
         """
         given = engine_settings(
-            shards=shards, replicas=replicas, sequencers=sequencers, addresses=(), cluster=""
+            shards=shards,
+            replicas=replicas,
+            sequencers=sequencers,
+            addresses=(),
+            cluster="",
+            mode=mode,
+            durability=durability,
         )
         found = self._service.ensured(name, engine, given, why=why, timeout=timeout)
         return self._held(self._loop.run(found))

@@ -7,6 +7,8 @@ this one copies lists and searches them for a record.
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from anabranch.core.bolt.protocol.commands import (
     Adopt,
     Batch,
@@ -213,7 +215,7 @@ class Naive:
             case SetSettings(id, settings):
                 log = self.find(id)
                 _refuse(not _is_elsewhere(log) or settings.shards < 1, "bad-request")
-                log.settings = settings
+                log.settings = _changed(log, settings)
             case ForkLog():
                 self._fork(command)
             case Adopt(id, owner):
@@ -275,10 +277,13 @@ class Naive:
     def _create(self, command: CreateLog) -> None:
         name, engine, settings = command.name, command.engine, command.settings
         _refuse(any(log.name == name for log in self.logs.values()), "log-exists")
-        _refuse(engine not in ("", "bolt", "belfast"), "bad-request")
-        if engine == "belfast":
+        _refuse(engine not in ("", "bolt", "belfast", "erwin"), "bad-request")
+        if engine in ("belfast", "erwin"):
             settings = settings or EngineSettings()
             _refuse(settings.shards < 1, "bad-request")
+            _refuse(settings.mode != "" and engine == "belfast", "bad-request")
+            if engine == "erwin":
+                settings = replace(settings, mode=settings.mode or "m", durability="fsync")
         else:
             _refuse(settings is not None, "bad-request")
             engine = ""
@@ -292,7 +297,7 @@ class Naive:
             return
         if not settings.embedded:
             _refuse(settings.shards < 1, "bad-request")
-            log.settings = settings
+            log.settings = _changed(log, settings)
 
     def declared(self, owner: str) -> List | None:
         """The log that this owner has."""
@@ -472,6 +477,14 @@ def _follow(parent: List, child: List, name: str) -> None:
 def _refuse(wrong: bool, code: str) -> None:
     if wrong:
         raise Refusal(code)
+
+
+def _changed(log: List, settings: EngineSettings) -> EngineSettings:
+    """What a log is like from now on; how it keeps its records never changes."""
+    before = log.settings
+    assert before is not None
+    _refuse(settings.mode not in ("", before.mode), "bad-request")
+    return replace(settings, mode=before.mode, durability=before.durability)
 
 
 def _is_elsewhere(log: List) -> bool:

@@ -106,8 +106,8 @@ def test_what_a_log_lacks_is_refused_by_name(
         plain.status()  # pyright: ignore[reportAttributeAccessIssue]
     with pytest.raises(NotOffered, match="verbs of a bolt log"):
         service.log("ticks", engine="bolt")
-    with pytest.raises(BadRequest, match="there are bolt and belfast"):
-        service.log("ticks", engine="erwin")  # pyright: ignore[reportCallIssue, reportArgumentType]
+    with pytest.raises(BadRequest, match="there are bolt, belfast and erwin"):
+        service.log("ticks", engine="other")  # pyright: ignore[reportCallIssue, reportArgumentType]
     assert service.ensure("ticks", engine="belfast").id == ticks.id
     with pytest.raises(NotOffered, match="ticks is a belfast log"):
         service.ensure("ticks")

@@ -339,7 +339,7 @@ def test_a_log_of_another_engine_is_shown_and_asked_for_its_records_elsewhere(
     settings = {"shards": 2, "addresses": ["far:7440"], "cluster": "far"}
     asked = {"name": "ticks", "engine": "belfast", "settings": settings}
     made = served.client.post("/v1/logs", json=asked).json()
-    one = {"replicas": 1, "sequencers": 1, "embedded": False}
+    one = {"replicas": 1, "sequencers": 1, "embedded": False, "mode": "", "durability": ""}
     assert (made["engine"], made["settings"]) == ("belfast", settings | one)
     assert served.client.get("/v1/logs/ticks").json() == made
     assert served.client.get("/v1/logs").json()["logs"] == [made]

@@ -281,10 +281,10 @@ def test_what_nobody_has_is_refused_by_name(service: anabranch.Service, name: st
         service.drain_broker("broker-9")
     with pytest.raises(BadRequest, match="receipt"):
         service.receipt("1.0")
-    with pytest.raises(BadRequest, match="only a belfast log"):
+    with pytest.raises(BadRequest, match="only logs of other engines"):
         service.create(name, shards=2)  # pyright: ignore[reportCallIssue, reportArgumentType]
-    with pytest.raises(BadRequest, match="there are bolt and belfast"):
-        service.create(name, engine="erwin")  # pyright: ignore[reportCallIssue, reportArgumentType]
+    with pytest.raises(BadRequest, match="there are bolt, belfast and erwin"):
+        service.create(name, engine="other")  # pyright: ignore[reportCallIssue, reportArgumentType]
     service.create(name)
     with pytest.raises(NotOffered):
         service.log(name, engine="belfast")

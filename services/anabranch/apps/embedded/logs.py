@@ -168,7 +168,9 @@ class EmbeddedLogs:
                 self._give_up(folder, settings, error)
             else:
                 self._troubles.pop(folder, None)
-                self._around.log.info("serving a log", log=folder.log, nodes=nodes(settings))
+                self._around.log.info(
+                    "serving a log", log=folder.log, nodes=nodes(folder.engine, settings)
+                )
         self._limit_appends()
         for folder in self._troubles.keys() - wanted.keys():
             self._explain(folder, self._troubles.pop(folder).settings, None)

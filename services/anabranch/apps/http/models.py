@@ -1,7 +1,7 @@
 """What logs look like in JSON: requests are checked against these, answers are made of them."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, NamedTuple, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import (
     AfterValidator,
@@ -159,7 +159,7 @@ class NewDeployment(Asked):
         None,
         ge=1,
         description="Members of the group that orders the records. By default 1 in the service's "
-        "own process, or else 3.",
+        "own process, or else 3, of an Erwin log 2.",
     )
     addresses: tuple[str, ...] = Field(
         (), description="Of its sequencers, if it runs elsewhere.", examples=[["host:7440"]]
@@ -168,9 +168,26 @@ class NewDeployment(Asked):
         "", description="By which its nodes know each other, if it runs elsewhere."
     )
 
+    mode: Literal["", "m", "st"] = Field(
+        "",
+        description="Of an Erwin log. `m`, the default: records go through the sequencers. `st`: "
+        "to the shards at once, and only their ids through the sequencers.",
+    )
+    durability: Literal["", "fsync", "memory"] = Field(
+        "",
+        description="Of an Erwin log. `fsync`, the default: an append is on the disks of all "
+        "sequencers when it is acknowledged. `memory`: in their memory.",
+    )
+
     def chosen(self) -> commands.EngineSettings:
         return commands.EngineSettings(
-            self.shards, self.replicas or 0, self.sequencers or 0, self.addresses, self.cluster
+            self.shards,
+            self.replicas or 0,
+            self.sequencers or 0,
+            self.addresses,
+            self.cluster,
+            mode=self.mode,
+            durability=self.durability,
         )
 
 
@@ -178,7 +195,9 @@ class NewLog(Asked):
     name: str = Field(examples=["orders"])
     by: str = Field("", description="Who makes it.")
     why: str = Field("", description="What it is for.")
-    engine: str = Field("bolt", description="The engine that serves it: `bolt` or `belfast`.")
+    engine: str = Field(
+        "bolt", description="The engine that serves it: `bolt`, `belfast` or `erwin`."
+    )
     settings: NewDeployment | None = Field(
         None, description="Of a log that isn't Bolt's; null is one shard, and all defaults."
     )
@@ -271,6 +290,10 @@ class Deployment(Told):
     )
     cluster: str = Field(description="By which its nodes know each other.")
     embedded: bool = Field(description="Does this service run it in its own process?")
+    mode: str = Field(description="Of an Erwin log, how records reach its shards: `m` or `st`.")
+    durability: str = Field(
+        description="Of an Erwin log, what an acknowledgement promises: `fsync` or `memory`."
+    )
 
 
 class Log(Told):

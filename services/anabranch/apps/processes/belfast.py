@@ -14,7 +14,7 @@ from anabranch.apps.processes.namespaces import Machines, Network, check_rights,
 from anabranch.apps.processes.readiness import wait_seated
 from anabranch.apps.processes.servers import START_S, ServerProcess
 from anabranch.apps.processes.supervisor import Listener, run_until_told
-from anabranch.core.bolt.protocol.commands import REPLICAS_APART, SEQUENCERS_APART
+from anabranch.core.bolt.state.catalogue import REPLICAS_APART, SEQUENCERS_APART
 from anabranch.core.errors import BadRequest, Unavailable
 from anabranch.core.quota import AppendShare, Quota
 from anabranch.shell.journal.data_dir import exclusive
@@ -41,7 +41,7 @@ class BelfastShape(msgspec.Struct, frozen=True):
 
 
 class Counts(msgspec.Struct, frozen=True):
-    sequencers: int = SEQUENCERS_APART
+    sequencers: int = SEQUENCERS_APART["belfast"]
     shards: int = 2
     copies: int = REPLICAS_APART
     """Replicas of each shard."""

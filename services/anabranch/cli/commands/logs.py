@@ -17,9 +17,10 @@ from anabranch.cli.render.descriptions import (
 )
 from anabranch.cli.render.output import Output
 from anabranch.cli.render.words import counted, number
-from anabranch.cli.service.engines import BELFAST, BOLT, Bounds, bounds_of
+from anabranch.cli.service.engines import BELFAST, BOLT, ERWIN, Bounds, bounds_of
 from anabranch.cli.service.target import Target
 from anabranch.client.aio import Service
+from anabranch.client.catalogue import check_engine, engine_settings
 from anabranch.client.logs import AsyncLog
 from anabranch.core.bolt.protocol.commands import Description
 from anabranch.core.errors import BadRequest, LogExists
@@ -38,26 +39,40 @@ def log() -> None:
 @click.option("--if-missing", is_flag=True, help="It is fine if there is one already.")
 @click.option(
     "--engine",
-    type=click.Choice([BOLT, BELFAST]),
+    type=click.Choice([BOLT, BELFAST, ERWIN]),
     default=BOLT,
     show_default=True,
-    help="bolt: the log can be forked. belfast: it is read ahead of its order.",
+    help="bolt: the log can be forked. belfast: it is read ahead of its order. erwin: appends are "
+    "acknowledged ahead of it.",
 )
 @click.option(
     "--shards",
     type=click.IntRange(1),
-    help="Of a Belfast log: parts that take appends (default 1).",
+    help="Of a Belfast or Erwin log: parts that hold its records (default 1).",
 )
 @click.option(
     "--replicas",
     type=click.IntRange(1),
-    help="Of a Belfast log: copies of each shard (default 1 in a server of one process, else 2).",
+    help="Of a Belfast or Erwin log: copies of each shard (default 1 in a server of one process, "
+    "else 2).",
 )
 @click.option(
     "--sequencers",
     type=click.IntRange(1),
-    help="Of a Belfast log: members that order its records (default 1 in a server of one process, "
-    "else 3).",
+    help="Of a Belfast or Erwin log: members that order its records (default 1 in a server of one "
+    "process, else 3, of Erwin 2).",
+)
+@click.option(
+    "--mode",
+    type=click.Choice(["m", "st"]),
+    help="Of an Erwin log. m (default): records go through the sequencers. st: to the shards at "
+    "once.",
+)
+@click.option(
+    "--durability",
+    type=click.Choice(["fsync", "memory"]),
+    help="Of an Erwin log: an acknowledged record is on the disks of all sequencers (fsync, the "
+    "default), or in their memory.",
 )
 @talks
 def create(  # noqa: PLR0913  # click passes every option by its name
@@ -71,26 +86,35 @@ def create(  # noqa: PLR0913  # click passes every option by its name
     shards: int | None,
     replicas: int | None,
     sequencers: int | None,
+    mode: str | None,
+    durability: str | None,
 ) -> None:
     """Create a root log.
 
     \b
     anabranch log create orders
     anabranch log create ticks --engine belfast --shards 2
+    anabranch log create audit --engine erwin --durability memory
     """  # noqa: D301  # click wants the character itself
     if engine == BOLT and (shards or replicas or sequencers):
-        raise click.UsageError("--shards, --replicas and --sequencers are for --engine belfast")
+        raise click.UsageError(
+            "--shards, --replicas and --sequencers are for --engine belfast and erwin"
+        )
+    if engine != ERWIN and (mode or durability):
+        raise click.UsageError("--mode and --durability are for --engine erwin")
+    settings = engine_settings(
+        shards=shards or 1,
+        replicas=replicas,
+        sequencers=sequencers,
+        addresses=(),
+        cluster="",
+        mode=mode or "",
+        durability=durability or "",
+    )
 
     async def make(service: Service) -> AsyncLog:
-        if engine == BOLT:
-            return await service.create(name, why=why)
-        return await service.create(
-            name,
-            engine="belfast",
-            shards=shards or 1,
-            replicas=replicas,
-            sequencers=sequencers,
-            why=why,
+        return await service.made(
+            name, check_engine(engine), settings, why=why, by=None, owner="", timeout=None
         )
 
     async def work(service: Service) -> Description:

@@ -106,6 +106,8 @@ def _rows_of_bolt(log: Description, now: Nanoseconds) -> Iterator[tuple[str, str
 def _rows_of_settings(settings: EngineSettings) -> Iterator[tuple[str, str]]:
     yield "shards", f"{settings.shards}, of {settings.replicas} replicas each"
     yield "sequencers", str(settings.sequencers)
+    yield "mode", settings.mode
+    yield "durability", settings.durability
     yield "served by", "this service" if settings.embedded else ", ".join(settings.addresses)
     yield "cluster", settings.cluster
 

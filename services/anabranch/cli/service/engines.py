@@ -12,7 +12,7 @@ from anabranch.core.types import Position
 if TYPE_CHECKING:
     from anabranch.client.speculative_log import SpeculativeLog
 
-BOLT, BELFAST = "bolt", "belfast"
+BOLT, BELFAST, ERWIN = "bolt", "belfast", "erwin"
 
 SPAN_MAX = 1_000_000
 """The last records of a Belfast log are looked for among so many of its last positions."""

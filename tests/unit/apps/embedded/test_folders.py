@@ -19,7 +19,7 @@ from anabranch.core.bolt.state.state import State
 from anabranch.core.limits import Limits
 from anabranch.core.types import LogId
 from anabranch.shell.journal.disk import RealDisk
-from anabranch.shell.journal.watermark import NotedRecordJournal
+from anabranch.shell.journal.watermark import NotedRecordJournal, Watermark
 
 TICKS = LogFolder(LogId(7), 1_700_000_000_000, "ticks.a.1", "belfast")
 
@@ -118,3 +118,19 @@ def test_only_the_catalogue_proves_that_a_log_was_deleted() -> None:
     assert deleted(state.replica, folder)
     assert not deleted(state.replica, LogFolder(log.id, 2, "other", "belfast"))
     assert not deleted(state.replica, LogFolder(LogId(99), 2, "ticks", "belfast"))
+
+
+def test_each_engine_has_folders_and_notes_of_its_own(tmp_path: Path) -> None:
+    """Belfast's are where releases put them that knew no other engine."""
+    folders = Folders(str(tmp_path))
+    blue = LogFolder(LogId(8), 1, "blue", "erwin")
+    for folder in (TICKS, blue):
+        folders.make(folder)
+        folders.note(folder, "sequencer-0").create(Watermark(9, lives=0))
+    assert sorted(folders.found()) == sorted(folders.noted()) == [TICKS, blue]
+    assert (tmp_path / "belfast" / TICKS.name).is_dir()
+    assert (tmp_path / "reached" / TICKS.name / "sequencer-0").is_file()
+    assert (tmp_path / "erwin" / blue.name).is_dir()
+    assert (tmp_path / "reached" / "erwin" / blue.name / "sequencer-0").is_file()
+    folders.delete(blue)
+    assert folders.found() == folders.noted() == [TICKS]

@@ -12,8 +12,6 @@ from anabranch.core.bolt.broker.pending import Wait, Waits
 from anabranch.core.bolt.protocol import commands, messages, queries
 from anabranch.core.bolt.protocol.commands import (
     BOLT,
-    REPLICAS_APART,
-    SEQUENCERS_APART,
     EngineSettings,
     Guardable,
     Outcome,
@@ -21,6 +19,7 @@ from anabranch.core.bolt.protocol.commands import (
 from anabranch.core.bolt.protocol.letters import Moved
 from anabranch.core.bolt.protocol.messages import Once, Redeem
 from anabranch.core.bolt.protocol.queries import Answer, Query
+from anabranch.core.bolt.state.catalogue import ENGINES, REPLICAS_APART, SEQUENCERS_APART
 from anabranch.core.errors import BadRequest, EngineNotServed, ReceiptPending
 from anabranch.core.errors.refused import Refused
 from anabranch.core.machine import Token
@@ -49,6 +48,14 @@ class OtherEngines(Enum):
     """The log is embedded: its machines run beside this broker."""
     SUPERVISOR = "a supervisor"
     """Somebody starts its processes, and then says where they are."""
+
+
+_RUN: dict[OtherEngines, tuple[str, ...]] = {
+    OtherEngines.NOBODY: (),
+    OtherEngines.THIS_PROCESS: ("belfast",),
+    OtherEngines.SUPERVISOR: ("belfast",),
+}
+"""Engines whose logs they run. One that nobody knows is for the metadata to refuse."""
 
 
 class Controlling:
@@ -92,28 +99,33 @@ class Controlling:
 
     def _runs_nowhere(self, message: messages.CreateLog) -> bool:
         placed = message.settings is not None and message.settings.addresses
-        foreign = message.engine not in ("", BOLT)
-        return foreign and not placed and self._others is OtherEngines.NOBODY
+        engine = message.engine
+        if engine in ("", BOLT) or placed:
+            return False
+        return self._others is OtherEngines.NOBODY or (
+            engine in ENGINES and engine not in _RUN[self._others]
+        )
 
     def _command(self, message: Once) -> Guardable:
         """A client can't say that a log is embedded: that follows from who runs it."""
         command = _command(message)
         if isinstance(command, commands.CreateLog) and command.engine not in ("", BOLT):
-            return replace(command, settings=self._settings(command.settings))
+            return replace(command, settings=self._settings(command.engine, command.settings))
         if isinstance(command, commands.SetSettings):
             return replace(command, settings=replace(command.settings, embedded=False))
         return command
 
-    def _settings(self, given: EngineSettings | None) -> EngineSettings:
+    def _settings(self, engine: str, given: EngineSettings | None) -> EngineSettings:
         """With what the creator of a log of another engine left to the service."""
         given = given or EngineSettings(replicas=0, sequencers=0)
         here = self._others is OtherEngines.THIS_PROCESS and not given.addresses
         # The machines of one process fail together, so that more of them would help nobody.
         apart = self._others is OtherEngines.SUPERVISOR and not given.addresses
+        sequencers_apart = SEQUENCERS_APART.get(engine, 1)
         return replace(
             given,
             replicas=given.replicas or (REPLICAS_APART if apart else 1),
-            sequencers=given.sequencers or (SEQUENCERS_APART if apart else 1),
+            sequencers=given.sequencers or (sequencers_apart if apart else 1),
             embedded=here,
         )
 

@@ -46,13 +46,13 @@ class Row(Compact, frozen=True):
     batches: list[Batch]
 
 
-FORMAT = 5
-"""Of the commands in this file; a member of a group that knows an earlier one mustn't lead.
+FORMAT = 6
+"""Of these commands; a member of a group that knows an earlier one mustn't lead.
 
 2 has owners, guards, and brokers that are forgotten or get their share when they come. 3 keeps
 every record's first origin, and a fork at a time ends before that time. 4 remembers appends that
 are requests of their own beside the other requests, and forgets refusals that may pass (see
-`requests`). 5 keeps the names of logs that other engines serve (see `catalogue`).
+`requests`). 5 keeps the names of Belfast's logs (see `catalogue`), 6 those of Erwin's.
 """
 STEADY_FORMAT = 3
 """From this one on, origins are kept when records move, and `ForkLog.at` isn't inherited itself."""
@@ -60,11 +60,6 @@ STEADY_FORMAT = 3
 
 BOLT = "bolt"
 """What clients call this engine. In commands and in the state it is the empty name."""
-
-
-REPLICAS_APART, SEQUENCERS_APART = 2, 3
-"""Of a log whose nodes fail one by one, being processes of their own, if nobody says otherwise:
-one of them can be lost."""
 
 
 class EngineSettings(Compact, frozen=True):
@@ -84,6 +79,11 @@ class EngineSettings(Compact, frozen=True):
     """The name under which its sequencers and shards know each other; empty: this cluster's."""
     embedded: bool = False
     """Served by the very processes that keep this catalogue. Brokers set it; clients can't."""
+    mode: str = ""
+    """Of an Erwin log: records reach its shards through the sequencers (`m`), or at once (`st`)."""
+    durability: str = ""
+    """Of an Erwin log: where all members hold an append when it is acknowledged, on their disks
+    (`fsync`) or in `memory`."""
 
 
 class CreateLog(msgspec.Struct, frozen=True, array_like=True, tag="create"):

@@ -12,6 +12,8 @@ and deleted like any other log; whatever else is asked of it through Bolt is ref
 
 import re
 
+from msgspec.structs import replace
+
 from anabranch.core.bolt.logs.forest import Forest, Log
 from anabranch.core.bolt.protocol.commands import (
     BOLT,
@@ -25,10 +27,21 @@ from anabranch.core.bolt.state import answers
 from anabranch.core.bolt.state.replica import Replica
 from anabranch.core.errors import BadRequest, OwnedByAnother, OwnsAnother, TooMany, Unavailable
 
-ENGINES = ("belfast",)
+ENGINES = ("belfast", "erwin")
 """Engines whose logs the catalogue keeps beside Bolt's own."""
-ENGINES_FORMAT = 5
-"""From this one on, the catalogue keeps logs of other engines."""
+ENGINES_FORMAT = {"belfast": 5, "erwin": 6}
+"""From which format on the catalogue keeps their logs."""
+
+MODES, DURABILITIES = ("m", "st"), ("fsync", "memory")
+"""Of an Erwin log; the first one if nobody says otherwise."""
+REPLICAS_APART = 2
+SEQUENCERS_APART = {"belfast": 3, "erwin": 2}
+"""Of a log whose nodes fail one by one, being processes of their own, if nobody says otherwise: one
+of them can be lost. Belfast's sequencers agree by majority; Erwin's all hold an append, and a
+controller decides which of them take part.
+"""
+CONTROLLERS = {"belfast": 0, "erwin": 1}
+"""Machines of an embedded log beside its sequencers and replicas."""
 
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}", re.ASCII)
 """Clients dial it and show it to people, so nothing else is kept."""
@@ -85,12 +98,12 @@ def chosen(replica: Replica, command: CreateLog, name: str) -> tuple[str, Engine
         return "", None
     if engine not in ENGINES:
         raise BadRequest(f"engine {engine!r}", f"known are {BOLT} and {', '.join(ENGINES)}")
-    if replica.format < ENGINES_FORMAT:
+    if replica.format < ENGINES_FORMAT[engine]:
         reason = "a metadata member of an earlier version still leads: finish the upgrade first"
         raise Unavailable(f"a log of engine {engine}", reason)
-    settings = settings or EngineSettings()
-    _check(name, settings)
-    _check_room(replica, settings)
+    settings = _with_defaults(engine, settings or EngineSettings())
+    _check(name, engine, settings)
+    _check_room(replica, engine, settings)
     return engine, settings
 
 
@@ -114,13 +127,31 @@ def set_settings(replica: Replica, command: SetSettings) -> Description:
     return _replaced(replica, log, command.settings)
 
 
+def _with_defaults(engine: str, settings: EngineSettings) -> EngineSettings:
+    if engine != "erwin":
+        return settings
+    mode, durability = settings.mode or MODES[0], settings.durability or DURABILITIES[0]
+    return replace(settings, mode=mode, durability=durability)
+
+
 def _replaced(replica: Replica, log: Log, settings: EngineSettings) -> Description:
-    _check(log.name, settings)
+    before = log.settings
+    assert before is not None, "a log of another engine has settings"
+    # How a log keeps what it acknowledges was promised when it was created.
+    settings = replace(
+        settings,
+        mode=settings.mode or before.mode,
+        durability=settings.durability or before.durability,
+    )
+    _check(log.name, log.engine, settings)
+    if (settings.mode, settings.durability) != (before.mode, before.durability):
+        raise BadRequest(log.name, "its mode and durability stay as it was created with")
     log.settings = settings
     return answers.describe(replica, log)
 
 
-def _check(name: str, settings: EngineSettings) -> None:
+def _check(name: str, engine: str, settings: EngineSettings) -> None:
+    _check_kind(name, engine, settings)
     bounds = {
         "shards": (settings.shards, SHARDS_MAX),
         "replicas": (settings.replicas, REPLICAS_MAX),
@@ -140,20 +171,35 @@ def _check(name: str, settings: EngineSettings) -> None:
         raise BadRequest(name, f"a cluster's name has {CLUSTER_CHARS_MAX} characters at most")
 
 
-def _check_room(replica: Replica, settings: EngineSettings) -> None:
-    """Every sequencer and replica of an embedded log is a machine with a journal of its own."""
+def _check_kind(name: str, engine: str, settings: EngineSettings) -> None:
+    if engine != "erwin":
+        if settings.mode or settings.durability:
+            raise BadRequest(name, "only an erwin log has a mode and a durability: leave them out")
+        return
+    if settings.mode not in MODES:
+        raise BadRequest(name, f"its mode is {' or '.join(MODES)}, not {settings.mode!r}")
+    if settings.durability not in DURABILITIES:
+        known, given = " or ".join(DURABILITIES), settings.durability
+        raise BadRequest(name, f"its durability is {known}, not {given!r}")
+
+
+def _check_room(replica: Replica, engine: str, settings: EngineSettings) -> None:
+    """Every node of an embedded log is a machine with a journal of its own."""
     if not settings.embedded:
         return
     limit = replica.limits.embedded_nodes_max
-    if _embedded_nodes(replica.forest) + nodes(settings) > limit:
+    if _embedded_nodes(replica.forest) + nodes(engine, settings) > limit:
         raise TooMany("sequencers and replicas in this process", limit, "embedded_nodes_max")
 
 
 def _embedded_nodes(forest: Forest) -> int:
-    kept = (log.settings for log in forest.foreign.values())
-    return sum(nodes(settings) for settings in kept if settings and settings.embedded)
+    return sum(
+        nodes(log.engine, log.settings)
+        for log in forest.foreign.values()
+        if log.settings is not None and log.settings.embedded
+    )
 
 
-def nodes(settings: EngineSettings) -> int:
-    """How many machines serve such a log."""
-    return settings.sequencers + settings.shards * settings.replicas
+def nodes(engine: str, settings: EngineSettings) -> int:
+    """How many machines serve such an embedded log."""
+    return settings.sequencers + settings.shards * settings.replicas + CONTROLLERS[engine]

@@ -93,7 +93,13 @@ def test_a_log_of_another_engine_is_listed_beside_bolts_own() -> None:
 @pytest.mark.parametrize("owner", ["", "k8s/"])
 @pytest.mark.parametrize(
     ("engine", "names"),
-    [("", ["orders", "ticks"]), ("bolt", ["orders"]), ("belfast", ["ticks"]), ("erwin", [])],
+    [
+        ("", ["orders", "ticks"]),
+        ("bolt", ["orders"]),
+        ("belfast", ["ticks"]),
+        ("erwin", []),
+        ("other", []),
+    ],
 )
 def test_a_listing_can_be_confined_to_one_engine(owner: str, engine: str, names: list[str]) -> None:
     stage = Stage()
@@ -123,6 +129,70 @@ def test_reads_of_a_log_of_another_engine_have_no_quota() -> None:
     assert code(refused) == "bad-request"
     assert "reads of a belfast log aren't limited" in refused.message
     assert stage.ask(Describe(id)).quota == kept, "what is refused changes nothing"
+
+
+def test_an_erwin_log_has_a_mode_and_a_durability() -> None:
+    stage = Stage()
+    stage.do(CreateLog("plain", engine="erwin"))
+    stage.do(CreateLog("fast", engine="erwin", settings=EngineSettings(3, 2, 2, **FAST)))
+    image = snapshot.save(stage.state.replica)
+    stage.state.replica = snapshot.load(image, Limits())
+    kept = {log.name: log.settings for log in stage.ask(ListLogs(engine="erwin")).logs}
+    assert kept == {
+        "plain": EngineSettings(cluster="c", mode="m", durability="fsync"),
+        "fast": EngineSettings(3, 2, 2, cluster="c", **FAST),
+    }
+
+
+FAST: Any = {"mode": "st", "durability": "memory"}
+
+
+@pytest.mark.parametrize(
+    ("engine", "settings"),
+    [
+        ("erwin", EngineSettings(mode="x")),
+        ("erwin", EngineSettings(durability="disk")),
+        ("belfast", EngineSettings(mode="m")),
+        ("belfast", EngineSettings(durability="fsync")),
+    ],
+)
+def test_a_mode_and_a_durability_are_erwins_and_known(
+    engine: str, settings: EngineSettings
+) -> None:
+    assert code(Stage().do(CreateLog("a", engine=engine, settings=settings))) == "bad-request"
+
+
+def test_what_an_erwin_log_has_promised_stays_when_it_moves() -> None:
+    stage = Stage()
+    created = CreateLog("a", owner="o", engine="erwin", settings=EngineSettings(**FAST))
+    id = stage.do(created).id
+    moved = EngineSettings(2, addresses=("a:1",), cluster="there")
+    assert stage.do(SetSettings(id, moved)).settings == EngineSettings(
+        2, addresses=("a:1",), cluster="there", **FAST
+    )
+    for other in (EngineSettings(mode="m"), EngineSettings(durability="fsync")):
+        assert code(stage.do(SetSettings(id, other))) == "bad-request"
+        again = CreateLog("a", owner="o", engine="erwin", settings=other)
+        assert code(stage.do(again)) == "bad-request"
+
+
+def test_before_its_format_the_catalogue_keeps_no_erwin_log() -> None:
+    """A member that knows no such log would take its settings for nothing."""
+    stage = Stage(5)
+    assert stage.create().engine == "belfast"
+    assert code(stage.do(CreateLog("a", engine="erwin"))) == "unavailable"
+    stage.do(RaiseFormat(6))
+    assert stage.do(CreateLog("a", engine="erwin")).engine == "erwin"
+
+
+def test_the_controller_of_an_embedded_erwin_log_takes_a_place_as_well() -> None:
+    stage = Stage(embedded_nodes_max=5)
+    first = CreateLog("a", engine="erwin", settings=EngineSettings(embedded=True))
+    assert stage.do(first).engine == "erwin", "a sequencer, a replica, a controller"
+    for name, expected in (("b", "erwin"), ("c", "belfast")):
+        settings = EngineSettings(embedded=True)
+        made = stage.do(CreateLog(name, engine=expected, settings=settings))
+        assert isinstance(made, Refused) == (expected == "erwin")
 
 
 def test_an_embedded_logs_addresses_are_relative_to_the_services() -> None:
@@ -223,7 +293,7 @@ def test_settings_past_a_bound_are_refused(settings: EngineSettings) -> None:
 def test_a_bolt_log_takes_no_settings_and_an_unknown_engine_no_log() -> None:
     stage = Stage()
     assert code(stage.do(CreateLog("a", settings=HERE))) == "bad-request"
-    assert code(stage.do(CreateLog("a", engine="erwin"))) == "bad-request"
+    assert code(stage.do(CreateLog("a", engine="other"))) == "bad-request"
     assert stage.do(CreateLog("a", engine="bolt")).engine == "bolt"
 
 

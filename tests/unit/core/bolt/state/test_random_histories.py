@@ -136,7 +136,7 @@ class Walk:
 
     def declare(self) -> None:
         """A log that another engine serves."""
-        engine = self.chance.choice(("belfast", "belfast", "belfast", "bolt", "erwin"))
+        engine = self.chance.choice(("belfast", "belfast", "erwin", "erwin", "bolt", "other"))
         name = f"log{self.twins.naive.next_id}"
         settings = self.chance.choice((None, self.settings()))
         self.twins.apply(CreateLog(name, owner=self.owner(), engine=engine, settings=settings))
@@ -150,7 +150,8 @@ class Walk:
         chance = self.chance
         addresses = chance.choice(((), ("here:1", "there:2")))
         embedded = not addresses and chance.random() < 0.5
-        return EngineSettings(chance.randrange(4), 1, 1, addresses, "", embedded)
+        mode = chance.choice(("", "", "m", "st"))
+        return EngineSettings(chance.randrange(4), 1, 1, addresses, "", embedded, mode)
 
     def owner(self) -> str:
         return self.chance.choice(("", "", "", "", "ann", "bob", f"c{self.chance.randrange(99)}"))
