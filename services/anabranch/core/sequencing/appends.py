@@ -129,7 +129,7 @@ class Appends:
 
     def _ask(self, asked: Waiting) -> None:
         id = asked.entry.id
-        if not 0 <= asked.lowest <= id.sequence:
+        if asked.lowest > id.sequence:
             reason = f"{asked.lowest} isn't from 0 up to its sequence {id.sequence}"
             raise BadRequest("an append's lowest sequence", reason)
         if self._repeats(asked):

@@ -15,6 +15,7 @@ from anabranch.core.limits import Limits
 from anabranch.core.machine import Effect, Reply, Token
 from anabranch.core.sequencing import letters
 from anabranch.core.sequencing.appends import Appends
+from anabranch.core.sequencing.checks import check
 from anabranch.core.sequencing.config import SequencingConfig
 from anabranch.core.sequencing.drops import Drops
 from anabranch.core.sequencing.ids import AppendId
@@ -207,7 +208,10 @@ class SequencingReplica:
 
     def requested(self, token: Token, message: object) -> bool:
         """False for a message that is for somebody else."""
+        if not isinstance(message, Append | AppendMeta | FindPosition | AskTail):
+            return False
         try:
+            check(message)
             match message:
                 case Append():
                     self._appends.append(token, message)
@@ -219,8 +223,6 @@ class SequencingReplica:
                     self._member.check_view("a question for the log's tail", view)
                     state = self._member.state
                     self._effects.append(Reply(token, Tail(state.ordered, state.tail)))
-                case _:
-                    return False
         except AnabranchError as error:
             self._effects.append(Reply(token, Refused.of(error)))
         self._member.flush()

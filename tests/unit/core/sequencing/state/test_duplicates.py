@@ -144,9 +144,9 @@ def test_nothing_that_was_known_is_ever_taken_for_new(
             known.place(id, at, at)
             everything.add(id)
         else:
-            low = min(sequence, max(low, lowest.get((producer, epoch), 0)))
+            least = min(sequence, max(low, lowest.get((producer, epoch), 0)))
             try:
-                found = known.find(id, low)
+                found = known.find(id, least)
             except RequestForgotten:
                 continue
             below = sequence < lowest.get((producer, epoch), 0)
@@ -154,5 +154,5 @@ def test_nothing_that_was_known_is_ever_taken_for_new(
             if not found:
                 known.add(id, at)
             everything.add(id)
-            known.heard(id, low, at)
-            lowest[producer, epoch] = max(low, lowest.get((producer, epoch), 0))
+            known.heard(id, least, at)
+            lowest[producer, epoch] = max(least, lowest.get((producer, epoch), 0))
