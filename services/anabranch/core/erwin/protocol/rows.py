@@ -54,3 +54,8 @@ class Fence(msgspec.Struct, frozen=True, array_like=True, order=True, gc=False):
         """As one number, which replication journals with its terms."""
         assert 0 <= self.start < 1 << 20
         return (self.view << 20) | self.start
+
+    @classmethod
+    def of(cls, number: int) -> "Fence":
+        assert number >= 0
+        return cls(number >> 20, number & ((1 << 20) - 1))
