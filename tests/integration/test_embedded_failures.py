@@ -131,7 +131,17 @@ def test_a_client_of_a_log_that_is_starting_is_told_so(
             with pytest.raises(Unavailable, match=r"log ticks is not .* it is starting"):
                 await log.append(b"1", timeout=1)
             assert "log ticks: it is starting" in await obstacle(endpoint)
+            later = await here.create("tocks", engine="belfast")
+            with pytest.raises(Unavailable, match=r"log tocks is not .* it is starting"):
+                await later.append(b"1", timeout=1)
+            gone = await here.create("gone", engine="belfast")
+            await here.delete("gone")
+            with pytest.raises(Unavailable, match=r"log gone is not .* it is starting"):
+                await gone.append(b"1", timeout=1)
             go_on.set()
             await log.append(b"2")
+            await later.append(b"2")
+            with pytest.raises(Unavailable, match="no such node is served here now"):
+                await gone.append(b"1", timeout=1)
 
     run(scene())

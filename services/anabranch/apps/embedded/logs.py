@@ -36,6 +36,7 @@ class _Trouble:
 
     settings: EngineSettings
     error: AnabranchError
+    reason: str
 
 
 class EmbeddedLogs:
@@ -78,6 +79,7 @@ class EmbeddedLogs:
         holds once it is acknowledged.
         """
         self._limit_appends()
+        self._explain_new(self._wanted())
         self._news.set()
 
     def obstacle(self) -> str | None:
@@ -88,7 +90,7 @@ class EmbeddedLogs:
             each = self._logs.get(folder)
             if each is None:
                 trouble = self._troubles.get(folder)
-                reason = trouble.error.message if trouble else _STARTING
+                reason = trouble.reason if trouble else _STARTING
                 return f"log {folder.log}: {reason}"
             for node, machine in each.nodes.items():
                 reason = machine.obstacle()
@@ -150,11 +152,10 @@ class EmbeddedLogs:
         await self._stop_failed(wanted)
         for folder in [each for each in {**self._logs, **self._failed} if each not in wanted]:
             await self._delete(folder)
+        self._explain_new(wanted)
         for folder, settings in wanted.items():
             if folder in self._logs or folder in self._failed:
                 continue
-            if folder not in self._troubles:
-                self._explain(folder, settings, Unavailable(f"log {folder.log}", _STARTING))
             try:
                 self._logs[folder] = await self._starter.start(
                     self._engines[folder.engine],
@@ -180,13 +181,21 @@ class EmbeddedLogs:
         for folder, each in self._logs.items():
             each.append_limits.set(quotas.get(folder.id))
 
+    def _explain_new(self, wanted: dict[LogFolder, EngineSettings]) -> None:
+        """Logs start one after the other: until its turn, a log's clients are told to wait."""
+        known = {*self._logs, *self._failed, *self._troubles}
+        for folder in wanted.keys() - known:
+            starting = Unavailable(f"log {folder.log}", _STARTING)
+            self._troubles[folder] = _Trouble(wanted[folder], starting, _STARTING)
+            self._explain(folder, wanted[folder], starting)
+
     def _complain(self, folder: LogFolder, settings: EngineSettings, error: AnabranchError) -> None:
         known = self._troubles.get(folder)
-        if known is None or known.error.message != error.message:
+        if known is None or known.reason != error.message:
             self._around.log.error(
                 "can't serve a log", log=folder.log, code=error.code, reason=error.message
             )
-        self._troubles[folder] = _Trouble(settings, error)
+        self._troubles[folder] = _Trouble(settings, error, error.message)
         self._explain(folder, settings, error)
 
     def _explain(
