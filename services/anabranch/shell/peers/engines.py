@@ -2,9 +2,14 @@
 which engines there are.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 from anabranch.core.belfast.protocol import codec as belfast
 from anabranch.core.belfast.protocol.messages import BELFAST_VERSION
 from anabranch.core.bolt.protocol import peers as bolt
+from anabranch.core.erwin.protocol import codec as erwin
+from anabranch.core.erwin.protocol.messages import ERWIN_VERSION
 from anabranch.core.wire.frames import FrameReader
 from anabranch.core.wire.peers import PEER_VERSION, FromNode, greetings
 from anabranch.shell.net.connect import is_address, parse_address
@@ -57,18 +62,28 @@ def bolt_broker() -> PeerProtocol:
 
 
 def belfast_node() -> PeerProtocol:
-    """A sequencer or a replica: a node is named by the address at which the others dial it."""
+    """A sequencer or a replica."""
+    return _addressed_node(BELFAST_VERSION, belfast.letters)
+
+
+def erwin_node() -> PeerProtocol:
+    """A sequencer, a replica or a controller."""
+    return _addressed_node(ERWIN_VERSION, erwin.letters)
+
+
+def _addressed_node(version: int, letters: Callable[[int], FrameReader[Any]]) -> PeerProtocol:
+    """A node is named by the address at which the others dial it."""
 
     def from_dialed(_: int) -> FrameReader[FromNode]:
         return greetings()
 
     return PeerProtocol(
-        version=BELFAST_VERSION,
+        version=version,
         own_noun="node",
         dialed_noun="node",
         dialer_noun="node",
         from_dialed=from_dialed,
-        from_dialers=belfast.letters,
+        from_dialers=letters,
         answers=False,
         name_objection=lambda node: None if is_address(node) else "nobody could dial it",
         certificate_name=lambda node: parse_address(node)[0],

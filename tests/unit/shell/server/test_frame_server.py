@@ -2,7 +2,7 @@
 
 import asyncio
 import io
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -17,20 +17,41 @@ from anabranch.core.bolt.protocol.clients import BOLT
 from anabranch.core.bolt.protocol.messages import Hello, Survey, Welcome
 from anabranch.core.errors import AnabranchError, BadFrame, JournalBehind, Unauthorized, Unavailable
 from anabranch.core.errors.refused import Refused
+from anabranch.core.erwin.protocol import codec as erwin
+from anabranch.core.erwin.protocol import messages as entries
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Request
+from anabranch.core.sequencing import codec as sequencing
+from anabranch.core.sequencing import messages as audits
 from anabranch.core.wire.client_protocol import ClientProtocol
 from anabranch.core.wire.frames import HEADER, FrameReader
 from anabranch.core.wire.peers import GREETING_BYTES_MAX, Greeting, encode_greeting
 from anabranch.shell.authority.shared import SharedToken
 from anabranch.shell.runtime.clock import Clock
 from anabranch.shell.runtime.driver import Host
-from anabranch.shell.server.engines import belfast_service, bolt_service
+from anabranch.shell.server.engines import (
+    belfast_service,
+    bolt_service,
+    erwin_shard_service,
+    sequencing_service,
+)
 from anabranch.shell.server.frame_server import FrameServer
 from anabranch.shell.server.service import Absence, Service
 from anabranch.shell.telemetry.log import Log
 
 LIMITS = Limits()
+NODES: dict[str, tuple[Callable[..., Service], Any, Any]] = {
+    "/1/sequencer-0": (belfast_service, belfast, ticks),
+    "/1/shard-0-0": (belfast_service, belfast, ticks),
+    "/2/sequencer-0": (sequencing_service, sequencing, audits),
+    "/2/shard-0-0": (erwin_shard_service, erwin, entries),
+}
+"""By its name, how a node is served, and its protocol's codec and messages."""
+
+
+def located(messages: Any) -> Any:
+    """The question for the directory. An Erwin shard answers the sequencing layer's."""
+    return getattr(messages, "Locate", audits.Locate)()
 
 
 class Nodes:
@@ -79,7 +100,7 @@ class Home:
     def __init__(self) -> None:
         clock = Clock()
         log = Log(clock.now, stream=io.StringIO())
-        self.machines = {name: Puppet() for name in ("broker", "/1/sequencer-0", "/1/shard-0-0")}
+        self.machines = {name: Puppet() for name in ("broker", *NODES)}
         self.host = Host("c", None, None, now=clock.now, log=log)
         self.host.start(dict(self.machines))
         self.nodes = Nodes()
@@ -89,8 +110,8 @@ class Home:
             bolt_service(self.host, "broker", LIMITS, cluster="c", version="1", authority=everybody)
         )
         self.services: dict[str, Service] = {}
-        for name in ("/1/sequencer-0", "/1/shard-0-0"):
-            self.services[name] = belfast_service(
+        for name, (service, _, _) in NODES.items():
+            self.services[name] = service(
                 self.host, name, LIMITS, cluster="c", version="1", authority=everybody, name=name
             )
             self.server.serve(self.services[name])
@@ -125,24 +146,22 @@ def test_clients_of_each_engine_reach_their_machine_at_one_port() -> None:
             broker = await here.call(bolt.replies())
             broker.say(bolt.encode_request(1, Hello(1, "test")), bolt.encode_request(2, Survey()))
             assert isinstance((await broker.hear())[1], Welcome)
-            for name in ("/1/sequencer-0", "/1/shard-0-0"):
-                caller = await here.belfast(name)
+            for name, (_, codec, messages) in NODES.items():
+                caller = await here.call(codec.replies())
+                caller.say(codec.encode_request(0, messages.Hello(1, "c", "test", None, name)))
                 request, welcome = await caller.hear()
                 assert request == 0
-                assert isinstance(welcome, ticks.Welcome)
+                assert isinstance(welcome, messages.Welcome)
                 assert welcome.node == name
-                caller.say(belfast.encode_request(1, ticks.Locate()))
+                caller.say(codec.encode_request(1, located(messages)))
             asked = {name: each.events for name, each in here.machines.items()}
             await until(lambda: all(asked.values()))
-            messages = {
+            found = {
                 name: [event.message for event in events if isinstance(event, Request)]
                 for name, events in asked.items()
             }
-            assert messages == {
-                "broker": [Survey()],
-                "/1/sequencer-0": [ticks.Locate()],
-                "/1/shard-0-0": [ticks.Locate()],
-            }
+            located_by = {name: [located(messages)] for name, (_, _, messages) in NODES.items()}
+            assert found == {"broker": [Survey()], **located_by}
 
     run(scene())
 
