@@ -1,0 +1,74 @@
+"""Which nodes are there: each says so again and again (`Present`, `ShardPresent`)."""
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from anabranch.core.lateness import Delays, patience
+from anabranch.core.limits import Limits
+from anabranch.core.types import MS, Nanoseconds
+
+CONTACTS_MAX = 16_384
+"""Nodes that nobody has configured are forgotten beyond this."""
+
+Sign = TypeVar("Sign")
+"""What a node says of itself."""
+
+
+@dataclass(slots=True)
+class _Contact(Generic[Sign]):
+    at: Nanoseconds
+    sign: Sign
+
+
+class Contacts(Generic[Sign]):
+    """By node. How long silence lasts before it counts follows from the delays of late."""
+
+    def __init__(self, limits: Limits, delays: Delays) -> None:
+        self._limits = limits
+        self._delays = delays
+        """Of signs that came at last, and of this controller's own timers."""
+        self._contacts: dict[str, _Contact[Sign]] = {}
+        self._since: Nanoseconds = 0
+
+    def begin(self, now: Nanoseconds) -> None:
+        """Nobody was silent before: this controller didn't judge."""
+        self._since = now
+
+    def heard(self, node: str, sign: Sign, now: Nanoseconds) -> None:
+        contact = self._contacts.get(node)
+        if contact is None:
+            if len(self._contacts) < CONTACTS_MAX:
+                self._contacts[node] = _Contact(now, sign)
+            return
+        silence = now - max(contact.at, self._since)
+        late = silence - self._limits.present_ms * MS
+        if late > 0 and silence < self.patience(now):
+            # One that was away for longer is taken for restarted, which says nothing of others.
+            self._delays.note(late, now)
+        contact.at = now
+        contact.sign = sign
+
+    def patience(self, now: Nanoseconds) -> Nanoseconds:
+        return patience(self._limits.silent_ms * MS, self._delays.longest(now))
+
+    def was_away(self, missed: Nanoseconds, now: Nanoseconds) -> None:
+        """The controller itself did not run for so long: that isn't others' silence."""
+        assert missed >= 0
+        self._since = min(now, self._since + missed)
+        for contact in self._contacts.values():
+            contact.at = min(now, contact.at + missed)
+
+    def sign(self, node: str) -> Sign | None:
+        """The last of this node, however old."""
+        contact = self._contacts.get(node)
+        return None if contact is None else contact.sign
+
+    def silent(self, node: str, now: Nanoseconds) -> bool:
+        contact = self._contacts.get(node)
+        heard = self._since if contact is None else max(self._since, contact.at)
+        assert heard <= now, "nothing was heard in the future"
+        return now - heard >= self.patience(now)
+
+    def present(self, node: str, now: Nanoseconds) -> Sign | None:
+        """What a node that is there says of itself."""
+        return None if self.silent(node, now) else self.sign(node)
