@@ -136,7 +136,8 @@ async def _until_over(link: Link, stop: asyncio.Event) -> AnabranchError | None:
     """Why no broker will have us, if that is why."""
     while link.session.ended is None:
         try:
-            await asyncio.wait_for(stop.wait(), _LOOK_S)
+            async with asyncio.timeout(_LOOK_S):
+                await stop.wait()
         except TimeoutError:
             continue
         return None

@@ -117,7 +117,8 @@ class Pod(Generic[P]):
                     self.log.warning("waiting", what=what, reason=error.message)
                     told = True
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._stop.wait(), _AGAIN_S)
+                async with asyncio.timeout(_AGAIN_S):
+                    await self._stop.wait()
                 raise Unavailable(what, "this process was told to end before it came")
 
     def run_host(self, host: Host, role: Callable[[], str]) -> None:
@@ -175,7 +176,8 @@ class Pod(Generic[P]):
         self.log.info("draining")
         patience_s = self.settings.limits.drain_ms / 1_000 + DRAIN_MARGIN_S
         try:
-            await asyncio.wait_for(host.drain(), patience_s)
+            async with asyncio.timeout(patience_s):
+                await host.drain()
         except TimeoutError:
             self.log.warning("not everything in hand was finished", after_s=patience_s)
         self.log.info("stopping")

@@ -98,7 +98,6 @@ class PeerLink:
                 back_off_s = BACK_OFF_MIN_S
             self._say(self._refusal.message if self._refusal else why)
             pause_s = back_off_s * (0.5 + 0.5 * randbits(_CHANCE_BITS) / (1 << 16))
-            # `wait_for` of Python 3.11 may swallow a cancellation that comes with its end.
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause_s):
                     await self._hint.news.wait()

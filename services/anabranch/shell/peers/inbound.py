@@ -61,7 +61,8 @@ class Inbound(Generic[M]):
         for line in list(self._all):
             line.end(why)
         try:
-            await asyncio.wait_for(self._empty.wait(), STOP_S)
+            async with asyncio.timeout(STOP_S):
+                await self._empty.wait()
         except TimeoutError:
             for line in list(self._all):
                 line.abort(why)

@@ -245,7 +245,8 @@ class FrameServer:
         # Machines that have stopped answer nothing more.
         stopped = all(service.host.failed.done() for service in services)
         try:
-            await asyncio.wait_for(self._until_gone(which), 0 if stopped else DRAIN_S)
+            async with asyncio.timeout(0 if stopped else DRAIN_S):
+                await self._until_gone(which)
         except TimeoutError:
             for each in filter(which, list(self._connections)):
                 each.abort()

@@ -3,8 +3,10 @@
 import asyncio
 from typing import Any, cast
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.shell.cancellation import TURNS, is_heeded
 from tests.unit.shell.nodes import run
 
 from anabranch.shell.peers import inbound
@@ -111,6 +113,16 @@ def test_one_that_doesnt_fetch_what_it_was_sent_is_broken_off() -> None:
         run(scene())
     finally:
         inbound.STOP_S = short
+
+
+@pytest.mark.parametrize("turns", TURNS)
+def test_a_cancellation_is_heeded_also_when_the_last_line_ends_just_then(turns: int) -> None:
+    async def scene() -> None:
+        lines, stub = Inbound[Any]("node"), line(Stub(deaf=True))
+        lines.add(stub)
+        assert await is_heeded(lines.stop("it ends"), lambda: lines.remove(stub), turns)
+
+    run(scene())
 
 
 def test_stopping_with_nobody_there_is_over_at_once() -> None:
