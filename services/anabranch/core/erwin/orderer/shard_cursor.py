@@ -1,0 +1,123 @@
+"""One shard, as the leader of a fence knows it."""
+
+from collections import deque
+
+from anabranch.core.erwin.orderer.row_groups import RowGroup
+from anabranch.core.erwin.protocol.letters import Pushed, ShardSetup
+from anabranch.core.types import Position
+
+
+class ShardCursor:
+    """Rows below `held` are durable at the shard; those below `sent` are on their way to it.
+
+    What a shard holds never shrinks within a fence, so the cursor takes no answer back. Only `sent`
+    goes back, when letters were lost.
+    """
+
+    def __init__(self, setup: ShardSetup, base: Position) -> None:
+        assert setup.epoch > 0, "a shard takes part once its replicas have an epoch"
+        self.setup = setup
+        self.base = base
+        """Where this fence begins at this shard."""
+        self.sent = base
+        self.reached = base
+        """The furthest that `sent` ever was."""
+        self.held = base
+        self.told_stable: Position = 0
+        self.told_trimmed: Position = 0
+        self.knows_stable: Position = 0
+        self.trimmed: Position = 0
+        """The shard has journaled this trim."""
+        self.greeted = False
+        """Its primary of today was sent something."""
+        self.fenced = False
+        """It has answered, so it takes nothing of lower fences any more."""
+        self.advanced = False
+        """It has confirmed something since the last look at who is silent."""
+        self.leaving = False
+        """It isn't in the configuration any more, but has yet to get rows that name it."""
+        self.bytes_under_way = 0
+        """Of its own records."""
+        self.bytes_given = 0
+        self.last: Pushed | None = None
+        self._rewound: Position = -1
+        self._flights: deque[tuple[Position, int]] = deque()
+        """Where each group with own records ends that isn't held yet, and the records' bytes."""
+
+    @property
+    def takes_records(self) -> bool:
+        return self.setup.open and not self.leaving
+
+    @property
+    def reachable(self) -> bool:
+        return bool(self.setup.primary)
+
+    @property
+    def owes(self) -> bool:
+        """Something was sent to it that it hasn't confirmed."""
+        return (
+            not self.fenced
+            or self.held < self.sent
+            or self.knows_stable < self.told_stable
+            or self.trimmed < self.told_trimmed
+        )
+
+    @property
+    def _confirmed(self) -> tuple[bool, Position, Position, Position]:
+        return self.fenced, self.held, self.knows_stable, self.trimmed
+
+    @property
+    def has_all_of_its_own(self) -> bool:
+        """It holds every row that names it."""
+        return not self._flights
+
+    def knows(self, *, stable: Position, trimmed: Position) -> bool:
+        """Whether it was told so much."""
+        return self.told_stable >= stable and self.told_trimmed >= trimmed
+
+    def arrange(self, setup: ShardSetup) -> None:
+        """The configuration has changed."""
+        assert setup.number == self.setup.number
+        if (setup.epoch, setup.primary) != (self.setup.epoch, self.setup.primary):
+            self.greeted = False
+            self._rewound = -1
+        self.setup = setup
+        self.leaving = False
+
+    def give(self, group: RowGroup) -> None:
+        """The group names it in `loads`."""
+        assert group.end > self.held
+        load = group.loads[self.setup.number]
+        self._flights.append((group.end, load))
+        self.bytes_under_way += load
+        self.bytes_given += load
+
+    def take(self, answer: Pushed) -> None:
+        assert answer.upto <= self.reached, "the caller has refused what can't be"
+        before = self._confirmed
+        self.fenced = True
+        self.last = answer
+        self.knows_stable = max(self.knows_stable, answer.stable)
+        self.trimmed = max(self.trimmed, answer.trimmed)
+        self.held = max(self.held, answer.upto)
+        self.advanced = self.advanced or self._confirmed != before
+        self.sent = max(self.sent, self.held)
+        while self._flights and self._flights[0][0] <= self.held:
+            self.bytes_under_way -= self._flights.popleft()[1]
+        assert self.bytes_under_way >= 0
+
+    def rewind(self, wanted: Position) -> bool:
+        """Send again from here; False if that is under way already.
+
+        Every push behind one gap is answered with the same `wanted`: only the first of these
+        answers counts, until the shard has got further or was asked anew.
+        """
+        target = max(wanted, self.held)
+        if target >= self.sent or target == self._rewound:
+            return False
+        self.sent = self._rewound = target
+        return True
+
+    def ask_anew(self) -> None:
+        """What it wants next counts, whether it has wanted that before or not."""
+        self._rewound = -1

@@ -1,0 +1,45 @@
+"""Requests to trim the log, until every shard has journaled what they ask for."""
+
+from anabranch.core.errors import AnabranchError, Overloaded, TrimTooFar
+from anabranch.core.machine import Effect, Reply, Token
+from anabranch.core.sequencing.messages import Done, Elsewhere
+from anabranch.core.types import Position
+
+TRIMS_WAITING_MAX = 1_000
+
+
+class Trims:
+    def __init__(self, effects: list[Effect]) -> None:
+        self._effects = effects
+        self._waiting: dict[Token, Position] = {}
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def ask(self, token: Token, position: Position, *, stable: Position) -> AnabranchError | None:
+        """Say what stands in the way, or answer when shards have done it. Only what is stable can
+        be trimmed: other positions may yet be bound to other records.
+        """
+        assert token not in self._waiting
+        if position > stable:
+            return TrimTooFar(position, stable)
+        if len(self._waiting) >= TRIMS_WAITING_MAX:
+            return Overloaded("trims waiting for shards", TRIMS_WAITING_MAX, "trims_waiting_max")
+        self._waiting[token] = position
+        return None
+
+    def done(self, trimmed: Position) -> None:
+        """All shards have journaled this trim."""
+        done = [token for token, position in self._waiting.items() if position <= trimmed]
+        for token in done:
+            del self._waiting[token]
+            self._effects.append(Reply(token, Done()))
+
+    def gone(self, token: Token) -> None:
+        self._waiting.pop(token, None)
+
+    def abandon(self, leader: str) -> None:
+        """The node orders no more: who still waits asks the leader again."""
+        for token in self._waiting:
+            self._effects.append(Reply(token, Elsewhere(leader)))
+        self._waiting.clear()
