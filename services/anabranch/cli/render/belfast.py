@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import asdict
 
-from anabranch.cli.render.words import number
+from anabranch.cli.render.words import number, per_second, percent, share_of_all
 from anabranch.core.belfast.protocol.messages import ShardStatus, Status
 
 OVERVIEW = (
@@ -52,7 +52,7 @@ def overview(found: Status) -> Iterator[tuple[str, ...]]:
         f"{found.cut}/{found.cuts}",
         str(found.confirmed),
         number(found.horizon - found.confirmed),
-        _percent(found.foretold, sum(shard.records for shard in found.shards)),
+        percent(found.foretold, sum(shard.records for shard in found.shards)),
         number(found.voided),
         "on disks" if found.fsync else "in memories",
     )
@@ -68,9 +68,9 @@ def shards(found: Status) -> Iterator[tuple[str, ...]]:
             number(shard.quota),
             number(shard.lag),
             number(shard.records),
-            _share(shard.noops, shard.records),
+            share_of_all(shard.noops, shard.records),
             number(shard.queued),
-            _percent(shard.foretold, shard.records),
+            percent(shard.foretold, shard.records),
             number(shard.voided),
         )
 
@@ -98,16 +98,6 @@ def standing(shard: ShardStatus) -> str:
     if shard.resting:
         return f"{told}, resting"
     return f"{told}, {len(shard.silent)} silent" if shard.silent else told
-
-
-def _share(part: int, whole: int) -> str:
-    """No-ops among all positions."""
-    return f"{number(part)} ({_percent(part, part + whole)})"
-
-
-def _percent(part: int, whole: int) -> str:
-    """`-` for a share of nothing."""
-    return f"{part / whole:.1%}" if whole else "-"
 
 
 class Rates:
@@ -141,16 +131,12 @@ class Rates:
             yield (
                 shard.name,
                 standing(shard),
-                _rate(records, took_s) if last else "-",
-                _rate(shard.noops - last.noops, took_s) if last else "-",
+                per_second(records, took_s) if last else "-",
+                per_second(shard.noops - last.noops, took_s) if last else "-",
                 number(shard.quota),
                 number(shard.lag),
                 number(shard.queued),
                 number(shard.signals),
-                _percent(foretold, records) if last else "-",
+                percent(foretold, records) if last else "-",
                 number(shard.voided),
             )
-
-
-def _rate(count: int, took_s: float) -> str:
-    return number(max(0, count) / took_s) if took_s > 0 else "-"

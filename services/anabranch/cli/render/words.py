@@ -40,6 +40,20 @@ def counted(count: int, what: str) -> str:
     return f"{number(count)} {what}" + "s" * (count != 1)
 
 
+def percent(part: int, whole: int) -> str:
+    """`-` for a share of nothing."""
+    return f"{part / whole:.1%}" if whole else "-"
+
+
+def share_of_all(part: int, rest: int) -> str:
+    """A count, and its share of itself and the rest: `12 (3.0%)`."""
+    return f"{number(part)} ({percent(part, part + rest)})"
+
+
+def per_second(count: int, took_s: float) -> str:
+    return number(max(0, count) / took_s) if took_s > 0 else "-"
+
+
 def duration(seconds: float) -> str:
     """Two digits that matter: `340 us`, `2.1 ms`, `1.4 s`, `3 m 20 s`, `2 h 5 m`, `4 d 2 h`."""
     # What would be rounded to a whole unit above is written in that one.

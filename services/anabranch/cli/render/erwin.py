@@ -1,0 +1,125 @@
+"""How an Erwin log is shown: its leader's status as tables, and rates between two looks at it."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from msgspec.structs import asdict
+
+from anabranch.cli.render.words import number, per_second, percent, share_of_all, size
+from anabranch.core.sequencing.messages import SequencingStatus, ShardProgress
+
+OVERVIEW = (
+    "LEADER",
+    ">VIEW",
+    ">MEMBERS",
+    "MODE",
+    "DURABLE",
+    ">STABLE",
+    ">TAIL",
+    ">TRIMMED",
+    ">BACKLOG",
+    "RING",
+)
+SHARDS = (
+    "SHARD",
+    "PRIMARY",
+    ">EPOCH",
+    ">REPLICAS",
+    ">BEHIND",
+    ">RECORDS",
+    ">NO-OPS",
+    ">READS",
+    ">SLOW%",
+    ">ORPHANS",
+)
+
+
+def document(found: SequencingStatus) -> dict[str, object]:
+    """The same for programs: every field by its name."""
+    lost = [{"view": view, "found_at": at} for view, at in found.lost_views]
+    return {**asdict(found), "shards": [asdict(each) for each in found.shards], "lost_views": lost}
+
+
+def overview(found: SequencingStatus) -> Iterator[tuple[str, ...]]:
+    yield (
+        found.leader,
+        str(found.view),
+        str(len(found.members)),
+        found.mode,
+        "on disks" if found.durability == "fsync" else "in memories",
+        str(found.stable),
+        str(found.tail),
+        str(found.trimmed),
+        number(found.backlog_records),
+        f"{size(found.backlog_bytes)} of {size(found.ring_bytes_max)}",
+    )
+
+
+def shards(found: SequencingStatus) -> Iterator[tuple[str, ...]]:
+    for shard in found.shards:
+        yield (
+            shard.name,
+            shard.primary,
+            str(shard.epoch),
+            str(len(shard.replicas)),
+            _behind(found, shard),
+            number(shard.records),
+            share_of_all(shard.noops, shard.records),
+            number(shard.reads),
+            percent(shard.slow_reads, shard.reads),
+            number(shard.orphans),
+        )
+
+
+def lost_views(found: SequencingStatus) -> Iterator[str]:
+    """Each view whose acknowledged records may be lost."""
+    for view, at in found.lost_views:
+        when = datetime.fromtimestamp(at / 1_000, UTC).isoformat(" ", "seconds")
+        yield (
+            f"view {view} was lost with its last member, as was found at {when}: records that were "
+            "acknowledged in it and weren't ordered yet are gone"
+        )
+
+
+def _behind(found: SequencingStatus, shard: ShardProgress) -> str:
+    """Positions whose rows the shard doesn't hold durably yet."""
+    return number(max(0, found.tail - shard.upto))
+
+
+class Rates:
+    """What each shard did between two looks."""
+
+    columns = (
+        "SHARD",
+        "PRIMARY",
+        ">RECORDS/s",
+        ">NO-OPS/s",
+        ">READS/s",
+        ">SLOW%",
+        ">BEHIND",
+    )
+
+    def __init__(self) -> None:
+        self._before: dict[str, ShardProgress] = {}
+        self._at_s = 0.0
+
+    def rows(self, found: SequencingStatus, now_s: float) -> Iterator[tuple[str, ...]]:
+        took_s = now_s - self._at_s
+        before, self._before = self._before, {shard.name: shard for shard in found.shards}
+        self._at_s = now_s
+        for shard in found.shards:
+            last = before.get(shard.name)
+            # Another primary counts anew.
+            if last is None or last.primary != shard.primary:
+                yield (shard.name, shard.primary, *("-",) * 4, _behind(found, shard))
+                continue
+            reads = shard.reads - last.reads
+            yield (
+                shard.name,
+                shard.primary,
+                per_second(shard.records - last.records, took_s),
+                per_second(shard.noops - last.noops, took_s),
+                per_second(reads, took_s),
+                percent(shard.slow_reads - last.slow_reads, reads),
+                _behind(found, shard),
+            )
