@@ -28,6 +28,8 @@ class Present(SequencingLetterBase, frozen=True, kw_only=True, tag="present"):
     """Of the configuration that the node knows."""
     tail: Position = 0
     """`ordered`, and the records in its ring."""
+    sealed: bool = False
+    """The view is over. A member that isn't started is sealed, or has yet to journal its start."""
 
 
 class Seal(SequencingLetterBase, frozen=True, tag="seal"):

@@ -109,6 +109,7 @@ class Member:
             ordered=self.ordered,
             version=self.version,
             tail=self.state.tail,
+            sealed=self.sealed is not None,
         )
 
     def send(self, to: str, letter: SequencingLetter) -> None:

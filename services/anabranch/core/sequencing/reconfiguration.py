@@ -241,4 +241,4 @@ def awaits_start(view: View, present: Present) -> bool:
 def is_sealed(view: View, present: Present) -> bool:
     """Has somebody begun to end this view? Nothing is acknowledged in it any more."""
     member = view.has(present.node, present.life)
-    return member and present.view == view.number and not present.started
+    return member and present.view == view.number and present.sealed

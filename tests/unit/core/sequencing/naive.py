@@ -82,6 +82,7 @@ class NaiveReplica:
             ordered=len(self.held.done),
             version=self.version,
             tail=len(self.held.all),
+            sealed=self.sealed,
         )
 
     def append(self, record: int) -> bool:

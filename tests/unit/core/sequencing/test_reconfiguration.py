@@ -258,17 +258,17 @@ def test_settling_may_outlive_every_sealed_member() -> None:
 
 
 def test_a_member_that_is_behind_awaits_its_start_and_one_that_is_sealed_doesnt() -> None:
-    def present(view: int, started: bool, life: int = 1) -> Present:
-        return Present(node="a", life=life, view=view, started=started, ordered=0)
+    def present(view: int, started: bool, life: int = 1, *, sealed: bool = False) -> Present:
+        return Present(node="a", life=life, view=view, started=started, ordered=0, sealed=sealed)
 
     assert awaits_start(FIRST, present(0, started=False))
     assert not awaits_start(FIRST, present(0, started=False, life=2))
     assert not awaits_start(FIRST, present(1, started=True))
     assert not awaits_start(FIRST, present(1, started=False))
-    assert is_sealed(FIRST, present(1, started=False))
-    assert not is_sealed(FIRST, present(1, started=True))
-    assert not is_sealed(FIRST, present(1, started=False, life=2))
-    assert not is_sealed(FIRST, present(0, started=False))
+    assert is_sealed(FIRST, present(1, started=False, sealed=True))
+    assert not is_sealed(FIRST, present(1, started=False)), "its start is being journaled"
+    assert not is_sealed(FIRST, present(1, started=False, life=2, sealed=True))
+    assert not is_sealed(FIRST, present(0, started=False, sealed=True))
 
 
 NODES = (*ABC, "d")

@@ -107,8 +107,9 @@ class Membership:
             self._tell()
 
     def setup(self, shard: str) -> ShardSetup | None:
+        """The last one of this name: a shard may have been removed and added again."""
         shards = self.configuration.shards if self.configuration is not None else ()
-        return next((each for each in shards if each.name == shard), None)
+        return next((each for each in reversed(shards) if each.name == shard), None)
 
     def name_of(self, number: int | None, position: Position) -> str | None:
         """The shard of this number. None: one whose map covers this position, to be asked instead
