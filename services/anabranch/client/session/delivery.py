@@ -6,6 +6,7 @@ for each. If one line refuses or breaks, the delivery is over; whoever made it s
 the lines of that time.
 """
 
+from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
 from anabranch.client.session.line import Line
@@ -35,20 +36,40 @@ class Sender(Protocol[A_contra]):
 class Delivery(Generic[Q, A]):
     """One promise's requests, from sending them to the last answer."""
 
-    __slots__ = ("_legs", "_sender")
+    __slots__ = ("_acknowledged", "_joint", "_legs", "_objection", "_refusal", "_sender")
 
-    def __init__(self, sender: Sender[A]) -> None:
-        self._sender = sender
+    def __init__(
+        self,
+        sender: Sender[A],
+        joint: Callable[[A | AnabranchError], bool] | None = None,
+        objection: Callable[[A], bool] | None = None,
+    ) -> None:
+        """`joint`: of these refusals one alone says nothing. If every line gives one, it is the
+        answer; if some do and others acknowledge, it is as if a line had broken.
+
+        `objection`: of acknowledgements that count as refusals.
+        """
+        self._sender, self._joint, self._objection = sender, joint, objection
         self._legs: list[_Leg[Q, A]] = []
+        self._acknowledged = False
+        """By some line."""
+        self._refusal: A | AnabranchError | None = None
+        """A joint one of some line."""
 
     @property
     def under_way(self) -> bool:
         """An answer is still expected."""
         return bool(self._legs)
 
+    @property
+    def owing(self) -> list[str]:
+        """The addresses of those that haven't answered yet."""
+        return [leg.line.address for leg in self._legs]
+
     def send(self, message: Q, *lines: Line[Q, A]) -> None:
         assert lines, "a promise is sent to somebody"
         assert not self._legs, "a promise is sent again only when the delivery before is over"
+        self._acknowledged, self._refusal = False, None
         legs = self._legs = [_Leg(self, line) for line in lines]
         for leg in legs:
             leg.request = leg.line.ask(leg, message)
@@ -60,19 +81,34 @@ class Delivery(Generic[Q, A]):
         self._legs = []
 
     def acknowledged(self, leg: "_Leg[Q, A]", message: A) -> None:
-        legs = self._legs
-        legs.remove(leg)
-        if not legs:
-            self._sender.answered(message)
+        if self._objection is not None and self._objection(message):
+            self.refused(leg, message)
+            return
+        self._legs.remove(leg)
+        self._acknowledged = True
+        self._conclude(message)
 
-    def refused(self, message: A | AnabranchError) -> None:
+    def refused(self, leg: "_Leg[Q, A]", message: A | AnabranchError) -> None:
+        if self._joint is not None and self._joint(message):
+            self._legs.remove(leg)
+            self._refusal = message
+            self._conclude(message)
+            return
         self.stop()
         self._sender.answered(message)
 
     def broken(self, *, sent: bool) -> None:
-        sent = sent or len(self._legs) > 1
+        sent = sent or len(self._legs) > 1 or self._acknowledged
         self.stop()
         self._sender.lost(sent=sent)
+
+    def _conclude(self, message: A | AnabranchError) -> None:
+        if self._legs:
+            return
+        if self._refusal is not None and self._acknowledged:
+            self._sender.lost(sent=True)
+        else:
+            self._sender.answered(message)
 
 
 class _Leg(Generic[Q, A]):
@@ -91,7 +127,7 @@ class _Leg(Generic[Q, A]):
     def heard(self, message: A | AnabranchError) -> None:
         self.line.unheard(self.request)
         if isinstance(message, _REFUSALS):
-            self._delivery.refused(message)
+            self._delivery.refused(self, message)
         else:
             self._delivery.acknowledged(self, message)
 

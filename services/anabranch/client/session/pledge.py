@@ -93,6 +93,15 @@ class Numbers:
             self._id, self._epoch = identity, REQUEST_EPOCH
         self._next = 0
 
+    @property
+    def identity(self) -> tuple[int, int]:
+        """The producer's id and epoch, of the batch that was stamped last and of the next one."""
+        return self._id, self._epoch
+
+    def room_for(self, count: int) -> bool:
+        """Could so many records more be stamped before sequences begin anew?"""
+        return self._next + count < SEQUENCE_SPACE
+
     def stamp(self, pledge: Promise[O], codec: Codec, now_ms: Milliseconds) -> None:
         """Give it the next place in this producer's order."""
         pledge.sequence = self._next

@@ -108,3 +108,44 @@ def test_a_delivery_that_stopped_leaves_others_on_its_line_alone(stages: list[St
     stage.connect()
     stage.hear(number, stage.engine.answer)
     assert caller.got == [stage.engine.answer]
+
+
+def joint(message: Any) -> bool:
+    return isinstance(message, Refused) and message.code == Overloaded.code
+
+
+def test_a_joint_refusal_counts_when_all_have_given_it(stages: list[Stage]) -> None:
+    promiser = Promiser()
+    delivery: Delivery[Any, Any] = Delivery(promiser, joint)
+    delivery.send(stages[0].engine.question, *(stage.line for stage in stages))
+    requests = [request(stage) for stage in stages]
+    assert delivery.owing == [stage.line.address for stage in stages]
+    for stage, each in zip(stages, requests, strict=True):
+        assert promiser.answers == []
+        stage.refuse(each, Overloaded("it", 1, "limit"))
+    assert len(promiser.answers) == 1
+    assert joint(promiser.answers[0])
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_joint_refusal_beside_an_acknowledgement_says_nothing(
+    stages: list[Stage], *, first: bool
+) -> None:
+    stages = stages[:2]
+    promiser = Promiser()
+    delivery: Delivery[Any, Any] = Delivery(promiser, joint)
+    delivery.send(stages[0].engine.question, *(stage.line for stage in stages))
+    requests = [request(stage) for stage in stages]
+    stages[not first].refuse(requests[not first], Overloaded("it", 1, "limit"))
+    stages[first].hear(requests[first], stages[first].engine.answer)
+    assert (promiser.answers, promiser.losses) == ([], [True])
+
+
+def test_an_acknowledgement_that_is_objected_to_ends_a_delivery(stages: list[Stage]) -> None:
+    answer = stages[0].engine.answer
+    promiser = Promiser()
+    delivery: Delivery[Any, Any] = Delivery(promiser, objection=lambda each: each == answer)
+    delivery.send(stages[0].engine.question, *(stage.line for stage in stages))
+    stages[1].hear(request(stages[1]), answer)
+    assert promiser.answers == [answer]
+    assert not delivery.under_way

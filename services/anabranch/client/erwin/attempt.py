@@ -1,0 +1,129 @@
+"""One try of an append: at all members of the view, and in mode st also at all replicas of the
+shard that gets its data (LazyLog, 4.1 and 5.1).
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from anabranch.client.erwin.dialect import FromNode, NodeLine, ToNode
+from anabranch.client.session.delivery import Delivery
+from anabranch.core.errors import AnabranchError, BadFrame, RequestForgotten
+from anabranch.core.errors.refused import Refused
+from anabranch.core.erwin.protocol.messages import Stored
+from anabranch.core.sequencing.messages import Taken
+
+
+class Sender(Protocol):
+    """The append."""
+
+    def held(self) -> None:
+        """Everybody holds it."""
+        ...
+
+    def refused(self, error: AnabranchError) -> None: ...
+
+    def lost(self, *, sent: bool) -> None:
+        """A line broke, or nobody can tell. If `sent`, it may be ordered."""
+        ...
+
+    def known_elsewhere(self, shard: str) -> None:
+        """A member knows it already, and its data is at this shard."""
+        ...
+
+
+class Attempt:
+    """Ends with one call of its sender, unless it is stopped."""
+
+    __slots__ = ("_partly", "_parts", "_sender", "_shard")
+
+    def __init__(self, sender: Sender) -> None:
+        self._sender = sender
+        self._shard = ""
+        self._partly = False
+        """The members hold it, or the replicas do."""
+        self._parts: list[_Part] = []
+
+    @property
+    def under_way(self) -> bool:
+        return bool(self._parts)
+
+    @property
+    def owing(self) -> list[str]:
+        """Those that haven't answered yet."""
+        return [node for part in self._parts for node in part.delivery.owing]
+
+    def send(
+        self,
+        message: ToNode,
+        members: Sequence[NodeLine],
+        data: ToNode | None = None,
+        replicas: Sequence[NodeLine] = (),
+        shard: str = "",
+    ) -> None:
+        """`data`: what the replicas of `shard` are sent, in mode st."""
+        assert not self._parts, "an append is tried again only when the try before is over"
+        self._shard, self._partly = shard, False
+        # Data first: a shard that learns of a row waits for its data.
+        asked = [] if data is None else [(data, replicas)]
+        asked.append((message, members))
+        self._parts = [_Part(self) for _ in asked]
+        for part, (each, lines) in zip(list(self._parts), asked, strict=True):
+            part.delivery.send(each, *lines)
+
+    def stop(self) -> None:
+        for part in self._parts:
+            part.delivery.stop()
+        self._parts = []
+
+    def answered(self, part: "_Part", message: FromNode | AnabranchError) -> None:
+        match message:
+            case Taken(shard) if self.knows_another(message):
+                self.stop()
+                self._sender.known_elsewhere(shard)
+            case Taken() | Stored():
+                self._parts.remove(part)
+                self._partly = True
+                if not self._parts:
+                    self._sender.held()
+            case Refused():
+                self.stop()
+                self._sender.refused(message.error())
+            case AnabranchError():
+                self.stop()
+                self._sender.refused(message)
+            case _:
+                self.stop()
+                name = type(message).__name__
+                self._sender.refused(BadFrame(f"an append was answered with {name}"))
+
+    def knows_another(self, message: FromNode) -> bool:
+        """Does a member know this append with another shard than the one that is sent its data?"""
+        return isinstance(message, Taken) and message.shard not in ("", self._shard)
+
+    def lost(self, *, sent: bool) -> None:
+        others = len(self._parts) > 1 or self._partly
+        self.stop()
+        self._sender.lost(sent=sent or others)
+
+
+class _Part:
+    """At the members, or at the replicas."""
+
+    __slots__ = ("_attempt", "delivery")
+
+    def __init__(self, attempt: Attempt) -> None:
+        self._attempt = attempt
+        self.delivery: Delivery[ToNode, FromNode] = Delivery(self, _joint, attempt.knows_another)
+
+    def answered(self, message: FromNode | AnabranchError) -> None:
+        self._attempt.answered(self, message)
+
+    def lost(self, *, sent: bool) -> None:
+        self._attempt.lost(sent=sent)
+
+
+def _joint(message: FromNode | AnabranchError) -> bool:
+    """A member that has forgotten a producer says nothing of what others hold: only if all have,
+    the append is certainly in no ring.
+    """
+    return isinstance(message, Refused) and isinstance(message.error(), RequestForgotten)
