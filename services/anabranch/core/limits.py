@@ -254,6 +254,22 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     needs more shards runs as processes of its own.
     """
 
+    noop_ms: int = 5_000
+    """Where records lie at shards before they are ordered, a record that isn't there so long after
+    its position was given becomes a no-op: its append was never acknowledged. It must exceed what a
+    client needs to send a record again.
+    """
+
+    orphan_ms: int = 600_000
+    """Records at a shard whose append began so long before one that is ordered will never be
+    ordered themselves, and are dropped. It must exceed twice the longest deadline of an append.
+    """
+
+    unordered_bytes_max: int = 64 * MIB
+    """Records that one replica of a shard holds and that aren't ordered; past it they are refused.
+    Those that may never be ordered take as much again.
+    """
+
     present_ms: int = 100
     """Sequencing replicas and shards of an Erwin log say so often to their controllers that they
     live.

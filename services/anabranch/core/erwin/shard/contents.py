@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from anabranch.core.erwin.protocol.rows import NO_SHARD, Row, end_of
+from anabranch.core.erwin.protocol.rows import NO_SHARD, Mode, Row
 from anabranch.core.erwin.shard.counters import ErwinShardCounters
 from anabranch.core.erwin.shard.item_map import ItemMap, MapImage
 from anabranch.core.erwin.shard.items import Head, decode_head, encode_item
@@ -43,10 +43,14 @@ class Contents:
         self.storage = storage
         self.number = NO_SHARD
         """The shard's, once the configuration is known."""
+        self.mode = Mode.M
         self.marked = Watermarks()
         """What of the watermarks is in an item."""
-        self.on_rows: Callable[[Head], None] = lambda head: None
+        self.on_item: Callable[[Head, bytes], None] = lambda head, content: None
         """An item was logged, or replayed."""
+        self.on_skip: Callable[[], None] = lambda: None
+        self.on_trim: Callable[[LocalSequence], None] = lambda below: None
+        """Items before this one are about to be forgotten."""
         self.on_cut: Callable[[Position], None] = lambda to: None
         """The rows from here on are void."""
         self.owner_image: Callable[[], bytes] = lambda: b""
@@ -93,19 +97,34 @@ class Contents:
             sizes=list(map(len, batches)),
             stable=self.marks.stable,
             trimmed=self.marks.trimmed,
+            number=self.number,
+            remembers=self.mode is Mode.ST,
         )
         for row, batch in zip(own, batches, strict=True):
             self._counters.noops += 0 if batch else row.count
             self._counters.records += row.count if batch else 0
-        self._appending = head
-        self.storage.append(encode_item(head, batches))
-        assert self._appending is None, "the item was logged"
+        self._log(head, encode_item(head, batches))
 
     def mark(self, at: Position) -> None:
         """Log an item without rows: other replicas learn of the watermarks, and where the shard
         begins or goes on.
         """
         self.append(at, [], [])
+
+    def keep(self, kept: Sequence[tuple[int, bytes]], *, opens: int) -> None:
+        """Log unordered data: batches, each with its producer's lowest sequence."""
+        head = Head(
+            first=self.map.end,
+            rows=[],
+            sizes=[],
+            stable=self.marks.stable,
+            trimmed=self.marks.trimmed,
+            number=self.number,
+            remembers=True,
+            opens=opens,
+            kept=[(lowest, len(batch)) for lowest, batch in kept],
+        )
+        self._log(head, encode_item(head, (), [batch for _, batch in kept]))
 
     def cut_back(self, to: LocalSequence) -> None:
         """Called by the storage: the items from here on are void."""
@@ -123,18 +142,19 @@ class Contents:
     def logged(self, item: Item) -> None:
         """Called by the storage, live and when the journal is replayed."""
         head, self._appending = self._appending or decode_head(item.batch), None
-        self.map.add(item.first, head.first, end_of(head.rows, head.first))
+        self.map.add(item.first, head.first, head.end)
         self.marks.advance(head.stable, head.trimmed)
         if head.trimmed > self.marked.trimmed:
             self._trims.append((item.end, head.trimmed))
         self.marked.advance(head.stable, head.trimmed)
-        self.on_rows(head)
+        self.on_item(head, item.batch)
 
     def skipped(self, to: LocalSequence) -> None:
         """Called by the storage: a backup lacked what others have trimmed."""
         self.map.skip(to)
         self._trims.clear()
         self.marked = Watermarks()
+        self.on_skip()
 
     def forget_trimmed(self) -> None:
         """Let the storage forget what is trimmed, but never its last item: that says where the
@@ -144,6 +164,7 @@ class Contents:
         below = min(map_.holder(self.marks.trimmed), map_.last - 1)
         if (below - self.storage.first) * _TRIM_SHARE < max(len(map_), _TRIM_SHARE):
             return
+        self.on_trim(below)
         map_.trim(below)
         image = ContentsImage(
             stable=self.marks.stable,
@@ -152,3 +173,8 @@ class Contents:
             owner=self.owner_image(),
         )
         self.storage.trim(below, _pack(image))
+
+    def _log(self, head: Head, content: bytes) -> None:
+        self._appending = head
+        self.storage.append(content)
+        assert self._appending is None, "the item was logged"

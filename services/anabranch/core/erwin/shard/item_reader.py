@@ -38,6 +38,7 @@ class ItemReader:
     def fetch(self, low: LocalSequence, high: LocalSequence, bytes_max: int, then: Then) -> None:
         """The same in a later step; nothing if `low` isn't held any more by then."""
         assert low < high
+        assert self._contents.map.first <= low, "what is trimmed isn't asked for"
         if self._fetching >= FETCHES_MAX:
             self._queue.append((low, high, bytes_max, then))
             return
@@ -48,8 +49,7 @@ class ItemReader:
     def _fetched(self, then: Then, items: list[Item]) -> None:
         self._fetching -= 1
         assert self._fetching >= 0
-        number = self._contents.number
-        then([ShardItem(item.first, item.batch, number) for item in items])
+        then([ShardItem(item.first, item.batch) for item in items])
         if self._queue and self._fetching < FETCHES_MAX:
             self.fetch(*self._queue.popleft())
 
@@ -59,7 +59,7 @@ class ItemReader:
             return known
         if known is not None:
             self._rows -= len(known.rows)  # its place was given to another item
-        found = self._decoded[item.first] = ShardItem(item.first, item.batch, self._contents.number)
+        found = self._decoded[item.first] = ShardItem(item.first, item.batch)
         self._rows += len(found.rows)
         while self._rows > ROWS_KEPT_MAX and len(self._decoded) > 1:
             oldest = next(iter(self._decoded))

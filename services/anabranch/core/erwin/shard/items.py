@@ -28,6 +28,14 @@ class Head(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=False)
     stable: Position
     """What the primary knew to be stable and trimmed: so whoever takes over knows it too."""
     trimmed: Position
+    number: int
+    """The shard's own."""
+    remembers: bool = False
+    """Mode st: what became of the ids of own rows is remembered."""
+    opens: int = 0
+    """Mode st: with this item all data that was unordered when this epoch began is in the log."""
+    kept: list[tuple[int, int]] = []
+    """Mode st: unordered data, each with its producer's lowest sequence and its size."""
 
     @property
     def end(self) -> Position:
@@ -38,10 +46,11 @@ _pack = msgspec.msgpack.Encoder().encode
 _head = msgspec.msgpack.Decoder(Head)
 
 
-def encode_item(head: Head, batches: Sequence[bytes]) -> bytes:
-    assert [size for size in head.sizes if size] == [len(batch) for batch in batches if batch]
+def encode_item(head: Head, batches: Sequence[bytes], kept: Sequence[bytes] = ()) -> bytes:
+    assert head.sizes == list(map(len, batches))
+    assert [size for _, size in head.kept] == list(map(len, kept))
     packed = _pack(head)
-    return b"".join((_U32.pack(len(packed)), packed, *batches))
+    return b"".join((_U32.pack(len(packed)), packed, *batches, *kept))
 
 
 def decode_head(content: bytes) -> Head:
@@ -49,12 +58,29 @@ def decode_head(content: bytes) -> Head:
     return _head.decode(parts(content, 0, len(content))[0])
 
 
+def bound_batches(head: Head, content: bytes) -> Iterator[tuple[Row, bytes]]:
+    """The shard's own rows, each with its batch: empty for no-ops."""
+    at = len(content) - sum(head.sizes) - sum(size for _, size in head.kept)
+    own = (row for row in head.rows if row.shard == head.number)
+    for row, size in zip(own, head.sizes, strict=True):
+        yield row, content[at : at + size]
+        at += size
+
+
+def kept_batches(head: Head, content: bytes) -> Iterator[tuple[int, bytes]]:
+    """Unordered data, each with its producer's lowest sequence."""
+    at = len(content) - sum(size for _, size in head.kept)
+    for lowest, size in head.kept:
+        yield lowest, content[at : at + size]
+        at += size
+
+
 class ShardItem:
-    """An item that was decoded, for a shard of this number."""
+    """An item that was decoded."""
 
     __slots__ = ("_places", "content", "first", "local", "rows")
 
-    def __init__(self, local: LocalSequence, content: bytes, shard: int) -> None:
+    def __init__(self, local: LocalSequence, content: bytes) -> None:
         head_bytes, rest = parts(content, 0, len(content))
         head = _head.decode(head_bytes)
         self.local = local
@@ -66,11 +92,11 @@ class ShardItem:
         at = len(content) - len(rest)
         sizes = iter(head.sizes)
         for row in head.rows:
-            size = next(sizes) if row.shard == shard else 0
-            mine = row.shard in (shard, NO_SHARD)
+            size = next(sizes) if row.shard == head.number else 0
+            mine = row.shard in (head.number, NO_SHARD)
             self._places.append((at, at + size) if mine else None)
             at += size
-        assert at == len(content), "each of the shard's own rows has a size"
+        assert at + sum(size for _, size in head.kept) == len(content), "sizes are of what is there"
 
     @property
     def end(self) -> Position:

@@ -73,6 +73,7 @@ class Membership:
         me = self.me
         if me is not None:
             self._contents.number = me.number
+            self._contents.mode = configuration.mode
         self.on_configuration()
         if me is not None and me.epoch:
             self._replica.arrange(me.epoch, me.primary, me.replicas, disks=me.disks)

@@ -24,6 +24,7 @@ class Passage:
     elsewhere: list[Span] = field(default_factory=list[Span])
 
     def add(self, first: Position, count: int, batch: bytes) -> None:
+        assert count > 0, "a batch has one record at least"
         self.firsts.append(first)
         self.counts.append(count)
         self.batches.append(batch)
@@ -31,6 +32,7 @@ class Passage:
         self.records += count if batch else 0
 
     def add_span(self, first: Position, count: int, shard: str) -> None:
+        assert count > 0, "a span without positions tells nothing"
         last = self.elsewhere[-1] if self.elsewhere else None
         if last is not None and last.shard == shard and last.first + last.count == first:
             first, count = last.first, last.count + count

@@ -5,12 +5,19 @@ Whose pushes count is said by their fence. A higher one voids what lower ones pu
 and from when it is established nobody takes a lower one, whichever replica is the primary.
 """
 
+from collections import deque
+from dataclasses import dataclass
+
 from anabranch.core.alarms import Alarm, Alarms
 from anabranch.core.erwin.protocol.letters import Push, Pushed, Stale
+from anabranch.core.erwin.protocol.rows import Mode, Row, end_of
 from anabranch.core.erwin.shard.contents import Contents
 from anabranch.core.erwin.shard.counters import ErwinShardCounters
+from anabranch.core.erwin.shard.unordered import Unordered
+from anabranch.core.limits import Limits
 from anabranch.core.machine import Effect, Send
-from anabranch.core.types import LocalSequence, Position
+from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.types import MS, LocalSequence, Nanoseconds, Position
 
 MARK_MS = 1_000
 """So long after the last push the watermarks are logged without one."""
@@ -18,17 +25,34 @@ MARK_MS = 1_000
 _NOTHING: tuple[Position, Position] = (-1, -1)
 
 
+@dataclass(slots=True)
+class PendingPush:
+    """Mode st: rows whose data isn't all here, and rows behind them."""
+
+    first: Position
+    rows: list[Row]
+    missing: list[AppendId]
+    until: Nanoseconds
+    """When what is missing becomes no-ops (LazyLog, 5.4)."""
+
+
 class Pushes:
     def __init__(
         self,
+        limits: Limits,
         contents: Contents,
+        unordered: Unordered,
         effects: list[Effect],
         alarms: Alarms,
         counters: ErwinShardCounters,
     ) -> None:
         self.base: Position = 0
         """Where the leader of the last fence began."""
+        self._limits = limits
         self._contents = contents
+        self._unordered = unordered
+        self._pending: deque[PendingPush] = deque()
+        self._noop_alarm: Alarm | None = None
         self._effects = effects
         self._alarms = alarms
         self._counters = counters
@@ -43,7 +67,10 @@ class Pushes:
     @property
     def end(self) -> Position:
         """Where the next push belongs."""
-        return self._contents.map.end
+        if not self._pending:
+            return self._contents.map.end
+        last = self._pending[-1]
+        return end_of(last.rows, last.first)
 
     @property
     def _progress(self) -> tuple[Position, Position]:
@@ -52,6 +79,7 @@ class Pushes:
 
     def reset(self) -> None:
         """The role or the epoch is another: the leader is answered when it pushes again."""
+        self._pending.clear()
         self._leader = ""
         self._owes, self._wanted, self._told = False, -1, _NOTHING
 
@@ -85,7 +113,8 @@ class Pushes:
         contents = self._contents
         if not contents.storage.writable:
             return
-        if contents.marks.trimmed > contents.marked.trimmed:
+        self._bind()
+        if not self._pending and contents.marks.trimmed > contents.marked.trimmed:
             # A trim is acknowledged when every replica knows it: none serves what is trimmed.
             contents.mark(self.end)
         if contents.marks.stable > contents.marked.stable and self._mark_alarm is None:
@@ -102,13 +131,43 @@ class Pushes:
         )
         self._counters.fences += 1
         self._told = _NOTHING
+        self._pending.clear()
         contents.storage.replace_tail(to, letter.fence)
         assert contents.storage.fence == letter.fence
 
     def _take(self, letter: Push) -> None:
         assert letter.first == self.end, "pushes are logged in order"
         self._counters.pushes += 1
-        self._contents.append(letter.first, letter.rows, letter.batches)
+        contents = self._contents
+        if contents.mode is Mode.M:
+            contents.append(letter.first, letter.rows, letter.batches)
+            return
+        own = [row.id for row in letter.rows if row.shard == contents.number]
+        until = self._alarms.now + self._limits.noop_ms * MS
+        missing = self._unordered.lacks(own)
+        self._pending.append(PendingPush(letter.first, letter.rows, missing, until))
+
+    def _bind(self) -> None:
+        """Log rows whose data is here, and those for whose data the time is over."""
+        assert not self._pending or self._contents.map.end == self._pending[0].first
+        while self._pending:
+            push = self._pending[0]
+            push.missing = self._unordered.lacks(push.missing)
+            if push.missing and self._alarms.now < push.until:
+                self._wait_until(push.until)
+                return
+            # The item decides about no-ops: a replica that does have the data drops it.
+            batches = self._unordered.batches_of(push.rows)
+            self._contents.append(push.first, push.rows, batches)
+            self._pending.popleft()
+
+    def _wait_until(self, time: Nanoseconds) -> None:
+        if self._noop_alarm is None:
+            self._noop_alarm = self._alarms.at(time, self._wake)
+
+    def _wake(self) -> None:
+        """The end of the step binds what is due."""
+        self._noop_alarm = None
 
     def _answer(self) -> None:
         contents = self._contents
@@ -116,6 +175,7 @@ class Pushes:
             return  # a later primary might take pushes of an earlier fence still
         self._owes = False
         self._told = upto, trimmed = self._progress
+        assert upto <= contents.map.end, "only what is logged is durable"
         counters = self._counters
         answer = Pushed(
             fence=contents.storage.fence,
@@ -142,5 +202,6 @@ class Pushes:
         self._mark_alarm = None
         contents = self._contents
         behind = contents.marks.stable > contents.marked.stable
-        if contents.storage.writable and behind and contents.map.last == self._mark_from:
+        idle = contents.map.last == self._mark_from and not self._pending
+        if contents.storage.writable and behind and idle:
             contents.mark(self.end)

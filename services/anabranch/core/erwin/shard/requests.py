@@ -8,12 +8,13 @@ from anabranch.core.errors.refused import Refused
 from anabranch.core.erwin.protocol import checks
 from anabranch.core.erwin.protocol.directory import Directories
 from anabranch.core.erwin.protocol.letters import ShardSetup
-from anabranch.core.erwin.protocol.messages import Elsewhere, Read, Subscribe
+from anabranch.core.erwin.protocol.messages import Data, Elsewhere, Read, Subscribe
 from anabranch.core.erwin.shard.config import ErwinShardConfig
 from anabranch.core.erwin.shard.counters import ErwinShardCounters
 from anabranch.core.erwin.shard.membership import Membership
 from anabranch.core.erwin.shard.reads import Reads
 from anabranch.core.erwin.shard.subscriptions import Subscriptions
+from anabranch.core.erwin.shard.unordered import Unordered
 from anabranch.core.machine import Effect, Reply, Token
 from anabranch.core.sequencing.messages import Locate
 from anabranch.core.wire.session import Cancel, Credit
@@ -28,6 +29,7 @@ class Requests:
         membership: Membership,
         reads: Reads,
         subscriptions: Subscriptions,
+        unordered: Unordered,
         effects: list[Effect],
         counters: ErwinShardCounters,
     ) -> None:
@@ -39,6 +41,7 @@ class Requests:
         self._counters = counters
         self._directories = Directories()
         self._table: dict[type, Callable[[Token, Any], None]] = {
+            Data: unordered.store,
             Read: self._read,
             Subscribe: self._subscribe,
             Credit: lambda _, message: subscriptions.credit(message),

@@ -21,6 +21,7 @@ from anabranch.core.erwin.shard.pushes import Pushes
 from anabranch.core.erwin.shard.reads import Reads
 from anabranch.core.erwin.shard.storage import ReplicatedStorage
 from anabranch.core.erwin.shard.subscriptions import Subscriptions
+from anabranch.core.erwin.shard.unordered import Unordered
 from anabranch.core.lateness import patience
 from anabranch.core.limits import Limits
 from anabranch.core.machine import (
@@ -67,9 +68,12 @@ class ErwinShard:
         reader = ItemReader(contents, counters)
         self._reads = Reads(limits, contents, reader, membership.name_of, effects, alarms, counters)
         self._subscriptions = Subscriptions(limits, contents, reader, effects, counters)
-        self._pushes = Pushes(contents, effects, alarms, counters)
+        self.unordered = unordered = Unordered(
+            config.shard, limits, replica, contents, effects, alarms, counters
+        )
+        self._pushes = Pushes(limits, contents, unordered, effects, alarms, counters)
         self._requests = requests.Requests(
-            config, membership, self._reads, self._subscriptions, effects, counters
+            config, membership, self._reads, self._subscriptions, unordered, effects, counters
         )
         self._forgot: Position = 0
         """What was trimmed when the storage was last asked to forget it."""
@@ -77,6 +81,13 @@ class ErwinShard:
         replica.log.on_logged = contents.logged
         replica.log.on_cut_back = contents.cut_back
         replica.log.on_skipped = contents.skipped
+        replica.log.on_note = unordered.replayed
+        contents.on_item = unordered.logged
+        contents.on_cut = unordered.cut
+        contents.on_skip = unordered.skipped
+        contents.on_trim = unordered.trims
+        contents.owner_image = unordered.image
+        membership.may_be_sealed = lambda: unordered.may_be_sealed
         replica.on_role = self._on_role
         membership.base = lambda: self._pushes.base
         self._letters = self._letter_table()
@@ -107,7 +118,7 @@ class ErwinShard:
     def recover(self, snapshot: bytes | None) -> None:
         image = self.replica.log.recover(snapshot)
         if image is not None:
-            self.contents.restore(image)
+            self.unordered.restore(self.contents.restore(image))
 
     def replayed(self, index: int, entry: bytes) -> None:
         self.replica.log.replayed(index, entry)
@@ -116,6 +127,7 @@ class ErwinShard:
         self._alarms.now = now
         self.replica.start()
         assert self.contents.map.last == self.replica.log.last, "the map knows every item"
+        self.unordered.started()
         self.replica.log.journal.when_stored(self.membership.begin)
         return self._settled()
 
@@ -161,6 +173,7 @@ class ErwinShard:
 
     def _settled(self) -> Effects:
         """Every part looks once at what the step has led to."""
+        self.unordered.settle()
         self._pushes.settle()
         if self.membership.leads:
             self._reads.pump()

@@ -142,6 +142,7 @@ class Subscriptions:
             if found and stream.credit > 0 and stream.upto >= contents.marks.trimmed:
                 self._take(stream, gather(found, stream.upto, self._bounds(stream)))
 
+        assert not stream.fetching, "one piece is read at a time"
         stream.fetching = True
         self._reader.fetch(low, high, bytes_max, fetched)
         return None

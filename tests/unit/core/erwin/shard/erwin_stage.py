@@ -50,7 +50,13 @@ FENCE = Fence(1, 1)
 
 def batch(*values: str, producer: int = 7, sequence: int = 0) -> bytes:
     records = [Record(value.encode(), value.encode()) for value in values]
-    return encode(records, producer_id=producer, producer_epoch=0, base_sequence=sequence, now=0)
+    return encode(
+        records,
+        producer_id=producer,
+        producer_epoch=0 if producer >= 0 else -1,
+        base_sequence=sequence,
+        now=0,
+    )
 
 
 def values(content: bytes) -> list[str]:

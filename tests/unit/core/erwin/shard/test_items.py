@@ -4,7 +4,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch.core.erwin.protocol.rows import NO_SHARD, Row
-from anabranch.core.erwin.shard.items import Head, ShardItem, decode_head, encode_item
+from anabranch.core.erwin.shard.items import (
+    Head,
+    ShardItem,
+    bound_batches,
+    decode_head,
+    encode_item,
+    kept_batches,
+)
 from anabranch.core.sequencing.ids import AppendId
 
 OWN = 1
@@ -28,10 +35,22 @@ def test_an_item_is_read_from_any_position_on(
         expected.append((row, b"" if shard == NO_SHARD else batch))
         position = row.end
     batches = [content for shard, _, content in rows_of if shard == OWN]
-    head = Head(first=first, rows=rows, sizes=list(map(len, batches)), stable=3, trimmed=2)
-    content = encode_item(head, batches)
+    kept = [b"unordered", b"data"]
+    head = Head(
+        first=first,
+        rows=rows,
+        sizes=list(map(len, batches)),
+        stable=3,
+        trimmed=2,
+        number=OWN,
+        kept=[(nth, len(each)) for nth, each in enumerate(kept)],
+    )
+    content = encode_item(head, batches, kept)
     assert decode_head(content) == head
-    item = ShardItem(7, content, OWN)
+    item = ShardItem(7, content)
     assert (item.local, item.first, item.end) == (7, first, position)
+    bound = [(row, batch) for row, batch in expected if row.shard == OWN]
+    assert list(bound_batches(head, content)) == bound
+    assert list(kept_batches(head, content)) == list(enumerate(kept))
     at = first + skip
     assert list(item.since(at)) == [each for each in expected if each[0].end > at]
