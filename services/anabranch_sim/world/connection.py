@@ -30,7 +30,7 @@ class Connection:
         self.open = True
         self.node = node
         self._world = network.world
-        wire = node.around.wire.clients
+        wire = node.clients
         assert wire is not None, "only nodes with a wire for clients have clients"
         self._wire = wire
         self._heard = heard

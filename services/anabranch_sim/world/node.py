@@ -108,6 +108,8 @@ class Surroundings:
         """Has another life of this node taken over?"""
         self.overhear: Callable[[str, Effect], None] | None = None
         """Receives everything that any node says, before it is on its way."""
+        self.on_event: Callable[[str, Event], None] | None = None
+        """Receives every event that any node is given, before its machine."""
         self.nodes: dict[str, Node] = {}
 
 
@@ -118,6 +120,8 @@ class Node:
         self.around = around
         self.world = around.world
         self.name = name
+        self.clients = around.wire.clients
+        """How clients speak to it, where nodes have different kinds of clients."""
         self.begin = begin
         """Makes the machine of a new life, from what the last one left behind."""
         self.machine: Machine | None = None
@@ -205,6 +209,8 @@ class Node:
             return
         if self.world.tracing:
             self.world.note(self.name, "<", event)
+        if self.around.on_event is not None:
+            self.around.on_event(self.name, event)
         machine = self.machine
         self._perform(machine.step(self.now(), event))
         if self.around.is_fenced(machine):

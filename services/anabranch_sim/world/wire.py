@@ -23,7 +23,7 @@ class ClientWire:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wire:
-    """Letters between nodes, and the messages of clients if there are any."""
+    """Letters between nodes, and the messages of clients if all nodes have the same kind."""
 
     letter: Callable[[bytes], Any]
     """Reads a letter's bytes where it arrives."""

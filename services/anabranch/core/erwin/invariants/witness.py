@@ -12,7 +12,7 @@ from anabranch.core.erwin.invariants.order import Order
 from anabranch.core.erwin.invariants.reads import Reads
 from anabranch.core.erwin.protocol import messages as shard_messages
 from anabranch.core.erwin.protocol.letters import Configuration, Push, Pushed
-from anabranch.core.erwin.protocol.rows import NO_SHARD
+from anabranch.core.erwin.protocol.rows import NO_SHARD, Fence
 from anabranch.core.machine import Effect, Event, Replies, Reply, Request, Requests, Send
 from anabranch.core.sequencing.ids import Member
 from anabranch.core.sequencing.letters import Dropped, Prepare, Prepared, Sealed, Start
@@ -44,7 +44,10 @@ class Witness:
         """Lives that ended and left nothing."""
         self._lives: dict[str, set[int]] = {}
         self._views_asked: dict[tuple[str, int], int] = {}
-        """By node and token: the view of an append, or of the question for the tail."""
+        """By node and token: the view of an append, or of the question for the tail. What a member
+        is asked before it is sealed may be answered after that: it was taken before.
+        """
+        self._asked_sealed: set[tuple[str, int]] = set()
 
     def on_event(self, node: str, event: Event) -> None:
         """A node is given this event."""
@@ -81,6 +84,8 @@ class Witness:
         match message:
             case Append(view=view) | AppendMeta(view=view) | AskTail(view):
                 self._views_asked[node, token] = view
+                if (view, node) in self._sealed:
+                    self._asked_sealed.add((node, token))
             case shard_messages.Read() | shard_messages.Subscribe():
                 self.reads.asked(node, token, message)
             case _:
@@ -91,9 +96,7 @@ class Witness:
             case Taken() | Tail():
                 self._taken(node, token)
             case Found(position):
-                if position >= self.order.stable:
-                    says = f"{node} says that {position} is final, stable is {self.order.stable}"
-                    self._violated("E5", says)
+                self._found(node, position)
             case shard_messages.Records():
                 self.reads.answered(node, token, message)
             case shard_messages.Delivered():
@@ -101,12 +104,26 @@ class Witness:
             case _:
                 pass
 
+    def _found(self, node: str, position: Position) -> None:
+        """A receipt is as good as a push that calls the append stable."""
+        if position < self.order.stable:
+            return
+        rows = self.order.between(position, position + 1)
+        led = [view for view in self.views.values() if view.leader == node]
+        if not rows or not led:
+            self._violated("E5", f"{node} says that {position} is final, which nobody pushed")
+            return
+        view = max(led, key=lambda view: view.number)
+        fence = self.order.fence
+        fence = fence if fence.view == view.number else Fence(view.number, 0)
+        self._stable(node, view, fence, rows[0].end)
+
     def _taken(self, node: str, token: int) -> None:
         view = self._views_asked.get((node, token))
         if view is None:
             self._violated("E6", f"{node} answers {token}, which nobody asked")
             return
-        if (view, node) in self._sealed:
+        if (node, token) in self._asked_sealed:
             self._violated("E6", f"{node} takes what is of view {view} after it was sealed")
         known = self.views.get(view)
         if known is None or node not in known.nodes:
@@ -144,16 +161,15 @@ class Witness:
             self._held.clear()
         self.order.push(push)
         if push.stable > self.order.stable:
-            self._stable(node, view, push)
+            self._stable(node, view, push.fence, push.stable)
         if push.trimmed > self.order.stable:
             self._violated("E5", f"{node} trims to {push.trimmed}, stable is {self.order.stable}")
         self.order.trimmed = max(self.order.trimmed, push.trimmed)
 
-    def _stable(self, node: str, view: View, push: Push) -> None:
+    def _stable(self, node: str, view: View, fence: Fence, stable: Position) -> None:
         """The leader calls this position stable for the first time."""
-        stable = push.stable
-        if push.fence < self.order.fence and stable > self.order.base:
-            says = f"{push.fence} calls {stable} stable, {self.order.fence} began below it"
+        if fence < self.order.fence and stable > self.order.base:
+            says = f"{fence} calls {stable} stable, {self.order.fence} began below it"
             self._violated("E3", says)
         for member in view.nodes if stable > view.base else ():
             ordered = max(self._dropped.get((view.number, member), 0), view.base)
@@ -163,7 +179,7 @@ class Witness:
         base = self.order.base
         for row in self.order.settle(stable):
             held = row.end if row.shard == NO_SHARD else self._held.get(row.shard, 0)
-            if push.fence == self.order.fence and row.first >= base and held < row.end:
+            if fence == self.order.fence and row.first >= base and held < row.end:
                 says = f"{node} calls {stable} stable, shard {row.shard} holds up to {held}"
                 self._violated("E4", says)
 

@@ -88,10 +88,11 @@ def test_e6_a_sealed_member_takes_nothing(message: Append | AppendMeta | AskTail
     scene = Scene()
     answer = Tail(0, 0) if isinstance(message, AskTail) else Taken()
     scene.witness.on_event("seq-1", Requests([1, 2], [message, message]))
-    scene.witness.observe("seq-1", Reply(1, answer))
-    assert scene.violations == []
     scene.seal("seq-1", 1)
-    scene.witness.observe("seq-1", Replies([2], [answer]))
+    scene.witness.observe("seq-1", Replies([1, 2], [answer, answer]))
+    assert scene.violations == [], "both were asked before the seal"
+    scene.witness.on_event("seq-1", Request(3, message))
+    scene.witness.observe("seq-1", Reply(3, answer))
     assert scene.rules == {"E6"}
 
 
@@ -157,4 +158,16 @@ def test_e5_a_receipt_is_of_a_stable_position() -> None:
     scene.witness.observe(LEADER, Reply(1, Found(0)))
     assert scene.violations == []
     scene.witness.observe(LEADER, Reply(1, Found(1)))
-    assert scene.rules == {"E5"}
+    assert scene.rules == {"E5"}, "nobody has pushed that"
+
+
+def test_e5_a_receipt_is_as_good_as_a_stable_position() -> None:
+    scene = Scene()
+    scene.say(LEADER, push(row(1, 0), row(2, 1)))
+    scene.held(0, 2)
+    scene.dropped(1)
+    scene.witness.observe(LEADER, Reply(1, Found(0)))
+    assert scene.violations == []
+    assert scene.witness.order.stable == 1
+    scene.witness.observe(LEADER, Reply(2, Found(1)))
+    assert scene.rules == {"E3"}
