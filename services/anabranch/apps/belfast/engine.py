@@ -44,6 +44,7 @@ class EmbeddedBelfast:
     rules: Rules
     name: str = "belfast"
     protocols: tuple[ClientProtocol, ...] = (BELFAST,)
+    copies: bool = False
     journals: JournalRules = BELFAST_JOURNALS
 
     def addresses(

@@ -82,6 +82,11 @@ class EmbeddedEngine(Protocol):
         ...
 
     @property
+    def copies(self) -> bool:
+        """Clients send each append to several nodes."""
+        ...
+
+    @property
     def journals(self) -> JournalRules: ...
 
     def addresses(

@@ -58,7 +58,7 @@ class Starter:
                     self._see_to_losses, around.folders, folder, engine.journals
                 )
                 await asyncio.to_thread(around.folders.make, folder)
-            limits = AppendLimits(folder.log, around.limits, around.now)
+            limits = AppendLimits(folder.log, around.limits, around.now, copies=engine.copies)
             limits.set(quota)
             exchange, machines = Exchange(), dict[str, NodeMachine]()
             for node in engine.nodes(LogContext(folder, settings, around, limits)):

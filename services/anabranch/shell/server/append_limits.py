@@ -3,6 +3,9 @@
 All services of one log in a process share one `AppendLimits`, so that the log has its quota once,
 however many shards it has there. An append is counted when it comes, also if the machine refuses it
 afterwards: it has cost what it cost, and a shard that is asked again answers as the first time.
+
+Clients of some engines send each append to several of the log's nodes. It is counted once then, and
+all of them take it or none: what only some had refused would still be ordered.
 """
 
 from collections.abc import Callable
@@ -11,17 +14,28 @@ from anabranch.core.errors import QuotaExceeded
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Buffer
 from anabranch.core.quota import Meter, Quota
-from anabranch.core.records.batch import HEADER, measure
-from anabranch.core.types import Nanoseconds
+from anabranch.core.records.batch import HEADER, Header, measure
+from anabranch.core.types import MS, NEVER, Nanoseconds
+
+_Id = tuple[int, int, int]
+"""A batch's producer, epoch and base sequence."""
+REMEMBERED = 4_096
+"""Decisions on batches of which other copies may come."""
 
 
 class AppendLimits:
     """What may be appended to one log through the services of this process."""
 
-    __slots__ = ("_limits", "_meter", "_now", "log")
+    __slots__ = ("_copies", "_decisions", "_limits", "_meter", "_now", "log")
 
-    def __init__(self, log: str, limits: Limits, now: Callable[[], Nanoseconds]) -> None:
+    def __init__(
+        self, log: str, limits: Limits, now: Callable[[], Nanoseconds], *, copies: bool = False
+    ) -> None:
+        """`copies`: clients send each append to several nodes."""
         self.log = log
+        self._copies = copies
+        self._decisions: dict[_Id, tuple[Nanoseconds, QuotaExceeded | None]] = {}
+        """Each with the time until which it holds; the oldest first."""
         self._limits = limits
         self._now = now
         self._meter: Meter | None = None
@@ -47,4 +61,22 @@ class AppendLimits:
         # quota. The machine refuses such a batch.
         if not 1 <= records <= self._limits.batch_records_max:
             return None
-        return self._meter.append(self._now(), size, records)
+        if not self._copies:
+            return self._meter.append(self._now(), size, records)
+        header = Header(*HEADER.unpack_from(batch))
+        id = header.producer_id, header.producer_epoch, header.base_sequence
+        return self._decided(self._meter, id, size, records)
+
+    def _decided(self, meter: Meter, id: _Id, size: int, records: int) -> QuotaExceeded | None:
+        """A batch that was refused is decided anew when its client is to try again."""
+        now = self._now()
+        until, refusal = self._decisions.get(id, (now, None))
+        if now < until:
+            return refusal
+        self._decisions.pop(id, None)
+        refusal = meter.append(now, size, records)
+        holds = NEVER if refusal is None else now + refusal.facts["retry_after_ms"] * MS
+        self._decisions[id] = holds, refusal
+        if len(self._decisions) > REMEMBERED:
+            del self._decisions[next(iter(self._decisions))]
+        return refusal

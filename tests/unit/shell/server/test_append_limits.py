@@ -16,7 +16,7 @@ from anabranch.core.quota import Quota
 from anabranch.core.records import batch as batches
 from anabranch.core.records.record import Record, encode
 from anabranch.core.types import MS
-from anabranch.shell.server.append_limits import AppendLimits
+from anabranch.shell.server.append_limits import REMEMBERED, AppendLimits
 
 LIMITS = Limits()
 SECOND = 1_000 * MS
@@ -185,3 +185,48 @@ def test_an_append_whose_right_was_asked_for_first_is_counted_once() -> None:
             assert [type(told[n]) for n in (1, 2, 3)] == [Appended, Appended, Refused]
 
     run(scene())
+
+
+def numbered(sequence: int, records: int = 1) -> bytes:
+    values = [Record(b"x")] * records
+    return encode(values, producer_id=7, producer_epoch=1, base_sequence=sequence, now=0)
+
+
+def test_copies_of_a_batch_count_once_and_are_decided_alike() -> None:
+    clock = Clock()
+    made = AppendLimits("audit", LIMITS, clock, copies=True)
+    made.set(Quota(append_records_per_s=10, burst_ms=1_000))
+    assert [made.refuse(numbered(0, 15)) for _ in range(3)] == [None] * 3
+    refused = made.refuse(numbered(15))
+    assert isinstance(refused, QuotaExceeded)
+    assert refused.facts["used"] == 15
+    clock.now += refused.facts["retry_after_ms"] * MS - 1
+    assert made.refuse(numbered(15)) is refused, "another node's copy, a little later"
+    clock.now += 1
+    assert made.refuse(numbered(15)) is None, "its client tries again"
+    clock.now += 60 * SECOND
+    assert made.refuse(numbered(0, 15)) is None
+
+
+@given(st.lists(st.integers(0, 9), max_size=60), st.integers(1, 4))
+def test_a_log_with_copies_has_the_quota_of_one_without(ids: list[int], copies: int) -> None:
+    """Whatever is sent, and however often: the first copies are decided as if they were all."""
+    quota = Quota(append_records_per_s=3, burst_ms=1_000)
+    several = AppendLimits("audit", LIMITS, Clock(), copies=True)
+    alone = limits(quota, Clock())
+    several.set(quota)
+    decided: dict[int, bool] = {}
+    for id in ids:
+        if id not in decided:
+            decided[id] = alone.refuse(numbered(id)) is None
+        for _ in range(copies):
+            assert (several.refuse(numbered(id)) is None) == decided[id]
+
+
+def test_only_so_many_decisions_are_remembered() -> None:
+    made = AppendLimits("audit", LIMITS, Clock(), copies=True)
+    made.set(Quota(append_records_per_s=2 * REMEMBERED, burst_ms=1_000))
+    for id in range(REMEMBERED + 1):
+        assert made.refuse(numbered(id)) is None
+    made.refuse(numbered(0, REMEMBERED))
+    assert made.refuse(numbered(REMEMBERED + 1)) is not None, "the oldest was counted again"
