@@ -47,8 +47,8 @@ class Appends:
         """Of those that wait, whose client hasn't left."""
         self._askers: dict[AppendId, tuple[Entry, list[Token]]] = {}
         """Of appends that are being stored."""
-        self._stored: list[Token] = []
-        """To be answered at the end of the step."""
+        self._answered: tuple[list[Token], list[Taken]] = ([], [])
+        """To be sent at the end of the step."""
 
     def __len__(self) -> int:
         return len(self._waiting) + len(self._askers)
@@ -102,7 +102,7 @@ class Appends:
         if storing is None or storing[0] is not entry:
             return False
         del self._askers[entry.id]
-        self._stored += storing[1]
+        self._taken(storing[1], entry.shard)
         return True
 
     def drop(self, token: Token) -> None:
@@ -118,14 +118,13 @@ class Appends:
         self._askers.clear()
 
     def settle(self) -> None:
-        tokens = self._stored
-        if not tokens:
-            return
+        tokens, messages = self._answered
         if len(tokens) == 1:
-            self._member.effects.append(Reply(tokens[0], _TAKEN))
-        else:
-            self._member.effects.append(Replies(tokens, [_TAKEN] * len(tokens)))
-        self._stored = []
+            self._member.effects.append(Reply(tokens[0], messages[0]))
+        elif tokens:
+            self._member.effects.append(Replies(tokens, messages))
+        if tokens:
+            self._answered = ([], [])
 
     def _ask(self, asked: Waiting) -> None:
         id = asked.entry.id
@@ -161,8 +160,14 @@ class Appends:
         if storing is not None:
             storing[1].append(asked.token)
         else:
-            self._stored.append(asked.token)
+            held = state.ring.get(id)
+            self._taken([asked.token], held.shard if held else state.known.shard(id))
         return True
+
+    def _taken(self, tokens: list[Token], shard: str) -> None:
+        taken = Taken(shard) if shard else _TAKEN
+        self._answered[0].extend(tokens)
+        self._answered[1].extend([taken] * len(tokens))
 
     def _take(self, asked: Waiting) -> None:
         assert asked.entry.id not in self._askers

@@ -61,8 +61,8 @@ def encode_replies(requests: Sequence[int], messages: Sequence[FromSequencer]) -
 
 
 def _encode(request: int, message: FromSequencer) -> bytes:
-    if type(message) is Taken:
-        # Nearly all answers are this one.
+    if type(message) is Taken and not message.shard:
+        # Where batches come with their ids, nearly all answers are this one.
         return HEADER.pack(_TAKEN_LENGTH, REPLY, 0, 0, request) + _TAKEN
     return framed(REPLY, request, _pack(message))
 

@@ -385,6 +385,8 @@ class SequencingReplica:
 
     def _send_dropped(self) -> None:
         member = self._member
+        if member.takes and not member.active:
+            return  # the journal is still that of the view before
         self._owes_dropped = False
         if member.view is not None and member.takes and not member.leads:
             member.send(member.view.leader, letters.Dropped(member.number, member.ordered))

@@ -61,6 +61,11 @@ class Node:
         self.stable: Position = 0
         self.timer: Nanoseconds | None = None
 
+    @property
+    def ordered(self) -> Position:
+        """In memory: the journal may be behind."""
+        return self.replica.tail - self.replica.ring.records
+
     def start(self, now: Nanoseconds) -> None:
         assert not self.up
         self.up = True
@@ -128,7 +133,7 @@ class Node:
         return [entry.id for entry in self.replica.take(bytes_max=1 << 20, count_max=count_max)]
 
     def order(self, ids: list[AppendId], *, counts: int = 1) -> None:
-        first = self.replica.tail - self.replica.ring.records
+        first = self.ordered
         positions = [first + n * counts for n in range(len(ids))]
         self.replica.order(ids, positions, first + len(ids) * counts)
         self.settle()
@@ -149,7 +154,7 @@ class Node:
                     assert self.writing is None, "one group at a time"
                     self.writing = list(entries)
                 case SaveSnapshot(index, image):
-                    assert index == len(self.entries), "it says what the journal says"
+                    assert index <= len(self.entries), "what it says is stored"
                     self.snapshot = (index, image)
                 case SetTimer(_, at):
                     self.timer = at
@@ -157,8 +162,7 @@ class Node:
                     raise AssertionError(effect)
 
     def _on_stable(self, stable: Position) -> None:
-        assert stable > self.stable
-        self.stable = stable
+        self.stable = max(self.stable, stable)
 
 
 class Group:
@@ -232,6 +236,15 @@ class Group:
         self, ballot: Ballot, *names: str, source: str = "", sealed: tuple[str, ...] = ()
     ) -> View:
         """A whole view change to these nodes, of which the first will lead."""
+        view = self.prepared(ballot, *names, source=source, sealed=sealed)
+        self.to_all(Start(view), *names)
+        self.run()
+        return view
+
+    def prepared(
+        self, ballot: Ballot, *names: str, source: str = "", sealed: tuple[str, ...] = ()
+    ) -> View:
+        """The next view, before it starts."""
         if sealed:
             self.to_all(Seal(ballot, ballot.view - 1), *sealed)
             self.run()
@@ -240,15 +253,12 @@ class Group:
         self.run()
         prepared = [letter for letter in self.heard(Prepared) if isinstance(letter, Prepared)]
         assert {letter.node for letter in prepared} == set(names)
-        view = View(
+        return View(
             ballot=ballot,
             members=tuple(Member(letter.node, letter.life) for letter in prepared),
             leader=names[0],
             base=prepared[0].base,
         )
-        self.to_all(Start(view), *names)
-        self.run()
-        return view
 
     def append(
         self, view: int, id: AppendId, *names: str, lowest: int = 0, values: int = 1, size: int = 1

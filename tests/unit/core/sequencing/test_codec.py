@@ -54,6 +54,7 @@ REQUESTS: list[ToSequencer] = [
 REPLIES: list[FromSequencer] = [
     Welcome(SEQUENCING_VERSION, "c", "n:1", "0", 1, 1),
     Taken(),
+    Taken("a"),
     Found(9),
     Tail(9, 12),
     Directory(
@@ -125,7 +126,7 @@ def test_an_append_that_cant_be_read_costs_its_request_and_no_more() -> None:
     assert after == (8, Locate())
 
 
-@pytest.mark.parametrize("message", REPLIES, ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize("message", REPLIES, ids=repr)
 def test_a_reply_is_no_request(message: FromSequencer) -> None:
     frame = b"".join(map(bytes, frames.encode_reply(1, message)))
     ((_, found),) = frames.requests(1 << 20).feed(frame)

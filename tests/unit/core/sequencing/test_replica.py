@@ -1,12 +1,15 @@
 """A group of sequencing replicas: appends, order, view changes and restarts, one by one."""
 
+from typing import Any
+
 import pytest
 from tests.unit.core.sequencing.group import Group
 
 from anabranch.core.errors.refused import Refused
+from anabranch.core.producers import REQUEST_EPOCH
 from anabranch.core.sequencing.ids import AppendId
-from anabranch.core.sequencing.letters import Drop, Dropped, Seal, Sealed
-from anabranch.core.sequencing.messages import AskTail, FindPosition, Found, Tail, Taken
+from anabranch.core.sequencing.letters import Drop, Dropped, Seal, Sealed, Start
+from anabranch.core.sequencing.messages import AppendMeta, AskTail, FindPosition, Found, Tail, Taken
 from anabranch.core.sequencing.view import Ballot
 
 
@@ -16,6 +19,18 @@ def id_of(sequence: int, producer: int = 7) -> AppendId:
 
 def codes(answers: list[object]) -> list[str]:
     return [answer.code if isinstance(answer, Refused) else "" for answer in answers]
+
+
+def letters(group: Group, kind: type) -> list[Any]:
+    return [send.message for _, send in group.letters if isinstance(send.message, kind)]
+
+
+def deliver(group: Group, kind: type) -> None:
+    """The letters of this kind that are under way."""
+    chosen = [each for each in group.letters if isinstance(each[1].message, kind)]
+    group.letters = [each for each in group.letters if each not in chosen]
+    for sender, send in chosen:
+        group.deliver(sender, send)
 
 
 @pytest.fixture(params=[True, False], ids=["fsync", "memory"])
@@ -136,3 +151,42 @@ def test_drops_wait_for_the_leaders_own_journal() -> None:
     assert not [send for _, send in group.letters if isinstance(send.message, Drop | Dropped)]
     group["a"].write()
     assert [send.to for _, send in group.letters if isinstance(send.message, Drop)] == ["b"]
+
+
+def test_what_was_ordered_in_an_earlier_view_is_told_to_no_later_leader() -> None:
+    group = Group("a", "b", "c")
+    group.run()
+    group.change(Ballot(1, 1), "a", "b", "c")
+    for sequence in range(2):
+        group.append(1, id_of(sequence), "a", "b", "c")
+    group.run()
+    group["a"].order(group["a"].take())
+    group["a"].write()
+    for sender, send in group.letters:
+        if send.to == "c":
+            group.deliver(sender, send)
+    group.letters = []
+    group["c"].write()
+    group.letters = []
+    assert group["c"].replica.ordered == 2
+    view = group.prepared(Ballot(2, 1), "b", "c", source="b", sealed=("b",))
+    group.to_all(Start(view), "b", "c")
+    group["b"].write()
+    deliver(group, Drop)
+    assert not letters(group, Dropped)
+    group["c"].write()
+    assert [letter.upto for letter in letters(group, Dropped)] == [0]
+
+
+def test_a_request_that_is_repeated_with_another_shard_is_told_of_the_first() -> None:
+    group = Group("a", "b", data_on_shards=True)
+    group.run()
+    group.change(Ballot(1, 1), "a", "b")
+    request = AppendId(9, REQUEST_EPOCH, 0)
+    for token, shard in enumerate(["x", "y"], 50):
+        group["a"].request(token, AppendMeta(1, 0, request, 1, 10, shard))
+    group.run()
+    group["a"].order(group["a"].take())
+    group.run()
+    group["a"].request(52, AppendMeta(1, 0, request, 1, 10, "z"))
+    assert group.answered([50, 51, 52]) == [Taken("x")] * 3

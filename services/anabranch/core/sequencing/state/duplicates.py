@@ -43,6 +43,8 @@ class Asked(msgspec.Struct, array_like=True):
     digest: int = UNKNOWN
     """Of its records: another append mustn't use the same id."""
     at: Nanoseconds = 0
+    shard: str = ""
+    """Where its data is, if this member was told."""
 
 
 class KnownAppends(msgspec.Struct, frozen=True, array_like=True):
@@ -99,11 +101,11 @@ class Duplicates:
             producer.at = now
             _raise_lowest(producer, lowest)
 
-    def add(self, id: AppendId, now: Nanoseconds, digest: int = UNKNOWN) -> None:
+    def add(self, id: AppendId, now: Nanoseconds, digest: int = UNKNOWN, shard: str = "") -> None:
         """It was taken into the ring."""
         if _is_request(id):
             assert id.producer not in self._requests, "it isn't new"
-            self._requests[id.producer] = Asked(PENDING, digest, now)
+            self._requests[id.producer] = Asked(PENDING, digest, now, shard)
             return
         producer = self._latest(id)
         assert producer is not None, "it is of an earlier epoch"
@@ -121,6 +123,11 @@ class Duplicates:
         if producer is not None and id.sequence >= producer.lowest:
             producer.at = max(producer.at, now)
             producer.known[id.sequence] = position
+
+    def shard(self, id: AppendId) -> str:
+        """Where the data of a request is; empty if that isn't known."""
+        asked = self._requests.get(id.producer) if _is_request(id) else None
+        return asked.shard if asked is not None else ""
 
     def position(self, id: AppendId) -> Position | None:
         """Where it is; None if it isn't ordered, or not known any more."""

@@ -55,6 +55,9 @@ class Ring:
         self.records += entry.count
         self.bytes += entry.cost
 
+    def get(self, id: AppendId) -> Entry | None:
+        return self._entries.get(id)
+
     def remove(self, id: AppendId) -> Entry | None:
         """None if it isn't here."""
         entry = self._entries.pop(id, None)

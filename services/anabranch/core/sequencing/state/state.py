@@ -40,7 +40,7 @@ class State:
     def add(self, entry: Entry, lowest: int, now: Nanoseconds) -> None:
         """A new append."""
         self.ring.add(entry)
-        self.known.add(entry.id, now, digest_of_entry(entry))
+        self.known.add(entry.id, now, digest_of_entry(entry), entry.shard)
         self.known.heard(entry.id, lowest, now)
 
     def drop(
