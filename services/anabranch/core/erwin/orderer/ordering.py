@@ -34,6 +34,10 @@ class Ordering:
         self.pushing: Pushing | None = None
         """While this node orders."""
         self.counters = counters
+        self.stirred = False
+        """Since the last `settle` something has happened that may lead to more."""
+        self.shards: frozenset[str] = frozenset()
+        """Names of those that take appends."""
         self._replica = replica
         self._effects = effects
         self._alarms = alarms
@@ -41,6 +45,7 @@ class Ordering:
         self._trims = Trims(effects)
         replica.on_started = self._started
         replica.on_ended = self._ended
+        replica.on_stable = self._on_stable
 
     @property
     def version(self) -> int:
@@ -69,12 +74,18 @@ class Ordering:
         if pushing is None:
             return None
         if pushing.over:
-            return "a shard knows a later leader"
+            return "another node leads by now"
         if not pushing.cursors:
             return "no shard is known yet"
         if pushing.awaits_shard:
             return f"shard {pushing.awaits_shard} isn't known yet"
         return None
+
+    @property
+    def leading(self) -> Pushing | None:
+        """Set while this node orders and hasn't heard of a later leader."""
+        pushing = self.pushing
+        return None if pushing is None or pushing.over else pushing
 
     @property
     def idle(self) -> bool:
@@ -91,6 +102,11 @@ class Ordering:
         """A controller says what it decided last; an earlier decision changes nothing."""
         if configuration.version > self.version:
             self.configuration = configuration
+            self.shards = frozenset(
+                setup.name
+                for setup in configuration.shards
+                if setup.epoch > 0 and not setup.removed
+            )
             self._arrange()
 
     def answered(self, sender: str, answer: Pushed) -> None:
@@ -118,14 +134,18 @@ class Ordering:
         self._trims.gone(token)
 
     def settle(self) -> None:
+        self.stirred = False
         if self.pushing is not None:
             self.pushing.settle()
             self._trims.done(self.pushing.trimmed)
+        if self.leading is None:
+            self._trims.abandon("")
 
     def _started(self, view: View) -> None:
         """Whatever was pushed by an earlier start is void from `ordered` on: this one may cut other
         groups and choose other shards.
         """
+        self.stirred = True
         self._stop()
         if not self._replica.leads:
             return
@@ -144,11 +164,15 @@ class Ordering:
     def _ended(self) -> None:
         self._stop()
 
+    def _on_stable(self, stable: Position) -> None:
+        """Shards are told."""
+        assert stable == self._replica.stable
+        self.stirred = True
+
     def _stop(self) -> None:
         if self.pushing is not None:
             self.pushing.close()
             self.pushing = None
-        self._trims.abandon("")
 
     def _arrange(self) -> None:
         """A configuration of an earlier view may lack a shard that acknowledged appends name, and
@@ -159,3 +183,5 @@ class Ordering:
             return
         if configuration.view.number == pushing.fence.view:
             pushing.arrange(configuration)
+        elif configuration.view.number > pushing.fence.view:
+            pushing.over = True

@@ -42,7 +42,7 @@ class Pushing:
         self.trim: Position = 0
         """Shards are told to forget what lies below."""
         self.over = False
-        """A shard knows a later fence: nothing that is sent would be taken."""
+        """There is a later fence: nothing that is sent would be taken."""
         self._replica = replica
         self._effects = effects
         self._alarms = alarms

@@ -30,6 +30,9 @@ class PushBounds(msgspec.Struct, frozen=True, kw_only=True):
     """A shard that owes an answer and gave none for so long is asked how far it is."""
 
 
+PUSH_BOUNDS = PushBounds()
+
+
 @dataclass(frozen=True, slots=True)
 class RowGroup:
     rows: list[Row]

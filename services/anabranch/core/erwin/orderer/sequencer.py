@@ -1,0 +1,226 @@
+"""A sequencer of an Erwin log: a sequencing replica that orders while it leads (LazyLog, 4).
+
+Every sequencer answers appends and says where things are. The leader pushes its ring to the
+shards, and answers what only it knows.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from anabranch.core.alarms import Alarms
+from anabranch.core.errors import AnabranchError, BadRequest, Unavailable
+from anabranch.core.errors.refused import Refused
+from anabranch.core.erwin.orderer.config import SequencerConfig
+from anabranch.core.erwin.orderer.counters import OrdererCounters
+from anabranch.core.erwin.orderer.draining import Draining
+from anabranch.core.erwin.orderer.ordering import Ordering
+from anabranch.core.erwin.orderer.pushing import Pushing
+from anabranch.core.erwin.orderer.status import Directories, status
+from anabranch.core.erwin.protocol.letters import Configuration, Pushed, Stale
+from anabranch.core.limits import Limits
+from anabranch.core.machine import (
+    Drain,
+    Effect,
+    Effects,
+    Event,
+    Gone,
+    Linked,
+    Persisted,
+    PersistFailed,
+    Received,
+    Reply,
+    Request,
+    Requests,
+    SnapshotSaved,
+    TimerFired,
+    Token,
+)
+from anabranch.core.sequencing import letters as sequencing_letters
+from anabranch.core.sequencing.checks import check
+from anabranch.core.sequencing.messages import (
+    Append,
+    AppendMeta,
+    Elsewhere,
+    Inspect,
+    Locate,
+    Trim,
+)
+from anabranch.core.sequencing.replica import SequencingReplica
+from anabranch.core.types import Nanoseconds
+
+
+class Sequencer:
+    """A machine."""
+
+    def __init__(self, config: SequencerConfig, limits: Limits) -> None:
+        self.config = config
+        self.counters = OrdererCounters()
+        self._limits = limits
+        self._effects: list[Effect] = []
+        self._alarms = Alarms(self._effects)
+        self.replica = SequencingReplica(config.replica, limits, self._effects, self._alarms)
+        self.ordering = Ordering(
+            self.replica,
+            self._effects,
+            self._alarms,
+            bounds=config.bounds,
+            counters=self.counters,
+        )
+        self._draining = Draining(
+            self.replica, self.ordering, self._effects, self._alarms, limits.drain_ms
+        )
+        self._directories = Directories()
+        self._mode = config.mode
+        """As the controllers say; they keep the mode that the log began with."""
+        self._letters: dict[type, Callable[[str, Any], None]] = {
+            Configuration: lambda _, letter: self._configured(letter),
+            Pushed: self.ordering.answered,
+            Stale: self.ordering.refused,
+        }
+
+    # What it knows, for whoever shows it.
+
+    @property
+    def obstacle(self) -> str | None:
+        """Why it can't do its part; None if it can."""
+        if self.replica.obstacle is not None:
+            return self.replica.obstacle
+        if self._mode is not self.config.mode:
+            return f"it was started in mode {self.config.mode}, and the log's mode is {self._mode}"
+        if self.ordering.configuration is None:
+            return "no controller has told it the configuration yet"
+        return self.ordering.obstacle
+
+    # A machine.
+
+    def recover(self, snapshot: bytes | None) -> None:
+        self.replica.recover(snapshot)
+
+    def replayed(self, index: int, entry: bytes) -> None:
+        self.replica.replayed(index, entry)
+
+    def start(self, now: Nanoseconds) -> Effects:
+        self._alarms.now = now
+        self.replica.start()
+        return self._settled()
+
+    def step(self, now: Nanoseconds, event: Event) -> Effects:
+        self._alarms.now = now
+        match event:
+            case Request(token, message):
+                self._asked(token, message)
+            case Requests(tokens, messages):
+                for token, message in zip(tokens, messages, strict=True):
+                    self._asked(token, message)
+            case Received(sender, letter):
+                self._received(sender, letter)
+            case Persisted(last):
+                self.replica.persisted(last)
+            case TimerFired():
+                self._alarms.ring()
+            case PersistFailed(error):
+                self.replica.persist_failed(error)
+            case Gone(tokens):
+                for token in tokens:
+                    self.replica.gone(token)
+                    self.ordering.gone(token)
+            case Linked(node):
+                self.replica.linked(node)
+                self.ordering.linked(node)
+            case Drain():
+                self._draining.begin()
+            case SnapshotSaved():
+                """The journal knows by itself what it may forget."""
+            case _:
+                raise AssertionError(event)
+        return self._settled()
+
+    def _settled(self) -> Effects:
+        """What the replica learns of its journal may let the ordering go on, and the other way
+        round: both are done when nothing new has come of either.
+        """
+        self.ordering.stirred = True
+        while self.ordering.stirred:
+            self.ordering.settle()
+            self.replica.settle()
+        self._draining.settle()
+        effects = tuple(self._effects)
+        self._effects.clear()
+        return effects
+
+    def _received(self, sender: str, letter: Any) -> None:
+        kind: type = type(letter)
+        take = self._letters.get(kind)
+        if take is not None:
+            take(sender, letter)
+        elif isinstance(letter, sequencing_letters.SequencingLetter):
+            self.replica.received(sender, letter)
+
+    def _configured(self, configuration: Configuration) -> None:
+        self._mode = configuration.mode
+        if self._mode is not self.config.mode:
+            return
+        self.ordering.configured(configuration)
+        self.replica.configured(self.ordering.version)
+
+    # What clients ask.
+
+    def _asked(self, token: Token, message: object) -> None:
+        if isinstance(message, Append | AppendMeta):
+            obstacle = self._obstacle_to(message)
+            if obstacle is not None:
+                self._refuse(token, obstacle)
+                return
+        if self.replica.requested(token, message):
+            return
+        match message:
+            case Locate():
+                self._reply(
+                    token, self._directories.of(self.ordering.configuration, self.ordering.view)
+                )
+            case Inspect() | Trim():
+                pushing = self.ordering.leading
+                if pushing is None:
+                    self._reply(token, Elsewhere(self._other_leader))
+                else:
+                    self._asked_leader(pushing, token, message)
+            case _:
+                what = f"{type(message).__name__.lower()} at {self.config.node}"
+                self._refuse(token, BadRequest(what, "it is a sequencer: ask a shard"))
+
+    def _obstacle_to(self, message: Append | AppendMeta) -> AnabranchError | None:
+        """A shard that isn't known would hold up the ordering until a configuration names it."""
+        if self._draining.begun:
+            return Unavailable(f"sequencer {self.config.node}", "it is about to stop")
+        if isinstance(message, AppendMeta) and message.shard not in self.ordering.shards:
+            return Unavailable(f"shard {message.shard}", "this sequencer doesn't know it yet")
+        return None
+
+    def _asked_leader(self, pushing: Pushing, token: Token, message: Inspect | Trim) -> None:
+        if isinstance(message, Inspect):
+            found = status(
+                pushing,
+                self.replica,
+                self.ordering.configuration,
+                ring_bytes_max=self._limits.ring_bytes_max,
+            )
+            self._reply(token, found)
+            return
+        try:
+            check(message)
+            obstacle = self.ordering.trim(pushing, token, message.position)
+        except BadRequest as error:
+            obstacle = error
+        if obstacle is not None:
+            self._refuse(token, obstacle)
+
+    @property
+    def _other_leader(self) -> str:
+        leader = self.ordering.leader
+        return leader if leader != self.config.node else ""
+
+    def _reply(self, token: Token, message: object) -> None:
+        self._effects.append(Reply(token, message))
+
+    def _refuse(self, token: Token, error: AnabranchError) -> None:
+        self._reply(token, Refused.of(error))

@@ -1,0 +1,267 @@
+"""A sequencer as a machine: what it orders, answers, and does at its end."""
+
+import pytest
+from tests.unit.core.erwin.orderer.sequencer_stage import Cluster
+
+from anabranch.core.errors.refused import Refused
+from anabranch.core.erwin.protocol.rows import Mode
+from anabranch.core.limits import Limits
+from anabranch.core.machine import Drain, Gone, Linked
+from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.sequencing.messages import (
+    Directory,
+    Done,
+    Elsewhere,
+    FindPosition,
+    Found,
+    Inspect,
+    Locate,
+    SequencingStatus,
+    Taken,
+    Trim,
+)
+
+
+@pytest.fixture(params=[True, False], ids=["fsync", "memory"])
+def cluster(request: pytest.FixtureRequest) -> Cluster:
+    fsync: bool = request.param
+    cluster = Cluster("a", "b", "c", fsync=fsync)
+    cluster.run()
+    cluster.change(1, "a", "b")
+    return cluster
+
+
+def ids_at(cluster: Cluster, shard: int = 0) -> list[int]:
+    return [row.id.sequence for row in cluster.shards[shard].durable.rows]
+
+
+def test_appends_are_acknowledged_then_ordered_on_all_shards_then_stable(cluster: Cluster) -> None:
+    tokens = [token for sequence in range(6) for token in cluster.append(sequence)]
+    assert [cluster.answers[token] for token in tokens] == [Taken()] * 12
+    for number in (0, 1):
+        assert ids_at(cluster, number) == list(range(6))
+        assert cluster.shards[number].stable == 6
+    batches = [len(shard.durable.batches) for shard in cluster.shards]
+    assert batches == [3, 3], "the leader spreads records evenly"
+    assert cluster["a"].replica.stable == 6
+    assert not len(cluster["b"].replica.ring)
+
+
+def test_a_position_is_answered_when_it_is_stable(cluster: Cluster) -> None:
+    cluster.append(0)
+    cluster.append(1)
+    token = cluster.ask("a", FindPosition(AppendId(7, 0, 1)))
+    assert cluster.answers[token] == Found(1)
+
+
+def test_a_shard_that_is_away_stops_the_order_and_no_append(cluster: Cluster) -> None:
+    primary = cluster.shards[1].primary
+    cluster.away.add(primary)
+    tokens = cluster.append(0)
+    assert [cluster.answers[token] for token in tokens] == [Taken(), Taken()]
+    assert cluster["a"].replica.ordered == 0
+    cluster.away.clear()
+    cluster.step("a", Linked(primary))
+    cluster.run()
+    assert cluster["a"].replica.stable == 1
+
+
+def test_silence_is_asked_after_and_nothing_is_lost(cluster: Cluster) -> None:
+    cluster.away.add(cluster.shards[0].primary)
+    cluster.append(0)
+    cluster.append(1)
+    cluster.away.clear()
+    cluster.wait(600)
+    assert cluster["a"].replica.stable == 2
+    assert ids_at(cluster, 0) == ids_at(cluster, 1) == [0, 1]
+    assert cluster["a"].counters.gaps == 1
+
+
+def test_appends_go_on_until_the_ring_is_full() -> None:
+    limits = Limits(ring_bytes_max=2_000, batch_bytes_max=1_000)
+    cluster = Cluster("a", "b", limits=limits)
+    cluster.run()
+    cluster.change(1, "a", "b")
+    cluster.away.add(cluster.shards[0].primary)
+    tokens = [cluster.append(sequence)[0] for sequence in range(8)]
+    assert 0 < sum(token in cluster.answers for token in tokens) < 8
+    cluster.away.clear()
+    cluster.wait(600)
+    assert [cluster.answers[token] for token in tokens] == [Taken()] * 8
+    assert ids_at(cluster) == list(range(8))
+
+
+def test_the_next_leader_orders_what_the_last_one_could_not(cluster: Cluster) -> None:
+    cluster.append(0)
+    cluster.away.add(cluster.shards[1].primary)
+    cluster.append(1)
+    cluster.append(2)
+    assert ids_at(cluster, 0) == [0, 1, 2]
+    assert ids_at(cluster, 1) == [0]
+    cluster.away.clear()
+    cluster.change(2, "b", "c", source="b")
+    assert cluster["a"].ordering.leading is None
+    assert cluster.answers[cluster.ask("a", Inspect())] == Elsewhere("b")
+    cluster.wait(200)
+    assert ids_at(cluster, 0) == ids_at(cluster, 1) == [0, 1, 2]
+    assert cluster["b"].replica.stable == 3
+    assert cluster.shards[0].held.fence.view == 2
+
+
+def test_a_leader_that_was_restarted_fences_its_own_earlier_pushes() -> None:
+    cluster = Cluster("a", "b")
+    cluster.run()
+    cluster.change(1, "a", "b")
+    cluster.away.add(cluster.shards[1].primary)
+    cluster.append(0)
+    cluster.away.clear()
+    cluster.restart("a")
+    cluster.configure()
+    cluster.wait(200)
+    assert [shard.held.fence.start for shard in cluster.shards] == [2, 2]
+    assert cluster["a"].replica.stable == 1
+
+
+def test_a_shard_is_added_while_appends_flow(cluster: Cluster) -> None:
+    cluster.append(0)
+    added = type(cluster.shards[0])(2)
+    cluster.shards.append(added)
+    cluster.configure()
+    for sequence in range(1, 7):
+        cluster.append(sequence)
+    assert [row.id.sequence for row in added.durable.rows] == [1, 2, 3, 4, 5, 6]
+    assert added.durable.batches, "it takes records like the others"
+    assert cluster["a"].replica.stable == 7
+
+
+def test_a_closed_shard_gets_rows_but_no_records(cluster: Cluster) -> None:
+    cluster.shards[0].open = False
+    cluster.configure()
+    for sequence in range(4):
+        cluster.append(sequence)
+    assert not cluster.shards[0].durable.batches
+    assert ids_at(cluster, 0) == [0, 1, 2, 3]
+    assert cluster["a"].replica.stable == 4
+
+
+def test_trim_is_answered_when_all_shards_have_journaled_it(cluster: Cluster) -> None:
+    cluster.append(0)
+    cluster.append(1)
+    cluster.away.add(cluster.shards[1].primary)
+    token = cluster.ask("a", Trim(1))
+    assert token not in cluster.answers
+    cluster.away.clear()
+    cluster.wait(600)
+    assert cluster.answers[token] == Done()
+    assert [shard.durable.trimmed for shard in cluster.shards] == [1, 1]
+
+
+def test_trim_goes_up_to_what_is_stable_and_to_the_leader(cluster: Cluster) -> None:
+    cluster.append(0)
+    refused = cluster.answers[cluster.ask("a", Trim(2))]
+    assert isinstance(refused, Refused)
+    assert refused.code == "trim-too-far"
+    assert cluster.answers[cluster.ask("b", Trim(1))] == Elsewhere("a")
+    refused = cluster.answers[cluster.ask("a", Trim(-1))]
+    assert isinstance(refused, Refused)
+    assert refused.code == "bad-request"
+
+
+def test_who_waits_for_a_trim_asks_the_next_leader(cluster: Cluster) -> None:
+    cluster.append(0)
+    cluster.away.add(cluster.shards[1].primary)
+    waiting, gone = cluster.ask("a", Trim(1)), cluster.ask("a", Trim(1))
+    cluster.step("a", Gone([gone]))
+    cluster.change(2, "b", "c", source="a")
+    assert isinstance(cluster.answers[waiting], Elsewhere)
+    assert gone not in cluster.answers
+    cluster.away.clear()
+    cluster.wait(600)
+    assert cluster.shards[1].durable.trimmed == 1, "a trim that was begun is brought to its end"
+
+
+def test_every_sequencer_says_where_things_are(cluster: Cluster) -> None:
+    for name in "abc":
+        found = cluster.answers[cluster.ask(name, Locate())]
+        assert isinstance(found, Directory)
+        assert (found.view, found.leader, found.members) == (1, "a", ("a", "b"))
+        assert [(shard.name, shard.primary, shard.epoch) for shard in found.shards] == [
+            ("s0", "s0-1", 1),
+            ("s1", "s1-1", 1),
+        ]
+        assert (found.version, found.mode) == (cluster.version, "m")
+
+
+def test_only_the_leader_knows_the_status(cluster: Cluster) -> None:
+    assert cluster.answers[cluster.ask("c", Inspect())] == Elsewhere("a")
+    cluster.append(0)
+    cluster.away.add(cluster.shards[1].primary)
+    cluster.append(1)
+    found = cluster.answers[cluster.ask("a", Inspect())]
+    assert isinstance(found, SequencingStatus)
+    assert (found.stable, found.tail, found.backlog_records) == (1, 2, 1)
+    assert [(shard.name, shard.upto) for shard in found.shards] == [("s0", 2), ("s1", 1)]
+    assert found.durability == ("fsync" if cluster.fsync else "memory")
+
+
+def test_what_is_for_a_shard_is_refused(cluster: Cluster) -> None:
+    refused = cluster.answers[cluster.ask("a", Done())]
+    assert isinstance(refused, Refused)
+    assert refused.code == "bad-request"
+
+
+def test_ids_are_ordered_on_the_shards_that_clients_chose() -> None:
+    cluster = Cluster("a", "b", mode=Mode.ST)
+    cluster.run()
+    cluster.change(1, "a", "b")
+    for sequence, shard in enumerate(["s1", "s0", "s1"]):
+        cluster.append(sequence, shard=shard)
+    rows = cluster.shards[0].durable.rows
+    assert [row.shard for row in rows] == [1, 0, 1]
+    assert rows == cluster.shards[1].durable.rows
+    assert not cluster.shards[0].durable.batches
+    (first, _) = cluster.append(3, shard="s2")
+    refused = cluster.answers[first]
+    assert isinstance(refused, Refused)
+    assert refused.code == "unavailable"
+
+
+def test_a_log_of_another_mode_is_an_obstacle() -> None:
+    cluster = Cluster("a", mode=Mode.M)
+    assert "no controller" in (cluster["a"].obstacle or "")
+    cluster.mode = Mode.ST
+    cluster.configure()
+    assert "mode is st" in (cluster["a"].obstacle or "")
+
+
+def test_a_leader_that_drains_orders_its_ring_and_takes_no_more(cluster: Cluster) -> None:
+    cluster.away.add(cluster.shards[1].primary)
+    cluster.append(0)
+    cluster.step("a", Drain())
+    cluster.run()
+    assert not cluster.machines["a"].rested
+    refused = cluster.answers[cluster.append(1)[0]]
+    assert isinstance(refused, Refused)
+    assert refused.code == "unavailable"
+    cluster.away.clear()
+    cluster.step("a", Linked(cluster.shards[1].primary))
+    cluster.run()
+    assert cluster.machines["a"].rested
+    assert cluster.shards[1].stable == 1
+
+
+def test_a_leader_that_drains_does_not_wait_for_shards_that_are_gone(cluster: Cluster) -> None:
+    cluster.away.add(cluster.shards[1].primary)
+    cluster.append(0)
+    cluster.step("a", Drain())
+    cluster.wait(900)
+    assert not cluster.machines["a"].rested
+    cluster.wait(2_000)
+    assert cluster.machines["a"].rested
+
+
+def test_a_member_that_drains_may_go_at_once(cluster: Cluster) -> None:
+    cluster.append(0)
+    cluster.step("b", Drain())
+    cluster.run()
+    assert cluster.machines["b"].rested
