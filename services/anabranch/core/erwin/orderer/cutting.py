@@ -58,6 +58,8 @@ class Cutting:
         if self._full:
             return
         bounds = self._bounds
+        assert self._gathered_bytes < bounds.group_bytes
+        assert len(self._gathered) < bounds.group_rows
         entries = self._replica.take(
             bytes_max=bounds.group_bytes - self._gathered_bytes,
             count_max=bounds.group_rows - len(self._gathered),
@@ -128,4 +130,6 @@ class Cutting:
                 batches.setdefault(shard, []).append(entry.batch)
         del self._gathered[: len(rows)]
         self._gathered_bytes -= size
+        assert self._gathered_bytes >= 0
+        assert rows, "a group has rows"
         return RowGroup(rows, batches, loads, size)

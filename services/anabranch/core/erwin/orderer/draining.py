@@ -48,6 +48,7 @@ class Draining:
         if not self.begun or self._rested:
             return
         progress = (self._replica.ordered, self._replica.stable)
+        assert self._ends_at > 0, "`begin` has set it"
         if progress != self._progress:
             self._progress, self._progress_at = progress, self._alarms.now
         if self._is_done() or self._is_late():

@@ -100,6 +100,7 @@ class Ordering:
 
     def configured(self, configuration: Configuration) -> None:
         """A controller says what it decided last; an earlier decision changes nothing."""
+        assert configuration.version > 0, "configurations are numbered from 1"
         if configuration.version > self.version:
             self.configuration = configuration
             self.shards = frozenset(
@@ -167,6 +168,7 @@ class Ordering:
     def _on_stable(self, stable: Position) -> None:
         """Shards are told."""
         assert stable == self._replica.stable
+        assert stable <= self._replica.ordered
         self.stirred = True
 
     def _stop(self) -> None:

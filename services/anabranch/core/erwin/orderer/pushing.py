@@ -72,6 +72,7 @@ class Pushing:
 
     def close(self) -> None:
         """Another start or another leader follows."""
+        assert not self._closed, "a fence ends once"
         self._closed = True
 
     def arrange(self, configuration: Configuration) -> None:
@@ -122,8 +123,7 @@ class Pushing:
         """What was sent on the connection before may be lost."""
         for cursor in self.cursors.values():
             if cursor.setup.primary == node:
-                cursor.greeted = False
-                cursor.ask_anew()
+                cursor.doubt()
 
     def settle(self) -> None:
         """The end of a step: what came in it is cut and sent."""
@@ -192,6 +192,7 @@ class Pushing:
         )
         self._count(cursor, group)
         if group is not None:
+            assert cursor.base <= group.first <= cursor.sent < group.end, "no gap, no repetition"
             cursor.sent = group.end
             cursor.reached = max(cursor.reached, group.end)
         cursor.greeted = True

@@ -4,7 +4,6 @@ Every sequencer answers appends and says where things are. The leader pushes its
 shards, and answers what only it knows.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 from anabranch.core.alarms import Alarms
@@ -35,7 +34,6 @@ from anabranch.core.machine import (
     TimerFired,
     Token,
 )
-from anabranch.core.sequencing import letters as sequencing_letters
 from anabranch.core.sequencing.checks import check
 from anabranch.core.sequencing.messages import (
     Append,
@@ -72,11 +70,6 @@ class Sequencer:
         self._directories = Directories()
         self._mode = config.mode
         """As the controllers say; they keep the mode that the log began with."""
-        self._letters: dict[type, Callable[[str, Any], None]] = {
-            Configuration: lambda _, letter: self._configured(letter),
-            Pushed: self.ordering.answered,
-            Stale: self.ordering.refused,
-        }
 
     # What it knows, for whoever shows it.
 
@@ -149,12 +142,15 @@ class Sequencer:
         return effects
 
     def _received(self, sender: str, letter: Any) -> None:
-        kind: type = type(letter)
-        take = self._letters.get(kind)
-        if take is not None:
-            take(sender, letter)
-        elif isinstance(letter, sequencing_letters.SequencingLetter):
-            self.replica.received(sender, letter)
+        match letter:
+            case Configuration():
+                self._configured(letter)
+            case Pushed():
+                self.ordering.answered(sender, letter)
+            case Stale():
+                self.ordering.refused(sender, letter)
+            case _:
+                self.replica.received(sender, letter)
 
     def _configured(self, configuration: Configuration) -> None:
         self._mode = configuration.mode

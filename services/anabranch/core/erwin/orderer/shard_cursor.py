@@ -31,7 +31,7 @@ class ShardCursor:
         self.greeted = False
         """Its primary of today was sent something."""
         self.fenced = False
-        """It has answered, so it takes nothing of lower fences any more."""
+        """Its primary of today has answered."""
         self.advanced = False
         """It has confirmed something since the last look at who is silent."""
         self.leaving = False
@@ -79,14 +79,14 @@ class ShardCursor:
         """The configuration has changed."""
         assert setup.number == self.setup.number
         if (setup.epoch, setup.primary) != (self.setup.epoch, self.setup.primary):
-            self.greeted = False
-            self._rewound = -1
+            self.doubt()
         self.setup = setup
         self.leaving = False
 
     def give(self, group: RowGroup) -> None:
         """The group names it in `loads`."""
-        assert group.end > self.held
+        assert group.end > self.held, "a group is given before it is sent"
+        assert not self._flights or group.end > self._flights[-1][0]
         load = group.loads[self.setup.number]
         self._flights.append((group.end, load))
         self.bytes_under_way += load
@@ -97,7 +97,7 @@ class ShardCursor:
         before = self._confirmed
         self.fenced = True
         self.last = answer
-        self.knows_stable = max(self.knows_stable, answer.stable)
+        self.knows_stable = answer.stable
         self.trimmed = max(self.trimmed, answer.trimmed)
         self.held = max(self.held, answer.upto)
         self.advanced = self.advanced or self._confirmed != before
@@ -112,11 +112,20 @@ class ShardCursor:
         Every push behind one gap is answered with the same `wanted`: only the first of these
         answers counts, until the shard has got further or was asked anew.
         """
+        assert self.held <= self.sent <= self.reached
         target = max(wanted, self.held)
         if target >= self.sent or target == self._rewound:
             return False
         self.sent = self._rewound = target
         return True
+
+    def doubt(self) -> None:
+        """Its primary is another one, or another connection leads there: what was sent may be lost,
+        and a primary that was restarted has forgotten what is stable.
+        """
+        self.greeted = self.fenced = False
+        self.knows_stable = 0
+        self.ask_anew()
 
     def ask_anew(self) -> None:
         """What it wants next counts, whether it has wanted that before or not."""

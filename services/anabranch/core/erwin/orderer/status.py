@@ -74,6 +74,7 @@ def status(
     """Only the leader knows what shards hold, and what is stable."""
     view = replica.view
     assert view is not None, "a leader has a view"
+    assert replica.stable <= replica.ordered <= replica.tail
     return SequencingStatus(
         version=configuration.version if configuration else 0,
         view=view.number,

@@ -77,6 +77,25 @@ def test_silence_is_asked_after_and_nothing_is_lost(cluster: Cluster) -> None:
     assert cluster["a"].counters.gaps == 1
 
 
+@pytest.mark.parametrize("takes_over", [False, True], ids=["restarts", "another takes over"])
+def test_a_primary_that_forgot_what_is_stable_is_told_again(
+    cluster: Cluster, *, takes_over: bool
+) -> None:
+    cluster.append(0)
+    shard = cluster.shards[0]
+    assert shard.stable == 1
+    shard.stable = 0
+    if takes_over:
+        shard.take_over()
+    cluster.away.add(shard.primary)
+    cluster.configure()
+    cluster.step("a", Linked(shard.primary))
+    cluster.run()
+    cluster.away.clear()
+    cluster.wait(600)
+    assert shard.stable == 1
+
+
 def test_appends_go_on_until_the_ring_is_full() -> None:
     limits = Limits(ring_bytes_max=2_000, batch_bytes_max=1_000)
     cluster = Cluster("a", "b", limits=limits)
