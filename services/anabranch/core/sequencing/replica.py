@@ -148,6 +148,10 @@ class SequencingReplica:
         """No client waits for anything."""
         return not len(self._appends) and not len(self._positions)
 
+    def knows(self, id: AppendId) -> bool:
+        """Would the append be answered without being taken? False too once it is forgotten."""
+        return self._member.state.known.knows(id)
+
     # Its life.
 
     def recover(self, snapshot: bytes | None) -> None:
@@ -256,7 +260,9 @@ class SequencingReplica:
     # Letters.
 
     def received(self, sender: str, letter: SequencingLetter) -> None:
-        self._table[type(letter)](sender, letter)
+        answer = self._table.get(type(letter))
+        if answer is not None:  # others are a controller's, and came to the wrong node
+            answer(sender, letter)
         self._member.flush()
 
     def _drop(self, sender: str, letter: letters.Drop) -> None:

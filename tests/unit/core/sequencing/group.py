@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 from itertools import count
+from typing import Any
 
 from anabranch.core.alarms import Alarms
 from anabranch.core.errors import StorageFailed
+from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Effect, Persist, Replies, Reply, SaveSnapshot, Send, SetTimer
 from anabranch.core.records.record import Record, encode
@@ -24,6 +26,15 @@ from anabranch.core.types import MS, Nanoseconds, Position
 
 CONTROLLER = "controller"
 LIMITS = Limits()
+
+
+def id_of(sequence: int, *, producer: int = 7, epoch: int = 0) -> AppendId:
+    return AppendId(producer, epoch, sequence)
+
+
+def codes(answers: list[object]) -> list[str]:
+    """Of the refusals among them; empty for other answers."""
+    return [answer.code if isinstance(answer, Refused) else "" for answer in answers]
 
 
 def batch_of(id: AppendId, *, values: int = 1, size: int = 1) -> bytes:
@@ -222,6 +233,20 @@ class Group:
         self.now += MS
         self[name].start(self.now)
 
+    def letters_of(self, kind: type) -> list[Any]:
+        """Those that are under way."""
+        return [send.message for _, send in self.letters if isinstance(send.message, kind)]
+
+    def lose(self, kind: type) -> None:
+        self.letters = [each for each in self.letters if not isinstance(each[1].message, kind)]
+
+    def deliver_all(self, kind: type) -> None:
+        """The letters of this kind that are under way now."""
+        chosen = [each for each in self.letters if isinstance(each[1].message, kind)]
+        self.lose(kind)
+        for sender, send in chosen:
+            self.deliver(sender, send)
+
     def to_all(self, letter: SequencingLetter, *names: str) -> None:
         for name in names:
             self.deliver(CONTROLLER, Send(name, letter))
@@ -240,6 +265,12 @@ class Group:
         self.to_all(Start(view), *names)
         self.run()
         return view
+
+    def start(self, view: View, *names: str) -> None:
+        self.to_all(self.start_of(view), *names)
+
+    def start_of(self, view: View) -> Start:
+        return Start(view)
 
     def prepared(
         self, ballot: Ballot, *names: str, source: str = "", sealed: tuple[str, ...] = ()

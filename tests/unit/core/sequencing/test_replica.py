@@ -1,36 +1,13 @@
 """A group of sequencing replicas: appends, order, view changes and restarts, one by one."""
 
-from typing import Any
-
 import pytest
-from tests.unit.core.sequencing.group import Group
+from tests.unit.core.sequencing.group import Group, codes, id_of
 
-from anabranch.core.errors.refused import Refused
 from anabranch.core.producers import REQUEST_EPOCH
 from anabranch.core.sequencing.ids import AppendId
 from anabranch.core.sequencing.letters import Drop, Dropped, Seal, Sealed, Start
 from anabranch.core.sequencing.messages import AppendMeta, AskTail, FindPosition, Found, Tail, Taken
 from anabranch.core.sequencing.view import Ballot
-
-
-def id_of(sequence: int, producer: int = 7) -> AppendId:
-    return AppendId(producer, 0, sequence)
-
-
-def codes(answers: list[object]) -> list[str]:
-    return [answer.code if isinstance(answer, Refused) else "" for answer in answers]
-
-
-def letters(group: Group, kind: type) -> list[Any]:
-    return [send.message for _, send in group.letters if isinstance(send.message, kind)]
-
-
-def deliver(group: Group, kind: type) -> None:
-    """The letters of this kind that are under way."""
-    chosen = [each for each in group.letters if isinstance(each[1].message, kind)]
-    group.letters = [each for each in group.letters if each not in chosen]
-    for sender, send in chosen:
-        group.deliver(sender, send)
 
 
 @pytest.fixture(params=[True, False], ids=["fsync", "memory"])
@@ -98,7 +75,7 @@ def test_a_position_is_told_when_it_is_stable(group: Group) -> None:
     group["a"].request(51, FindPosition(id_of(0)))
     group.run()
     group["a"].order(group["a"].take())
-    group.letters = [each for each in group.letters if not isinstance(each[1].message, Drop)]
+    group.lose(Drop)
     group["a"].request(52, FindPosition(id_of(0)))
     assert group.answered([50, 51, 52]) == []
     group.wait(100)
@@ -148,9 +125,9 @@ def test_drops_wait_for_the_leaders_own_journal() -> None:
     group.append(1, id_of(0), "a", "b")
     group.run()
     group["a"].order(group["a"].take())
-    assert not [send for _, send in group.letters if isinstance(send.message, Drop | Dropped)]
+    assert group.letters_of(Drop) == []
     group["a"].write()
-    assert [send.to for _, send in group.letters if isinstance(send.message, Drop)] == ["b"]
+    assert [drop.ids for drop in group.letters_of(Drop)] == [[id_of(0)]]
 
 
 def test_what_was_ordered_in_an_earlier_view_is_told_to_no_later_leader() -> None:
@@ -162,20 +139,18 @@ def test_what_was_ordered_in_an_earlier_view_is_told_to_no_later_leader() -> Non
     group.run()
     group["a"].order(group["a"].take())
     group["a"].write()
-    for sender, send in group.letters:
-        if send.to == "c":
-            group.deliver(sender, send)
-    group.letters = []
+    group.letters = [each for each in group.letters if each[1].to == "c"]
+    group.deliver_all(Drop)
     group["c"].write()
     group.letters = []
     assert group["c"].replica.ordered == 2
     view = group.prepared(Ballot(2, 1), "b", "c", source="b", sealed=("b",))
     group.to_all(Start(view), "b", "c")
     group["b"].write()
-    deliver(group, Drop)
-    assert not letters(group, Dropped)
+    group.deliver_all(Drop)
+    assert not group.letters_of(Dropped)
     group["c"].write()
-    assert [letter.upto for letter in letters(group, Dropped)] == [0]
+    assert [letter.upto for letter in group.letters_of(Dropped)] == [0]
 
 
 def test_a_request_that_is_repeated_with_another_shard_is_told_of_the_first() -> None:

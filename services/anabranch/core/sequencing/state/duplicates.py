@@ -124,6 +124,14 @@ class Duplicates:
             producer.at = max(producer.at, now)
             producer.known[id.sequence] = position
 
+    def knows(self, id: AppendId) -> bool:
+        if _is_request(id):
+            return id.producer in self._requests
+        producer = self._producers.get(id.producer)
+        if producer is None or producer.epoch != id.epoch:
+            return False
+        return id.sequence < producer.lowest or id.sequence in producer.known
+
     def shard(self, id: AppendId) -> str:
         """Where the data of a request is; empty if that isn't known."""
         asked = self._requests.get(id.producer) if _is_request(id) else None
