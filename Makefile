@@ -21,7 +21,7 @@ SUITE := --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder --dur
 SERVERS := $(BIN)/python -m anabranch.apps.processes.binaries
 KUBERNETES := $(BIN)/python -m tests.kubernetes.binaries
 
-.PHONY: help setup servers demo up cluster-local test test-all test-cluster servers-kubernetes lint format simulate simulate-operator simulate-belfast simulate-consensus mutants bench lock map protos clean
+.PHONY: help setup servers demo up cluster-local test test-all test-cluster servers-kubernetes lint format simulate simulate-operator simulate-belfast simulate-erwin simulate-consensus mutants bench lock map protos clean
 
 help:  ## list the verbs
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -76,6 +76,9 @@ simulate-operator: $(VENV)/dev.stamp  ## run the operator's simulator: SEED=7 re
 
 simulate-belfast: $(VENV)/dev.stamp  ## run Belfast's simulator: SEED=7 replays one, SEEDS=100000 is for the night
 	@$(BIN)/python -m anabranch_sim belfast $(if $(SEED),$(SEED),--seeds $(or $(SEEDS),2000))
+
+simulate-erwin: $(VENV)/dev.stamp  ## run Erwin's simulator: SEED=7 replays one, SEEDS=100000 is for the night
+	@$(BIN)/python -m anabranch_sim erwin $(if $(SEED),$(SEED),--seeds $(or $(SEEDS),2000))
 
 simulate-consensus: $(VENV)/dev.stamp  ## run the consensus group's simulator: SEED=7 replays one, SEEDS=100000 is for the night
 	@$(BIN)/python -m anabranch_sim consensus $(if $(SEED),$(SEED),--seeds $(or $(SEEDS),2000))

@@ -1,4 +1,4 @@
-"""The kinds of simulation: Bolt, Belfast, a consensus group alone, and operators."""
+"""The kinds of simulation: Bolt, Belfast, Erwin, a consensus group alone, and operators."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,6 +11,8 @@ from anabranch_sim.bolt.mutants import MUTANTS as BOLT_MUTANTS
 from anabranch_sim.bolt.plugin import BoltPlugin
 from anabranch_sim.consensus.mutants import MUTANTS as CONSENSUS_MUTANTS
 from anabranch_sim.consensus.plugin import ConsensusPlugin
+from anabranch_sim.erwin.mutants import MUTANTS as ERWIN_MUTANTS
+from anabranch_sim.erwin.plugin import ErwinPlugin
 from anabranch_sim.kubernetes.mutants import MUTANTS as OPERATOR_MUTANTS
 from anabranch_sim.kubernetes.plugin import OperatorPlugin
 from anabranch_sim.world.mutants import Mutant
@@ -41,6 +43,7 @@ KINDS = {
             [*BOLT_MUTANTS, *GROUP_MUTANTS, *ENGINE_MUTANTS],
         ),
         Kind("belfast", BelfastPlugin.of, "simulate-belfast", BELFAST_MUTANTS),
+        Kind("erwin", ErwinPlugin.of, "simulate-erwin", ERWIN_MUTANTS),
         Kind("consensus", ConsensusPlugin.of, "simulate-consensus", CONSENSUS_MUTANTS),
         Kind("operator", OperatorPlugin.of, "simulate-operator", OPERATOR_MUTANTS),
     )

@@ -25,6 +25,8 @@ def trace_of(kind: str, seed: int, hash_seed: str) -> str:
         pytest.param("bolt", 1332, marks=pytest.mark.nightly),
         ("belfast", 7),
         pytest.param("belfast", 88, marks=pytest.mark.nightly),
+        ("erwin", 7),
+        pytest.param("erwin", 8, marks=pytest.mark.nightly),
         pytest.param("operator", 7, marks=pytest.mark.nightly),
         ("consensus", 7),
         ("operator", 20),
@@ -37,6 +39,6 @@ def test_the_same_seed_gives_the_same_trace_under_any_hash_seed(kind: str, seed:
     assert trace_of(kind, seed, "2") == first
 
 
-@pytest.mark.parametrize("kind", ["bolt", "belfast", "consensus", "operator"])
+@pytest.mark.parametrize("kind", ["bolt", "belfast", "erwin", "consensus", "operator"])
 def test_another_seed_gives_another_trace(kind: str) -> None:
     assert trace_of(kind, 7, "1") != trace_of(kind, 8, "1")

@@ -1,0 +1,1 @@
+"""Erwin in simulation: its machines, its clients at the level of messages, faults and mutants."""
