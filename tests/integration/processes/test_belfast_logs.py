@@ -1,6 +1,7 @@
 """Belfast logs of `anabranch up --processes`: created, placed, started again and deleted."""
 
 import asyncio
+import shutil
 import sys
 from collections.abc import Callable
 from contextlib import closing
@@ -42,9 +43,10 @@ async def create(url: str, settings: EngineSettings) -> Description:
     return made
 
 
-def cluster_in(folder: Path) -> LocalCluster:
+def cluster_in(folder: Path, *, accept_loss: bool = False) -> LocalCluster:
     layout = settle(folder, Shape(metadata=1, brokers=1))
-    others = BelfastLogs(folder, layout.url, Log(Clock().now, LogFormat.HUMAN, sys.stderr))
+    log = Log(Clock().now, LogFormat.HUMAN, sys.stderr)
+    others = BelfastLogs(folder, layout.url, log, accept_loss=accept_loss)
     fast = {"unsafe_no_fsync": "true"}
     return LocalCluster(folder, layout, fast, with_gateway=False, others=others)
 
@@ -150,5 +152,35 @@ def test_a_program_that_appends_notices_a_pause_when_a_process_of_a_log_is_kille
             b"ticks-sequencer-0",
             b"both are there",
         ]
+    finally:
+        cluster.kill()
+
+
+@pytest.mark.nightly
+def test_a_log_whose_loss_is_accepted_begins_anew_at_other_addresses(tmp_path: Path) -> None:
+    needs(ETCD, VERSITYGW)
+    cluster = cluster_in(tmp_path)
+    cluster.start(lambda _: None)
+    try:
+        asyncio.run(create(cluster.layout.url, EngineSettings()))
+        with anabranch.connect(cluster.layout.url, timeout=PATIENCE_S) as service:
+            tended(cluster, lambda: placed(service))
+            service.log("ticks", engine="belfast").append(b"lost", timeout=PATIENCE_S)
+            before = described(service).settings
+        cluster.stop()
+        shutil.rmtree(folder_of(tmp_path) / "ticks-shard-0-0")
+        cluster = cluster_in(tmp_path)
+        cluster.start(lambda _: None)
+        cluster.tend()
+        assert not any(node.name.startswith("ticks") for node in cluster.processes)
+        cluster.stop()
+        cluster = cluster_in(tmp_path, accept_loss=True)
+        cluster.start(lambda _: None)
+        with anabranch.connect(cluster.layout.url, timeout=PATIENCE_S) as service:
+            tended(cluster, lambda: described(service).settings != before)
+            log = service.log("ticks", engine="belfast")
+            log.append(b"anew", timeout=PATIENCE_S)
+            assert [each.value for each in log.read(timeout=PATIENCE_S)] == [b"anew"]
+        assert len(list((tmp_path / "given-up").iterdir())) == 1
     finally:
         cluster.kill()

@@ -110,8 +110,7 @@ class Folders:
             return True
 
     def has_journal(self, folder: LogFolder, node: str) -> bool:
-        names = _names(self.path(folder, node))
-        return any(each.endswith(SEGMENT) or snapshot_index(each) is not None for each in names)
+        return holds_journal(self.path(folder, node))
 
     def make(self, folder: LogFolder) -> None:
         """The folder itself is durable before anything in it is."""
@@ -168,6 +167,11 @@ class Folders:
     def _notes(self, engine: str) -> str:
         notes = f"{self.data}/{NOTES}"
         return notes if engine == _FIRST_ENGINE else f"{notes}/{engine}"
+
+
+def holds_journal(path: str) -> bool:
+    """Is anything of a journal in this directory?"""
+    return any(each.endswith(SEGMENT) or snapshot_index(each) is not None for each in _names(path))
 
 
 def _names(path: str) -> list[str]:

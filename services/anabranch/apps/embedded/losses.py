@@ -79,12 +79,12 @@ def refusal(folders: Folders, folder: LogFolder, lost: tuple[str, ...]) -> Journ
     return JournalBehind(folders.path(folder, node), 0, proof, way_out(folders, folder))
 
 
-def way_out(folders: Folders, folder: LogFolder) -> str:
-    """For a log of which too little is left."""
+def way_out(folders: Folders, folder: LogFolder, command: str = "anabranch up") -> str:
+    """For a log of which too little is left. `command`: what serves it."""
     return (
         f"Put {folders.log_path(folder)} back from the newest back-up, with "
         f"{folders.notes_path(folder)} as it was there, and start again. Without a back-up, "
-        f"`anabranch up --data {folders.data} --accept-loss` begins log {folder.log} anew: it is "
+        f"`{command} --data {folders.data} --accept-loss` begins log {folder.log} anew: it is "
         "empty then, its positions are given out again, and what is left of its journals is put "
         "aside"
     )

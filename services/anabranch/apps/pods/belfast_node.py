@@ -3,6 +3,8 @@ the address by which the others know it.
 """
 
 import asyncio
+import os
+import time
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from typing import Any
@@ -14,15 +16,15 @@ from anabranch.apps.pods.pod import RELEASE, Pod
 from anabranch.core.errors import AnabranchError, WrongCluster
 from anabranch.core.rights.claims import Subject
 from anabranch.core.rights.one_log import log_of
-from anabranch.ports import Authority, Disk
+from anabranch.ports import Authority, Disk, RecordJournal
 from anabranch.shell.authority.open import NoCatalogue, by_kubernetes, namespace_of
 from anabranch.shell.authority.settings import AuthMode
 from anabranch.shell.authority.shared import SharedToken
 from anabranch.shell.authority.tokens import Tokens
 from anabranch.shell.journal.data_dir import DataDir
 from anabranch.shell.journal.disk import RealDisk
-from anabranch.shell.journal.file_journal import FileJournal
 from anabranch.shell.journal.unsynced_disk import UnsyncedDisk
+from anabranch.shell.journal.watermark import NotedRecordJournal, WatermarkFile
 from anabranch.shell.net import tls
 from anabranch.shell.peers.engines import belfast_node
 from anabranch.shell.peers.mesh import Mesh
@@ -33,7 +35,7 @@ from anabranch.shell.server.frame_server import FrameServer
 from anabranch.shell.server.quota_file import FollowedQuota
 
 Ends = Sequence[asyncio.Future[AnabranchError]]
-Recover = Callable[[Pod[Any], str, FileJournal], tuple[NodeMachine, Ends]]
+Recover = Callable[[Pod[Any], str, RecordJournal], tuple[NodeMachine, Ends]]
 """Makes the machine of a node, by its address, from its journal; and what may end its process."""
 
 
@@ -66,7 +68,7 @@ async def serve_belfast(
     await serve_node(pod, settings.host, ports, occupy, ready, stop=stop)
 
 
-def _journal(settings: NodeSettings, pod: Pod[Any]) -> FileJournal:
+def _journal(settings: NodeSettings, pod: Pod[Any]) -> RecordJournal:
     directory = DataDir(settings.data, settings.cluster)
     pod.stack.callback(directory.close)
     if directory.cluster != settings.cluster:
@@ -74,14 +76,19 @@ def _journal(settings: NodeSettings, pod: Pod[Any]) -> FileJournal:
     disk: Disk = RealDisk(directory.journal)
     if settings.durability is Durability.MEMORY:
         disk = UnsyncedDisk(disk)
-    return node_journal(disk, settings.cluster)
+    if not settings.reached_file:
+        return node_journal(disk, settings.cluster)
+    note = WatermarkFile(*os.path.split(os.path.abspath(settings.reached_file)))
+    mark = note.read()
+    journal = node_journal(disk, settings.cluster, mark.entry if mark else 0)
+    return NotedRecordJournal(journal, note, time.monotonic)
 
 
 def _occupant(
     settings: NodeSettings,
     place: Place[Pod[Any]],
     address: str,
-    journal: FileJournal,
+    journal: RecordJournal,
     shown: NodeMachine,
     ends: Ends,
     limits: AppendLimits | None,

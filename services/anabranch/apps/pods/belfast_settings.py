@@ -59,6 +59,12 @@ class NodeSettings(ProcessSettings, frozen=True, kw_only=True, forbid_unknown_fi
     power loses it. As the paper's artifact does.
     """
 
+    reached_file: str = ""
+    """A file, outside of `data`, that notes how far the journal went. A journal that is gone or
+    shorter than noted isn't served: remove the note as well to have the others fill it. Empty:
+    nothing is noted.
+    """
+
     def check(self, port: int, probe_port: int) -> None:
         super().check(port, probe_port)
         settings.check_token("token", self.token, self.tokens_file)

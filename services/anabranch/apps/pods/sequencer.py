@@ -11,7 +11,7 @@ from anabranch.apps.pods.node import Ready
 from anabranch.apps.pods.pod import Pod, run
 from anabranch.core.belfast.sequencer.sequencer import Sequencer
 from anabranch.core.errors import AnabranchError, Fenced, Retry
-from anabranch.shell.journal.file_journal import FileJournal
+from anabranch.ports import RecordJournal
 
 _EPOCHS_S = 1.0
 """Between two looks at etcd, while this member leads."""
@@ -22,7 +22,7 @@ async def serve(
 ) -> None:
     """Run until `stop` is set or, if none is given, until a signal says so; then hand over."""
 
-    def recover(pod: Pod[Any], address: str, journal: FileJournal) -> tuple[NodeMachine, Ends]:
+    def recover(pod: Pod[Any], address: str, journal: RecordJournal) -> tuple[NodeMachine, Ends]:
         member = Sequencer(
             address,
             settings.members or (address,),

@@ -11,7 +11,7 @@ from anabranch.apps.pods.node import Ready
 from anabranch.apps.pods.pod import Pod, run
 from anabranch.core.belfast.shard.config import ShardConfig
 from anabranch.core.belfast.shard.shard import Shard
-from anabranch.shell.journal.file_journal import FileJournal
+from anabranch.ports import RecordJournal
 
 
 async def serve(
@@ -19,7 +19,7 @@ async def serve(
 ) -> None:
     """Run until `stop` is set or, if none is given, until a signal says so; then drain."""
 
-    def recover(pod: Pod[Any], address: str, journal: FileJournal) -> tuple[NodeMachine, Ends]:
+    def recover(pod: Pod[Any], address: str, journal: RecordJournal) -> tuple[NodeMachine, Ends]:
         config = ShardConfig(
             shard=settings.shard,
             node=address,

@@ -192,11 +192,14 @@ class LocalBelfast:
         settings: Mapping[str, str] | None = None,
         prefix: str = "",
         command: Sequence[str] = _COMMAND,
+        notes: Path | None = None,
     ) -> None:
         """`settings`: more of the environment, `ANABRANCH_RULES_T_ORD_US` and so on. `prefix`: of
         the processes' names, where other logs' processes are supervised beside them. `command`:
-        what is run instead of the command line.
+        what is run instead of the command line. `notes`: the folder in which it is kept how far
+        each journal went, if that is.
         """
+        self._notes = notes
         self._command = command
         self._prefix = prefix
         self.layout = layout
@@ -208,41 +211,36 @@ class LocalBelfast:
             self._settings["ANABRANCH_TOKEN"] = layout.token
             self._settings["ANABRANCH_PEER_TOKEN"] = layout.peer_token
         self.sequencers = [
-            self._sequencer(f"{prefix}sequencer-{number}", pair)
+            self._sequencer(f"sequencer-{number}", pair)
             for number, pair in enumerate(layout.sequencers)
         ]
         self.shards = {place.name: self._replicas(place) for place in layout.shards}
 
     def _sequencer(self, name: str, pair: Pair) -> Node:
         told = ["--cluster", self.layout.cluster, "--members", self.layout.members]
-        return Node(
-            SEQUENCER,
-            name,
-            pair,
-            self._folder,
-            told,
-            self._settings,
-            self.machines,
-            self._command,
-        )
+        return self._node(SEQUENCER, name, pair, told)
 
     def _replicas(self, place: ShardPlace) -> list[Node]:
         told = ["--cluster", self.layout.cluster, "--sequencers", self.layout.members]
         told += ["--shard", place.name, "--replicas", place.addresses]
         told += ["--log-quota-file", str(self._folder / QUOTA_FILE)]
         return [
-            Node(
-                SHARD,
-                f"{self._prefix}{place.name}-{number}",
-                pair,
-                self._folder,
-                told,
-                self._settings,
-                self.machines,
-                self._command,
-            )
+            self._node(SHARD, f"{place.name}-{number}", pair, told)
             for number, pair in enumerate(place.replicas)
         ]
+
+    def _node(self, kind: str, name: str, pair: Pair, told: Sequence[str]) -> Node:
+        noted = [] if self._notes is None else ["--reached-file", str(self._notes / name)]
+        return Node(
+            kind,
+            f"{self._prefix}{name}",
+            pair,
+            self._folder,
+            [*told, *noted],
+            self._settings,
+            self.machines,
+            self._command,
+        )
 
     def limit_appends(self, log: str, quota: Quota | None) -> None:
         """Every shard gets its share of the log's quota, also after a restart of its process."""

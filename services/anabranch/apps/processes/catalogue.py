@@ -80,7 +80,7 @@ class Catalogue:
         placed = self._placed
         for folder, settings in placed.items():
             known = found.get(folder)
-            if known is not None and known.addresses != settings.addresses:
+            if known is not None and known != settings:
                 message = SetSettings(folder.id, settings, link.once())
                 await link.ask(message, Description, f"place {folder.log}", _PATIENCE_MS)
         self.wanted = {

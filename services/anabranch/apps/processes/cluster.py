@@ -204,14 +204,22 @@ class LocalCluster:
         return found + [Listener(gateway.name, HOST, gateway.port) for gateway in self.gateways]
 
 
-def run(folder: Path, shape: Shape, log: Log, *, with_gateway: bool) -> None:
-    """Run a cluster from this folder until a signal ends it; a second signal kills it."""
+def run(
+    folder: Path, shape: Shape, log: Log, *, with_gateway: bool, accept_loss: bool = False
+) -> None:
+    """Run a cluster from this folder until a signal ends it; a second signal kills it.
+
+    `accept_loss`: begin Belfast logs anew whose journals are gone.
+    """
     with exclusive(folder):
-        _run(folder, settle(folder, shape), log, with_gateway=with_gateway)
+        layout = settle(folder, shape)
+        others = BelfastLogs(folder, layout.url, log, accept_loss=accept_loss)
+        _run(folder, layout, log, others, with_gateway=with_gateway)
 
 
-def _run(folder: Path, layout: Layout, log: Log, *, with_gateway: bool) -> None:
-    others = BelfastLogs(folder, layout.url, log)
+def _run(
+    folder: Path, layout: Layout, log: Log, others: BelfastLogs, *, with_gateway: bool
+) -> None:
     cluster = LocalCluster(folder, layout, {}, with_gateway=with_gateway, others=others)
 
     def serving() -> None:

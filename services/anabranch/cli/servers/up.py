@@ -38,7 +38,7 @@ _CONFIG = click.option(
     "--accept-loss",
     is_flag=True,
     help="Start on a journal that is older than its objects, and begin Belfast logs anew whose "
-    "journals are gone; what isn't known any more is given up.",
+    "journals are gone; what isn't known any more is given up. With --processes, the latter alone.",
 )
 @click.option(
     "--processes",
@@ -107,15 +107,15 @@ def up(
     from anabranch.shell.telemetry.log import LogFormat
 
     of_bolt, of_belfast = _counts(flags, _OF_BOLT), _counts(flags, _OF_BELFAST)
-    if accept_loss and (processes or engine == "belfast"):
-        raise click.UsageError("--accept-loss is for one process with a data directory")
+    if accept_loss and engine == "belfast":
+        raise click.UsageError("--accept-loss is for a server of logs of both engines")
     if engine == "belfast":
         _refuse(of_bolt, "--engine bolt")
         _run_belfast(flags, of_belfast, namespaces=namespaces)
         return
     _refuse(of_belfast | {"namespaces": 1} if namespaces else of_belfast, "--engine belfast")
     if processes:
-        _run_cluster(flags, of_bolt, with_gateway=not no_http)
+        _run_cluster(flags, of_bolt, with_gateway=not no_http, accept_loss=accept_loss)
         return
     _refuse(of_bolt, "--processes")
     if no_http:
@@ -165,12 +165,14 @@ def _refuse(given: dict[str, int], belongs: str) -> None:
         raise click.UsageError(f"--{next(iter(given))} is for {belongs}")
 
 
-def _run_cluster(flags: dict[str, Any], counts: dict[str, int], *, with_gateway: bool) -> None:
+def _run_cluster(
+    flags: dict[str, Any], counts: dict[str, int], *, with_gateway: bool, accept_loss: bool
+) -> None:
     from anabranch.apps.processes.cluster import run
     from anabranch.apps.processes.layout import Shape
 
     folder, log = _supervised(flags, "anabranch-cluster")
-    run(folder, Shape(**counts), log, with_gateway=with_gateway)
+    run(folder, Shape(**counts), log, with_gateway=with_gateway, accept_loss=accept_loss)
 
 
 def _run_belfast(flags: dict[str, Any], counts: dict[str, int], *, namespaces: bool) -> None:

@@ -1,7 +1,9 @@
 """A sequencer and a shard as their pods run them, over sockets and real journals."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+import os
+import shutil
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -14,7 +16,13 @@ from anabranch.apps.pods.pod import Endpoint
 from anabranch.belfast import aio
 from anabranch.belfast.aio import Log
 from anabranch.core.belfast.ledger.rules import Rules
-from anabranch.core.errors import QuotaExceeded, Unavailable, WrongCluster
+from anabranch.core.errors import (
+    JournalBehind,
+    JournalCorrupt,
+    QuotaExceeded,
+    Unavailable,
+    WrongCluster,
+)
 
 RULES = Rules(t_ord_us=5_000)
 
@@ -37,12 +45,14 @@ class Deployment:
             told: asyncio.Queue[Endpoint] = asyncio.Queue()
             tasks.append(
                 asyncio.ensure_future(
-                    sequencer.serve(self._sequencer(), told.put_nowait, stop=stop)
+                    sequencer.serve(self.sequencer_settings(), told.put_nowait, stop=stop)
                 )
             )
             self.sequencer = (await told.get()).advertised
             tasks.append(
-                asyncio.ensure_future(shard.serve(self._shard(), told.put_nowait, stop=stop))
+                asyncio.ensure_future(
+                    shard.serve(self.shard_settings(), told.put_nowait, stop=stop)
+                )
             )
             self.shard = (await told.get()).advertised
             yield self
@@ -51,7 +61,7 @@ class Deployment:
         stop.set()
         await asyncio.gather(*tasks)
 
-    def _sequencer(self) -> SequencerSettings:
+    def sequencer_settings(self) -> SequencerSettings:
         return SequencerSettings(
             cluster="c",
             name="seq",
@@ -59,9 +69,10 @@ class Deployment:
             port=_port(self.sequencer),
             probe_port=-1,
             rules=RULES,
+            reached_file=str(self.folder / "reached" / "seq"),
         )
 
-    def _shard(self) -> ShardSettings:
+    def shard_settings(self) -> ShardSettings:
         return ShardSettings(
             cluster="c",
             name="a",
@@ -71,6 +82,7 @@ class Deployment:
             port=_port(self.shard),
             probe_port=-1,
             log_quota_file=str(self.quota),
+            reached_file=str(self.folder / "reached" / "a"),
         )
 
     @asynccontextmanager
@@ -114,6 +126,48 @@ def test_its_share_of_a_quota_holds_from_the_start_and_changes_while_it_runs(
                 await log.append(b"over", timeout=1)
             deployment.limit("{}")
             await log.append(b"lifted")
+
+    run(scene())
+
+
+def _first_half(journal: Path) -> None:
+    (path,) = journal.glob("*.segment")
+    os.truncate(path, path.stat().st_size // 2)
+
+
+@pytest.mark.parametrize("lost", [shutil.rmtree, _first_half], ids=["gone", "shorter"])
+@pytest.mark.parametrize("which", ["seq", "a"])
+def test_a_journal_that_ends_before_what_is_noted_is_refused(
+    tmp_path: Path, which: str, lost: Callable[[Path], None]
+) -> None:
+    async def scene() -> None:
+        deployment = Deployment(tmp_path)
+        async with deployment.alive(), deployment.log() as log:
+            for _ in range(20):
+                await log.append(b"x" * 1_000)
+        lost(tmp_path / which / "journal")
+        again = (
+            shard.serve(deployment.shard_settings(), stop=asyncio.Event())
+            if which == "a"
+            else sequencer.serve(deployment.sequencer_settings(), stop=asyncio.Event())
+        )
+        with pytest.raises((JournalBehind, JournalCorrupt)):
+            await again
+
+    run(scene())
+
+
+def test_a_node_whose_note_is_gone_as_well_is_new(tmp_path: Path) -> None:
+    async def scene() -> None:
+        deployment = Deployment(tmp_path)
+        async with deployment.alive(), deployment.log() as log:
+            await log.append(b"x")
+        for each in ("seq", "a"):
+            shutil.rmtree(tmp_path / each)
+        shutil.rmtree(tmp_path / "reached")
+        async with deployment.alive(), deployment.log() as log:
+            await log.append(b"y")
+            assert [each.value async for each in log.read()] == [b"y"]
 
     run(scene())
 
