@@ -32,7 +32,14 @@ def supervisor(folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
     config.write_text("[rules]\nfail_intervals = 100000\n", encoding="utf-8")
     told = [*words(folder), "--config", config.name]
     with output.open("wb") as file:
-        process = subprocess.Popen(told, env=bare(), cwd=folder.parent, stdout=file, stderr=file)
+        process = subprocess.Popen(
+            told,
+            env=bare(),
+            cwd=folder.parent,
+            stdout=file,
+            stderr=file,
+            preexec_fn=_hear_hangups,
+        )
     try:
         served(process, output)
         yield process
@@ -40,6 +47,11 @@ def supervisor(folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
         if process.poll() is None:
             process.terminate()
             process.wait()
+
+
+def _hear_hangups() -> None:
+    """Even if the tests run under `nohup`, which a supervisor respects."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def refused(folder: Path, *more: str, code: int = 1) -> str:
