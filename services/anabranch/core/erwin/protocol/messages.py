@@ -33,7 +33,10 @@ class Data(ShardMessage, frozen=True, tag="data", gc=False):
     answers of an old and of a new replica never make up one acknowledgement.
     """
     lowest: int
-    """The producer's lowest sequence that isn't acknowledged yet."""
+    """The producer's lowest sequence that wasn't acknowledged when this append began; repetitions
+    say the same. When this append is ordered, data of the producer below it that isn't ordered yet
+    never will be, and is dropped.
+    """
     batch: bytes
 
 

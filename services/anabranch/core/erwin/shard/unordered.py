@@ -25,7 +25,7 @@ from anabranch.core.errors import (
     Unavailable,
 )
 from anabranch.core.erwin.protocol.messages import Data, Stored
-from anabranch.core.erwin.protocol.rows import Mode, Row
+from anabranch.core.erwin.protocol.rows import NO_SHARD, Mode, Row
 from anabranch.core.erwin.shard.contents import Contents
 from anabranch.core.erwin.shard.counters import ErwinShardCounters
 from anabranch.core.erwin.shard.items import Head, bound_batches, kept_batches
@@ -166,6 +166,8 @@ class Unordered:
 
     def _check(self, message: Data) -> None:
         replica = self._replica
+        if self._contents.number == NO_SHARD:
+            raise ShardAway(self._shard, "this replica waits for the log's controller")
         if self._contents.mode is not Mode.ST:
             raise BadRequest("data", "this log's records go through the sequencing layer")
         if message.epoch != replica.epoch or replica.role not in (Role.PRIMARY, Role.BACKUP):

@@ -13,6 +13,7 @@ from anabranch.core.erwin.protocol.letters import (
     Pushed,
     SealShard,
     ShardPresent,
+    ShardSealed,
     ShardSetup,
 )
 from anabranch.core.erwin.protocol.messages import Data, Delivered, Read, Records, Subscribe
@@ -208,17 +209,26 @@ class Stage:
             self.nodes[name].give(Received(CONTROLLER, self.configuration))
             self.settle()
 
-    def take_over(self, shard: str, primary: str, *replicas: str) -> None:
-        """What is left of a shard's replicas is sealed, and becomes its next epoch."""
+    def take_over(self, shard: str, primary: str, *replicas: str) -> bool:
+        """What is left of a shard's replicas is sealed, and becomes its next epoch. False if one of
+        them doesn't answer: it may lack what was durable.
+        """
         known = next(each for each in self.configuration.shards if each.name == shard)
-        for _ in range(2):
+        sealed = set[str]()
+        for _ in range(8):
             for node in replicas:
                 letter = SealShard(shard=shard, epoch=known.epoch + 1)
                 self.nodes[node].give(Received(CONTROLLER, letter))
                 self.settle()
+            sealed |= {each.node for _, _, each in self.letters if isinstance(each, ShardSealed)}
+            if sealed >= set(replicas):
+                break
             self.sleep(1_000)
+        if sealed < set(replicas):
+            return False
         later = self.setup(shard, known.number, primary, *replicas, epoch=known.epoch + 1)
         self.arrange(*(later if each is known else each for each in self.configuration.shards))
+        return True
 
     # The leader's part.
 

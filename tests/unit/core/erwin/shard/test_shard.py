@@ -105,7 +105,7 @@ def test_a_takeover_knows_the_fence_that_was_answered() -> None:
     stage.push("a1", 0, [], fence=LATER)
     assert stage.pushed("a1").fence == LATER
     stage.crash("a1")
-    stage.take_over("a", "a2", "a2")
+    assert stage.take_over("a", "a2", "a2")
     stage.letters.clear()
     stage.push("a2", 0, [stage.row(0, 2, 0)], [A])
     assert stage.told("a2") == [(LEADER, Stale(LATER))]

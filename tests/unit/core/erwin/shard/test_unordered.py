@@ -307,6 +307,11 @@ def test_what_cannot_be_bound_is_refused(mode: Mode, content: bytes, code_: str)
     assert code(st, st.data("a1", content)) == code_
 
 
+def test_before_its_configuration_comes_a_replica_asks_clients_to_try_again() -> None:
+    st = Stage(mode=Mode.ST, arranged=False)
+    assert code(st, st.data("a1", batch("x"))) == "shard-away"
+
+
 def test_a_primary_that_was_deposed_forgets_the_rows_that_wait() -> None:
     st = stage()
     st.push("a1", 0, [row(0, 1)])
