@@ -96,7 +96,7 @@ class Cutting:
         loads = [
             (cursor.bytes_under_way, cursor.bytes_given, number)
             for number, cursor in self._cursors.items()
-            if cursor.takes_records
+            if cursor.setup.open
         ]
         if not loads:
             return []

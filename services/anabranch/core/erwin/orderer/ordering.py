@@ -37,7 +37,7 @@ class Ordering:
         self.stirred = False
         """Since the last `settle` something has happened that may lead to more."""
         self.shards: frozenset[str] = frozenset()
-        """Names of those that take appends."""
+        """Names of those that take new records."""
         self._replica = replica
         self._effects = effects
         self._alarms = alarms
@@ -106,7 +106,7 @@ class Ordering:
             self.shards = frozenset(
                 setup.name
                 for setup in configuration.shards
-                if setup.epoch > 0 and not setup.removed
+                if setup.epoch > 0 and setup.open and not setup.removed
             )
             self._arrange()
 

@@ -95,8 +95,9 @@ class Pushing:
                 self.cursors[number] = ShardCursor(setup, self.groups.first)
             else:
                 cursor.arrange(setup)
-        for number, cursor in self.cursors.items():
-            cursor.leaving = number not in present
+        for number in self.cursors.keys() - present.keys():
+            # A shard is removed when everything on it is trimmed: no group here waits for it.
+            del self.cursors[number]
 
     def answered(self, sender: str, answer: Pushed) -> None:
         """An answer counts if it is of this fence and of the shard's primary of today."""
@@ -127,7 +128,6 @@ class Pushing:
 
     def settle(self) -> None:
         """The end of a step: what came in it is cut and sent."""
-        self._let_go()
         self._order()
         if self._configuration is None or self.over:
             return
@@ -136,12 +136,6 @@ class Pushing:
             if cursor.reachable:
                 self._send(cursor)
         self._watch()
-
-    def _let_go(self) -> None:
-        """Of shards that aren't in the configuration, and hold all that is theirs."""
-        for number, cursor in list(self.cursors.items()):
-            if cursor.leaving and cursor.has_all_of_its_own:
-                del self.cursors[number]
 
     def _order(self) -> None:
         held = min((each.held for each in self.cursors.values()), default=self.groups.first)

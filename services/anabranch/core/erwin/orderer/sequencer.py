@@ -7,7 +7,7 @@ shards, and answers what only it knows.
 from typing import Any
 
 from anabranch.core.alarms import Alarms
-from anabranch.core.errors import AnabranchError, BadRequest, Unavailable
+from anabranch.core.errors import AnabranchError, BadRequest, ShardAway, Unavailable
 from anabranch.core.errors.refused import Refused
 from anabranch.core.erwin.orderer.config import SequencerConfig
 from anabranch.core.erwin.orderer.counters import OrdererCounters
@@ -185,11 +185,13 @@ class Sequencer:
                 self._refuse(token, BadRequest(what, "it is a sequencer: ask a shard"))
 
     def _obstacle_to(self, message: Append | AppendMeta) -> AnabranchError | None:
-        """A shard that isn't known would hold up the ordering until a configuration names it."""
+        """A shard that isn't known would hold up the ordering until a configuration names it. A
+        closed one is removed when what was appended before all members knew that is trimmed.
+        """
         if self._draining.begun:
             return Unavailable(f"sequencer {self.config.node}", "it is about to stop")
         if isinstance(message, AppendMeta) and message.shard not in self.ordering.shards:
-            return Unavailable(f"shard {message.shard}", "this sequencer doesn't know it yet")
+            return ShardAway(message.shard, "it is closed, or this sequencer doesn't know it yet")
         return None
 
     def _asked_leader(self, pushing: Pushing, token: Token, message: Inspect | Trim) -> None:

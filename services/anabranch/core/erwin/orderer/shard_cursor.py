@@ -34,8 +34,6 @@ class ShardCursor:
         """Its primary of today has answered."""
         self.advanced = False
         """It has confirmed something since the last look at who is silent."""
-        self.leaving = False
-        """It isn't in the configuration any more, but has yet to get rows that name it."""
         self.bytes_under_way = 0
         """Of its own records."""
         self.bytes_given = 0
@@ -43,10 +41,6 @@ class ShardCursor:
         self._rewound: Position = -1
         self._flights: deque[tuple[Position, int]] = deque()
         """Where each group with own records ends that isn't held yet, and the records' bytes."""
-
-    @property
-    def takes_records(self) -> bool:
-        return self.setup.open and not self.leaving
 
     @property
     def reachable(self) -> bool:
@@ -66,11 +60,6 @@ class ShardCursor:
     def _confirmed(self) -> tuple[bool, Position, Position, Position]:
         return self.fenced, self.held, self.knows_stable, self.trimmed
 
-    @property
-    def has_all_of_its_own(self) -> bool:
-        """It holds every row that names it."""
-        return not self._flights
-
     def knows(self, *, stable: Position, trimmed: Position) -> bool:
         """Whether it was told so much."""
         return self.told_stable >= stable and self.told_trimmed >= trimmed
@@ -81,7 +70,6 @@ class ShardCursor:
         if (setup.epoch, setup.primary) != (self.setup.epoch, self.setup.primary):
             self.doubt()
         self.setup = setup
-        self.leaving = False
 
     def give(self, group: RowGroup) -> None:
         """The group names it in `loads`."""

@@ -239,10 +239,12 @@ def test_ids_are_ordered_on_the_shards_that_clients_chose() -> None:
     assert [row.shard for row in rows] == [1, 0, 1]
     assert rows == cluster.shards[1].durable.rows
     assert not cluster.shards[0].durable.batches
-    (first, _) = cluster.append(3, shard="s2")
-    refused = cluster.answers[first]
-    assert isinstance(refused, Refused)
-    assert refused.code == "unavailable"
+    cluster.shards[1].open = False
+    cluster.configure()
+    for sequence, shard in (3, "s2"), (4, "s1"):
+        refused = cluster.answers[cluster.append(sequence, shard=shard)[0]]
+        assert isinstance(refused, Refused)
+        assert refused.code == "shard-away"
 
 
 def test_a_log_of_another_mode_is_an_obstacle() -> None:
