@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     )
     from anabranch.client.session.settings import Settings
     from anabranch.client.sync import Service, connect
+    from anabranch.client.sync_erwin_log import ErwinLog
     from anabranch.client.sync_speculative_log import SpeculativeLog
     from anabranch.core.errors import AnabranchError
     from anabranch.core.quota import Quota
@@ -38,6 +39,7 @@ _HOMES = {
     "Origin": "anabranch.client.session.records",
     "Settings": "anabranch.client.session.settings",
     "AnyLog": "anabranch.client.logs",
+    "ErwinLog": "anabranch.client.sync_erwin_log",
     "SpeculativeLog": "anabranch.client.sync_speculative_log",
     "Service": "anabranch.client.sync",
     "connect": "anabranch.client.sync",
@@ -65,6 +67,7 @@ __all__ = [
     "Confirm",
     "Cursor",
     "Deliver",
+    "ErwinLog",
     "Event",
     "Events",
     "Fail",

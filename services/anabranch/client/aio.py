@@ -38,6 +38,7 @@ from anabranch.core.records.record import Record
 from anabranch.core.types import LogId
 
 if TYPE_CHECKING:
+    from anabranch.client.erwin_log import ErwinLog, ErwinLogs
     from anabranch.client.logs import AsyncLog, NamedLog
     from anabranch.client.speculative_log import SpeculativeLog, SpeculativeLogs
 
@@ -80,6 +81,7 @@ class Service(Closing):
         self._link = link
         self._catalogue = Catalogue(link)
         self._speculative: SpeculativeLogs | None = None
+        self._erwin: ErwinLogs | None = None
 
     @property
     def endpoint(self) -> str:
@@ -132,6 +134,25 @@ class Service(Closing):
         timeout: float | None = None,
     ) -> "SpeculativeLog": ...
 
+    @overload
+    async def create(  # whoever calls it names them
+        self,
+        name: str,
+        *,
+        engine: Literal["erwin"],
+        shards: int = 1,
+        replicas: int | None = None,
+        sequencers: int | None = None,
+        addresses: Sequence[str] = (),
+        cluster: str = "",
+        mode: Literal["", "m", "st"] = "",
+        durability: Literal["", "fsync", "memory"] = "",
+        why: str = "",
+        by: str | None = None,
+        owner: str = "",
+        timeout: float | None = None,
+    ) -> "ErwinLog": ...
+
     async def create(  # noqa: PLR0913  # whoever calls it names them
         self,
         name: str,
@@ -148,7 +169,7 @@ class Service(Closing):
         by: str | None = None,
         owner: str = "",
         timeout: float | None = None,
-    ) -> "Log | SpeculativeLog":
+    ) -> "Log | SpeculativeLog | ErwinLog":
         """A new root log; LogExists if the name is taken.
 
         `engine`: `bolt`, whose logs can be forked, `belfast`, whose logs are read ahead of their
@@ -185,7 +206,7 @@ class Service(Closing):
         by: str | None,
         owner: str,
         timeout: float | None,
-    ) -> "Log | SpeculativeLog":
+    ) -> "Log | SpeculativeLog | ErwinLog":
         """What `create` does, of any engine."""
         author = self.settings.client if by is None else by
         found = await self._catalogue.create(
@@ -208,6 +229,11 @@ class Service(Closing):
         self, name: str | LogId, *, engine: Literal["belfast"], timeout: float | None = None
     ) -> "SpeculativeLog": ...
 
+    @overload
+    async def log(
+        self, name: str | LogId, *, engine: Literal["erwin"], timeout: float | None = None
+    ) -> "ErwinLog": ...
+
     async def log(
         self,
         name: str | LogId,
@@ -225,7 +251,7 @@ class Service(Closing):
 
     async def found(
         self, name: str | LogId, engine: Engine | None, timeout: float | None
-    ) -> "Log | SpeculativeLog":
+    ) -> "Log | SpeculativeLog | ErwinLog":
         """What `log` does, of any engine."""
         if engine is not None:
             check_engine(engine)
@@ -234,9 +260,14 @@ class Service(Closing):
             raise refused(found.name, found.engine, f"verbs of a {engine} log")
         return await self._opened(found, timeout)
 
-    async def _opened(self, found: Description, timeout: float | None) -> "Log | SpeculativeLog":
+    async def _opened(
+        self, found: Description, timeout: float | None
+    ) -> "Log | SpeculativeLog | ErwinLog":
         if found.engine == "bolt":
             return Log(self._link, found)
+        timeout_s = self._link.milliseconds(timeout) / 1_000
+        if found.engine == "erwin":
+            return await self._erwin_logs().opened(found, timeout_s)
         if found.engine != "belfast":
             reason = f"this client knows no {found.engine} logs: take one of a later version"
             raise BadRequest(f"the log {found.name}", reason)
@@ -245,14 +276,21 @@ class Service(Closing):
 
             link = self._link
             self._speculative = SpeculativeLogs(link.endpoint, self.settings, self._catalogue)
-        timeout_s = self._link.milliseconds(timeout) / 1_000
         return await self._speculative.opened(found, timeout_s)
 
     @property
     def _links(self) -> "list[link.Link[Any, Any]]":
-        """To brokers, and to the nodes of Belfast logs that were opened."""
-        others = [] if self._speculative is None else self._speculative.links
-        return [self._link, *others]
+        """To brokers, and to the nodes of logs of other engines that were opened."""
+        speculative = [] if self._speculative is None else self._speculative.links
+        erwin = [] if self._erwin is None else self._erwin.links
+        return [self._link, *speculative, *erwin]
+
+    def _erwin_logs(self) -> "ErwinLogs":
+        if self._erwin is None:
+            from anabranch.client.erwin_log import ErwinLogs
+
+            self._erwin = ErwinLogs(self._link.endpoint, self.settings, self._catalogue)
+        return self._erwin
 
     async def append(
         self,
@@ -294,6 +332,21 @@ class Service(Closing):
         timeout: float | None = None,
     ) -> "SpeculativeLog": ...
 
+    @overload
+    async def ensure(  # whoever calls it names them
+        self,
+        name: str,
+        *,
+        engine: Literal["erwin"],
+        shards: int = 1,
+        replicas: int | None = None,
+        sequencers: int | None = None,
+        mode: Literal["", "m", "st"] = "",
+        durability: Literal["", "fsync", "memory"] = "",
+        why: str = "",
+        timeout: float | None = None,
+    ) -> "ErwinLog": ...
+
     async def ensure(  # noqa: PLR0913  # whoever calls it names them
         self,
         name: str,
@@ -306,7 +359,7 @@ class Service(Closing):
         durability: str = "",
         why: str = "",
         timeout: float | None = None,
-    ) -> "Log | SpeculativeLog":
+    ) -> "Log | SpeculativeLog | ErwinLog":
         """The root log of this name, made as by `create` if it doesn't exist; NotOffered if it is
         another engine's.
         """
@@ -329,7 +382,7 @@ class Service(Closing):
         *,
         why: str,
         timeout: float | None,
-    ) -> "Log | SpeculativeLog":
+    ) -> "Log | SpeculativeLog | ErwinLog":
         """What `ensure` does, of any engine."""
         try:
             return await self.made(

@@ -20,7 +20,7 @@ class NamedLog(Protocol):
 
     @property
     def engine(self) -> str:
-        """The engine that serves the log: `bolt` or `belfast`."""
+        """The engine that serves the log: `bolt`, `belfast` or `erwin`."""
         ...
 
     @property
@@ -71,7 +71,7 @@ class AsyncLog(NamedLog, Protocol):
         request_id: str | None = None,
         timeout: float | None = None,
     ) -> Appended[Any]:
-        """Append one record: it is durable and has its place on return.
+        """Append one record: it is durable on return, and has its position or a receipt for it.
 
         `request_id`: repeated with the same id, the append is not done again. A Belfast log wants
         its `shard` as well.
@@ -130,7 +130,7 @@ class AsyncLog(NamedLog, Protocol):
     async def set_quota(self, quota: Quota, *, timeout: float | None = None) -> None:
         """Let no more be appended and read in a second; `Quota()` takes the log's away.
 
-        The reads of a Belfast log can't be limited.
+        The reads of a Belfast or Erwin log can't be limited.
         """
         ...
 
@@ -182,7 +182,7 @@ class AnyLog(NamedLog, Protocol):
         request_id: str | None = None,
         timeout: float | None = None,
     ) -> Appended[Any]:
-        """Append one record: it is durable and has its place on return.
+        """Append one record: it is durable on return, and has its position or a receipt for it.
 
         `request_id`: repeated with the same id, the append is not done again. A Belfast log wants
         its `shard` as well.
@@ -241,6 +241,6 @@ class AnyLog(NamedLog, Protocol):
     def set_quota(self, quota: Quota, *, timeout: float | None = None) -> None:
         """Let no more be appended and read in a second; `Quota()` takes the log's away.
 
-        The reads of a Belfast log can't be limited.
+        The reads of a Belfast or Erwin log can't be limited.
         """
         ...

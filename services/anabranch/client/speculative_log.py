@@ -1,7 +1,6 @@
 """A Belfast log of a service, as an asyncio program holds it."""
 # ruff: noqa: ASYNC109  # a timeout here travels with the request: its outcome is told, not cut off
 
-import asyncio
 from typing import Never
 
 from msgspec.structs import replace
@@ -10,16 +9,13 @@ from anabranch.client.belfast.appends import Pledge
 from anabranch.client.belfast.link import Link
 from anabranch.client.belfast.log import ShardedLog
 from anabranch.client.catalogue import Catalogue
+from anabranch.client.deployments import Deployments
 from anabranch.client.session.endpoint import Endpoint
 from anabranch.client.session.records import Appended
 from anabranch.client.session.settings import Settings
-from anabranch.core.bolt.protocol.commands import Description
-from anabranch.core.errors import Unavailable
+from anabranch.core.bolt.protocol.commands import Description, EngineSettings
 from anabranch.core.quota import Quota
 from anabranch.core.types import LogId
-
-_LOOK_S = 0.1
-"""How often the service is asked whether a new log's processes have started."""
 
 
 class SpeculativeLog(ShardedLog[Appended[Never]]):
@@ -79,32 +75,17 @@ class SpeculativeLogs:
     """The Belfast logs of one service, with one connection for each deployment."""
 
     def __init__(self, endpoint: Endpoint, settings: Settings, catalogue: Catalogue) -> None:
-        self._endpoint, self._settings, self._catalogue = endpoint, settings, catalogue
-        self._links: dict[tuple[str, tuple[str, ...]], Link] = {}
+        def dialled(of: EngineSettings) -> Link:
+            return Link(endpoint, settings, of.cluster, of.addresses)
+
+        self._catalogue, self._deployments = catalogue, Deployments(catalogue, dialled)
 
     async def opened(self, description: Description, timeout_s: float) -> SpeculativeLog:
         """The log as the service has described it; waits until its processes are known."""
-        name, found = description.name, description
-        try:
-            async with asyncio.timeout(timeout_s):
-                while found.settings is None or not found.settings.addresses:
-                    await asyncio.sleep(_LOOK_S)
-                    found = await self._catalogue.look_up(description.id)
-        except TimeoutError:
-            reason = "its sequencers are being started, and none is known yet"
-            raise Unavailable(f"log {name}", reason) from None
-        link = self._link(found.settings.cluster, found.settings.addresses)
-        link.session.whereabouts.expected = found.settings.shards
+        found, settings, link = await self._deployments.reach(description, timeout_s)
+        link.session.whereabouts.expected = settings.shards
         return SpeculativeLog(link, found, self._catalogue)
 
     @property
     def links(self) -> list[Link]:
-        return list(self._links.values())
-
-    def _link(self, cluster: str, addresses: tuple[str, ...]) -> Link:
-        link = self._links.get((cluster, addresses))
-        if link is None:
-            link = Link(self._endpoint, self._settings, cluster, addresses)
-            self._links[cluster, addresses] = link
-            link.start()
-        return link
+        return self._deployments.links

@@ -6,7 +6,7 @@ client; any number of threads may use it.
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING, Literal, cast, overload
 
 from anabranch.client import aio
 from anabranch.client.bolt.sync_log import Log, Receipt, waiting
@@ -23,8 +23,9 @@ from anabranch.core.records.record import Record
 from anabranch.core.types import LogId
 
 if TYPE_CHECKING:
-    from anabranch.client import speculative_log
+    from anabranch.client import erwin_log, speculative_log
     from anabranch.client.logs import AnyLog, NamedLog
+    from anabranch.client.sync_erwin_log import ErwinLog
     from anabranch.client.sync_speculative_log import SpeculativeLog
 
 
@@ -103,6 +104,25 @@ class Service(SyncClosing):
         timeout: float | None = None,
     ) -> "SpeculativeLog": ...
 
+    @overload
+    def create(  # whoever calls it names them
+        self,
+        name: str,
+        *,
+        engine: Literal["erwin"],
+        shards: int = 1,
+        replicas: int | None = None,
+        sequencers: int | None = None,
+        addresses: Sequence[str] = (),
+        cluster: str = "",
+        mode: Literal["", "m", "st"] = "",
+        durability: Literal["", "fsync", "memory"] = "",
+        why: str = "",
+        by: str | None = None,
+        owner: str = "",
+        timeout: float | None = None,
+    ) -> "ErwinLog": ...
+
     def create(  # noqa: PLR0913  # whoever calls it names them
         self,
         name: str,
@@ -119,7 +139,7 @@ class Service(SyncClosing):
         by: str | None = None,
         owner: str = "",
         timeout: float | None = None,
-    ) -> "Log | SpeculativeLog":
+    ) -> "Log | SpeculativeLog | ErwinLog":
         """A new root log; LogExists if the name is taken.
 
         `engine`: `bolt`, whose logs can be forked, `belfast`, whose logs are read ahead of their
@@ -162,6 +182,11 @@ class Service(SyncClosing):
         self, name: str | LogId, *, engine: Literal["belfast"], timeout: float | None = None
     ) -> "SpeculativeLog": ...
 
+    @overload
+    def log(
+        self, name: str | LogId, *, engine: Literal["erwin"], timeout: float | None = None
+    ) -> "ErwinLog": ...
+
     def log(
         self,
         name: str | LogId,
@@ -177,12 +202,18 @@ class Service(SyncClosing):
         """
         return self._held(self._loop.run(self._service.found(name, engine, timeout)))
 
-    def _held(self, log: "aio.Log | speculative_log.SpeculativeLog") -> "Log | SpeculativeLog":
+    def _held(
+        self, log: "aio.Log | speculative_log.SpeculativeLog | erwin_log.ErwinLog"
+    ) -> "Log | SpeculativeLog | ErwinLog":
         if isinstance(log, aio.Log):
             return Log(self._loop, log)
+        if log.engine == "erwin":
+            from anabranch.client.sync_erwin_log import ErwinLog
+
+            return ErwinLog(self._loop, cast("erwin_log.ErwinLog", log))
         from anabranch.client.sync_speculative_log import SpeculativeLog
 
-        return SpeculativeLog(self._loop, log)
+        return SpeculativeLog(self._loop, cast("speculative_log.SpeculativeLog", log))
 
     def append(
         self,
@@ -226,6 +257,21 @@ class Service(SyncClosing):
         timeout: float | None = None,
     ) -> "SpeculativeLog": ...
 
+    @overload
+    def ensure(  # whoever calls it names them
+        self,
+        name: str,
+        *,
+        engine: Literal["erwin"],
+        shards: int = 1,
+        replicas: int | None = None,
+        sequencers: int | None = None,
+        mode: Literal["", "m", "st"] = "",
+        durability: Literal["", "fsync", "memory"] = "",
+        why: str = "",
+        timeout: float | None = None,
+    ) -> "ErwinLog": ...
+
     def ensure(  # noqa: PLR0913  # whoever calls it names them
         self,
         name: str,
@@ -238,7 +284,7 @@ class Service(SyncClosing):
         durability: str = "",
         why: str = "",
         timeout: float | None = None,
-    ) -> "Log | SpeculativeLog":
+    ) -> "Log | SpeculativeLog | ErwinLog":
         """The root log of this name, made as by `create` if it doesn't exist; NotOffered if it is
         another engine's.
         """

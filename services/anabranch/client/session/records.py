@@ -70,9 +70,10 @@ class LogRecord(msgspec.Struct, frozen=True, gc=False):
 
 
 class Appended(NamedTuple, Generic[R]):
-    """An append that is durable and has its place: its position, or a receipt for it.
+    """An append that is durable: its position, or a receipt for it.
 
-    The position is withheld while a promotable fork of the log is undecided, for it may still move.
+    A Bolt log withholds the position while a promotable fork is undecided, for it may still move.
+    An Erwin log binds it after the append has returned.
     """
 
     position: Position | None

@@ -32,6 +32,7 @@ OWN = {
         "squash",
     ),
     "belfast": ("append_soon", "directory", "join", "leave", "status", "subscribe_with"),
+    "erwin": ("append_soon", "append_sync", "directory", "status"),
 }
 """By engine: verbs that logs of other engines lack."""
 

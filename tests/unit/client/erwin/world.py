@@ -6,7 +6,7 @@ that breaks loses what is in both.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -76,8 +76,15 @@ class World:
     """And one client in it."""
 
     def __init__(
-        self, members: int = 2, shards: Sequence[str] = ("a",), mode: str = "m", **settings: Any
+        self,
+        members: int = 2,
+        shards: Sequence[str] = ("a",),
+        mode: str = "m",
+        *,
+        step: Callable[[Event], None] | None = None,
+        **settings: Any,
     ) -> None:
+        """`step`: takes what the client hears, in place of a session of this world's own."""
         self.mode = mode
         self.now, self.timer = 0, None
         self.rows: list[Bound] = []
@@ -94,6 +101,9 @@ class World:
         for name in self.sequencers:
             self.nodes[name].member = Member(view=1)
         self.configurations = [self._directory(1, self.sequencers, shards)]
+        self._step = step or self._step_session
+        if step is not None:
+            return
         picks = iter(range(1, 1 << 30))
         self.session = Session(
             CLUSTER,
@@ -102,7 +112,7 @@ class World:
             ["q0"],
             Codecs(None, None),  # pyright: ignore[reportArgumentType]  # frames aren't written here
         )
-        self._perform(self.session.start(self.now))
+        self.perform(self.session.start(self.now))
         self._go_on()
 
     # What is decided.
@@ -431,6 +441,7 @@ class World:
         is sent.
         """
         nodes = [node for name, node in self.nodes.items() if name != but]
+        self._go_on()
         while any(node.inbox or node.outbox for node in nodes):
             for node in nodes:
                 self.arrive(node.name, 1 << 20)
@@ -442,9 +453,12 @@ class World:
 
     def _go_on(self) -> None:
         while self._events:
-            self._perform(self.session.step(self.now, self._events.pop(0)))
+            self._step(self._events.pop(0))
 
-    def _perform(self, effects: list[Effect]) -> None:
+    def _step_session(self, event: Event) -> None:
+        self.perform(self.session.step(self.now, event))
+
+    def perform(self, effects: list[Effect]) -> None:
         for effect in effects:
             match effect:
                 case SetTimer(_, at):
