@@ -72,6 +72,8 @@ class Epochs:
         setup = self._plan.shard(letter.shard)
         if setup is None or letter.node not in setup.replicas or letter.epoch != setup.epoch + 1:
             return
+        if self._plan.busy:
+            return  # perhaps it is this very epoch's end that is being journaled
         # Perhaps a controller before this one had begun it: a sealed replica serves no more.
         self._takeover(setup, now).sealed[letter.node] = letter
 

@@ -79,6 +79,7 @@ class Host:
         """What is being written, and in which term."""
         self.timers: dict[str, int] = {}
         self.fails = False
+        self.saved: list[SaveSnapshot] = []
 
     def start(self) -> None:
         assert not self.up
@@ -124,7 +125,8 @@ class Host:
                 case Follow(after):
                     self._follow(after)
                 case SaveSnapshot():
-                    """The journal forgets nothing."""
+                    # The journal forgets nothing.
+                    self.saved.append(effect)
                 case Rest():
                     self.rested = True
                 case _:
@@ -285,6 +287,8 @@ class Stage:
         journal.leader = journal.candidates[0]
         journal.term += 1
         host = self.hosts[journal.leader]
+        if host.controller.leads:
+            host.step(Deposed())
         host.step(Followed(1, list(journal.entries)))
         host.step(Elected(journal.term, self.now + 1_000 * MS))
 

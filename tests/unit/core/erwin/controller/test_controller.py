@@ -2,6 +2,9 @@
 
 from tests.unit.core.erwin.controller.stage import LIMITS, Stage
 
+from anabranch.core.erwin.protocol.letters import ShardSealed
+from anabranch.core.machine import Received
+
 RETURN_MS = LIMITS.return_ms + 1_000
 SILENT_MS = 1_000
 
@@ -339,6 +342,22 @@ def test_a_controller_that_died_after_it_sealed_a_shard_is_followed_by_one_that_
     stage.run(500)
     setup = stage.setup("h0")
     assert (setup.epoch, setup.replicas) == (2, ("h0-a", "h0-b"))
+
+
+def test_a_seal_that_is_answered_twice_begins_no_second_takeover() -> None:
+    stage = running()
+    stage.replicas["h0-a"].crash()
+    letters = list[ShardSealed]()
+    while stage.host.group is None:
+        stage.tick()
+        while stage.letters and stage.host.group is None:
+            letters += [it for _, _, it in stage.letters if isinstance(it, ShardSealed)]
+            stage.deliver()
+    assert letters
+    stage.host.step(Received("h0-b", letters[0]))
+    stage.run(2_000)
+    setup = stage.setup("h0")
+    assert (setup.epoch, setup.primary, setup.replicas) == (2, "h0-b", ("h0-b",))
 
 
 def test_a_journal_that_has_forgotten_what_nodes_know_decides_nothing() -> None:
