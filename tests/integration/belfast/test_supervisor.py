@@ -38,7 +38,7 @@ def supervisor(folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
             cwd=folder.parent,
             stdout=file,
             stderr=file,
-            preexec_fn=_hear_hangups,
+            preexec_fn=_hear_hangups,  # noqa: PLW1509  # it starts no thread and takes no lock
         )
     try:
         served(process, output)
