@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -28,8 +28,12 @@ from anabranch.core.bolt.protocol.messages import (
 )
 from anabranch.core.errors import BadFrame, Unavailable
 from anabranch.core.errors.refused import Refused
+from anabranch.core.erwin.protocol import codec as erwin_codec
+from anabranch.core.erwin.protocol import messages as erwin
 from anabranch.core.records.origins import deliveries
 from anabranch.core.records.record import Record, decode, encode
+from anabranch.core.sequencing import codec as sequencing_codec
+from anabranch.core.sequencing import messages as sequencing
 from anabranch.core.types import LogId
 
 PATIENCE_S = 30.0
@@ -100,7 +104,10 @@ class Process:
 
     def node(self, log: Description, node: str) -> "NodeLine":
         """A connection to one node of an embedded log; closed at its end."""
-        self._lines.append(line := NodeLine(self.port, log, node))
+        dialect = BELFAST
+        if log.engine == "erwin":
+            dialect = SEQUENCING if node.startswith("sequencer") else ERWIN
+        self._lines.append(line := NodeLine(self.port, log, node, dialect))
         return line
 
     def end(self, how: signal.Signals) -> int:
@@ -136,25 +143,37 @@ def values(line: Line, log: LogId) -> list[int]:
         found += [int(record.value or b"") for *_, record in deliveries(reply.runs, reply.batches)]
 
 
+class Dialect(NamedTuple):
+    """What the nodes of one kind speak."""
+
+    codec: Any
+    messages: Any
+    version: int
+
+
+BELFAST = Dialect(belfast_codec, belfast, belfast.BELFAST_VERSION)
+SEQUENCING = Dialect(sequencing_codec, sequencing, sequencing.SEQUENCING_VERSION)
+ERWIN = Dialect(erwin_codec, erwin, erwin.ERWIN_VERSION)
+
+
 class NodeLine:
     """A connection to one node of an embedded log, dialed again until the node is served or it is
     said why it isn't.
     """
 
-    def __init__(self, port: int, log: Description, node: str) -> None:
+    def __init__(self, port: int, log: Description, node: str, dialect: Dialect = BELFAST) -> None:
         assert log.settings is not None
-        hello = belfast.Hello(
-            belfast.BELFAST_VERSION, log.settings.cluster, "test", node=f"/{log.id}/{node}"
-        )
+        self._codec, messages, version = dialect
+        hello = messages.Hello(version, log.settings.cluster, "test", node=f"/{log.id}/{node}")
         end = monotonic() + PATIENCE_S
         while True:
             self._socket = socket.create_connection(("127.0.0.1", port), timeout=20)
-            self._frames = belfast_codec.replies()
+            self._frames = self._codec.replies()
             self._come: list[tuple[int, Any]] = []
             self._last = 0
             self._send(0, hello)
             _, answer = self.hear()
-            if isinstance(answer, belfast.Welcome):
+            if isinstance(answer, messages.Welcome):
                 return
             self._socket.close()
             assert isinstance(answer, Refused), answer
@@ -163,7 +182,7 @@ class NodeLine:
             assert monotonic() < end, answer
             Event().wait(LOOK_S)
 
-    def say(self, message: belfast.ToServer) -> int:
+    def say(self, message: Any) -> int:
         self._last += 1
         self._send(self._last, message)
         return self._last
@@ -176,13 +195,13 @@ class NodeLine:
             self._come = self._frames.feed(content)
         return self._come.pop(0)
 
-    def call(self, message: belfast.ToServer) -> Any:
+    def call(self, message: Any) -> Any:
         request = self.say(message)
         answered, reply = self.hear()
         assert answered == request
         return reply
 
-    def until(self, message: belfast.ToServer, enough: Callable[[Any], bool]) -> Any:
+    def until(self, message: Any, enough: Callable[[Any], bool]) -> Any:
         """Ask again until the answer is as it is waited for."""
         end = monotonic() + PATIENCE_S
         while not enough(answer := self.call(message)):
@@ -193,8 +212,8 @@ class NodeLine:
     def close(self) -> None:
         self._socket.close()
 
-    def _send(self, request: int, message: belfast.ToServer) -> None:
-        self._socket.sendall(b"".join(belfast_codec.encode_request(request, message)))
+    def _send(self, request: int, message: Any) -> None:
+        self._socket.sendall(b"".join(self._codec.encode_request(request, message)))
 
 
 def status_of(

@@ -5,12 +5,16 @@ from collections.abc import Mapping
 from anabranch.apps.belfast.engine import BELFAST_JOURNALS, EmbeddedBelfast
 from anabranch.apps.embedded.engine import EmbeddedEngine
 from anabranch.apps.embedded.losses import JournalRules
+from anabranch.apps.erwin.engine import ERWIN_JOURNALS, EmbeddedErwin
 from anabranch.core.belfast.ledger.rules import Rules
 
-JOURNAL_RULES: Mapping[str, JournalRules] = {"belfast": BELFAST_JOURNALS}
+JOURNAL_RULES: Mapping[str, JournalRules] = {
+    "belfast": BELFAST_JOURNALS,
+    "erwin": ERWIN_JOURNALS,
+}
 """By engine, as the catalogue calls it."""
 
 
 def embedded_engines(rules: Rules) -> tuple[EmbeddedEngine, ...]:
     """`rules`: those of Belfast's logs."""
-    return (EmbeddedBelfast(rules),)
+    return (EmbeddedBelfast(rules), EmbeddedErwin())

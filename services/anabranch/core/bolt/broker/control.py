@@ -52,7 +52,7 @@ class OtherEngines(Enum):
 
 _RUN: dict[OtherEngines, tuple[str, ...]] = {
     OtherEngines.NOBODY: (),
-    OtherEngines.THIS_PROCESS: ("belfast",),
+    OtherEngines.THIS_PROCESS: ENGINES,
     OtherEngines.SUPERVISOR: ("belfast",),
 }
 """Engines whose logs they run. One that nobody knows is for the metadata to refuse."""
