@@ -91,6 +91,26 @@ class Appends:
             if live:
                 self._answer(first)
 
+    def adopt(self, entry: Entry) -> bool:
+        """Take what another member has, and no client asks for here. False: it is never taken.
+
+        An append that isn't acknowledged yet may be taken at any time.
+        """
+        member = self._member
+        if entry.id in member.state.ring or member.state.known.position(entry.id) is not None:
+            return True
+        if self._waiting or self._full(entry) or member.journal.obstacle is not None:
+            return True  # not now: the other member asks again
+        try:
+            known = member.state.known.find(entry.id, 0, digest_of_entry(entry))
+        except AnabranchError as error:
+            return error.may_pass
+        if known:
+            return False
+        self._askers[entry.id] = entry, []
+        member.add(entry, 0)
+        return True
+
     def stores(self, id: AppendId) -> bool:
         """Is it being stored?"""
         return id in self._askers

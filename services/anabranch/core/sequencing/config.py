@@ -17,3 +17,5 @@ class SequencingConfig:
     """Clients send batches to shards, and only ids here (LazyLog, 5.1)."""
     retry_ms: int = 100
     """A letter that has no answer by then is repeated."""
+    stray_ms: int = 2_000
+    """Appends that stay in a ring for longer may be unknown to the leader, and are shown to it."""

@@ -6,6 +6,7 @@ The structs are arrays on the wire: a release may only add fields at the end, wi
 import msgspec
 
 from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.sequencing.state.ring import Entry
 from anabranch.core.sequencing.view import Ballot, View
 from anabranch.core.types import Position
 
@@ -123,6 +124,35 @@ class Dropped(SequencingLetterBase, frozen=True, tag="dropped", gc=False):
     upto: Position
 
 
+class Strays(SequencingLetterBase, frozen=True, kw_only=True, tag="strays", gc=False):
+    """A member to the leader: these have been in my ring for long. Perhaps their client left before
+    it had sent them to you.
+    """
+
+    view: int
+    ordered: Position
+    """What the member had ordered when it said so."""
+    entries: list[Entry]
+
+
+class Void(SequencingLetterBase, frozen=True, tag="void", gc=False):
+    """The leader to a member: these strays are never ordered. They leave its ring."""
+
+    view: int
+    ids: list[AppendId]
+
+
 SequencingLetter = (
-    Present | Seal | Sealed | Prepare | AskState | State | Prepared | Start | Drop | Dropped
+    Present
+    | Seal
+    | Sealed
+    | Prepare
+    | AskState
+    | State
+    | Prepared
+    | Start
+    | Drop
+    | Dropped
+    | Strays
+    | Void
 )

@@ -7,6 +7,7 @@ from anabranch.core.errors import StaleView, Unavailable
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Effect, SaveSnapshot, Send
 from anabranch.core.sequencing.config import SequencingConfig
+from anabranch.core.sequencing.ids import AppendId
 from anabranch.core.sequencing.letters import Present, SequencingLetter
 from anabranch.core.sequencing.state.entries import (
     Added,
@@ -18,6 +19,7 @@ from anabranch.core.sequencing.state.entries import (
     SealedBy,
     Started,
     StatePart,
+    Voided,
     decode_entry,
     decode_image,
     encode,
@@ -128,6 +130,11 @@ class Member:
         self._order(ordered)
         self._put(ordered, 32 * len(ordered.ids))
 
+    def void(self, ids: list[AppendId]) -> None:
+        assert self.takes
+        self._void(ids)
+        self._put(Voided(ids))
+
     def seal(self, ballot: Ballot) -> None:
         assert self.takes
         self.sealed = ballot
@@ -232,6 +239,8 @@ class Member:
                 self.state.add(added, lowest, 0)
             case Ordered():
                 self._order(entry)
+            case Voided(ids):
+                self._void(ids)
             case SealedBy(ballot):
                 self.sealed = ballot
             case StatePart():
@@ -258,6 +267,10 @@ class Member:
         if self.view is not None and self.view.leader == self.config.node:
             self.unstable.append(ordered)
             self.release(ordered.stable)
+
+    def _void(self, ids: list[AppendId]) -> None:
+        for id in ids:
+            self.state.ring.remove(id)
 
     def release(self, stable: Position) -> None:
         """All members have dropped what lies below."""

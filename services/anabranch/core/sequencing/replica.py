@@ -32,6 +32,7 @@ from anabranch.core.sequencing.messages import (
 from anabranch.core.sequencing.positions import Positions
 from anabranch.core.sequencing.state.entries import Added, Began, MemberEntry, Ordered, Started
 from anabranch.core.sequencing.state.ring import Entry, Ring
+from anabranch.core.sequencing.strays import Strays
 from anabranch.core.sequencing.transfer import Transfer
 from anabranch.core.sequencing.view import View
 from anabranch.core.storage.group_journal import GroupJournal
@@ -65,6 +66,7 @@ class SequencingReplica:
         self._appends = Appends(member)
         self._positions = Positions(member)
         self._transfer = Transfer(member)
+        self._strays = Strays(member, self._appends)
         self._drops: Drops | None = None
         """While this replica leads and orders."""
         self._beginning: Began | None = None
@@ -85,6 +87,8 @@ class SequencingReplica:
             letters.Start: self._start,
             letters.Drop: self._drop,
             letters.Dropped: self._dropped,
+            letters.Strays: self._strays.received,
+            letters.Void: self._strays.void,
         }
 
     # What it knows.
@@ -170,6 +174,7 @@ class SequencingReplica:
             member.journal.when_stored(self._announce)
         self._alive()
         self._retry()
+        self._look_for_strays()
         member.flush()
 
     def settle(self) -> None:
@@ -412,3 +417,7 @@ class SequencingReplica:
         if self._drops is not None:
             self._drops.retry()
         self._alarms.after(self.config.retry_ms, self._retry)
+
+    def _look_for_strays(self) -> None:
+        self._strays.look()
+        self._alarms.after(self.config.stray_ms, self._look_for_strays)

@@ -165,3 +165,18 @@ def test_a_request_that_is_repeated_with_another_shard_is_told_of_the_first() ->
     group.run()
     group["a"].request(52, AppendMeta(1, 0, request, 1, 10, "z"))
     assert group.answered([50, 51, 52]) == [Taken("x")] * 3
+
+
+def test_a_start_of_an_earlier_view_that_is_stored_later_starts_nothing() -> None:
+    group = Group("a", "b")
+    group.run()
+    group.change(Ballot(1, 1), "a", "b")
+    view = group.prepared(Ballot(2, 1), "a", "b", source="b", sealed=("b",))
+    group["a"].crash()
+    group["a"].start(group.now)
+    group.start(view, "a")
+    group["a"].write()
+    assert not group["a"].replica.leads
+    group["a"].write()
+    assert group["a"].replica.leads
+    assert group["a"].told == [view]

@@ -70,7 +70,7 @@ def step(world: World, what: str, which: int, other: int) -> None:
         case "restart":
             world.restart(name)
         case "wait":
-            world.group.wait((20, 100, 300)[which % 3])
+            world.group.wait((20, 100, 2_000)[which % 3])
         case "tail":
             world.ask_tail()
         case _:

@@ -37,6 +37,12 @@ class Ordered(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="o
     """At the leader: all members have dropped what lies below."""
 
 
+class Voided(msgspec.Struct, frozen=True, array_like=True, tag="void", gc=False):
+    """Appends that no other member has leave the ring, and are never ordered."""
+
+    ids: list[AppendId]
+
+
 class SealedBy(msgspec.Struct, frozen=True, array_like=True, tag="seal", gc=False):
     """Nothing of the view is taken any more."""
 
@@ -77,7 +83,7 @@ class MemberImage(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     unstable: list[Ordered]
 
 
-MemberEntry = Born | Added | Ordered | SealedBy | StatePart | Started | Began
+MemberEntry = Born | Added | Ordered | Voided | SealedBy | StatePart | Started | Began
 
 encode = msgspec.msgpack.Encoder().encode
 _entries: "msgspec.msgpack.Decoder[MemberEntry]" = msgspec.msgpack.Decoder(MemberEntry)
