@@ -49,8 +49,6 @@ class Contents:
         self.on_item: Callable[[Head, bytes], None] = lambda head, content: None
         """An item was logged, or replayed."""
         self.on_skip: Callable[[], None] = lambda: None
-        self.on_trim: Callable[[LocalSequence], None] = lambda below: None
-        """Items before this one are about to be forgotten."""
         self.on_cut: Callable[[Position], None] = lambda to: None
         """The rows from here on are void."""
         self.owner_image: Callable[[], bytes] = lambda: b""
@@ -164,7 +162,6 @@ class Contents:
         below = min(map_.holder(self.marks.trimmed), map_.last - 1)
         if (below - self.storage.first) * _TRIM_SHARE < max(len(map_), _TRIM_SHARE):
             return
-        self.on_trim(below)
         map_.trim(below)
         image = ContentsImage(
             stable=self.marks.stable,

@@ -137,10 +137,10 @@ class Reads:
         self._reader.fetch(low, high, bytes_max, partial(self._fetched, token))
 
     def _fetched(self, token: Token, items: list[ShardItem]) -> None:
-        held = self._held.get(token)
-        if held is None or held.alarm is not None:
-            return
-        del self._held[token]
+        held = self._held.pop(token, None)
+        if held is None:
+            return  # the client has gone
+        assert held.alarm is None, "a token names one request"
         if items:
             self._answer_with(token, held.message, items)
         else:

@@ -85,7 +85,6 @@ class ErwinShard:
         contents.on_item = unordered.logged
         contents.on_cut = unordered.cut
         contents.on_skip = unordered.skipped
-        contents.on_trim = unordered.trims
         contents.owner_image = unordered.image
         membership.may_be_sealed = lambda: unordered.may_be_sealed
         replica.on_role = self._on_role

@@ -35,7 +35,7 @@ from anabranch.core.producers import SEQUENCE_SPACE
 from anabranch.core.records import batch as batches
 from anabranch.core.replication.replica import Replica, Role
 from anabranch.core.sequencing.ids import AppendId
-from anabranch.core.types import MS, LocalSequence, Nanoseconds, Position
+from anabranch.core.types import MS, Nanoseconds, Position
 
 FATES_MAX = 100_000
 """So many ids of bound rows, and as many of no-ops, are known after their positions are stable."""
@@ -262,18 +262,15 @@ class Unordered:
             if self._bound.get(binding.id) is binding:
                 del self._bound[binding.id]
         if self._opened_at >= self._contents.map.last:
-            self._opened = 0  # other replicas may lack it: the primary brings it once more
+            # Other replicas may lack it: the primary brings it once more. A trim needs no such
+            # care: what is trimmed was durable, and so was the opening before it.
+            self._opened = 0
 
     def skipped(self) -> None:
         """Items are gone that this replica lacked, the opening perhaps, or that were void."""
         self._opened = 0
         self._bindings.clear()
         self._bound.clear()
-
-    def trims(self, below: LocalSequence) -> None:
-        """A replica that lacks what is trimmed has to find an opening behind it."""
-        if self._leads and self._opened_at < below:
-            self._open(self._replica.epoch)
 
     def replayed(self, note: bytes) -> None:
         kept = _note.decode(note)

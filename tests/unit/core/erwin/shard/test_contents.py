@@ -5,6 +5,7 @@ from tests.unit.core.erwin.shard.test_reads import pushed
 
 from anabranch.core.errors.refused import Refused
 from anabranch.core.erwin.protocol.letters import LearnShard
+from anabranch.core.erwin.protocol.rows import Fence
 from anabranch.core.machine import Received
 
 
@@ -17,6 +18,21 @@ def test_a_trim_is_acknowledged_when_all_replicas_have_journaled_it() -> None:
     stage.nodes["a2"].held = False
     stage.settle()
     assert stage.pushed("a1").trimmed == 2
+
+
+def test_a_trim_survives_a_fence_that_voids_the_item_that_told_of_it() -> None:
+    stage = Stage()
+    pushed(stage, 3)
+    stage.nodes["a2"].held = True
+    rows = [stage.row(3, 1, 0)]
+    stage.push("a1", 3, rows, [batch("void")], stable=3, trimmed=2)
+    stage.push("a1", 3, [], fence=Fence(2, 1), base=3, stable=3, trimmed=2)
+    stage.nodes["a2"].held = False
+    stage.settle()
+    assert (stage.pushed("a1").upto, stage.pushed("a1").trimmed) == (3, 2)
+    stage.crash("a1")
+    assert stage.take_over("a", "a2", "a2")
+    assert stage.nodes["a2"].machine.contents.marks.trimmed == 2
 
 
 def test_what_is_trimmed_leaves_the_journal() -> None:

@@ -55,7 +55,8 @@ def test_two_subscribers_at_the_same_place_get_what_they_have_room_for() -> None
     size = len(batch("v0"))
     stage = Stage(limits=Limits(subscription_bytes=3 * size))
     wide, narrow = stage.subscribe("a1"), stage.subscribe("a1", window=size)
-    pushed(stage, 3)
+    stage.push("a1", 0, [stage.row(n, 1, 0) for n in range(3)], [batch(f"v{n}") for n in range(3)])
+    stage.push("a1", 3, [], stable=3)
     assert len(stage.delivered(wide)) == 3
     assert len(stage.delivered(narrow)) == 1
 

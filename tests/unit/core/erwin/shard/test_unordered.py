@@ -199,7 +199,30 @@ def test_a_backup_that_lacks_unordered_data_does_not_take_over() -> None:
     assert not [each for _, each in st.told("a2", "c1") if isinstance(each, ShardSealed)]
 
 
-def test_the_opening_outlives_a_fence_and_a_trim() -> None:
+def test_the_opening_outlives_a_fence_that_voids_it() -> None:
+    st = stage()
+    st.crash("a1")
+    assert st.take_over("a", "a2", "a2")
+    for sequence in (1, 2):
+        data(st, sequence, "a2", epoch=2)
+    st.push("a2", 0, [row(0, 2)])
+    st.restart("a1")
+    st.nodes["a1"].give(Received("c1", LearnShard(shard="a", epoch=2, primary="a2")))
+    st.sleep(1_000)
+    st.cut_off.add("a1")
+    st.arrange(st.setup("a", 0, "a2", "a2", "a1", epoch=3), st.configuration.shards[1])
+    st.push("a2", 0, [], fence=LATER)  # voids the row, and the opening behind it
+    st.cut_off.clear()
+    st.configure("a1")
+    st.sleep(2_000)
+    st.crash("a2")
+    assert st.take_over("a", "a1", "a1")
+    st.push("a1", 0, [row(0, 1), row(1, 2)], fence=LATER)
+    st.push("a1", 2, [], fence=LATER, stable=2)
+    assert st.contents(st.read("a1", 0)) == [(0, ["v1"]), (1, ["v2"])]
+
+
+def test_a_replica_that_joins_a_trimmed_shard_has_its_unordered_data() -> None:
     st = stage()
     data(st, 99)
     for nth in range(40):
@@ -207,21 +230,20 @@ def test_the_opening_outlives_a_fence_and_a_trim() -> None:
         st.push("a1", nth, [row(nth, nth)])
     st.push("a1", 40, [], stable=40, trimmed=30)
     assert st.nodes["a1"].machine.replica.log.first > 20
-    st.push("a1", 40, [], fence=LATER, base=40, stable=40, trimmed=30)
     st.crash("a2")
-    st.nodes["a2"].disk.clear()
-    st.take_over("a", "a1", "a1")
-    st.nodes["a2"].snapshot, st.nodes["a2"].last = None, 0
+    assert st.take_over("a", "a1", "a1")
+    node = st.nodes["a2"]
+    node.disk, node.snapshot, node.last = {}, None, 0
     st.now += 1_000_000
-    st.nodes["a2"].start()
+    node.start()
     st.settle()
-    st.nodes["a2"].give(Received("c1", LearnShard(shard="a", epoch=2, primary="a1")))
+    node.give(Received("c1", LearnShard(shard="a", epoch=2, primary="a1")))
     st.sleep(1_000)
     st.arrange(st.setup("a", 0, "a1", "a1", "a2", epoch=3), st.configuration.shards[1])
     st.crash("a1")
-    st.take_over("a", "a2", "a2")
-    st.push("a2", 40, [row(40, 99)], fence=LATER, base=40)
-    st.push("a2", 41, [], fence=LATER, base=40, stable=41)
+    assert st.take_over("a", "a2", "a2")
+    st.push("a2", 40, [row(40, 99)], stable=40)
+    st.push("a2", 41, [], stable=41)
     assert st.contents(st.read("a2", 40)) == [(40, ["v99"])]
 
 
@@ -262,6 +284,19 @@ def test_what_is_acknowledged_may_wait_for_its_row_as_long_as_ordering_takes() -
     st.push("a1", 0, [row(0, 1)])
     st.push("a1", 1, [], stable=1)
     assert st.contents(st.read("a1", 0)) == [(0, ["v1"])]
+
+
+def test_a_restart_makes_no_orphans() -> None:
+    """When the data came that is in the journal isn't known any more."""
+    st = stage()
+    data(st, 1)
+    st.restart("a1")
+    data(st, 2)
+    st.push("a1", 0, [row(0, 2)])
+    st.push("a1", 1, [], stable=1)
+    st.push("a1", 1, [row(1, 1)], stable=1)
+    st.push("a1", 2, [], stable=2)
+    assert st.contents(st.read("a1", 0)) == [(0, ["v2"]), (1, ["v1"])]
 
 
 def test_data_is_an_orphan_when_an_append_that_began_much_later_is_ordered() -> None:
