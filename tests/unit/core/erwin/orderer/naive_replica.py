@@ -44,7 +44,7 @@ class NaiveReplica:
         assert count_max > 0
         taken: list[Entry] = []
         for entry in list(self.ring)[self._taken :]:
-            if len(taken) == count_max or sum(each.size for each in taken) >= bytes_max:
+            if len(taken) == count_max or sum(len(each.batch) for each in taken) >= bytes_max:
                 break
             taken.append(entry)
         self._taken += len(taken)

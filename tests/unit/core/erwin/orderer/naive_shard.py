@@ -44,6 +44,7 @@ class NaiveShard:
         self.name = f"s{number}"
         self.epoch = 1
         self.open = True
+        self.removed = False
         self.stable: Position = 0
         self.held = Held(begins=begins)
         """At the primary."""
@@ -65,6 +66,7 @@ class NaiveShard:
             primary=self.primary,
             replicas=replicas,
             open=self.open,
+            removed=self.removed,
         )
 
     def push(self, letter: Push) -> Pushed | Stale:

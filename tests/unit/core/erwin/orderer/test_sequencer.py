@@ -281,6 +281,21 @@ def test_a_leader_that_drains_does_not_wait_for_shards_that_are_gone(cluster: Cl
     assert cluster.machines["a"].rested
 
 
+def test_a_leader_that_drains_waits_for_what_is_ordered_to_be_stable(cluster: Cluster) -> None:
+    cluster.away.add(cluster.shards[1].primary)
+    cluster.append(0)
+    cluster.machines["b"].up = False
+    cluster.away.clear()
+    cluster.wait(600)
+    assert (cluster["a"].replica.ordered, cluster["a"].replica.stable) == (1, 0)
+    cluster.step("a", Drain())
+    assert not cluster.machines["a"].rested
+    cluster.machines["b"].up = True
+    cluster.wait(900)
+    assert cluster.machines["a"].rested
+    assert cluster["a"].replica.stable == 1
+
+
 def test_a_member_that_drains_may_go_at_once(cluster: Cluster) -> None:
     cluster.append(0)
     cluster.step("b", Drain())
