@@ -7,10 +7,12 @@ from typing import Protocol
 
 from anabranch.client.erwin.dialect import FromNode, NodeLine, ToNode
 from anabranch.client.session.delivery import Delivery
-from anabranch.core.errors import AnabranchError, BadFrame, RequestForgotten
+from anabranch.core.errors import AnabranchError, BadFrame, RequestForgotten, ShardAway
 from anabranch.core.errors.refused import Refused
 from anabranch.core.erwin.protocol.messages import Stored
 from anabranch.core.sequencing.messages import Taken
+
+_JOINT = (RequestForgotten.code, ShardAway.code)
 
 
 class Sender(Protocol):
@@ -123,7 +125,7 @@ class _Part:
 
 
 def _joint(message: FromNode | AnabranchError) -> bool:
-    """A member that has forgotten a producer says nothing of what others hold: only if all have,
-    the append is certainly in no ring.
+    """A member that has forgotten a producer, or knows its shard as closed, says nothing of what
+    others hold: only if all refuse the append, it is certainly in no ring.
     """
-    return isinstance(message, Refused) and isinstance(message.error(), RequestForgotten)
+    return isinstance(message, Refused) and message.code in _JOINT

@@ -27,6 +27,7 @@ from anabranch.core.errors import (
     RecordVoided,
     RequestForgotten,
     Retry,
+    ShardAway,
     Unavailable,
 )
 from anabranch.core.erwin.protocol.messages import Data
@@ -132,6 +133,11 @@ class Series:
         self._refusal = pledge.refusal = error
         if isinstance(error, RequestForgotten):
             self._forgotten(pledge, error)
+        elif isinstance(error, ShardAway) and not pledge.doubts and self._fixed is None:
+            # No member took its id: another shard may have it, under another one.
+            self._queue_again(pledge)
+            self._halted = True
+            self._rest()
         elif isinstance(error, RecordVoided):
             self._voided(pledge, error)
         elif isinstance(error, Mistake):
@@ -303,7 +309,7 @@ class Series:
             return
         self._halted = False
         for pledge in list(self._window):
-            if not self._halted:
+            if not self._halted and not pledge.attempt.under_way:
                 self._send(pledge)
 
     def _dial(self) -> None:

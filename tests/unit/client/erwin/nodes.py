@@ -1,9 +1,11 @@
 """Nodes of an Erwin log in memory, for `world.py`: what each of them holds, and what it takes."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from anabranch.client.erwin.dialect import FromNode, ToNode
 from anabranch.core.errors import AnabranchError, RequestForgotten
+from anabranch.core.erwin.protocol.messages import Read, Records, Span
 from anabranch.core.records.record import decode
 from anabranch.core.sequencing.ids import AppendId
 
@@ -94,3 +96,28 @@ class Bound:
 
     def values(self) -> list[bytes | None]:
         return [each.value for each in decode(self.batch)] if self.batch else []
+
+
+def records_of(rows: Sequence[Bound], asked: Read, trimmed: int) -> Records:
+    """What a shard answers of a log with these rows."""
+    own: list[Bound] = []
+    spans: list[Span] = []
+    upto = asked.start
+    for row in [row for row in rows if row.end > asked.start]:
+        if sum(each.count for each in own) >= asked.records_max:
+            break
+        if row.shard == asked.shard:
+            own.append(row)
+        else:
+            first = max(row.first, asked.start)
+            spans.append(Span(first, row.end - first, row.shard))
+        upto = row.end
+    return Records(
+        upto=upto,
+        stable=rows[-1].end if rows else 0,
+        trimmed=trimmed,
+        firsts=tuple(row.first for row in own),
+        counts=tuple(row.count for row in own),
+        batches=tuple(row.batch for row in own),
+        elsewhere=tuple(spans),
+    )

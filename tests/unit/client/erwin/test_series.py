@@ -1,6 +1,7 @@
 """Appends to an Erwin log: acknowledged when all members hold them, each once in the log."""
 
 from collections import Counter
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -25,9 +26,9 @@ def acknowledged(pledge: Pledge) -> bool:
     return isinstance(pledge.outcome, AppendId)
 
 
-def ready(mode: str = "m", members: int = 2, **settings: int) -> World:
+def ready(mode: str = "m", **settings: Any) -> World:
     """A world whose client is connected to everybody."""
-    world = World(members, ("a", "b"), mode, **settings)
+    world = World(2, ("a", "b"), mode, **settings)
     world.append(b"first")
     world.settle(2)
     assert world.values() == [b"first"]
@@ -236,6 +237,18 @@ def test_erwin_st_data_that_came_too_late_is_appended_under_another_id() -> None
     world.settle(3)
     assert acknowledged(pledge)
     assert pledge.id != before
+    assert world.values() == [b"first", b"x"]
+
+
+def test_erwin_st_an_append_to_a_shard_that_was_closed_goes_to_another() -> None:
+    world = ready("st")
+    pledge = world.append(b"x")
+    before, chosen = pledge.id, pledge.shard
+    world.close_shard(chosen)
+    world.settle(3)
+    assert acknowledged(pledge)
+    assert pledge.id != before
+    assert world.rows[-1].shard != chosen
     assert world.values() == [b"first", b"x"]
 
 

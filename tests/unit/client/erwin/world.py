@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec.structs import replace
-from tests.unit.client.erwin.nodes import Bound, Held, Member, Node
+from tests.unit.client.erwin.nodes import Bound, Held, Member, Node, records_of
 
 from anabranch.client.erwin.dialect import Codecs, FromNode, ToNode
 from anabranch.client.erwin.pledge import Pledge
@@ -31,6 +31,7 @@ from anabranch.core.errors import (
     PositionTrimmed,
     RecordVoided,
     RequestForgotten,
+    ShardAway,
     StaleView,
 )
 from anabranch.core.errors.refused import Refused
@@ -39,8 +40,6 @@ from anabranch.core.erwin.protocol.messages import (
     Data,
     Delivered,
     Read,
-    Records,
-    Span,
     Stored,
     Subscribe,
 )
@@ -90,6 +89,8 @@ class World:
         self.rows: list[Bound] = []
         """The ordered log."""
         self.trimmed = 0
+        self.closed: set[str] = set()
+        """Shards that take no new records."""
         self.asked: Counter[str] = Counter()
         """Requests that arrived, by their names."""
         self._finding: list[tuple[Node, int, AppendId]] = []
@@ -173,6 +174,13 @@ class World:
         version = known.version + 1
         shards = (*known.shards, added)
         self.configurations.append(replace(known, version=version, shards=shards))
+
+    def close_shard(self, shard: str) -> None:
+        """It takes no new records."""
+        known = self.directory
+        self.closed.add(shard)
+        shards = tuple(replace(e, open=e.open and e.name != shard) for e in known.shards)
+        self.configurations.append(replace(known, version=known.version + 1, shards=shards))
 
     def learn(self, name: str) -> None:
         """The node learns the latest configuration."""
@@ -262,6 +270,8 @@ class World:
                 header = verify(batch, "a test")
                 held = Held(AppendId.of(header), header.count, batch)
                 return self._take(node, view, held, lowest)
+            case AppendMeta(shard=shard) if shard in self.closed:
+                return Refused.of(ShardAway(shard, "it is closed"))
             case AppendMeta(view, lowest, id, count, _, shard):
                 return self._take(node, view, Held(id, count, b"", shard), lowest)
             case Data(batch=batch):
@@ -276,7 +286,7 @@ class World:
             case Inspect():
                 return self._status()
             case Read():
-                return self._read(node, message)
+                return self._read(message)
             case Subscribe(start=start):
                 if start < self.trimmed:
                     return Refused.of(PositionTrimmed(start, self.trimmed))
@@ -333,31 +343,10 @@ class World:
                 node.outbox.append((request, Found(found)))
                 self._finding.remove(each)
 
-    def _read(self, node: Node, asked: Read) -> FromNode:
+    def _read(self, asked: Read) -> FromNode:
         if asked.start < self.trimmed:
             return Refused.of(PositionTrimmed(asked.start, self.trimmed))
-        rows = [row for row in self.rows if row.end > asked.start]
-        own: list[Bound] = []
-        spans: list[Span] = []
-        upto = asked.start
-        for row in rows:
-            if sum(each.count for each in own) >= asked.records_max:
-                break
-            if row.shard == asked.shard:
-                own.append(row)
-            else:
-                first = max(row.first, asked.start)
-                spans.append(Span(first, row.end - first, row.shard))
-            upto = row.end
-        return Records(
-            upto=upto,
-            stable=self.stable,
-            trimmed=self.trimmed,
-            firsts=tuple(row.first for row in own),
-            counts=tuple(row.count for row in own),
-            batches=tuple(row.batch for row in own),
-            elsewhere=tuple(spans),
-        )
+        return records_of(self.rows, asked, self.trimmed)
 
     def _feed(self) -> None:
         for node in self.nodes.values():
@@ -458,7 +447,7 @@ class World:
     def _step_session(self, event: Event) -> None:
         self.perform(self.session.step(self.now, event))
 
-    def perform(self, effects: list[Effect]) -> None:
+    def perform(self, effects: Sequence[Effect]) -> None:
         for effect in effects:
             match effect:
                 case SetTimer(_, at):
