@@ -83,7 +83,7 @@ def test_a_busy_shard_gets_less() -> None:
     stage.sync(stage.shards[1])
     while stage.answers:
         stage.answer()
-    stage.append(40, 40, 40, 40)
+    stage.append(30, 30, 30, 30)
     assert [row.shard for row in pushes(stage)[-1].rows] == [1, 1, 1, 0]
 
 
