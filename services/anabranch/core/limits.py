@@ -155,6 +155,12 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     asked for; past it the producer has to say that it won't repeat the oldest.
     """
 
+    known_appends_max: int = 2_000_000
+    """Such appends of all producers together; each takes about 100 bytes. Past half of it producers
+    that were silent for `request_memory_min_ms` are forgotten, past all of it new appends are
+    refused.
+    """
+
     requests_max: int = 200_000
     """Replies kept so that a repeated request gets its first answer, and beside them as many first
     outcomes of appends that came under a request id.

@@ -61,6 +61,8 @@ class Duplicates:
         self._limits = limits
         self._producers = known.producers if known else {}
         self._requests = known.requests if known else {}
+        self._appends = sum(len(each.known) for each in self._producers.values())
+        """Of all producers."""
 
     def __len__(self) -> int:
         return len(self._producers) + len(self._requests)
@@ -74,12 +76,10 @@ class Duplicates:
         if _is_request(id):
             return self._find_request(id, digest)
         producer = self._producers.get(id.producer)
+        if producer is None and lowest > 0:
+            raise RequestForgotten("an append of a producer that was silent for long")
         if producer is None:
-            if lowest > 0:
-                raise RequestForgotten("an append of a producer that was silent for long")
-            if len(self._producers) >= self._limits.producers_per_log_max:
-                limit = self._limits.producers_per_log_max
-                raise Overloaded("producers of this log", limit, "producers_per_log_max")
+            self._check_room(producer)
             return False
         if id.epoch < producer.epoch:
             raise RequestForgotten("an append of an earlier life of its producer")
@@ -87,9 +87,7 @@ class Duplicates:
             return False
         if id.sequence < producer.lowest or id.sequence in producer.known:
             return True
-        if len(producer.known) >= self._limits.producer_appends_max:
-            limit = self._limits.producer_appends_max
-            raise Overloaded("appends that a producer may repeat", limit, "producer_appends_max")
+        self._check_room(producer)
         return False
 
     def heard(self, id: AppendId, lowest: int, now: Nanoseconds) -> None:
@@ -99,7 +97,7 @@ class Duplicates:
         producer = self._latest(id)
         if producer is not None:
             producer.at = now
-            _raise_lowest(producer, lowest)
+            self._appends -= _raise_lowest(producer, lowest)
 
     def add(self, id: AppendId, now: Nanoseconds, digest: int = UNKNOWN, shard: str = "") -> None:
         """It was taken into the ring."""
@@ -110,7 +108,9 @@ class Duplicates:
         producer = self._latest(id)
         assert producer is not None, "it is of an earlier epoch"
         producer.at = now
+        assert id.sequence not in producer.known, "it isn't new"
         producer.known[id.sequence] = PENDING
+        self._appends += 1
 
     def place(self, id: AppendId, position: Position, now: Nanoseconds) -> None:
         """It is ordered, whether it was known or not: it may come here after its own drop."""
@@ -122,6 +122,7 @@ class Duplicates:
         producer = self._latest(id)
         if producer is not None and id.sequence >= producer.lowest:
             producer.at = max(producer.at, now)
+            self._appends += id.sequence not in producer.known
             producer.known[id.sequence] = position
 
     def knows(self, id: AppendId) -> bool:
@@ -161,6 +162,8 @@ class Duplicates:
         """
         limits = self._limits
         idle = now - limits.producer_idle_ms * MS
+        if 2 * self._appends > limits.known_appends_max:
+            idle = now - limits.request_memory_min_ms * MS
         old = now - limits.request_memory_ms * MS
         if 2 * len(self._requests) > limits.requests_max:
             old = now - limits.request_memory_min_ms * MS
@@ -177,6 +180,7 @@ class Duplicates:
             producer = self._producers.get(id.producer)
             if producer is not None and producer.epoch <= id.epoch:
                 del self._producers[id.producer]
+                self._appends -= len(producer.known)
 
     def image(self) -> KnownAppends:
         return KnownAppends(self._producers, self._requests)
@@ -193,10 +197,24 @@ class Duplicates:
             raise RequestReused
         return True
 
+    def _check_room(self, producer: Producer | None) -> None:
+        """Raises Overloaded if no new append of this producer can be known."""
+        limits = self._limits
+        if producer is None and len(self._producers) >= limits.producers_per_log_max:
+            limit = limits.producers_per_log_max
+            raise Overloaded("producers of this log", limit, "producers_per_log_max")
+        if producer is not None and len(producer.known) >= limits.producer_appends_max:
+            limit = limits.producer_appends_max
+            raise Overloaded("appends that a producer may repeat", limit, "producer_appends_max")
+        if self._appends >= limits.known_appends_max:
+            limit = limits.known_appends_max
+            raise Overloaded("appends that producers may repeat", limit, "known_appends_max")
+
     def _latest(self, id: AppendId) -> Producer | None:
         """The producer of this id, moved to the end, in this epoch; None if a later one began."""
         producer = self._producers.pop(id.producer, None)
         if producer is None or producer.epoch < id.epoch:
+            self._appends -= len(producer.known) if producer else 0
             producer = Producer(id.epoch, known={})
         self._producers[id.producer] = producer
         return producer if producer.epoch == id.epoch else None
@@ -206,14 +224,17 @@ def _is_request(id: AppendId) -> bool:
     return is_request(id.producer, id.epoch, id.sequence)
 
 
-def _raise_lowest(producer: Producer, lowest: int) -> None:
+def _raise_lowest(producer: Producer, lowest: int) -> int:
+    """Returns how many appends were forgotten."""
     if lowest <= producer.lowest:
-        return
+        return 0
     producer.lowest = lowest
     known = producer.known
+    before = len(known)
     # Sequences mostly come in order. One that came out of it goes when those before it do.
     while known and (first := next(iter(known))) < lowest:
         del known[first]
+    return before - len(known)
 
 
 def _idle_producers(producers: dict[int, Producer], before: Nanoseconds) -> Iterator[AppendId]:

@@ -70,6 +70,36 @@ def test_too_many_producers_are_refused_and_none_is_forgotten_for_them() -> None
     assert known.find(id_of(0, producer=1), 0)
 
 
+def test_known_appends_are_bounded_and_silent_producers_are_forgotten_before_that() -> None:
+    limits = Limits(known_appends_max=6)
+    known = Duplicates(limits)
+    for sequence in range(3):
+        known.add(id_of(sequence, producer=1), 0)
+    soon = limits.request_memory_min_ms * MS
+    assert known.due(soon, 0) == []
+    for sequence in range(2):
+        known.place(id_of(sequence, producer=2), sequence, soon)
+        known.place(id_of(sequence, producer=2), sequence, soon)
+    assert known.due(soon, 0) == [id_of(0, producer=1)]
+    known.place(id_of(2, producer=2), 2, soon)
+    with pytest.raises(Overloaded):
+        known.find(id_of(3, producer=2), 0)
+    with pytest.raises(Overloaded):
+        known.find(id_of(0, producer=3), 0)
+    known = Duplicates(limits, known.image())
+    with pytest.raises(Overloaded):
+        known.find(id_of(0, producer=3), 0)
+    known.heard(id_of(2, producer=2), 1, soon)
+    assert not known.find(id_of(0, producer=3), 0)
+    known.forget(known.due(soon, 0))
+    known.add(id_of(0, producer=2, epoch=1), soon)
+    for sequence in range(5):
+        assert not known.find(id_of(sequence, producer=3), 0)
+        known.add(id_of(sequence, producer=3), soon)
+    with pytest.raises(Overloaded):
+        known.find(id_of(5, producer=3), 0)
+
+
 def test_a_request_id_is_used_for_one_content_only() -> None:
     known = Duplicates(LIMITS)
     assert not known.find(REQUEST, 0, 11)
