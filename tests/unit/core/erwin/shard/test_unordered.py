@@ -289,6 +289,7 @@ def test_what_is_acknowledged_may_wait_for_its_row_as_long_as_ordering_takes() -
 def test_a_restart_makes_no_orphans() -> None:
     """When the data came that is in the journal isn't known any more."""
     st = stage()
+    st.sleep(60_000)
     data(st, 1)
     st.restart("a1")
     data(st, 2)
