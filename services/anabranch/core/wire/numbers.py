@@ -14,6 +14,10 @@ AMOUNTS = frozenset({"credit_bytes", "window_bytes", "records_max", "bytes_max",
 are used, in words that name the log; a wait below 0 is none, or the one that the server is set to.
 """
 
+_PRODUCER = "producer"
+_PRODUCER_END = 1 << 63
+"""Producers are drawn from all numbers of 63 bits: they are names, with which nobody counts."""
+
 NAME_BYTES_MAX = 253
 """Of a shard: as long as Kubernetes lets a name be."""
 
@@ -42,6 +46,7 @@ def fault_in(message: Struct) -> BadRequest | None:
                 return fault
         elif type(value) is int:
             least = 0 if field in AMOUNTS else -NEVER
-            if not least <= value <= NEVER:
-                return BadRequest(f"{field} of {value}", f"it must lie from {least} to {NEVER}")
+            most = _PRODUCER_END - 1 if field == _PRODUCER else NEVER
+            if not least <= value <= most:
+                return BadRequest(f"{field} of {value}", f"it must lie from {least} to {most}")
     return None

@@ -1,4 +1,4 @@
-"""Numbers in requests of both engines: what no log could follow is refused before it is used."""
+"""Numbers in requests of all engines: what no log could follow is refused before it is used."""
 
 from typing import Any
 
@@ -11,6 +11,8 @@ from anabranch.core.belfast.protocol import messages as of_belfast
 from anabranch.core.bolt.protocol import messages as of_bolt
 from anabranch.core.bolt.protocol.commands import Receipt
 from anabranch.core.errors import BadRequest
+from anabranch.core.sequencing import messages as of_sequencing
+from anabranch.core.sequencing.ids import AppendId
 from anabranch.core.types import NEVER, LogId
 from anabranch.core.wire.numbers import AMOUNTS, fault_in
 from anabranch.core.wire.session import Cancel, Credit
@@ -27,7 +29,8 @@ def naive(message: Any) -> bool:
             return True
         if isinstance(value, int) and not isinstance(value, bool):
             least = 0 if field.name in AMOUNTS else -NEVER
-            if value < least or value > NEVER:
+            most = (1 << 63) - 1 if field.name == "producer" else NEVER
+            if value < least or value > most:
                 return True
     return False
 
@@ -51,6 +54,7 @@ requests = st.one_of(
         wide,
     ),
     st.builds(of_belfast.Trim, wide),
+    st.builds(of_sequencing.FindPosition, st.builds(AppendId, wide, wide, wide)),
 )
 
 
@@ -84,3 +88,10 @@ def test_a_flag_is_no_number_and_a_wait_may_be_the_servers() -> None:
     assert fault_in(of_bolt.Subscribe(LOG, 0, True)) is None
     assert fault_in(of_bolt.Read(LOG, 0, 1, 1, -1)) is None
     assert fault_in(of_bolt.Append(LOG, b"", -1)) is None
+
+
+def test_every_producer_that_a_client_can_draw_may_be_asked_about() -> None:
+    last = AppendId((1 << 63) - 1, 0, 0)
+    assert fault_in(of_sequencing.FindPosition(last)) is None
+    meta = of_sequencing.AppendMeta(1, 0, last, 1, 1, "shard-0")
+    assert fault_in(meta) is None
