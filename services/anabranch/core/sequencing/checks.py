@@ -13,6 +13,7 @@ from anabranch.core.sequencing.messages import (
     Hello,
     Inspect,
     Locate,
+    SetShardOpen,
     ToSequencer,
     Trim,
 )
@@ -37,6 +38,8 @@ def check(message: ToSequencer) -> None:
             _check("a question's view", view, NEVER)
         case Trim(position):
             check_position("a trim's position", position)
+        case SetShardOpen(shard=shard):
+            check_shard(shard)
         case Hello() | Locate() | Inspect() | Cancel():
             """Their types bound them."""
 

@@ -79,6 +79,16 @@ class Trim(SequencingMessage, frozen=True, tag="trim"):
     position: Position
 
 
+class SetShardOpen(SequencingMessage, frozen=True, tag="set-shard-open"):
+    """To any replica of a log with shards: let this shard take new records, or none any more. A
+    closed shard serves reads until everything on it is trimmed, and is then removed. Answered with
+    `Done` when the controllers have decided it.
+    """
+
+    shard: str
+    open: bool
+
+
 class Welcome(SequencingMessage, frozen=True, tag="welcome"):
     version: int
     cluster: str
@@ -193,7 +203,16 @@ class Elsewhere(SequencingMessage, frozen=True, tag="elsewhere"):
 
 
 ToSequencer = (
-    Hello | Append | AppendMeta | FindPosition | AskTail | Locate | Inspect | Trim | Cancel
+    Hello
+    | Append
+    | AppendMeta
+    | FindPosition
+    | AskTail
+    | Locate
+    | Inspect
+    | Trim
+    | SetShardOpen
+    | Cancel
 )
 FromSequencer = (
     Welcome | Taken | Found | Tail | Directory | SequencingStatus | Done | Elsewhere | Refused

@@ -15,6 +15,7 @@ from anabranch.core.sequencing.messages import (
     Hello,
     Inspect,
     Locate,
+    SetShardOpen,
     Trim,
 )
 from anabranch.core.wire.session import Cancel
@@ -29,6 +30,7 @@ _VERBS: Final[Mapping[type, tuple[Verb, ...]]] = {
     AskTail: (Verb.APPEND, Verb.READ),
     Inspect: SEEING,
     Trim: (Verb.TRIM,),
+    SetShardOpen: (Verb.UPDATE,),
 }
 """`Locate` needs no right because every client finds its nodes by it before it asks for anything
 else.

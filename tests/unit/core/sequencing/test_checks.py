@@ -16,6 +16,7 @@ from anabranch.core.sequencing.messages import (
     Hello,
     Inspect,
     Locate,
+    SetShardOpen,
     ToSequencer,
     Trim,
 )
@@ -36,6 +37,7 @@ SERVED: list[ToSequencer] = [
     AskTail(0),
     Trim(0),
     Trim(NEVER - 1),
+    SetShardOpen(LONGEST, True),
     Hello(1, "cluster", "client"),
     Locate(),
     Inspect(),

@@ -28,6 +28,7 @@ from anabranch.core.sequencing.messages import (
     Inspect,
     Locate,
     SequencingStatus,
+    SetShardOpen,
     Shard,
     Tail,
     Taken,
@@ -49,6 +50,7 @@ REQUESTS: list[ToSequencer] = [
     Locate(),
     Inspect(),
     Trim(40),
+    SetShardOpen("a", False),
     Cancel(4),
 ]
 REPLIES: list[FromSequencer] = [

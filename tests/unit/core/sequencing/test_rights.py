@@ -13,6 +13,7 @@ from anabranch.core.sequencing.messages import (
     FindPosition,
     Inspect,
     Locate,
+    SetShardOpen,
     ToSequencer,
     Trim,
 )
@@ -32,6 +33,7 @@ ID = AppendId(1, 0, 0)
         (AskTail(1), (Verb.APPEND, Verb.READ)),
         (Inspect(), SEEING),
         (Trim(4), (Verb.TRIM,)),
+        (SetShardOpen("a", False), (Verb.UPDATE,)),
     ],
     ids=repr,
 )

@@ -14,6 +14,7 @@ from anabranch.core.erwin.orderer.counters import OrdererCounters
 from anabranch.core.erwin.orderer.draining import Draining
 from anabranch.core.erwin.orderer.ordering import Ordering
 from anabranch.core.erwin.orderer.pushing import Pushing
+from anabranch.core.erwin.orderer.shard_wishes import ShardWishes
 from anabranch.core.erwin.orderer.status import Directories, status
 from anabranch.core.erwin.protocol.letters import Configuration, Pushed, Stale
 from anabranch.core.limits import Limits
@@ -41,6 +42,7 @@ from anabranch.core.sequencing.messages import (
     Elsewhere,
     Inspect,
     Locate,
+    SetShardOpen,
     Trim,
 )
 from anabranch.core.sequencing.replica import SequencingReplica
@@ -66,6 +68,9 @@ class Sequencer:
         )
         self._draining = Draining(
             self.replica, self.ordering, self._effects, self._alarms, limits.drain_ms
+        )
+        self._wishes = ShardWishes(
+            config.controllers, self._effects, self._alarms, config.bounds.retry_ms
         )
         self._directories = Directories()
         self._mode = config.mode
@@ -117,6 +122,7 @@ class Sequencer:
                 for token in tokens:
                     self.replica.gone(token)
                     self.ordering.gone(token)
+                    self._wishes.gone(token)
             case Linked(node):
                 self.replica.linked(node)
                 self.ordering.linked(node)
@@ -158,6 +164,7 @@ class Sequencer:
             return
         self.ordering.configured(configuration)
         self.replica.configured(self.ordering.version)
+        self._wishes.configured(self.ordering.configuration)
 
     # What clients ask.
 
@@ -174,6 +181,8 @@ class Sequencer:
                 self._reply(
                     token, self._directories.of(self.ordering.configuration, self.ordering.view)
                 )
+            case SetShardOpen():
+                self._wish(token, message)
             case Inspect() | Trim():
                 pushing = self.ordering.leading
                 if pushing is None:
@@ -207,6 +216,15 @@ class Sequencer:
         try:
             check(message)
             obstacle = self.ordering.trim(pushing, token, message.position)
+        except BadRequest as error:
+            obstacle = error
+        if obstacle is not None:
+            self._refuse(token, obstacle)
+
+    def _wish(self, token: Token, message: SetShardOpen) -> None:
+        try:
+            check(message)
+            obstacle = self._wishes.ask(token, message, self.ordering.configuration)
         except BadRequest as error:
             obstacle = error
         if obstacle is not None:

@@ -4,6 +4,7 @@ import pytest
 from tests.unit.core.erwin.orderer.sequencer_stage import Cluster
 
 from anabranch.core.errors.refused import Refused
+from anabranch.core.erwin.protocol.letters import OpenShard
 from anabranch.core.erwin.protocol.rows import Mode
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Drain, Gone, Linked
@@ -17,6 +18,7 @@ from anabranch.core.sequencing.messages import (
     Inspect,
     Locate,
     SequencingStatus,
+    SetShardOpen,
     Taken,
     Trim,
 )
@@ -221,6 +223,36 @@ def test_only_the_leader_knows_the_status(cluster: Cluster) -> None:
     assert (found.stable, found.tail, found.backlog_records) == (1, 2, 1)
     assert [(shard.name, shard.upto) for shard in found.shards] == [("s0", 2), ("s1", 1)]
     assert found.durability == ("fsync" if cluster.fsync else "memory")
+
+
+def test_a_wish_to_close_a_shard_is_repeated_until_it_is_decided(cluster: Cluster) -> None:
+    def wishes() -> list[object]:
+        found = [letter for letter in cluster.said if isinstance(letter, OpenShard)]
+        cluster.said.clear()
+        return list(found)
+
+    token = cluster.ask("c", SetShardOpen("s1", False))
+    assert wishes() == [OpenShard("s1", False)]
+    cluster.wait(300)
+    assert wishes() == [OpenShard("s1", False)]
+    assert token not in cluster.answers
+    cluster.shards[1].open = False
+    cluster.configure()
+    assert cluster.answers[token] == Done()
+    assert cluster.answers[cluster.ask("a", SetShardOpen("s1", False))] == Done()
+    cluster.wait(1_000)
+    assert not wishes()
+
+
+def test_nobody_repeats_the_wish_of_a_client_that_has_gone(cluster: Cluster) -> None:
+    token = cluster.ask("a", SetShardOpen("s1", False))
+    cluster.step("a", Gone([token]))
+    cluster.said.clear()
+    cluster.wait(1_000)
+    assert not any(isinstance(letter, OpenShard) for letter in cluster.said)
+    refused = cluster.answers[cluster.ask("a", SetShardOpen("s7", True))]
+    assert isinstance(refused, Refused)
+    assert refused.code == "unknown-shard"
 
 
 def test_what_is_for_a_shard_is_refused(cluster: Cluster) -> None:
