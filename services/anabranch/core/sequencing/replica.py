@@ -50,7 +50,6 @@ class SequencingReplica:
     def __init__(
         self, config: SequencingConfig, limits: Limits, effects: list[Effect], alarms: Alarms
     ) -> None:
-        assert limits.batch_bytes_max < limits.ring_bytes_max
         self.config = config
         self.on_started: Callable[[View], None] = lambda view: None
         """Appends of this view are taken; also after a restart in it. A leader has to order what

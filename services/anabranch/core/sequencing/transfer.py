@@ -73,13 +73,14 @@ class Transfer:
             return
         if copying is not None and letter.ballot <= copying.prepare.ballot:
             return
-        self._copying = Copying(controller, letter)
+        asked = Copying(controller, letter)
         if not letter.source:
-            self._prepare(self._copying, StateImage(ordered=letter.base))
+            self._prepare(asked, StateImage(ordered=letter.base))
         elif letter.source != member.config.node:
+            self._copying = asked
             self._ask()
         elif self._offers(letter.ballot.view):
-            self._prepare(self._copying, decode_state(b"".join(self._encoded()[1])))
+            self._prepare(asked, decode_state(b"".join(self._encoded()[1])))
 
     def received(self, sender: str, letter: StateLetter) -> None:
         copying = self._copying
@@ -103,8 +104,7 @@ class Transfer:
 
     def retry(self) -> None:
         """The question or its answer may be lost."""
-        copying = self._copying
-        if copying is not None and copying.prepare.source != self._member.config.node:
+        if self._copying is not None:
             self._ask()
 
     def started(self) -> None:

@@ -95,6 +95,17 @@ def test_a_member_that_is_not_sealed_gives_its_state_to_nobody(group: Group) -> 
     assert group.letters_of(State) == []
 
 
+def test_a_source_is_prepared_as_soon_as_it_is_sealed(group: Group) -> None:
+    prepare = Prepare(ballot=SECOND, source="b")
+    group.to_all(prepare, "b")
+    group.to_all(Seal(SECOND, 1), "b")
+    group.run()
+    assert group.heard(Prepared) == []
+    group.to_all(prepare, "b")
+    group.run()
+    assert len(group.heard(Prepared)) == 1
+
+
 def test_a_later_attempt_replaces_an_earlier_one_and_never_the_other_way(group: Group) -> None:
     group["a"].order(group["a"].take(1))
     group.run()
