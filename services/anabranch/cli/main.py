@@ -32,7 +32,7 @@ SECTIONS: dict[str, Section] = {
         "log": ("commands.logs:log", "Create, list, show and delete logs."),
         "status": (
             "commands.status:status",
-            "Show what a log or fork is, and how the shards of a Belfast log do.",
+            "Show what a log or fork is, and how the shards of a Belfast or Erwin log do.",
         ),
         "top": ("commands.status:top", "Show how fast logs grow, live, until Ctrl-C."),
         "tree": ("commands.tree:tree", "Show roots and their forks."),

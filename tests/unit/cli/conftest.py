@@ -52,3 +52,14 @@ def ticks(service: testing.Server) -> str:
         while len(log.status().shards) < 2:
             pass  # they are started in the background; each question takes a round trip
         return log.name
+
+
+@pytest.fixture(scope="session")
+def audit(service: testing.Server) -> str:
+    """An Erwin log of two shards, which all tests share."""
+    import anabranch
+
+    with anabranch.connect(service.url) as found:
+        log = found.create("audit", engine="erwin", shards=2, sequencers=2, durability="memory")
+        log.append_sync(b"first")
+        return log.name

@@ -18,13 +18,13 @@ from anabranch.cli.options.values import BYTES, DELIMITER
 from anabranch.cli.render.output import Output
 from anabranch.cli.render.progress import Meter
 from anabranch.cli.render.words import counted, size
-from anabranch.cli.service.engines import belfast
+from anabranch.cli.service.engines import belfast, is_erwin
 from anabranch.cli.service.held import told_what_holds
 from anabranch.cli.service.target import Target
 from anabranch.client.aio import Service
 from anabranch.client.logs import AsyncLog
 from anabranch.client.session.records import Appended
-from anabranch.core.errors import BadRequest, DeadlineExceeded, OutcomeUnknown
+from anabranch.core.errors import BadRequest, DeadlineExceeded, OutcomeUnknown, WrongEngine
 from anabranch.core.records.codecs import Codec
 from anabranch.core.records.record import Record
 
@@ -46,6 +46,18 @@ class Tally(msgspec.Struct):
             self.bytes += size
             self.first = self.first or appended[0]
             self.last = appended[-1]
+
+    async def bind(self) -> None:
+        """Wait until the first and the last record have positions, in a log that binds them after
+        it has acknowledged.
+        """
+        self.first, self.last = await _bound(self.first), await _bound(self.last)
+
+
+async def _bound(appended: Appended[Any] | None) -> Appended[Any] | None:
+    if appended is None or appended.receipt is None:
+        return appended
+    return Appended(await appended.receipt.position(), None)
 
 
 @click.command()
@@ -163,15 +175,17 @@ def append(  # noqa: PLR0913  # click passes every option by its name
             records = await _all_records(form, values, files, lines=lines)
             once = _append_once(service, log, records, request_id, shard)
             return await told_what_holds(service, log, once)
-        tally = Tally()
-        appender = Appender(await service.log(log), shard, tally)
+        tally, found = Tally(), await service.log(log)
+        appender = Appender(found, shard, tally)
         if values:
             records = [form.record(value) for value in values]
             await told_what_holds(service, log, appender.append(records))
-            return tally
-        with out.progress(f"appending to {log}", _bytes_of(files), "bytes") as appender.meter:
-            for path in files:
-                await _append_file(appender, path, form, batch if lines else 0)
+        else:
+            with out.progress(f"appending to {log}", _bytes_of(files), "bytes") as appender.meter:
+                for path in files:
+                    await _append_file(appender, path, form, batch if lines else 0)
+        if is_erwin(found):
+            await tally.bind()
         return tally
 
     try:
@@ -212,13 +226,19 @@ async def _append_once(
     tally = Tally()
     if not records:
         return tally
-    if shard is None:
-        # By name, for the log may have been squashed or promoted since.
-        done = await service.append(log, records, request_id=request_id)
-    else:
-        found = belfast(await service.log(log))
-        done = await found.append_many(records, shard=shard, request_id=request_id)
-    tally.count(done, sum(each.size for each in records))
+    size = sum(each.size for each in records)
+    if shard is not None:
+        of_shard = belfast(await service.log(log))
+        tally.count(await of_shard.append_many(records, shard=shard, request_id=request_id), size)
+        return tally
+    try:
+        # By name, for a Bolt log may have been squashed or promoted since.
+        tally.count(await service.append(log, records, request_id=request_id), size)
+    except WrongEngine:
+        found = await service.log(log)
+        tally.count(await found.append_many(records, request_id=request_id), size)
+        if is_erwin(found):
+            await tally.bind()
     return tally
 
 

@@ -3,23 +3,28 @@
 import asyncio
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Any
 
 import click
 
 from anabranch.cli.options.service import log_argument, talks
 from anabranch.cli.options.values import DURATION
-from anabranch.cli.render import belfast as tables
+from anabranch.cli.render import belfast, erwin
 from anabranch.cli.render.descriptions import document, held_by, kind, rows_of
 from anabranch.cli.render.output import Output
 from anabranch.cli.render.rates import LogRates
 from anabranch.cli.render.words import number
-from anabranch.cli.service.engines import Bounds, bounds_of, is_belfast, is_bolt
+from anabranch.cli.service.engines import Bounds, bounds_of, is_belfast, is_bolt, is_erwin
 from anabranch.cli.service.target import Target
 from anabranch.client.aio import Service
 from anabranch.client.logs import AsyncLog
 from anabranch.core.belfast.protocol.messages import Status
 from anabranch.core.bolt.protocol.commands import Description
+from anabranch.core.sequencing.messages import SequencingStatus
 from anabranch.shell.runtime.clock import Clock
+
+Seen = Status | SequencingStatus
+"""What the machines of another engine's log say of it."""
 
 _LOGS_MAX = 1_000
 """Rates are shown of so many logs; more don't fit on a screen, and are asked for by name."""
@@ -29,16 +34,16 @@ _LOGS_MAX = 1_000
 @log_argument()
 @talks
 def status(target: Target, out: Output, log: str) -> None:
-    """Show what a log or fork is, and how the shards of a Belfast log do."""
+    """Show what a log or fork is, and how the shards of a Belfast or Erwin log do."""
     show_status(target, out, log)
 
 
 def show_status(target: Target, out: Output, log: str, *, live: bool = True) -> None:
-    """Print all about a log. `live`: ask the machines of a Belfast log, too."""
+    """Print all about a log. `live`: ask the machines of another engine's log, too."""
 
-    async def work(service: Service) -> tuple[Description, dict[str, int], Status | None]:
+    async def work(service: Service) -> tuple[Description, dict[str, int], Seen | None]:
         found = await service.log(log)
-        if is_belfast(found):
+        if is_belfast(found) or is_erwin(found):
             return found.description, {}, await found.status() if live else None
         cursors = await found.cursors() if is_bolt(found) else {}
         return found.description, cursors, None
@@ -50,6 +55,7 @@ def show_status(target: Target, out: Output, log: str, *, live: bool = True) -> 
         else:
             out.table(["", ""], rows_of(found, cursors, Clock().now()))
         return
+    tables = _tables(seen)
     if out.json:
         out.document({**document(found), "status": tables.document(seen)})
         return
@@ -59,8 +65,13 @@ def show_status(target: Target, out: Output, log: str, *, live: bool = True) -> 
     out.say("")
     out.table(tables.SHARDS, tables.shards(seen))
     expected = 0 if found.settings is None else found.settings.shards
-    for each in tables.joining(seen, expected):
+    for each in tables.notes(seen, expected):
         out.say(each)
+
+
+def _tables(seen: Seen) -> Any:
+    """The module that shows such a log."""
+    return erwin if isinstance(seen, SequencingStatus) else belfast
 
 
 @click.command()
@@ -73,12 +84,12 @@ def show_status(target: Target, out: Output, log: str, *, live: bool = True) -> 
 def top(target: Target, out: Output, log: str | None, interval: float, count: int | None) -> None:
     """Show how fast logs grow, live, until Ctrl-C.
 
-    Of a log and its forks, or of all logs; of a Belfast log, shard by shard.
+    Of a log and its forks, or of all logs; of a Belfast or Erwin log, shard by shard.
     """
 
     async def work(service: Service) -> None:
         found = await service.log(log) if log else None
-        if found is not None and is_belfast(found):
+        if found is not None and (is_belfast(found) or is_erwin(found)):
             await _watch_shards(found.status, out, _looks(interval, count))
         else:
             tree = None if found is None else found.description.root
@@ -88,11 +99,13 @@ def top(target: Target, out: Output, log: str | None, interval: float, count: in
 
 
 async def _watch_shards(
-    look: Callable[[], Awaitable[Status]], out: Output, looks: AsyncGenerator[float]
+    look: Callable[[], Awaitable[Seen]], out: Output, looks: AsyncGenerator[float]
 ) -> None:
-    rates = tables.Rates()
+    rates: Any = None
     async for now_s in looks:
         found = await look()
+        tables = _tables(found)
+        rates = rates or tables.Rates()
         if out.json:
             out.line(tables.document(found))
             continue

@@ -75,7 +75,7 @@ def shards(found: Status) -> Iterator[tuple[str, ...]]:
         )
 
 
-def joining(found: Status, expected: int) -> Iterator[str]:
+def notes(found: Status, expected: int) -> Iterator[str]:
     """What isn't in the table of a log whose nodes are still being started."""
     if len(found.shards) < expected:
         yield f"{len(found.shards)} of {expected} shards have joined so far"

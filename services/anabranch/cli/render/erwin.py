@@ -71,8 +71,12 @@ def shards(found: SequencingStatus) -> Iterator[tuple[str, ...]]:
         )
 
 
-def lost_views(found: SequencingStatus) -> Iterator[str]:
-    """Each view whose acknowledged records may be lost."""
+def notes(found: SequencingStatus, expected: int) -> Iterator[str]:
+    """What isn't in the tables: nodes that are still being started, and views of which acknowledged
+    records are gone.
+    """
+    if len(found.shards) < expected:
+        yield f"{len(found.shards)} of {expected} shards have joined so far"
     for view, at in found.lost_views:
         when = datetime.fromtimestamp(at / 1_000, UTC).isoformat(" ", "seconds")
         yield (

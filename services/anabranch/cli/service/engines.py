@@ -10,12 +10,13 @@ from anabranch.core.errors import BadRequest
 from anabranch.core.types import Position
 
 if TYPE_CHECKING:
+    from anabranch.client.erwin_log import ErwinLog
     from anabranch.client.speculative_log import SpeculativeLog
 
 BOLT, BELFAST, ERWIN = "bolt", "belfast", "erwin"
 
 SPAN_MAX = 1_000_000
-"""The last records of a Belfast log are looked for among so many of its last positions."""
+"""The last records among no-ops are looked for among so many of the last positions."""
 
 
 class Bounds(NamedTuple):
@@ -47,9 +48,14 @@ def is_belfast(log: AsyncLog) -> "TypeGuard[SpeculativeLog]":
     return log.engine == BELFAST
 
 
+def is_erwin(log: AsyncLog) -> "TypeGuard[ErwinLog]":
+    return log.engine == ERWIN
+
+
 async def bounds_of(log: AsyncLog) -> Bounds:
     """Where a log begins and ends now, or for a Bolt log when it was looked up."""
-    if is_belfast(log):
+    if is_belfast(log) or is_erwin(log):
+        # What is durable in an Erwin log and isn't ordered yet is waited for.
         settled, status = await log.tail(), await log.status()
         return Bounds(min(status.trimmed, settled), settled, settled)
     now = log.description
@@ -63,7 +69,7 @@ async def portions_of(
     if is_bolt(log):
         async for batch in log.read_batches(first, count):
             yield list(batch.records())
-    elif is_belfast(log):
+    elif is_belfast(log) or is_erwin(log):
         async for portion in log.portions(first, count):
             yield portion
     else:
@@ -71,7 +77,7 @@ async def portions_of(
 
 
 async def last_position(log: AsyncLog, now: Bounds, count: int) -> Position:
-    """Where the last so many records begin; in a Belfast log no-ops lie between records."""
+    """Where the last so many records begin; in other logs than Bolt's no-ops lie between them."""
     if is_bolt(log) or not count:
         return max(now.start, now.tail - count)
     span = count

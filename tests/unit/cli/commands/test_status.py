@@ -49,6 +49,27 @@ def test_top_of_a_belfast_log_goes_shard_by_shard(ask: Command, ticks: str) -> N
     assert [line.split()[0] for line in shown.splitlines()[-2:]] == ["shard-0", "shard-1"]
 
 
+def test_status_of_an_erwin_log_asks_its_leader(ask: Command, audit: str) -> None:
+    status = ask("status", audit, "-o", "json").json
+    assert status["settings"]["durability"] == "memory"
+    assert [each["name"] for each in status["status"]["shards"]] == ["shard-0", "shard-1"]
+    assert len(status["status"]["members"]) == 2
+    tables = ask("status", audit).out.split("\n\n")
+    assert [part.split()[0] for part in tables] == ["name", "LEADER", "SHARD"]
+    assert "in memories" in tables[1]
+    shown = ask("log", "show", audit).out
+    assert "memory" in shown
+    assert "LEADER" not in shown
+
+
+def test_top_of_an_erwin_log_goes_shard_by_shard(ask: Command, audit: str) -> None:
+    seen = ask("top", audit, "--count", "2", "--interval", "1ms", "-o", "json").lines
+    assert [len(each["shards"]) for each in seen] == [2, 2]
+    shown = ask("top", audit, "--count", "1").out
+    assert [line.split()[0] for line in shown.splitlines()[-2:]] == ["shard-0", "shard-1"]
+    assert audit in {each["name"] for each in ask("top", "--count", "1", "-o", "json").lines}
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [

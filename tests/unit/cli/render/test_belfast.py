@@ -5,7 +5,7 @@ from anabranch.cli.render.belfast import (
     SHARDS,
     WINDOWS,
     Rates,
-    joining,
+    notes,
     overview,
     shards,
     windows,
@@ -83,9 +83,9 @@ def test_a_log_and_its_shards_say_what_was_foretold_and_what_was_void() -> None:
 
 def test_a_log_to_which_shards_have_yet_to_join_says_so() -> None:
     found = status(shard("a"), shard("b"))
-    assert list(joining(found, 3)) == ["2 of 3 shards have joined so far"]
+    assert list(notes(found, 3)) == ["2 of 3 shards have joined so far"]
     for expected in (0, 2):
-        assert not list(joining(found, expected))
+        assert not list(notes(found, expected))
 
 
 def test_rates_are_of_what_came_between_two_looks() -> None:

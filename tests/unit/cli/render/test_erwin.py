@@ -7,7 +7,7 @@ from anabranch.cli.render.erwin import (
     SHARDS,
     Rates,
     document,
-    lost_views,
+    notes,
     overview,
     shards,
 )
@@ -80,8 +80,9 @@ def test_a_row_says_how_a_shard_does() -> None:
     }
 
 
-def test_lost_views_are_told_with_their_time() -> None:
-    (said,) = lost_views(status())
+def test_lost_views_and_missing_shards_are_told() -> None:
+    joined, said = notes(status(shard("shard-0")), 2)
+    assert joined == "1 of 2 shards have joined so far"
     assert "view 2 was lost" in said
     assert "2023-11-14 22:13:20+00:00" in said
 
