@@ -94,12 +94,14 @@ class Series:
     def add(self, pledge: Pledge) -> None:
         pledge.place = self._added = self._added + 1
         self.queue.append(pledge)
-        if not self._whereabouts.view:
-            self._whereabouts.ask()
 
     def pump(self) -> None:
         """Send what there is room for; at the end of each step of the session."""
-        if self._halted or not self.queue or self._obstacle:
+        if self._halted or not self.queue:
+            return
+        if self._obstacle:
+            self._halted = True
+            self._rest()
             return
         room = self._commons.settings.batches_in_flight_max
         while self.queue and len(self._window) < room and not self._halted:
