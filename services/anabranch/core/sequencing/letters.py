@@ -8,7 +8,7 @@ import msgspec
 from anabranch.core.sequencing.ids import AppendId
 from anabranch.core.sequencing.state.ring import Entry
 from anabranch.core.sequencing.view import Ballot, View
-from anabranch.core.types import Position
+from anabranch.core.types import Nanoseconds, Position
 
 
 class SequencingLetterBase(msgspec.Struct, frozen=True, array_like=True):
@@ -31,6 +31,8 @@ class Present(SequencingLetterBase, frozen=True, kw_only=True, tag="present"):
     """`ordered`, and the records in its ring."""
     sealed: bool = False
     """The view is over. A member that isn't started is sealed, or has yet to journal its start."""
+    at: Nanoseconds = 0
+    """By the sender's clock: a letter that the network held up says nothing new."""
 
 
 class Seal(SequencingLetterBase, frozen=True, tag="seal"):

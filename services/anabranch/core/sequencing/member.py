@@ -112,6 +112,7 @@ class Member:
             version=self.version,
             tail=self.state.tail,
             sealed=self.sealed is not None,
+            at=self.alarms.now,
         )
 
     def send(self, to: str, letter: SequencingLetter) -> None:

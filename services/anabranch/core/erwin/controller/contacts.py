@@ -18,6 +18,10 @@ Sign = TypeVar("Sign")
 class _Contact(Generic[Sign]):
     at: Nanoseconds
     sign: Sign
+    life: int
+    since: Nanoseconds
+    """When the first sign of this life came."""
+    sent: Nanoseconds
 
 
 class Contacts(Generic[Sign]):
@@ -34,19 +38,32 @@ class Contacts(Generic[Sign]):
         """Nobody was silent before: this controller didn't judge."""
         self._since = now
 
-    def heard(self, node: str, sign: Sign, now: Nanoseconds) -> None:
+    def heard(
+        self, node: str, sign: Sign, *, life: int, sent: Nanoseconds, now: Nanoseconds
+    ) -> bool:
+        """False for a late letter: the node has said more since. Lives are numbered by the clock,
+        which may have gone back between two: a node that is silent may begin with a lower one.
+        """
         contact = self._contacts.get(node)
         if contact is None:
-            if len(self._contacts) < CONTACTS_MAX:
-                self._contacts[node] = _Contact(now, sign)
-            return
+            known = len(self._contacts) < CONTACTS_MAX
+            if known:
+                self._contacts[node] = _Contact(now, sign, life, since=now, sent=sent)
+            return known
+        if (life, sent) < (contact.life, contact.sent) and not self.silent(node, now):
+            return False
         silence = now - max(contact.at, self._since)
         late = silence - self._limits.present_ms * MS
         if late > 0 and silence < self.patience(now):
             # One that was away for longer is taken for restarted, which says nothing of others.
             self._delays.note(late, now)
+        if contact.life != life:
+            contact.life = life
+            contact.since = now
         contact.at = now
         contact.sign = sign
+        contact.sent = sent
+        return True
 
     def patience(self, now: Nanoseconds) -> Nanoseconds:
         return patience(self._limits.silent_ms * MS, self._delays.longest(now))
@@ -62,6 +79,18 @@ class Contacts(Generic[Sign]):
         """The last of this node, however old."""
         contact = self._contacts.get(node)
         return None if contact is None else contact.sign
+
+    def reborn(self, node: str, life: int) -> bool:
+        """Is there a later life of the node? Then this one is over."""
+        contact = self._contacts.get(node)
+        return contact is not None and contact.life > life
+
+    def replaced(self, node: str, life: int, now: Nanoseconds) -> bool:
+        """Is the node there in another life? One letter of an earlier life may only be late."""
+        contact = self._contacts.get(node)
+        if contact is None or contact.life == life:
+            return False
+        return contact.life > life or now - contact.since >= self.patience(now)
 
     def silent(self, node: str, now: Nanoseconds) -> bool:
         contact = self._contacts.get(node)

@@ -218,11 +218,16 @@ class Controller:
     def _received(self, sender: str, letter: FromNode) -> None:
         assert sender, "a letter has a sender"
         now = self._alarms.now
+        new = True
         if isinstance(letter, Present):
-            self._sequencers.heard(letter.node, letter, now)
+            new = self._sequencers.heard(
+                letter.node, letter, life=letter.life, sent=letter.at, now=now
+            )
         elif isinstance(letter, ShardPresent):
-            self._replicas.heard(letter.node, letter, now)
-        if self.lead is not None:
+            new = self._replicas.heard(
+                letter.node, letter, life=letter.disk, sent=letter.at, now=now
+            )
+        if self.lead is not None and new:
             self.lead.received(letter, now)
 
     def _send(self, to: str, letter: ToNode) -> None:
@@ -345,7 +350,6 @@ class Controller:
             self._effects += (Rest(),) if self.config.alone else (Resign(), Rest())
 
     def _missing(self, lead: Lead) -> str | None:
-        now = self._alarms.now
         for setup in lead.plan.shards:
             if not setup.epoch:
                 return f"the replicas of {setup.name} have yet to come: {', '.join(setup.nodes)}"
@@ -354,6 +358,6 @@ class Controller:
         view = self.configuration.view
         if view is None:
             return "the sequencing replicas have yet to come"
-        if lead.views.lost_all(view, now):
+        if lead.views.lost_all(view):
             return f"all members of view {view.number} have lost what they held"
         return None

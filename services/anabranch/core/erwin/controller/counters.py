@@ -12,6 +12,8 @@ class ControllerCounters:
     """Views that were configured."""
     lost_views: int = 0
     """Views of which nothing was left."""
+    lost_shards: int = 0
+    """Shards of which nothing was left, and that began anew."""
     stragglers: int = 0
     """Times that a member was taken out of a view because appends waited for it."""
     takeovers: int = 0

@@ -89,27 +89,27 @@ class Epochs:
             else:
                 self._rearrange(setup, now)
 
-    def lost(self, setup: ShardSetup, node: str) -> bool:
+    def lost(self, setup: ShardSetup, node: str, now: Nanoseconds) -> bool:
         """It has another journal than the one that the epoch counts on."""
-        letter = self._sign(setup, node)
-        if letter is None or node not in setup.replicas:
+        if self._sign(setup, node) is None or node not in setup.replicas:
             return False
-        assert len(setup.disks) == len(setup.replicas), "an epoch counts on certain journals"
-        return letter.disk != setup.disks[setup.replicas.index(node)]
+        return self._contacts.replaced(node, _disk_of(setup, node), now)
 
     def silent(self, setup: ShardSetup, now: Nanoseconds) -> tuple[str, ...]:
         return tuple(node for node in setup.nodes if self._contacts.silent(node, now))
 
     def lost_all(self, setup: ShardSetup) -> bool:
         """Nothing is left of this shard."""
-        return bool(setup.epoch) and all(self.lost(setup, node) for node in setup.replicas)
+        return bool(setup.epoch) and all(
+            self._contacts.reborn(node, _disk_of(setup, node)) for node in setup.replicas
+        )
 
     def _sign(self, setup: ShardSetup, node: str) -> ShardPresent | None:
         letter = self._contacts.sign(node)
         return letter if letter is not None and letter.shard == setup.name else None
 
     def _gone(self, setup: ShardSetup, node: str, now: Nanoseconds) -> bool:
-        return self._contacts.silent(node, now) or self.lost(setup, node)
+        return self._contacts.silent(node, now) or self.lost(setup, node, now)
 
     def _start(self, setup: ShardSetup, now: Nanoseconds) -> None:
         """The first epoch begins when all replicas are there: nobody's log is older than it."""
@@ -122,14 +122,14 @@ class Epochs:
     def _must_take_over(self, setup: ShardSetup, now: Nanoseconds) -> bool:
         if setup.number in self._takeovers or self._gone(setup, setup.primary, now):
             return True
-        return any(self._is_sealed(setup, node) for node in setup.replicas)
+        return any(self._is_sealed(setup, node, now) for node in setup.replicas)
 
-    def _is_sealed(self, setup: ShardSetup, node: str) -> bool:
+    def _is_sealed(self, setup: ShardSetup, node: str, now: Nanoseconds) -> bool:
         """By a controller that got no further. A replica that doesn't know the epoch yet may be
         sealed against an earlier one.
         """
         letter = self._sign(setup, node)
-        if letter is None or letter.role != Role.SEALED or self.lost(setup, node):
+        if letter is None or letter.role != Role.SEALED or self.lost(setup, node, now):
             return False
         return letter.epoch == setup.epoch or letter.version == self._plan.configuration.version
 
@@ -146,7 +146,7 @@ class Epochs:
             return
         takeover = self._takeover(setup, now)
         left = tuple(
-            node for node in replicas if node in takeover.sealed and not self.lost(setup, node)
+            node for node in replicas if node in takeover.sealed and not self.lost(setup, node, now)
         )
         complete = all(node in takeover.sealed or node in gone for node in replicas)
         waited = now - takeover.began >= self._contacts.patience(now)
@@ -181,7 +181,7 @@ class Epochs:
         out = {
             node
             for node in setup.replicas
-            if node != setup.primary and (node in letter.silent or self.lost(setup, node))
+            if node != setup.primary and (node in letter.silent or self.lost(setup, node, now))
         }
         back = {
             node
@@ -207,9 +207,7 @@ class Epochs:
         known = [self._sign(each, each.primary) for each in self._plan.shards if each.epoch]
         if len(there) < len(setup.nodes) or None in known:
             return
-        view = self._plan.configuration.view
-        if view is not None:
-            self._plan.note_lost_view(view.number, now // MS)
+        self._counters.lost_shards += 1
         begins = max(setup.begins, self.stable())
         self._arrange(msgspec.structs.replace(setup, begins=begins), there[0], there, now)
 
@@ -230,17 +228,23 @@ class Epochs:
                 epoch=setup.epoch + 1,
                 primary=primary,
                 replicas=tuple(replicas),
-                disks=tuple(self._disk(setup, node) for node in replicas),
+                disks=tuple(self._disk(setup, node, now) for node in replicas),
             )
         )
 
-    def _disk(self, setup: ShardSetup, node: str) -> int:
+    def _disk(self, setup: ShardSetup, node: str, now: Nanoseconds) -> int:
         """An epoch counts on a journal as long as that isn't lost."""
-        if node in setup.replicas and not self.lost(setup, node):
-            return setup.disks[setup.replicas.index(node)]
+        if node in setup.replicas and not self.lost(setup, node, now):
+            return _disk_of(setup, node)
         letter = self._sign(setup, node)
         assert letter is not None, "only a replica that has said so is counted on"
         return letter.disk
+
+
+def _disk_of(setup: ShardSetup, node: str) -> int:
+    """The journal that the epoch counts on."""
+    assert len(setup.disks) == len(setup.replicas), "an epoch counts on certain journals"
+    return setup.disks[setup.replicas.index(node)]
 
 
 def _log_of(sealed: ShardSealed) -> tuple[int, int]:

@@ -64,7 +64,7 @@ class Shards:
 
     def hold(self, now: Nanoseconds) -> Position | None:
         """The longest prefix of the log that all shards hold, as long as nobody orders; None while
-        a shard can't say.
+        a shard hasn't said so since the last configuration was journaled.
 
         Pushes of different fences may name different shards for one position. Below the base of
         the last one they agree.
@@ -73,6 +73,8 @@ class Shards:
         if None in letters or not letters:
             return None
         known = [letter for letter in letters if letter is not None]
+        if any(letter.version != self._plan.configuration.version for letter in known):
+            return None  # it was written before nobody ordered any more
         stable = max(letter.stable for letter in known)
         last = max(known, key=lambda letter: (letter.fence, letter.base))
         held = [
@@ -86,7 +88,11 @@ class Shards:
 
     def _primary(self, setup: ShardSetup, now: Nanoseconds) -> ShardPresent | None:
         letter = self._contacts.present(setup.primary, now) if setup.epoch else None
-        if letter is None or letter.shard != setup.name or self._epochs.lost(setup, letter.node):
+        if (
+            letter is None
+            or letter.shard != setup.name
+            or self._epochs.lost(setup, letter.node, now)
+        ):
             return None
         leads = letter.role == Role.PRIMARY and letter.epoch == setup.epoch
         return letter if leads and letter.established else None

@@ -106,7 +106,7 @@ class Views:
         else:
             self._go_on(attempt, now)
         if self._attempt is not None and self._attempt.ready is not None:
-            self._configure(self._attempt, self._attempt.ready, now)
+            self._configure(self._attempt.ready)
 
     def journaled(self, now: Nanoseconds) -> None:
         """The plan's configuration is another; if its view is, members can start."""
@@ -125,12 +125,11 @@ class Views:
         nodes = self._plan.configuration.sequencers
         return tuple(node for node in nodes if self._contacts.silent(node, now))
 
-    def lost_all(self, view: View, now: Nanoseconds) -> bool:
-        """Is every member there in another life? So long as one is only silent, it may come back,
+    def lost_all(self, view: View) -> bool:
+        """Is every member there in a later life? So long as one is only silent, it may come back,
         and what was acknowledged with it.
         """
-        letters = [(m, self._contacts.present(m.node, now)) for m in view.members]
-        return all(letter is not None and letter.life != m.life for m, letter in letters)
+        return all(self._contacts.reborn(member.node, member.life) for member in view.members)
 
     def _view_should_end(self, now: Nanoseconds) -> bool:
         view = self._plan.configuration.view
@@ -159,7 +158,9 @@ class Views:
         known = member.node in self._plan.configuration.sequencers
         if not known or self._contacts.silent(member.node, now):
             return True
-        return letter is not None and (letter.life != member.life or is_sealed(view, letter))
+        if self._contacts.replaced(member.node, member.life, now):
+            return True
+        return letter is not None and is_sealed(view, letter)
 
     def _rest_straggler(self, view: View, now: Nanoseconds) -> bool:
         """One at a time: without it the others may be fast enough."""
@@ -187,8 +188,8 @@ class Views:
         if not candidates:
             return
         empty_from: Position | None = None if ended is not None else 0
-        if ended is not None and self._accepts_loss and self.lost_all(ended, now):
-            empty_from = self._shards.hold(now)
+        if ended is not None and self._is_lost(ended):
+            empty_from = self._after_loss(ended, now)
             if empty_from is None:
                 return
         self._attempts += 1
@@ -213,6 +214,23 @@ class Views:
         self._attempt = attempt
         attempt.reconfiguration.start()
 
+    def _is_lost(self, view: View) -> bool:
+        """Once that is journaled it stays so, wherever the nodes are by now."""
+        return self._is_noted(view) or (self._accepts_loss and self.lost_all(view))
+
+    def _is_noted(self, view: View) -> bool:
+        return view.number in dict(self._plan.configuration.lost_views)
+
+    def _after_loss(self, view: View, now: Nanoseconds) -> Position | None:
+        """Where the log goes on. First everybody is told that the view is lost: what shards say of
+        themselves after that is said when nobody orders any more.
+        """
+        if self._is_noted(view):
+            return self._shards.hold(now)
+        self._counters.lost_views += 1
+        self._plan.note_lost_view(view.number, now // MS)
+        return None
+
     def _awaited(
         self, ended: View | None, candidates: Sequence[str], now: Nanoseconds
     ) -> tuple[str, ...]:
@@ -232,10 +250,8 @@ class Views:
         if change.phase is not attempt.phase:
             attempt.phase, attempt.phase_since = change.phase, now
         ended = self._plan.configuration.view
-        sealing = change.phase is Phase.SEALING and not change.sealed
-        if sealing and self._accepts_loss and ended is not None and self.lost_all(ended, now):
-            if not attempt.lost:
-                self._begin(now)
+        if ended is not None and not attempt.lost and self._is_lost(ended):
+            self._begin(now)
             return
         patience = self._contacts.patience(now)
         if change.phase is Phase.PREPARING:
@@ -253,8 +269,9 @@ class Views:
         ended = self._plan.configuration.view
         members = ended.nodes if ended is not None else ()
         for node in dict.fromkeys((*change.candidates, *members)):
-            known, life = attempt.lives.get(node), self._life(node)
-            away = self._contacts.silent(node, now) or (known is not None and known != life)
+            known = attempt.lives.get(node)
+            away = self._contacts.silent(node, now)
+            away = away or (known is not None and self._contacts.replaced(node, known, now))
             if away and node not in attempt.out:
                 attempt.out.add(node)
                 change.without(node)
@@ -271,7 +288,7 @@ class Views:
         assert self._attempt is not None
         self._attempt.ready = view
 
-    def _configure(self, attempt: _Attempt, view: View, now: Nanoseconds) -> None:
+    def _configure(self, view: View) -> None:
         """Journaled before anybody starts: with the old configuration a controller would copy a
         ring of the ended view once more, which lacks what the new view took.
         """
@@ -279,7 +296,3 @@ class Views:
         assert ended is None or view.number == ended.number + 1
         self._plan.decide(view=view)
         self._counters.views += 1
-        if attempt.lost:
-            assert ended is not None
-            self._counters.lost_views += 1
-            self._plan.note_lost_view(ended.number, now // MS)

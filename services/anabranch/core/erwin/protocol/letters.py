@@ -7,7 +7,7 @@ import msgspec
 
 from anabranch.core.erwin.protocol.rows import Fence, Mode, Row
 from anabranch.core.sequencing.view import View
-from anabranch.core.types import LocalSequence, Position
+from anabranch.core.types import LocalSequence, Nanoseconds, Position
 
 
 class ErwinLetterBase(msgspec.Struct, frozen=True, array_like=True):
@@ -134,6 +134,8 @@ class ShardPresent(ErwinLetterBase, frozen=True, kw_only=True, tag="shard-presen
     """Where the leader of that fence began."""
     established: bool = False
     """A primary whose term a quorum has adopted: `held` is everything that is durable."""
+    at: Nanoseconds = 0
+    """By the sender's clock: a letter that the network held up says nothing new."""
 
 
 class SealShard(ErwinLetterBase, frozen=True, kw_only=True, tag="seal-shard"):

@@ -171,4 +171,5 @@ class Membership:
             fence=replica.view,
             base=self.base(),
             established=primary is not None and primary.established,
+            at=self._alarms.now,
         )

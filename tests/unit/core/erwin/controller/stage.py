@@ -364,7 +364,8 @@ class Stage:
         for host in self.hosts.values():
             for node, each in (*self.sequencers.items(), *self.replicas.items()):
                 if each.up and host.up:
-                    self.post(node, host.node, each.present())
+                    sign = msgspec.structs.replace(each.present(), at=self.now)
+                    self.post(node, host.node, sign)
             host.fire()
 
     def run(self, ms: int) -> None:
