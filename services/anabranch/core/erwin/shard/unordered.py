@@ -344,15 +344,23 @@ class Unordered:
         acknowledged, was so before this one began, and thus was ordered before it.
         """
         assert id not in self._data, "its row is final"
-        orphans = [
-            each
-            for each in self._producers.get(id.producer, ())
-            if _is_below(each, id, datum.lowest) and each not in self._bound
-        ]
+        orphans = self._given_up(id, datum.lowest)
         orphans.extend(self._older(datum.arrived - self._limits.orphan_ms * MS))
         for each in orphans:
             if self._remove(each) is not None:
                 self._counters.orphans += 1
+
+    def _given_up(self, by: AppendId, lowest: int) -> list[AppendId]:
+        """They came first, so the look ends at the first that isn't below: each append's own look
+        must not cost more the more its producer has under way.
+        """
+        found: list[AppendId] = []
+        for id in self._producers.get(by.producer, ()):
+            if not _is_below(id, by, lowest):
+                break
+            if id not in self._bound:
+                found.append(id)
+        return found
 
     def _older(self, than: Nanoseconds) -> list[AppendId]:
         found: list[AppendId] = []

@@ -7,6 +7,7 @@ from anabranch.core.errors.refused import Refused
 from anabranch.core.erwin.protocol.letters import LearnShard, SealShard, ShardSealed
 from anabranch.core.erwin.protocol.messages import Stored
 from anabranch.core.erwin.protocol.rows import Fence, Mode, Row
+from anabranch.core.erwin.shard import unordered as unordered_module
 from anabranch.core.erwin.shard.unordered import Unordered
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Received
@@ -312,6 +313,26 @@ def test_data_is_an_orphan_when_an_append_that_began_much_later_is_ordered() -> 
     st.push("a1", 1, [], stable=1)
     assert len(unordered(st, "a1")) == 0
     assert st.nodes["a1"].machine.counters.orphans == 1
+
+
+def test_ordering_an_append_costs_the_same_however_many_its_producer_has_under_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks: list[AppendId] = []
+    real = unordered_module._is_below
+
+    def counted(id: AppendId, later: AppendId, lowest: int) -> bool:
+        looks.append(id)
+        return real(id, later, lowest)
+
+    monkeypatch.setattr(unordered_module, "_is_below", counted)
+    st = stage()
+    for sequence in range(100):
+        data(st, sequence)
+    st.push("a1", 0, [row(nth, nth) for nth in range(100)])
+    st.push("a1", 100, [], stable=100)
+    assert unordered(st, "a1").bytes == 0
+    assert len(looks) <= 2 * 100
 
 
 def test_unordered_data_is_bounded_and_orphans_do_not_keep_others_out() -> None:
