@@ -1,5 +1,6 @@
 """Erwin logs that `anabranch up` runs beside its own: created, served, killed, deleted."""
 
+import shutil
 import signal
 from pathlib import Path
 
@@ -8,9 +9,11 @@ from msgspec.structs import replace
 from tests.integration.server_process import Line, Process, batch, running
 
 from anabranch.core.bolt.protocol.commands import Description, EngineSettings
-from anabranch.core.bolt.protocol.messages import CreateLog, DeleteLog, Describe
+from anabranch.core.bolt.protocol.messages import CreateLog, DeleteLog, Describe, SetQuota
+from anabranch.core.errors import JournalBehind
 from anabranch.core.errors.refused import Refused
 from anabranch.core.erwin.protocol.messages import Read, Records
+from anabranch.core.quota import Quota
 from anabranch.core.records.record import decode
 from anabranch.core.sequencing.ids import AppendId
 from anabranch.core.sequencing.messages import (
@@ -54,15 +57,21 @@ def directory(process: Process, log: Description) -> Directory:
 
 def append(process: Process, log: Description, first: int, count: int) -> None:
     """To all members; on return the records are durable, and have positions."""
-    known = directory(process, log)
-    members = [process.node(log, node.rpartition("/")[2]) for node in known.members]
-    for number in range(first, first + count):
-        for member in members:
+    number, end = first, first + count
+    while number < end:
+        known = directory(process, log)
+        members = [process.node(log, node.rpartition("/")[2]) for node in known.members]
+        while number < end:
             message = Append(known.view, number, batch(number, PRODUCER))
-            assert isinstance(member.call(message), Taken)
-    last = FindPosition(AppendId(PRODUCER, 0, first + count - 1))
-    leader = process.node(log, known.leader.rpartition("/")[2])
-    assert leader.until(last, lambda answer: isinstance(answer, Found)) == Found(first + count - 1)
+            answers = [member.call(message) for member in members]
+            if not all(isinstance(each, Taken) for each in answers):
+                codes = {each.code for each in answers if isinstance(each, Refused)}
+                assert codes == {"stale-view"}, answers
+                break
+            number += 1
+    last = FindPosition(AppendId(PRODUCER, 0, end - 1))
+    leader = process.node(log, directory(process, log).leader.rpartition("/")[2])
+    assert leader.until(last, lambda answer: isinstance(answer, Found)) == Found(end - 1)
 
 
 def values(process: Process, log: Description, upto: int) -> list[int]:
@@ -147,3 +156,53 @@ def test_a_deleted_logs_machines_and_folder_are_gone(tmp_path: Path) -> None:
         append(process, kept, 0, 3)
         assert process.end(signal.SIGTERM) == 0
     assert {path.name.partition(".")[0] for path in (tmp_path / "erwin").iterdir()} == {"kept"}
+
+
+def _folder(data: Path) -> Path:
+    (folder,) = (data / "erwin").glob("audit.*")
+    return folder
+
+
+@pytest.mark.parametrize("node", ["sequencer-0", "shard-0-1"])
+def test_a_journal_that_is_gone_is_filled_from_the_others(tmp_path: Path, node: str) -> None:
+    with running(tmp_path) as process:
+        log = created(process.line(), "audit", 1, 2, 2)
+        append(process, log, 0, 10)
+        assert process.end(signal.SIGTERM) == 0
+    shutil.rmtree(_folder(tmp_path) / node)
+    with running(tmp_path) as process:
+        append(process, log, 10, 5)
+        assert values(process, log, 15) == list(range(15))
+    assert (_folder(tmp_path) / node).is_dir()
+
+
+@pytest.mark.parametrize("node", ["controller-0", "sequencer-0", "shard-0-0"])
+def test_a_log_whose_only_journal_of_a_kind_is_gone_is_not_served_as_an_empty_one(
+    tmp_path: Path, node: str
+) -> None:
+    with running(tmp_path) as process:
+        log = created(process.line(), "audit")
+        append(process, log, 0, 3)
+        assert process.end(signal.SIGTERM) == 0
+    shutil.rmtree(_folder(tmp_path) / node)
+    with running(tmp_path) as process, pytest.raises(JournalBehind, match="--accept-loss"):
+        process.node(log, "sequencer-0")
+    with running(tmp_path, "--accept-loss") as process:
+        append(process, log, 0, 1)
+        assert values(process, log, 1) == [0]
+
+
+def test_a_quota_counts_an_append_once_however_many_members_get_it(tmp_path: Path) -> None:
+    with running(tmp_path) as process:
+        line = process.line()
+        log = created(line, "audit", 1, 1, 3)
+        known = directory(process, log)
+        quota = Quota(append_records_per_s=1, burst_ms=1_000)
+        line.call(SetQuota(log.id, quota, b"quota"))
+        members = [process.node(log, node.rpartition("/")[2]) for node in known.members]
+        for number in range(2):
+            content = Append(known.view, number, batch(number, PRODUCER))
+            assert {type(member.call(content)) for member in members} == {Taken}
+        over = Append(known.view, 2, batch(2, PRODUCER))
+        refused = [member.call(over) for member in members]
+        assert {each.code for each in refused} == {"quota-exceeded"}
