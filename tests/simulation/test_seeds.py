@@ -6,9 +6,9 @@ from tests.simulation.chunks import IN_ONE_TEST, chunks
 from anabranch_sim.commands import described
 from anabranch_sim.kinds import KINDS
 
-SEEDS = {"bolt": 2_000, "belfast": 2_000, "consensus": 2_000, "operator": 1_000}
-DONE_MIN = {"bolt": 50, "belfast": 20, "consensus": 50, "operator": 20}
-"""Calls, records, entries and writes of a seed, on average: less would try nothing."""
+SEEDS = {"bolt": 2_000, "belfast": 2_000, "erwin": 2_000, "consensus": 2_000, "operator": 1_000}
+DONE_MIN = {"bolt": 50, "belfast": 20, "erwin": 20, "consensus": 50, "operator": 20}
+"""Calls, records, appends, entries and writes of a seed, on average: less would try nothing."""
 
 
 def check_seeds(kind: str, first: int) -> None:
@@ -26,6 +26,11 @@ def test_bolt_comes_right_from(first: int) -> None:
 @pytest.mark.parametrize("first", chunks(SEEDS["belfast"]))
 def test_belfast_comes_right_from(first: int) -> None:
     check_seeds("belfast", first)
+
+
+@pytest.mark.parametrize("first", chunks(SEEDS["erwin"]))
+def test_erwin_comes_right_from(first: int) -> None:
+    check_seeds("erwin", first)
 
 
 @pytest.mark.parametrize("first", chunks(SEEDS["consensus"]))

@@ -182,6 +182,7 @@ def limits_of(options: Options) -> Limits:
         present_ms=options.present_ms,
         silent_ms=silent_ms,
         return_ms=2 * silent_ms,
+        noop_ms=200,
         straggle_ms=2 * silent_ms,
         straggles_ms=20 * silent_ms,
     )

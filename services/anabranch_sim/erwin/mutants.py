@@ -1,5 +1,213 @@
 """Ways to get Erwin wrong: each breaks one rule, where one function holds it."""
 
-from anabranch_sim.world.mutants import Mutant
+# Breaking what others keep to themselves is the purpose here.
+# pyright: reportPrivateUsage=false
 
-MUTANTS: list[Mutant] = []
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from anabranch.core.erwin.controller.views import Views
+from anabranch.core.erwin.orderer.pushing import Pushing
+from anabranch.core.erwin.orderer.trims import Trims
+from anabranch.core.erwin.protocol.letters import Push
+from anabranch.core.erwin.protocol.messages import Data
+from anabranch.core.erwin.shard.contents import Contents
+from anabranch.core.erwin.shard.passages import Passage
+from anabranch.core.erwin.shard.pushes import Pushes
+from anabranch.core.erwin.shard.unordered import Unordered
+from anabranch.core.sequencing.appends import Appends, Waiting
+from anabranch.core.sequencing.drops import Drops
+from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.sequencing.letters import Drop
+from anabranch.core.sequencing.member import Member
+from anabranch.core.sequencing.messages import FindPosition
+from anabranch.core.sequencing.positions import Positions
+from anabranch.core.sequencing.replica import SequencingReplica
+from anabranch.core.sequencing.state.duplicates import Duplicates, KnownAppends
+from anabranch.core.sequencing.state.entries import Began
+from anabranch.core.sequencing.state.state import State, StateImage
+from anabranch.core.sequencing.view import View
+from anabranch.core.types import NEVER
+from anabranch_sim.world.mutants import Function, Mutant, returning
+
+
+def _though_it_is_sealed(_: Function) -> property:
+    return property(lambda self: self.view is not None)
+
+
+def _one_is_enough(original: Function) -> Function:
+    def count(self: Drops) -> None:
+        furthest = max((each.dropped for each in self._followers.values()), default=0)
+        for each in self._followers.values():
+            each.dropped = furthest
+        original(self)
+
+    return count
+
+
+def _only_what_was_there(original: Function) -> Function:
+    """A drop doesn't make its ids known to a member that hasn't had them yet."""
+
+    def drop(
+        self: State, ids: Sequence[AppendId], positions: Sequence[int], *, upto: int, now: int
+    ) -> None:
+        there = [(id, at) for id, at in zip(ids, positions, strict=True) if id in self.ring]
+        original(self, [id for id, _ in there], [at for _, at in there], upto=upto, now=now)
+
+    return drop
+
+
+def _without_what_is_known(original: Function) -> Function:
+    def image(self: State) -> StateImage:
+        return replace(original(self), known=KnownAppends())
+
+    return image
+
+
+def _with_an_empty_ring(original: Function) -> Function:
+    def image(self: State) -> StateImage:
+        return replace(original(self), entries=[])
+
+    return image
+
+
+def _always_the_same(original: Function) -> Function:
+    """Lives don't differ, so that nobody knows what a member has lost."""
+
+    def born(self: Member) -> None:
+        self.life = 1
+        original(self)
+
+    return born
+
+
+def _at_once(original: Function) -> Function:
+    """An append is answered before it is in the journal."""
+
+    def take(self: Appends, asked: Waiting) -> None:
+        original(self, asked)
+        if asked.entry.id in self._askers:
+            self._askers[asked.entry.id][1].clear()
+            self._taken([asked.token], asked.entry.shard)
+
+    return take
+
+
+def _without_the_ring(_: Function) -> property:
+    return property(lambda self: self.ordered)
+
+
+def _before_it_is_stable(original: Function) -> Function:
+    def find(self: Positions, token: int, message: FindPosition, _: int) -> None:
+        original(self, token, message, NEVER)
+
+    return find
+
+
+def _behind_a_gap(original: Function) -> Function:
+    def drop(self: SequencingReplica, sender: str, letter: Drop) -> None:
+        first = min(letter.first, self._member.state.ordered)
+        original(self, sender, replace(letter, first=first))
+
+    return drop
+
+
+def _always_the_first(original: Function) -> Function:
+    """A leader that was restarted pushes under the fence that it had before."""
+
+    def begin(self: Member) -> Began:
+        self.begun = 0
+        began: Began = original(self)
+        return began
+
+    return begin
+
+
+def _held_by_one_shard(original: Function) -> Function:
+    def order(self: Pushing) -> None:
+        held = {number: cursor.held for number, cursor in self.cursors.items()}
+        furthest = max(held.values(), default=0)
+        for cursor in self.cursors.values():
+            cursor.held = furthest
+        original(self)
+        for number, cursor in self.cursors.items():
+            cursor.held = held[number]
+
+    return order
+
+
+def _over_a_gap(original: Function) -> Function:
+    def push(self: Pushes, sender: str, letter: Push) -> None:
+        if self._contents.storage.fence == letter.fence and letter.first > self.end:
+            self._contents.mark(letter.first)
+        original(self, sender, letter)
+
+    return push
+
+
+def _without_a_cut(original: Function) -> Function:
+    def fence(self: Pushes, letter: Push) -> None:
+        original(self, replace(letter, base=max(letter.base, self._contents.map.end)))
+
+    return fence
+
+
+def _all_that_is_logged(_: Function) -> property:
+    return property(lambda self: self.map.end)
+
+
+def _late_data(original: Function) -> Function:
+    """What was bound to no-ops is taken after all."""
+
+    def store(self: Unordered, token: int, message: Data) -> None:
+        self._voided.ids.clear()
+        original(self, token, message)
+
+    return store
+
+
+def _one_is_lost(_: Function) -> Function:
+    def lost_all(self: Views, view: View) -> bool:
+        return any(self._contacts.reborn(each.node, each.life) for each in view.members)
+
+    return lost_all
+
+
+def _whatever_is_asked(original: Function) -> Function:
+    def ask(self: Trims, token: int, position: int, *, stable: int) -> Any:
+        return original(self, token, position + 5, stable=NEVER)
+
+    return ask
+
+
+MUTANTS = [
+    Mutant(
+        "a sealed member goes on",
+        Member,
+        "takes",
+        _though_it_is_sealed,
+        also=Mutant("", Member, "check_view", returning(None)),
+    ),
+    Mutant("stable when one other has dropped it", Drops, "_count", _one_is_enough),
+    Mutant("a drop is of what was there alone", State, "drop", _only_what_was_there),
+    Mutant("what is known isn't handed over", State, "image", _without_what_is_known),
+    Mutant("a ring isn't handed over", State, "image", _with_an_empty_ring),
+    Mutant("lives are all the same", Member, "born", _always_the_same),
+    Mutant("acknowledged before it is journaled", Appends, "_take", _at_once),
+    Mutant("a tail leaves the ring out", State, "tail", _without_the_ring),
+    Mutant("a position is told that isn't stable", Positions, "find", _before_it_is_stable),
+    Mutant("a drop behind a gap counts", SequencingReplica, "_drop", _behind_a_gap),
+    Mutant("what was dropped is taken again", Duplicates, "find", returning(value=False)),
+    Mutant("a restarted leader keeps its fence", Member, "begin", _always_the_first),
+    Mutant("ordered when one shard holds it", Pushing, "_order", _held_by_one_shard),
+    Mutant("a shard passes over a gap", Pushes, "push", _over_a_gap),
+    Mutant("a new fence leaves what was pushed", Pushes, "_fence", _without_a_cut),
+    Mutant("a shard answers what is logged alone", Contents, "durable", _all_that_is_logged),
+    Mutant("what isn't stable is read", Contents, "readable", _all_that_is_logged),
+    Mutant("other shards' rows are left out", Passage, "add_span", returning(None)),
+    Mutant("data is taken after its no-op", Unordered, "store", _late_data),
+    Mutant("one lost member gives up a view", Views, "lost_all", _one_is_lost),
+    Mutant("trimmed beyond what is stable", Trims, "ask", _whatever_is_asked),
+]
