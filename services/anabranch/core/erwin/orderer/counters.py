@@ -24,3 +24,4 @@ class OrdererCounters:
     ordered: int = 0
     """Appends that all shards held."""
     trims: int = 0
+    """Requests to trim that all shards have journaled."""

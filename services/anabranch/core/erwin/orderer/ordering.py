@@ -128,7 +128,6 @@ class Ordering:
         obstacle = self._trims.ask(token, position, stable=self._replica.stable)
         if obstacle is None:
             pushing.trim = max(pushing.trim, position)
-            self.counters.trims += 1
         return obstacle
 
     def gone(self, token: Token) -> None:
@@ -138,7 +137,7 @@ class Ordering:
         self.stirred = False
         if self.pushing is not None:
             self.pushing.settle()
-            self._trims.done(self.pushing.trimmed)
+            self.counters.trims += self._trims.done(self.pushing.trimmed)
         if self.leading is None:
             self._trims.abandon("")
 

@@ -28,12 +28,13 @@ class Trims:
         self._waiting[token] = position
         return None
 
-    def done(self, trimmed: Position) -> None:
-        """All shards have journaled this trim."""
+    def done(self, trimmed: Position) -> int:
+        """All shards have journaled this trim; returns how many requests that answers."""
         done = [token for token, position in self._waiting.items() if position <= trimmed]
         for token in done:
             del self._waiting[token]
             self._effects.append(Reply(token, Done()))
+        return len(done)
 
     def gone(self, token: Token) -> None:
         self._waiting.pop(token, None)

@@ -171,9 +171,11 @@ def test_trim_is_answered_when_all_shards_have_journaled_it(cluster: Cluster) ->
     cluster.away.add(cluster.shards[1].primary)
     token = cluster.ask("a", Trim(1))
     assert token not in cluster.answers
+    assert cluster["a"].counters.trims == 0
     cluster.away.clear()
     cluster.wait(600)
     assert cluster.answers[token] == Done()
+    assert cluster["a"].counters.trims == 1
     assert [shard.durable.trimmed for shard in cluster.shards] == [1, 1]
 
 
