@@ -81,7 +81,7 @@ class Link(link.Link[ToNode, FromNode]):
                 return pledge.first
         except TimeoutError:
             late = DeadlineExceeded(_FIND, limit_ms)
-        except DeadlineExceeded as error:
+        except (DeadlineExceeded, RequestForgotten) as error:
             late = error
         if pledge.view <= self.session.whereabouts.lost_view:
             raise OutcomeUnknown("an append", _LOST) from late

@@ -32,6 +32,7 @@ class Pledge(Promise[AppendId]):
         "first",
         "id",
         "kept",
+        "lowest",
         "outstanding",
         "place",
         "producer",
@@ -62,6 +63,8 @@ class Pledge(Promise[AppendId]):
         self.id: AppendId | None = None
         self.outstanding: Outstanding | None = None
         """Of the identity that its id is of."""
+        self.lowest = 0
+        """What its producer's lowest sequence was when it was sent first under its id."""
         self.place = 0
         """Among all of its producer, in the order in which they were appended."""
         self.attempt = Attempt(self)

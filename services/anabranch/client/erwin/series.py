@@ -247,6 +247,7 @@ class Series:
         pledge.id = AppendId(*self._numbers.identity, pledge.sequence)
         pledge.outstanding = self._outstanding
         pledge.outstanding.hold(pledge.sequence)
+        pledge.lowest = pledge.outstanding.lowest
         self._window.append(pledge)
         self._send(pledge)
 
@@ -271,7 +272,9 @@ class Series:
             self._rest()
             return
         pledge.epoch = where.epoch(pledge.shard)
-        data = Data(pledge.epoch, lowest, pledge.batch)
+        # Repetitions say what the first try said: what was acknowledged since may be ordered later,
+        # and a shard drops the data of what isn't ordered by then.
+        data = Data(pledge.epoch, pledge.lowest, pledge.batch)
         pledge.attempt.send(meta, where.members, data, replicas, pledge.shard)
 
     def _enter_shard(self, pledge: Pledge) -> None:

@@ -12,7 +12,6 @@ from anabranch.core.errors import (
     NotOffered,
     OutcomeUnknown,
     PositionTrimmed,
-    RequestForgotten,
 )
 
 SHARDS = ("a", "b", "c")
@@ -66,7 +65,7 @@ def test_a_receipt_of_a_lost_view_has_an_unknown_outcome() -> None:
         assert appended.receipt is not None
         log.link.world.change_view("q0", ["q0", "q1"], lost=True)
         await log.directory()
-        with pytest.raises((OutcomeUnknown, RequestForgotten)):
+        with pytest.raises(OutcomeUnknown):
             await appended.receipt.position(timeout=0.05)
 
     run(program)

@@ -18,6 +18,7 @@ from anabranch.core.errors import (
     Unavailable,
 )
 from anabranch.core.errors.refused import Refused
+from anabranch.core.erwin.protocol.messages import Data
 from anabranch.core.producers import SEQUENCE_SPACE, request_identity
 from anabranch.core.sequencing.ids import AppendId
 
@@ -250,6 +251,22 @@ def test_erwin_st_an_append_to_a_shard_that_was_closed_goes_to_another() -> None
     assert pledge.id != before
     assert world.rows[-1].shard != chosen
     assert world.values() == [b"first", b"x"]
+
+
+def test_erwin_st_data_that_is_sent_again_names_the_lowest_sequence_that_it_named_first() -> None:
+    """What was acknowledged since may be ordered later, and must keep its data."""
+    world = World(2, ("a",), "st")
+    first = world.append(b"first")
+    world.settle(2)
+    world.append(b"x")
+    world.session.appender.release(first)
+    world.snap("a0")
+    world.flow(but="a0")
+    world.pass_ms(50)
+    world.arrive("a0", 1)
+    world.hear("a0", 1)
+    sent = [message for _, message in world.nodes["a0"].inbox if isinstance(message, Data)]
+    assert [message.lowest for message in sent] == [0]
 
 
 def test_a_new_identity_begins_before_sequences_wrap() -> None:
