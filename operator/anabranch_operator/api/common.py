@@ -1,6 +1,6 @@
 """What the specs and statuses of several kinds have in common."""
 
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
@@ -53,6 +53,8 @@ class Quota(Shape, frozen=True, kw_only=True):
     """
 
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
 _UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 SPAN_MS_MAX: Milliseconds = 36_500 * _UNITS["d"]
@@ -77,4 +79,6 @@ def instant(moment: str) -> Milliseconds:
     """RFC 3339, in all the ways that the API server lets it be written; `ValueError` if it is none
     all the same, as a day of the year 0 is.
     """
-    return int(datetime.fromisoformat(moment.upper()).timestamp() * 1_000)
+    read = datetime.fromisoformat(moment.upper())
+    # Not by its timestamp: that is a float, which has no exact thousandths of a second.
+    return (read.astimezone(UTC) - _EPOCH) // _MILLISECOND

@@ -113,6 +113,8 @@ class Catalogue:
 
     async def look_up(self, log: str | LogId, timeout: float | None = None) -> Description:
         link = self._link
+        if log == "":
+            raise BadRequest("a log's name", "it is empty: say which log")
         what = f"look up {log}"
         return await link.ask(Describe(log), Description, what, link.milliseconds(timeout))
 

@@ -225,12 +225,21 @@ def _is_address(host: str) -> bool:
     return True
 
 
+_CHARSET = re.compile(r";\s*charset\s*=\s*\"?([^\s\";]*)", re.IGNORECASE)
+_UTF8 = ("utf-8", "utf8", "us-ascii")
+"""Names of what JSON is written in, and of a part of it."""
+
+
 def _check_media(path: str, headers: Headers) -> None:
     taken = (JSON, NDJSON, BYTES) if path.endswith(RECORDS) else (JSON,)
     given = headers.get("content-type", "")
-    if given.partition(";")[0].strip().lower() not in taken:
+    media = given.partition(";")[0].strip().lower()
+    if media not in taken:
         wanted = " or ".join(taken)
         raise UnsupportedMedia(path, "Content-Type", given, f"Content-Type: {wanted}")
+    charset = _CHARSET.search(given)
+    if media != BYTES and charset is not None and charset[1].lower() not in _UTF8:
+        raise UnsupportedMedia(path, "Content-Type", given, f"Content-Type: {media}, in UTF-8")
     encoding = headers.get("content-encoding", "identity")
     if encoding.lower() != "identity":
         raise UnsupportedMedia(path, "Content-Encoding", encoding, "it as it is")

@@ -147,11 +147,16 @@ def list_logs(target: Target, out: Output, prefix: str, tree: str | None) -> Non
 
     async def work(service: Service) -> list[Description]:
         found: list[Description] = []
+        told = 0
         async for each in service.logs(prefix, tree=tree):
+            told += 1
             if out.json:
                 out.line(document(each))
             else:
                 found.append(each)
+        if tree is not None and not told:
+            # Of a root that is gone, forks may be there: only what lists nothing has to exist.
+            await service.log(tree)
         return found
 
     found = target.run(work)

@@ -88,7 +88,7 @@ def top(target: Target, out: Output, log: str | None, interval: float, count: in
     """
 
     async def work(service: Service) -> None:
-        found = await service.log(log) if log else None
+        found = None if log is None else await service.log(log)
         if found is not None and (is_belfast(found) or is_erwin(found)):
             await _watch_shards(found.status, out, _looks(interval, count))
         else:

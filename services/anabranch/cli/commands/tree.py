@@ -23,7 +23,7 @@ def tree(target: Target, out: Output, root: str | None) -> None:
     """
 
     async def work(service: Service) -> tuple[list[Description], list[Description]]:
-        top = (await service.log(root)).description if root else None
+        top = None if root is None else (await service.log(root)).description
         found = [each async for each in service.logs(tree=top.root if top else None)]
         return found, [top] if top else []
 

@@ -165,10 +165,26 @@ def test_a_body_that_can_not_be_says_where_and_nothing_of_it_is_appended(
 
 
 @pytest.mark.parametrize(
+    "kind",
+    [
+        "application/json; charset=UTF-8",
+        'application/json;charset="utf-8"',
+        "application/json; charset=us-ascii",
+        "application/octet-stream; charset=latin-1",
+    ],
+)
+def test_text_is_utf_8_and_bytes_are_what_they_are(http: httpx.Client, kind: str) -> None:
+    answer = http.post(fresh(http), **content(b'{"records": [{"value": "a"}]}', kind))
+    assert answer.status_code == 201
+
+
+@pytest.mark.parametrize(
     ("headers", "code"),
     [
         ({"Content-Type": "text/plain"}, "unsupported-media"),
         ({"Content-Type": ""}, "unsupported-media"),
+        ({"Content-Type": "application/json; charset=latin-1"}, "unsupported-media"),
+        ({"Content-Type": 'application/json;a=b; CHARSET="utf-16"'}, "unsupported-media"),
         ({"Content-Type": NDJSON, "Content-Encoding": "gzip"}, "unsupported-media"),
         ({"Content-Type": "application/json", "Producer-Id": "1"}, "bad-request"),
         ({"Content-Type": "application/json", "Producer-Sequence": "0"}, "bad-request"),

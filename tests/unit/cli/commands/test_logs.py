@@ -174,7 +174,22 @@ def test_logs_are_listed_by_prefix_and_by_tree(ask: Command, log: str) -> None:
 def test_no_logs_are_told_in_words_for_people_and_by_nothing_for_programs(ask: Command) -> None:
     assert ask("log", "list", "zz").out == "there are no logs that begin with zz\n"
     assert ask("log", "list", "zz", "-o", "json").out == ""
-    assert ask("log", "list", "--tree", "zz").out == "there are no logs\n"
+
+
+def test_a_tree_that_is_not_there_is_told(ask: Command, log: str) -> None:
+    for options in ((), ("-o", "json")):
+        said = ask("log", "list", "--tree", "zz", *options, code=Exit.REFUSED)
+        assert "no log zz" in said.err
+    assert "no logs that begin with zz" in ask("log", "list", "zz", "--tree", log).out
+
+
+@pytest.mark.parametrize(
+    "words", [("tree", ""), ("top", ""), ("log", "show", ""), ("status", ""), ("read", "")]
+)
+def test_an_empty_name_is_refused_and_not_taken_for_none(
+    ask: Command, words: tuple[str, ...]
+) -> None:
+    assert "name: it is empty" in ask(*words, code=Exit.REFUSED).err
 
 
 def test_a_log_with_forks_goes_only_by_force(ask: Command, log: str) -> None:

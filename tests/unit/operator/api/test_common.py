@@ -1,12 +1,14 @@
 """Durations as people write them."""
 
+from datetime import UTC, datetime, timedelta, timezone
+
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch_operator.api import names
-from anabranch_operator.api.common import SPAN_MS_MAX, Span, milliseconds
+from anabranch_operator.api.common import SPAN_MS_MAX, Span, instant, milliseconds
 
 UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
@@ -34,6 +36,23 @@ def test_parts_of_a_duration_add_up(parts: list[tuple[int, str]]) -> None:
 def test_what_is_no_duration_is_refused(span: str) -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert(span, Span)
+
+
+@given(
+    st.datetimes(
+        min_value=datetime(1971, 1, 1),  # noqa: DTZ001 - the zone comes beside it
+        timezones=st.builds(timezone, st.integers(-720, 720).map(lambda m: timedelta(minutes=m))),
+    )
+)
+def test_a_moment_keeps_every_millisecond(moment: datetime) -> None:
+    """By a float, one in some thousands came out a millisecond early."""
+    days = moment.toordinal() - datetime(1970, 1, 1, tzinfo=UTC).toordinal()
+    minutes = (days * 24 + moment.hour) * 60 + moment.minute
+    offset = moment.utcoffset()
+    assert offset is not None
+    minutes -= offset // timedelta(minutes=1)
+    wanted = (minutes * 60 + moment.second) * 1_000 + moment.microsecond // 1_000
+    assert instant(moment.isoformat()) == wanted
 
 
 def test_who_owns_a_log_is_told_down_to_the_uid() -> None:
