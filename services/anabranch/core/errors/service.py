@@ -27,6 +27,12 @@ class QuotaExceeded(Retry):
             log=log, quota=quota, limit=limit, used=used, retry_after_ms=retry_after_ms
         )
 
+    @property
+    def retry_after_ms(self) -> int:
+        found = self.facts["retry_after_ms"]
+        assert isinstance(found, int)
+        return found
+
 
 class Unavailable(Retry):
     code = "unavailable"

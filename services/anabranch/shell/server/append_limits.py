@@ -75,7 +75,7 @@ class AppendLimits:
             return refusal
         self._decisions.pop(id, None)
         refusal = meter.append(now, size, records)
-        holds = NEVER if refusal is None else now + refusal.facts["retry_after_ms"] * MS
+        holds = NEVER if refusal is None else now + refusal.retry_after_ms * MS
         self._decisions[id] = holds, refusal
         if len(self._decisions) > REMEMBERED:
             del self._decisions[next(iter(self._decisions))]

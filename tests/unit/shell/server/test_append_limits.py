@@ -200,7 +200,7 @@ def test_copies_of_a_batch_count_once_and_are_decided_alike() -> None:
     refused = made.refuse(numbered(15))
     assert isinstance(refused, QuotaExceeded)
     assert refused.facts["used"] == 15
-    clock.now += refused.facts["retry_after_ms"] * MS - 1
+    clock.now += refused.retry_after_ms * MS - 1
     assert made.refuse(numbered(15)) is refused, "another node's copy, a little later"
     clock.now += 1
     assert made.refuse(numbered(15)) is None, "its client tries again"
