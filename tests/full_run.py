@@ -103,23 +103,28 @@ def main(options: Sequence[str]) -> int:
         report = Path(scratch) / "suite.xml"
         told = [f"--junitxml={report}", "--ignore=tests/cluster", *options]
         suite = _run([sys.executable, "-m", "pytest", *told], report)
-        cluster = None
-        if os.geteuid() == 0:
-            report = Path(scratch) / "cluster.xml"
-            cluster = _run(["make", "test-cluster", f"ARGS=--junitxml={report}"], report)
-    result = FullRun(
-        date=dt.datetime.now(dt.UTC).date().isoformat(),
-        commit=commit,
-        cores=os.cpu_count() or 1,
-        load=round(load, 1),
-        suite=suite,
-        cluster=cluster,
-    )
+        result = FullRun(
+            date=dt.datetime.now(dt.UTC).date().isoformat(),
+            commit=commit,
+            cores=os.cpu_count() or 1,
+            load=round(load, 1),
+            suite=suite,
+            cluster=None,
+        )
+        # Kept even if the node's tests don't come to their end.
+        _write(result)
+        print(summary("suite", suite), flush=True)  # noqa: T201
+        if os.geteuid() != 0:
+            return int(suite.failed > 0)
+        report = Path(scratch) / "cluster.xml"
+        cluster = _run(["make", "test-cluster", f"ARGS=--junitxml={report}"], report)
+    _write(msgspec.structs.replace(result, cluster=cluster))
+    print(summary("cluster", cluster))  # noqa: T201
+    return int(suite.failed + cluster.failed > 0)
+
+
+def _write(result: FullRun) -> None:
     RESULT.write_bytes(msgspec.json.format(msgspec.json.encode(result), indent=2) + b"\n")
-    print(summary("suite", suite))  # noqa: T201
-    if cluster is not None:
-        print(summary("cluster", cluster))  # noqa: T201
-    return int(suite.failed > 0 or (cluster is not None and cluster.failed > 0))
 
 
 if __name__ == "__main__":
