@@ -6,11 +6,12 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 ANABRANCH = [sys.executable, "-m", "anabranch.cli.main"]
 START_S = 60.0
@@ -105,8 +106,11 @@ def _endpoint(process: subprocess.Popen[bytes], data: Path) -> dict[str, str]:
     endpoint = data / "endpoint"
     pause = Event()
     for _ in range(int(START_S / LOOK_S)):
-        if endpoint.exists() and (found := json.loads(endpoint.read_bytes()))["pid"] == process.pid:
-            return found
+        # A server that starts takes away the file of the one before.
+        with suppress(FileNotFoundError):
+            found: dict[str, Any] = json.loads(endpoint.read_bytes())
+            if found["pid"] == process.pid:
+                return found
         assert process.poll() is None, "the server ended before it began"
         pause.wait(LOOK_S)
     raise AssertionError("the server did not start in time")

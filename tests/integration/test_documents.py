@@ -23,6 +23,7 @@ RUN = {
     "docs/howto/cluster.md": "tests/integration/cluster/test_cluster_page.py",
     "docs/howto/command-line.md": "tests/integration/test_cli_tutorial.py",
     "docs/howto/curl.md": "tests/integration/http/test_http_curl.py",
+    "docs/howto/erwin.md": "tests/integration/test_readme.py",
     "docs/howto/forks.md": "tests/integration/test_cli_tutorial.py",
     "docs/howto/operate.md": "tests/integration/test_operate.py",
     "docs/howto/python-client.md": "tests/integration/test_client.py",

@@ -44,6 +44,27 @@ def test_a_service_has_belfast_logs_as_shown(page: str, root: Path, tmp_path: Pa
     assert "shard-1" in said
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/howto/erwin.md"])
+def test_a_service_has_erwin_logs_as_shown(page: str, root: Path, tmp_path: Path) -> None:
+    found = (block for _, block in BLOCK.findall((root / page).read_text()))
+    (shown,) = (block for block in found if "log create audit" in block)
+    with Server.started(tmp_path) as server:
+        said = run(shown.replace(".venv/bin/", ""), server.terminal(tmp_path))
+    assert "to audit at 0..1" in said
+    assert "BACKLOG" in said
+
+
+def test_the_program_of_the_page_on_erwin_runs(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (root / "docs/howto/erwin.md").read_text()
+    (program,) = (block for language, block in BLOCK.findall(page) if language == "python")
+    with Server.started(tmp_path) as server:
+        exec(program.replace("anabranch://127.0.0.1:7420", server.url), {})
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-2:] == ["0 b'3 apples'", "1 b'5 pears'"]
+
+
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl here")
 def test_curl_is_enough(blocks: dict[str, str], tmp_path: Path) -> None:
     with Server.started(tmp_path, http=True) as server:

@@ -16,8 +16,8 @@ WORDS = {
         "continuous forks and lets severed ones keep what they need"
     ),
     "not-offered": (
-        "{log} is a {engine} log, and these have no forks, cursors and receipts: only bolt logs "
-        "have, which `anabranch log create NAME` makes"
+        "{log} is a log of the {engine} engine, and these have no forks, cursors and "
+        "receipts: only bolt logs have, which `anabranch log create NAME` makes"
     ),
     "not-root": "{log} is a fork, which can't be deleted as a log: `anabranch squash {log}`",
     "quota-exceeded": (
@@ -50,7 +50,7 @@ WORDS = {
     "unknown-log": "there is no log {log}: `anabranch log list` shows what there is",
     "unknown-shard": "there is no shard {shard}: `anabranch belfast status` shows those there are",
     "wrong-engine/append": (
-        "{log} is a {engine} log, where a request id goes with a shard: pass --shard as well, with "
-        "one of those that `anabranch status {log}` shows"
+        "{log} is a log of the {engine} engine, where a request id goes with a shard: pass "
+        "--shard as well, with one of those that `anabranch status {log}` shows"
     ),
 }

@@ -100,16 +100,18 @@ def test_what_a_log_lacks_is_refused_by_name(
     service: anabranch.Service, ticks: anabranch.SpeculativeLog
 ) -> None:
     plain = service.ensure("plain")
-    with pytest.raises(NotOffered, match=r"ticks is a belfast log.* have no cfork.*append"):
+    with pytest.raises(
+        NotOffered, match=r"ticks is a log of the belfast engine.* have no cfork.*append"
+    ):
         ticks.cfork("what-if")  # pyright: ignore[reportAttributeAccessIssue]
-    with pytest.raises(NotOffered, match="plain is a bolt log"):
+    with pytest.raises(NotOffered, match="plain is a log of the bolt engine"):
         plain.status()  # pyright: ignore[reportAttributeAccessIssue]
     with pytest.raises(NotOffered, match="verbs of a bolt log"):
         service.log("ticks", engine="bolt")
     with pytest.raises(BadRequest, match="there are bolt, belfast and erwin"):
         service.log("ticks", engine="other")  # pyright: ignore[reportCallIssue, reportArgumentType]
     assert service.ensure("ticks", engine="belfast").id == ticks.id
-    with pytest.raises(NotOffered, match="ticks is a belfast log"):
+    with pytest.raises(NotOffered, match="ticks is a log of the belfast engine"):
         service.ensure("ticks")
     with pytest.raises(WrongEngine):
         service.append("ticks", [b"x"], request_id="r")

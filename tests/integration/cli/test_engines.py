@@ -123,7 +123,7 @@ def test_what_a_belfast_log_lacks_is_refused_with_a_sentence(
     said = anabranch(*words, code=Exit.REFUSED).err
     assert "ticks" in said
     if words[0] not in ("log", "read"):
-        assert "ticks is a belfast log" in said
+        assert "ticks is a log of the belfast engine" in said
         assert "only bolt logs have" in said
 
 

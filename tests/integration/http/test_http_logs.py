@@ -353,8 +353,8 @@ def test_a_log_of_another_engine_is_shown_and_asked_for_its_records_elsewhere(
         assert refusal == (409, "wrong-engine")
     fork = served.client.post("/v1/logs/ticks/forks", json={}).json()["detail"]
     assert fork == (
-        "ticks is a belfast log, and these have no forks: only bolt logs have, which POST /v1/logs "
-        "makes"
+        "ticks is a log of the belfast engine, and these have no forks: only bolt logs have, "
+        "which POST /v1/logs makes"
     )
     cursor = served.client.put("/v1/logs/ticks/cursors/me", json={"position": 0}).json()["detail"]
     assert "these have no cursors" in cursor

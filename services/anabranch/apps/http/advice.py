@@ -4,7 +4,7 @@ An error says of itself what a program of our client can do. Those below say it 
 headers.
 """
 
-_NO_SUCH = "{log} is a {engine} log, and these have no "
+_NO_SUCH = "{log} is a log of the {engine} engine, and these have no "
 _BOLT_ONLY = ": only bolt logs have, which POST /v1/logs makes"
 
 WORDS = {
@@ -39,8 +39,8 @@ WORDS = {
     "unknown-broker": "there is no broker {broker}: GET /v1/brokers shows the pool",
     "unknown-log": "there is no log {log}: GET /v1/logs lists what there is",
     "wrong-engine": (
-        "{log} is a {engine} log, whose records aren't served over HTTP: use the Python client or "
-        "the command line"
+        "{log} is a log of the {engine} engine, whose records aren't served over HTTP: use "
+        "the Python client or the command line"
     ),
     "wrong-engine/comparison": _NO_SUCH + "forks that could be compared" + _BOLT_ONLY,
     "wrong-engine/cursor": _NO_SUCH + "cursors" + _BOLT_ONLY,

@@ -236,9 +236,10 @@ async def _append_once(
         tally.count(await service.append(log, records, request_id=request_id), size)
     except WrongEngine:
         found = await service.log(log)
+        if not is_erwin(found):
+            raise
         tally.count(await found.append_many(records, request_id=request_id), size)
-        if is_erwin(found):
-            await tally.bind()
+        await tally.bind()
     return tally
 
 

@@ -35,7 +35,7 @@ class Bounds(NamedTuple):
 def belfast(log: AsyncLog) -> "SpeculativeLog":
     """The log as one that has shards and sequencers; BadRequest if another engine serves it."""
     if not is_belfast(log):
-        reason = f"it is a {log.engine} log, which has no shards and sequencers"
+        reason = f"it is a log of the {log.engine} engine, which has no shards and sequencers"
         raise BadRequest(f"the log {log.name}", reason)
     return log
 

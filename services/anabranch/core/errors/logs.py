@@ -134,8 +134,8 @@ class WrongEngine(Mistake):
     code = "wrong-engine"
     status = 409
     says = (
-        "{log} is a {engine} log, which takes no {asked} in this way: open it by its name with a "
-        "client or command line that is as new as the server, and knows the {engine} engine"
+        "{log} is a log of the {engine} engine, which takes no {asked} in this way: open it by "
+        "its name with a client or command line that is as new as the server, and knows that engine"
     )
 
     def __init__(self, log: str, engine: str, asked: str) -> None:
@@ -147,7 +147,7 @@ class NotOffered(Mistake):
 
     code = "not-offered"
     status = 409
-    says = "{log} is a {engine} log, and these have no {verb}: they offer {offers}"
+    says = "{log} is a log of the {engine} engine, and these have no {verb}: they offer {offers}"
 
     def __init__(self, log: str, engine: str, verb: str, offers: str) -> None:
         super().__init__(log=log, engine=engine, verb=verb, offers=offers)

@@ -398,6 +398,9 @@ HELP: Mapping[str, str] = {
     ),
     "anabranch_erwin_controller_views_total": "Views that were configured",
     "anabranch_erwin_controller_lost_views_total": "Views of which nothing was left",
+    "anabranch_erwin_controller_lost_shards_total": (
+        "Shards of which nothing was left, and that began anew"
+    ),
     "anabranch_erwin_controller_stragglers_total": (
         "Times that a member left a view because appends waited for it"
     ),
