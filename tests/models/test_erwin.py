@@ -16,12 +16,6 @@ def test_nothing_goes_wrong(records: tuple[int, ...], views: int) -> None:
     assert states > 5_000, "little was explored"
 
 
-@pytest.mark.nightly
-def test_nothing_goes_wrong_with_three_records() -> None:
-    _, found = explore(Bounds((1, 2, 3), 1))
-    assert found is None, "\n".join([found.why, *found.trace])
-
-
 @pytest.mark.parametrize("rule", Broken)
 def test_a_rule_is_needed(rule: Broken) -> None:
     needs_two_orders = rule in {Broken.FENCE, Broken.BASE}

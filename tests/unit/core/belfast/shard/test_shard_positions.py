@@ -161,6 +161,17 @@ def test_who_asks_for_what_is_trimmed_is_told_so() -> None:
     assert known.floor == upto
 
 
+def test_who_asks_is_told_of_more_that_is_trimmed_than_was_asked_for() -> None:
+    stage = Stage(SHARDS)
+    with_a_hole(stage, 0)
+    known, end = places(stage, "a2"), stage.ledger.members[0].placed
+    (begin, upto) = known.missing(end) or (0, 0)
+    assert begin < upto < end
+    stage.nodes["a2"].give(Received("a1", Places(shard="a", view=0, floor=end, upto=upto, rows=[])))
+    assert known.missing(end) is None
+    assert known.floor == end
+
+
 def read(stage: Stage, node: str, start: int = 0) -> list[tuple[int, str, bool]]:
     return stage.delivered(stage.subscribe(node, "a", start))
 
