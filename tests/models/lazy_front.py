@@ -12,10 +12,12 @@ Clients repeat their appends at will. Batches may be late, repeated or lost. `Br
 that can be left out, to see that each is needed.
 """
 
-from collections import deque
 from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
+
+from tests.models import exploration
+from tests.models.exploration import Found
 
 Ids = tuple[int, ...]
 
@@ -310,35 +312,14 @@ def wrong(state: State) -> str | None:
     return None
 
 
-class Found(NamedTuple):
-    why: str
-    trace: tuple[str, ...]
-
-
 def explore(bounds: Bounds, broken: Broken | None = None) -> tuple[int, Found | None]:
     """The number of states, and the shortest way to one that breaks the log's promises."""
-    first = begin()
-    before: dict[State, tuple[State, str] | None] = {first: None}
-    todo = deque([first])
-    while todo:
-        state = todo.popleft()
-        why = wrong(state)
-        if why is not None:
-            return len(before), Found(why, _trace(before, state))
-        for what, found in steps(state, bounds, broken):
-            after = _forget(found, broken)
-            if after not in before:
-                before[after] = (state, what)
-                todo.append(after)
-    return len(before), None
 
+    def following(state: State) -> Iterator[tuple[str, State]]:
+        for what, after in steps(state, bounds, broken):
+            yield what, _forget(after, broken)
 
-def _trace(before: dict[State, tuple[State, str] | None], at: State) -> tuple[str, ...]:
-    trace: list[str] = []
-    while (came := before[at]) is not None:
-        at, what = came
-        trace.append(what)
-    return tuple(reversed(trace))
+    return exploration.explore(begin(), following, wrong)
 
 
 def _forget(state: State, broken: Broken | None) -> State:

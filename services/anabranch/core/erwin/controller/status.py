@@ -2,7 +2,7 @@
 
 import msgspec
 
-from anabranch.core.erwin.protocol.letters import Configuration, ShardSetup
+from anabranch.core.erwin.protocol.letters import Configuration
 
 
 class ControllerStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -18,8 +18,3 @@ class ControllerStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes that nothing is heard of."""
     taking_over: tuple[str, ...]
     """Shards that get another primary."""
-
-
-def reduced(setup: ShardSetup) -> bool:
-    """Does the shard's epoch go on without some of its replicas?"""
-    return not setup.removed and len(setup.replicas) < len(setup.nodes)
