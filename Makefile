@@ -21,7 +21,7 @@ SUITE := --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder --dur
 SERVERS := $(BIN)/python -m anabranch.apps.processes.binaries
 KUBERNETES := $(BIN)/python -m tests.kubernetes.binaries
 
-.PHONY: help setup servers demo up cluster-local test test-all test-cluster servers-kubernetes lint format simulate simulate-operator simulate-belfast simulate-erwin simulate-consensus mutants bench lock map protos clean
+.PHONY: help setup servers demo up cluster-local test test-all test-cluster servers-kubernetes lint format simulate simulate-operator simulate-belfast simulate-erwin simulate-lazy simulate-consensus mutants bench lock map protos clean
 
 help:  ## list the verbs
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,7 +42,7 @@ test: $(VENV)/dev.stamp  ## what a change must pass, in minutes; ARGS="tests/uni
 	@$(SERVERS) >/dev/null & \
 		$(BIN)/python -m pytest $(SUITE) -m "not nightly" $(ARGS) || failed=$$?; wait; exit $${failed:-0}
 
-test-all: $(VENV)/dev.stamp  ## every test there is, for the night; writes tests/last-full-run.json
+test-all: $(VENV)/dev.stamp  ## every test there is, for the night; writes tests/last-full-run.json; ARGS="--only cluster"
 	@$(MAKE) --no-print-directory servers-kubernetes || echo "tests of missing servers are skipped" >&2
 	@$(BIN)/python -m tests.full_run $(SUITE) $(ARGS)
 
@@ -79,6 +79,9 @@ simulate-belfast: $(VENV)/dev.stamp  ## run Belfast's simulator: SEED=7 replays 
 
 simulate-erwin: $(VENV)/dev.stamp  ## run Erwin's simulator: SEED=7 replays one, SEEDS=100000 is for the night
 	@$(BIN)/python -m anabranch_sim erwin $(if $(SEED),$(SEED),--seeds $(or $(SEEDS),2000))
+
+simulate-lazy: $(VENV)/dev.stamp  ## run the simulator of lazy fronts: SEED=7 replays one, SEEDS=100000 is for the night
+	@$(BIN)/python -m anabranch_sim lazy $(if $(SEED),$(SEED),--seeds $(or $(SEEDS),2000))
 
 simulate-consensus: $(VENV)/dev.stamp  ## run the consensus group's simulator: SEED=7 replays one, SEEDS=100000 is for the night
 	@$(BIN)/python -m anabranch_sim consensus $(if $(SEED),$(SEED),--seeds $(or $(SEEDS),2000))

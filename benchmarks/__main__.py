@@ -25,6 +25,7 @@ NAMES = (
     "compaction",
     "import-time",
     "s3-client",
+    "lazy-front",
 )
 """Each is a module of this package, with `run(size)`."""
 
@@ -61,16 +62,37 @@ BELFAST = (
 )
 """Of `benchmarks.belfast`: figures of its paper, each on processes of a log."""
 
-ALL = (*NAMES, *CLUSTER, *OPERATOR, *BELFAST)
+ERWIN = (
+    "erwin-append",
+    "erwin-scalog",
+    "erwin-reads",
+    "erwin-periodic-reads",
+    "erwin-append-rate",
+    "erwin-record-size",
+    "erwin-scaling",
+    "erwin-sequencing",
+    "erwin-st-reads",
+    "erwin-new-shard",
+    "erwin-reconfiguration",
+)
+"""Of `benchmarks.erwin`: figures of its paper, each on processes of a log."""
+
+ALL = (*NAMES, *CLUSTER, *OPERATOR, *BELFAST, *ERWIN)
+
+UNTAKEN: tuple[str, ...] = ("erwin-kafka", "erwin-applications")
+"""These run when they are named, and have no committed result yet."""
+
+
+_OF_ERWIN = "erwin-"
 
 
 def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(ALL))
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join((*ALL, *UNTAKEN)))
     parser.add_argument("--smoke", action="store_true", help="tiny: only to see that they run")
     parser.add_argument("--out", type=Path, help="where results are written")
     asked = parser.parse_args(words)
-    unknown = [name for name in asked.names if name not in ALL]
+    unknown = [name for name in asked.names if name not in (*ALL, *UNTAKEN)]
     if unknown:
         parser.error(f"there is no benchmark {unknown[0]}: choose from {', '.join(ALL)}")
     out = asked.out or (SCRATCH if asked.smoke else RESULTS)
@@ -92,7 +114,7 @@ def measure(name: str, size: Size, out: Path) -> Result:
     machine = describe(SCRATCH)
     speed = f"fdatasync {machine.fdatasync_us_p50:g} us, loop {machine.loop_ns:g} ns"
     print(f"{name}  (load {machine.load}, {speed})", flush=True)
-    found: Found = import_module(f"{_package(name)}.{name.replace('-', '_')}").run(size)
+    found: Found = import_module(_module(name)).run(size)
     rows = [row for row in found.rows if row.known]
     unknown = [f"nothing was there to measure: {row.what}" for row in found.rows if not row.known]
     notes = [*found.notes, *unknown]
@@ -106,11 +128,14 @@ def measure(name: str, size: Size, out: Path) -> Result:
     return result
 
 
-def _package(name: str) -> str:
-    for package, names in (("cluster", CLUSTER), ("operator", OPERATOR), ("belfast", BELFAST)):
+def _module(name: str) -> str:
+    packages = (("cluster", CLUSTER), ("operator", OPERATOR), ("belfast", BELFAST))
+    for package, names in packages:
         if name in names:
-            return f"benchmarks.{package}"
-    return "benchmarks"
+            return f"benchmarks.{package}.{name.replace('-', '_')}"
+    if name.startswith(_OF_ERWIN):
+        return f"benchmarks.erwin.{name.removeprefix(_OF_ERWIN).replace('-', '_')}"
+    return f"benchmarks.{name.replace('-', '_')}"
 
 
 if __name__ == "__main__":

@@ -71,14 +71,18 @@ def running(
     memory: bool = False,
     data: Path | None = None,
     limits: Mapping[str, int] | None = None,
+    put_ms: str = "",
 ) -> Generator[Server]:
-    """One server, gone afterwards, and its directory too unless it is given one."""
+    """One server, gone afterwards, and its directory too unless it is given one. `put_ms`: the
+    median and the 99th percentile of a PUT, such as `100/195`.
+    """
     SCRATCH.mkdir(exist_ok=True)
     _spread(SCRATCH)
     kept, data = data, data or Path(tempfile.mkdtemp(prefix="data-", dir=SCRATCH))
     profile = os.environ.get(PROFILE)
     words = ["-m", "cProfile", "-o", profile] if profile else []
-    words += ["-m", "anabranch.cli.main", "up", "--port=0"]
+    program = "benchmarks.slow_up" if put_ms else "anabranch.cli.main"
+    words += ["-m", program, "up", "--port=0"]
     words += ["--memory"] if memory else [f"--data={data}"]
     words += ["--http-port=0"] if http else ["--no-http"]
     words += ["--log-format=json"]
@@ -87,7 +91,10 @@ def running(
         lines = ["[limits]", *(f"{name} = {value}" for name, value in limits.items())]
         settings.write_text("\n".join(lines), encoding="utf-8")
         words += [f"--config={settings}"]
-    process = subprocess.Popen([sys.executable, *words], stderr=subprocess.PIPE, cwd=_ROOT)
+    environment = {**os.environ, "BENCH_PUT_MS": put_ms}
+    process = subprocess.Popen(
+        [sys.executable, *words], stderr=subprocess.PIPE, cwd=_ROOT, env=environment
+    )
     try:
         endpoint = _ready(process)
         yield Server(process.pid, endpoint.frames, endpoint.http)

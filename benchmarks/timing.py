@@ -4,6 +4,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import nan
 from statistics import fmean
+from typing import TypeVar
+
+T = TypeVar("T")
 
 now = time.perf_counter_ns
 busy = time.thread_time_ns
@@ -45,12 +48,12 @@ def busy_seconds(work: Callable[[], object]) -> float:
     return (busy() - began) / 1e9
 
 
-def interleaved(rounds: int, works: Mapping[str, Callable[[], float]]) -> dict[str, list[float]]:
+def interleaved(rounds: int, works: Mapping[str, Callable[[], T]]) -> dict[str, list[T]]:
     """Rounds of all, one after the other: what disturbs the machine disturbs them alike.
 
     Every other round goes backwards, so that none always follows the same one.
     """
-    found: dict[str, list[float]] = {name: [] for name in works}
+    found: dict[str, list[T]] = {name: [] for name in works}
     order = list(works)
     for _ in range(rounds):
         for name in order:

@@ -4,6 +4,7 @@ The whole suite first, then the tests on a real node. The last result is kept in
 that everybody can see when all of it was last seen to pass, and at which commit.
 """
 
+import argparse
 import datetime as dt
 import os
 import subprocess
@@ -30,6 +31,10 @@ class Slow(msgspec.Struct, frozen=True):
 class Part(msgspec.Struct, frozen=True, kw_only=True):
     """One run of pytest."""
 
+    date: str
+    commit: str
+    load: float
+    """Of the machine, before it began."""
     passed: int
     failed: int
     skipped: dict[str, int]
@@ -39,17 +44,13 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FullRun(msgspec.Struct, frozen=True, kw_only=True):
-    date: str
-    commit: str
     cores: int
-    load: float
-    """Of the machine, before it began."""
-    suite: Part
+    suite: Part | None
     cluster: Part | None
     """The tests on a real node; None where nobody may bring one up."""
 
 
-def part_of(report: Path, seconds: float) -> Part:
+def part_of(report: Path, seconds: float, *, commit: str, load: float) -> Part:
     """What a JUnit report says."""
     cases = list(ET.parse(report).iter("testcase"))
     skips = [each.find("skipped") for each in cases]
@@ -59,6 +60,9 @@ def part_of(report: Path, seconds: float) -> Part:
     )
     timed = sorted(cases, key=_seconds, reverse=True)[:SLOWEST]
     return Part(
+        date=dt.datetime.now(dt.UTC).date().isoformat(),
+        commit=commit,
+        load=round(load, 1),
         passed=len(cases) - failed - skipped.total(),
         failed=failed,
         skipped=dict(skipped.most_common()),
@@ -82,11 +86,18 @@ def _seconds(case: ET.Element) -> float:
 
 
 def _run(command: Sequence[str], report: Path) -> Part:
-    began = time.monotonic()
+    load, commit, began = os.getloadavg()[0], _commit(), time.monotonic()
     subprocess.run(command, cwd=ROOT, check=False)
     if not report.exists():
         sys.exit(f"the tests didn't run to their end: {' '.join(command)}")
-    return part_of(report, time.monotonic() - began)
+    return part_of(report, time.monotonic() - began, commit=commit, load=load)
+
+
+def _commit() -> str:
+    """A plus stands for changes that aren't committed; the last result's file doesn't count."""
+    result = f":!{RESULT.relative_to(ROOT)}"
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", result)
+    return _git("rev-parse", "--short=12", "HEAD") + ("+" if changed else "")
 
 
 def _git(*words: str) -> str:
@@ -94,33 +105,39 @@ def _git(*words: str) -> str:
     return done.stdout.strip()
 
 
-def main(options: Sequence[str]) -> int:
-    """`options` are pytest's."""
-    load = os.getloadavg()[0]
-    changed = _git("status", "--porcelain", "--untracked-files=no")
-    commit = _git("rev-parse", "--short=12", "HEAD") + ("+" if changed else "")
+def main(words: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", choices=("suite", "cluster"), help="and leave the other's result")
+    asked, options = parser.parse_known_args(words)
+    last = _last()
+    failed = 0
     with tempfile.TemporaryDirectory() as scratch:
-        report = Path(scratch) / "suite.xml"
-        told = [f"--junitxml={report}", "--ignore=tests/cluster", *options]
-        suite = _run([sys.executable, "-m", "pytest", *told], report)
-        result = FullRun(
-            date=dt.datetime.now(dt.UTC).date().isoformat(),
-            commit=commit,
-            cores=os.cpu_count() or 1,
-            load=round(load, 1),
-            suite=suite,
-            cluster=None,
-        )
-        # Kept even if the node's tests don't come to their end.
-        _write(result)
-        print(summary("suite", suite), flush=True)  # noqa: T201
-        if os.geteuid() != 0:
-            return int(suite.failed > 0)
-        report = Path(scratch) / "cluster.xml"
-        cluster = _run(["make", "test-cluster", f"ARGS=--junitxml={report}"], report)
-    _write(msgspec.structs.replace(result, cluster=cluster))
-    print(summary("cluster", cluster))  # noqa: T201
-    return int(suite.failed + cluster.failed > 0)
+        if asked.only != "cluster":
+            suite = _suite(Path(scratch) / "suite.xml", options)
+            # Kept even if the node's tests don't come to their end.
+            last = msgspec.structs.replace(last, suite=suite)
+            _write(last)
+            print(summary("suite", suite), flush=True)  # noqa: T201
+            failed += suite.failed
+        if asked.only != "suite" and os.geteuid() == 0:
+            report = Path(scratch) / "cluster.xml"
+            cluster = _run(["make", "test-cluster", f"ARGS=--junitxml={report}"], report)
+            _write(msgspec.structs.replace(last, cluster=cluster))
+            print(summary("cluster", cluster))  # noqa: T201
+            failed += cluster.failed
+    return int(failed > 0)
+
+
+def _suite(report: Path, options: Sequence[str]) -> Part:
+    """`options` are pytest's."""
+    told = [f"--junitxml={report}", "--ignore=tests/cluster", *options]
+    return _run([sys.executable, "-m", "pytest", *told], report)
+
+
+def _last() -> FullRun:
+    if RESULT.exists():
+        return msgspec.json.decode(RESULT.read_bytes(), type=FullRun)
+    return FullRun(cores=os.cpu_count() or 1, suite=None, cluster=None)
 
 
 def _write(result: FullRun) -> None:

@@ -11,7 +11,7 @@ from examples.belfast.fraud import Fraud
 from examples.belfast.intrusion import Intrusion
 from examples.belfast.trading import Trading
 
-from anabranch.apps.processes.belfast import LocalBelfast
+from anabranch.apps.processes.local_log import LocalLog
 from benchmarks.belfast.compare import alternating, systems
 from benchmarks.belfast.deployment import Setting, running
 from benchmarks.belfast.tasks import Course, Play, Work
@@ -80,7 +80,7 @@ def run(size: Size) -> Found:
 
 
 async def _played(
-    local: LocalBelfast, setting: Setting, size: Size, folder: Path
+    local: LocalLog, setting: Setting, size: Size, folder: Path
 ) -> list[tuple[str, _Figures]]:
     """All three, one after the other."""
     found: list[tuple[str, _Figures]] = []

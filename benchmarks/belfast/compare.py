@@ -9,7 +9,7 @@ from statistics import fmean
 
 from msgspec.structs import replace
 
-from anabranch.apps.processes.belfast import LocalBelfast
+from anabranch.apps.processes.local_log import LocalLog
 from benchmarks.belfast.deployment import Setting, running
 from benchmarks.belfast.usage import Usage, used
 from benchmarks.belfast.workload import Latencies, Load, measure
@@ -110,13 +110,13 @@ def alternating(count: int, chosen: Mapping[str, Setting]) -> Iterator[tuple[str
         order.reverse()
 
 
-def once(local: LocalBelfast, setting: Setting, load: Load) -> Figures:
+def once(local: LocalLog, setting: Setting, load: Load) -> Figures:
     """One run on a log that is there."""
     found, usage = observed(local, setting, load)
     return Figures.of(found, load, usage)
 
 
-def observed(local: LocalBelfast, setting: Setting, load: Load) -> tuple[Latencies, Usage]:
+def observed(local: LocalLog, setting: Setting, load: Load) -> tuple[Latencies, Usage]:
     """One run, and what it used after its warm-up."""
     before: list[Usage] = []
     found = asyncio.run(

@@ -7,14 +7,14 @@ import os
 import sys
 from unittest.mock import patch
 
-from anabranch.apps.pods import belfast_node
+from anabranch.apps.pods import log_node
 from anabranch.cli.main import main
-from benchmarks.belfast.delayed_mesh import DelayedMesh
+from benchmarks.distance.mesh import DelayedMesh
 
 VARIABLE = "BENCHMARK_DELAY_US"
 COMMAND = (sys.executable, "-m", "benchmarks.belfast.delayed_process")
 
 if __name__ == "__main__":
     DelayedMesh.delay_us = int(os.environ[VARIABLE])
-    with patch.object(belfast_node, "Mesh", DelayedMesh):
+    with patch.object(log_node, "Mesh", DelayedMesh):
         main()

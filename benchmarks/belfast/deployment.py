@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from anabranch.apps.processes.belfast import BelfastShape, LocalBelfast, settle
+from anabranch.apps.processes.local_log import LocalLog, LogShape, settle
 from anabranch.core.errors import Unavailable
 from benchmarks.belfast.delayed_process import COMMAND, VARIABLE
 from benchmarks.cluster.cores import prefer
@@ -57,16 +57,16 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @contextmanager
-def running(setting: Setting) -> Generator[LocalBelfast]:
+def running(setting: Setting) -> Generator[LocalLog]:
     """All of its processes, ready, and gone afterwards."""
     with ExitStack() as stack:
         yield _started(stack, setting, _ATTEMPTS)
 
 
-def _started(stack: ExitStack, setting: Setting, attempts: int) -> LocalBelfast:
+def _started(stack: ExitStack, setting: Setting, attempts: int) -> LocalLog:
     folder = stack.enter_context(scratch())
-    shape = BelfastShape(setting.sequencers, setting.shards, setting.copies)
-    local = LocalBelfast(
+    shape = LogShape(setting.sequencers, setting.shards, setting.copies)
+    local = LocalLog(
         folder,
         settle(folder, shape),
         settings=setting.environment,

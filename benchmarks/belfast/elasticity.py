@@ -8,7 +8,7 @@ from statistics import fmean
 
 from msgspec.structs import replace
 
-from anabranch.apps.processes.belfast import LocalBelfast
+from anabranch.apps.processes.local_log import LocalLog
 from anabranch.client.belfast.log import Log
 from anabranch.core.belfast.ledger.ledger import Standing
 from benchmarks.belfast.compare import alternating, notes, systems
@@ -93,7 +93,7 @@ _BESIDE = [
 ]
 
 
-async def _joined_and_left(local: LocalBelfast, setting: Setting, load: Load) -> _Run:
+async def _joined_and_left(local: LocalLog, setting: Setting, load: Load) -> _Run:
     async with connected(local.layout.url, setting.delay_us) as log:
         run = Run(log, list(local.shards), load)
         result = _Run(run.latencies, [])

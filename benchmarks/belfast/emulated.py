@@ -32,8 +32,8 @@ from anabranch.shell.runtime.driver import Host
 from anabranch.shell.server.engines import belfast_service
 from anabranch.shell.server.frame_server import FrameServer
 from anabranch.shell.telemetry.log import Log
-from benchmarks.belfast.delayed_mesh import DelayedMesh
 from benchmarks.cluster.worker import Tell, Turn, serve
+from benchmarks.distance.mesh import DelayedMesh
 from benchmarks.timing import now
 
 MODULE = "benchmarks.belfast.emulated"

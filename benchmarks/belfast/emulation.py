@@ -8,9 +8,10 @@ import msgspec
 from anabranch.apps.processes.layout import pairs
 from benchmarks.belfast.deployment import Setting, running
 from benchmarks.belfast.emulated import MODULE, Batch, Emulation, Plan
-from benchmarks.belfast.usage import cpu_s, used
+from benchmarks.belfast.usage import used
 from benchmarks.cluster.local import scratch
 from benchmarks.cluster.worker import at_work
+from benchmarks.server import cpu_s
 from benchmarks.timing import mean
 
 MS = 1_000_000

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from examples.belfast.fraud import Fraud
 
-from anabranch.apps.processes.belfast import LocalBelfast, Node
+from anabranch.apps.processes.local_log import LocalLog, Node
 from benchmarks.belfast.deployment import FAIL_INTERVALS, SILENT_INTERVALS, Setting, running
 from benchmarks.belfast.tasks import Course, Play, Task, Work
 from benchmarks.belfast.timeline import Sampled, between, curve
@@ -35,7 +35,7 @@ class _Case:
     work: Work
     kills_s: tuple[float, ...]
     """From the beginning."""
-    whom: Callable[[LocalBelfast], list[Sequence[Node]]]
+    whom: Callable[[LocalLog], list[Sequence[Node]]]
     """Of each of these kills."""
 
     @property
@@ -114,12 +114,12 @@ def _cases(size: Size) -> tuple[_Case, _Case]:
     )
 
 
-def _two_replicas(local: LocalBelfast) -> list[Sequence[Node]]:
+def _two_replicas(local: LocalLog) -> list[Sequence[Node]]:
     first, second = local.shards.values()
     return [first[-1:], second[:1]]
 
 
-def _whole_shard(local: LocalBelfast) -> list[Sequence[Node]]:
+def _whole_shard(local: LocalLog) -> list[Sequence[Node]]:
     *_, last = local.shards.values()
     return [last]
 
@@ -129,7 +129,7 @@ def _ran(case: _Case, seed: int) -> _Run:
         return asyncio.run(_struck(local, case, folder, seed))
 
 
-async def _struck(local: LocalBelfast, case: _Case, folder: Path, seed: int) -> _Run:
+async def _struck(local: LocalLog, case: _Case, folder: Path, seed: int) -> _Run:
     async with connected(local.layout.url, case.setting.delay_us) as log:
         play = Play(log, Fraud(), list(local.shards)).run(case.work, folder, seed)
         strikes = map(_strike, case.kills_s, case.whom(local))

@@ -8,8 +8,8 @@ spoken; so the last replica of each is stopped until then.
 import time
 from collections.abc import Sequence
 
-from anabranch.apps.processes.belfast import LocalBelfast, Node, ShardPlace
 from anabranch.apps.processes.layout import pairs
+from anabranch.apps.processes.local_log import LocalLog, Node, ShardPlace
 from anabranch.apps.processes.servers import answers
 from benchmarks.belfast.deployment import Setting
 from benchmarks.cluster.local import counted
@@ -19,7 +19,7 @@ _PATIENCE_S = 120.0
 
 
 class Newcomers:
-    def __init__(self, local: LocalBelfast, setting: Setting, count: int) -> None:
+    def __init__(self, local: LocalLog, setting: Setting, count: int) -> None:
         """Start them, as far as they don't join."""
         assert setting.copies > 1, "nobody could be held back"
         taken = len(local.shards)

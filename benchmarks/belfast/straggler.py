@@ -4,7 +4,7 @@ import asyncio
 
 from msgspec.structs import replace
 
-from anabranch.apps.processes.belfast import LocalBelfast, Node
+from anabranch.apps.processes.local_log import LocalLog, Node
 from benchmarks.belfast.compare import notes
 from benchmarks.belfast.deployment import Setting, running
 from benchmarks.belfast.timeline import Sampled, between, curve
@@ -83,7 +83,7 @@ def run(size: Size) -> Found:
     return Found(rows, [chart], [*notes(SETTING, LOAD, count), slow, paper])
 
 
-async def _slowed(local: LocalBelfast, load: Load) -> tuple[Sampled, int, float]:
+async def _slowed(local: LocalLog, load: Load) -> tuple[Sampled, int, float]:
     """What the others' consumers saw; fails; how often the leader gave a shard a rest."""
     *others, slow = local.shards
     async with connected(local.layout.url, SETTING.delay_us) as log:
@@ -108,7 +108,7 @@ async def _slow(node: Node, at_s: float) -> None:
         await asyncio.sleep(RUNNING_MS / 1_000)
 
 
-def _rests(local: LocalBelfast) -> float:
+def _rests(local: LocalLog) -> float:
     return max(counted(node)["sequencer_rests"] for node in local.sequencers)
 
 

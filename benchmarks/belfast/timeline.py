@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from statistics import fmean
 
-from anabranch.apps.processes.belfast import LocalBelfast
+from anabranch.apps.processes.local_log import LocalLog
 from benchmarks.belfast.deployment import Setting
 from benchmarks.belfast.usage import Usage, used
 from benchmarks.belfast.workload import Latencies, Load, Run, connected
@@ -28,7 +28,7 @@ def curve(of: Sampled, step_s: float) -> list[tuple[float, float]]:
 
 
 async def disturbed(
-    local: LocalBelfast,
+    local: LocalLog,
     setting: Setting,
     load: Load,
     at_s: float,

@@ -1,14 +1,11 @@
 """What a log's processes used, and what they say they did."""
 
 from dataclasses import dataclass
-from os import sysconf
-from pathlib import Path
 
-from anabranch.apps.processes.belfast import LocalBelfast
+from anabranch.apps.processes.local_log import LocalLog
 from benchmarks.cluster.local import counted
+from benchmarks.server import cpu_s
 from benchmarks.timing import now
-
-_TICKS_S = sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +36,7 @@ class Usage:
         return self.cpu_s / (self.at / 1e9)
 
 
-def used(local: LocalBelfast) -> Usage:
+def used(local: LocalLog) -> Usage:
     """Since the processes began."""
     shards = [counted(node) for replicas in local.shards.values() for node in replicas[:1]]
     sequencers = [counted(node) for node in local.sequencers]
@@ -52,9 +49,3 @@ def used(local: LocalBelfast) -> Usage:
         max(sequencer["sequencer_cuts"] for sequencer in sequencers),
         sum(shard["shard_stalled"] for shard in shards),
     )
-
-
-def cpu_s(pid: int) -> float:
-    """In user and system mode, by the kernel's account."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS_S

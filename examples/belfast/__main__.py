@@ -7,23 +7,27 @@ by readers that wait for confirmations, and both must have come to the same.
 import argparse
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
+from contextlib import asynccontextmanager
 from math import inf
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
+from typing import Never
 
 from examples.belfast.application import Application, Ingested, Interest, Reader
 from examples.belfast.fraud import Fraud
 from examples.belfast.intrusion import Intrusion
 from examples.belfast.trading import Trading
 
+import anabranch
 from anabranch.client.belfast import aio
-from anabranch.client.belfast.aio import Appending, Log
+from anabranch.client.belfast.aio import Log
 from anabranch.client.belfast.speculator import BatchSpeculator
-from anabranch.client.session.records import Deliver
+from anabranch.client.session.records import Appended, Deliver
+from anabranch.client.speculative_log import SpeculativeLog
 from anabranch.core.belfast.ledger.ledger import Standing
-from anabranch.core.errors import AnabranchError
+from anabranch.core.errors import AnabranchError, Unavailable
 from anabranch.core.types import Position
 
 APPLICATIONS: dict[str, type[Application]] = {
@@ -31,16 +35,21 @@ APPLICATIONS: dict[str, type[Application]] = {
 }
 
 
+AnyLog = Log | SpeculativeLog
+"""A Belfast log by itself, or one of a service."""
+
 _LOOK_S = 0.5
 """Where a filter lets nothing pass, nothing is told: a reader looks how far the log is."""
 
 
 async def play(
-    log: Log, application: Application, records: int, readers: int, seed: int, rate: float = inf
+    log: AnyLog, application: Application, records: int, readers: int, seed: int, rate: float = inf
 ) -> bool:
     """True if computing ahead changed nothing about what came out. `rate`: records a second."""
     directory = await log.directory()
     shards = [shard.name for shard in directory.shards if shard.standing is Standing.SEATED]
+    if not shards:
+        raise Unavailable("the log", "none of its shards takes appends yet")
     # As the leader knows it: another node may be behind, and records before are of other kinds.
     start = (await log.status()).confirmed
     interests = application.interests(shards, readers)
@@ -77,16 +86,23 @@ async def play(
 
 
 async def ingest(
-    log: Log, shards: Sequence[str], made: AsyncIterator[Ingested], records: int
+    log: AnyLog, shards: Sequence[str], made: AsyncIterator[Ingested], records: int
 ) -> Position:
     """The highest position that one of the records has."""
-    pending: list[Appending] = []
+    pending: list[Awaitable[Position | Appended[Never]]] = []
     async for source, key, value in made:
         shard = shards[source % len(shards)]
         pending.append(await log.append_soon(value, key=key, shard=shard))
         if len(pending) == records:
             break
-    return max([await each for each in pending])
+    return max([_position(await each) for each in pending])
+
+
+def _position(made: Position | Appended[Never]) -> Position:
+    if not isinstance(made, Appended):
+        return made
+    assert made.position is not None, "a Belfast log gives no receipts"
+    return made.position
 
 
 async def _paced(made: Iterator[Ingested], rate: float) -> AsyncIterator[Ingested]:
@@ -107,7 +123,7 @@ class Task:
 
     def __init__(
         self,
-        log: Log,
+        log: AnyLog,
         reader: Reader,
         interest: Interest,
         start: Position,
@@ -146,21 +162,32 @@ class Task:
                 self._moved.set()
 
 
+@asynccontextmanager
+async def opened(url: str, name: str | None) -> AsyncIterator[AnyLog]:
+    if name is None:
+        async with aio.connect(url) as log:
+            yield log
+    else:
+        async with anabranch.aio.connect(url) as service:
+            yield await service.log(name, engine="belfast")
+
+
 async def main(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m examples.belfast", description=__doc__)
     parser.add_argument("application", choices=sorted(APPLICATIONS), nargs="+")
     parser.add_argument(
         "--url",
         default="belfast://127.0.0.1:7440/belfast",
-        help="of a Belfast log by itself, as `anabranch up --engine belfast` says; a log of a "
-        "service isn't taken",
+        help="of a Belfast log by itself, as `anabranch up --engine belfast` says, or with --log "
+        "of a service",
     )
+    parser.add_argument("--log", help="name of a Belfast log of the service at --url")
     parser.add_argument("--records", type=int, default=10_000, help="to ingest")
     parser.add_argument("--rate", type=float, default=2_000, help="of them in a second")
     parser.add_argument("--readers", type=int, default=2, help="who share the records")
     parser.add_argument("--seed", type=int, default=1, help="of what is ingested")
     asked = parser.parse_args(words)
-    async with aio.connect(asked.url) as log:
+    async with opened(asked.url, asked.log) as log:
         found = [
             await play(
                 log, APPLICATIONS[name](), asked.records, asked.readers, asked.seed, asked.rate

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 
-from examples.belfast.application import Database, Ingested, Interest, Undo
+from examples.belfast.application import Ingested, Interest, Undo
+from examples.database import Database
 
 from anabranch.client.session.records import LogRecord
 from anabranch.core.belfast.protocol.messages import Where

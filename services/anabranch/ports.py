@@ -136,6 +136,41 @@ class RecordJournal(Journal, Protocol):
         ...
 
 
+class BlackBox(Protocol):
+    """A log of another system, which a shard's journal is kept in (decision 63): a Kafka topic, a
+    Bolt log. For any thread. What fails raises BlackBoxFailed, and may be done all the same.
+    """
+
+    @property
+    def where(self) -> str:
+        """What errors call it."""
+        ...
+
+    def bounds(self) -> tuple[int, int]:
+        """The position of the first record that is kept, and the one behind the last. Every record
+        whose append was acknowledged lies before the latter.
+        """
+        ...
+
+    def append(self, records: Sequence[bytes]) -> list[int]:
+        """Make them durable in this order, and say the position of each. Some may be there twice,
+        or some and not others after a failure.
+        """
+        ...
+
+    def read(self, start: int) -> list[tuple[int, bytes]]:
+        """Some records from this position on, one at least, each with its position. Only for a
+        position with a record at or behind it.
+        """
+        ...
+
+    def trim(self, below: int) -> None:
+        """Delete the records before this position."""
+        ...
+
+    def close(self) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class StoredObject:
     """One line of an object store's listing."""

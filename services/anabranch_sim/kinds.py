@@ -1,4 +1,4 @@
-"""The kinds of simulation: Bolt, Belfast, Erwin, a consensus group alone, and operators."""
+"""The kinds of simulation: the engines, a lazy front, a consensus group alone, and operators."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,6 +15,8 @@ from anabranch_sim.erwin.mutants import MUTANTS as ERWIN_MUTANTS
 from anabranch_sim.erwin.plugin import ErwinPlugin
 from anabranch_sim.kubernetes.mutants import MUTANTS as OPERATOR_MUTANTS
 from anabranch_sim.kubernetes.plugin import OperatorPlugin
+from anabranch_sim.lazy.mutants import MUTANTS as LAZY_MUTANTS
+from anabranch_sim.lazy.plugin import LazyPlugin
 from anabranch_sim.world.mutants import Mutant
 from anabranch_sim.world.simulation import Plugin, Report, Simulation, Tell
 
@@ -44,6 +46,7 @@ KINDS = {
         ),
         Kind("belfast", BelfastPlugin.of, "simulate-belfast", BELFAST_MUTANTS),
         Kind("erwin", ErwinPlugin.of, "simulate-erwin", ERWIN_MUTANTS),
+        Kind("lazy", LazyPlugin.of, "simulate-lazy", LAZY_MUTANTS),
         Kind("consensus", ConsensusPlugin.of, "simulate-consensus", CONSENSUS_MUTANTS),
         Kind("operator", OperatorPlugin.of, "simulate-operator", OPERATOR_MUTANTS),
     )

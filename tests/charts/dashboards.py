@@ -1,6 +1,7 @@
 """The four dashboards for Grafana, each a table of panels; `written.py` writes them as JSON."""
 
 from tests.charts.belfast import BELFAST
+from tests.charts.erwin import ERWIN
 from tests.charts.grafana import Dashboard, Panel, Row, each, now, per_s
 
 SERVICE = Dashboard(
@@ -425,4 +426,10 @@ OPERATOR = Dashboard(
     ),
 )
 
-DASHBOARDS = {"service": SERVICE, "forks": FORKS, "operator": OPERATOR, "belfast": BELFAST}
+DASHBOARDS = {
+    "service": SERVICE,
+    "forks": FORKS,
+    "operator": OPERATOR,
+    "belfast": BELFAST,
+    "erwin": ERWIN,
+}

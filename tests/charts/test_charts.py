@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.charts.helm import CHART, CRDS, MATRIX, Document, Helm, Refused, pod_specs, values_of
 
-from anabranch.apps.pods import belfast_settings
+from anabranch.apps.pods import log_settings
 from anabranch.apps.pods.bolt_settings import (
     BrokerSettings,
     GatewaySettings,
@@ -348,15 +348,15 @@ def test_sequencers_find_etcd_as_members_do_unless_no_epochs_are_wanted(
         del members["ANABRANCH_PEER_TOKEN"]
     wanted = load(MetadataSettings, {}, members).etcd
     own = {"ANABRANCH_DATA": "data", "ANABRANCH_CLUSTER": "ticks", "ANABRANCH_NAME": "ticks-0"}
-    sequencer = belfast_settings.load(belfast_settings.SequencerSettings, {}, told | own)
+    sequencer = log_settings.load(log_settings.SequencerSettings, {}, told | own)
     assert sequencer.epochs
     assert sequencer.etcd.endpoints == wanted.endpoints
     for name in ("ca", "cert", "key"):
         theirs, ours = getattr(wanted, name), getattr(sequencer.etcd, name)
         assert Path(ours).name == Path(theirs).name
         assert not ours or ours.startswith("/var/run/anabranch/etcd/")
-    shards = belfast_settings.load(
-        belfast_settings.ShardSettings,
+    shards = log_settings.load(
+        log_settings.ShardSettings,
         {"shard": "ticks-0", "sequencers": "127.0.0.1:7440"},
         told | own,
     )
@@ -381,8 +381,8 @@ def test_a_belfast_log_may_have_kubernetes_say_who_may_do_what(helm: Helm, epoch
     # The Secret has a token of clients too, which lets nobody in.
     tokens = {"ANABRANCH_TOKEN": "t", "ANABRANCH_PEER_TOKEN": "p"}
     flags = {"shard": "ticks-0", "sequencers": "127.0.0.1:7440"}
-    shard = belfast_settings.load(belfast_settings.ShardSettings, flags, data | own | tokens)
-    sequencer = belfast_settings.load(belfast_settings.SequencerSettings, {}, data | own | tokens)
+    shard = log_settings.load(log_settings.ShardSettings, flags, data | own | tokens)
+    sequencer = log_settings.load(log_settings.SequencerSettings, {}, data | own | tokens)
     assert shard.auth.mode is sequencer.auth.mode is AuthMode.KUBERNETES
     assert sequencer.epochs is (epochs == "true")
     shown = "/var/run/anabranch/{}/token"

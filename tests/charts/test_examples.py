@@ -8,19 +8,26 @@ from typing import Any
 import pytest
 import yaml
 from msgspec import convert
+from tests.certificates import Issuer
 from tests.charts.helm import RELEASE, Document, Helm, pod_specs, values_of
 
-from anabranch.apps.pods.belfast_settings import SequencerSettings, ShardSettings, load
+from anabranch.apps.pods.log_settings import SequencerSettings, ShardSettings, load
 from anabranch.client.session.endpoint import belfast_endpoint
+from anabranch.core.storage.black_box_address import BlackBoxAddress
+from anabranch.shell.authority.settings import AuthMode
+from anabranch.shell.kafka.access import KafkaAccess
 from anabranch_operator.api import names
+from anabranch_operator.api.log import LogSpec
 from anabranch_operator.api.sequencers import SequencerSetSpec, SequencerSetStatus
 from anabranch_operator.api.shards import ShardGroupSpec, ShardGroupStatus
-from anabranch_operator.plan.belfast import sequencer_pod, shard_pod
 from anabranch_operator.plan.engine.objects import observe
 from anabranch_operator.plan.engine.world import Sequencers, Shards
+from anabranch_operator.plan.groups import sequencer_pod, shard_pod
+from anabranch_operator.plan.groups.engines import ENGINES
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "kubernetes"
 EARNEST, TRIAL, CLIENT = "belfast", "belfast-trial", "belfast-client"
+ERWIN, KAFKA = "erwin", "erwin-kafka"
 NAMESPACE = "default"
 OF_A_TRIAL = ("kind", "minikube")
 CORES, KUBERNETES = 2.0, 0.75
@@ -53,14 +60,18 @@ def test_all_that_a_belfast_log_names_is_of_the_release(
 def test_its_processes_take_what_they_are_given(helm: Helm, example: str) -> None:
     """In earnest terms are kept in etcd; a trial's volumes go with it, and it may begin anew."""
     found, (log, group) = _rendered(helm, "kind"), _declared(example)
-    pod = sequencer_pod.pod(log, "ticks-sequencer-1")
+    pod = sequencer_pod.pod(
+        log, "ticks-sequencer-1", ENGINES[log.spec.engine].sequencer_settings(log)
+    )
     sequencer = load(SequencerSettings, {}, _environment(found, pod))
     assert sequencer.epochs is (example == EARNEST)
     mounts = [each["mountPath"] for each in pod["spec"]["containers"][0]["volumeMounts"]]
     for file in (sequencer.etcd.ca, sequencer.etcd.cert, sequencer.etcd.key):
         assert bool(file) is sequencer.epochs
         assert not file or str(Path(file).parent) in mounts
-    pod = shard_pod.pod(group, log, 0, "ticks-0-1")
+    pod = shard_pod.pod(
+        group, log, 0, "ticks-0-1", ENGINES[group.spec.engine].shard_settings(group, 0)
+    )
     shard = load(ShardSettings, {}, _environment(found, pod))
     assert (shard.cluster, shard.sequencers) == (sequencer.cluster, sequencer.members)
     assert shard.token == sequencer.token
@@ -107,8 +118,50 @@ def test_the_client_dials_the_trial_with_the_releases_token(helm: Helm) -> None:
     )
 
 
-def _rendered(helm: Helm, values: str) -> list[Document]:
-    return helm.template(*values_of(values), namespace=NAMESPACE)
+def test_the_way_to_kafka_that_an_example_shows_is_taken(tmp_path: Path) -> None:
+    (secret,) = (each for each in _shown(KAFKA) if each["kind"] == "Secret")
+    (log,) = (each for each in _shown(KAFKA) if each["kind"] == names.LOG)
+    for name, content in secret["stringData"].items():
+        (tmp_path / name).write_text(content)
+    # Whose authority it is, nobody but its user can say.
+    (tmp_path / "ca.crt").write_text(Issuer(tmp_path / "authority").certificate)
+    box = log["spec"]["shards"]["template"]["blackBox"]
+    assert box["accessSecret"] == secret["metadata"]["name"]
+    servers = BlackBoxAddress.of_log(box["url"]).servers
+    shown = KafkaAccess(servers, str(tmp_path / "kafka.toml")).current()
+    assert shown["security_protocol"] == "SASL_SSL"
+
+
+@pytest.mark.parametrize("example", [ERWIN, KAFKA])
+def test_an_erwin_log_finds_all_that_it_names_in_the_release(helm: Helm, example: str) -> None:
+    found = _rendered(helm, "kind", "--set", "belfast.auth=kubernetes")
+    (declared,) = (each for each in _shown(example) if each["kind"] == names.LOG)
+    spec = convert(declared["spec"], LogSpec)
+    assert spec.sequencers is not None
+    assert spec.shards is not None
+    templates = (spec.sequencers.template, spec.shards.template)
+    accounts = {each["metadata"]["name"] for each in found if each["kind"] == "ServiceAccount"}
+    for each in templates:
+        assert each is not None
+        assert set(each.config.secrets) <= _tokens(found).keys()
+        assert each.config.config_map in _names(found, "ConfigMap")
+        assert each.tls_secret in _certificates(found)
+        assert each.service_account_name in accounts
+    told = _named(found, "ConfigMap", f"{RELEASE}-erwin")["data"]
+    own = {"ANABRANCH_DATA": "data", "ANABRANCH_CLUSTER": "c", "ANABRANCH_NAME": "n"}
+    engine = {"ANABRANCH_ENGINE": "erwin"}
+    tokens = {"ANABRANCH_TOKEN": "t", "ANABRANCH_PEER_TOKEN": "p"}
+    flags = {"configurations": "etcd"}
+    sequencer = load(SequencerSettings, flags, {**told, **own, **engine, **tokens})
+    assert sequencer.auth.mode is AuthMode.KUBERNETES
+    assert sequencer.etcd.ca.startswith("/var/run/anabranch/etcd/")
+    flags = {"shard": "s-0", "sequencers": "127.0.0.1:7440"}
+    shard = load(ShardSettings, flags, {**told, **own, **engine, **tokens})
+    assert shard.auth.mode is AuthMode.KUBERNETES
+
+
+def _rendered(helm: Helm, values: str, *more: str) -> list[Document]:
+    return helm.template(*values_of(values), *more, namespace=NAMESPACE)
 
 
 def _shown(example: str) -> Iterator[Document]:

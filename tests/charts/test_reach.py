@@ -10,10 +10,10 @@ from msgspec import Struct
 from tests.charts.helm import MATRIX, NAMESPACE, RELEASE, Document, Helm, values_of
 
 from anabranch_operator.api import names
-from anabranch_operator.plan.belfast import sequencer_pod, shard_pod
+from anabranch_operator.plan.groups import sequencer_pod, shard_pod
 
 ENFORCED = tuple(each for each in MATRIX if each != "plain")
-DNS, ETCD, HTTPS = 53, 2379, 443
+DNS, ETCD, HTTPS, KAFKA = 53, 2379, 443, 9093
 LISTENS = {
     names.SEQUENCER_PORT: names.SEQUENCER,
     names.SEQUENCER_PROBE_PORT: names.SEQUENCER,
@@ -58,7 +58,7 @@ def test_sequencers_and_shards_are_reached_by_whom_they_need_and_by_nobody_else(
         for (who, end), (port, role) in product(dialing.items(), LISTENS.items())
         if _passes(policies, end, ROLES[role], port)
     }
-    needed = set(product((*ROLES, "operator", "client"), CLIENTS))
+    needed = set(product((*ROLES, "operator", "gateway", "client"), CLIENTS))
     # The operator asks shards what their speculation is worth.
     needed |= {("operator", names.SHARD_PROBE_PORT), *product(("prometheus",), PROBES)}
     assert found == needed
@@ -68,7 +68,8 @@ def test_sequencers_and_shards_are_reached_by_whom_they_need_and_by_nobody_else(
 def test_sequencers_and_shards_reach_names_and_one_another_and_nobody_else(
     helm: Helm, values: str
 ) -> None:
-    policies = _policies(helm, values, "--set", "belfast.epochs=false")
+    without = ("--set", "belfast.epochs=false", "--set", "erwin.etcd=false")
+    policies = _policies(helm, values, *without)
     for end in ROLES.values():
         reached = {
             (who, port)
@@ -93,11 +94,12 @@ def test_sequencers_and_shards_reach_the_api_server_only_where_they_ask_it_about
         assert _may(reviewing, "egress", end, STRANGER, HTTPS)
 
 
+@pytest.mark.parametrize("kept", ["belfast.epochs=false", "erwin.etcd=false"])
 @pytest.mark.parametrize("values", ENFORCED)
-def test_where_terms_are_kept_in_etcd_sequencers_reach_it_and_shards_do_not(
-    helm: Helm, values: str
+def test_where_either_engine_keeps_something_in_etcd_sequencers_reach_it_and_shards_do_not(
+    helm: Helm, values: str, kept: str
 ) -> None:
-    policies = _policies(helm, values)
+    policies = _policies(helm, values, "--set", kept)
     rendered = helm.rendered(values)
     brought = ("StatefulSet", f"{RELEASE}-etcd") in {
         (each["kind"], each["metadata"]["name"]) for each in rendered
@@ -105,6 +107,18 @@ def test_where_terms_are_kept_in_etcd_sequencers_reach_it_and_shards_do_not(
     etcd = PARTS["etcd"] if brought else STRANGER
     assert _passes(policies, ROLES[names.SEQUENCER], etcd, ETCD)
     assert not _passes(policies, ROLES[names.SHARD], etcd, ETCD)
+
+
+@pytest.mark.parametrize("values", ENFORCED)
+def test_shards_reach_what_keeps_their_records_and_sequencers_do_not(
+    helm: Helm, values: str
+) -> None:
+    peer = {"namespaceSelector": {"matchLabels": {"name": STRANGER.namespace}}}
+    rules = json.dumps([{"to": [peer], "ports": [{"port": KAFKA}]}])
+    policies = _policies(helm, values, "--set-json", f"networkPolicies.shardEgress={rules}")
+    assert _may(policies, "egress", ROLES[names.SHARD], STRANGER, KAFKA)
+    assert not _may(policies, "egress", ROLES[names.SEQUENCER], STRANGER, KAFKA)
+    assert not _may(_policies(helm, values), "egress", ROLES[names.SHARD], STRANGER, KAFKA)
 
 
 def _policies(helm: Helm, values: str, *told: str) -> list[Document]:

@@ -265,6 +265,14 @@ class Belfast(Shape, frozen=True, kw_only=True):
     """
 
 
+class Erwin(Shape, frozen=True, kw_only=True):
+    etcd: bool = True
+    """Let Erwin logs keep their configurations in the release's etcd, and elect their controllers
+    there: a ConfigMap `<release>-erwin`, for the `config.configMap` of SequencerSets with
+    `engine: erwin`. Tokens and service accounts are those of `belfast`.
+    """
+
+
 class Operator(Placement, frozen=True, kw_only=True):
     replicas: Annotated[int, Meta(ge=1, le=5)] = 2
     """One acts, the others stand by."""
@@ -339,6 +347,8 @@ class NetworkPolicies(Shape, frozen=True, kw_only=True):
     """At which the API server is met: its Service's, and its own behind it."""
     extra_egress: list[Free] = []
     """More rules for what members and brokers may reach, such as a collector of traces."""
+    shard_egress: list[Free] = []
+    """More rules for what shards may reach: Kafka, where it keeps the records of an Erwin log."""
 
 
 class Monitoring(Shape, frozen=True, kw_only=True):
@@ -388,6 +398,8 @@ class Values(Shape, frozen=True, kw_only=True):
     """HTTP before the brokers."""
     belfast: Belfast = Belfast()
     """What SequencerSets and ShardGroups beside the release have in common."""
+    erwin: Erwin = Erwin()
+    """What Erwin logs beside the release have in common."""
     operator: Operator = Operator()
     """The operator."""
     gates: Gates = Gates()

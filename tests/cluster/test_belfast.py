@@ -8,40 +8,41 @@ from pathlib import Path
 
 import pytest
 from tests.cluster.account import Account
+from tests.cluster.log_pods import WITHIN_S, LogPods
 from tests.cluster.site import Document, Site, kill, until
-from tests.cluster.ticks import LOG, WITHIN_S, Crew, Ticks, declared
+from tests.cluster.ticks import LOG, Ticks, declared
 from tests.kubernetes.api_server import Refused
 
 from anabranch_operator.api import names
 
 
 @pytest.fixture(scope="module")
-def crew(site: Site, account: Account, root: Path) -> Crew:
+def crew(site: Site, account: Account, root: Path) -> LogPods:
     """Three sequencers, two shards of two replicas."""
     with account.step("a SequencerSet and a ShardGroup are applied, until all have seats"):
         site.apply(*declared(site, root))
         site.until_is("sequencersets", LOG, "Ready")
         site.until_is("shardgroups", LOG, "Ready")
-    crew = Crew(site)
+    crew = LogPods(site, LOG)
     crew.until_whole()
     return crew
 
 
 @pytest.fixture(scope="module")
-def ticks(site: Site, crew: Crew) -> Iterator[Ticks]:
+def ticks(site: Site, crew: LogPods) -> Iterator[Ticks]:
     ticks = Ticks(site)
     yield ticks
     ticks.end()
 
 
-def test_who_asks_is_told_how_the_log_is(site: Site, crew: Crew, ticks: Ticks) -> None:
+def test_who_asks_is_told_how_the_log_is(site: Site, crew: LogPods, ticks: Ticks) -> None:
     until(lambda: (crew.group.get("window") or 0) > 0, "a window is over")
     until(lambda: crew.group.get("speculation") is not None, "something was foretold")
     (found,) = site.kubectl("get", "seq", "--no-headers").splitlines()
-    name, leader, epoch, members, ready, _ = found.split()
+    name, leader, _, members, stable, ready, _ = found.split()
     assert (name, members, ready) == (LOG, "3", "True")
     assert leader in crew.pods(names.SEQUENCER)
-    assert int(epoch) > 0
+    assert int(stable) > 0
     (found,) = site.kubectl("get", "sg", "--no-headers").splitlines()
     name, shards, desired, window, speculation, ready, _ = found.split()
     assert (name, shards, desired, ready) == (LOG, "2", "2", "True")
@@ -52,7 +53,7 @@ def test_who_asks_is_told_how_the_log_is(site: Site, crew: Crew, ticks: Ticks) -
 
 
 def test_shards_are_added_and_have_their_seats(
-    site: Site, account: Account, crew: Crew, ticks: Ticks
+    site: Site, account: Account, crew: LogPods, ticks: Ticks
 ) -> None:
     with account.step("kubectl scale of two shards to three, until it has a seat"):
         site.kubectl("scale", f"shardgroup/{LOG}", "--replicas=3")
@@ -63,7 +64,7 @@ def test_shards_are_added_and_have_their_seats(
 
 
 def test_replicas_are_rolled_and_nobody_fails(
-    site: Site, account: Account, crew: Crew, ticks: Ticks
+    site: Site, account: Account, crew: LogPods, ticks: Ticks
 ) -> None:
     view, before = crew.members["view"], crew.uids(names.SHARD)
     with account.step("roll-out of six replicas"):
@@ -77,7 +78,7 @@ def test_replicas_are_rolled_and_nobody_fails(
 
 
 def test_sequencers_are_rolled_the_leader_last(
-    site: Site, account: Account, crew: Crew, ticks: Ticks
+    site: Site, account: Account, crew: LogPods, ticks: Ticks
 ) -> None:
     members = crew.members
     view, before = members["view"], crew.uids(names.SEQUENCER)
@@ -95,7 +96,7 @@ def test_sequencers_are_rolled_the_leader_last(
 
 
 def test_sequencers_that_are_killed_are_succeeded(
-    site: Site, account: Account, crew: Crew, ticks: Ticks
+    site: Site, account: Account, crew: LogPods, ticks: Ticks
 ) -> None:
     members = crew.members
     with account.step("kill -9 of the sequencer that leads, until somebody leads"):
@@ -107,7 +108,7 @@ def test_sequencers_that_are_killed_are_succeeded(
 
 
 def test_a_primary_that_is_killed_comes_back(
-    site: Site, account: Account, crew: Crew, ticks: Ticks
+    site: Site, account: Account, crew: LogPods, ticks: Ticks
 ) -> None:
     (seat, *_) = crew.group["seats"]
     with account.step("kill -9 of a shard's primary, until both replicas count"):
@@ -117,7 +118,7 @@ def test_a_primary_that_is_killed_comes_back(
 
 
 def test_a_primary_that_is_deleted_by_force_is_met_where_it_comes_back(
-    site: Site, account: Account, crew: Crew, ticks: Ticks
+    site: Site, account: Account, crew: LogPods, ticks: Ticks
 ) -> None:
     """Its name leads to where it was for as long as the cluster's DNS keeps its answers."""
     (seat, *_) = crew.group["seats"]
@@ -130,7 +131,9 @@ def test_a_primary_that_is_deleted_by_force_is_met_where_it_comes_back(
     assert crew.members["view"] == view
 
 
-def test_a_primary_that_stays_away_is_succeeded(account: Account, crew: Crew, ticks: Ticks) -> None:
+def test_a_primary_that_stays_away_is_succeeded(
+    account: Account, crew: LogPods, ticks: Ticks
+) -> None:
     (seat, *_) = crew.group["seats"]
     view, primary = crew.members["view"], seat["primary"]
     what = "deletion of a shard's primary, until its backup takes appends"
@@ -143,7 +146,7 @@ def test_a_primary_that_stays_away_is_succeeded(account: Account, crew: Crew, ti
 
 
 def test_a_shard_that_stays_away_fails_once_and_comes_back(
-    account: Account, crew: Crew, ticks: Ticks
+    account: Account, crew: LogPods, ticks: Ticks
 ) -> None:
     view, failures = crew.members["view"], ticks.failures()
     what = "deletion of both replicas of a shard, until appends go on without it"
@@ -159,7 +162,7 @@ def test_a_shard_that_stays_away_fails_once_and_comes_back(
 
 
 def test_a_shard_leaves_and_goes_when_it_is_trimmed(
-    site: Site, account: Account, crew: Crew, ticks: Ticks
+    site: Site, account: Account, crew: LogPods, ticks: Ticks
 ) -> None:
     with account.step("kubectl scale of three shards to two, until the third has left"):
         site.kubectl("scale", f"shardgroup/{LOG}", "--replicas=2")
@@ -179,7 +182,7 @@ def test_a_shard_leaves_and_goes_when_it_is_trimmed(
 
 
 def test_a_shard_that_leaves_may_come_back(
-    site: Site, account: Account, crew: Crew, ticks: Ticks
+    site: Site, account: Account, crew: LogPods, ticks: Ticks
 ) -> None:
     site.kubectl("scale", f"shardgroup/{LOG}", "--replicas=1")
     until(lambda: crew.seat(f"{LOG}-1")["standing"] == "Left", "it has left", WITHIN_S)
@@ -193,7 +196,7 @@ def test_a_shard_that_leaves_may_come_back(
 
 
 def test_every_acknowledged_tick_is_read_once_and_in_order(
-    account: Account, crew: Crew, ticks: Ticks
+    account: Account, crew: LogPods, ticks: Ticks
 ) -> None:
     found = ticks.end_appends()
     assert list(found) == list(range(len(found)))
@@ -216,7 +219,7 @@ def test_every_acknowledged_tick_is_read_once_and_in_order(
 
 
 def test_what_is_deleted_leaves_nothing(
-    site: Site, account: Account, crew: Crew, ticks: Ticks
+    site: Site, account: Account, crew: LogPods, ticks: Ticks
 ) -> None:
     with pytest.raises(Refused, match="have seats"):
         site.delete("shardgroups", LOG)

@@ -1,7 +1,5 @@
 """A Belfast log beside the release, and who appends to it and reads it ahead of its order."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +22,6 @@ _PROGRAMS = {
 _FOLDER, _SECRETS = "/programs", "/secrets"
 _LITTLE: Document = {"requests": {"cpu": "50m", "memory": "64Mi"}}
 _PATIENT = {"ANABRANCH_CONSENSUS_HEARTBEAT_MS": "500", "ANABRANCH_CONSENSUS_ELECTION_MS": "5000"}
-WITHIN_S = 1_200.0
-"""As `site.WITHIN_S`, for what is done to many pods one after the other."""
 
 
 def declared(site: Site, root: Path) -> list[Document]:
@@ -42,7 +38,7 @@ def declared(site: Site, root: Path) -> list[Document]:
 
 _TERMS = """\
 import os, sys
-from anabranch.apps.pods.belfast_settings import SequencerSettings, load
+from anabranch.apps.pods.log_settings import SequencerSettings, load
 from anabranch.shell.etcd.api.client import EtcdClient
 from anabranch.shell.etcd.group.epochs import latest
 cluster = sys.argv[1]
@@ -166,55 +162,3 @@ class Ticks:
             pod["spec"]["volumes"].append(volume)
             container["volumeMounts"].append({"name": volume["name"], "mountPath": path})
         return pod
-
-
-class Crew:
-    """The log's pods, and what is told of them."""
-
-    def __init__(self, site: Site) -> None:
-        self._site = site
-
-    @property
-    def members(self) -> Document:
-        return self._site.get("sequencersets", LOG).get("status", {})
-
-    @property
-    def group(self) -> Document:
-        return self._site.get("shardgroups", LOG).get("status", {})
-
-    def seat(self, shard: str) -> Document:
-        return next(each for each in self.group["seats"] if each["name"] == shard)
-
-    def pods(self, role: str) -> dict[str, Document]:
-        found = self._site.all("pods", **{names.ROLE: role})
-        return {each["metadata"]["name"]: each["metadata"] for each in found}
-
-    def uids(self, role: str) -> set[str]:
-        return {each["uid"] for each in self.pods(role).values()}
-
-    def until_whole(self) -> None:
-        """Every pod is as declared, every replica counts."""
-
-        def look() -> bool:
-            # What is declared before what is told of it: never a status of another spec.
-            wanted = self._site.get("shardgroups", LOG)
-            found, members = wanted.get("status", {}), self.members
-            shards, copies = wanted["spec"]["shards"], wanted["spec"]["copies"]
-            current = found.get("observedGeneration") == wanted["metadata"]["generation"]
-            seats = [each for each in found.get("seats", ()) if each["standing"] == "Seated"]
-            every = {found.get("pods"), found.get("updated")} == {shards * copies}
-            told = {members.get(each) for each in ("members", "ready", "updated")} == {3}
-            whole = len(seats) == shards and all(each["copies"] == copies for each in seats)
-            return current and every and told and whole
-
-        until(look, "every replica counts", WITHIN_S)
-
-    @contextmanager
-    def away(self, *pods: str) -> Iterator[None]:
-        """They are ended at once, and nobody makes them anew before this is over."""
-        paused = f"{names.PAUSED}=true"
-        self._site.kubectl("annotate", f"shardgroup/{LOG}", paused)
-        self._site.until_is("shardgroups", LOG, "Paused")
-        self._site.kubectl("delete", "pod", "--now", "--wait=true", *pods)
-        yield
-        self._site.kubectl("annotate", f"shardgroup/{LOG}", f"{names.PAUSED}-")

@@ -83,7 +83,10 @@ class Process:
             [sys.executable, "-m", "anabranch.cli.main", "up", "--no-http", *flags],
             env={**os.environ, "ANABRANCH_DATA": str(data), "ANABRANCH_PORT": "0"},
             stderr=subprocess.PIPE,
+            bufsize=0,  # what follows the line below stays in the pipe
         )
+        self.said = ""
+        """Its log from there on, when it has ended."""
         assert self.process.stderr is not None
         said = b""
         for line in self.process.stderr:
@@ -115,7 +118,8 @@ class Process:
         for line in self._lines:
             line.close()
         self.process.send_signal(how)
-        self.process.communicate(timeout=20)
+        _, said = self.process.communicate(timeout=20)
+        self.said = said.decode()
         return self.process.returncode
 
 

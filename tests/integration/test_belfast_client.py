@@ -10,7 +10,7 @@ import pytest
 from tests.integration.server_process import running as serving
 
 from anabranch import belfast
-from anabranch.apps.processes.belfast import BelfastShape, LocalBelfast, settle
+from anabranch.apps.processes.local_log import LocalLog, LogShape, settle
 from anabranch.client.belfast.aio import Events, Log
 from anabranch.client.session.records import Confirm, Deliver, Event, Fail
 from anabranch.core.belfast.ledger.ledger import Standing
@@ -23,11 +23,9 @@ PATIENT = {**STEADY, "ANABRANCH_RULES_FAIL_INTERVALS": "5000"}
 
 
 @contextmanager
-def running(
-    folder: Path, shards: int, settings: Mapping[str, str] = PATIENT
-) -> Iterator[LocalBelfast]:
-    layout = settle(folder, BelfastShape(sequencers=1, shards=shards, copies=1))
-    processes = LocalBelfast(folder, layout, settings=settings)
+def running(folder: Path, shards: int, settings: Mapping[str, str] = PATIENT) -> Iterator[LocalLog]:
+    layout = settle(folder, LogShape(sequencers=1, shards=shards, copies=1))
+    processes = LocalLog(folder, layout, settings=settings)
     processes.start(lambda _: None)
     try:
         yield processes
@@ -91,7 +89,7 @@ async def get_on(log: Log, name: bytes, acked: dict[bytes, int]) -> None:
             acked[value] = await log.append(value, timeout=PATIENCE_S)
 
 
-async def lose_a_shard(processes: LocalBelfast) -> None:
+async def lose_a_shard(processes: LocalLog) -> None:
     """A shard is stopped until the others go on without it, then it comes back."""
     url, place = processes.layout.url, processes.layout.shards[0].name
     account, acked, stop = Account(), dict[bytes, int](), asyncio.Event()

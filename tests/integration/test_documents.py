@@ -16,6 +16,7 @@ from tests.integration.cli_server import Server
 
 import anabranch
 from anabranch.cli.main import CONTEXT, cli
+from anabranch.client import erwin_log
 
 RUN = {
     "README.md": "tests/integration/test_readme.py",
@@ -25,6 +26,7 @@ RUN = {
     "docs/howto/curl.md": "tests/integration/http/test_http_curl.py",
     "docs/howto/erwin.md": "tests/integration/test_readme.py",
     "docs/howto/forks.md": "tests/integration/test_cli_tutorial.py",
+    "docs/howto/lazy.md": "tests/integration/test_readme.py",
     "docs/howto/operate.md": "tests/integration/test_operate.py",
     "docs/howto/python-client.md": "tests/integration/test_client.py",
     "docs/howto/speculate.md": "tests/integration/test_belfast_client.py",
@@ -51,6 +53,9 @@ EXCUSED = {
     ("docs/howto/cluster.md", "export ANABRANCH_URL"): _PROCESSES,
     ("docs/howto/cluster.md", "anabranch metadata"): _PROCESSES,
     ("docs/howto/curl.md", "anabranch up"): _LOCAL,
+    ("docs/howto/erwin.md", "python -m examples"): "tests/integration/test_erwin_examples.py",
+    ("docs/howto/erwin.md", "anabranch up --processes"): "tests/integration/erwin/",
+    ("docs/howto/erwin.md", "anabranch sequencer"): "several machines",
     ("docs/howto/kubernetes.md", ""): _KUBERNETES,
     ("docs/howto/operate.md", "apt install"): "it changes the machine, as root",
     ("docs/howto/operate.md", "useradd"): "it changes the machine, as root",
@@ -152,6 +157,10 @@ def test_the_names_that_the_client_reference_lists_are_there(root: Path) -> None
     for name in " ".join(re.findall(r"`([a-z_ ]+)`", cell)).split():
         assert hasattr(anabranch.Log, name), f"AnyLog.{name}"
         assert hasattr(anabranch.SpeculativeLog, name), f"AnyLog.{name}"
+    (cell,) = re.findall(r"^\| `ErwinLog` \| (.*) \|$", page, re.MULTILINE)
+    for name in " ".join(re.findall(r"`([a-z_ ]+)`", cell)).split():
+        assert hasattr(anabranch.ErwinLog, name), f"ErwinLog.{name}"
+        assert hasattr(erwin_log.ErwinLog, name), f"aio's ErwinLog.{name}"
     section = page.partition("## Belfast")[2]
     (cell,) = re.findall(r"^\| `Log` \| (.*) \|$", section, re.MULTILINE)
     for name in " ".join(re.findall(r"`([a-z_ ]+)`", cell)).split():

@@ -67,7 +67,7 @@ def append(process: Process, log: Description, first: int, count: int) -> None:
             if not all(isinstance(each, Taken) for each in answers):
                 codes = {each.code for each in answers if isinstance(each, Refused)}
                 # A member may have yet to hear that its view has started.
-                assert codes <= {"stale-view", "unavailable"}, answers
+                assert codes <= {"outcome-unknown", "stale-view", "unavailable"}, answers
                 break
             number += 1
     last = FindPosition(AppendId(PRODUCER, 0, end - 1))

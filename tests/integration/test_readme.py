@@ -65,6 +65,34 @@ def test_the_program_of_the_page_on_erwin_runs(
     assert lines[-2:] == ["0 b'3 apples'", "1 b'5 pears'"]
 
 
+def test_the_page_on_erwin_asks_over_http_as_shown(root: Path, tmp_path: Path) -> None:
+    page = (root / "docs/howto/erwin.md").read_text()
+    (shown,) = (block for _, block in BLOCK.findall(page) if "curl" in block)
+    with Server.started(tmp_path, http=True) as server:
+        assert server.http is not None
+        environment = server.terminal(tmp_path)
+        run("anabranch log create audit --engine erwin", environment)
+        said = run(shown.replace("http://127.0.0.1:7421", f"http://{server.http}"), environment)
+    assert '"position":null' in said
+    assert '"position":1,"receipt":null' in said
+    assert '"value":"9 melons"' in said
+
+
+def test_the_page_on_lazy_appends_runs(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = BLOCK.findall((root / "docs/howto/lazy.md").read_text())
+    shown = "\n".join(block for language, block in found if language == "sh")
+    (program,) = (block for language, block in found if language == "python")
+    with Server.started(tmp_path) as server:
+        said = run(shown, server.terminal(tmp_path))
+        assert "to clicks at 0..1" in said
+        assert "to carts at 1" in said
+        assert "5 pears" in said
+        exec(program.replace("anabranch://127.0.0.1:7420", server.url), {})
+    assert capsys.readouterr().out.splitlines()[-1].startswith("0 ")
+
+
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl here")
 def test_curl_is_enough(blocks: dict[str, str], tmp_path: Path) -> None:
     with Server.started(tmp_path, http=True) as server:

@@ -265,7 +265,9 @@ def explore(bounds: Bounds, broken: Broken | None = None) -> tuple[int, Found | 
 
 
 def _forget(state: State, broken: Broken | None) -> State:
-    """Leave out what can't matter any more, so that equal futures are one state."""
+    """Leave out what can't matter any more, so that equal futures are one state. Nor does it matter
+    which shard is which: they do the same. So a trace may call one shard by both numbers.
+    """
     oldest = 0 if broken is Broken.FENCE else min(shard.view for shard in state.shards)
     acks = frozenset(
         (id, view, n)
@@ -274,7 +276,9 @@ def _forget(state: State, broken: Broken | None) -> State:
         and (view == state.view or all((id, view, other) in state.acks for other in REPLICAS))
     )
     pushes = frozenset(push for push in state.pushes if push.view >= oldest)
-    return state._replace(acks=acks, pushes=pushes)
+    both = sorted(zip(state.shards, state.pushed, strict=True))
+    shards, pushed = tuple(shard for shard, _ in both), tuple(end for _, end in both)
+    return state._replace(acks=acks, pushes=pushes, shards=shards, pushed=pushed)
 
 
 def _at(values: Ids, index: int, value: int) -> Ids:

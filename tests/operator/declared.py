@@ -114,7 +114,6 @@ TAKEN: dict[str, Case] = {
     ),
     "name-of-48-characters": Case(FORK, fork(), name="n" * 48),
     "log-least": Case(LOG, {}),
-    "log-of-a-later-engine": Case(LOG, {"engine": "erwin"}),
     "log-with-all": Case(
         LOG,
         {

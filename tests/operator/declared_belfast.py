@@ -29,20 +29,20 @@ TAKEN: dict[str, Case] = {
 
 REFUSED: dict[str, Case] = {
     "belfast-without-sequencers": Case(
-        LOG, {"engine": "belfast", "shards": {"names": ["a"]}}, "engine belfast needs sequencers"
+        LOG, {"engine": "belfast", "shards": {"names": ["a"]}}, "belfast and erwin need sequencers"
     ),
     "belfast-without-shards": Case(
-        LOG, {"engine": "belfast", "sequencers": {"name": "a"}}, "engine belfast needs shards"
+        LOG, {"engine": "belfast", "sequencers": {"name": "a"}}, "belfast and erwin need shards"
     ),
     "log-called-unlike-its-sequencers": Case(
         LOG, named(), "call the Log like its set", name="secret"
     ),
     "bolt-with-sequencers": Case(
-        LOG, {"sequencers": {"name": "a"}}, "sequencers is for engine belfast"
+        LOG, {"sequencers": {"name": "a"}}, "sequencers is for engines belfast and erwin"
     ),
-    "bolt-with-shards": Case(LOG, {"shards": {"names": ["a"]}}, "shards is for engine belfast"),
+    "bolt-with-shards": Case(LOG, {"shards": {"names": ["a"]}}, "shards is for engines belfast"),
     "belfast-with-a-quota-of-reads": Case(
-        LOG, named(quota={"readBytesPerSecond": 1}), "reads of a belfast log aren't limited"
+        LOG, named(quota={"readBytesPerSecond": 1}), "reads are limited for engine bolt alone"
     ),
     "belfast-with-a-retention": Case(
         LOG, named(retention={"records": 5}), "retention is for engine bolt"

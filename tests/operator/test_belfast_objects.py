@@ -10,7 +10,6 @@ from tests.kubernetes.api_server import ApiServer
 
 from anabranch_operator.api import names
 from anabranch_operator.kube.resources import collection, place
-from anabranch_operator.plan.belfast.named_pods import CLAIM
 from anabranch_operator.plan.engine.actions import (
     Action,
     Announce,
@@ -23,18 +22,25 @@ from anabranch_operator.plan.engine.objects import Ref, observe
 from anabranch_operator.plan.engine.planners import PLANNERS
 from anabranch_operator.plan.engine.retries import Troubles
 from anabranch_operator.plan.engine.world import Surroundings, World
+from anabranch_operator.plan.groups.named_pods import CLAIM
 from anabranch_sim.kubernetes.cluster.objects import canonical
 
 STRICT = {"pod-security.kubernetes.io/enforce": "restricted"}
 
 
-@pytest.mark.parametrize("size", ["1Gi", "1024Gi", "1.5Ti", "0.5Gi", "1000M"])
-def test_what_a_belfast_log_needs_is_taken_and_then_left_alone(
-    resources: ApiServer, size: str
+@pytest.mark.parametrize(
+    ("size", "engine"),
+    [
+        *((size, "belfast") for size in ("1Gi", "1024Gi", "1.5Ti", "0.5Gi", "1000M")),
+        ("1Gi", "erwin"),
+    ],
+)
+def test_what_a_log_needs_is_taken_and_then_left_alone(
+    resources: ApiServer, size: str, engine: str
 ) -> None:
-    namespace = resources.namespace("belfast", STRICT)
+    namespace = resources.namespace(engine, STRICT)
     world = World(Surroundings(namespace=namespace, release="demo"))
-    common = {"image": "anabranch", "storage": {"volumeClaim": {"size": size}}}
+    common = {"image": "anabranch", "storage": {"volumeClaim": {"size": size}}, "engine": engine}
     specs = {names.SEQUENCERS: common, names.SHARDS: {**common, "sequencers": "orders"}}
     refs = [Ref(kind, namespace, "orders") for kind in specs]
     for ref in refs:
@@ -54,17 +60,18 @@ def test_what_a_belfast_log_needs_is_taken_and_then_left_alone(
     assert {each.spec["resources"]["requests"]["storage"] for each in claims} == {canonical(size)}
 
 
+@pytest.mark.parametrize("engine", ["belfast", "erwin"])
 def test_a_log_makes_its_parts_and_takes_back_what_its_template_no_longer_says(
-    resources: ApiServer,
+    resources: ApiServer, engine: str
 ) -> None:
-    namespace = resources.namespace("belfast-log", STRICT)
+    namespace = resources.namespace(f"{engine}-log", STRICT)
     world = World(Surroundings(namespace=namespace, release="demo"))
     world.service.looked = True
     template = {"image": "anabranch", "storage": {"volumeClaim": {"size": "1Gi"}}}
 
     def declare(**shards: Any) -> None:
         spec = {
-            "engine": "belfast",
+            "engine": engine,
             "deletionPolicy": "Delete",
             "sequencers": {"template": template},
             "shards": {"template": {**template, **shards}},
@@ -86,6 +93,7 @@ def test_a_log_makes_its_parts_and_takes_back_what_its_template_no_longer_says(
             perform(resources, world, action)
     assert planned(world, [log]) == []
     assert world.shards[group].spec.priority_class_name == "high"
+    assert world.shards[group].spec.engine == engine
     declare(nodeSelector={"disk": "slow"})
     for action in planned(world, [log]):
         perform(resources, world, action)

@@ -75,17 +75,20 @@ def test_what_was_made_for_a_resource_goes_with_it(home: Home, tmp_path: Path) -
         until(lambda: not pods(home, names.BROKER) or None, "the pool's pods are gone")
 
 
-def test_a_logs_shards_go_with_it_and_before_its_sequencers(home: Home, tmp_path: Path) -> None:
+@pytest.mark.parametrize("engine", ["belfast", "erwin"])
+def test_a_logs_shards_go_with_it_and_before_its_sequencers(
+    home: Home, tmp_path: Path, engine: str
+) -> None:
     template = {"image": "anabranch", "storage": {"ephemeral": True}}
     with operating(home, tmp_path):
         home.declare("BrokerPool", "demo", image="anabranch", min=1)
         home.says("brokerpools", "demo", "Ready", "PoolComplete")
         home.log(
             "ticks",
-            engine="belfast",
+            engine=engine,
             deletionPolicy="Delete",
             sequencers={"template": {**template, "members": 1}},
-            shards={"count": 1, "template": template},
+            shards={"count": 1, "template": {**template, "copies": 1}},
         )
         home.says("logs", "ticks", "Ready", "SequencersAway")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.kubernetes.api_server import ApiServer, Refused
-from tests.operator import declared, declared_belfast
+from tests.operator import declared, declared_belfast, declared_erwin
 from tests.operator.declared import Case, Change
 from tests.operator.installed import install, until, until_served
 
@@ -17,9 +17,9 @@ from anabranch_operator.api.rules import RULES, WHOLE
 
 Document = dict[str, Any]
 
-TAKEN = {**declared.TAKEN, **declared_belfast.TAKEN}
-REFUSED = {**declared.REFUSED, **declared_belfast.REFUSED}
-CHANGED = {**declared.CHANGED, **declared_belfast.CHANGED}
+TAKEN = {**declared.TAKEN, **declared_belfast.TAKEN, **declared_erwin.TAKEN}
+REFUSED = {**declared.REFUSED, **declared_belfast.REFUSED, **declared_erwin.REFUSED}
+CHANGED = {**declared.CHANGED, **declared_belfast.CHANGED, **declared_erwin.CHANGED}
 
 
 @pytest.fixture(scope="module")
@@ -148,8 +148,8 @@ COLUMNS = {
         "demo 3       2     1     2       4       @",
     ),
     names.SEQUENCERS: (
-        "NAME   LEADER             EPOCH MEMBERS READY AGE",
-        "orders orders-sequencer-1 7     3       True  @",
+        "NAME   LEADER             VIEW MEMBERS STABLE BACKLOG READY AGE",
+        "orders orders-sequencer-1 7    3       120    4       True  @",
     ),
     names.SHARDS: (
         "NAME   SHARDS DESIRED WINDOW SPEC% READY AGE",
@@ -199,7 +199,7 @@ def told(resources: ApiServer) -> str:
     group = {"image": "anabranch", "storage": storage}
     make(resources, space, names.SEQUENCERS, "orders", group)
     make(resources, space, names.SHARDS, "orders", {**group, "sequencers": "orders"})
-    led = {"leader": "orders-sequencer-1", "term": 7, "members": 3}
+    led = {"leader": "orders-sequencer-1", "view": 7, "members": 3, "confirmed": 120, "backlog": 4}
     told = [condition("True", "Leading")]
     tell(resources, space, names.SEQUENCERS, "orders", **led, conditions=told)
     seated = {"shards": 3, "seated": 2, "window": 118, "speculation": 99}

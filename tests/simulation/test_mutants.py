@@ -7,9 +7,12 @@ import pytest
 from _pytest.mark import ParameterSet
 from tests.unit.core.belfast.sequencer import test_failures
 from tests.unit.core.belfast.shard import test_shard_positions as positions
+from tests.unit.core.erwin.controller import test_leaving
+from tests.unit.core.erwin.shard import test_unordered
 from tests.unit.core.replication import test_replica
 
-from anabranch_sim.belfast.mutants import BY_LETTER
+from anabranch_sim.belfast import mutants as of_belfast
+from anabranch_sim.erwin import mutants as of_erwin
 from anabranch_sim.kinds import KINDS
 from anabranch_sim.mutants import known_seeds, search
 from anabranch_sim.world.mutants import Mutant, StaleMutant, being, broken, hunt, returning
@@ -50,10 +53,18 @@ FINDS: dict[str, Callable[[], None]] = {
     "only the last failure voids places": (
         positions.test_a_replica_that_was_away_over_two_failures_keeps_nothing_that_was_void
     ),
+    "a backup leads without the opening": (
+        test_unordered.test_a_backup_that_lacks_unordered_data_does_not_take_over
+    ),
+    "controllers wait for the end of who leaves": (
+        test_leaving.test_a_view_goes_on_without_a_member_that_is_about_to_end
+    ),
 }
 
 
-@pytest.mark.parametrize("mutant", BY_LETTER, ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize(
+    "mutant", [*of_belfast.BY_LETTER, *of_erwin.BY_LETTER], ids=lambda mutant: mutant.name
+)
 def test_a_mutant_that_no_seed_finds_is_found_letter_by_letter(mutant: Mutant) -> None:
     with broken(mutant) as planted, pytest.raises(AssertionError):
         FINDS[mutant.name]()

@@ -6,8 +6,15 @@ from tests.simulation.chunks import IN_ONE_TEST, chunks
 from anabranch_sim.commands import described
 from anabranch_sim.kinds import KINDS
 
-SEEDS = {"bolt": 2_000, "belfast": 2_000, "erwin": 2_000, "consensus": 2_000, "operator": 1_000}
-DONE_MIN = {"bolt": 50, "belfast": 20, "erwin": 20, "consensus": 50, "operator": 20}
+SEEDS = {
+    "bolt": 2_000,
+    "belfast": 2_000,
+    "erwin": 2_000,
+    "lazy": 2_000,
+    "consensus": 2_000,
+    "operator": 1_000,
+}
+DONE_MIN = {"bolt": 50, "belfast": 20, "erwin": 12, "lazy": 12, "consensus": 50, "operator": 20}
 """Calls, records, appends, entries and writes of a seed, on average: less would try nothing."""
 
 
@@ -31,6 +38,11 @@ def test_belfast_comes_right_from(first: int) -> None:
 @pytest.mark.parametrize("first", chunks(SEEDS["erwin"]))
 def test_erwin_comes_right_from(first: int) -> None:
     check_seeds("erwin", first)
+
+
+@pytest.mark.parametrize("first", chunks(SEEDS["lazy"]))
+def test_a_lazy_front_comes_right_from(first: int) -> None:
+    check_seeds("lazy", first)
 
 
 @pytest.mark.parametrize("first", chunks(SEEDS["consensus"]))

@@ -168,6 +168,25 @@ def test_a_connection_delivers_in_order_and_a_network_of_datagrams_does_not() ->
     assert len(set(scattered)) < 100 < len(scattered) + network.dropped
 
 
+def test_all_that_a_slow_node_says_or_hears_comes_late_and_only_that() -> None:
+    world = World(3)
+    network = Network(world, NetworkFaults())
+    network.slow("b", SECOND)
+    arrived: list[tuple[str, bool]] = []
+
+    def carry(sender: str, receiver: str) -> None:
+        def arrive() -> None:
+            arrived.append((sender + receiver, world.now >= SECOND))
+
+        network.carry(sender, receiver, arrive)
+        Pipe(network, sender, receiver, lambda _: None).carry(arrive)
+
+    for ends in ("ab", "ba", "ac"):
+        carry(*ends)
+    world.run(2 * SECOND)
+    assert sorted(arrived) == [("ab", True)] * 2 + [("ac", False)] * 2 + [("ba", True)] * 2
+
+
 def test_a_cut_goes_one_way_and_breaks_the_connections_that_use_it() -> None:
     world = World(3)
     network = Network(world, NetworkFaults())

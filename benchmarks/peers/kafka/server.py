@@ -14,6 +14,7 @@ import tempfile
 from base64 import urlsafe_b64encode
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
@@ -95,19 +96,66 @@ def _verify(folder: Path) -> None:
         raise Unavailable("Kafka", f"what Maven brought isn't what SHA256SUMS says: {other}")
 
 
+@dataclass(frozen=True, slots=True)
+class Secured:
+    """A second listener, for TLS and users alone."""
+
+    keystore: Path
+    """A key (PKCS 8) and its certificate, in PEM."""
+    plain: Mapping[str, str]
+    """Passwords of users that the mechanism PLAIN knows."""
+    scram: Mapping[str, str]
+    """The same for both mechanisms SCRAM."""
+
+    def settings(self, port: int, address: str) -> str:
+        """They follow those of the plain listener, and win over them."""
+        users = " ".join(f'user_{name}="{word}"' for name, word in self.plain.items())
+        module = "org.apache.kafka.common.security"
+        told = {
+            "listeners": f"PLAINTEXT://{address},CONTROLLER://{HOST}:%d,SECURED://{HOST}:{port}",
+            "advertised.listeners": f"PLAINTEXT://{address},SECURED://{HOST}:{port}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,"
+            "SECURED:SASL_SSL",
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(self.keystore),
+            f"{_SECURED}.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+            f"{_SECURED}.plain.sasl.jaas.config": f"{module}.plain.PlainLoginModule required "
+            f"{users};",
+        }
+        for mechanism in ("scram-sha-256", "scram-sha-512"):
+            name = f"{_SECURED}.{mechanism}.sasl.jaas.config"
+            told[name] = f"{module}.scram.ScramLoginModule required;"
+        return "".join(f"{name}={value}\n" for name, value in told.items())
+
+    def flags(self) -> list[str]:
+        """Of what formats the storage: users of SCRAM are records there."""
+        return [
+            flag
+            for name, word in self.scram.items()
+            for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512")
+            for flag in ("--add-scram", f"{mechanism}=[name={name},password={word}]")
+        ]
+
+
+_SECURED = "listener.name.secured"
+
+
 class Kafka(ServerProcess):
     """One process on fresh ports and a fresh folder."""
 
-    def __init__(self, folder: Path) -> None:
-        self.port, controller = free_ports(2)
+    def __init__(self, folder: Path, secured: Secured | None = None) -> None:
+        self.port, self.secured_port, controller = free_ports(3)
         folder.mkdir(parents=True)
         data, settings = folder / "data", folder / "server.properties"
-        settings.write_text(
-            _SETTINGS.format(host=HOST, port=self.port, controller=controller, data=data)
-        )
+        told = _SETTINGS.format(host=HOST, port=self.port, controller=controller, data=data)
+        if secured is not None:
+            told += secured.settings(self.secured_port, self.address) % controller
+        settings.write_text(told)
         java = ["java", *HEAP, "-cp", f"{find()}/*"]
+        formatted = ["format", "-t", _uuid(), "-c", str(settings)]
+        formatted += secured.flags() if secured is not None else []
         subprocess.run(
-            [*java, "kafka.tools.StorageTool", "format", "-t", _uuid(), "-c", str(settings)],
+            [*java, "kafka.tools.StorageTool", *formatted],
             check=True,
             capture_output=True,
             cwd=folder,
@@ -149,8 +197,8 @@ def _uuid() -> str:
 
 
 @contextmanager
-def running(folder: Path) -> Generator[Kafka]:
-    kafka = Kafka(folder)
+def running(folder: Path, secured: Secured | None = None) -> Generator[Kafka]:
+    kafka = Kafka(folder, secured)
     kafka.start()
     prefer(kafka.pid)
     try:

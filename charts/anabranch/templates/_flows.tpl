@@ -63,12 +63,14 @@ gateway:
     {{- include "anabranch.to.api" . | nindent 4 }}
     {{- end }}
     {{- include "anabranch.to" (dict "root" . "part" "broker" "ports" (list 7420)) | nindent 4 }}
+    # The records of Belfast and Erwin logs.
+    {{- include "anabranch.to.roles" (dict "roles" (list "sequencer" "shard") "ports" (list 7440 7450)) | nindent 4 }}
 {{- end }}
 {{- if .Values.dev.enabled }}
 etcd:
   ingress:
     {{- include "anabranch.from" (dict "root" . "parts" (list "metadata") "ports" (list 2379)) | nindent 4 }}
-    {{- if .Values.belfast.epochs }}
+    {{- if or .Values.belfast.epochs .Values.erwin.etcd }}
     {{- include "anabranch.from.roles" (dict "roles" (list "sequencer") "ports" (list 2379)) | nindent 4 }}
     {{- end }}
 s3:
@@ -84,6 +86,9 @@ s3:
   ingress:
     {{- include "anabranch.from.roles" (dict "roles" $belfast "ports" (list $clients)) | nindent 4 }}
     {{- include "anabranch.from" (dict "root" $ "parts" (list "operator") "ports" (index $asked $role)) | nindent 4 }}
+    {{- if $values.gateway.enabled }}
+    {{- include "anabranch.from" (dict "root" $ "parts" (list "gateway") "ports" (list $clients)) | nindent 4 }}
+    {{- end }}
     {{- with $values.networkPolicies.clients }}
     - from:
         {{- toYaml . | nindent 8 }}
@@ -94,11 +99,16 @@ s3:
   egress:
     {{- include "anabranch.to.names" $ | nindent 4 }}
     {{- include "anabranch.to.roles" (dict "roles" $belfast "ports" (list 7440 7450)) | nindent 4 }}
-    {{- if and (eq $role "sequencer") $values.belfast.epochs }}
+    {{- if and (eq $role "sequencer") (or $values.belfast.epochs $values.erwin.etcd) }}
     {{- include "anabranch.to.etcd" $ | nindent 4 }}
     {{- end }}
     {{- if eq $values.belfast.auth "kubernetes" }}
     {{- include "anabranch.to.api" $ | nindent 4 }}
+    {{- end }}
+    {{- if eq $role "shard" }}
+    {{- with $values.networkPolicies.shardEgress }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
     {{- end }}
 {{- end }}
 test:

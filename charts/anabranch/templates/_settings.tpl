@@ -26,3 +26,16 @@ ANABRANCH_{{ upper $name }}: {{ $value | quote }}
 {{- end }}
 {{- end }}
 {{- end }}
+
+{{/* Where sequencers find etcd, with the files of their `etcdTlsSecret`. */}}
+{{- define "anabranch.etcd.settings" -}}
+ANABRANCH_ETCD_ENDPOINTS: {{ include "anabranch.etcd" . | quote }}
+{{- $dev := and .Values.dev.enabled (include "anabranch.tls" .) }}
+{{- if or $dev .Values.etcd.tlsSecret }}
+ANABRANCH_ETCD_CA: /var/run/anabranch/etcd/ca.crt
+{{- end }}
+{{- if or $dev (and .Values.etcd.tlsSecret .Values.etcd.clientCertificate) }}
+ANABRANCH_ETCD_CERT: /var/run/anabranch/etcd/tls.crt
+ANABRANCH_ETCD_KEY: /var/run/anabranch/etcd/tls.key
+{{- end }}
+{{- end }}

@@ -3,12 +3,12 @@
 Nothing else in `api` and `plan` imports `anabranch`: what the operator depends on is read here.
 """
 
-from anabranch.core.belfast.ledger.ledger import Standing
 from anabranch.core.belfast.ledger.rules import Rules
 from anabranch.core.belfast.ledger.windows import Mode
 from anabranch.core.belfast.protocol.messages import ShardStatus, Status
 from anabranch.core.bolt.protocol.commands import Description, Done, EngineSettings, Promotion
 from anabranch.core.bolt.protocol.queries import BrokerSeat
+from anabranch.core.bolt.state.catalogue import ENDING
 from anabranch.core.bolt.state.placement import DRAINING as BROKER_DRAINING
 from anabranch.core.bolt.state.placement import LOST as BROKER_LOST
 from anabranch.core.bolt.state.placement import READY as BROKER_READY
@@ -29,6 +29,7 @@ from anabranch.core.machine import CancelTimer, SetTimer, TimerFired, Value
 from anabranch.core.quota import AppendShare
 from anabranch.core.quota import Quota as LogQuota
 from anabranch.core.redaction import IS, NAMED, VALUE, printable, redacted, replaced
+from anabranch.core.sequencing.messages import LogSurvey, SequencingStatus, ShardPlace
 from anabranch.core.types import (
     MS,
     Kind,
@@ -44,6 +45,7 @@ __all__ = [
     "BROKER_DRAINING",
     "BROKER_LOST",
     "BROKER_READY",
+    "ENDING",
     "IS",
     "MS",
     "NAMED",
@@ -61,6 +63,7 @@ __all__ = [
     "LogExists",
     "LogId",
     "LogQuota",
+    "LogSurvey",
     "Milliseconds",
     "Mode",
     "Nanoseconds",
@@ -71,10 +74,11 @@ __all__ = [
     "Promotion",
     "Refused",
     "Rules",
+    "SequencingStatus",
     "SetTimer",
+    "ShardPlace",
     "ShardStatus",
     "Squashed",
-    "Standing",
     "Status",
     "TimerFired",
     "Unavailable",

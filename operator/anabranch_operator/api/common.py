@@ -1,6 +1,7 @@
 """What the specs and statuses of several kinds have in common."""
 
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
@@ -32,6 +33,24 @@ def keyed_by(name: str) -> Meta:
     return Meta(
         extra_json_schema={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [name]}
     )
+
+
+class GroupEngineName(StrEnum):
+    """Which engine's log a SequencerSet and its ShardGroups are."""
+
+    BELFAST = "belfast"
+    """Records are delivered before their order is final."""
+    ERWIN = "erwin"
+    """Appends are acknowledged in one round trip, and get their positions afterwards."""
+
+
+class Durability(StrEnum):
+    FSYNC = "fsync"
+    """Acknowledge a record once it is on the disks of all replicas that must hold it."""
+    MEMORY = "memory"
+    """Acknowledge a record once all replicas that must hold it have it in memory. A loss of power
+    loses it.
+    """
 
 
 class Quota(Shape, frozen=True, kw_only=True):

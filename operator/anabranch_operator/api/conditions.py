@@ -47,6 +47,8 @@ class Type(StrEnum):
     WINDOW_OPEN = "WindowOpen"
     JOINING = "Joining"
     LEAVING = "Leaving"
+    SEALED = "Sealed"
+    RECONFIGURING = "Reconfiguring"
 
 
 class Reason(StrEnum):
@@ -142,9 +144,11 @@ class Reason(StrEnum):
     SEQUENCERS_AWAY = "SequencersAway"
     """No sequencer says that it leads; they are asked again."""
     SEATED = "Seated"
-    """Every shard that is wanted has a seat."""
+    """Every shard that is wanted takes appends."""
     AWAITING_SEATS = "AwaitingSeats"
-    """Shards have no seat yet: they get one in the next window that is published."""
+    """Shards take no appends yet. Belfast gives them a seat in the next window that is published;
+    Erwin takes them in when all of their replicas are there.
+    """
     SHARDS_FAILED = "ShardsFailed"
     """Shards have failed as a whole: their subscribers are served by others."""
     WINDOW_PUBLISHED = "WindowPublished"
@@ -156,13 +160,32 @@ class Reason(StrEnum):
     AWAITING_BOUNDARY = "AwaitingBoundary"
     """A window counts on a shard that leaves: it goes at that window's end."""
     AWAITING_TRIM = "AwaitingTrim"
-    """A shard has left, and its records are kept until all of its positions are trimmed."""
+    """A shard takes no appends any more, and its records are kept until they are trimmed."""
     WAITING_FOR_COPIES = "WaitingForCopies"
     """All replicas of a shard, or all sequencers, must answer before the next step."""
     NONE_JOINS = "NoneJoins"
-    """All shards that are wanted have their seats."""
+    """All shards that are wanted take appends."""
     NONE_LEAVES = "NoneLeaves"
     """There is no shard that isn't wanted."""
+    # Sequencers and shards of Erwin logs.
+    NO_VIEW = "NoView"
+    """The log's first view hasn't begun: it waits for its sequencers, and for a shard."""
+    VIEW_STARTED = "ViewStarted"
+    """The members of the view take appends."""
+    VIEW_SEALED = "ViewSealed"
+    """The members take nothing of the old view any more: appends wait for the next one."""
+    VIEW_CHANGING = "ViewChanging"
+    """Another view is being made, because a member is silent, leaves, or comes back."""
+    TAKING_OVER = "TakingOver"
+    """Another replica becomes the primary of a shard."""
+    CONTROLLER_AWAY = "ControllerAway"
+    """No controller decides for the log: it goes on, and nothing is reconfigured."""
+    OBSTRUCTED = "Obstructed"
+    """The log's controller can't go on by itself; the message says what stands in the way."""
+    LAST_SHARD = "LastShard"
+    """The last shard of an Erwin log stays, because appends need one."""
+    UNCHANGED = "Unchanged"
+    """Nothing is being reconfigured."""
     # Everybody's.
     PAUSED = "Paused"
     """The annotation `anabranch.dev/paused` is set."""
@@ -216,6 +239,8 @@ TABLE: tuple[Declared, ...] = (
             Reason.SEATED,
             Reason.AWAITING_SEATS,
             Reason.SHARDS_FAILED,
+            Reason.NO_VIEW,
+            Reason.OBSTRUCTED,
         ),
     ),
     Declared(
@@ -232,6 +257,8 @@ TABLE: tuple[Declared, ...] = (
             Reason.PODS_FAILING,
             Reason.CERTIFICATES_FLAWED,
             Reason.WAITING_FOR_COPIES,
+            Reason.OBSTRUCTED,
+            Reason.CONTROLLER_AWAY,
             Reason.PODS_HEALTHY,
         ),
     ),
@@ -287,6 +314,7 @@ TABLE: tuple[Declared, ...] = (
             Reason.NO_WINDOW,
             Reason.SEQUENCERS_AWAY,
             Reason.SEQUENCERS_MISSING,
+            Reason.INVALID,
         ),
     ),
     Declared(
@@ -305,7 +333,33 @@ TABLE: tuple[Declared, ...] = (
             Reason.SEQUENCERS_AWAY,
             Reason.SEQUENCERS_MISSING,
             Reason.DRAINING,
+            Reason.LAST_SHARD,
+            Reason.INVALID,
             Reason.NONE_LEAVES,
+        ),
+    ),
+    Declared(
+        Type.SEALED,
+        ("Log", "SequencerSet"),
+        "Engine erwin: appends wait, because the view has ended and the next one hasn't begun.",
+        (
+            Reason.VIEW_SEALED,
+            Reason.VIEW_STARTED,
+            Reason.NO_VIEW,
+            Reason.SEQUENCERS_AWAY,
+        ),
+    ),
+    Declared(
+        Type.RECONFIGURING,
+        ("Log", "SequencerSet", "ShardGroup"),
+        "Engine erwin: the members of the view, or the replicas of a shard, are being changed.",
+        (
+            Reason.VIEW_CHANGING,
+            Reason.TAKING_OVER,
+            Reason.UNCHANGED,
+            Reason.SEQUENCERS_AWAY,
+            Reason.SEQUENCERS_MISSING,
+            Reason.INVALID,
         ),
     ),
 )

@@ -8,7 +8,7 @@ from msgspec import Meta, field
 from anabranch_operator.api.common import LogName, Quota, Shape, Span
 from anabranch_operator.api.conditions import Condition, Conditions
 from anabranch_operator.api.names import NAME_CHARS_MAX, NAME_PATTERN
-from anabranch_operator.api.sequencers import SequencerSetSpec
+from anabranch_operator.api.sequencers import SequencerTemplate
 from anabranch_operator.api.shards import SHARDS_MAX, ShardTemplate
 
 GROUPS_MAX = 16
@@ -27,7 +27,9 @@ class Engine(StrEnum):
     `sequencers` and `shards`; can't be forked.
     """
     ERWIN = "erwin"
-    """Reserved: no version runs it yet."""
+    """Sequencers acknowledge records in one round trip, and shards store them once they are
+    ordered. Needs `sequencers` and `shards`; can't be forked.
+    """
 
 
 class LogDeletion(StrEnum):
@@ -66,21 +68,21 @@ class Retention(Shape, frozen=True, kw_only=True):
 
 
 class LogSequencers(Shape, frozen=True, kw_only=True):
-    """The SequencerSet that orders the records of a belfast log."""
+    """The SequencerSet that orders the records of a belfast or erwin log."""
 
     name: PartName | None = None
     """Use the SequencerSet of this name in the same namespace, and leave its making, changes and
     deletion to somebody else. It is the name of the Log too: one set is one log, and its nodes ask
     for rights on the Log of that name.
     """
-    template: SequencerSetSpec | None = None
-    """Make a SequencerSet with this spec and the Log's name. Changes go here: the operator
-    overwrites what is changed in the SequencerSet itself.
+    template: SequencerTemplate | None = None
+    """Make a SequencerSet with this spec, the Log's engine and the Log's name. Changes go here: the
+    operator overwrites what is changed in the SequencerSet itself.
     """
 
 
 class LogShards(Shape, frozen=True, kw_only=True):
-    """The ShardGroups that store the records of a belfast log."""
+    """The ShardGroups that store the records of a belfast or erwin log."""
 
     names: (
         Annotated[
@@ -98,12 +100,12 @@ class LogShards(Shape, frozen=True, kw_only=True):
     """
     count: Annotated[int, Meta(ge=0, le=SHARDS_MAX)] | None = None
     """Number of shards of the group that is made from `template`; 2 if this is left out. Shards are
-    added and removed at the end of a window. Set it to 0 before the Log is deleted to have all
-    shards leave in order.
+    added and removed while the log goes on. Engine belfast: set it to 0 before the Log is deleted,
+    and all shards leave in order. Engine erwin: the last shard stays.
     """
     template: ShardTemplate | None = None
-    """Make a ShardGroup with this spec, `count` shards and the Log's name. Changes go here: the
-    operator overwrites what is changed in the ShardGroup itself.
+    """Make a ShardGroup with this spec, `count` shards, and the Log's engine and name. Changes go
+    here: the operator overwrites what is changed in the ShardGroup itself.
     """
 
     @property
@@ -125,21 +127,21 @@ class LogSpec(Shape, frozen=True, kw_only=True):
     reporting NameTaken. Only in the installation's namespace.
     """
     retention: Retention = Retention()
-    """Which old records are trimmed; none if this is left out. Only for engine bolt: a belfast log
-    is trimmed by its clients.
+    """Which old records are trimmed; none if this is left out. Only for engine bolt: others are
+    trimmed by their clients.
     """
     quota: Quota | None = None
     """How much may be appended and read in a second, by all clients together. The log's quota stays
     as it is if this is left out; `{}` lifts it. Each shard of a belfast log gets an equal share,
-    and a change reaches it within about a minute.
+    each sequencer of an erwin log the whole; a change reaches them within about a minute.
     """
     sequencers: LogSequencers | None = None
     """The SequencerSet that orders the log: an existing one by `name`, or one that is made from
-    `template`. Needed by engine belfast, and only there.
+    `template`. Needed by engines belfast and erwin, and only there.
     """
     shards: LogShards | None = None
     """The ShardGroups that store the log: existing ones by `names`, or one that is made from
-    `template`. Needed by engine belfast, and only there.
+    `template`. Needed by engines belfast and erwin, and only there.
     """
     deletion_policy: LogDeletion = LogDeletion.RETAIN
     """What deleting this resource does to the log and its records."""
@@ -161,21 +163,31 @@ class LogStatus(Shape, frozen=True, kw_only=True):
     start: int | None = None
     """The first position that can still be read; positions below it are trimmed. Engine bolt."""
     tail: int | None = None
-    """The position that the next record gets. Engine bolt."""
+    """The position that the next record gets. Engine erwin: number of records that are durable,
+    ordered or not.
+    """
     settled: int | None = None
     """Positions below this are final: for engine bolt no undecided fork can change them, for engine
-    belfast their order is confirmed.
+    belfast their order is confirmed, and for engine erwin they are stable.
     """
+    backlog: int | None = None
+    """Engine erwin: records that are durable and not stable yet."""
+    view: int | None = None
+    """Engine erwin: view of the log; it grows each time that the members of the view change."""
+    leader: str | None = None
+    """Engine erwin: name of the pod whose sequencer orders the records."""
     forks: int | None = None
     """Number of forks of the log. Engine bolt."""
     broker: str | None = None
     """The pod whose broker serves the log. Engine bolt."""
     sequencers: str | None = None
-    """The SequencerSet that orders the log. Engine belfast."""
+    """The SequencerSet that orders the log. Engines belfast and erwin."""
     shards: int | None = None
-    """Number of shards that are wanted. Engine belfast."""
+    """Number of shards that are wanted. Engines belfast and erwin."""
     shards_ready: int | None = None
-    """Number of shards that take appends, because a window has a quota for them. Engine belfast."""
+    """Number of shards that take appends, or are leaving and still serve what they took. Engines
+    belfast and erwin.
+    """
     endpoint: str | None = None
     """The URL by which clients reach the log."""
     conditions: Conditions = field(default_factory=list[Condition])

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from anabranch_operator.api.anabranch_names import ENDING
+
 GROUP = "anabranch.dev"
 VERSION = "v1alpha1"
 API_VERSION = f"{GROUP}/{VERSION}"
@@ -72,7 +74,6 @@ def owner(namespace: str, kind: str, name: str, uid: str) -> str:
 OWNERS = "k8s/"
 """What every owner of ours begins with."""
 
-_ENDING = ".end"
 ORPHAN = "Orphan"
 """The kind under which a log without a resource is planned; it has its owner for a name."""
 
@@ -89,23 +90,23 @@ class Declares(NamedTuple):
 def declares(owner: str) -> Declares | None:
     match owner.removeprefix(OWNERS).split("/"):
         case [namespace, kind, name, uid] if owner.startswith(OWNERS):
-            return Declares(namespace, kind, name, uid.removesuffix(_ENDING))
+            return Declares(namespace, kind, name, uid.removesuffix(ENDING))
         case _:
             return None
 
 
 def ending(owner: str) -> str:
     """The owner of a log that ends with its resource; without the suffix the log is released."""
-    return owner + _ENDING
+    return owner + ENDING
 
 
 def is_ending(owner: str) -> bool:
-    return owner.endswith(_ENDING)
+    return owner.endswith(ENDING)
 
 
 def plain(owner: str) -> str:
     """The owner without what it says about the log's end."""
-    return owner.removesuffix(_ENDING)
+    return owner.removesuffix(ENDING)
 
 
 def service_name(kind: str, name: str) -> str:

@@ -4,6 +4,7 @@ Each message tells what to do instead. An object from before a rule can still be
 go and changed elsewhere: what wasn't changed isn't judged again.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ from anabranch_operator.api import names
 from anabranch_operator.api.fork import At, ForkSpec, Promotion
 from anabranch_operator.api.log import LogSequencers, LogShards, LogSpec
 from anabranch_operator.api.pool import DiskCache, PoolSpec
-from anabranch_operator.api.sequencers import Ordering, SequencerSetSpec
+from anabranch_operator.api.sequencers import Ordering, SequencerSetSpec, SequencerTemplate
 from anabranch_operator.api.shards import ShardGroupSpec, ShardTemplate
 from anabranch_operator.api.storage import Storage, VolumeClaim
 
@@ -140,32 +141,110 @@ _AT = (
     ),
 )
 
-_BELFAST, _BOLT = "self.engine == 'belfast'", "self.engine == 'bolt'"
+_BOLT = "self.engine == 'bolt'"
 
 
 def _only_for_bolt(field: str, present: str, instead: str) -> Rule:
     return Rule(f"{_BOLT} || !({present})", f"{field} is for engine bolt: {instead}", field)
 
 
-def _only_for_belfast(field: str) -> Rule:
-    message = f"{field} is for engine belfast: leave it out, or make another Log with that engine"
-    return Rule(f"!has(self.{field}) || {_BELFAST}", message, field)
+def _not_for_bolt(field: str) -> Rule:
+    message = f"{field} is for engines belfast and erwin: leave it out, or make another Log"
+    return Rule(f"!has(self.{field}) || !({_BOLT})", message, field)
 
 
-def _needed_by_belfast(field: str, what: str) -> Rule:
-    message = f"engine belfast needs {field}: {what}"
-    return Rule(f"has(self.{field}) || !({_BELFAST})", message, field)
+def _needed_but_by_bolt(field: str, what: str) -> Rule:
+    message = f"engines belfast and erwin need {field}: {what}"
+    return Rule(f"has(self.{field}) || {_BOLT}", message, field)
+
+
+_ERWIN = "self.engine == 'erwin'"
+
+
+def _of_sequencers(at: str) -> tuple[tuple[str, str, str], ...]:
+    """What goes together with an engine: a field, what is so where all is well, and what to do."""
+    memory = f"({_ERWIN} && {at}.durability == 'memory')"
+    return (
+        ("members", f"{_ERWIN} || {at}.members % 2 == 1", "members is odd: take 1, 3 or 5"),
+        (
+            "storage",
+            f"{at}.members == 1 || !{at}.storage.ephemeral || {memory}",
+            "several members need a volumeClaim: one that forgets what it said may undo it",
+        ),
+        ("mode", f"{_ERWIN} || !has({at}.mode)", "mode is for engine erwin: leave it out"),
+        (
+            "configurations",
+            f"{_ERWIN} || !has({at}.configurations)",
+            "configurations is for engine erwin: leave it out",
+        ),
+        (
+            "durability",
+            f"{_ERWIN} || {at}.durability == 'fsync'",
+            "durability of sequencers is for engine erwin: leave it out",
+        ),
+        (
+            "acceptLoss",
+            f"!{at}.acceptLoss || {memory}",
+            "acceptLoss is for engine erwin with durability memory: leave it out",
+        ),
+    )
+
+
+def _of_shards(at: str) -> tuple[tuple[str, str, str], ...]:
+    return (
+        (
+            "leaving",
+            f"!({_ERWIN}) || {at}.leaving.waitFor == 'Trimmed'",
+            "shards of engine erwin leave when they are trimmed: set leaving.waitFor to Trimmed",
+        ),
+        (
+            "quota",
+            f"!({_ERWIN}) || {at}.quota == 0",
+            "quota of shards is for engine belfast: leave it out",
+        ),
+        (
+            "blackBox",
+            f"{_ERWIN} || !has({at}.blackBox)",
+            "blackBox is for engine erwin: leave it out",
+        ),
+        (
+            "copies",
+            f"!has({at}.blackBox) || {at}.copies == 1",
+            "a blackBox replicates the records itself: set copies to 1",
+        ),
+    )
+
+
+def _in_template(part: str, found: tuple[tuple[str, str, str], ...]) -> Iterator[Rule]:
+    """The same of what a Log makes, whose engine is the Log's."""
+    absent = f"!has(self.{part}) || !has(self.{part}.template)"
+    for _, rule, message in found:
+        yield Rule(f"{absent} || ({rule})", f"{part}.template: {message}", part)
+
+
+def _own(found: tuple[tuple[str, str, str], ...]) -> Iterator[Rule]:
+    for field, rule, message in found:
+        yield Rule(rule, message, field)
 
 
 _LOG = (
     _fixed("engine", "engine can't be changed: make another Log, and copy the records"),
-    _only_for_belfast("sequencers"),
-    _only_for_belfast("shards"),
-    _needed_by_belfast("sequencers", "name a SequencerSet, or give a template for one"),
-    _needed_by_belfast("shards", "name ShardGroups, or give a template for one"),
+    _not_for_bolt("sequencers"),
+    _not_for_bolt("shards"),
+    _needed_but_by_bolt("sequencers", "name a SequencerSet, or give a template for one"),
+    _needed_but_by_bolt("shards", "name ShardGroups, or give a template for one"),
+    *_in_template("sequencers", _of_sequencers("self.sequencers.template")),
+    *_in_template("shards", _of_shards("self.shards.template")),
+    Rule(
+        "!has(self.shards) || !has(self.shards.template) || !has(self.shards.template.blackBox)"
+        " || !has(self.sequencers) || !has(self.sequencers.template)"
+        " || !has(self.sequencers.template.mode) || self.sequencers.template.mode == 'm'",
+        "shards.template: appends of mode st would wait for the blackBox: take mode m",
+        "shards",
+    ),
     Rule(
         f"{_BOLT} || !has(self.quota) || !has(self.quota.readBytesPerSecond)",
-        "reads of a belfast log aren't limited: leave quota.readBytesPerSecond out",
+        "reads are limited for engine bolt alone: leave quota.readBytesPerSecond out",
         "quota",
     ),
     _only_for_bolt(
@@ -221,16 +300,20 @@ _DISK_CACHE = (
     ),
 )
 
-_SEQUENCERS = (
-    Rule("self.members % 2 == 1", "members is odd: take 1, 3 or 5", "members"),
+
+_SEQUENCER_TEMPLATE = (
     _fixed("members", "members can't be changed: make another SequencerSet"),
-    Rule(
-        "self.members == 1 || !self.storage.ephemeral",
-        "several members need a volumeClaim: one that forgets what it voted for may undo it",
-        "storage",
-    ),
+    _fixed_if_given("mode", "mode can't be changed: make another SequencerSet"),
+    _fixed("durability", "durability can't be changed: make another SequencerSet"),
+    _fixed_if_given("configurations", "configurations can't be changed: make another SequencerSet"),
     _not_ours("podLabels"),
     _not_ours("podAnnotations"),
+)
+
+_SEQUENCERS = (
+    _fixed("engine", "engine can't be changed: make another SequencerSet"),
+    *_own(_of_sequencers("self")),
+    *_SEQUENCER_TEMPLATE,
 )
 
 _ORDERING = (
@@ -243,12 +326,20 @@ _ORDERING = (
 
 _SHARD_TEMPLATE = (
     _fixed("copies", "copies can't be changed: make another ShardGroup, and scale this one to 0"),
+    Rule(
+        "has(self.blackBox) == has(oldSelf.blackBox)"
+        " && (!has(self.blackBox) || self.blackBox.url == oldSelf.blackBox.url)",
+        "the records stay where they are: make another ShardGroup for another blackBox",
+        "blackBox",
+    ),
     _not_ours("podLabels"),
     _not_ours("podAnnotations"),
 )
 
 _SHARDS = (
+    _fixed("engine", "engine can't be changed: make another ShardGroup"),
     _fixed("sequencers", "sequencers can't be changed: make another ShardGroup"),
+    *_own(_of_shards("self")),
     *_SHARD_TEMPLATE,
 )
 
@@ -285,6 +376,7 @@ RULES: dict[type, tuple[Rule, ...]] = {
     ShardTemplate: _SHARD_TEMPLATE,
     PoolSpec: _POOL,
     DiskCache: _DISK_CACHE,
+    SequencerTemplate: _SEQUENCER_TEMPLATE,
     SequencerSetSpec: _SEQUENCERS,
     Ordering: _ORDERING,
     ShardGroupSpec: _SHARDS,

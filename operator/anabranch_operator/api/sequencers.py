@@ -1,12 +1,13 @@
-"""SequencerSet: the sequencing group of one Belfast log, declared."""
+"""SequencerSet: the sequencing group of one Belfast or Erwin log, declared."""
 
+from enum import StrEnum
 from typing import Annotated
 
 from msgspec import Meta, field
 from msgspec.structs import asdict
 
 from anabranch_operator.api.anabranch_names import Rules
-from anabranch_operator.api.common import Shape, keyed_by
+from anabranch_operator.api.common import Durability, GroupEngineName, Shape, keyed_by
 from anabranch_operator.api.conditions import Condition, Conditions
 from anabranch_operator.api.pods import Name, PodsSpec
 from anabranch_operator.api.storage import Storage
@@ -93,21 +94,69 @@ class Ordering(Shape, frozen=True, kw_only=True):
     """
 
 
-class SequencerSetSpec(PodsSpec, frozen=True, kw_only=True):
-    """What is wanted of the sequencers of one log."""
+class Mode(StrEnum):
+    M = "m"
+    """Records go through the sequencers, which hold them until they are ordered."""
+    ST = "st"
+    """Records go to the shards, and only their ids through the sequencers: for large records and
+    several shards.
+    """
+
+
+class Configurations(StrEnum):
+    ETCD = "Etcd"
+    """In etcd, where the sequencers' controllers are elected as well. `config.configMap` says where
+    etcd is.
+    """
+    JOURNAL = "Journal"
+    """In the data of the first sequencer. Nothing is reconfigured while that sequencer is away:
+    enough for a single sequencer, or for a trial.
+    """
+
+
+class SequencerTemplate(PodsSpec, frozen=True, kw_only=True):
+    """What is wanted of the sequencers of one log, whichever engine it is of."""
 
     members: Annotated[int, Meta(ge=1, le=MEMBERS_MAX)] = 3
-    """Number of sequencers: 1, 3 or 5. The log orders records while a majority of them runs. It
-    can't be changed later.
+    """Number of sequencers. Engine belfast: 1, 3 or 5, of which a majority must run. Engine erwin:
+    any number, of which one less may fail at a time with `configurations: Etcd`; every append waits
+    for all that are up. It can't be changed later.
+    """
+    mode: Mode | None = None
+    """Engine erwin: what goes through the sequencers, all of each record (`m`, also if this is left
+    out) or its id alone (`st`). It can't be changed later.
+    """
+    durability: Durability = Durability.FSYNC
+    """Engine erwin: where each sequencer holds an append before it is acknowledged. With `memory`
+    an append that isn't ordered yet is lost if all sequencers fail at a time. It can't be changed
+    later.
+    """
+    configurations: Configurations | None = None
+    """Engine erwin: where the log keeps who its members are; `Etcd` if this is left out. It can't
+    be changed later.
+    """
+    accept_loss: bool = False
+    """Engine erwin with `durability: memory`: go on by itself after all sequencers have failed at a
+    time, without the appends that weren't ordered; and begin a shard anew, empty, after all of its
+    replicas have lost their journals. Otherwise the log waits: appends stop until this is set.
     """
     rules: Ordering = Ordering()
-    """Rules of the order that all sequencers and shards follow."""
+    """Engine belfast: rules of the order that all sequencers and shards follow."""
     storage: Storage
-    """Where the sequencers keep the decisions that they have agreed on."""
-    etcd_tls_secret: Name | None = None
-    """Name of a Secret for the connection to etcd, if the set keeps its terms there: `ca.crt` to
-    trust etcd, `tls.crt` and `tls.key` to be trusted by it.
+    """Where the sequencers keep the decisions that they have agreed on, and appends that aren't
+    ordered yet.
     """
+    etcd_tls_secret: Name | None = None
+    """Name of a Secret for the connection to etcd, if the set keeps its terms or configurations
+    there: `ca.crt` to trust etcd, `tls.crt` and `tls.key` to be trusted by it.
+    """
+
+
+class SequencerSetSpec(SequencerTemplate, frozen=True, kw_only=True):
+    """What is wanted of a set of sequencers."""
+
+    engine: GroupEngineName = GroupEngineName.BELFAST
+    """Which engine's log these sequencers order. It can't be changed later."""
 
 
 class Sequencer(Shape, frozen=True, kw_only=True):
@@ -119,7 +168,8 @@ class Sequencer(Shape, frozen=True, kw_only=True):
     """Name of the node that the pod runs on."""
     state: str
     """What the sequencer is doing: `absent`, `starting`, `following`, `leading`, `silent` (the
-    leader doesn't reach it), `failing` (its pod doesn't come up) or `ending`.
+    leader doesn't reach it, or the view goes on without it), `failing` (its pod doesn't come up) or
+    `ending`.
     """
     updated: bool = True
     """Whether the pod was made from the present spec."""
@@ -133,7 +183,9 @@ class SequencerSetStatus(Shape, frozen=True, kw_only=True):
     hasn't acted on the latest change of the spec yet.
     """
     members: int = 0
-    """Number of sequencers that the leader reaches, itself included."""
+    """Number of sequencers that the leader reaches, itself included; engine erwin: members of the
+    view.
+    """
     ready: int = 0
     """Number of pods that are ready."""
     updated: int = 0
@@ -141,19 +193,31 @@ class SequencerSetStatus(Shape, frozen=True, kw_only=True):
     leader: str | None = None
     """Name of the leader's pod."""
     term: int | None = None
-    """Term of the leader; it grows with each election."""
+    """Engine belfast: term of the leader; it grows with each election."""
     view: int | None = None
-    """View of the log; it grows each time that a shard fails as a whole."""
+    """View of the log. Engine belfast: it grows each time that a shard fails as a whole. Engine
+    erwin: each time that the members change.
+    """
     mode: str | None = None
-    """How the present window is ordered: `Steady` by quotas, `FreeWill` as shards come; `Bursty` is
-    of an earlier release.
+    """Engine belfast: how the present window is ordered: `Steady` by quotas, `FreeWill` as shards
+    come; `Bursty` is of an earlier release.
     """
     window: int | None = None
-    """Number of the window whose records are being ordered."""
+    """Engine belfast: number of the window whose records are being ordered."""
     confirmed: int | None = None
-    """Positions below this are final."""
+    """Positions below this are final. Engine erwin: they are stable, and read at once."""
+    tail: int | None = None
+    """Engine erwin: number of records that are durable, ordered or not."""
+    backlog: int | None = None
+    """Engine erwin: records that are durable, or about to be, and aren't stable yet."""
+    lost_views: int | None = None
+    """Engine erwin with `durability: memory`: number of views whose unordered appends were lost,
+    because all of their members failed at a time.
+    """
     seated: int | None = None
-    """Number of shards that take appends. The set can't be deleted while there are any."""
+    """Number of shards that take appends, or serve what they took. The set can't be deleted while
+    there are any.
+    """
     endpoint: str | None = None
     """The URL by which clients reach the log."""
     sequencers: Annotated[list[Sequencer], keyed_by("pod")] = field(default_factory=list[Sequencer])

@@ -1,14 +1,14 @@
-"""ShardGroup: shards of one Belfast log, declared; they join and leave at windows' ends."""
+"""ShardGroup: shards of one Belfast or Erwin log, declared."""
 
 from enum import StrEnum
 from typing import Annotated
 
 from msgspec import Meta, field
 
-from anabranch_operator.api.common import Shape, keyed_by
+from anabranch_operator.api.common import Durability, GroupEngineName, Shape, keyed_by
 from anabranch_operator.api.conditions import Condition, Conditions
 from anabranch_operator.api.names import NAME_CHARS_MAX, NAME_PATTERN
-from anabranch_operator.api.pods import PodsSpec
+from anabranch_operator.api.pods import Name, PodsSpec
 from anabranch_operator.api.storage import Storage
 
 SHARDS_MAX = 100
@@ -19,15 +19,8 @@ class WaitFor(StrEnum):
     TRIMMED = "Trimmed"
     """Keep the shard's pods until clients have trimmed all of its positions."""
     NOTHING = "Nothing"
-    """End the shard's pods as soon as no window counts on it. Its records are DISCARDED."""
-
-
-class Durability(StrEnum):
-    FSYNC = "fsync"
-    """Acknowledge a record once it is on the disks of a majority of the shard's replicas."""
-    MEMORY = "memory"
-    """Acknowledge a record once a majority of the replicas has it in memory. A loss of power loses
-    it.
+    """End the shard's pods as soon as no window counts on it. Its records are DISCARDED. Engine
+    belfast.
     """
 
 
@@ -35,7 +28,32 @@ class Leaving(Shape, frozen=True, kw_only=True):
     """What a shard that is removed waits for before its pods end."""
 
     wait_for: WaitFor = WaitFor.TRIMMED
-    """What must be so, beside that no open window counts on the shard any more."""
+    """What must be so, beside that the log doesn't count on the shard any more. Engine erwin takes
+    `Trimmed` alone.
+    """
+
+
+class BlackBox(Shape, frozen=True, kw_only=True):
+    """A log of another system that keeps the records of each shard. The shards' own storage then
+    holds no records, but a note of how far they went: a small volume is enough.
+    """
+
+    url: Annotated[
+        str,
+        Meta(
+            max_length=400,
+            pattern=r"^(kafka|anabranch)://[A-Za-z0-9._:,\[\]-]+/[A-Za-z0-9._-]{1,200}$",
+        ),
+    ]
+    """What the names of the shards' topics begin with: with `kafka://HOST:PORT/clicks` shard 0 has
+    the Kafka topic `clicks-0`, with `anabranch://HOST:PORT/votes` the Bolt log `votes-0`. They are
+    created if they aren't there, and stay when the group is deleted. It can't be changed later.
+    """
+    access_secret: Name | None = None
+    """Name of a Secret in this namespace for a Kafka that asks for TLS or a user. Its key
+    `kafka.toml` says how Kafka is reached, and files that are named there, such as `ca.crt` and
+    `password`, are other keys of it. A changed Secret is read within about a minute.
+    """
 
 
 class ShardTemplate(PodsSpec, frozen=True, kw_only=True):
@@ -43,18 +61,25 @@ class ShardTemplate(PodsSpec, frozen=True, kw_only=True):
 
     copies: Annotated[int, Meta(ge=1, le=COPIES_MAX)] = 2
     """Number of replicas of each shard, on nodes of their own where there are enough. With 2 or
-    more, what was delivered speculatively survives the loss of one. It can't be changed later.
+    more, the shard survives the loss of one. It can't be changed later.
     """
     quota: Annotated[int, Meta(ge=0, le=100_000)] = 0
-    """Records that each shard asks for in an ordering interval when it joins; 0 takes
-    `rules.firstQuota` of the SequencerSet. Later the quota follows the rate of appends.
+    """Engine belfast: records that each shard asks for in an ordering interval when it joins; 0
+    takes `rules.firstQuota` of the SequencerSet. Later the quota follows the rate of appends.
     """
     durability: Durability = Durability.FSYNC
-    """Where a record must be before it is acknowledged."""
+    """Where a record must be before it is acknowledged. Engine erwin: where the records of a push
+    must be before their positions are stable, in mode `st` also before they are acknowledged;
+    `fsync` goes with sequencers in memory as well.
+    """
     leaving: Leaving = Leaving()
     """What a shard that is removed waits for before its pods end."""
     storage: Storage
     """Where the shards keep their records."""
+    black_box: BlackBox | None = None
+    """Engine erwin, mode `m`, 1 copy: keep the shards' records in Kafka topics or Bolt logs. It
+    can't be given or taken away later.
+    """
 
 
 class ShardGroupSpec(ShardTemplate, frozen=True, kw_only=True):
@@ -65,9 +90,12 @@ class ShardGroupSpec(ShardTemplate, frozen=True, kw_only=True):
     can't be changed later.
     """
     shards: Annotated[int, Meta(ge=0, le=SHARDS_MAX)] = 2
-    """Number of shards. They are added and removed at the end of a window, as soon as all of their
-    replicas run. A removed shard keeps its pods until its records are trimmed; see `leaving`.
+    """Number of shards. They are added as soon as all of their replicas run, and removed while the
+    log goes on; engine belfast does both at the end of a window. A removed shard keeps its pods
+    until its records are trimmed; see `leaving`. The last shard of an erwin log stays.
     """
+    engine: GroupEngineName = GroupEngineName.BELFAST
+    """Which engine's log these shards are of: that of `sequencers`. It can't be changed later."""
 
 
 class ShardState(Shape, frozen=True, kw_only=True):
@@ -76,9 +104,9 @@ class ShardState(Shape, frozen=True, kw_only=True):
     name: str
     """Name of the shard in the log."""
     standing: str
-    """How the log counts on the shard: `Absent` (the log doesn't know it), `Waiting` (for the next
-    window), `Seated` (it takes appends), `Leaving` (at the end of the window), `Left` or `Failed`
-    (all replicas were lost).
+    """How the log counts on the shard: `Absent` (the log doesn't know it), `Waiting` (to be taken
+    in), `Seated` (it takes appends), `Leaving` (it will take none; engine erwin: until its records
+    are trimmed), `Left` or `Failed` (all replicas were lost).
     """
     epoch: int | None = None
     """Epoch of the shard's replicas; it grows when another becomes primary or a backup is replaced.
@@ -86,13 +114,13 @@ class ShardState(Shape, frozen=True, kw_only=True):
     primary: str | None = None
     """Name of the pod whose replica takes appends."""
     copies: int = 0
-    """Number of replicas that answer and count towards the majority."""
+    """Number of replicas that answer and count towards what is durable."""
     quota: int = 0
-    """Records that the shard may take in an ordering interval of the present window."""
+    """Engine belfast: records that the shard may take in an ordering interval of this window."""
     lag: int = 0
-    """Rounds by which the shard is behind the furthest one."""
+    """Engine belfast: rounds by which the shard is behind the furthest one."""
     resting: bool = False
-    """Whether the shard has no quota for a while because it straggled."""
+    """Engine belfast: whether the shard has no quota for a while because it straggled."""
 
 
 class ShardGroupStatus(Shape, frozen=True, kw_only=True):
@@ -107,15 +135,17 @@ class ShardGroupStatus(Shape, frozen=True, kw_only=True):
     desired: int = 0
     """Number of shards that are wanted."""
     seated: int = 0
-    """Number of shards that take appends, because a window has a quota for them."""
+    """Number of shards that take appends, or are leaving and still serve what they took."""
     pods: int = 0
     """Number of pods that are ready."""
     updated: int = 0
     """Number of pods that were made from the present spec."""
     window: int | None = None
-    """Number of the window whose records are being ordered."""
+    """Engine belfast: number of the window whose records are being ordered."""
     speculation: int | None = None
-    """Percentage of the speculatively delivered records that were confirmed, rounded down."""
+    """Engine belfast: percentage of the speculatively delivered records that were confirmed,
+    rounded down.
+    """
     selector: str = ""
     """Label selector of the group's pods, for autoscalers."""
     seats: Annotated[list[ShardState], keyed_by("name")] = field(default_factory=list[ShardState])

@@ -33,7 +33,9 @@ class Storage(Shape, frozen=True, kw_only=True):
     """Where pods keep the records and decisions that they have acknowledged."""
 
     ephemeral: bool = False
-    """Keep the data on the node's disk, where it is lost with the pod. For trials only."""
+    """Keep the data on the node's disk, where it is lost with the pod. For trials, and for
+    sequencers of engine erwin with `durability: memory`, which need no volumes.
+    """
     volume_claim: VolumeClaim | None = None
     """Keep the data in a volume for each pod."""
     group: Annotated[int, Meta(ge=0, le=(1 << 31) - 1)] = 65_532

@@ -21,8 +21,8 @@ from anabranch_operator.plan.certificates.facts import ends as certificate_ends
 from anabranch_operator.plan.engine.actions import Action, Ask, JoinShard, LeaveShard, Write
 from anabranch_operator.plan.engine.events import Outcome
 from anabranch_operator.plan.engine.world import Surroundings
-from anabranch_operator.service.belfast_client import Visitor
 from anabranch_operator.service.bolt_client import Asker
+from anabranch_operator.service.log_client import Visitor
 
 _WRITES: tuple[type[Write], ...] = get_args(Write)
 _ASKS: tuple[type[Ask], ...] = get_args(Ask)

@@ -38,8 +38,8 @@ from anabranch_operator.plan.engine.objects import Observed, Ref
 from anabranch_operator.plan.engine.operator import Operator
 from anabranch_operator.plan.engine.planners import PLANNERS
 from anabranch_operator.plan.engine.polls import targets
-from anabranch_operator.service.belfast_client import Visitor
 from anabranch_operator.service.bolt_client import Asker
+from anabranch_operator.service.log_client import Visitor
 from anabranch_operator.service.pod_metrics import Scraper
 from anabranch_operator.settings import OperatorSettings, Scope
 

@@ -52,8 +52,17 @@ async def listener(host: str, port: int) -> socket.socket:
         raise _not_there(host, port, error) from None
 
 
+_LOOPBACK = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # to dial
+"""By what stands for all addresses of a machine."""
+
+
 def address(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def reached_at(host: str, port: int) -> str:
+    """How the process reaches a port of its own, also one that it opened on all addresses."""
+    return address(_LOOPBACK.get(host, host), port)
 
 
 def announce(path: Path, endpoint: msgspec.Struct, log: Log) -> Callable[[], None]:

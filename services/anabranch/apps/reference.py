@@ -13,8 +13,8 @@ from typing import Any, cast
 import msgspec
 
 from anabranch.apps.http import refusals
-from anabranch.apps.pods import belfast_settings
 from anabranch.apps.pods import bolt_settings as pods
+from anabranch.apps.pods import log_settings
 from anabranch.apps.settings import LIMITS, Option, Settings, options
 from anabranch.core import errors
 from anabranch.core.errors import AnabranchError, Damage, Fenced, Mistake, Refresh, Retry
@@ -192,8 +192,8 @@ def _settings() -> Iterator[str]:
 
 def _pods() -> Iterator[str]:
     yield from _processes("Metadata members and brokers", pods.PodSettings, pods.KINDS)
-    shared, kinds = belfast_settings.NodeSettings, belfast_settings.KINDS
-    yield from _processes("Sequencers and shards of a Belfast log", shared, kinds)
+    shared, kinds = log_settings.NodeSettings, log_settings.KINDS
+    yield from _processes("Sequencers and shards of a Belfast or Erwin log", shared, kinds)
 
 
 def _processes(

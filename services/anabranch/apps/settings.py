@@ -99,6 +99,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     log_format: LogFormat = LogFormat.HUMAN
     """Log lines for people, or one JSON object each."""
 
+    kafka_file: str = ""
+    """A TOML file that says how Kafka clusters are reached which ask for TLS or a user, where Erwin
+    logs keep their records in Kafka. It is read anew when it changes.
+    """
+
     rules: Rules = Rules()
     """Time and quotas of the Belfast logs that run in this process."""
 

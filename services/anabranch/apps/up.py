@@ -7,7 +7,7 @@ import secrets
 import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -84,6 +84,10 @@ class Embedded:
     """One is done when machines have stopped by themselves; says why."""
     budgets: Budgets
     """What its connections share with those of a front."""
+    frames: str = ""
+    """Where its clients reach it, also those within the process; empty until it listens."""
+    behind: AsyncExitStack = field(default_factory=AsyncExitStack)
+    """What a front leaves here is closed when the front has stopped."""
 
 
 AppBuilder = Callable[[Embedded], Any]
@@ -186,6 +190,8 @@ async def _begin(
         server=server,
         authority=authority,
         folders=None if settings.memory else Folders(settings.data),
+        bolt=(host, BROKER),
+        kafka_file=settings.kafka_file,
         accept_loss=accept_loss,
     )
     others = EmbeddedLogs(metadata, around, embedded_engines(settings.rules))
@@ -257,6 +263,8 @@ async def _listen(
     stack.push_async_callback(server.stop)
     http = None
     if app is not None and settings.http_port >= 0:
+        embedded = replace(embedded, frames=process.reached_at(settings.host, port))
+        await stack.enter_async_context(embedded.behind)
         front = AsgiServer(app(embedded), budgets=embedded.budgets)
         http_port = await process.bound(front.start, settings.host, settings.http_port)
         stack.push_async_callback(front.stop)

@@ -10,6 +10,10 @@ WORDS = {
         "{fork}`, or append to a promotable fork"
     ),
     "is-root": "{log} is a root log, which can't be squashed: `anabranch log delete {log}`",
+    "last-shard": (
+        "shard {shard} is the last open one of its log: open another with `anabranch erwin "
+        "open-shard`, or add one, before you close it"
+    ),
     "log-exists": "{log} exists already: choose another name, or pass --if-missing",
     "log-has-forks": (
         "{log} has {forks} forks: squash them first, or pass --force, which squashes its "
@@ -48,7 +52,7 @@ WORDS = {
     ),
     "unknown-broker": "there is no broker {broker}: `anabranch brokers` shows the pool",
     "unknown-log": "there is no log {log}: `anabranch log list` shows what there is",
-    "unknown-shard": "there is no shard {shard}: `anabranch belfast status` shows those there are",
+    "unknown-shard": "there is no shard {shard}: the log's `status` shows those that there are",
     "wrong-engine/append": (
         "{log} is a log of the {engine} engine, where a request id goes with a shard: pass "
         "--shard as well, with one of those that `anabranch status {log}` shows"

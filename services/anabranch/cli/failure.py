@@ -43,6 +43,8 @@ MEANINGS = {
     Exit.UNREAD: "whatever read the output stopped reading",
 }
 
+_AGAIN = "; try again"
+
 EPILOGUE = "Exit codes: " + "; ".join(f"{code} {says}" for code, says in MEANINGS.items()) + "."
 
 
@@ -131,6 +133,8 @@ def show(error: AnabranchError, *, as_json: bool) -> None:
         more = {"because": because} if because else {}
         _print_json(error.code, message, error.advice, error.facts, **more)
         return
+    if message.endswith(_AGAIN):
+        because = because.removesuffix(_AGAIN)  # the advice is said once
     label = click.style("error", fg="red", bold=True) if sys.stderr.isatty() else "error"
     print(f"{label}: {printable(because or message)}", file=sys.stderr)
     if because:

@@ -60,10 +60,14 @@ SECTIONS: dict[str, Section] = {
             "Show where two logs part, and what only one of them has.",
         ),
     },
-    "Belfast logs": {
+    "Logs with shards": {
         "belfast": (
             "commands.belfast:belfast",
             "Look at the shards and windows of a Belfast log, and let shards join and leave.",
+        ),
+        "erwin": (
+            "commands.erwin:erwin",
+            "Look at the nodes of an Erwin log, and open and close its shards.",
         ),
     },
     "Operation": {
@@ -89,8 +93,8 @@ SECTIONS: dict[str, Section] = {
         "metadata": ("servers.pods:metadata", "Run one metadata member of a cluster."),
         "broker": ("servers.pods:broker", "Run one broker of a cluster."),
         "gateway": ("servers.pods:gateway", "Serve HTTP before the brokers of a cluster."),
-        "sequencer": ("servers.pods:sequencer", "Run one sequencer of a Belfast log."),
-        "shard": ("servers.pods:shard", "Run one replica of a shard of a Belfast log."),
+        "sequencer": ("servers.pods:sequencer", "Run one sequencer of a Belfast or Erwin log."),
+        "shard": ("servers.pods:shard", "Run one replica of a shard of a Belfast or Erwin log."),
     },
 }
 """The commands by purpose: where each is, and what the list of commands says of it."""

@@ -8,13 +8,23 @@ many connections as that takes, and none ever does its work twice.
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+from anabranch.client.appends import AppendsVerbs
 from anabranch.client.bolt.link import Link
 from anabranch.client.bolt.log import Log
 from anabranch.client.bolt.receipts import Receipt
 from anabranch.client.bolt.requests import append_by_name
-from anabranch.client.catalogue import Catalogue, Engine, check_engine, engine_settings
+from anabranch.client.catalogue import (
+    Appends,
+    Catalogue,
+    Engine,
+    check_engine,
+    check_promises,
+    engine_settings,
+    front_settings,
+)
 from anabranch.client.driver import connecting, link
 from anabranch.client.driver.closing import Closing
+from anabranch.client.pool import PoolVerbs
 from anabranch.client.session import arguments
 from anabranch.client.session.arguments import VALUES, VALUES_SHOWN
 from anabranch.client.session.endpoint import endpoint
@@ -26,19 +36,17 @@ from anabranch.core.bolt.protocol.commands import Receipt as Promise
 from anabranch.core.bolt.protocol.messages import (
     Adopt,
     DeleteLog,
-    DrainBroker,
-    ForgetBroker,
-    ListBrokers,
     ListLogs,
     Survey,
 )
-from anabranch.core.bolt.protocol.queries import BrokerSeat, Census, Listing, Pool
-from anabranch.core.errors import AnabranchError, BadRequest, LogExists, UnknownBroker
+from anabranch.core.bolt.protocol.queries import Census, Listing
+from anabranch.core.errors import AnabranchError, BadRequest, LogExists
 from anabranch.core.records.record import Record
 from anabranch.core.types import LogId
 
 if TYPE_CHECKING:
     from anabranch.client.erwin_log import ErwinLog, ErwinLogs
+    from anabranch.client.lazy_log import LazyLogs
     from anabranch.client.logs import AsyncLog, NamedLog
     from anabranch.client.speculative_log import SpeculativeLog, SpeculativeLogs
 
@@ -74,14 +82,15 @@ class Connecting(connecting.Connecting["Service"]):
         await made.survey(timeout=self._timeout)
 
 
-class Service(Closing):
+class Service(AppendsVerbs, PoolVerbs, Closing):
     """A connection to the log service, kept up by itself."""
 
     def __init__(self, link: Link) -> None:
-        self._link = link
+        super().__init__(link)
         self._catalogue = Catalogue(link)
         self._speculative: SpeculativeLogs | None = None
         self._erwin: ErwinLogs | None = None
+        self._lazy: LazyLogs | None = None
 
     @property
     def endpoint(self) -> str:
@@ -111,6 +120,9 @@ class Service(Closing):
         name: str,
         *,
         engine: Literal["bolt"] = "bolt",
+        append: Appends = "direct",
+        sequencers: int | None = None,
+        durability: Literal["", "fsync", "memory"] = "",
         why: str = "",
         by: str | None = None,
         owner: str = "",
@@ -147,6 +159,7 @@ class Service(Closing):
         cluster: str = "",
         mode: Literal["", "m", "st"] = "",
         durability: Literal["", "fsync", "memory"] = "",
+        black_box: str = "",
         why: str = "",
         by: str | None = None,
         owner: str = "",
@@ -158,6 +171,7 @@ class Service(Closing):
         name: str,
         *,
         engine: Engine = "bolt",
+        append: Appends = "direct",
         shards: int = 1,
         replicas: int | None = None,
         sequencers: int | None = None,
@@ -165,6 +179,7 @@ class Service(Closing):
         cluster: str = "",
         mode: str = "",
         durability: str = "",
+        black_box: str = "",
         why: str = "",
         by: str | None = None,
         owner: str = "",
@@ -175,12 +190,18 @@ class Service(Closing):
         `engine`: `bolt`, whose logs can be forked, `belfast`, whose logs are read ahead of their
         order, or `erwin`, whose logs are acknowledged ahead of it. Logs of the latter two have
         `shards`, each with `replicas`, and `sequencers` that order: 1 of each where the service
-        runs the log in its own process, or else 2 replicas and 3 sequencers, of Erwin 2. A
+        runs the log in its own process, or else 2 replicas and 3 sequencers. A
         deployment that runs already has `addresses` and the name of its `cluster`.
 
         An Erwin log has a `mode` (`m`, the default: records go through the sequencers; `st`: to
         the shards at once) and a `durability` (`fsync`, the default: an append is on the disks of
-        all sequencers when it is acknowledged; `memory`: in their memory).
+        all sequencers when it is acknowledged; `memory`: in their memory). Its shards may keep
+        their records in a `black_box`: `kafka://HOST:PORT/TOPIC` or `anabranch://HOST:PORT/LOG`.
+
+        `append="lazy"`: appends to a Bolt log are acknowledged in one round trip by `sequencers` (1
+        by default) with a `durability` as above, and committed in the background: they have
+        receipts in place of positions. What isn't committed is lost if the durability is `memory`
+        and all sequencers end.
 
         `owner`: who declares it. One that has a log already gets that one, whatever its name; one
         whose log is no more is told what became of it.
@@ -193,8 +214,11 @@ class Service(Closing):
             cluster=cluster,
             mode=mode,
             durability=durability,
+            black_box=black_box,
         )
-        return await self.made(name, engine, given, why=why, by=by, owner=owner, timeout=timeout)
+        return await self.made(
+            name, engine, given, append=append, why=why, by=by, owner=owner, timeout=timeout
+        )
 
     async def made(
         self,
@@ -202,6 +226,7 @@ class Service(Closing):
         engine: Engine,
         settings: EngineSettings,
         *,
+        append: Appends = "direct",
         why: str,
         by: str | None,
         owner: str,
@@ -209,10 +234,11 @@ class Service(Closing):
     ) -> "Log | SpeculativeLog | ErwinLog":
         """What `create` does, of any engine."""
         author = self.settings.client if by is None else by
+        front = front_settings(name, engine, append, settings)
         found = await self._catalogue.create(
-            name, engine, settings, why=why, by=author, owner=owner, timeout=timeout
+            name, engine, settings, front=front, why=why, by=author, owner=owner, timeout=timeout
         )
-        return await self._opened(found, timeout)
+        return await self.opened(found, timeout)
 
     @overload
     async def log(
@@ -257,15 +283,18 @@ class Service(Closing):
             check_engine(engine)
         found = await self._catalogue.look_up(name, timeout)
         if engine is not None and found.engine != engine:
-            raise refused(found.name, found.engine, f"verbs of a {engine} log")
-        return await self._opened(found, timeout)
+            raise refused(found.name, found.engine, f"verbs of the {engine} engine")
+        return await self.opened(found, timeout)
 
-    async def _opened(
+    async def opened(
         self, found: Description, timeout: float | None
     ) -> "Log | SpeculativeLog | ErwinLog":
+        """The log that the service has described; waits until its processes are known."""
+        timeout_s = self._link.milliseconds(timeout) / 1_000
+        if found.front is not None:
+            return await self._lazy_logs().opened(found, timeout_s)
         if found.engine == "bolt":
             return Log(self._link, found)
-        timeout_s = self._link.milliseconds(timeout) / 1_000
         if found.engine == "erwin":
             return await self._erwin_logs().opened(found, timeout_s)
         if found.engine != "belfast":
@@ -283,7 +312,15 @@ class Service(Closing):
         """To brokers, and to the nodes of logs of other engines that were opened."""
         speculative = [] if self._speculative is None else self._speculative.links
         erwin = [] if self._erwin is None else self._erwin.links
-        return [self._link, *speculative, *erwin]
+        lazy = [] if self._lazy is None else self._lazy.links
+        return [self._link, *speculative, *erwin, *lazy]
+
+    def _lazy_logs(self) -> "LazyLogs":
+        if self._lazy is None:
+            from anabranch.client.lazy_log import LazyLogs
+
+            self._lazy = LazyLogs(self._catalogue, self._link)
+        return self._lazy
 
     def _erwin_logs(self) -> "ErwinLogs":
         if self._erwin is None:
@@ -315,6 +352,9 @@ class Service(Closing):
         name: str,
         *,
         engine: Literal["bolt"] = "bolt",
+        append: Appends = "direct",
+        sequencers: int | None = None,
+        durability: Literal["", "fsync", "memory"] = "",
         why: str = "",
         timeout: float | None = None,
     ) -> Log: ...
@@ -343,6 +383,7 @@ class Service(Closing):
         sequencers: int | None = None,
         mode: Literal["", "m", "st"] = "",
         durability: Literal["", "fsync", "memory"] = "",
+        black_box: str = "",
         why: str = "",
         timeout: float | None = None,
     ) -> "ErwinLog": ...
@@ -352,16 +393,19 @@ class Service(Closing):
         name: str,
         *,
         engine: Engine = "bolt",
+        append: Appends = "direct",
         shards: int = 1,
         replicas: int | None = None,
         sequencers: int | None = None,
         mode: str = "",
         durability: str = "",
+        black_box: str = "",
         why: str = "",
         timeout: float | None = None,
     ) -> "Log | SpeculativeLog | ErwinLog":
         """The root log of this name, made as by `create` if it doesn't exist; NotOffered if it is
-        another engine's.
+        another engine's. BadRequest if its mode, durability or black box is another one than asked
+        for, or its appends are direct and are to be lazy: `set_appends` makes them lazy.
         """
         given = engine_settings(
             shards=shards,
@@ -371,8 +415,9 @@ class Service(Closing):
             cluster="",
             mode=mode,
             durability=durability,
+            black_box=black_box,
         )
-        return await self.ensured(name, engine, given, why=why, timeout=timeout)
+        return await self.ensured(name, engine, given, append=append, why=why, timeout=timeout)
 
     async def ensured(
         self,
@@ -380,16 +425,29 @@ class Service(Closing):
         engine: Engine,
         settings: EngineSettings,
         *,
+        append: Appends = "direct",
         why: str,
         timeout: float | None,
     ) -> "Log | SpeculativeLog | ErwinLog":
         """What `ensure` does, of any engine."""
         try:
             return await self.made(
-                name, engine, settings, why=why, by=None, owner="", timeout=timeout
+                name,
+                engine,
+                settings,
+                append=append,
+                why=why,
+                by=None,
+                owner="",
+                timeout=timeout,
             )
         except LogExists:
-            return await self.found(name, engine, timeout)
+            found = await self.found(name, engine, timeout)
+        if append == "lazy" and found.description.front is None:
+            reason = "it exists, and its appends are direct: set_appends makes them lazy"
+            raise BadRequest(f"log {name} with lazy appends", reason)
+        check_promises(found.description, settings)
+        return found
 
     async def logs(
         self,
@@ -440,39 +498,3 @@ class Service(Closing):
         """What the cluster is called and how much it holds."""
         link = self._link
         return await link.ask(Survey(), Census, "survey", link.milliseconds(timeout))
-
-    async def brokers(self, *, timeout: float | None = None) -> list[BrokerSeat]:
-        """The pool, in order of name: where each listens, its state, and how much it serves."""
-        link = self._link
-        pool = await link.ask(ListBrokers(), Pool, "list brokers", link.milliseconds(timeout))
-        return pool.brokers
-
-    async def drain_broker(
-        self, name: str, epoch: int | None = None, *, timeout: float | None = None
-    ) -> None:
-        """Place nothing more on this broker, and what is on it elsewhere; it goes on serving.
-
-        `epoch`: of its life, by default the one it is in now; UnknownBroker if there is none such.
-        """
-        link = self._link
-        message = DrainBroker(name, await self._life(name, epoch, timeout), link.once())
-        await link.ask(message, Done, f"drain broker {name}", link.milliseconds(timeout))
-
-    async def forget_broker(
-        self, name: str, epoch: int | None = None, *, timeout: float | None = None
-    ) -> None:
-        """Take a broker that is lost or draining out of the pool; BrokerInUse if it is neither.
-
-        If it lives after all, it ends. `epoch`: as of `drain_broker`.
-        """
-        link = self._link
-        message = ForgetBroker(name, await self._life(name, epoch, timeout), link.once())
-        await link.ask(message, Done, f"forget broker {name}", link.milliseconds(timeout))
-
-    async def _life(self, name: str, epoch: int | None, timeout: float | None) -> int:
-        if epoch is not None:
-            return epoch
-        for seat in await self.brokers(timeout=timeout):
-            if seat.name == name:
-                return seat.epoch
-        raise UnknownBroker(name)

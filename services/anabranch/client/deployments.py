@@ -1,4 +1,6 @@
-"""The nodes that serve a service's logs of other engines than Bolt: one connection for each log."""
+"""The nodes that serve a service's logs of other engines than Bolt, or the lazy fronts of Bolt's
+own: one connection for each log.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -16,7 +18,7 @@ L = TypeVar("L", bound=Link[Any, Any])
 
 
 class Deployments(Generic[L]):
-    """Of one engine."""
+    """Of one engine, or all fronts."""
 
     def __init__(self, catalogue: Catalogue, dialled: Callable[[EngineSettings], L]) -> None:
         """`dialled`: a link to a log with these settings, not started yet."""
@@ -30,13 +32,12 @@ class Deployments(Generic[L]):
         name, found = description.name, description
         try:
             async with asyncio.timeout(timeout_s):
-                while found.settings is None or not found.settings.addresses:
+                while (settings := found.settings or found.front) is None or not settings.addresses:
                     await asyncio.sleep(_LOOK_S)
                     found = await self._catalogue.look_up(description.id)
         except TimeoutError:
-            reason = "its sequencers are being started, and none is known yet"
-            raise Unavailable(f"log {name}", reason) from None
-        return found, found.settings, self._link(found.settings)
+            raise Unavailable(f"log {name}", _starting(found)) from None
+        return found, settings, self._link(settings)
 
     @property
     def links(self) -> list[L]:
@@ -49,3 +50,11 @@ class Deployments(Generic[L]):
             link = self._links[key] = self._dialled(settings)
             link.start()
         return link
+
+
+def _starting(log: Description) -> str:
+    """Why the log's processes aren't known."""
+    box = log.settings.black_box if log.settings is not None else ""
+    if not box:
+        return "its sequencers are being started, and none is known yet"
+    return f"its shards haven't reached their black box {box} yet, or are being started"

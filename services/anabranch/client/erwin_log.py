@@ -62,6 +62,15 @@ class ErwinLog(SequencedLog):
         """
         await self._catalogue.set_quota(self.description, quota, timeout)
 
+    async def add_shards(self, count: int = 1, *, timeout: float | None = None) -> None:
+        """Have so many more. They take records as soon as their processes run, without a pause for
+        anybody; `survey` shows when.
+
+        Only where `anabranch up --processes` runs the log's nodes. Refused as BadRequest where they
+        are machines of one process; on Kubernetes it is for the log's resource.
+        """
+        await self._catalogue.add_shards(self.id, count, timeout)
+
 
 class ErwinLogs:
     """The Erwin logs of one service, with one connection for each."""

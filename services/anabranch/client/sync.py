@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, cast, overload
 
 from anabranch.client import aio
 from anabranch.client.bolt.sync_log import Log, Receipt, waiting
-from anabranch.client.catalogue import Engine, engine_settings
+from anabranch.client.catalogue import Appends, Engine, engine_settings
 from anabranch.client.driver.closing import SyncClosing
 from anabranch.client.driver.handover import Handover, each
 from anabranch.client.driver.loop import LoopThread
@@ -23,7 +23,7 @@ from anabranch.core.records.record import Record
 from anabranch.core.types import LogId
 
 if TYPE_CHECKING:
-    from anabranch.client import erwin_log, speculative_log
+    from anabranch.client import erwin_log, lazy_log, speculative_log
     from anabranch.client.logs import AnyLog, NamedLog
     from anabranch.client.sync_erwin_log import ErwinLog
     from anabranch.client.sync_speculative_log import SpeculativeLog
@@ -81,6 +81,9 @@ class Service(SyncClosing):
         name: str,
         *,
         engine: Literal["bolt"] = "bolt",
+        append: Appends = "direct",
+        sequencers: int | None = None,
+        durability: Literal["", "fsync", "memory"] = "",
         why: str = "",
         by: str | None = None,
         owner: str = "",
@@ -117,6 +120,7 @@ class Service(SyncClosing):
         cluster: str = "",
         mode: Literal["", "m", "st"] = "",
         durability: Literal["", "fsync", "memory"] = "",
+        black_box: str = "",
         why: str = "",
         by: str | None = None,
         owner: str = "",
@@ -128,6 +132,7 @@ class Service(SyncClosing):
         name: str,
         *,
         engine: Engine = "bolt",
+        append: Appends = "direct",
         shards: int = 1,
         replicas: int | None = None,
         sequencers: int | None = None,
@@ -135,6 +140,7 @@ class Service(SyncClosing):
         cluster: str = "",
         mode: str = "",
         durability: str = "",
+        black_box: str = "",
         why: str = "",
         by: str | None = None,
         owner: str = "",
@@ -145,12 +151,18 @@ class Service(SyncClosing):
         `engine`: `bolt`, whose logs can be forked, `belfast`, whose logs are read ahead of their
         order, or `erwin`, whose logs are acknowledged ahead of it. Logs of the latter two have
         `shards`, each with `replicas`, and `sequencers` that order: 1 of each where the service
-        runs the log in its own process, or else 2 replicas and 3 sequencers, of Erwin 2. A
+        runs the log in its own process, or else 2 replicas and 3 sequencers. A
         deployment that runs already has `addresses` and the name of its `cluster`.
 
         An Erwin log has a `mode` (`m`, the default: records go through the sequencers; `st`: to
         the shards at once) and a `durability` (`fsync`, the default: an append is on the disks of
-        all sequencers when it is acknowledged; `memory`: in their memory).
+        all sequencers when it is acknowledged; `memory`: in their memory). Its shards may keep
+        their records in a `black_box`: `kafka://HOST:PORT/TOPIC` or `anabranch://HOST:PORT/LOG`.
+
+        `append="lazy"`: appends to a Bolt log are acknowledged in one round trip by `sequencers` (1
+        by default) with a `durability` as above, and committed in the background: they have
+        receipts in place of positions. What isn't committed is lost if the durability is `memory`
+        and all sequencers end.
 
         `owner`: who declares it. One that has a log already gets that one, whatever its name; one
         whose log is no more is told what became of it.
@@ -163,8 +175,11 @@ class Service(SyncClosing):
             cluster=cluster,
             mode=mode,
             durability=durability,
+            black_box=black_box,
         )
-        made = self._service.made(name, engine, given, why=why, by=by, owner=owner, timeout=timeout)
+        made = self._service.made(
+            name, engine, given, append=append, why=why, by=by, owner=owner, timeout=timeout
+        )
         return self._held(self._loop.run(made))
 
     @overload
@@ -206,7 +221,11 @@ class Service(SyncClosing):
         self, log: "aio.Log | speculative_log.SpeculativeLog | erwin_log.ErwinLog"
     ) -> "Log | SpeculativeLog | ErwinLog":
         if isinstance(log, aio.Log):
-            return Log(self._loop, log)
+            if log.description.front is None:
+                return Log(self._loop, log)
+            from anabranch.client.sync_lazy_log import LazyLog
+
+            return LazyLog(self._loop, cast("lazy_log.LazyLog", log))
         if log.engine == "erwin":
             from anabranch.client.sync_erwin_log import ErwinLog
 
@@ -214,6 +233,31 @@ class Service(SyncClosing):
         from anabranch.client.sync_speculative_log import SpeculativeLog
 
         return SpeculativeLog(self._loop, cast("speculative_log.SpeculativeLog", log))
+
+    def set_appends(
+        self,
+        log: "str | NamedLog",
+        append: Appends,
+        *,
+        sequencers: int | None = None,
+        durability: Literal["", "fsync", "memory"] = "",
+        timeout: float | None = None,
+    ) -> Log:
+        """Make the appends of a Bolt log that exists, or of a fork of it, `lazy`, as `create` with
+        `append="lazy"` does for a new one; or lazy ones `direct`. The log as it is from now on.
+
+        Programs that append have to open the log anew: until then their appends are refused as
+        LazyAppendsOnly unless they are in the log already, or as OutcomeUnknown by a front that
+        ends. A `request_id` counts only on its side of the change. A front ends when all that it
+        has acknowledged is in the log, which this waits for; a receipt whose position nobody has
+        asked for by then gets none. Promotable forks have direct appends only, and a log that had a
+        lazy front can't have another.
+        """
+        which = log if isinstance(log, str) else log.name
+        done = self._service.set_appends(
+            which, append, sequencers=sequencers, durability=durability, timeout=timeout
+        )
+        return cast("Log", self._held(self._loop.run(done)))
 
     def append(
         self,
@@ -240,6 +284,9 @@ class Service(SyncClosing):
         name: str,
         *,
         engine: Literal["bolt"] = "bolt",
+        append: Appends = "direct",
+        sequencers: int | None = None,
+        durability: Literal["", "fsync", "memory"] = "",
         why: str = "",
         timeout: float | None = None,
     ) -> Log: ...
@@ -268,6 +315,7 @@ class Service(SyncClosing):
         sequencers: int | None = None,
         mode: Literal["", "m", "st"] = "",
         durability: Literal["", "fsync", "memory"] = "",
+        black_box: str = "",
         why: str = "",
         timeout: float | None = None,
     ) -> "ErwinLog": ...
@@ -277,16 +325,19 @@ class Service(SyncClosing):
         name: str,
         *,
         engine: Engine = "bolt",
+        append: Appends = "direct",
         shards: int = 1,
         replicas: int | None = None,
         sequencers: int | None = None,
         mode: str = "",
         durability: str = "",
+        black_box: str = "",
         why: str = "",
         timeout: float | None = None,
     ) -> "Log | SpeculativeLog | ErwinLog":
         """The root log of this name, made as by `create` if it doesn't exist; NotOffered if it is
-        another engine's.
+        another engine's. BadRequest if its mode, durability or black box is another one than asked
+        for, or its appends are direct and are to be lazy: `set_appends` makes them lazy.
         """
         given = engine_settings(
             shards=shards,
@@ -296,8 +347,9 @@ class Service(SyncClosing):
             cluster="",
             mode=mode,
             durability=durability,
+            black_box=black_box,
         )
-        found = self._service.ensured(name, engine, given, why=why, timeout=timeout)
+        found = self._service.ensured(name, engine, given, append=append, why=why, timeout=timeout)
         return self._held(self._loop.run(found))
 
     def logs(

@@ -35,6 +35,15 @@ class ErwinLog(SequencedLog):
         """
         return self._loop.run(self._erwin.describe(timeout=timeout))
 
+    def add_shards(self, count: int = 1, *, timeout: float | None = None) -> None:
+        """Have so many more. They take records as soon as their processes run, without a pause for
+        anybody; `survey` shows when.
+
+        Only where `anabranch up --processes` runs the log's nodes. Refused as BadRequest where they
+        are machines of one process; on Kubernetes it is for the log's resource.
+        """
+        self._loop.run(self._erwin.add_shards(count, timeout=timeout))
+
     def set_quota(self, quota: Quota, *, timeout: float | None = None) -> None:
         """Let no more be appended in a second, through all sequencers together; it replaces the one
         before, whole.

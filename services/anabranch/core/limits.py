@@ -291,13 +291,20 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     change holds appends up for some milliseconds.
     """
 
+    handover_ms: int = 2_000
+    """A process of an Erwin log that is told to end waits so long at most until the log goes on
+    without it.
+    """
+
     straggle_ms: int = 1_000
     """A sequencing replica that is behind the others by so much straggles, and appends wait for
     it.
     """
 
     straggles_ms: int = 10_000
-    """One that straggles for so long is taken out of the view, for twice as long each time."""
+    """One that straggles for so long, all in all, is taken out of the view, for twice as long each
+    time. Time in which it keeps up counts against that, at a quarter.
+    """
 
     straggler_rest_ms_max: int = 3_600_000
     """And for no longer than this."""

@@ -5,7 +5,6 @@ this one copies lists and searches them for a record.
 """
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -32,129 +31,25 @@ from anabranch.core.bolt.protocol.commands import (
     RaiseFormat,
     RegisterBroker,
     Row,
+    SetAppends,
     SetQuota,
     SetSettings,
     Squash,
     SwapExtents,
     Trim,
 )
-from anabranch.core.quota import Quota
+from anabranch.core.bolt.protocol.fronts import (
+    ConfigureFront,
+    EndFront,
+    FrontCommand,
+    FrontMark,
+    LeadFront,
+    OpenFront,
+)
 from anabranch.core.types import Kind, LogId, Milliseconds, OnParentDelete, OnPromote
+from anabranch_sim.bolt.naive_logs import Front, List, Record, Source, refusal_of
 
 BATCHES_REMEMBERED = 16
-
-
-class Record(NamedTuple):
-    """One record, by where its bytes are: the object, its batch's offset there, its place in it."""
-
-    object: int
-    offset: int
-    nth: int
-    at: Milliseconds
-    log: LogId
-    """That it was appended to."""
-    position: int
-    """Its first there."""
-
-
-@dataclass(eq=False)
-class Source:
-    """A producer as a log knows it."""
-
-    epoch: int
-    next: int = 0
-    sent: list[tuple[int, Record]] = field(default_factory=list[tuple[int, Record]])
-
-    def known(self, batch: Batch) -> Record | None:
-        if batch.epoch != self.epoch:
-            return None
-        return next((first for sequence, first in self.sent if sequence == batch.sequence), None)
-
-
-@dataclass(eq=False)
-class List:
-    """A log: its records, inherited ones included."""
-
-    id: LogId
-    name: str
-    kind: Kind
-    parent: "List | None" = None
-    records: list[Record] = field(default_factory=list[Record])
-    children: list["List"] = field(default_factory=list["List"])
-    fork_point: int = 0
-    start: int = 0
-    promotable: bool = False
-    policy: OnParentDelete = OnParentDelete.ORPHAN
-    expires_at: Milliseconds | None = None
-    sources: dict[int, Source] = field(default_factory=dict[int, Source])
-    cursors: dict[str, list[Record]] = field(default_factory=dict[str, list[Record]])
-    """What the consumer behind each has read."""
-    chosen: dict[str, OnPromote] = field(default_factory=dict[str, OnPromote])
-    quota: Quota | None = None
-    owner: str = ""
-    engine: str = ""
-    settings: EngineSettings | None = None
-
-    @property
-    def depth(self) -> int:
-        return self.parent.depth + 1 if self.parent else 0
-
-    @property
-    def own_records(self) -> int:
-        """Records that came by appends here, or by promotions into here, trimmed ones included."""
-        if self.kind is Kind.CONTINUOUS and self.parent:
-            return len(self.records) - len(self.parent.records)
-        return len(self.records) - self.fork_point
-
-    def heirs(self) -> "list[List]":
-        """Everything that gets what is appended here, this log first."""
-        found: list[List] = [self]
-        for log in found:
-            found += [child for child in log.children if child.kind is Kind.CONTINUOUS]
-        return found
-
-    def needed_from(self) -> int:
-        """The first position that this log or a fork of it may still read."""
-        needed = [self.start]
-        here = {record: position for position, record in enumerate(self.records)}
-        for child in self.children:
-            low = child.needed_from()
-            inherited = child.records[low : child.fork_point]
-            if child.kind is Kind.CONTINUOUS:
-                inherited = child.records[low:]
-            needed += [here[record] for record in inherited if record in here][:1]
-        return min(needed)
-
-    def on_promote(self, cursor: str) -> OnPromote:
-        usual = OnPromote.FOLLOW if self.promotable else OnPromote.STAY
-        return self.chosen.get(cursor, usual)
-
-    def undecided(self) -> "list[List]":
-        return [child for child in self.children if child.promotable]
-
-    def held_from(self) -> int | None:
-        """From which position on a promotion above would change this log; None if none can.
-
-        A promotable fork escapes what holds its siblings. Any other holds the image of the first
-        record of its parent that isn't settled there (spec 6.2).
-        """
-        parent = self.parent
-        if parent is None or self.kind is not Kind.CONTINUOUS:
-            return None
-        limit = parent.held_from()
-        if not self.promotable:
-            points = [fork.fork_point for fork in parent.undecided()]
-            limit = min(points if limit is None else [*points, limit], default=None)
-        if limit is None:
-            return None
-        if limit == len(parent.records):
-            return len(self.records)
-        return self.records.index(parent.records[limit])
-
-    def settled(self) -> int:
-        held = self.held_from()
-        points = [len(self.records), *(fork.fork_point for fork in self.undecided())]
-        return min(points) if held is None else min(held, *points)
 
 
 @dataclass(frozen=True)
@@ -212,6 +107,10 @@ class Naive:
                     self._declare_again(known, command)
             case CreateLog():
                 self._create(command)
+            case LeadFront() | ConfigureFront() | OpenFront() | EndFront():
+                self._order(command)
+            case SetAppends():
+                self._set_appends(command)
             case SetSettings(id, settings):
                 log = self.find(id)
                 _refuse(not _is_elsewhere(log) or settings.shards < 1, "bad-request")
@@ -250,9 +149,7 @@ class Naive:
                 if on_promote is not None:
                     log.chosen[name] = on_promote
             case DeleteCursor(id, name):
-                log = self.find_own(id)
-                log.cursors.pop(name, None)
-                log.chosen.pop(name, None)
+                self.find_own(id).forget_cursor(name)
             case SetQuota(id, quota):
                 log = self.find(id)
                 _refuse(quota.burst_ms < 1, "bad-request")
@@ -289,7 +186,21 @@ class Naive:
             engine = ""
         log = List(self._id(), name, Kind.ROOT, owner=command.owner)
         log.engine, log.settings = engine, settings
+        if command.front is not None:
+            _refuse(engine != "", "bad-request")
+            log.front = Front()
         self._add(log)
+
+    def _order(self, command: FrontCommand) -> None:
+        front = self.find_own(command.log).front
+        refusal = "bad-request" if front is None else front.apply(command)
+        _refuse(refusal != "", refusal)
+
+    def _set_appends(self, command: SetAppends) -> None:
+        assert command.front is not None, "histories of this model end no front"
+        log = self.find_own(command.log)
+        _refuse(log.promotable, "bad-request")
+        log.front = log.front or Front()
 
     def _declare_again(self, log: List, command: CreateLog) -> None:
         settings = command.settings
@@ -302,16 +213,16 @@ class Naive:
     def declared(self, owner: str) -> List | None:
         """The log that this owner has."""
         for grave in self.gone.values():
-            _refuse(grave.owner == owner, grave.code)
-        return next((log for log in self.logs.values() if log.owner == owner), None)
+            _refuse(_same_owner(grave.owner, owner), grave.code)
+        return next((log for log in self.logs.values() if _same_owner(log.owner, owner)), None)
 
     def _adopt(self, log: List, owner: str) -> None:
         if owner:
-            _refuse(log.owner not in ("", owner), "owned-by-another")
+            _refuse(log.owner != "" and not _same_owner(log.owner, owner), "owned-by-another")
             others = [each for each in self.logs.values() if each is not log]
-            _refuse(any(each.owner == owner for each in others), "owns-another")
+            _refuse(any(_same_owner(each.owner, owner) for each in others), "owns-another")
             for grave in self.gone.values():
-                grave.owner = "" if grave.owner == owner else grave.owner
+                grave.owner = "" if _same_owner(grave.owner, owner) else grave.owner
         log.owner = owner
 
     def whereabouts(self, promise: Promise) -> tuple[List, int]:
@@ -337,15 +248,29 @@ class Naive:
     def _sequence(self, object: int, row: Row) -> list[BatchFate]:
         log = self.logs.get(row.log)
         if log is None:
+            if row.front is not None:
+                grave = self.gone.get(row.log)
+                return [grave.code if grave else "unknown-log" for _ in row.batches]
             return [self._of_the_gone(row.log, batch) for batch in row.batches]
         if log.engine:
             return ["wrong-engine" for _ in row.batches]
-        fates: list[BatchFate] = []
+        if row.front is not None:
+            return self._append_front(log, object, row, row.front)
+        if log.front is not None:
+            fates = [self._known(log, batch) for batch in row.batches]
+            return ["lazy-appends-only" if fate is None else fate for fate in fates]
+        appended: list[BatchFate] = []
         offset = row.offset
         for batch in row.batches:
-            fates.append(self._append(log, object, offset, batch))
+            appended.append(self._append(log, object, offset, batch))
             offset += batch.length
-        return fates
+        return appended
+
+    def _append_front(self, log: List, object: int, row: Row, mark: FrontMark) -> list[BatchFate]:
+        refusal = refusal_of(log, mark)
+        if refusal or log.front is None:
+            return [refusal for _ in row.batches]
+        return [self._told(log, first) for first in log.front.commit(log, object, row, self.at)]
 
     def _of_the_gone(self, id: LogId, batch: Batch) -> BatchFate:
         grave = self.gone.get(id)
@@ -355,17 +280,21 @@ class Naive:
         first = source.known(batch) if source else None
         return Promise(id, first) if first else grave.code
 
+    def _known(self, log: List, batch: Batch) -> BatchFate | None:
+        """Where the batch went that its producer repeats."""
+        source = log.sources.get(batch.producer) if batch.producer >= 0 else None
+        known = source.known(batch) if source else None
+        return self._told(log, log.records.index(known)) if known else None
+
     def _append(self, log: List, object: int, offset: int, batch: Batch) -> BatchFate:
         position = len(log.records)
         records = [
             Record(object, offset, nth, self.at, log.id, position + nth)
             for nth in range(batch.count)
         ]
-        if batch.producer >= 0:
-            source = log.sources.get(batch.producer)
-            known = source.known(batch) if source else None
-            if known:
-                return self._told(log, log.records.index(known))
+        known = self._known(log, batch)
+        if known is not None:
+            return known
         if log.held_from() is not None:
             return "append-blocked"
         if batch.producer >= 0:
@@ -477,6 +406,10 @@ def _follow(parent: List, child: List, name: str) -> None:
 def _refuse(wrong: bool, code: str) -> None:
     if wrong:
         raise Refusal(code)
+
+
+def _same_owner(one: str, other: str) -> bool:
+    return one.removesuffix(".end") == other.removesuffix(".end") != ""
 
 
 def _changed(log: List, settings: EngineSettings) -> EngineSettings:

@@ -22,10 +22,10 @@ from anabranch.core.bolt.protocol.commands import (
     Receipt,
     RegisterBroker,
     Row,
-    Sequenced,
     SwapExtents,
     Swapped,
 )
+from anabranch.core.bolt.protocol.fronts import FindReceipt, FrontMark
 from anabranch.core.bolt.protocol.queries import (
     At,
     Compare,
@@ -50,6 +50,7 @@ from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import Limits
 from anabranch.core.records.objects import object_id
 from anabranch.core.types import NEVER, Kind, LogId, ObjectId, OnParentDelete
+from anabranch_sim.bolt.batch_results import by_batch, positions_of
 from anabranch_sim.bolt.naive_model import BatchFate, List, Naive, Promise, Record, Refusal
 
 BROKER = "broker-0"
@@ -148,6 +149,11 @@ class Twins:
     def commit(self, rows: list[tuple[LogId, list[Batch]]]) -> object:
         return self.apply(self.laid_out(rows))
 
+    def order(self, log: LogId, batches: list[Batch], mark: FrontMark) -> object:
+        """One object with one batch of the log's lazy front."""
+        command = self.laid_out([(log, batches)])
+        return self.apply(replace(command, rows=[replace(command.rows[0], front=mark)]))
+
     def laid_out(self, rows: list[tuple[LogId, list[Batch]]]) -> CommitObject:
         """A new object with these logs' batches one behind the other."""
         self.sequence += 1
@@ -228,7 +234,7 @@ class Twins:
         """Every batch has the fate it should have; what was withheld is noted, to be asked for."""
         assert held(self.state.replica, [row.log for row in command.rows], outcome) == []
         for row, result, expected in zip(command.rows, outcome.rows, fates, strict=True):
-            for got, fate in zip(_by_batch(row, result), expected, strict=True):
+            for got, fate in zip(by_batch(row, result), expected, strict=True):
                 match got, fate:
                     case Refused(), str():
                         assert got.code == fate, (row, got)
@@ -251,6 +257,7 @@ class Twins:
             self._compare_records(log)
             self.compare_times(log.id, self.now - len(log.records))
             self._compare_cursors(log)
+            self._compare_front(log)
         for receipt, promise in self.receipts:
             self._compare_receipt(receipt, promise)
         for id, grave in self.naive.gone.items():
@@ -341,7 +348,7 @@ class Twins:
             absent = [
                 at for at in range(log.start, log.settled()) if log.records[at] not in readable
             ]
-            sure, unsure = _positions(lacking), _positions(unknown)
+            sure, unsure = positions_of(lacking), positions_of(unknown)
             assert sorted(sure + unsure) == absent
             assert not trimmed & {log.records[at] for at in sure}
             assert trimmed or not unsure
@@ -353,6 +360,22 @@ class Twins:
         assert self.state.answer(ReadCursors(log.id)) == Cursors(positions, choices)
         for read in log.cursors.values():
             assert log.records[: len(read)] == read
+
+    def _compare_front(self, log: List) -> None:
+        """What came through a front is found by its offset, and its last ids are known."""
+        known, front = self.state.replica.forest.logs[log.id].front, log.front
+        assert (known is None) == (front is None)
+        if known is None or front is None:
+            return
+        assert (known.epoch, known.number) == (front.epoch, front.number)
+        assert known.records == len(front.records)
+        assert known.ids() == front.listed()
+        for offset, record in enumerate(front.records):
+            receipt = self.state.answer(FindReceipt(log.id, offset))
+            assert isinstance(receipt, Receipt)
+            self._compare_receipt(receipt, Promise(log.id, record))
+        beyond = self.state.answer(FindReceipt(log.id, len(front.records)))
+        assert isinstance(beyond, Refused)
 
     def _compare_description(self, log: List) -> None:
         answer = self.state.answer(Describe(log.name))
@@ -472,20 +495,3 @@ def found_at(log: List) -> EngineSettings | None:
 
 def _identity(record: Record) -> tuple[int, int, int]:
     return record.object, record.offset, record.nth
-
-
-def _positions(ranges: list[tuple[int, int]]) -> list[int]:
-    return [at for first, end in ranges for at in range(first, end)]
-
-
-def _by_batch(row: Row, result: int | Receipt | Sequenced | Refused) -> list[object]:
-    before = [sum(batch.count for batch in row.batches[:i]) for i in range(len(row.batches))]
-    match result:
-        case Sequenced(batches):
-            return list(batches)
-        case Refused():
-            return [result for _ in row.batches]
-        case int():
-            return [result + count for count in before]
-        case Receipt(log, generation, provisional):
-            return [Receipt(log, generation, provisional + count) for count in before]

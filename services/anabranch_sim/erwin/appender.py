@@ -11,7 +11,7 @@ from anabranch.core.errors import Retry
 from anabranch.core.errors.refused import Refused
 from anabranch.core.erwin.invariants.account import Account, AppendCall, Outcome
 from anabranch.core.erwin.protocol.messages import Data, Stored
-from anabranch.core.records.record import Record, encode
+from anabranch.core.records.record import encode
 from anabranch.core.sequencing.ids import AppendId
 from anabranch.core.sequencing.messages import (
     Append,
@@ -23,6 +23,7 @@ from anabranch.core.sequencing.messages import (
     Taken,
 )
 from anabranch_sim.erwin.client import ErwinClient
+from anabranch_sim.erwin.history import records_of
 from anabranch_sim.world.deployment import Deployment
 
 
@@ -125,9 +126,8 @@ class Appender(ErwinClient):
 
     def _launch(self, count: int, shard: str) -> None:
         number = len(self.account.appends)
-        records = [Record(b"%d-%d" % (number, nth), b"k%d" % (nth % 4)) for nth in range(count)]
         batch = encode(
-            records,
+            records_of(number, count),
             producer_id=self._number,
             producer_epoch=self._epoch,
             base_sequence=self._sequence,
@@ -207,7 +207,8 @@ class Appender(ErwinClient):
         elif error.code == "request-forgotten":
             self._give_up(each)
         else:
-            assert isinstance(error, Retry) or error.code == "stale-view", error
+            again = error.code in {"stale-view", "outcome-unknown"}
+            assert again or isinstance(error, Retry), error
             self.locate()
             each.asked.pop(key, None)
             self.later(partial(self._send_again, each))
@@ -272,7 +273,8 @@ class Appender(ErwinClient):
                 self._finding.pop(call.id, None)
                 if call.receipt not in {None, position}:
                     self.account.faults.append(f"E7: {call.id} is at {call.receipt} and {position}")
-                call.receipt = position
+                if call.receipt is None:
+                    call.receipt, call.redeemed = position, self.world.stamp()
             case Elsewhere(node) if node in self._nodes:
                 self.later(partial(self._find, call, node))
             case Refused() if message.code == "request-forgotten":

@@ -103,6 +103,8 @@ class Question(ErwinClient):
     def __init__(self, deployment: Deployment, name: str, nodes: tuple[str, ...]) -> None:
         super().__init__(deployment, name, nodes)
         self.finished = False
+        self.asked = 0
+        """When this was asked last."""
 
     def target(self, directory: Directory) -> str:
         """The node that can answer; empty: nobody is known."""
@@ -137,15 +139,15 @@ class Question(ErwinClient):
             self.later(self.put)
             return
         line = self.line(node)
-        asked = self.world.now
+        self.asked = self.world.stamp()
         request = line.ask(self.message(), self._heard)
-        self.world.after(8 * REFRESH, partial(self._give_up, line, request, asked))
+        self.world.after(8 * REFRESH, partial(self._give_up, line, request))
 
     def finish(self) -> None:
         self.finished = True
         self.end()
 
-    def _give_up(self, line: Line, request: int, _: Nanoseconds) -> None:
+    def _give_up(self, line: Line, request: int) -> None:
         """It may have moved."""
         if not self.finished and line.forget(request):
             self.locate()

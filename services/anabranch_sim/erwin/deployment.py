@@ -18,9 +18,11 @@ from anabranch.core.erwin.shard.shard import ErwinShard
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Machine
 from anabranch.core.types import MS, Nanoseconds
+from anabranch.shell.journal.black_box import BlackBoxJournal
 from anabranch.shell.journal.file_journal import FileJournal
-from anabranch_sim.erwin.options import Options
+from anabranch_sim.erwin.options import STRAGGLERS, Options
 from anabranch_sim.erwin.wire import CLUSTER, erwin_wire, sequencing_wire, shard_wire
+from anabranch_sim.world.black_box import SimBlackBox
 from anabranch_sim.world.coordinator import SimCoordinator
 from anabranch_sim.world.deployment import Deployment, Process
 from anabranch_sim.world.disk import SimDisk
@@ -55,6 +57,8 @@ class ErwinDeployment(Deployment):
         network = Network(world, NetworkFaults())
         super().__init__(Surroundings(world, CLUSTER, network, SimStore(world), erwin_wire()))
         self.around.overhear, self.around.on_event = witness.observe, witness.on_event
+        self.boxes: dict[str, SimBlackBox] = {}
+        self.box_faults = options.boxes
         self.etcd = SimEtcd(world, network, _LEASE, 1_000)
         self.sequencers = _numbered("sequencer", options.sequencers)
         self.controllers = _numbered("controller", options.controllers)
@@ -122,12 +126,19 @@ class ErwinDeployment(Deployment):
         segment = self.options.segment_bytes
         return FileJournal(disk, CLUSTER, segment_bytes=segment, ahead_bytes=1 << 10)
 
+    def _box_journal(self, shard: str) -> BlackBoxJournal:
+        """A new life of its writer. The box is somebody else's, and outlives everything."""
+        box = self.boxes.setdefault(shard, SimBlackBox(self.world.rng))
+        box.faults = self.box_faults
+        return BlackBoxJournal(box, shard, 1 + self.world.rng.getrandbits(60))
+
     def _sequencer(self, node: Node) -> Machine:
         config = SequencerConfig(
             node=node.name,
             controllers=self.controllers,
             fsync=self.options.fsync,
             mode=Mode(self.options.mode),
+            hands_over=True,
         )
         machine = Sequencer(config, self.limits)
         node.journal = journal = self._journal(node.name)
@@ -140,9 +151,12 @@ class ErwinDeployment(Deployment):
             node=node.name,
             replicas=self.shards[shard],
             controllers=self.controllers,
+            hands_over=True,
         )
         machine = ErwinShard(config, self.limits)
-        node.journal = journal = self._journal(node.name)
+        node.journal = journal = (
+            self._box_journal(shard) if self.options.boxes else self._journal(node.name)
+        )
         journal.recover_into(machine.recover, machine.replayed)
         return machine
 
@@ -175,6 +189,8 @@ class ErwinDeployment(Deployment):
 def limits_of(options: Options) -> Limits:
     limits = Limits()
     silent_ms = 8 * options.present_ms
+    # One that is slow is heard all the same, and clients that wait for it are patient enough.
+    slow = STRAGGLERS in options.faults
     return replace(
         limits,
         ring_bytes_max=options.ring_bytes,
@@ -183,8 +199,8 @@ def limits_of(options: Options) -> Limits:
         silent_ms=silent_ms,
         return_ms=2 * silent_ms,
         noop_ms=200,
-        straggle_ms=2 * silent_ms,
-        straggles_ms=20 * silent_ms,
+        straggle_ms=silent_ms // 2 if slow else 2 * silent_ms,
+        straggles_ms=10 * silent_ms if slow else 20 * silent_ms,
     )
 
 

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from anabranch.core.erwin.invariants.witness import Witness
 from anabranch.core.types import MS, Nanoseconds
 from anabranch_sim.erwin.deployment import ErwinDeployment
+from anabranch_sim.erwin.options import RECOVERIES, RENEWALS, STRAGGLERS
+from anabranch_sim.erwin.recoveries import RecoveryTrap
 from anabranch_sim.world.events import SECOND
 from anabranch_sim.world.faults import DeploymentFaults, Pace, Resettable, Way
 
@@ -26,17 +28,26 @@ class ErwinFaults(DeploymentFaults):
     ) -> None:
         self.deployment = deployment
         self.witness = witness
+        self.slow = ""
+        """A sequencer that straggles as long as there are faults."""
         self._trial_until: Nanoseconds = 0
+        self._trap = RecoveryTrap(deployment)
         super().__init__(deployment, clients, deployment.options.faults, PACE)
+        if STRAGGLERS in deployment.options.faults:
+            self.world.after(SECOND // 2, self._straggle)
+        if RENEWALS in deployment.options.faults:
+            self.world.after(SECOND // 2, self._renew)
 
     def own_ways(self) -> Mapping[str, Way]:
         return {
             "backups": self._kill_backup,
             "blackouts": self._black_out,
             "controllers": self._kill_controller,
+            "drains": self._drain,
             "leaders": self._kill_leader,
             "outages": self._cut_off,
             "primaries": self._kill_primary,
+            RECOVERIES: self._kill_within_recovery,
             "sequencers": self._kill_sequencer,
             "shards": self._kill_shard,
             "successions": self._succeed,
@@ -46,6 +57,10 @@ class ErwinFaults(DeploymentFaults):
 
     def heal(self) -> None:
         super().heal()
+        self.deployment.box_faults = 0.0
+        for box in self.deployment.boxes.values():
+            box.faults = 0.0
+        self._trap.disarm()
         for node in self.deployment.nodes:
             self.deployment.link(node, self.deployment.nodes)
 
@@ -77,11 +92,49 @@ class ErwinFaults(DeploymentFaults):
         if leader is not None:
             self.processes[leader].pause(self.world.between(50 * MS, 1_500 * MS))
 
+    def _kill_within_recovery(self) -> None:
+        """Something begins to recover, and dies with it, or another one does."""
+        self._trap.arm()
+        shard = self._shard()
+        if shard is not None and self.world.chance(0.3):
+            self._kill(shard[0])
+        elif self.world.chance(0.6):
+            self._kill_leader()
+        else:
+            self._kill_sequencer()
+
+    def _straggle(self) -> None:
+        leader = self._leader()
+        others = self.rng.choice(self.deployment.sequencers)
+        self.slow = leader if leader is not None and self.world.chance(0.5) else others
+        self.network.slow(self.slow, self.world.between(90 * MS, 130 * MS))
+        self.world.note("slow from now on:", self.slow)
+
+    def _renew(self) -> None:
+        """Clients reach a shard and the sequencers, which don't reach one another: all that is
+        acknowledged now has no row. Meanwhile the backup is away for long enough to be done
+        without, comes back, and becomes the primary.
+        """
+        shard = self._shard()
+        if shard is None:
+            return
+        primary, backups = shard
+        self.sever([primary, *backups], self.deployment.sequencers)
+        away = self.deployment.silence + self.world.between(100 * MS, 300 * MS)
+        self.processes[self.rng.choice(backups)].die(down=away)
+        back = away + 4 * self.deployment.silence
+        self.world.after(back, lambda: self.processes[primary].die(down=SECOND))
+        self.world.after(back + SECOND, self.mend)
+
     def _kill_sequencer(self) -> None:
         self._kill(self.rng.choice(self.deployment.sequencers))
 
     def _kill_controller(self) -> None:
         self._kill(self.rng.choice(self.deployment.controllers))
+
+    def _drain(self) -> None:
+        """Somebody restarts a process in an orderly way."""
+        self.any_process().drain()
 
     def _kill_primary(self) -> None:
         shard = self._shard()

@@ -4,20 +4,23 @@
 # pyright: reportPrivateUsage=false
 
 from collections.abc import Sequence
-from typing import Any
 
 from msgspec.structs import replace
 
-from anabranch.core.erwin.controller.views import Views
 from anabranch.core.erwin.orderer.pushing import Pushing
 from anabranch.core.erwin.orderer.trims import Trims
 from anabranch.core.erwin.protocol.letters import Push
 from anabranch.core.erwin.protocol.messages import Data
 from anabranch.core.erwin.shard.contents import Contents
+from anabranch.core.erwin.shard.items import Head
 from anabranch.core.erwin.shard.passages import Passage
 from anabranch.core.erwin.shard.pushes import Pushes
 from anabranch.core.erwin.shard.unordered import Unordered
 from anabranch.core.sequencing.appends import Appends, Waiting
+from anabranch.core.sequencing.controller.contacts import Contacts
+from anabranch.core.sequencing.controller.draining import Draining
+from anabranch.core.sequencing.controller.stragglers import Stragglers
+from anabranch.core.sequencing.controller.views import Views
 from anabranch.core.sequencing.drops import Drops
 from anabranch.core.sequencing.ids import AppendId
 from anabranch.core.sequencing.letters import Drop
@@ -29,6 +32,7 @@ from anabranch.core.sequencing.state.duplicates import Duplicates, KnownAppends
 from anabranch.core.sequencing.state.entries import Began
 from anabranch.core.sequencing.state.state import State, StateImage
 from anabranch.core.sequencing.view import View
+from anabranch.core.storage.black_box import Fold, Kind, Part, Whole, decode, encode
 from anabranch.core.types import NEVER
 from anabranch_sim.world.mutants import Function, Mutant, returning
 
@@ -170,16 +174,90 @@ def _late_data(original: Function) -> Function:
 
 def _one_is_lost(_: Function) -> Function:
     def lost_all(self: Views, view: View) -> bool:
-        return any(self._contacts.reborn(each.node, each.life) for each in view.members)
+        return any(self._is_over(each) for each in view.members)
 
     return lost_all
 
 
 def _whatever_is_asked(original: Function) -> Function:
-    def ask(self: Trims, token: int, position: int, *, stable: int) -> Any:
-        return original(self, token, position + 5, stable=NEVER)
+    def begun(self: Trims, _: int) -> int:
+        asked: int = original(self, NEVER)
+        return asked + 5 if asked else 0
 
-    return ask
+    return begun
+
+
+def _of_any_life(_: Function) -> Function:
+    def counts(self: Fold, part: Part) -> bool:
+        if part.kind == Kind.OPENING:
+            return part.before == self.life
+        return part.kind == Kind.SNAPSHOT or part.index == self.last + 1
+
+    return counts
+
+
+def _that_came_twice(original: Function) -> Function:
+    """A record counts whatever its number; entries are renumbered as they come."""
+
+    def take(self: Fold, position: int, record: bytes) -> Whole | None:
+        part = decode(record)
+        if part is not None and part.kind == Kind.ENTRY and part.life == self.life:
+            part = replace(part, number=self.number, index=self.last + 1)
+            record = encode(part)
+        return original(self, position, record)
+
+    return take
+
+
+def _always(_: Function) -> property:
+    return property(lambda self: True)
+
+
+def _empty_opening(original: Function) -> Function:
+    """A new replica isn't given what clients sent before it came."""
+
+    def open_(self: Unordered, epoch: int) -> None:
+        data, self._data = self._data, {}
+        original(self, epoch)
+        self._data = data
+
+    return open_
+
+
+def _of_any_epoch(original: Function) -> Function:
+    """Answers of one replica in an epoch and of another in the next make up an acknowledgement."""
+
+    def check(self: Unordered, message: Data) -> None:
+        original(self, replace(message, epoch=self._replica.epoch))
+
+    return check
+
+
+def _until_it_is_bound(original: Function) -> Function:
+    """A batch is forgotten with its row, which a new fence may void."""
+
+    def logged(self: Unordered, head: Head, content: bytes) -> None:
+        original(self, head, content)
+        for binding in self._bindings:
+            self._remove(binding.id)
+
+    return logged
+
+
+def _by_what_is_ordered(original: Function) -> Function:
+    def note(self: Stragglers, node: str, ordered: int, tail: int, now: int) -> None:
+        original(self, node, ordered, ordered, now)
+
+    return note
+
+
+def _nobody_needs_it(_: Function) -> Function:
+    """A sequencer ends when it is told to, without waiting for the view that does without it."""
+
+    def is_needed(_: Draining) -> bool:
+        return False
+
+    return is_needed
 
 
 MUTANTS = [
@@ -208,6 +286,27 @@ MUTANTS = [
     Mutant("what isn't stable is read", Contents, "readable", _all_that_is_logged),
     Mutant("other shards' rows are left out", Passage, "add_span", returning(None)),
     Mutant("data is taken after its no-op", Unordered, "store", _late_data),
+    Mutant("data of any epoch is taken", Unordered, "_check", _of_any_epoch),
+    Mutant("data is kept until it is bound", Unordered, "logged", _until_it_is_bound),
+    Mutant("an epoch has no opening", Unordered, "_open", _empty_opening),
+    Mutant("a leader is no straggler", Stragglers, "note", _by_what_is_ordered),
     Mutant("one lost member gives up a view", Views, "lost_all", _one_is_lost),
-    Mutant("trimmed beyond what is stable", Trims, "ask", _whatever_is_asked),
+    Mutant("a black box's records of an old life count", Fold, "_counts", _of_any_life),
+    Mutant("a record that came twice counts twice", Fold, "take", _that_came_twice),
+    Mutant("trimmed beyond what is stable", Trims, "begun", _whatever_is_asked),
+    Mutant("who leaves isn't replaced first", Draining, "_is_needed", _nobody_needs_it),
 ]
+
+BY_LETTER = [
+    Mutant("a backup leads without the opening", Unordered, "may_be_sealed", _always),
+    Mutant(
+        "controllers wait for the end of who leaves",
+        Contacts,
+        "must_be_replaced",
+        returning(value=False),
+    ),
+]
+"""No known seed finds these. For the first the primary must be lost between the begin of its epoch
+and the opening's arrival; the second makes the log slower and breaks no promise. Tests that write
+the letters themselves find them (tests/simulation/test_mutants.py).
+"""

@@ -8,14 +8,18 @@ liveness by the clock.
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from anabranch.core.erwin.controller.controller import Controller
 from anabranch.core.erwin.invariants.account import Account
 from anabranch.core.erwin.invariants.witness import Witness
+from anabranch.core.history.lazy import judge_lazy
 from anabranch.core.types import MS, Nanoseconds
 from anabranch_sim.erwin.appender import Appender
 from anabranch_sim.erwin.client import ErwinClient
+from anabranch_sim.erwin.departures import Departures
 from anabranch_sim.erwin.deployment import ErwinDeployment
 from anabranch_sim.erwin.faults import ErwinFaults
-from anabranch_sim.erwin.options import Options
+from anabranch_sim.erwin.history import ReadLog, history_of
+from anabranch_sim.erwin.options import STRAGGLERS, Options
 from anabranch_sim.erwin.readers import Follower, Reader, Scanner, TailAsker, Trimmer
 from anabranch_sim.world.events import SECOND, World
 from anabranch_sim.world.simulation import Tell
@@ -35,6 +39,7 @@ class ErwinPlugin:
         self.chaos: Nanoseconds = options.chaos_ms * MS
         self.witness = Witness()
         self.account = Account()
+        self.log = ReadLog()
         self.deployment = ErwinDeployment(self.world, options, self.witness)
         self.appenders: list[Appender] = []
         self.followers: list[Follower] = []
@@ -43,6 +48,7 @@ class ErwinPlugin:
         self.trimmers: list[Trimmer] = []
         self.clients: list[ErwinClient] = []
         self.faults = ErwinFaults(self.deployment, self.witness, self.clients)
+        Departures(self.deployment)
         self._violations: list[str] = []
         self._names = 0
 
@@ -69,6 +75,8 @@ class ErwinPlugin:
             self._follow(self.world.rng.choice(self.deployment.shard_names), 0)
         for _ in range(self.options.questions):
             self.world.at(self.world.between(0, self.chaos), self._question)
+        if STRAGGLERS in self.options.faults:
+            self.world.at(self.chaos - MS, self._check_straggler)
         if "trims" in self.options.traits:
             for _ in range(3):
                 self.world.at(self.world.between(self.chaos // 4, self.chaos), self._trim)
@@ -85,6 +93,7 @@ class ErwinPlugin:
     def check(self) -> None:
         """Read all there is, from clients that begin when all is well; then judge."""
         start, goal = self.witness.order.trimmed, self.witness.order.stable
+        since = self.world.stamp()
         scanners: list[Scanner | Follower] = []
         for name in self.deployment.shard_names:
             if self.world.chance(0.5):
@@ -100,6 +109,10 @@ class ErwinPlugin:
             if row.first >= start and row.id not in self.witness.reads.contents:
                 self.fail(f"E4: nobody was shown {row}")
         self._violations.extend(self.account.judge(self.witness))
+        final = self.log.final(start=start, end=goal, since=since)
+        lost = max(self.witness.lost, default=0)
+        history = history_of(self.account, self.log, final, lost)
+        self._violations.extend(map(str, judge_lazy(history)))
         if not self.options.faults and len(self.witness.views) > 1:
             self.fail(f"{len(self.witness.views)} views without a fault")
 
@@ -158,6 +171,7 @@ class ErwinPlugin:
             shard,
             start,
             self.witness,
+            self.log,
         )
         self.followers.append(follower)
         self._begin(follower)
@@ -171,6 +185,7 @@ class ErwinPlugin:
             shard,
             start,
             goal,
+            self.log,
         )
         self.readers.append(scanner)
         self._begin(scanner)
@@ -192,6 +207,7 @@ class ErwinPlugin:
             self.deployment.addresses,
             shard,
             start,
+            self.log,
             wait_ms,
         )
         self.readers.append(reader)
@@ -210,7 +226,11 @@ class ErwinPlugin:
         if stable:
             position = self.world.between(1, stable)
             trimmer = Trimmer(
-                self.deployment, self._name("trimmer"), self.deployment.addresses, position
+                self.deployment,
+                self._name("trimmer"),
+                self.deployment.addresses,
+                position,
+                self.log,
             )
             self.trimmers.append(trimmer)
             self._begin(trimmer)
@@ -244,6 +264,13 @@ class ErwinPlugin:
             f"appending {appending}, asking {open_}, down {down}, stable {order.stable} of "
             f"{order.end}, configuration {self.witness.configuration}"
         )
+
+    def _check_straggler(self) -> None:
+        """Appends wait for every member, so one that is slow for long is taken out (5.5)."""
+        machines = [self.deployment.machine(name) for name in self.deployment.controllers]
+        leads = [each for each in machines if isinstance(each, Controller)]
+        if not any(controller.counters.stragglers for controller in leads):
+            self.fail(f"liveness: nobody takes {self.faults.slow} for a straggler")
 
     def _check_reads(self) -> None:
         """Only what was trimmed is refused to readers."""

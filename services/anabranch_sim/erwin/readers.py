@@ -9,9 +9,10 @@ from anabranch.core.erwin.invariants.account import Account, TailCall
 from anabranch.core.erwin.invariants.witness import Witness
 from anabranch.core.erwin.protocol.messages import Delivered, Elsewhere, Read, Records, Subscribe
 from anabranch.core.sequencing.messages import AskTail, Directory, Done, Tail, Trim
-from anabranch.core.types import Position
+from anabranch.core.types import NEVER, Position
 from anabranch.core.wire.session import Credit
 from anabranch_sim.erwin.client import ErwinClient, Question
+from anabranch_sim.erwin.history import ReadLog
 from anabranch_sim.erwin.line import Line
 from anabranch_sim.world.deployment import Deployment
 
@@ -26,9 +27,11 @@ class Reader(Question):
         nodes: tuple[str, ...],
         shard: str,
         start: Position,
+        log: ReadLog,
         wait_ms: int = 0,
     ) -> None:
         super().__init__(deployment, name, nodes)
+        self.log = log
         self.shard_name = shard
         self.start = self.upto = start
         self.wait_ms = wait_ms
@@ -50,8 +53,13 @@ class Reader(Question):
 
     def answered(self, message: Any) -> None:
         assert isinstance(message, Records), message
-        self.upto = message.upto
+        self._note(message)
         self.finish()
+
+    def _note(self, message: Records) -> None:
+        returned = self.world.stamp()
+        self.log.read(start=self.upto, answer=message, invoked=self.asked, returned=returned)
+        self.upto = message.upto
 
     def refused(self, error: AnabranchError) -> None:
         self.error = error
@@ -68,13 +76,14 @@ class Scanner(Reader):
         shard: str,
         start: Position,
         goal: Position,
+        log: ReadLog,
     ) -> None:
-        super().__init__(deployment, name, nodes, shard, start, wait_ms=100)
+        super().__init__(deployment, name, nodes, shard, start, log, wait_ms=100)
         self.goal = goal
 
     def answered(self, message: Any) -> None:
         assert isinstance(message, Records), message
-        self.upto = message.upto
+        self._note(message)
         if self.upto >= self.goal:
             self.finish()
         else:
@@ -127,7 +136,8 @@ class TailAsker(ErwinClient):
         if set(self._answers) >= set(directory.members):
             leading = self._answers[directory.leader]
             self.ordered, self.tail = leading.ordered, leading.tail
-            self.account.tails.append(TailCall(self._invoked, leading.tail))
+            call = TailCall(self._invoked, leading.tail, self.world.stamp())
+            self.account.tails.append(call)
             self.finished = True
             self.end()
 
@@ -140,11 +150,21 @@ class Trimmer(Question):
     """Trims below one position."""
 
     def __init__(
-        self, deployment: Deployment, name: str, nodes: tuple[str, ...], position: Position
+        self,
+        deployment: Deployment,
+        name: str,
+        nodes: tuple[str, ...],
+        position: Position,
+        log: ReadLog,
     ) -> None:
         super().__init__(deployment, name, nodes)
         self.position = position
         self.done = False
+        self._log = log
+
+    def begin(self) -> None:
+        self._log.trim(self.position, invoked=self.world.stamp(), returned=NEVER)
+        super().begin()
 
     def target(self, directory: Directory) -> str:
         return directory.leader
@@ -155,6 +175,7 @@ class Trimmer(Question):
     def answered(self, message: Any) -> None:
         assert isinstance(message, Done), message
         self.done = True
+        self._log.trim(self.position, invoked=self.asked, returned=self.world.stamp())
         self.finish()
 
 
@@ -169,11 +190,15 @@ class Follower(ErwinClient):
         shard: str,
         start: Position,
         witness: Witness,
+        log: ReadLog,
     ) -> None:
         super().__init__(deployment, name, nodes)
         self.shard_name = shard
         self.upto = start
         self.faults: list[str] = []
+        self._log = log
+        self._asked = 0
+        self._trims = 0
         self._witness = witness
         self._line: Line | None = None
         self._node = ""
@@ -202,6 +227,7 @@ class Follower(ErwinClient):
         self._request = self._line.follow(self._ask, partial(self._heard, node))
 
     def _ask(self) -> Subscribe:
+        self._asked = self.world.stamp()
         return Subscribe(shard=self.shard_name, start=self.upto, window_bytes=self._window)
 
     def _heard(self, node: str, message: Any) -> None:
@@ -211,7 +237,7 @@ class Follower(ErwinClient):
             case Delivered():
                 if message.upto < self.upto:
                     self.faults.append(f"E5: {self.name} was at {self.upto}, hears {message.upto}")
-                self.upto = max(self.upto, message.upto)
+                self._note(message)
                 size = sum(map(len, message.batches))
                 if size and self._line is not None:
                     credit = Credit(self._request, size)
@@ -224,8 +250,19 @@ class Follower(ErwinClient):
             case _:
                 raise AssertionError(message)
 
+    def _note(self, message: Delivered) -> None:
+        self._log.read(
+            start=self.upto,
+            answer=message,
+            invoked=self._asked,
+            returned=self.world.stamp(),
+            stream=f"{self.name} after {self._trims} trims",
+        )
+        self.upto = max(self.upto, message.upto)
+
     def _refused(self, node: str, error: AnabranchError) -> None:
         if error.code == "position-trimmed":
+            self._trims += 1
             self.upto = max(self.upto, self._witness.order.trimmed)
         elif not isinstance(error, Retry):
             self.faults.append(f"{self.name} at {self.upto} is refused: {error.message}")

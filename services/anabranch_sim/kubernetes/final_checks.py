@@ -60,8 +60,8 @@ class FinalChecks:
                 yield from self._of_deletion(log)
                 continue
             found = self._owned.get(_owner(log))
-            if log.spec.get("engine") == "belfast":
-                yield from self._of_belfast_log(log, status, found)
+            if log.spec.get("engine") in ("belfast", "erwin"):
+                yield from self._of_group_log(log, status, found)
                 continue
             if found is None:
                 if status.phase not in (LogPhase.PENDING, LogPhase.LOST):
@@ -73,7 +73,7 @@ class FinalChecks:
                 yield f"{log.ref} shows {status.phase} {shown}, and is {true}"
             yield from self._of_face(log, status.conditions, found)
 
-    def _of_belfast_log(
+    def _of_group_log(
         self, log: Observed, status: LogStatus, found: Description | None
     ) -> Iterator[str]:
         """It is in the catalogue with its sequencers' addresses, and is ready if its parts are."""
@@ -90,7 +90,7 @@ class FinalChecks:
             yield f"{log.ref} says {status.conditions}, and its parts say {ready}"
         if found is None or set_ is None:
             return
-        if found.engine != "belfast" or found.settings is None:
+        if found.engine != log.spec["engine"] or found.settings is None:
             yield f"{log.ref} has {found}"
         elif len(found.settings.addresses) != set_.spec["members"]:
             yield f"{log.ref} is found at {found.settings.addresses}"

@@ -28,6 +28,7 @@ from anabranch_operator.plan.pool import departures, pools
 from anabranch_operator.plan.pool.brokers import Broker
 from anabranch_sim.kubernetes import plugin
 from anabranch_sim.kubernetes.belfast.mutants import MUTANTS as BELFAST_MUTANTS
+from anabranch_sim.kubernetes.erwin.mutants import MUTANTS as ERWIN_MUTANTS
 from anabranch_sim.kubernetes.operators import SimOperator
 from anabranch_sim.world.mutants import Function, Mutant, returning
 
@@ -170,4 +171,5 @@ MUTANTS = [
     Mutant("seats of the dead are kept", pools, "forsaken", returning(())),
     Mutant("a surplus is kept", departures, "_candidate", returning((None, None))),
     *BELFAST_MUTANTS,
+    *ERWIN_MUTANTS,
 ]

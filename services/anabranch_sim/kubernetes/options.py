@@ -24,8 +24,10 @@ _QUIET = 0.1
 """Of all runs have no fault: where all is well all must come right as well."""
 _DEEP_EACH = 10
 _LONG_EACH = 20
-_BELFAST = 0.16
-"""Of all runs have a Belfast log: they take more than twice as long as others."""
+_BELFAST, _ERWIN = 0.16, 0.24
+"""Up to these shares of all runs have a Belfast or an Erwin log: they take twice as long as
+others.
+"""
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -36,6 +38,8 @@ class Options(Struct, frozen=True, kw_only=True):
     """The whole cluster of brokers and members behind the log service, not its state alone."""
     belfast: bool
     """There is a Belfast log as well."""
+    erwin: bool
+    """There is an Erwin log as well; never beside a Belfast log."""
     acts: int
     """Of people."""
     chaos_s: int
@@ -64,12 +68,13 @@ class Options(Struct, frozen=True, kw_only=True):
             lease_s=rng.choice((15.0, 40.0)),
             gc_s=rng.choice((5, 60)),
             calm_s=3_600 if seed % _LONG_EACH == 0 else 0,
-            belfast=rng.random() < _BELFAST,
+            belfast=(drawn := rng.random()) < _BELFAST,
+            erwin=_BELFAST <= drawn < _ERWIN,
         )
 
     def __str__(self) -> str:
         what = "the whole cluster" if self.deep else "the state"
-        what += " and a Belfast log" if self.belfast else ""
+        what += " and a Belfast log" if self.belfast else " and an Erwin log" if self.erwin else ""
         return (
             f"{what}, {self.acts} acts in {self.chaos_s} s with "
             f"{'+'.join(self.faults) or 'no faults'}; looks each {self.look_ms} ms, lists each "

@@ -14,6 +14,7 @@ from anabranch_operator.plan.log.orphans import plan_orphan
 from anabranch_operator.plan.metadata.members import plan_members
 from anabranch_operator.plan.pool.pools import plan_pool
 from anabranch_sim.kubernetes.belfast import log
+from anabranch_sim.kubernetes.belfast.ledger import BelfastLog
 from anabranch_sim.kubernetes.belfast.log import BelfastPart
 from anabranch_sim.kubernetes.cluster.apiserver import ApiServer
 from anabranch_sim.kubernetes.cluster.controllers import Controllers
@@ -21,6 +22,7 @@ from anabranch_sim.kubernetes.cluster.machines import MachinePlane
 from anabranch_sim.kubernetes.cluster.objects import Change, Kube
 from anabranch_sim.kubernetes.cluster.plane import Plane, StatePlane
 from anabranch_sim.kubernetes.cluster.watches import KINDS, History
+from anabranch_sim.kubernetes.erwin.log import ErwinLog
 from anabranch_sim.kubernetes.faults import OperatorFaults
 from anabranch_sim.kubernetes.final_checks import FinalChecks
 from anabranch_sim.kubernetes.invariants import Invariants
@@ -126,10 +128,16 @@ class OperatorPlugin:
         self._stay_calm(verdict.troubled())
 
     def _belfast_part(self) -> BelfastPart | None:
-        if not self.options.belfast:
+        options = self.options
+        if not (options.belfast or options.erwin):
             return None
         return BelfastPart(
-            self.world, self.kube, self.invariants.fail, self.controllers.stuck, HOME
+            self.world,
+            self.kube,
+            self.invariants.fail,
+            self.controllers.stuck,
+            HOME,
+            ErwinLog if options.erwin else BelfastLog,
         )
 
     def _around(self) -> Around:

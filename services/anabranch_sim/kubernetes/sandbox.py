@@ -37,6 +37,7 @@ from anabranch_operator.plan.log.job_templates import GateSettings
 from anabranch_sim.kubernetes.belfast.ledger import BelfastLog
 from anabranch_sim.kubernetes.cluster.objects import Kube
 from anabranch_sim.kubernetes.cluster.service import LogService
+from anabranch_sim.kubernetes.log_model import LogModel
 
 BEGIN: Nanoseconds = 1_800_000_000_000 * MS
 STEPS_MAX = 100_000
@@ -50,11 +51,12 @@ class Sandbox:
         planners: Mapping[str, Planner],
         surroundings: Surroundings | None = None,
         kube: Kube | None = None,
+        log: LogModel | None = None,
     ) -> None:
         self.kube = kube or Kube()
         self.service = LogService()
         self.service_away: str | None = None
-        self.belfast = BelfastLog()
+        self.log = log or BelfastLog()
         self.now = BEGIN
         self.done: list[Action] = []
         self.notes: list[Note] = []
@@ -169,16 +171,16 @@ class Sandbox:
             case actions.TailLog(ref=ref):
                 return Text(self.texts.get(ref.name, ""))
             case actions.JoinShard(shard=shard):
-                return self.belfast.join(shard)
+                return self.log.join(shard)
             case actions.LeaveShard(shard=shard):
-                return self.belfast.leave(shard)
+                return self.log.leave(shard)
             case actions.Make():
                 raise AssertionError(action)
             case _:
                 return self._asked(action)
 
     def _visited(self, ref: Ref, uid: str) -> Visited:
-        told = self.belfast.status()
+        told = self.log.report()
         if isinstance(told, Refused):
             return Visited(ref, uid, why=told.message)
         return Visited(ref, uid, told)

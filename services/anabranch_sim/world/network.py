@@ -31,6 +31,7 @@ class Network:
         self.faults = faults
         self.dropped = 0
         self._cut: dict[tuple[str, str], None] = {}
+        self._slow: dict[str, Nanoseconds] = {}
         self._local: dict[str, str] = {}
 
     def join(self, node: str, process: str) -> None:
@@ -46,8 +47,13 @@ class Network:
         self._cut.clear()
         return cut
 
+    def slow(self, node: str, delay: Nanoseconds) -> None:
+        """All that this node says or hears comes so much later."""
+        self._slow[node] = delay
+
     def heal(self) -> None:
         self.mend()
+        self._slow.clear()
         self.faults = NetworkFaults()
 
     def cuts(self, sender: str, receiver: str) -> bool:
@@ -62,9 +68,10 @@ class Network:
         if self.cuts(sender, receiver) or world.chance(faults.loss):
             self.dropped += 1
             return
-        world.after(self._delay(), arrive)
+        slow = self._slowness(sender, receiver)
+        world.after(self._delay() + slow, arrive)
         if world.chance(faults.duplicate):
-            world.after(self._delay() * 3, arrive)
+            world.after(self._delay() * 3 + slow, arrive)
 
     def _delay(self) -> Nanoseconds:
         world, faults = self.world, self.faults
@@ -75,9 +82,12 @@ class Network:
             return delay * world.between(2, 100)
         return delay
 
-    def stream_delay(self) -> Nanoseconds:
+    def stream_delay(self, *ends: str) -> Nanoseconds:
         """Of a piece of a connection, which is never lost while the connection lasts."""
-        return self._delay()
+        return self._delay() + self._slowness(*ends)
+
+    def _slowness(self, *ends: str) -> Nanoseconds:
+        return sum(self._slow.get(end, 0) for end in ends)
 
 
 class Pipe:
@@ -94,7 +104,7 @@ class Pipe:
 
     def carry(self, arrive: Callable[[], None]) -> None:
         world = self._network.world
-        self._last = max(self._last, world.now + self._network.stream_delay())
+        self._last = max(self._last, world.now + self._network.stream_delay(*self._ends))
         world.at(self._last, partial(self._arrive, arrive))
 
     def _arrive(self, arrive: Callable[[], None]) -> None:

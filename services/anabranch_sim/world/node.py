@@ -111,6 +111,8 @@ class Surroundings:
         self.on_event: Callable[[str, Event], None] | None = None
         """Receives every event that any node is given, before its machine."""
         self.nodes: dict[str, Node] = {}
+        self.doors: dict[str, Callable[[Node, Any], None]] = {}
+        """Names to which letters leave the network of nodes, and who takes them there."""
 
 
 class Node:
@@ -239,6 +241,8 @@ class Node:
             case Replies(tokens, messages):
                 for to, message in zip(tokens, messages, strict=True):
                     self._reply(to, message)
+            case Send(to, message) if to in self.around.doors:
+                self.around.doors[to](self, message)
             case Send(to, message):
                 target, packed = self.around.nodes[to], _encode(message)
                 arrive = partial(target.receive, self.name, packed)

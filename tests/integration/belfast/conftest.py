@@ -5,12 +5,12 @@ from collections.abc import Iterator
 import pytest
 from tests.integration.belfast.deployment import deployed
 
-from anabranch.apps.processes.belfast import BelfastShape, LocalBelfast
+from anabranch.apps.processes.local_log import LocalLog, LogShape
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBelfast]:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalLog]:
     folder = tmp_path_factory.mktemp("belfast") / "log"
-    shape = BelfastShape(sequencers=1, shards=2, copies=1)
+    shape = LogShape(sequencers=1, shards=2, copies=1)
     with deployed(folder, shape, {"window": 20}) as local:
         yield local

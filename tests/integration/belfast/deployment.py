@@ -13,7 +13,7 @@ from threading import Event
 
 import msgspec
 
-from anabranch.apps.processes.belfast import BelfastLayout, BelfastShape, LocalBelfast, Node, settle
+from anabranch.apps.processes.local_log import LocalLog, LogLayout, LogShape, Node, settle
 from anabranch.client.belfast.aio import Log
 from anabranch.core.belfast.ledger.ledger import Standing
 from anabranch.core.belfast.protocol.messages import Status
@@ -29,18 +29,18 @@ _ATTEMPTS = 3
 @contextmanager
 def deployed(
     folder: Path,
-    shape: BelfastShape,
+    shape: LogShape,
     rules: Mapping[str, int],
     *,
     copies: tuple[int, ...] = (),
     namespaces: bool = False,
-) -> Iterator[LocalBelfast]:
+) -> Iterator[LocalLog]:
     """All of it, ready. `copies`: of each shard, where they aren't alike."""
     for attempt in range(1, _ATTEMPTS + 1):
         layout = _layout(folder, shape, copies, namespaces=namespaces)
         told = {"t_ord_us": 20_000, "shards_min": len(layout.shards), **rules}
         settings = {f"ANABRANCH_RULES_{name.upper()}": str(value) for name, value in told.items()}
-        local = LocalBelfast(folder, layout, settings=settings)
+        local = LocalLog(folder, layout, settings=settings)
         try:
             local.start(print)
         except Unavailable:
@@ -61,8 +61,8 @@ def _lost_its_port(node: Node) -> bool:
 
 
 def _layout(
-    folder: Path, shape: BelfastShape, copies: tuple[int, ...], *, namespaces: bool
-) -> BelfastLayout:
+    folder: Path, shape: LogShape, copies: tuple[int, ...], *, namespaces: bool
+) -> LogLayout:
     layout = settle(folder, shape, namespaces=namespaces)
     if not copies:
         return layout
@@ -85,7 +85,7 @@ def served(process: "subprocess.Popen[bytes]", output: Path) -> str:
     raise AssertionError(f"it didn't serve: {output.read_text()}")
 
 
-def node_at(local: LocalBelfast, address: str) -> Node:
+def node_at(local: LocalLog, address: str) -> Node:
     (found,) = (node for node in local.processes if node.pair.address == address)
     return found
 
@@ -118,7 +118,7 @@ def metric(node: Node, name: str) -> float:
     return float(found.group(1)) if found else -1
 
 
-async def recovered(log: Log, local: LocalBelfast) -> Status:
+async def recovered(log: Log, local: LocalLog) -> Status:
     """Every shard has all of its replicas, and each of them has copied what is newer than that.
 
     A backup that has yet to come to where its primary began can't take its place.
@@ -141,7 +141,7 @@ async def _comes_to(node: Node, name: str, number: float) -> None:
             await asyncio.sleep(_LOOK_S)
 
 
-def is_whole(local: LocalBelfast, status: Status) -> bool:
+def is_whole(local: LocalLog, status: Status) -> bool:
     """Every shard has a seat and all of its replicas."""
     return all(
         shard.standing is Standing.SEATED

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from tests.integration.belfast.deployment import PATIENCE_S, node_at, until
 
-from anabranch.apps.processes.belfast import LocalBelfast, Node
+from anabranch.apps.processes.local_log import LocalLog, Node
 from anabranch.client.belfast import aio
 from anabranch.client.belfast.aio import Log
 from anabranch.client.belfast.events import Events
@@ -50,7 +50,7 @@ class Watcher:
 class Load:
     """Appenders to each shard, and to whichever takes it; subscribers of each kind."""
 
-    def __init__(self, local: LocalBelfast, clients: int = 1) -> None:
+    def __init__(self, local: LocalLog, clients: int = 1) -> None:
         self.local = local
         self.account = Account()
         self.watchers: list[Watcher] = []

@@ -10,7 +10,7 @@ from tests.integration.belfast.deployment import PATIENCE_S
 from tests.integration.cli_server import bare, command_in
 
 import anabranch
-from anabranch.apps.processes.belfast import LocalBelfast
+from anabranch.apps.processes.local_log import LocalLog
 
 ELSEWHERE = ("export ", ".venv/bin/anabranch up", "anabranch up", "anabranch sequencer")
 """They start a log, or say where it is."""
@@ -20,13 +20,13 @@ EXAMPLES = (".venv/bin/python -m examples", "python -m examples")
 
 
 @pytest.fixture(scope="module")
-def shell(shared: LocalBelfast, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def shell(shared: LocalLog, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     path = f"{command_in(tmp_path_factory.mktemp('bin'))}:{bare()['PATH']}"
     return {**bare(), "PATH": path, "ANABRANCH_URL": shared.layout.url}
 
 
 @pytest.fixture(scope="module")
-def filled(shared: LocalBelfast) -> None:
+def filled(shared: LocalLog) -> None:
     """With as many records as the pages wait for."""
     with anabranch.belfast.connect(shared.layout.url, timeout=PATIENCE_S) as log:
         log.append_many([b"%d" % number for number in range(3)], timeout=PATIENCE_S)
@@ -79,9 +79,7 @@ def test_what_the_readme_shows_of_it_happens(root: Path, shell: dict[str, str]) 
 
 
 @pytest.mark.usefixtures("filled")
-def test_what_the_guide_shows_happens(
-    root: Path, shell: dict[str, str], shared: LocalBelfast
-) -> None:
+def test_what_the_guide_shows_happens(root: Path, shell: dict[str, str], shared: LocalLog) -> None:
     shown = [*commands(root, "docs/howto/belfast.md", "anabranch belfast")]
     assert len(shown) == 7
     for command in shown:

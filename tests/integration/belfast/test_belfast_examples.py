@@ -14,7 +14,7 @@ from examples.belfast.application import Ingested
 from examples.belfast.trading import Trading
 from tests.integration.belfast.deployment import PATIENCE_S, deployed, metric, until
 
-from anabranch.apps.processes.belfast import BelfastShape, LocalBelfast
+from anabranch.apps.processes.local_log import LocalLog, LogShape
 from anabranch.client.belfast import aio
 from anabranch.client.belfast.aio import Appending, Log
 from anabranch.core.errors import RecordVoided
@@ -25,11 +25,11 @@ _LOOK_S = 0.02
 
 
 @pytest.fixture
-def local(tmp_path: Path) -> Iterator[LocalBelfast]:
+def local(tmp_path: Path) -> Iterator[LocalLog]:
     # So long a window that shards go on for seconds when no sequencer is there. A log at rest would
     # wait for one: on a busy machine it is at rest before the sequencers are killed.
     rules = {"window": 800, "first_quota": 5, "fail_intervals": 250, "adaptive": 0}
-    shape = BelfastShape(sequencers=1, shards=2, copies=1)
+    shape = LogShape(sequencers=1, shards=2, copies=1)
     with deployed(tmp_path / "log", shape, rules) as local:
         yield local
 
@@ -46,14 +46,14 @@ async def append(log: Log, made: Iterator[Ingested], *shards: str | None) -> lis
     return pending
 
 
-def stalls(local: LocalBelfast) -> float:
+def stalls(local: LocalLog) -> float:
     """How often shards were at the end of all windows that are published."""
     return sum(
         metric(node, "shard_stalls_total") for nodes in local.shards.values() for node in nodes
     )
 
 
-async def predicted(task: Task, count: int, local: LocalBelfast, stalled: float) -> bool:
+async def predicted(task: Task, count: int, local: LocalLog, stalled: float) -> bool:
     """True when it has computed so many records ahead of their order. False when the windows end
     before: no shard goes on then, and what has no place yet waits for the sequencers.
     """
@@ -65,7 +65,7 @@ async def predicted(task: Task, count: int, local: LocalBelfast, stalled: float)
     return True
 
 
-def test_what_is_computed_ahead_is_what_comes_out(local: LocalBelfast) -> None:
+def test_what_is_computed_ahead_is_what_comes_out(local: LocalLog) -> None:
     async def scenario() -> None:
         async with aio.connect(local.layout.url, timeout=PATIENCE_S) as log:
             for kind in APPLICATIONS.values():
@@ -77,7 +77,7 @@ def test_what_is_computed_ahead_is_what_comes_out(local: LocalBelfast) -> None:
 
 @pytest.mark.nightly
 def test_what_was_computed_on_records_that_are_void_is_undone(
-    local: LocalBelfast, tmp_path: Path
+    local: LocalLog, tmp_path: Path
 ) -> None:
     """All sequencers die, then a shard whose newest records they can't have heard of."""
     application = Trading()

@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.integration.belfast.deployment import deployed, recovered, until
 from tests.integration.belfast.load import Load, under
 
-from anabranch.apps.processes.belfast import BelfastShape
+from anabranch.apps.processes.local_log import LogShape
 
 KEPT, LOST = "shard-0", "shard-1"
 RULES = {"silent_intervals": 25, "fail_intervals": 500}
@@ -16,7 +16,7 @@ RULES = {"silent_intervals": 25, "fail_intervals": 500}
 
 
 def test_a_shard_that_is_lost_as_a_whole_fails_once_and_comes_back(tmp_path: Path) -> None:
-    shape = BelfastShape(sequencers=1, shards=2, copies=2)
+    shape = LogShape(sequencers=1, shards=2, copies=2)
 
     async def scenario() -> None:
         async with Load(local) as load:

@@ -10,7 +10,7 @@ import pytest
 from tests.integration.belfast.deployment import PATIENCE_S
 
 import anabranch
-from anabranch.apps.processes.belfast import LocalBelfast
+from anabranch.apps.processes.local_log import LocalLog
 from anabranch.cli.failure import Exit, run
 from anabranch.cli.main import PROGRAM, cli
 from anabranch.client.belfast import aio
@@ -93,7 +93,7 @@ def taken(events: Any) -> Any:
     return events.take(timeout=PATIENCE_S)
 
 
-def test_a_client_says_at_once_what_it_cannot_do(shared: LocalBelfast) -> None:
+def test_a_client_says_at_once_what_it_cannot_do(shared: LocalLog) -> None:
     unhandled: list[dict[str, Any]] = []
 
     async def scenario() -> None:
@@ -108,7 +108,7 @@ def test_a_client_says_at_once_what_it_cannot_do(shared: LocalBelfast) -> None:
     assert not unhandled
 
 
-def test_without_an_event_loop_it_says_the_same(shared: LocalBelfast) -> None:
+def test_without_an_event_loop_it_says_the_same(shared: LocalLog) -> None:
     with anabranch.belfast.connect(shared.layout.url, timeout=PATIENCE_S) as log:
         for says, call in ODD.values():
             with pytest.raises(Mistake, match=says):
@@ -132,19 +132,19 @@ def test_without_an_event_loop_it_says_the_same(shared: LocalBelfast) -> None:
     ],
 )
 def test_a_command_says_what_it_cannot_do(
-    shared: LocalBelfast, words: list[str], says: str, capfd: pytest.CaptureFixture[str]
+    shared: LocalLog, words: list[str], says: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     code = run(cli, PROGRAM, ["belfast", *words, *at(shared, words)])
     assert code in {Exit.REFUSED, Exit.USAGE}
     assert says in capfd.readouterr().err
 
 
-def at(shared: LocalBelfast, words: list[str]) -> list[str]:
+def at(shared: LocalLog, words: list[str]) -> list[str]:
     return [] if "--url" in words else [f"--url={shared.layout.url}"]
 
 
 def test_a_command_appends_bytes_that_are_no_text(
-    shared: LocalBelfast, monkeypatch: pytest.MonkeyPatch
+    shared: LocalLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Arguments that aren't UTF-8 are told with surrogates."""
     words = ["belfast", "append", *at(shared, [])]
@@ -176,7 +176,7 @@ def test_a_command_appends_bytes_that_are_no_text(
     ],
     ids=repr,
 )
-def test_a_node_refuses_what_a_client_should_have(shared: LocalBelfast, message: ToServer) -> None:
+def test_a_node_refuses_what_a_client_should_have(shared: LocalLog, message: ToServer) -> None:
     refused = asyncio.run(answers(shared, message))
     assert [type(each) for each in refused] == [BadRequest]
     assert len(refused[0].message) < 1_000
@@ -190,7 +190,7 @@ async def _reply(
     return found[0][1]
 
 
-async def answers(shared: LocalBelfast, message: ToServer) -> list[AnabranchError]:
+async def answers(shared: LocalLog, message: ToServer) -> list[AnabranchError]:
     """What each node says, but for those that say who else should be asked."""
     where = belfast_endpoint(shared.layout.url)
     async with aio.connect(shared.layout.url, timeout=PATIENCE_S) as log:

@@ -12,7 +12,7 @@ import pytest
 from tests.integration.belfast.deployment import deployed, recovered, until
 from tests.integration.belfast.load import Load, under
 
-from anabranch.apps.processes.belfast import BelfastShape, LocalBelfast, Node
+from anabranch.apps.processes.local_log import LocalLog, LogShape, Node
 from anabranch.apps.processes.namespaces import Machines
 
 KEPT, LOST = "shard-0", "shard-1"
@@ -21,30 +21,30 @@ RULES = {"silent_intervals": 25, "fail_intervals": 250}
 
 
 @pytest.fixture
-def local(tmp_path: Path) -> Iterator[LocalBelfast]:
+def local(tmp_path: Path) -> Iterator[LocalLog]:
     if os.geteuid() != 0 or shutil.which("ip") is None:
         pytest.skip("network namespaces are made by root with iproute2's ip, and one is missing")
-    shape = BelfastShape(sequencers=3, shards=2, copies=2)
+    shape = LogShape(sequencers=3, shards=2, copies=2)
     with deployed(tmp_path / "log", shape, RULES, namespaces=True) as found:
         yield found
 
 
-def cut(local: LocalBelfast, *nodes: Node) -> None:
+def cut(local: LocalLog, *nodes: Node) -> None:
     for node in nodes:
         machines(local).cut(node.pair.host)
 
 
-def mend(local: LocalBelfast, *nodes: Node) -> None:
+def mend(local: LocalLog, *nodes: Node) -> None:
     for node in nodes:
         machines(local).mend(node.pair.host)
 
 
-def machines(local: LocalBelfast) -> Machines:
+def machines(local: LocalLog) -> Machines:
     assert local.machines is not None
     return local.machines
 
 
-def test_links_that_are_cut_lose_nothing_that_was_acknowledged(local: LocalBelfast) -> None:
+def test_links_that_are_cut_lose_nothing_that_was_acknowledged(local: LocalLog) -> None:
     """A sequencer's, a primary's, and a whole shard's, under one load."""
 
     async def scenario() -> None:
@@ -70,7 +70,7 @@ def test_links_that_are_cut_lose_nothing_that_was_acknowledged(local: LocalBelfa
     under(scenario())
 
 
-def test_what_was_made_is_gone_at_the_end(local: LocalBelfast) -> None:
+def test_what_was_made_is_gone_at_the_end(local: LocalLog) -> None:
     network = local.layout.network
     assert network is not None
     assert Path("/sys/class/net", network.name).exists()

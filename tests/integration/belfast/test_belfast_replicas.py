@@ -9,7 +9,7 @@ import pytest
 from tests.integration.belfast.deployment import deployed, recovered
 from tests.integration.belfast.load import Load, under
 
-from anabranch.apps.processes.belfast import BelfastShape, LocalBelfast, Node
+from anabranch.apps.processes.local_log import LocalLog, LogShape, Node
 from anabranch.core.history.calls import Verdict
 
 TWO, THREE = "shard-0", "shard-1"
@@ -17,11 +17,11 @@ TWO, THREE = "shard-0", "shard-1"
 
 
 @pytest.fixture(scope="module")
-def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBelfast]:
+def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalLog]:
     folder = tmp_path_factory.mktemp("replicas") / "log"
     # A shard is never thought to have failed as a whole, however slow this machine is.
     rules = {"silent_intervals": 50, "fail_intervals": 1_000_000}
-    shape = BelfastShape(sequencers=3, shards=2, copies=3)
+    shape = LogShape(sequencers=3, shards=2, copies=3)
     with deployed(folder, shape, rules, copies=(2, 3)) as local:
         yield local
 
@@ -51,7 +51,7 @@ async def concluded(load: Load) -> None:
     assert load.verdicts(Verdict.OK) == len(load.account.placings)
 
 
-def test_appends_and_subscriptions_outlive_sequencers(local: LocalBelfast) -> None:
+def test_appends_and_subscriptions_outlive_sequencers(local: LocalLog) -> None:
     async def scenario() -> None:
         async with Load(local) as load:
             await killed(load, await load.follower())
@@ -64,7 +64,7 @@ def test_appends_and_subscriptions_outlive_sequencers(local: LocalBelfast) -> No
 
 
 @pytest.mark.parametrize("shard", [TWO, THREE])
-def test_appends_and_subscriptions_outlive_replicas(local: LocalBelfast, shard: str) -> None:
+def test_appends_and_subscriptions_outlive_replicas(local: LocalLog, shard: str) -> None:
     async def scenario() -> None:
         async with Load(local) as load:
             await recovered(load.log, local)
@@ -80,7 +80,7 @@ def test_appends_and_subscriptions_outlive_replicas(local: LocalBelfast, shard: 
     under(scenario())
 
 
-def test_a_loss_of_power_loses_nothing(local: LocalBelfast) -> None:
+def test_a_loss_of_power_loses_nothing(local: LocalLog) -> None:
     async def scenario() -> None:
         async with Load(local) as load:
             for _ in range(2):

@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
-from tests.integration.belfast.deployment import PATIENCE_S, LocalBelfast
+from examples.belfast.__main__ import main as examples
+from tests.integration.belfast.deployment import PATIENCE_S, LocalLog
 from tests.integration.server_process import running
 
 import anabranch
@@ -30,6 +31,12 @@ def service(url: str) -> Iterator[anabranch.Service]:
 @pytest.fixture(scope="module")
 def ticks(service: anabranch.Service) -> anabranch.SpeculativeLog:
     return service.create("ticks", engine="belfast", shards=2)
+
+
+def test_the_examples_run_on_a_log_of_a_service(url: str, ticks: anabranch.SpeculativeLog) -> None:
+    ticks.append_many([b"all shards", b"take appends"])
+    asked = ["fraud", "--url", url, "--log", "ticks", "--records", "60", "--readers", "1"]
+    assert asyncio.run(examples(asked)) == 0
 
 
 def test_a_log_is_found_as_its_engine_s_own_type(
@@ -106,7 +113,7 @@ def test_what_a_log_lacks_is_refused_by_name(
         ticks.cfork("what-if")  # pyright: ignore[reportAttributeAccessIssue]
     with pytest.raises(NotOffered, match="plain is a log of the bolt engine"):
         plain.status()  # pyright: ignore[reportAttributeAccessIssue]
-    with pytest.raises(NotOffered, match="verbs of a bolt log"):
+    with pytest.raises(NotOffered, match="verbs of the bolt engine"):
         service.log("ticks", engine="bolt")
     with pytest.raises(BadRequest, match="there are bolt, belfast and erwin"):
         service.log("ticks", engine="other")  # pyright: ignore[reportCallIssue, reportArgumentType]
@@ -136,7 +143,7 @@ def test_with_an_event_loop_it_is_the_same(url: str, ticks: anabranch.Speculativ
 
 
 def test_a_deployment_that_runs_already_is_a_log_of_the_service(
-    service: anabranch.Service, shared: LocalBelfast
+    service: anabranch.Service, shared: LocalLog
 ) -> None:
     where = belfast_endpoint(shared.layout.url)
     addresses = [str(each) for each in where.addresses]

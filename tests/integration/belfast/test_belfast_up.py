@@ -11,13 +11,14 @@ from pathlib import Path
 from tests.integration.belfast.deployment import PATIENCE_S, served, until
 from tests.integration.cli_server import ANABRANCH, bare
 
-from anabranch.apps.processes.belfast import FILE
+from anabranch.apps.processes.local_log import FILES
 from anabranch.client.belfast import aio
 from anabranch.client.belfast.aio import Log
 from anabranch.client.session.records import Deliver
 from anabranch.core.belfast.ledger.ledger import Standing
 from anabranch.core.belfast.protocol.messages import Status
 
+FILE = FILES["belfast"]
 _LOOK_S = 0.05
 
 

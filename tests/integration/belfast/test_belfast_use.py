@@ -10,9 +10,9 @@ from tests.integration.belfast.deployment import PATIENCE_S, until
 from tests.integration.cli_server import ANABRANCH, bare
 
 import anabranch
-from anabranch.apps.pods.belfast_settings import ShardSettings
+from anabranch.apps.pods.log_settings import ShardSettings
 from anabranch.apps.pods.shard import serve
-from anabranch.apps.processes.belfast import LocalBelfast
+from anabranch.apps.processes.local_log import LocalLog
 from anabranch.client.belfast import aio
 from anabranch.client.session.records import Deliver, Fail
 from anabranch.core.belfast.protocol.messages import Where
@@ -22,7 +22,7 @@ from anabranch.shell.journal.disk import RealDisk
 from anabranch.shell.journal.file_journal import FileJournal
 
 
-def test_an_asyncio_program_appends_reads_ahead_and_trims(shared: LocalBelfast) -> None:
+def test_an_asyncio_program_appends_reads_ahead_and_trims(shared: LocalLog) -> None:
     async def scenario() -> None:
         async with aio.connect(shared.layout.url, timeout=PATIENCE_S) as log:
             start = (await log.status(timeout=PATIENCE_S)).confirmed
@@ -54,7 +54,7 @@ def test_an_asyncio_program_appends_reads_ahead_and_trims(shared: LocalBelfast) 
     asyncio.run(scenario())
 
 
-def test_a_program_without_an_event_loop_does_the_same(shared: LocalBelfast) -> None:
+def test_a_program_without_an_event_loop_does_the_same(shared: LocalLog) -> None:
     with anabranch.belfast.connect(shared.layout.url, timeout=PATIENCE_S) as log:
         start = log.status(timeout=PATIENCE_S).confirmed
         positions = log.append_many([b"%d" % number for number in range(20)], timeout=PATIENCE_S)
@@ -70,7 +70,7 @@ def test_a_program_without_an_event_loop_does_the_same(shared: LocalBelfast) -> 
         assert found == [(position, b"%d" % nth) for nth, position in enumerate(positions)]
 
 
-def test_people_look_at_it_append_and_read_by_commands(shared: LocalBelfast) -> None:
+def test_people_look_at_it_append_and_read_by_commands(shared: LocalLog) -> None:
     said = command(shared, "append", "hello", "world", "--shard", "shard-1")
     first, last = (int(word) for word in said.split())
     assert first < last
@@ -93,7 +93,7 @@ def test_people_look_at_it_append_and_read_by_commands(shared: LocalBelfast) -> 
     assert "nothing before" in command(shared, "trim", str(first))
 
 
-def command(local: LocalBelfast, *words: str) -> str:
+def command(local: LocalLog, *words: str) -> str:
     done = subprocess.run(
         [*ANABRANCH, "belfast", *words],
         env={**bare(), "ANABRANCH_URL": local.layout.url},

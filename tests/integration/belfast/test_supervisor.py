@@ -14,9 +14,9 @@ import pytest
 from tests.integration.belfast.deployment import PATIENCE_S, served
 from tests.integration.cli_server import ANABRANCH, bare
 
-from anabranch.apps.processes.belfast import BelfastShape, settle
+from anabranch.apps.processes.local_log import LogShape, settle
 
-SMALL = BelfastShape(sequencers=1, shards=1, copies=1)
+SMALL = LogShape(sequencers=1, shards=1, copies=1)
 
 
 def words(folder: Path) -> list[str]:

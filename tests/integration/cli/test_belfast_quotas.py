@@ -45,7 +45,7 @@ def test_a_program_waits_a_quota_out_and_is_told_what_cant_be_limited(
 ) -> None:
     with anabranch.connect(server.url) as service:
         ticks = service.create(log, engine="belfast")
-        with pytest.raises(BadRequest, match="reads of a belfast log aren't limited"):
+        with pytest.raises(BadRequest, match="reads of logs of the belfast engine aren't limited"):
             ticks.set_quota(Quota(read_bytes_per_s=1))
         ticks.set_quota(Quota(append_bytes_per_s=10_000, burst_ms=1))
         assert ticks.describe().quota == Quota(append_bytes_per_s=10_000, burst_ms=1)

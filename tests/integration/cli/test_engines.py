@@ -71,12 +71,14 @@ def test_a_belfast_log_is_followed(anabranch: Command, server: Server, ticks: st
 
 
 def test_how_a_belfast_log_is_doing_is_shown(anabranch: Command, ticks: str) -> None:
+    for shard in ("shard-0", "shard-1"):
+        anabranch("append", ticks, "it is there", "--shard", shard)
     shown = anabranch("status", ticks).out
-    assert "2, of 1 replicas each" in shown
+    assert "2, of 1 replica each" in shown
     assert "shard-1" in shown
     status = anabranch("status", ticks, "-o", "json").json
     assert (status["engine"], status["settings"]["shards"]) == ("belfast", 2)
-    assert [each["name"] for each in status["status"]["shards"]] == ["shard-0", "shard-1"]
+    assert {each["name"] for each in status["status"]["shards"]} == {"shard-0", "shard-1"}
     assert "sequencers" in anabranch("log", "show", ticks).out
     listed = anabranch("log", "list", ticks).out.splitlines()[1].split()
     assert listed[:4] == [ticks, "belfast", "-", "-"]
@@ -129,12 +131,14 @@ def test_what_a_belfast_log_lacks_is_refused_with_a_sentence(
 
 def test_shards_are_asked_of_logs_that_have_them(anabranch: Command, log: str) -> None:
     anabranch("log", "create", log)
-    assert "has no shards" in anabranch("belfast", "status", "--log", log, code=Exit.REFUSED).err
-    assert "has no shards" in anabranch("append", log, "a", "--shard", "s", code=Exit.REFUSED).err
+    said = anabranch("belfast", "status", "--log", log, code=Exit.REFUSED).err
+    assert "a log of the bolt engine, and this is only for belfast logs" in said
+    said = anabranch("append", log, "a", "--shard", "s", code=Exit.REFUSED).err
+    assert "leave out --shard" in said
     anabranch("log", "create", "x", "--shards", "2", code=Exit.USAGE)
     anabranch("log", "create", log, "--if-missing")
     other = ("log", "create", log, "--if-missing", "--engine", "belfast")
-    assert "it exists already, as a bolt log" in anabranch(*other, code=Exit.REFUSED).err
+    assert "as a log of the bolt engine" in anabranch(*other, code=Exit.REFUSED).err
 
 
 def test_rates_of_a_log_and_its_forks_are_shown(anabranch: Command, log: str) -> None:

@@ -1,6 +1,7 @@
 """etcd loses a member, its leader, everybody, its space: nothing acknowledged goes with them."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from tests.etcd_groups import client_of
 from tests.integration.faults.load import Load
 from tests.integration.faults.world import World
 
-from anabranch.core.errors import StorageFull
+from anabranch.core.errors import DeadlineExceeded, StorageFull, Unavailable
 from anabranch.core.limits import KIB, MIB
 from anabranch.shell.etcd.api.client import prefix_end
 
@@ -71,11 +72,12 @@ class Outages:
         self.load.go_on(20)
 
     def _put(self, put: Callable[[bytes, bytes], int]) -> None:
+        """Whether it is put or not, and though the member that is asked may be defragmented just
+        then, for which it answers nobody.
+        """
         key = BALLAST + b"%d" % self.load.rng.getrandbits(60)
-        try:
+        with suppress(StorageFull, Unavailable, DeadlineExceeded):
             put(key, b"x" * MIB)
-        except StorageFull:
-            return
 
 
 @pytest.mark.nightly

@@ -280,6 +280,21 @@ def embedded() -> Iterator[Served]:
         yield served
 
 
+@pytest.fixture(params=["embedded", "gateway"])
+def fronted(request: pytest.FixtureRequest, embedded: Served) -> Iterator[Served]:
+    """A running `up`, by its own front, or by a gateway that stands before it as before a pool."""
+    if request.param == "embedded":
+        yield embedded
+        return
+    log = embedded.embedded
+    with gateway(f"anabranch://{log.frames}") as found:
+        served = Served(found.address, None, log)
+        try:
+            yield served
+        finally:
+            served.client.close()
+
+
 @pytest.fixture(scope="session")
 def subscribing() -> Subscribing:
     @contextmanager

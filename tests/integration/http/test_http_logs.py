@@ -60,6 +60,9 @@ def test_lists_go_on_where_they_ended(served: Any) -> None:
     assert names == ["a", "a--x", "b", "c", "other"]
     of_tree = get("/v1/logs", params={"tree": "a"}).json()["logs"]
     assert [each["name"] for each in of_tree] == ["a", "a--x"]
+    past = get("/v1/logs", params={"tree": "a", "after": "b"})
+    assert (past.status_code, past.json()["logs"]) == (200, [])
+    assert served.refusal("GET", "/v1/logs?tree=none") == (404, "unknown-log")
     of_prefix = get("/v1/logs", params={"prefix": "o"}).json()["logs"]
     assert [each["name"] for each in of_prefix] == ["other"]
 
@@ -333,24 +336,21 @@ def test_structural_limits_are_told_with_their_names(serving: Any) -> None:
         assert served.refusal("POST", "/v1/logs/a/forks", json={}) == (409, "too-many")
 
 
-def test_a_log_of_another_engine_is_shown_and_asked_for_its_records_elsewhere(
+def test_a_log_of_another_engine_is_shown_without_what_only_its_nodes_know(
     served: Any,
 ) -> None:
     settings = {"shards": 2, "addresses": ["far:7440"], "cluster": "far"}
     asked = {"name": "ticks", "engine": "belfast", "settings": settings}
     made = served.client.post("/v1/logs", json=asked).json()
-    one = {"replicas": 1, "sequencers": 1, "embedded": False, "mode": "", "durability": ""}
-    assert (made["engine"], made["settings"]) == ("belfast", settings | one)
+    one = {"replicas": 1, "sequencers": 1, "embedded": False}
+    none = {"mode": "", "durability": "", "black_box": ""}
+    assert (made["engine"], made["settings"]) == ("belfast", settings | one | none)
     assert served.client.get("/v1/logs/ticks").json() == made
     assert served.client.get("/v1/logs").json()["logs"] == [made]
     (in_tree,) = served.client.get("/v1/tree/ticks").json()["logs"]
     for shown in (made, in_tree):
         unknown = [shown[each] for each in ("start", "tail", "settled", "own_records")]
         assert unknown == [None] * 4, "only its own nodes know"
-    body = {"records": [{"value": "x"}]}
-    for method, more in (("POST", {"json": body}), ("GET", {})):
-        refusal = served.refusal(method, "/v1/logs/ticks/records", **more)
-        assert refusal == (409, "wrong-engine")
     fork = served.client.post("/v1/logs/ticks/forks", json={}).json()["detail"]
     assert fork == (
         "ticks is a log of the belfast engine, and these have no forks: only bolt logs have, "

@@ -14,11 +14,11 @@ from tests.servers import needs
 
 import anabranch
 from anabranch import Quota
-from anabranch.apps.processes.belfast import QUOTA_FILE
-from anabranch.apps.processes.belfast_logs import BelfastLogs
 from anabranch.apps.processes.binaries import ETCD, VERSITYGW
+from anabranch.apps.processes.catalogue_logs import CatalogueLogs
 from anabranch.apps.processes.cluster import LocalCluster
 from anabranch.apps.processes.layout import Shape, settle
+from anabranch.apps.processes.local_log import QUOTA_FILE
 from anabranch.client.belfast import sync
 from anabranch.client.bolt.link import Link
 from anabranch.client.session.endpoint import endpoint
@@ -46,7 +46,7 @@ async def create(url: str, settings: EngineSettings) -> Description:
 def cluster_in(folder: Path, *, accept_loss: bool = False) -> LocalCluster:
     layout = settle(folder, Shape(metadata=1, brokers=1))
     log = Log(Clock().now, LogFormat.HUMAN, sys.stderr)
-    others = BelfastLogs(folder, layout.url, log, accept_loss=accept_loss)
+    others = CatalogueLogs(folder, layout.url, log, accept_loss=accept_loss)
     fast = {"unsafe_no_fsync": "true"}
     return LocalCluster(folder, layout, fast, with_gateway=False, others=others)
 

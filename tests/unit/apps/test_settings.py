@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from anabranch.apps.pods.belfast_settings import SequencerSettings, ShardSettings
 from anabranch.apps.pods.bolt_settings import BrokerSettings, GatewaySettings, MetadataSettings
+from anabranch.apps.pods.log_settings import SequencerSettings, ShardSettings
 from anabranch.apps.settings import Settings, is_loopback, load, options, read
 from anabranch.core.errors import BadRequest
 from anabranch.core.limits import Limits

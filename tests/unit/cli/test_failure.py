@@ -19,6 +19,7 @@ from anabranch.core.errors import (
     BadRequest,
     DeadlineExceeded,
     StorageFull,
+    Unavailable,
     UnknownLog,
 )
 
@@ -156,6 +157,13 @@ def test_what_stands_behind_an_error_is_said_first(capsys: pytest.CaptureFixture
     late.__cause__ = OSError("of no interest")
     show(late, as_json=False)
     assert capsys.readouterr().err == f"error: {late.message}\n"
+
+
+def test_advice_to_try_again_is_given_once(capsys: pytest.CaptureFixture[str]) -> None:
+    outer = Unavailable("the log", "its sequencers are silent")
+    outer.__cause__ = Unavailable("node a", "it starts")
+    show(outer, as_json=False)
+    assert capsys.readouterr().err.count("try again") == 1
 
 
 def test_an_error_is_told_in_commands_where_it_was_told_in_calls(

@@ -5,10 +5,12 @@ from collections.abc import Generator
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from anabranch import aio, testing
 from anabranch.client import catalogue
 from anabranch.client.catalogue import engine_settings
+from anabranch.core.bolt.protocol.commands import EngineSettings
 from anabranch.core.bolt.protocol.messages import CreateLog
 from anabranch.core.errors import BadRequest
 from anabranch.shell.server import engines
@@ -47,8 +49,46 @@ def test_a_server_that_was_not_upgraded_with_the_others_is_found_out(
 
     async def scene(url: str) -> None:
         async with aio.connect(url) as service:
-            with pytest.raises(BadRequest, match="a bolt log was made instead: delete it"):
+            with pytest.raises(BadRequest, match="bolt engine was made instead: delete it"):
                 await service.create("ticks", engine="belfast")
+
+    with testing.server() as server:
+        asyncio.run(scene(server.url))
+
+
+def test_a_server_that_knows_no_black_boxes_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It makes the log all the same, with journals of its own."""
+
+    def dropped(request: CreateLog, *, settings: EngineSettings, **more: Any) -> CreateLog:
+        settings = structs.replace(settings, black_box="")
+        return structs.replace(request, settings=settings, **more)
+
+    monkeypatch.setattr(catalogue, "replace", dropped)
+
+    async def scene(url: str) -> None:
+        async with aio.connect(url) as service:
+            with pytest.raises(BadRequest, match="upgrade the server"):
+                await service.create("a", engine="erwin", black_box="kafka://host:9092/topic")
+
+    with testing.server() as server:
+        asyncio.run(scene(server.url))
+
+
+def test_a_log_is_ensured_only_with_the_promises_that_were_asked_for() -> None:
+    async def scene(url: str) -> None:
+        async with aio.connect(url) as service:
+            made = await service.create("audit", engine="erwin", durability="memory")
+            with pytest.raises(
+                BadRequest, match=r"with the mode st: .* with the mode m, and keeps"
+            ):
+                await service.ensure("audit", engine="erwin", mode="st")
+            with pytest.raises(
+                BadRequest, match=r"durability fsync: .* with the durability memory"
+            ):
+                await service.ensure("audit", engine="erwin", durability="fsync")
+            again = await service.ensure("audit", engine="erwin", mode="m", durability="memory")
+            assert again.id == made.id
+            assert (await service.ensure("audit", engine="erwin")).id == made.id
 
     with testing.server() as server:
         asyncio.run(scene(server.url))

@@ -51,6 +51,12 @@ def test_a_log_has_the_verbs_of_every_log_and_those_of_its_engine(
     assert verbs_of(kind) >= {*COMMON, *OWN[engine]}
 
 
+@pytest.mark.parametrize("engine", LOGS)
+def test_a_refusal_names_all_that_a_program_may_ask(engine: str) -> None:
+    """The logs of programs without an event loop have no other methods."""
+    assert verbs_of(LOGS[engine][1]) == {*COMMON, *OWN[engine]}
+
+
 @pytest.mark.parametrize(("engine", "kind"), TYPES)
 def test_a_common_verb_takes_what_every_log_s_does(engine: str, kind: type[Any]) -> None:
     protocol = logs.AsyncLog if kind in {each[0] for each in LOGS.values()} else logs.AnyLog

@@ -4,7 +4,6 @@ every pod that it ends is held against what the log counts on at that moment.
 
 from typing import Any, TypeVar
 
-from anabranch.core.belfast.ledger.ledger import Standing
 from anabranch.core.types import MS
 from anabranch_operator.api import names
 from anabranch_operator.api.conditions import Condition
@@ -14,9 +13,12 @@ from anabranch_operator.plan.engine.objects import Observed, Ref
 from anabranch_operator.plan.engine.planners import PLANNERS
 from anabranch_operator.plan.engine.status import stamp
 from anabranch_operator.plan.engine.world import Sequencers, Shards, Surroundings
+from anabranch_operator.plan.groups.report import Standing
 from anabranch_operator.plan.log.services import is_ready
 from anabranch_operator.plan.metadata.evictions import deadline
-from anabranch_sim.kubernetes.belfast.ledger import BelfastLog, Replica
+from anabranch_sim.kubernetes.belfast.ledger import BelfastLog
+from anabranch_sim.kubernetes.erwin.log import ErwinLog
+from anabranch_sim.kubernetes.log_model import Replica
 from anabranch_sim.kubernetes.sandbox import Sandbox
 
 NAMESPACE = "demo"
@@ -31,15 +33,21 @@ A = TypeVar("A", bound=Act)
 
 class BelfastHarness:
     def __init__(
-        self, *, empty: bool = False, shards: dict[str, Any] | None = None, **sequencers: Any
+        self,
+        *,
+        empty: bool = False,
+        erwin: bool = False,
+        shards: dict[str, Any] | None = None,
+        **sequencers: Any,
     ) -> None:
-        """`empty`: without a SequencerSet and a ShardGroup."""
+        """`empty`: without a SequencerSet and a ShardGroup. `erwin`: of that engine."""
         around = Surroundings(
             namespace=NAMESPACE, release="demo", look_ms=LOOK_S * 1_000, resync_ms=3_600_000
         )
         kinds = (names.LOG, names.ORPHAN, names.SEQUENCERS, names.SHARDS)
         planners = {kind: PLANNERS[kind] for kind in kinds}
-        self.office = Sandbox(planners, around)
+        self.office = Sandbox(planners, around, log=ErwinLog() if erwin else None)
+        self._engine = {"engine": "erwin"} if erwin else {}
         self.office.crash = self._judge
         self.kube = self.office.kube
         self.frozen: dict[str, None] = {}
@@ -52,7 +60,13 @@ class BelfastHarness:
 
     @property
     def belfast(self) -> BelfastLog:
-        return self.office.belfast
+        assert isinstance(self.office.log, BelfastLog)
+        return self.office.log
+
+    @property
+    def erwin(self) -> ErwinLog:
+        assert isinstance(self.office.log, ErwinLog)
+        return self.office.log
 
     @property
     def log(self) -> Sequencers:
@@ -90,8 +104,7 @@ class BelfastHarness:
         return found
 
     def standing(self, shard: str) -> Standing | None:
-        member = self.belfast.ledger.member(shard)
-        return None if member is None else member.standing
+        return self.office.log.standing(shard)
 
     def done(self, *kinds: type[A]) -> list[A]:
         """What was done since the last question, of these kinds."""
@@ -131,8 +144,8 @@ class BelfastHarness:
             for each in self.pods(names.SHARD)
             if _runs(each)
         }
-        self.belfast.members = tuple(setting(each, "ADDRESS") for each in self._sequencers())
-        self.belfast.step(sequencers, replicas)
+        self.office.log.members = tuple(setting(each, "ADDRESS") for each in self._sequencers())
+        self.office.log.step(sequencers, replicas)
 
     def settle(self, rounds: int = 80) -> None:
         """Until pods neither come nor go, and nothing is told but numbers that move with time."""
@@ -147,13 +160,13 @@ class BelfastHarness:
 
     def declare_log(self, **sequencers: Any) -> None:
         """The set of sequencers."""
-        self._apply(LOG, {"image": "good", "storage": VOLUME} | sequencers)
+        self._apply(LOG, {"image": "good", "storage": VOLUME} | self._engine | sequencers)
         self.office.settle()
 
     def declare(self, **shards: Any) -> None:
         """The group of shards."""
         spec = {"image": "good", "sequencers": "orders", "storage": VOLUME, "shards": 2}
-        self._apply(GROUP, spec | shards)
+        self._apply(GROUP, spec | self._engine | shards)
         self.office.settle()
 
     def edit(self, ref: Ref, **spec: Any) -> None:
@@ -210,17 +223,22 @@ class BelfastHarness:
             if not pod.status.get("containerStatuses"):
                 self.crash(pod.ref.name)
         elif not _runs(pod):
-            self._report(pod, ready=pod.labels[names.ROLE] == names.SEQUENCER)
+            self._report(pod, ready=self._begins_ready(pod))
         elif is_ready(pod) != self._serves(pod):
             self._report(pod, ready=not is_ready(pod))
 
+    def _begins_ready(self, pod: Observed) -> bool:
+        """Sequencers of Belfast follow at once; all others wait to be counted on."""
+        return not self._engine and pod.labels[names.ROLE] == names.SEQUENCER
+
     def _serves(self, pod: Observed) -> bool:
         """As it says itself; while no sequencer leads, a replica goes by what it heard last."""
+        log, address = self.office.log, setting(pod, "ADDRESS")
         if pod.labels[names.ROLE] == names.SEQUENCER:
-            return True
-        if not self.belfast.leader:
+            return log.engine == "belfast" or log.orders(address)
+        if log.engine == "belfast" and not log.leader:
             return is_ready(pod)
-        return self.belfast.serves(setting(pod, "ADDRESS"))
+        return log.serves(address)
 
     def _disk(self, pod: Observed) -> int:
         """Whoever finds a volume of before has all that was on it."""
@@ -263,13 +281,13 @@ class BelfastHarness:
         shard = pod.labels[names.SHARD_LABEL]
         here = [each for each in self.pods(names.SHARD) if each.labels[names.SHARD_LABEL] == shard]
         missing = [each for each in here if not is_ready(each) or each.deleting]
-        if self.belfast.counts_on(shard):
+        if self.office.log.counts_on(shard):
             assert not missing, "two copies of a shard at once"
             assert len(here) == self.group.spec.copies, "two copies of a shard at once"
 
     def _judge_loss(self, name: str) -> None:
         shard = name.removeprefix("data-").rpartition("-")[0]
-        assert not self.belfast.counts_on(shard), "a window counts on it"
+        assert not self.office.log.counts_on(shard), "a window counts on it"
         gone = {Standing.LEFT, Standing.FAILED}
         assert self.standing(shard) in gone, "its records are lost"
 
@@ -280,7 +298,7 @@ def _runs(pod: Observed) -> bool:
 
 def _steady(object: Observed) -> object:
     """Without what moves with every window."""
-    moving = ("window", "confirmed", "seats", "settled", "speculation")
+    moving = ("window", "confirmed", "seats", "settled", "speculation", "tail", "backlog")
     return {key: each for key, each in object.status.items() if key not in moving}
 
 

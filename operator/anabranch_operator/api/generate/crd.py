@@ -95,6 +95,14 @@ KINDS = (
             _READY,
             _REASON,
             _number("Settled", ".status.settled", "All positions below this are final.", wide=True),
+            _number("View", ".status.view", "Engine erwin: view of the log.", wide=True),
+            Column("Leader", ".status.leader", "Engine erwin: the leader's pod.", wide=True),
+            _number(
+                "Backlog",
+                ".status.backlog",
+                "Engine erwin: durable records that aren't stable yet.",
+                wide=True,
+            ),
             _number("Shards", ".status.shardsReady", "Shards that take appends.", wide=True),
             _number(
                 "Start", ".status.start", "The first position that can still be read.", wide=True
@@ -170,28 +178,39 @@ KINDS = (
     Kind(
         names.SEQUENCERS,
         "seq",
-        "The sequencing group of a Belfast log.",
+        "The sequencing group of a Belfast or Erwin log.",
         SequencerSetSpec,
         SequencerSetStatus,
         (
             Column("Leader", ".status.leader", "The leader's pod."),
-            _number("Epoch", ".status.term", "Term of the leader."),
+            _number("View", ".status.view", "View of the log."),
             _number(
-                "Members", ".status.members", "Sequencers that the leader reaches, itself included."
+                "Members",
+                ".status.members",
+                "Sequencers that count towards what is acknowledged.",
+            ),
+            _number("Stable", ".status.confirmed", "Positions below this are final."),
+            _number(
+                "Backlog",
+                ".status.backlog",
+                "Engine erwin: durable records that aren't stable yet.",
             ),
             _READY,
             _REASON,
-            Column("Mode", ".status.mode", "How the present window is ordered.", wide=True),
-            _number(
-                "View",
-                ".status.view",
-                "View of the log; it grows when a shard fails as a whole.",
+            Column("Engine", ".spec.engine", "The engine that orders the records.", wide=True),
+            _number("Epoch", ".status.term", "Engine belfast: term of the leader.", wide=True),
+            Column(
+                "Mode",
+                ".status.mode",
+                "Engine belfast: how the present window is ordered.",
                 wide=True,
             ),
             _number(
-                "Window", ".status.window", "The window whose records are being ordered.", wide=True
+                "Window",
+                ".status.window",
+                "Engine belfast: the window whose records are being ordered.",
+                wide=True,
             ),
-            _number("Confirmed", ".status.confirmed", "Positions below this are final.", wide=True),
             _ENDPOINT,
             _AGE,
         ),
@@ -199,7 +218,7 @@ KINDS = (
     Kind(
         names.SHARDS,
         "sg",
-        "Shards of a Belfast log.",
+        "Shards of a Belfast or Erwin log.",
         ShardGroupSpec,
         ShardGroupStatus,
         (
@@ -213,9 +232,16 @@ KINDS = (
             ),
             _READY,
             _REASON,
+            Column("Engine", ".spec.engine", "The engine that stores the records.", wide=True),
             _number("Seated", ".status.seated", "Shards that take appends.", wide=True),
             _number("Copies", ".spec.copies", "Replicas of each shard.", wide=True),
             Column("Sequencers", ".spec.sequencers", "The log's SequencerSet.", wide=True),
+            Column(
+                "Black box",
+                ".spec.blackBox.url",
+                "Engine erwin: where the shards keep their records, if not on volumes.",
+                wide=True,
+            ),
             _AGE,
         ),
         scaled="shards",

@@ -1,5 +1,6 @@
 """docs/reference/resources.md, written from what the structs, rules and conditions say."""
 
+import re
 from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any, cast
@@ -148,6 +149,7 @@ def _kind(kind: Kind) -> Iterator[str]:
     yield from _fields(kind.status, resource["status"], "")
 
 
+_OF_ONE_ENGINE = re.compile(r"Engine \w+:")
 _ELSEWHERE = {SequencerSetSpec: names.SEQUENCERS, ShardTemplate: names.SHARDS}
 """Structs that are part of another kind's spec, and the kind that tells of them."""
 
@@ -168,11 +170,14 @@ def _struct(kind: type) -> types.StructType:
     return found
 
 
-def _fields(kind: type, schema: JsonSchema, before: str) -> Iterator[str]:
+def _fields(kind: type, schema: JsonSchema, before: str, engine: str = "") -> Iterator[str]:
+    """`engine`: which one all of these are for, as the object says that holds them."""
     for field in _struct(kind).fields:
         path, found = before + field.encode_name, schema["properties"][field.encode_name]
         inner = _inner(field.type)
         prose = proses(kind)[field.name]
+        if engine:
+            prose = f"{engine} {_lower(prose)}"
         if isinstance(inner, types.EnumType) and issubclass(inner.cls, StrEnum):
             meanings = proses(inner.cls)
             prose += "".join(
@@ -186,7 +191,9 @@ def _fields(kind: type, schema: JsonSchema, before: str) -> Iterator[str]:
         if isinstance(inner, types.StructType) and told not in (Condition, *_ELSEWHERE):
             listed = found["type"] == "array"
             below = found["items"] if listed else found
-            yield from _fields(inner.cls, below, f"{path}[]." if listed else f"{path}.")
+            of = _OF_ONE_ENGINE.match(prose)
+            within = f"{path}[]." if listed else f"{path}."
+            yield from _fields(inner.cls, below, within, of[0] if of else "")
 
 
 def _inner(kind: types.Type) -> types.Type:

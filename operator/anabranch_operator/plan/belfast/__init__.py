@@ -1,3 +1,3 @@
-"""SequencerSets and ShardGroups: their pods, their seats in the log, and what is shown of them (ADR
-0033).
+"""What is Belfast's alone of SequencerSets and ShardGroups: how its log tells of itself, what its
+pods are set to, and the conditions of its windows (ADR 0033).
 """

@@ -3,7 +3,6 @@
 from msgspec.structs import replace
 
 from anabranch_operator.api.anabranch_names import Nanoseconds
-from anabranch_operator.plan.belfast import sequencer_pod, shard_pod
 from anabranch_operator.plan.certificates.facts import (
     SECOND,
     SECRET,
@@ -21,6 +20,7 @@ from anabranch_operator.plan.engine.actions import Plan
 from anabranch_operator.plan.engine.objects import Ref
 from anabranch_operator.plan.engine.retries import Troubles
 from anabranch_operator.plan.engine.world import World
+from anabranch_operator.plan.groups import sequencer_pod, shard_pod
 from anabranch_operator.plan.pool import broker_pod
 
 

@@ -250,7 +250,7 @@ Ask = (
 
 
 class MoveShard(Act, frozen=True, kw_only=True):
-    """Base of actions of a Belfast log on one of its shards."""
+    """Base of what a log is asked to do with one of its shards."""
 
     log: Ref
     """The log's SequencerSet."""
@@ -263,11 +263,11 @@ class MoveShard(Act, frozen=True, kw_only=True):
 
 
 class JoinShard(MoveShard, frozen=True, kw_only=True):
-    """Have a shard that had left join again."""
+    """Have a shard that had left take records again."""
 
 
 class LeaveShard(MoveShard, frozen=True, kw_only=True):
-    """Have a shard leave at a window's end."""
+    """Have a shard take no new records any more."""
 
 
 class Make(ObjectAction, frozen=True, kw_only=True):

@@ -6,12 +6,10 @@ from anabranch_operator.api.anabranch_names import (
     Promoted,
     Refused,
     Squashed,
-    Standing,
     Unavailable,
     UnknownBroker,
     UnknownLog,
 )
-from anabranch_operator.plan.belfast.status_polls import moved
 from anabranch_operator.plan.certificates.facts import Holdings, merged
 from anabranch_operator.plan.engine.actions import (
     Action,
@@ -34,9 +32,12 @@ from anabranch_operator.plan.engine.actions import (
 )
 from anabranch_operator.plan.engine.events import Outcome, Text
 from anabranch_operator.plan.engine.world import World
+from anabranch_operator.plan.groups.report import Standing
+from anabranch_operator.plan.groups.status_polls import moved
 
 AWAY_CODES = (Unavailable.code, DeadlineExceeded.code)
 """The log service didn't answer, and may have done it or may do it yet."""
+_BACK = (Standing.LEFT, Standing.LEAVING)
 _GONE = (Promoted.code, Squashed.code, UnknownLog.code)
 
 
@@ -56,7 +57,7 @@ def learn(world: World, action: Action, outcome: Outcome) -> None:
     service = world.service
     match action, outcome:
         case JoinShard(), None:
-            moved(world, action.log, action.shard, (Standing.LEFT,), Standing.WAITING)
+            moved(world, action.log, action.shard, _BACK, Standing.WAITING)
         case LeaveShard(), _:
             stayed = (Standing.WAITING, Standing.SEATED)
             moved(world, action.log, action.shard, stayed, Standing.LEAVING)

@@ -63,7 +63,7 @@ def interested(world: World, object: Observed) -> Iterator[Ref]:
         case "Pod":
             yield from _of_pod(world, object)
         case "PersistentVolumeClaim":
-            yield from _of_belfast(object)
+            yield from _of_groups(object)
         case "Namespace":
             for kind in RESOURCES:
                 yield from (each.ref for each in world.of_kind(kind) if _lies_in(each, ref))
@@ -127,7 +127,7 @@ def _of_pod(world: World, pod: Observed) -> Iterator[Ref]:
         case names.METADATA:
             yield installation(world, MEMBERS)
         case names.SEQUENCER | names.SHARD:
-            yield from _of_belfast(pod)
+            yield from _of_groups(pod)
         case names.GATE:
             fork = pod.labels.get(names.FORK_LABEL, "")
             yield Ref(names.FORK, pod.ref.namespace, fork)
@@ -135,7 +135,7 @@ def _of_pod(world: World, pod: Observed) -> Iterator[Ref]:
             pass  # a gateway's, or somebody else's: no plan looks at it
 
 
-def _of_belfast(object: Observed) -> Iterator[Ref]:
+def _of_groups(object: Observed) -> Iterator[Ref]:
     """Volumes may outlive their owners, so their labels say whose they are."""
     for label, kind in (
         (names.SEQUENCERS_LABEL, names.SEQUENCERS),

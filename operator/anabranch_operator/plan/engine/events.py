@@ -10,12 +10,12 @@ from anabranch_operator.api.anabranch_names import (
     Promotion,
     Refused,
     SetTimer,
-    Status,
     TimerFired,
 )
 from anabranch_operator.plan.certificates.facts import Holdings
 from anabranch_operator.plan.engine.actions import Action
 from anabranch_operator.plan.engine.objects import Observed, Ref
+from anabranch_operator.plan.groups.report import Report
 
 
 class Seen(Struct, frozen=True):
@@ -61,12 +61,12 @@ class Unseen(Struct, frozen=True):
 
 
 class Visited(Struct, frozen=True):
-    """The status of a Belfast log as its leader told it, or why nobody did."""
+    """What the leader of a log told of it, or why nobody did."""
 
     ref: Ref
     """The SequencerSet."""
     uid: str
-    status: Status | None = None
+    report: Report | None = None
     why: str = ""
 
 
@@ -162,7 +162,7 @@ class Look(Struct, frozen=True):
 
 
 class Visit(Struct, frozen=True):
-    """Ask the sequencers of a Belfast log for its status, and report `Visited`."""
+    """Ask the sequencers of a log how it is, and report `Visited`."""
 
     ref: Ref
     uid: str

@@ -8,7 +8,6 @@ from typing import assert_never
 
 from anabranch_operator.api import names
 from anabranch_operator.api.anabranch_names import MS, Nanoseconds, Refused, SetTimer, TimerFired
-from anabranch_operator.plan.belfast.status_polls import Visits
 from anabranch_operator.plan.certificates.facts import Holdings
 from anabranch_operator.plan.election.leadership import FIRST_EPOCH, Leadership
 from anabranch_operator.plan.engine.actions import (
@@ -51,6 +50,7 @@ from anabranch_operator.plan.engine.plan_queue import WAKE
 from anabranch_operator.plan.engine.polls import LOOK, ServicePoll
 from anabranch_operator.plan.engine.reconciler import Counters, Planner, Reconciler
 from anabranch_operator.plan.engine.world import Surroundings, World
+from anabranch_operator.plan.groups.status_polls import Visits
 from anabranch_operator.plan.metadata.evictions import Evictions
 
 VISIT = "visit"

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 
 from anabranch_operator.api import names
-from anabranch_operator.plan.belfast.sequencers import plan_sequencers
-from anabranch_operator.plan.belfast.shards import plan_shards
 from anabranch_operator.plan.certificates.schedule import plan_certificates
 from anabranch_operator.plan.engine.dependencies import CERTIFICATES, MEMBERS
 from anabranch_operator.plan.engine.reconciler import Planner
+from anabranch_operator.plan.groups.sequencers import plan_sequencers
+from anabranch_operator.plan.groups.shards import plan_shards
 from anabranch_operator.plan.log.forks import plan_fork
 from anabranch_operator.plan.log.logs import plan_log
 from anabranch_operator.plan.log.orphans import plan_orphan

@@ -16,7 +16,7 @@ from anabranch_operator.plan.engine.objects import Document, Observed
 
 COSMETIC = (
     *("tail", "settled", "start", "ownRecords", "lag", "forks", "brokers", "spare"),
-    *("confirmed", "window", "speculation", "seats"),
+    *("confirmed", "window", "speculation", "seats", "backlog"),
 )
 """Fields that move with every append, every fork, every window."""
 

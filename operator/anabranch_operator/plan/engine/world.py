@@ -237,7 +237,7 @@ class World:
         self.malformed: dict[Ref, str] = {}
         """Resources of ours that can't be understood, and why."""
         self.visits: dict[Ref, Visited] = {}
-        """What Belfast logs said of themselves last, by their SequencerSets."""
+        """What logs said of themselves last, by their SequencerSets."""
         self.deeds = 0
         """Shards that were moved and replicas that ended so far, each of which a log that was asked
         before it may know nothing of.
@@ -452,7 +452,7 @@ def parent_of(fork: Fork) -> Ref:
 
 
 def parts_of(log: Log) -> tuple[Ref, ...]:
-    """The SequencerSet and the ShardGroups that serve a belfast log, in this order."""
+    """The SequencerSet and the ShardGroups that serve a log, in this order."""
     sequencers, shards = log.spec.sequencers, log.spec.shards
     if sequencers is None or shards is None:
         return ()

@@ -45,7 +45,7 @@ from anabranch_operator.plan.engine.world import Fork, World, parent_of
 from anabranch_operator.plan.log import conditions
 from anabranch_operator.plan.log.conditions import told
 from anabranch_operator.plan.log.gates import Verdict, judge
-from anabranch_operator.plan.log.orphans import declare, known, mark, unhold
+from anabranch_operator.plan.log.orphans import declare, known, mark, owner_of, unhold
 from anabranch_operator.plan.log.services import Face, face, faceless
 
 EXPIRED = "its time to live passed"
@@ -187,7 +187,7 @@ def _make(fork: Fork, parent: Description) -> MakeFork:
         parent=parent.id,
         kind=_KINDS[spec.type],
         name=own_name(fork),
-        owner=names.ending(fork.owner),
+        owner=owner_of(fork),
         why=str(fork.ref),
         past=past,
         at=at,
@@ -224,7 +224,7 @@ def _adopting(
         message = f"{name} is a {kind}: declare that, or choose another name"
         said = Said(Type.READY, False, Reason.NAME_TAKEN, message)
         return told(world, fork, now, fork.status, [said])
-    adopt = Adopt(log=found.id, owner=names.ending(fork.owner))
+    adopt = Adopt(log=found.id, owner=owner_of(fork))
     if trouble is None:
         return Plan((adopt,))
     return told(world, fork, now, fork.status, [conditions.refused(trouble)], (adopt,))

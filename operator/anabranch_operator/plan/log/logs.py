@@ -4,14 +4,12 @@ from msgspec.structs import replace
 
 from anabranch_operator.api.anabranch_names import MS, Description, Nanoseconds
 from anabranch_operator.api.common import milliseconds
-from anabranch_operator.api.conditions import Reason, Type
 from anabranch_operator.api.log import Engine, LogPhase, LogStatus
-from anabranch_operator.plan.belfast.logs import plan_belfast_log
 from anabranch_operator.plan.engine.actions import Action, Plan, Trim, TrimOlder
 from anabranch_operator.plan.engine.objects import Ref
 from anabranch_operator.plan.engine.retries import Troubles
-from anabranch_operator.plan.engine.status import Said
 from anabranch_operator.plan.engine.world import Log, World
+from anabranch_operator.plan.groups.logs import plan_group_log
 from anabranch_operator.plan.log import conditions
 from anabranch_operator.plan.log.conditions import told
 from anabranch_operator.plan.log.orphans import declare, known, unhold
@@ -33,12 +31,8 @@ def plan_log(world: World, ref: Ref, now: Nanoseconds, troubles: Troubles) -> Pl
     if log.object.deleting:
         status = replace(log.status, phase=LogPhase.TERMINATING)
         return told(world, log, now, status, [conditions.terminating(log)])
-    if log.spec.engine is Engine.BELFAST:
-        return plan_belfast_log(world, log, now, troubles)
     if log.spec.engine is not Engine.BOLT:
-        message = f"no version runs engine {log.spec.engine} yet: use bolt or belfast"
-        said = Said(Type.READY, False, Reason.ENGINE_NOT_AVAILABLE, message)
-        return told(world, log, now, log.status, [said])
+        return plan_group_log(world, log, now, troubles)
     found = known(world, log)
     if isinstance(found, Description):
         if (another := of_another_engine(log, found)) is not None:

@@ -39,24 +39,22 @@ def known(world: World, resource: AnyLog) -> Description | Describe | None:
     by_id = world.service.logs.get(id)
     if by_id is None:
         return Describe(log=id)
-    # Without an owner it is between the two steps of `declare`; else it is somebody else's by now.
+    # Earlier versions released a log before they adopted it under its other owner. A log that has
+    # another's owner is somebody else's by now.
     return None if by_id.owner else by_id
 
 
 def declare(resource: AnyLog, found: Description) -> tuple[Adopt, ...]:
-    """Have the owner say whether the log ends with the resource.
+    """Have the owner say whether the log ends with the resource."""
+    wanted = owner_of(resource)
+    return () if found.owner == wanted else (Adopt(log=found.id, owner=wanted),)
 
-    The log service gives an owned log to nobody else, so it is released first. The status must name
-    the log before that: a log without an owner is found by its id alone.
+
+def owner_of(resource: AnyLog) -> str:
+    """The owner of the resource's log from its first moment: an operator that begins after the
+    resource was deleted knows nothing else about the log's end.
     """
-    wanted = names.ending(resource.owner) if ends(resource) else resource.owner
-    if found.owner == wanted:
-        return ()
-    if not found.owner:
-        return (Adopt(log=found.id, owner=wanted),)
-    if resource.status.log_id != found.id:
-        return ()
-    return (Adopt(log=found.id, owner=""),)
+    return names.ending(resource.owner) if ends(resource) else resource.owner
 
 
 def unhold(world: World, resource: AnyLog) -> tuple[Action, ...]:

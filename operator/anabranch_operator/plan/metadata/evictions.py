@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from anabranch_operator.api import names
 from anabranch_operator.api.anabranch_names import BROKER_READY, MS, Nanoseconds
-from anabranch_operator.plan.belfast import sequencers, shard_members
 from anabranch_operator.plan.engine.dependencies import broker_name
 from anabranch_operator.plan.engine.objects import Observed, Ref
 from anabranch_operator.plan.engine.world import Eviction, World
+from anabranch_operator.plan.groups import sequencer_members, shard_members
 from anabranch_operator.plan.log.conditions import is_paused
 from anabranch_operator.plan.log.services import is_ready
 
@@ -91,8 +91,8 @@ def _sequencers_spare(world: World, pod: Observed, now: Nanoseconds) -> bool:
     group = world.sequencers.get(Ref(names.SEQUENCERS, pod.ref.namespace, name))
     if group is None or group.object.deleting or is_paused(group.object):
         return True
-    sight = sequencers.look(world, group, now)
-    return sequencers.spares(sight, pod.ref.name)
+    sight = sequencer_members.look(world, group, now)
+    return sequencer_members.spares(sight, pod.ref.name)
 
 
 def _shard_spares(world: World, pod: Observed, now: Nanoseconds) -> bool:

@@ -18,9 +18,7 @@ from anabranch.core.bolt.state.answers import embedded_sequencers
 from anabranch.core.limits import MIB
 from anabranch.core.quorum import MAJORITY
 from anabranch.core.wire.client_protocol import ClientProtocol
-from anabranch.shell.runtime.driver import Host
 from anabranch.shell.server.engines import belfast_service
-from anabranch.shell.server.service import Service
 
 CACHE_BYTES = 16 * MIB
 """Of one replica's newest records."""
@@ -45,6 +43,7 @@ class EmbeddedBelfast:
     name: str = "belfast"
     protocols: tuple[ClientProtocol, ...] = (BELFAST,)
     copies: bool = False
+    asks_its_log: bool = False
     journals: JournalRules = BELFAST_JOURNALS
 
     def addresses(
@@ -62,7 +61,7 @@ class EmbeddedBelfast:
         for node in members:
             member = Sequencer(node, members, self.rules, around.limits, fsync=context.durable)
             recover = partial(recover_sequencer, member, log=around.log)
-            yield Node(node, recover, partial(_service, context, node))
+            yield Node(node, recover, partial(context.service, belfast_service, node))
         for number in range(settings.shards):
             replicas = _replicas(context.folder, settings, number)
             for node in replicas:
@@ -75,22 +74,7 @@ class EmbeddedBelfast:
                     fsync=context.durable,
                 )
                 recover = partial(recover_shard, Shard(config, around.limits), log=around.log)
-                yield Node(node, recover, partial(_service, context, node))
-
-
-def _service(context: LogContext, node: str, host: Host) -> Service:
-    around = context.around
-    return belfast_service(
-        host,
-        node,
-        around.limits,
-        cluster=around.cluster,
-        version=around.release,
-        authority=around.authority,
-        log=context.subject,
-        name=node,
-        append_limits=context.append_limits,
-    )
+                yield Node(node, recover, partial(context.service, belfast_service, node))
 
 
 def _replicas(folder: LogFolder, settings: EngineSettings, shard: int) -> tuple[str, ...]:

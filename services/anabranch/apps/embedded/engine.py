@@ -33,6 +33,10 @@ class Surroundings:
     authority: Authority
     folders: Folders | None
     """None: journals are kept in memory."""
+    bolt: tuple[Host, str]
+    """The host of the process's Bolt, and the name of its broker there."""
+    kafka_file: str = ""
+    """Says how Kafka clusters are reached that keep records of logs (`shell/kafka/access.py`)."""
     accept_loss: bool = False
     """Begin logs anew whose journals are gone, instead of not serving them."""
 
@@ -52,6 +56,21 @@ class LogContext:
         """The resource whose rights clients need."""
         return Subject(LOGS, self.folder.log)
 
+    def service(self, serve: Callable[..., Service], node: str, host: Host) -> Service:
+        """One node as clients reach it. `serve`: makes it for the kind of node that it is."""
+        around = self.around
+        return serve(
+            host,
+            node,
+            around.limits,
+            cluster=around.cluster,
+            version=around.release,
+            authority=around.authority,
+            log=self.subject,
+            name=node,
+            append_limits=self.append_limits,
+        )
+
     @property
     def durable(self) -> bool:
         """Journals outlive the process."""
@@ -68,6 +87,12 @@ class Node:
     """Makes the machine from what its journal holds."""
     service: Callable[[Host], Service] | None
     """For its clients; None if it has none."""
+    journal: Callable[[], RecordJournal] | None = None
+    """Opens its journal, called in a thread; None if that lies in the log's folder."""
+    drains: bool = False
+    """It holds acknowledged records in memory only: before the log stops, the node has the others
+    write down what it can.
+    """
 
 
 class EmbeddedEngine(Protocol):
@@ -84,6 +109,11 @@ class EmbeddedEngine(Protocol):
     @property
     def copies(self) -> bool:
         """Clients send each append to several nodes."""
+        ...
+
+    @property
+    def asks_its_log(self) -> bool:
+        """Its machines send letters to a Bolt log of this process."""
         ...
 
     @property

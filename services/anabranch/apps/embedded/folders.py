@@ -16,8 +16,8 @@ from collections.abc import Callable
 import msgspec
 
 from anabranch.core.bolt.logs.forest import Log
-from anabranch.core.bolt.protocol.commands import EngineSettings
-from anabranch.core.bolt.state.catalogue import ENGINES
+from anabranch.core.bolt.protocol.commands import FRONT, EngineSettings
+from anabranch.core.bolt.state.catalogue import ENGINES, machines_of_front, nodes
 from anabranch.core.bolt.state.replica import Replica
 from anabranch.core.errors import StorageFailed
 from anabranch.core.storage.journal import SEGMENT, snapshot_index
@@ -28,6 +28,7 @@ from anabranch.shell.journal.watermark import WatermarkFile
 NOTES, GIVEN_UP = "reached", "given-up"
 _FIRST_ENGINE = "belfast"
 """Its notes lie in `reached/` itself, where releases put them that knew no other engine."""
+_KINDS = (*ENGINES, FRONT)
 _DELETED = ".deleted-"
 """A log's name begins with a letter or digit."""
 _NAME = re.compile(r"([a-zA-Z0-9].*)\.(\d{1,19})\.(\d{1,19})")
@@ -43,8 +44,8 @@ class LogFolder(msgspec.Struct, frozen=True, order=True):
 
     @staticmethod
     def of(log: Log) -> "LogFolder":
-        assert log.engine, "Bolt's own logs have no folders"
-        return LogFolder(log.id, log.created_at, log.name, log.engine)
+        assert log.engine or log.front, "a Bolt log without a front has no folder"
+        return LogFolder(log.id, log.created_at, log.name, log.engine or FRONT)
 
     @property
     def name(self) -> str:
@@ -159,7 +160,7 @@ class Folders:
 
     def sweep(self) -> None:
         """Finish deletions that a crash has cut off."""
-        for root in map(self.root, ENGINES):
+        for root in map(self.root, _KINDS):
             for name in _names(root):
                 if name.startswith(_DELETED):
                     shutil.rmtree(f"{root}/{name}", ignore_errors=True)
@@ -180,7 +181,7 @@ def _names(path: str) -> list[str]:
 
 
 def _logs(root: Callable[[str], str]) -> list[LogFolder]:
-    found = (parse(name, engine) for engine in ENGINES for name in _names(root(engine)))
+    found = (parse(name, engine) for engine in _KINDS for name in _names(root(engine)))
     return sorted(each for each in found if each is not None)
 
 
@@ -188,19 +189,32 @@ def deleted(replica: Replica, folder: LogFolder) -> bool:
     """Does the catalogue say that this log was deleted? One that it doesn't know may be newer than
     the catalogue, if that was restored from a copy.
     """
+    log = replica.forest.logs.get(folder.id)
+    if folder.engine == FRONT and log is not None and log.front is not None and log.front.ended:
+        return LogFolder.of(log) == folder
     grave = replica.forest.graves.get(folder.id)
     return grave is not None and grave.name == folder.log
 
 
 def embedded(replica: Replica) -> dict[LogFolder, EngineSettings]:
     """The logs that the process with this catalogue runs itself."""
+    forest = replica.forest
+    found = [(log, log.settings) for log in forest.foreign.values()]
+    found += [(log, log.front.settings) for log in forest.fronts.values() if log.front is not None]
     return {
-        LogFolder.of(log): log.settings
-        for log in replica.forest.foreign.values()
-        if log.settings is not None and log.settings.embedded
+        LogFolder.of(log): settings
+        for log, settings in found
+        if settings is not None and settings.embedded
     }
 
 
+def machines(folder: LogFolder, settings: EngineSettings) -> int:
+    """How many machines serve this log, or its front."""
+    if folder.engine == FRONT:
+        return machines_of_front(settings)
+    return nodes(folder.engine, settings)
+
+
 def is_known(replica: Replica, folder: LogFolder) -> bool:
-    log = replica.forest.foreign.get(folder.id)
+    log = replica.forest.foreign.get(folder.id) or replica.forest.fronts.get(folder.id)
     return log is not None and LogFolder.of(log) == folder

@@ -4,6 +4,9 @@ what it names no longer is deleted.
 Folders are compared with the catalogue at the start, so that a process that was killed at any
 instant goes on where it was: a log that was created is served, and a deletion is finished. A log of
 which a machine fails is stopped as a whole, until the process starts again; no other log is.
+
+Logs of this process's own disks start one after the other, which is as fast as any other way. A log
+with black boxes starts beside the others: what it waits for is somebody else's.
 """
 
 import asyncio
@@ -12,19 +15,18 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from anabranch.apps.embedded.engine import EmbeddedEngine, Surroundings
-from anabranch.apps.embedded.folders import Folders, LogFolder, deleted, embedded
+from anabranch.apps.embedded.folders import Folders, LogFolder, deleted, embedded, machines
 from anabranch.apps.embedded.running_log import RunningLog, Starter
 from anabranch.apps.node_machine import NodeMachine
 from anabranch.core.bolt.metadata.leader import Metadata
 from anabranch.core.bolt.protocol.commands import EngineSettings
-from anabranch.core.bolt.state.catalogue import nodes
 from anabranch.core.bolt.state.replica import Replica
 from anabranch.core.errors import AnabranchError, Unavailable
 from anabranch.shell.server.service import Absence
 from anabranch.shell.telemetry.metrics import Labelled
 
 _STARTING = "it is starting: nodes are served one after the other"
-_BUGS = (AssertionError, LookupError, TypeError, ValueError)
+_BUGS = (ArithmeticError, AssertionError, LookupError, TypeError, ValueError)
 """What a journal may hold that a machine wasn't made for: one log's trouble isn't the others'."""
 RETRY_S = 5.0
 """Between attempts to start a log whose folder can't be read or written."""
@@ -53,6 +55,8 @@ class EmbeddedLogs:
         self._troubles: dict[LogFolder, _Trouble] = {}
         self._failed: dict[LogFolder, str] = {}
         """Logs of which a machine has failed, and why: they aren't started again."""
+        self._beside: dict[LogFolder, asyncio.Task[None]] = {}
+        """Starts of logs that wait for other systems."""
         self._news = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self.failed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -66,12 +70,15 @@ class EmbeddedLogs:
         self._task.add_done_callback(self._followed)
 
     async def stop(self) -> None:
-        """Machines end as they would by a crash: what was acknowledged is in their journals."""
+        """Machines end as they would by a crash, but for those whose acknowledged records are in no
+        journal yet: they drain.
+        """
         assert self._task is not None, "it was started"
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
-        for each in list(self._logs.values()):
-            await each.stack.aclose()
+        going_on = (self._task, *self._beside.values())
+        for task in going_on:
+            task.cancel()
+        await asyncio.gather(*going_on, return_exceptions=True)
+        await asyncio.gather(*(each.stop() for each in self._logs.values()))
         self._logs.clear()
 
     def changed(self) -> None:
@@ -83,11 +90,15 @@ class EmbeddedLogs:
         self._news.set()
 
     def obstacle(self) -> str | None:
-        """Why not every log that the catalogue names can be used."""
-        for folder in self._wanted():
+        """Why not every log that the catalogue names can be used. A black box that is away keeps
+        nobody from the other logs: its own log's clients are told.
+        """
+        for folder, settings in self._wanted().items():
             if folder in self._failed:
                 return f"log {folder.log}: {self._failed[folder]}"
             each = self._logs.get(folder)
+            if each is None and settings.black_box:
+                continue
             if each is None:
                 trouble = self._troubles.get(folder)
                 reason = trouble.reason if trouble else _STARTING
@@ -150,31 +161,46 @@ class EmbeddedLogs:
     async def _catch_up(self) -> None:
         wanted = self._wanted()
         await self._stop_failed(wanted)
-        for folder in [each for each in {**self._logs, **self._failed} if each not in wanted]:
+        known = {**self._logs, **self._failed}
+        for folder in known.keys() - wanted.keys() - self._beside.keys():
             await self._delete(folder)
         self._explain_new(wanted)
         for folder, settings in wanted.items():
-            if folder in self._logs or folder in self._failed:
+            if folder in self._logs or folder in self._failed or folder in self._beside:
                 continue
-            try:
-                self._logs[folder] = await self._starter.start(
-                    self._engines[folder.engine],
-                    folder,
-                    settings,
-                    self._replica.forest.quotas.get(folder.id),
-                )
-            except AnabranchError as error:
-                self._complain(folder, settings, error)
-            except _BUGS as error:
-                self._give_up(folder, settings, error)
+            if settings.black_box:
+                self._start_beside(folder, settings)
             else:
-                self._troubles.pop(folder, None)
-                self._around.log.info(
-                    "serving a log", log=folder.log, nodes=nodes(folder.engine, settings)
-                )
-        self._limit_appends()
-        for folder in self._troubles.keys() - wanted.keys():
+                await self._start(folder, settings)
+        for folder in self._troubles.keys() - wanted.keys() - self._beside.keys():
             self._explain(folder, self._troubles.pop(folder).settings, None)
+
+    def _start_beside(self, folder: LogFolder, settings: EngineSettings) -> None:
+        def over(task: asyncio.Task[None]) -> None:
+            del self._beside[folder]
+            # Of one that was deleted meanwhile, or failed as soon as it ran, nothing else is told.
+            if folder in self._failed or folder not in self._wanted():
+                self._news.set()
+            if not task.cancelled() and task.exception() is not None:
+                self._followed(task)
+
+        task = asyncio.get_running_loop().create_task(self._start(folder, settings))
+        self._beside[folder] = task
+        task.add_done_callback(over)
+
+    async def _start(self, folder: LogFolder, settings: EngineSettings) -> None:
+        quota = self._replica.forest.quotas.get(folder.id)
+        engine = self._engines[folder.engine]
+        try:
+            self._logs[folder] = await self._starter.start(engine, folder, settings, quota)
+        except AnabranchError as error:
+            self._complain(folder, settings, error)
+        except _BUGS as error:
+            self._give_up(folder, settings, error)
+        else:
+            self._troubles.pop(folder, None)
+            self._around.log.info("serving a log", log=folder.log, nodes=machines(folder, settings))
+            self._limit_appends()
 
     def _limit_appends(self) -> None:
         quotas = self._replica.forest.quotas

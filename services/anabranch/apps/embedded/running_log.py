@@ -13,8 +13,10 @@ from functools import partial
 
 from anabranch.apps.embedded.engine import EmbeddedEngine, LogContext, Node, Surroundings
 from anabranch.apps.embedded.folders import Folders, LogFolder
+from anabranch.apps.embedded.log_door import LogDoor
 from anabranch.apps.embedded.losses import JournalRules, losses, refusal
 from anabranch.apps.node_machine import NodeMachine, node_journal
+from anabranch.core.bolt.front.questions import LOG
 from anabranch.core.bolt.protocol.commands import EngineSettings
 from anabranch.core.quota import Quota
 from anabranch.ports import RecordJournal
@@ -33,6 +35,13 @@ class RunningLog:
     """Ends all of it."""
     nodes: dict[str, NodeMachine]
     append_limits: AppendLimits
+    draining: tuple[Host, ...]
+    """Of nodes that hold acknowledged records in memory only."""
+
+    async def stop(self) -> None:
+        """In order: what only memories hold is ordered first, as far as its shards take it."""
+        await asyncio.gather(*(host.drain() for host in self.draining))
+        await self.stack.aclose()
 
 
 class Starter:
@@ -60,14 +69,25 @@ class Starter:
                 await asyncio.to_thread(around.folders.make, folder)
             limits = AppendLimits(folder.log, around.limits, around.now, copies=engine.copies)
             limits.set(quota)
-            exchange, machines = Exchange(), dict[str, NodeMachine]()
+            exchange, machines, draining = Exchange(), dict[str, NodeMachine](), list[Host]()
+            if engine.asks_its_log:
+                door = LogDoor(*around.bolt, exchange)
+                stack.callback(door.close)
+                exchange.open_door(LOG, door.receive)
             for node in engine.nodes(LogContext(folder, settings, around, limits)):
-                journal = await asyncio.to_thread(self._journal, folder, node.name)
+                opened = node.journal or partial(self._journal, folder, node.name)
+                journal = await asyncio.to_thread(opened)
+                # A journal far away must not be left open by a start that fails.
+                if node.journal is not None:
+                    stack.push_async_callback(asyncio.to_thread, journal.close)
                 machine = machines[node.name] = await asyncio.to_thread(node.recover, journal)
-                stack.callback(journal.close)
+                if node.journal is None:
+                    stack.callback(journal.close)
                 host = self._run(folder, node.name, machine, journal, exchange, stack)
                 self._serve(node, host, stack)
-            return RunningLog(folder, stack.pop_all(), machines, limits)
+                if node.drains:
+                    draining.append(host)
+            return RunningLog(folder, stack.pop_all(), machines, limits, tuple(draining))
 
     def _see_to_losses(self, folders: Folders, folder: LogFolder, rules: JournalRules) -> None:
         """A journal that is gone isn't taken for a new one's, unless others of its log fill it.

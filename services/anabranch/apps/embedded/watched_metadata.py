@@ -23,11 +23,11 @@ class WatchedMetadata:
     def step(self, now: Nanoseconds, event: Event) -> Effects:
         effects = self._metadata.step(now, event)
         forest = self._metadata.state.replica.forest
-        logs, quotas = forest.foreign.keys(), forest.quotas
-        if logs or self._logs:
+        if forest.foreign or forest.fronts or self._logs:
+            logs, quotas = frozenset({*forest.foreign, *forest.fronts}), forest.quotas
             # Few of the logs have a quota: this is looked at after every commit.
             found = {id: quotas[id] for id in logs & quotas.keys()}
             if logs != self._logs or found != self._quotas:
-                self._logs, self._quotas = frozenset(logs), found
+                self._logs, self._quotas = logs, found
                 self._changed()
         return effects

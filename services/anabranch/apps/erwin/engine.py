@@ -2,6 +2,7 @@
 controller a machine.
 """
 
+import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -9,6 +10,7 @@ from functools import partial
 from anabranch.apps.embedded.engine import LogContext, Node
 from anabranch.apps.embedded.folders import LogFolder
 from anabranch.apps.embedded.losses import JournalRules
+from anabranch.apps.erwin.black_boxes import open_journal
 from anabranch.apps.erwin.machines import recover_controller, recover_sequencer, recover_shard
 from anabranch.core.bolt.protocol.commands import EngineSettings
 from anabranch.core.bolt.state.answers import embedded_sequencers
@@ -22,13 +24,15 @@ from anabranch.core.erwin.shard.config import ErwinShardConfig
 from anabranch.core.erwin.shard.shard import ErwinShard
 from anabranch.core.limits import MIB
 from anabranch.core.sequencing.clients import SEQUENCING
+from anabranch.core.storage.black_box_address import BlackBoxAddress
 from anabranch.core.wire.client_protocol import ClientProtocol
-from anabranch.shell.runtime.driver import Host
+from anabranch.ports import RecordJournal
 from anabranch.shell.server.engines import erwin_shard_service, sequencing_service
-from anabranch.shell.server.service import Service
 
 CACHE_BYTES = 16 * MIB
 """Of one replica's newest records."""
+_NOTE = ".black-box"
+"""Ends the name of a shard's note: a name with a dot isn't that of a node's journal."""
 
 
 def _needed(group: str, members: int) -> int:
@@ -75,6 +79,7 @@ class EmbeddedErwin:
     name: str = "erwin"
     protocols: tuple[ClientProtocol, ...] = (SEQUENCING, ERWIN)
     copies: bool = True
+    asks_its_log: bool = False
     journals: JournalRules = ERWIN_JOURNALS
 
     def addresses(
@@ -89,8 +94,10 @@ class EmbeddedErwin:
 
     def nodes(self, context: LogContext) -> Iterator[Node]:
         names = LogNodes.of(context.folder, context.settings)
-        yield from _sequencers(context, names)
+        # A shard whose black box can't be used keeps the log from being served: clients are told
+        # why, and not that sequencers wait for it.
         yield from _shards(context, names)
+        yield from _sequencers(context, names)
         yield _controller(context, names)
 
 
@@ -104,12 +111,13 @@ def _sequencers(context: LogContext, names: LogNodes) -> Iterator[Node]:
             fsync=_fsync(context),
         )
         recover = partial(recover_sequencer, Sequencer(config, limits), log=log)
-        yield Node(node, recover, partial(_service, sequencing_service, context, node))
+        service = partial(context.service, sequencing_service, node)
+        yield Node(node, recover, service, drains=not config.fsync)
 
 
 def _shards(context: LogContext, names: LogNodes) -> Iterator[Node]:
     limits, log = context.around.limits, context.around.log
-    for shard in names.shards:
+    for number, shard in enumerate(names.shards):
         for node in shard.nodes:
             config = ErwinShardConfig(
                 shard=shard.name,
@@ -119,7 +127,23 @@ def _shards(context: LogContext, names: LogNodes) -> Iterator[Node]:
                 cache_bytes=CACHE_BYTES,
             )
             recover = partial(recover_shard, ErwinShard(config, limits), log=log)
-            yield Node(node, recover, partial(_service, erwin_shard_service, context, node))
+            service = partial(context.service, erwin_shard_service, node)
+            yield Node(node, recover, service, _journal(context, shard.name, number))
+
+
+def _journal(context: LogContext, shard: str, number: int) -> Callable[[], RecordJournal] | None:
+    """What opens it; None for a journal in the log's folder."""
+    if not context.settings.black_box:
+        return None
+    around, folder = context.around, context.folder
+    return partial(
+        open_journal,
+        BlackBoxAddress.of_log(context.settings.black_box).of_shard(number),
+        f"{around.cluster} {folder.name} {shard}",
+        around.folders.note(folder, shard + _NOTE) if around.folders is not None else None,
+        around.kafka_file,
+        asyncio.get_running_loop(),
+    )
 
 
 def _controller(context: LogContext, names: LogNodes) -> Node:
@@ -133,6 +157,7 @@ def _controller(context: LogContext, names: LogNodes) -> Node:
         fsync=fsync,
         # The machines of one process fail together: `memory` says that this may lose records.
         accept_loss=not fsync,
+        reports=True,
     )
     machine = Controller(config, context.around.limits)
     return Node(node, partial(recover_controller, machine, log=context.around.log), None)
@@ -140,18 +165,3 @@ def _controller(context: LogContext, names: LogNodes) -> Node:
 
 def _fsync(context: LogContext) -> bool:
     return context.settings.durability == "fsync"
-
-
-def _service(serve: Callable[..., Service], context: LogContext, node: str, host: Host) -> Service:
-    around = context.around
-    return serve(
-        host,
-        node,
-        around.limits,
-        cluster=around.cluster,
-        version=around.release,
-        authority=around.authority,
-        log=context.subject,
-        name=node,
-        append_limits=context.append_limits,
-    )

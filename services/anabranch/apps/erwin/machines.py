@@ -4,6 +4,7 @@ what its process shows of it.
 
 from typing import Protocol
 
+from anabranch.apps.lost_view_logger import LostViewLogger
 from anabranch.apps.node_machine import NodeMachine
 from anabranch.core.erwin.controller.controller import Controller
 from anabranch.core.erwin.orderer.sequencer import Sequencer
@@ -48,14 +49,50 @@ def recover_shard(shard: ErwinShard, journal: RecordJournal, log: Log) -> NodeMa
 
 def recover_controller(controller: Controller, journal: RecordJournal, log: Log) -> NodeMachine:
     _recover(controller.config.node, controller, journal, log)
+    return shown_controller(controller, log)
+
+
+def shown_controller(controller: Controller, log: Log) -> NodeMachine:
     return NodeMachine(
         CONTROLLER,
-        controller,
+        LostViewLogger(controller, lambda: controller.leads, log),
         lambda: "leader" if controller.leads else "follower",
         lambda: controller.obstacle,
         controller.counters,
         lambda: ControllerGauges(controller),
     )
+
+
+def member_obstacle(sequencer: Sequencer) -> str | None:
+    """Why a sequencer with a process of its own isn't ready: whoever restarts processes one by one
+    waits until each takes part again.
+    """
+    if sequencer.obstacle is not None:
+        return sequencer.obstacle
+    view = sequencer.ordering.view
+    if view is None:
+        return None  # the first shard has yet to come
+    if not view.has(sequencer.config.node, sequencer.replica.life):
+        return f"it isn't a member of view {view.number}"
+    if sequencer.replica.sealed or sequencer.replica.view != view:
+        return f"view {view.number} has ended here, and the next one isn't started yet"
+    return None
+
+
+def replica_obstacle(shard: ErwinShard) -> str | None:
+    """Why a replica with a process of its own isn't ready."""
+    me, node = shard.membership.me, shard.config.node
+    if shard.obstacle is not None:
+        return shard.obstacle
+    if me is None or not me.epoch:
+        return "not all replicas of its shard are there yet"
+    if me.removed:
+        return None
+    if node not in me.replicas or shard.replica.epoch != me.epoch:
+        return f"it isn't among its shard's replicas in epoch {me.epoch} yet"
+    if shard.replica.role not in {Role.PRIMARY, Role.BACKUP}:
+        return f"it is {_role(shard)}, and not one of its shard's replicas"
+    return None
 
 
 def _role(shard: ErwinShard) -> str:

@@ -9,6 +9,10 @@ _BOLT_ONLY = ": only bolt logs have, which POST /v1/logs makes"
 
 WORDS = {
     "is-root": "{log} is a root log, which can't be squashed: DELETE /v1/logs/{log}",
+    "lazy-appends-only": (
+        "appends to {log} were made lazy while this one was on its way, and it wasn't appended: "
+        "repeat it"
+    ),
     "log-has-forks": (
         "{log} has {forks} forks: squash them first, or DELETE it with ?force=true, which squashes "
         "its continuous forks and lets severed ones keep what they need"
@@ -39,8 +43,8 @@ WORDS = {
     "unknown-broker": "there is no broker {broker}: GET /v1/brokers shows the pool",
     "unknown-log": "there is no log {log}: GET /v1/logs lists what there is",
     "wrong-engine": (
-        "{log} is a log of the {engine} engine, whose records aren't served over HTTP: use "
-        "the Python client or the command line"
+        "{log} is a log of the {engine} engine, which takes no {asked} over HTTP: use the Python "
+        "client or the command line"
     ),
     "wrong-engine/comparison": _NO_SUCH + "forks that could be compared" + _BOLT_ONLY,
     "wrong-engine/cursor": _NO_SUCH + "cursors" + _BOLT_ONLY,

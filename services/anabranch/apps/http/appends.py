@@ -9,19 +9,30 @@ from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from pydantic import Field
 
 from anabranch.apps.http import entry, records
-from anabranch.apps.http.calls import Ask, OnlyOnce
+from anabranch.apps.http.calls import KEY, Ask, Once, OnlyOnce
 from anabranch.apps.http.logs import Name
 from anabranch.apps.http.models import WAIT_MS_MAX, Told
+from anabranch.apps.http.nodes import SHARD_CHARS_MAX, append_at_nodes, taken_by_nodes
 from anabranch.apps.http.problems import OF_LOG, ON_CHANGE
+from anabranch.client.engines import BELFAST
 from anabranch.core.bolt.logs.forest import SEPARATOR
+from anabranch.core.bolt.protocol.commands import Description
 from anabranch.core.errors import (
     AppendBlocked,
     BadRequest,
     BatchTooLarge,
+    LazyAppendsOnly,
     QuotaExceeded,
     RecordTooLarge,
+    RecordVoided,
+    Refresh,
     SequenceGap,
+    ShardAway,
+    ShardFailed,
+    ShardLeft,
     TooManyHeaders,
+    UnknownLog,
+    UnknownShard,
 )
 from anabranch.core.producers import REQUEST_EPOCH, request_identity
 from anabranch.core.records.record import Record, encode
@@ -33,12 +44,15 @@ router = APIRouter(tags=["records"])
 
 
 class Appended(Told):
-    """Durable and in its place. The records follow each other from `position` on."""
+    """Durable. The records follow each other from `position` on, in a Belfast log with others'
+    between them.
+    """
 
     log: str
     count: int
     position: int | None = Field(
-        description="Of the first record; null while an undecided promotable fork may move it."
+        description="Of the first record; null while an undecided promotable fork may move it, and "
+        "where the order is bound later: of Erwin logs and lazy appends, unless `sync` waits."
     )
     receipt: str | None = Field(description="Redeemed for the position after the decision.")
 
@@ -46,17 +60,24 @@ class Appended(Told):
 _RESPONSES: dict[int | str, dict[str, Any]] = {
     202: {
         "model": Appended,
-        "description": "Appended, its position withheld while a promotable fork is undecided",
+        "description": "Appended, its position withheld while a promotable fork is undecided, or "
+        "not bound yet",
     },
     **(
         OF_LOG
         | ON_CHANGE
         | AppendBlocked("orders--view", "orders--try")
+        | LazyAppendsOnly("clicks")
         | SequenceGap("orders", 7, 12, 14)
         | RecordTooLarge(2_000_000, 1_048_576)
         | BatchTooLarge(5_000_000, 4_194_304)
         | TooManyHeaders("a record", 8_000_000, 5_000, "record_headers_max")
         | QuotaExceeded("orders", "append_bytes_per_s", 1_048_576, 1_050_000, 2)
+        | UnknownShard("shard-9")
+        | ShardAway("shard-1", "it has no majority of its replicas")
+        | ShardFailed("shard-1")
+        | ShardLeft("shard-1")
+        | RecordVoided("shard-1")
     ).documented,
 }
 _BODY: dict[str, Any] = {
@@ -125,6 +146,43 @@ async def producer(
     return Producer(request_identity(name, once.key), REQUEST_EPOCH, 0)
 
 
+class Choices(NamedTuple):
+    """What an append's query says."""
+
+    key: bool
+    wait_ms: int | None
+    shard: str | None
+    sync: bool
+
+
+async def choices(
+    key: Annotated[
+        str | None,
+        Query(description="Of the one record of an octet-stream body; it may be any bytes."),
+    ] = None,
+    wait_ms: Annotated[
+        int | None,
+        Query(ge=0, le=WAIT_MS_MAX, description="How long to wait while the log takes no appends."),
+    ] = None,
+    shard: Annotated[
+        str | None,
+        Query(
+            max_length=SHARD_CHARS_MAX,
+            description="Of a Belfast log: where to append. Without one, where least is to be "
+            "done; an Idempotency-Key needs one, for each shard knows only its own keys.",
+        ),
+    ] = None,
+    sync: Annotated[
+        bool,
+        Query(
+            description="Wait for the position where the log binds it after it has acknowledged, "
+            "as Erwin logs and lazy appends do: up to the deadline, and then it is null."
+        ),
+    ] = False,
+) -> Choices:
+    return Choices(key is not None, wait_ms, shard, sync)
+
+
 @router.post(
     "/v1/logs/{log}/records",
     status_code=201,
@@ -139,32 +197,65 @@ async def append_records(
     ask: Ask,
     once: OnlyOnce,
     sender: Annotated[Producer, Depends(producer)],
-    key: Annotated[
-        str | None,
-        Query(description="Of the one record of an octet-stream body; it may be any bytes."),
-    ] = None,
-    wait_ms: Annotated[
-        int | None,
-        Query(ge=0, le=WAIT_MS_MAX, description="How long to wait while the log takes no appends."),
-    ] = None,
+    chosen: Annotated[Choices, Depends(choices)],
 ) -> Appended:
     objects_max = ask.front.limits.batch_records_max
     media, body = request.headers.get("content-type", ""), await request.body()
-    found = _records(media, body, None if key is None else _key(request), objects_max)
-    batch = encode(
-        found,
-        producer_id=sender.id,
-        producer_epoch=sender.epoch,
-        base_sequence=sender.sequence,
-        now=time.time_ns() // MS,
-    )
-    done = await ask.append(name, once, batch, wait_ms, numbered=sender.named)
-    log = name.replace("@", SEPARATOR, 1)
-    if done.receipt is None:
-        return Appended(log=log, count=len(found), position=done.position, receipt=None)
-    response.status_code = HTTPStatus.ACCEPTED
-    receipt = done.receipt.text
-    return Appended(log=log, count=len(found), position=None, receipt=receipt)
+    found = _records(media, body, _key(request) if chosen.key else None, objects_max)
+    log = await _known(ask, name)
+    if log is not None and taken_by_nodes(log):
+        _check_offered(log, sender, chosen, once)
+        first = await append_at_nodes(ask, log, found, once.key, chosen.shard, sync=chosen.sync)
+        appended = Appended(
+            log=log.name, count=len(found), position=first.position, receipt=first.receipt
+        )
+    else:
+        _check_no_shard(chosen)
+        batch = encode(
+            found,
+            producer_id=sender.id,
+            producer_epoch=sender.epoch,
+            base_sequence=sender.sequence,
+            now=time.time_ns() // MS,
+        )
+        done = await ask.append(name, once, batch, chosen.wait_ms, numbered=sender.named)
+        appended = Appended(
+            log=name.replace("@", SEPARATOR, 1),
+            count=len(found),
+            position=done.position if done.receipt is None else None,
+            receipt=None if done.receipt is None else done.receipt.text,
+        )
+    if appended.position is None:
+        response.status_code = HTTPStatus.ACCEPTED
+    return appended
+
+
+async def _known(ask: Ask, name: str) -> Description | None:
+    """None if there is no such log any more: a key may still know what was appended to it."""
+    try:
+        return await ask.log(name)
+    except (Refresh, UnknownLog):
+        return None
+
+
+def _check_offered(log: Description, sender: Producer, chosen: Choices, once: Once) -> None:
+    """Raise if the append asks for what only other logs' appends have."""
+    if sender.named and not once.keyed:
+        reason = f"{log.name} takes no numbers of producers: give an Idempotency-Key"
+        raise BadRequest("header.Producer-Id", reason)
+    if chosen.wait_ms is not None:
+        reason = "only direct appends to Bolt logs wait for forks: Deadline-Ms bounds all others"
+        raise BadRequest("query.wait_ms", reason)
+    if log.engine != BELFAST:
+        _check_no_shard(chosen)
+    elif once.keyed and chosen.shard is None:
+        reason = f"each shard of {log.name} knows only its own keys: name one with an {KEY}"
+        raise BadRequest("query.shard", reason)
+
+
+def _check_no_shard(chosen: Choices) -> None:
+    if chosen.shard is not None:
+        raise BadRequest("query.shard", "only the shards of Belfast logs can be named")
 
 
 def _key(request: Request) -> bytes:

@@ -3,7 +3,9 @@
 from collections.abc import AsyncGenerator
 from typing import Protocol
 
+from anabranch.apps.own_client import OwnClient
 from anabranch.apps.up import Embedded
+from anabranch.client.logs import AsyncLog
 from anabranch.core.bolt.protocol.clients import BOLT, Pushed
 from anabranch.core.bolt.protocol.commands import Description
 from anabranch.core.bolt.protocol.messages import (
@@ -64,6 +66,10 @@ class Backend(Protocol):
         """What is pushed, until the caller closes the generator or the subscription is refused."""
         ...
 
+    async def open(self, log: Description, timeout_ms: Milliseconds) -> AsyncLog:
+        """The log as a client has it: to ask its own nodes what brokers don't know of it."""
+        ...
+
     def metrics(self) -> bytes: ...
 
 
@@ -75,6 +81,7 @@ class Seated:
     def __init__(self, embedded: Embedded) -> None:
         self._embedded = embedded
         self._local = Local(embedded.host, embedded.broker, BOLT)
+        self._client = OwnClient(embedded)
         self.cluster = embedded.cluster
         self.version = embedded.version
         self.limits = embedded.limits
@@ -110,6 +117,10 @@ class Seated:
 
     def stream(self, message: Subscribe) -> AsyncGenerator[Pushed]:
         return self._local.stream(message)
+
+    async def open(self, log: Description, timeout_ms: Milliseconds) -> AsyncLog:
+        self.check_alive()
+        return await self._client.service().opened(log, timeout_ms / 1_000)
 
     def metrics(self) -> bytes:
         return self._embedded.metrics()

@@ -17,6 +17,7 @@ from anabranch.apps.http.models import Since
 from anabranch.apps.http.problems import REQUEST_ID
 from anabranch.apps.http.refusals import ClientGone
 from anabranch.client.bolt.refusals import hold_ms
+from anabranch.client.logs import AsyncLog
 from anabranch.core.bolt.protocol.commands import Description
 from anabranch.core.bolt.protocol.messages import (
     Append,
@@ -51,6 +52,8 @@ WITH_KEY = f"repeat it with the same {KEY}, under which it is done once"
 WITHOUT_KEY = f"look at the log before you repeat it. With an {KEY} it can be repeated blindly"
 AGAIN = "repeat it: what was done then isn't done twice"
 _NAMES_MAX = 4_096
+_CLIENT_GRACE_MS = 1_000
+"""How much later than it should a client's answer may come that says why there is none."""
 _LOOK_S, _LOOK_S_MAX = 1.0, 3_600.0
 """How often it is looked whether a right that lasts is still there."""
 
@@ -65,6 +68,8 @@ class Asking:
         self._request = request
         self._deadline_ms = deadline_ms
         self._until = 0.0
+        self._logs: dict[str, Description] = {}
+        """By name: the logs that this request is about."""
         self.renew()
 
     @property
@@ -81,7 +86,7 @@ class Asking:
         """The answer; a wait that was asked for is no part of the deadline."""
         await self.permitted(message)
         if isinstance(message, Changing):
-            self._remember()
+            self.count_command()
         return await self._told(message, kind, what, wait_ms)
 
     async def _told(
@@ -95,8 +100,8 @@ class Asking:
         assert isinstance(reply, kind), f"{type(reply).__name__} can't be the answer to {what}"
         return reply
 
-    def _remember(self) -> None:
-        """Replies to commands are kept for all clients together."""
+    def count_command(self) -> None:
+        """Raise if this client has sent too many: replies to commands are kept for all together."""
         front = self.front
         commands = front.budgets.commands
         if not commands.take(self.who, front.authority.now()):
@@ -132,13 +137,24 @@ class Asking:
         """What this reader can do now that nobody knows what became of the request."""
         if not isinstance(message, Append | Changing):
             return late
+        return self._unknown(late, what, wait_ms, twice=doubles(message))
+
+    def _unknown(
+        self,
+        late: DeadlineExceeded | OutcomeUnknown,
+        what: str,
+        wait_ms: Milliseconds,
+        *,
+        twice: bool,
+    ) -> AnabranchError:
+        """The same of a request that changes something; `twice`: it would be done again."""
         deadline_ms = self._deadline_ms + wait_ms
         key = self._request.headers.get(KEY)
         if key is not None:
             return DeadlineExceeded(what, deadline_ms, key, WITH_KEY)
         if isinstance(late, OutcomeUnknown):
             return OutcomeUnknown(what, str(late.facts.get("reason", late.message)), WITHOUT_KEY)
-        if doubles(message):
+        if twice:
             return OutcomeUnknown.late(what, deadline_ms, WITHOUT_KEY)
         return DeadlineExceeded(what, deadline_ms, None, AGAIN)
 
@@ -172,9 +188,37 @@ class Asking:
         except (DeadlineExceeded, OutcomeUnknown) as late:
             raise self._late(late, message(log.id, log.kind), what, extra_ms) from None
 
+    async def appended(self, log: Description, appends: Coroutine[Any, Any, A]) -> A:
+        """A batch that a client of the log appends."""
+        what = f"append to {log.name}"
+        try:
+            return await self.timely(appends, what)
+        except (DeadlineExceeded, OutcomeUnknown) as late:
+            raise self._unknown(late, what, 0, twice=True) from None
+
     async def log(self, name: str) -> Description:
-        """The log of this name, or what became of it."""
-        return await self.call(Describe(name), Description, f"look up {name}")
+        """The log of this name, or what became of it, as it was when it was first asked for."""
+        found = self._logs.get(name)
+        if found is None:
+            found = await self.call(Describe(name), Description, f"look up {name}")
+            self._logs[name] = found
+        return found
+
+    async def open(self, log: Description) -> AsyncLog:
+        """The log as a client has it, which asks the log's own nodes."""
+        what = f"open {log.name}"
+        return await self.timely(self.front.backend.open(log, self._left_ms), what)
+
+    async def timely(
+        self, answer: Coroutine[Any, Any, A], what: str, wait_ms: Milliseconds = 0
+    ) -> A:
+        """What such a client gives. It was told the deadline, and says itself what was missed."""
+        return await self._in_time(answer, what, wait_ms, _CLIENT_GRACE_MS)
+
+    @property
+    def left_s(self) -> float:
+        """Seconds to the deadline."""
+        return self._left_ms / 1_000
 
     async def position(self, log: Description, start: Position | Since) -> Position:
         """Where a read begins: of what was committed since a time, with what can be read of it."""
@@ -230,9 +274,15 @@ class Asking:
     def _left_ms(self) -> Milliseconds:
         return max(1, round((self._until - asyncio.get_running_loop().time()) * 1_000))
 
-    async def _in_time(self, answer: Coroutine[Any, Any, A], what: str, wait_ms: Milliseconds) -> A:
-        backend = self.front.backend
-        until = self._until + (wait_ms + backend.grace_ms) / 1_000
+    async def _in_time(
+        self,
+        answer: Coroutine[Any, Any, A],
+        what: str,
+        wait_ms: Milliseconds,
+        grace_ms: Milliseconds | None = None,
+    ) -> A:
+        grace_ms = self.front.backend.grace_ms if grace_ms is None else grace_ms
+        until = self._until + (wait_ms + grace_ms) / 1_000
         try:
             async with asyncio.timeout_at(until):
                 return await (self._while_wanted(answer) if wait_ms > 0 else answer)

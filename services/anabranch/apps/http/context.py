@@ -5,12 +5,12 @@ import asyncio
 import msgspec
 
 from anabranch.apps.http.backend import Backend
-from anabranch.apps.http.metrics import HttpMeter
 from anabranch.core.limits import KIB
 from anabranch.core.types import LogId
 from anabranch.ports import Authority
 from anabranch.shell.authority.shared import SharedToken
 from anabranch.shell.server.budgets import Budgets
+from anabranch.shell.telemetry.http_meter import HttpMeter
 
 
 class FrontSettings(msgspec.Struct, frozen=True, kw_only=True):

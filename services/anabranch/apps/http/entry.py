@@ -11,7 +11,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from anabranch.apps.http import problems
 from anabranch.apps.http.context import Front
-from anabranch.apps.http.metrics import NO_ROUTE
 from anabranch.apps.http.refusals import (
     BodyTooLarge,
     BodyTooSlow,
@@ -22,6 +21,7 @@ from anabranch.apps.http.refusals import (
 )
 from anabranch.core.budget import STRANGERS
 from anabranch.core.errors import AnabranchError, Overloaded
+from anabranch.shell.telemetry.http_meter import NO_ROUTE
 
 JSON, NDJSON, BYTES = "application/json", "application/x-ndjson", "application/octet-stream"
 RECORDS = "/records"

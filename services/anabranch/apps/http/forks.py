@@ -21,6 +21,7 @@ from anabranch.apps.http.models import (
     Squashing,
     Trimming,
 )
+from anabranch.apps.http.nodes import held_by_nodes, trim_at_nodes
 from anabranch.apps.http.problems import OF_LOG, ON_CHANGE, WITH_BODY
 from anabranch.apps.http.refusals import UnknownCursor
 from anabranch.core.bolt.protocol import queries
@@ -47,7 +48,10 @@ from anabranch.core.errors import (
     OutOfRange,
     ReceiptExpired,
     ReceiptPending,
+    Refresh,
     TooMany,
+    TrimTooFar,
+    UnknownLog,
 )
 
 router = APIRouter(tags=["forks"])
@@ -131,9 +135,18 @@ async def squash_fork(name: Name, ask: Ask, once: OnlyOnce, body: Squashing | No
     status_code=204,
     response_class=Response,
     summary="Forget the records below a position",
-    responses=(_CHANGE | OutOfRange("orders", 99, 0, 12, OutOfRange.TRIM)).documented,
+    responses=(
+        _CHANGE | OutOfRange("orders", 99, 0, 12, OutOfRange.TRIM) | TrimTooFar(99, 12, "orders")
+    ).documented,
 )
 async def trim_log(name: Name, body: Trimming, ask: Ask, once: OnlyOnce) -> None:
+    try:
+        log = await ask.log(name)
+    except (Refresh, UnknownLog):
+        log = None  # what was trimmed under this key may be known
+    if log is not None and held_by_nodes(log):
+        await trim_at_nodes(ask, log, body.before)
+        return
     await ask.change(
         name, once, lambda log, _: Trim(log, body.before, once.id), Done, f"trim {name}"
     )

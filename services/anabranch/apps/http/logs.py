@@ -7,6 +7,7 @@ from fastapi import APIRouter, Path, Query, Response
 from anabranch.apps.http.calls import Ask, OnlyOnce
 from anabranch.apps.http.models import At, Diff, Log, Logs, Moment, NewLog, Range, Tree
 from anabranch.apps.http.problems import ANY, OF_LOG, ON_CHANGE
+from anabranch.client.catalogue import NOTHING_GIVEN, front_settings
 from anabranch.core.bolt.protocol.commands import Description, Done
 from anabranch.core.bolt.protocol.messages import (
     ClientMessage,
@@ -19,7 +20,14 @@ from anabranch.core.bolt.protocol.messages import (
 )
 from anabranch.core.bolt.protocol.queries import At as Found
 from anabranch.core.bolt.protocol.queries import Comparison, Listing
-from anabranch.core.errors import BadName, EngineNotServed, LogExists, LogHasForks, TooMany
+from anabranch.core.errors import (
+    BadName,
+    EngineNotServed,
+    FrontNotServed,
+    LogExists,
+    LogHasForks,
+    TooMany,
+)
 from anabranch.core.types import Kind, LogId
 
 LIST_MAX = 10_000
@@ -54,19 +62,27 @@ def address(name: str) -> str:
         | BadName("or ders", "letters, digits, '.', '_' and '-' are allowed")
         | TooMany("logs and forks", 1_000_000, "logs_max")
         | EngineNotServed("ticks", "belfast")
+        | FrontNotServed("clicks")
     ).documented,
 )
 async def create_log(body: NewLog, ask: Ask, once: OnlyOnce, response: Response) -> Log:
     settings = body.settings.chosen() if body.settings else None
+    front = front_settings(body.name, body.engine, body.append, settings or NOTHING_GIVEN)
     message = CreateLog(
-        body.name, once.id, body.by, body.why, engine=body.engine, settings=settings
+        body.name,
+        once.id,
+        body.by,
+        body.why,
+        engine=body.engine,
+        settings=settings if front is None else None,
+        front=front,
     )
     made = await ask.call(message, Description, f"create {body.name[:80]}")
     response.headers["Location"] = address(made.name)
     return Log.of(made)
 
 
-@router.get("/v1/logs", summary="List logs and forks in order of name", responses=ANY.documented)
+@router.get("/v1/logs", summary="List logs and forks in order of name", responses=OF_LOG.documented)
 async def list_logs(
     ask: Ask,
     prefix: Annotated[str, Query(max_length=NAME_CHARS_MAX, description="Of their names.")] = "",
@@ -83,6 +99,9 @@ async def list_logs(
 ) -> Logs:
     listing = await ask.call(ListLogs(prefix, tree, after, limit, owner), Listing, "list logs")
     found = [Log.of(each) for each in listing.logs]
+    if tree is not None and not found:
+        # Of a root that is gone, forks may be there: only what lists nothing has to exist.
+        await ask.log(tree)
     return Logs(logs=found, next=found[-1].name if listing.more else None)
 
 

@@ -159,7 +159,7 @@ class NewDeployment(Asked):
         None,
         ge=1,
         description="Members of the group that orders the records. By default 1 in the service's "
-        "own process, or else 3, of an Erwin log 2.",
+        "own process, or else 3.",
     )
     addresses: tuple[str, ...] = Field(
         (), description="Of its sequencers, if it runs elsewhere.", examples=[["host:7440"]]
@@ -175,8 +175,14 @@ class NewDeployment(Asked):
     )
     durability: Literal["", "fsync", "memory"] = Field(
         "",
-        description="Of an Erwin log. `fsync`, the default: an append is on the disks of all "
-        "sequencers when it is acknowledged. `memory`: in their memory.",
+        description="Of an Erwin log, or of lazy appends. `fsync`, the default: an append is on "
+        "the disks of all sequencers when it is acknowledged. `memory`: in their memory.",
+    )
+    black_box: str = Field(
+        "",
+        description="Of an Erwin log: its shards keep their records in Kafka topics or Bolt logs, "
+        "one each, named `TOPIC-0` and so on. Empty: in journals of their own.",
+        examples=["kafka://host:9092/TOPIC", "anabranch://host:7420/LOG"],
     )
 
     def chosen(self) -> commands.EngineSettings:
@@ -188,6 +194,7 @@ class NewDeployment(Asked):
             self.cluster,
             mode=self.mode,
             durability=self.durability,
+            black_box=self.black_box,
         )
 
 
@@ -198,8 +205,15 @@ class NewLog(Asked):
     engine: str = Field(
         "bolt", description="The engine that serves it: `bolt`, `belfast` or `erwin`."
     )
+    append: Literal["direct", "lazy"] = Field(
+        "direct",
+        description="Of a Bolt log. `lazy`: appends are acknowledged in one round trip, and get "
+        "their positions later; of `settings` only `sequencers` and `durability` may be given.",
+    )
     settings: NewDeployment | None = Field(
-        None, description="Of a log that isn't Bolt's; null is one shard, and all defaults."
+        None,
+        description="Of a log that isn't Bolt's, or of lazy appends; null is one shard, and all "
+        "defaults.",
     )
 
 
@@ -294,6 +308,17 @@ class Deployment(Told):
     durability: str = Field(
         description="Of an Erwin log, what an acknowledgement promises: `fsync` or `memory`."
     )
+    black_box: str = Field(
+        description="Of an Erwin log, where its shards keep their records; empty: in journals of "
+        "their own."
+    )
+
+
+class Front(Told):
+    """The sequencers that acknowledge a Bolt log's appends before these are in the log."""
+
+    sequencers: int
+    durability: str = Field(description="What an acknowledgement promises: `fsync` or `memory`.")
 
 
 class Log(Told):
@@ -334,6 +359,7 @@ class Log(Told):
     owner: str = Field(description="Who declares it, if somebody does.")
     engine: str = Field(description="The engine that serves it.")
     settings: Deployment | None = Field(description="Null for a log of Bolt's.")
+    front: Front | None = Field(description="Of lazy appends; null if appends are direct.")
 
     @classmethod
     def of(cls, description: Description) -> Self:

@@ -11,7 +11,8 @@ from pydantic import Field
 from anabranch.apps.http import entry
 from anabranch.apps.http.calls import Ask, Asking
 from anabranch.apps.http.logs import Name
-from anabranch.apps.http.models import WAIT_MS_MAX, Start, Told
+from anabranch.apps.http.models import WAIT_MS_MAX, Since, Start, Told
+from anabranch.apps.http.nodes import Opened, held_by_nodes, read_at_nodes
 from anabranch.apps.http.problems import OF_LOG, Problem, problem
 from anabranch.apps.http.records import Encoding, RecordOut, Sized, portions
 from anabranch.core.bolt.protocol.commands import Description
@@ -20,6 +21,7 @@ from anabranch.core.errors import (
     AnabranchError,
     BatchUnreadable,
     OutOfRange,
+    PositionTrimmed,
     QuotaExceeded,
     ReadBlocked,
     RecordsDamaged,
@@ -48,7 +50,9 @@ class Page(Told):
     next: int = Field(description="Where to read on.")
     start: int = Field(description="The first position that can be read.")
     tail: int
-    settled: int = Field(description="Reads end here.")
+    settled: int = Field(
+        description="Reads end here; of an Erwin log also at `tail`, once it is ordered."
+    )
 
 
 class BrokenOff(Told):
@@ -71,6 +75,7 @@ _RESPONSES: dict[int | str, dict[str, Any]] = {
         | RecordsDamaged("orders", 40, 41, "orders/data/1/7", "its checksum is wrong")
         | BatchUnreadable("orders", 40, 41, "a batch has 8000000 headers")
         | QuotaExceeded("orders", "read_bytes_per_s", 1_048_576, 1_050_000, 2)
+        | PositionTrimmed(3, 12)
     ).documented,
 }
 
@@ -116,27 +121,45 @@ async def read_records(
 ) -> Page | Response:
     accept = request.headers.get("accept", "")
     log = await ask.log(name)
-    begin = log.start if start is None else await ask.position(log, start)
     lines = any(each.partition(";")[0].strip() == entry.NDJSON for each in accept.split(","))
     if lines:
         count, bytes_max = limit or _EVERYTHING, _STREAMED_BYTES
     else:
         count = min(limit or LIMIT_DEFAULT, LIMIT_MAX)
         bytes_max = min(page_bytes, ask.front.limits.read_bytes_max)
-    # The first answer decides the status: a stream that has begun can't be refused any more.
-    first = await _read(ask, log, begin, count, bytes_max, wait_ms)
-    flow = _flow(ask, log, first, count, bytes_max, encoding)
+    if held_by_nodes(log):
+        opened = await read_at_nodes(ask, log, start, count, wait_ms, encoding)
+    else:
+        opened = await _opened(ask, log, start, count, bytes_max, wait_ms, encoding)
     if lines:
-        return StreamingResponse(_lines(ask, flow), media_type=entry.NDJSON)
-    found = await gathered(flow, bytes_max)
+        return StreamingResponse(_lines(ask, opened.flow), media_type=entry.NDJSON)
+    found = await gathered(opened.flow, bytes_max)
+    end = found[-1].position + 1 if found else opened.next
     return Page(
         log=log.name,
         records=found,
-        next=found[-1].position + 1 if found else first.next,
-        start=first.start,
-        tail=first.tail,
-        settled=first.settled,
+        next=end,
+        start=opened.start,
+        # What was waited for lies behind where the log ended before that.
+        tail=max(opened.tail, end),
+        settled=max(opened.settled, end),
     )
+
+
+async def _opened(
+    ask: Asking,
+    log: Description,
+    start: Position | Since | None,
+    count: int,
+    bytes_max: int,
+    wait_ms: Milliseconds,
+    encoding: Encoding | None,
+) -> Opened:
+    """The first answer decides the status: a stream that has begun can't be refused any more."""
+    begin = log.start if start is None else await ask.position(log, start)
+    first = await _read(ask, log, begin, count, bytes_max, wait_ms)
+    flow = _flow(ask, log, first, count, bytes_max, encoding)
+    return Opened(first.start, first.settled, first.tail, first.next, flow)
 
 
 async def _read(

@@ -13,6 +13,8 @@ from pydantic import Field, ValidationError
 
 from anabranch.apps.http.calls import Asking
 from anabranch.apps.http.models import Asked, Moment, Told
+from anabranch.client.session.records import LogRecord
+from anabranch.core.bolt.protocol.commands import Description
 from anabranch.core.errors import BadRequest, BatchTooLarge, BatchUnreadable
 from anabranch.core.machine import Buffer
 from anabranch.core.records.json import Encoding, decode, encode, in_fitting
@@ -173,8 +175,7 @@ async def portions(
 ) -> AsyncGenerator[list[Sized]]:
     """All that these runs mean, a little at a time: machines share this loop."""
     loop = asyncio.get_running_loop()
-    portion: list[Sized] = []
-    cost = size = 0
+    portion = _Portion()
     decoded = stretches(runs, batches, log)
     unreadable: BatchUnreadable | None = None
     began = loop.time()
@@ -193,21 +194,52 @@ async def portions(
             origin = Origin(log=name, position=stretch.origin_first + ahead)
             id = identity(stretch.origin_log, origin.position)
             shown = _shown(record, stretch.first + ahead, origin, id, encoding)
-            portion.append(Sized(shown, _rendered_bytes(record, shown.encoding)))
-            cost += 1 + len(record.headers)
-            size += portion[-1].bytes
-            if cost >= PORTION or size >= PORTION_BYTES:
-                yield portion
-                portion, cost, size = [], 0, 0
+            if portion.add(record, shown):
+                yield portion.records
+                portion = _Portion()
                 await asyncio.sleep(0)
                 began = loop.time()
-    if portion:
-        yield portion
+    if portion.records:
+        yield portion.records
     if unreadable is not None:
         raise unreadable
 
 
-def _rendered_bytes(record: Record, encoding: Encoding) -> int:
+async def shown_portions(
+    found: Iterable[LogRecord], log: Description, encoding: Encoding | None
+) -> AsyncGenerator[list[Sized]]:
+    """Records that a client has read from a log without forks, a little at a time: there a record
+    stays where it was appended.
+    """
+    portion = _Portion()
+    for record in found:
+        origin = Origin(log=log.name, position=record.position)
+        id = identity(log.id, record.position)
+        if portion.add(record, _shown(record, record.position, origin, id, encoding)):
+            yield portion.records
+            portion = _Portion()
+            await asyncio.sleep(0)
+    if portion.records:
+        yield portion.records
+
+
+class _Portion:
+    """Records that are made into JSON at one go."""
+
+    def __init__(self) -> None:
+        self.records: list[Sized] = []
+        self._cost = self._bytes = 0
+
+    def add(self, record: Record | LogRecord, shown: RecordOut) -> bool:
+        """Take one more; True if it was the last."""
+        size = _rendered_bytes(record, shown.encoding)
+        self.records.append(Sized(shown, size))
+        self._cost += 1 + len(record.headers)
+        self._bytes += size
+        return self._cost >= PORTION or self._bytes >= PORTION_BYTES
+
+
+def _rendered_bytes(record: Record | LogRecord, encoding: Encoding) -> int:
     size = _HEADER_BYTES * len(record.headers)
     values = [record.value, record.key]
     for name, value in record.headers:
@@ -227,7 +259,7 @@ def _base64_bytes(content: bytes) -> int:
 
 
 def _shown(
-    record: Record, position: int, origin: Origin, id: str, encoding: Encoding | None
+    record: Record | LogRecord, position: int, origin: Origin, id: str, encoding: Encoding | None
 ) -> RecordOut:
     """In the encoding asked for; if none was, as text where all of it is text."""
     if encoding is None:

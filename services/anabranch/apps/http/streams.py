@@ -2,9 +2,11 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from typing import Annotated, Any
+from functools import partial
+from itertools import groupby
+from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Header, Query
 from fastapi.responses import StreamingResponse
@@ -14,14 +16,30 @@ from pydantic import BaseModel, Field
 from anabranch.apps.http.calls import Ask, Asking
 from anabranch.apps.http.logs import Name
 from anabranch.apps.http.models import Start, Told
+from anabranch.apps.http.nodes import (
+    begun,
+    bounds_at_nodes,
+    held_by_nodes,
+    pushed_by_nodes,
+    shards_of,
+)
 from anabranch.apps.http.problems import OF_LOG, problem
 from anabranch.apps.http.reads import Base64
-from anabranch.apps.http.records import Delivery, Encoding, portions
+from anabranch.apps.http.records import Delivery, Encoding, Sized, portions, shown_portions
 from anabranch.apps.http.refusals import EventOfAnotherLog
+from anabranch.client.engines import Bounds
+from anabranch.client.session import records as client
+from anabranch.client.session.records import Deliver, Event
 from anabranch.core.bolt.protocol.clients import Pushed
 from anabranch.core.bolt.protocol.commands import Description
 from anabranch.core.bolt.protocol.messages import Confirmed, Delivered, Failed, Subscribe
-from anabranch.core.errors import AnabranchError, BadRequest, OutOfRange, Overloaded
+from anabranch.core.errors import (
+    AnabranchError,
+    BadRequest,
+    OutOfRange,
+    Overloaded,
+    PositionTrimmed,
+)
 from anabranch.core.types import Position
 
 router = APIRouter(tags=["records"])
@@ -55,7 +73,10 @@ _RESPONSES: dict[int | str, dict[str, Any]] = {
         "content": {"text/event-stream": {"schema": {"type": "string"}, "example": _EXAMPLE}},
     },
     **(
-        OF_LOG | OutOfRange("orders", 99, 0, 12) | EventOfAnotherLog("3:13", "orders--try", 7)
+        OF_LOG
+        | OutOfRange("orders", 99, 0, 12)
+        | PositionTrimmed(3, 12)
+        | EventOfAnotherLog("3:13", "orders--try", 7)
     ).documented,
 }
 
@@ -86,8 +107,12 @@ async def subscribe_log(
         ),
     ] = None,
     speculative: Annotated[
-        bool, Query(description="Also what lies past an undecided promotable fork.")
-    ] = True,
+        bool | None,
+        Query(
+            description="Also what lies past an undecided promotable fork, by default true; of a "
+            "Belfast log what is only predicted, by default false. Erwin logs have nothing of that."
+        ),
+    ] = None,
     encoding: Base64 = None,
     last: Annotated[
         str | None,
@@ -101,18 +126,32 @@ async def subscribe_log(
 ) -> StreamingResponse:
     log = await ask.log(name)
     resumed = None if last is None else _position(last, log)
-    begin = log.settled
-    if resumed is not None:
-        begin = resumed
-    elif start is not None:
-        begin = await ask.position(log, start)
-    if not log.start <= begin <= log.tail:
-        raise OutOfRange(log.name, begin, log.start, log.tail)
-    message = Subscribe(log.id, begin, speculative, _WINDOW_BYTES)
-    await ask.permitted(message)
-    events = _counted(ask, message, encoding, resumed, log)
+    begin = start if resumed is None else resumed
+    backend = ask.front.backend
+    if held_by_nodes(log):
+        message = Subscribe(log.id, 0, bool(speculative), _WINDOW_BYTES * shards_of(log))
+        await ask.permitted(message)
+        opened, bounds = await bounds_at_nodes(ask, log)
+        message = replace(message, start=await begun(ask, log, bounds, begin, bounds.tail))
+        told = partial(_told_by_nodes, ask, log, encoding)
+        feed = Feed(partial(pushed_by_nodes, opened), told)
+    else:
+        bounds = Bounds(log.start, log.settled, log.tail)
+        first = await begun(ask, log, bounds, begin, bounds.settled)
+        message = Subscribe(log.id, first, speculative is not False, _WINDOW_BYTES)
+        await ask.permitted(message)
+        feed = Feed(backend.stream, partial(_told, ask, log, encoding))
+    events = _counted(ask, message, feed, resumed, log)
     headers = {"X-Accel-Buffering": "no"}
     return StreamingResponse(events, headers=headers, media_type="text/event-stream")
+
+
+class Feed(NamedTuple):
+    """Where the events of a subscription come from."""
+
+    open: Callable[[Subscribe], AsyncGenerator[Any]]
+    told: Callable[[Any], AsyncGenerator[bytes]]
+    """Makes events of what came."""
 
 
 def _position(event: str, log: Description) -> Position:
@@ -134,7 +173,7 @@ def _id(log: Description, resume_at: Position) -> str:
 async def _counted(
     ask: Asking,
     message: Subscribe,
-    encoding: Encoding | None,
+    feed: Feed,
     resumed: Position | None,
     log: Description,
 ) -> AsyncGenerator[bytes]:
@@ -148,7 +187,7 @@ async def _counted(
         return
     try:
         message = replace(message, credit_bytes=window)
-        async with aclosing(_events(ask, message, encoding, resumed, log)) as events:
+        async with aclosing(_events(ask, message, feed, resumed, log)) as events:
             async for event in events:
                 yield event
     finally:
@@ -158,14 +197,14 @@ async def _counted(
 async def _events(
     ask: Asking,
     message: Subscribe,
-    encoding: Encoding | None,
+    feed: Feed,
     resumed: Position | None,
     log: Description,
 ) -> AsyncGenerator[bytes]:
     """Until the subscription ends, the client goes, may not have it any more, or the server
     stops.
     """
-    pushed = ask.front.backend.stream(message)
+    pushed = feed.open(message)
     if resumed is not None:
         # What was speculative when the connection broke may have become something else.
         yield _event("fail", Fail(since=resumed), _id(log, resumed))
@@ -187,7 +226,7 @@ async def _events(
             if not coming.done():
                 yield _HEARTBEAT
                 continue
-            async for event in _told(ask, coming.result(), encoding, log):
+            async for event in feed.told(coming.result()):
                 yield event
             coming = asyncio.ensure_future(anext(pushed))
     except AnabranchError as error:
@@ -200,7 +239,7 @@ async def _events(
 
 
 async def _told(
-    ask: Asking, pushed: Pushed, encoding: Encoding | None, log: Description
+    ask: Asking, log: Description, encoding: Encoding | None, pushed: Pushed
 ) -> AsyncGenerator[bytes]:
     match pushed:
         case Confirmed(up_to):
@@ -210,14 +249,39 @@ async def _told(
         case Delivered(runs, batches, speculative):
             ask.renew()
             async for portion in portions(ask, runs, batches, encoding, log.name):
-                yield b"".join(
-                    _event(
-                        "deliver",
-                        Delivery(speculative=speculative, **dict(record)),
-                        None if speculative else _id(log, record.position + 1),
-                    )
-                    for record, _ in portion
-                )
+                yield b"".join(_delivered(each, log, speculative=speculative) for each in portion)
+
+
+async def _told_by_nodes(
+    ask: Asking, log: Description, encoding: Encoding | None, pushed: list[Event]
+) -> AsyncGenerator[bytes]:
+    """Records together where they follow each other; between them what becomes of some."""
+    ask.renew()
+    for speculative, events in groupby(pushed, _speculative):
+        if speculative is not None:
+            records = [each.record for each in events if isinstance(each, Deliver)]
+            async for portion in shown_portions(records, log, encoding):
+                yield b"".join(_delivered(each, log, speculative=speculative) for each in portion)
+            continue
+        for event in events:
+            match event:
+                case client.Confirm(up_to):
+                    yield _event("confirm", Confirm(up_to=up_to), _id(log, up_to))
+                case client.Fail(since):
+                    yield _event("fail", Fail(since=since), _id(log, since))
+                case Deliver():
+                    raise AssertionError("records are told together")
+
+
+def _speculative(event: Event) -> bool | None:
+    """None if it is no record."""
+    return event.speculative if isinstance(event, Deliver) else None
+
+
+def _delivered(sized: Sized, log: Description, *, speculative: bool) -> bytes:
+    record = sized.record
+    resume_at = None if speculative else _id(log, record.position + 1)
+    return _event("deliver", Delivery(speculative=speculative, **dict(record)), resume_at)
 
 
 def _event(name: str, content: BaseModel, id: str | None = None) -> bytes:

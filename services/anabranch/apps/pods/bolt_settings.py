@@ -142,8 +142,8 @@ class BrokerSettings(PodSettings, frozen=True, kw_only=True, forbid_unknown_fiel
     """Who clients are, and what they may do."""
 
     supervised: bool = False
-    """Whoever started this broker also starts the processes of the Belfast logs that are created
-    here, as `anabranch up --processes` does; otherwise such a log needs addresses.
+    """Whoever started this broker also starts the processes of the Belfast and Erwin logs that are
+    created here, as `anabranch up --processes` does; otherwise such a log needs addresses.
     """
 
     disk_cache: str = ""

@@ -14,6 +14,7 @@ from anabranch.apps.asgi import PROBES, AsgiServer
 from anabranch.apps.http import application
 from anabranch.apps.http.context import FrontSettings
 from anabranch.apps.http.entry import Door
+from anabranch.apps.own_client import WINDOW_BYTES
 from anabranch.apps.pods.bolt_settings import GatewaySettings
 from anabranch.apps.pods.pod import Endpoint
 from anabranch.apps.pods.probe import Probes, Readiness
@@ -59,6 +60,7 @@ async def serve(
         cluster = await _met(link, settings, log)
         tokens = Tokens(settings.token, settings.tokens_file, log)
         remote = Remote(link, settings.limits, log, version=release, token=tokens)
+        stack.push_async_callback(remote.close)
         authority = _authority(settings, remote, log, stack, tokens)
         limits = settings.limits
         budgets = Budgets(limits, process.connections_max(limits.connections_max))
@@ -121,7 +123,12 @@ def _link(settings: GatewaySettings) -> Link:
     where = endpoint(settings.service)
     limits = settings.limits
     token = settings.service_token or where.token
-    chosen = Settings(client=settings.name, token=token, pending_bytes_max=limits.queue_bytes_max)
+    chosen = Settings(
+        client=settings.name,
+        token=token,
+        pending_bytes_max=limits.queue_bytes_max,
+        window_bytes=WINDOW_BYTES,
+    )
     return Link(where, chosen)
 
 

@@ -7,18 +7,18 @@ from contextlib import AsyncExitStack, suppress
 from anabranch.apps.node_machine import NodeMachine
 from anabranch.apps.pods.bolt_settings import Archiving, MetadataSettings
 from anabranch.apps.pods.bucket import StorePod
+from anabranch.apps.pods.etcd_group import GroupMember
 from anabranch.apps.pods.node import Occupant, Place, serve_node
 from anabranch.apps.pods.pod import RELEASE, Endpoint, run
 from anabranch.core.bolt.metadata.member import Member
 from anabranch.core.errors import AnabranchError
-from anabranch.core.machine import Event, Machine
+from anabranch.core.machine import Machine
 from anabranch.ports import ObjectStore
 from anabranch.shell.etcd.api.client import EtcdClient
 from anabranch.shell.etcd.api.space import Fill
 from anabranch.shell.etcd.archive.copy import Archive
 from anabranch.shell.etcd.archive.journal import ArchivedJournal
 from anabranch.shell.etcd.archive.snapshots import Blobs, BridgedBlobs
-from anabranch.shell.etcd.group.coordinator import EtcdCoordinator
 from anabranch.shell.etcd.group.election import Candidate
 from anabranch.shell.etcd.group.marker import Marker, agree
 from anabranch.shell.etcd.group.reader import JournalReader
@@ -130,8 +130,10 @@ def _agreed(client: EtcdClient, blobs: Blobs, cluster: str) -> Marker:
     return marker
 
 
-class _Group:
-    """The journal in etcd, and the threads that follow it and stand for election."""
+class _Group(GroupMember):
+    """The journal in etcd and in the bucket, and the threads that follow it and stand for
+    election.
+    """
 
     def __init__(
         self,
@@ -142,7 +144,7 @@ class _Group:
     ) -> None:
         settings = pod.settings
         loop = asyncio.get_running_loop()
-        self.journal = ArchivedJournal(
+        journal = ArchivedJournal(
             client,
             settings.cluster,
             BridgedBlobs(store, loop),
@@ -150,26 +152,14 @@ class _Group:
             archive_ms=settings.archive_ms,
             at_once=settings.archive is Archiving.SYNC,
         )
+        candidate = Candidate(settings.node, settings.lease_s, marker.terms_after)
+        super().__init__(client, journal, candidate, pod.clock, pod.log)
         self.marker = marker
-        self.damaged: asyncio.Future[AnabranchError] = loop.create_future()
-        """Done when the journal can be followed no more."""
         self.fill = Fill()
         """As etcd was when it was asked last."""
         self._client = client
         self._watches = loop.create_task(self._watch_fill())
-        self._loop = loop
-        self._host: Host | None = None
-        self._node = settings.node
-        self.coordinator = EtcdCoordinator(
-            client,
-            self.journal,
-            Candidate(settings.node, settings.lease_s, marker.terms_after),
-            pod.log,
-            post=self._post,
-            failed=self._failed,
-            now=pod.clock.now,
-        )
-        self.journal.archiver.on_damage = self.coordinator.give_up
+        journal.archiver.on_damage = self.coordinator.give_up
 
     @classmethod
     async def opened(cls, pod: StorePod[MetadataSettings], store: ObjectStore) -> "_Group":
@@ -181,10 +171,6 @@ class _Group:
             "etcd", lambda: asyncio.to_thread(_agreed, client, blobs, settings.cluster)
         )
         return cls(pod, client, store, marker)
-
-    def begin(self, host: Host, node: str) -> None:
-        """Before the machine asks for anything."""
-        self._host, self._node = host, node
 
     def gauges(self, member: Member) -> MemberGauges:
         coordinator = self.coordinator
@@ -206,19 +192,7 @@ class _Group:
 
     async def close(self) -> None:
         self._watches.cancel()
-        await asyncio.to_thread(self.coordinator.close)
-        await asyncio.to_thread(self.journal.close)
-
-    def _post(self, event: Event) -> None:
-        assert self._host is not None, "nothing is posted before it is asked for"
-        self._host.post_from_thread(self._node, event)
-
-    def _failed(self, error: AnabranchError) -> None:
-        self._loop.call_soon_threadsafe(self._set_damaged, error)
-
-    def _set_damaged(self, error: AnabranchError) -> None:
-        if not self.damaged.done():
-            self.damaged.set_result(error)
+        await super().close()
 
 
 def main(settings: MetadataSettings) -> None:

@@ -30,6 +30,8 @@ RELEASE = version("anabranch")
 DRAIN_MARGIN_S = 1.0
 """A machine ends its own drain by then: whoever waits longer waits for nothing."""
 _AGAIN_S = 0.5
+_PERSISTENT_S = 1.0
+"""Between attempts of something that may be away for hours."""
 
 P = TypeVar("P", bound=ProcessSettings)
 R = TypeVar("R")
@@ -120,6 +122,32 @@ class Pod(Generic[P]):
                 async with asyncio.timeout(_AGAIN_S):
                     await self._stop.wait()
                 raise Unavailable(what, "this process was told to end before it came")
+
+    async def persistently(
+        self, what: str, attempt: Callable[[], R], troubles: tuple[type[AnabranchError], ...]
+    ) -> R:
+        """For as long as it takes, in threads; the probes say why it takes so long. Raises
+        Unavailable when this process is told to end.
+        """
+        trouble = ""
+        starting = self.vitals.obstacles[0]
+        self.vitals.obstacles[0] = lambda: trouble or starting()
+        told = self.spawn(self._stop.wait())
+        while True:
+            trying = asyncio.get_running_loop().create_task(asyncio.to_thread(attempt))
+            await asyncio.wait((trying, told), return_when=asyncio.FIRST_COMPLETED)
+            if not trying.done():
+                trying.add_done_callback(lambda task: task.cancelled() or task.exception())
+                raise Unavailable(what, "this process was told to end before it came")
+            try:
+                return trying.result()
+            except troubles as error:
+                if trouble != error.message:
+                    self.log.warning("waiting", what=what, code=error.code, reason=error.message)
+                trouble = error.message
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_PERSISTENT_S):
+                    await self._stop.wait()
 
     def run_host(self, host: Host, role: Callable[[], str]) -> None:
         """From here on the probes tell of the machine."""

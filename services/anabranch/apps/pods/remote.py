@@ -9,9 +9,11 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
+from anabranch.client.aio import Service
 from anabranch.client.bolt.call import Call
 from anabranch.client.bolt.link import Link
 from anabranch.client.bolt.subscription import News, Subscription, size_of
+from anabranch.client.logs import AsyncLog
 from anabranch.core.bolt.protocol.commands import Description
 from anabranch.core.bolt.protocol.messages import (
     Appended,
@@ -50,6 +52,7 @@ class Remote:
         self, link: Link, limits: Limits, log: Log, *, version: str, token: Tokens
     ) -> None:
         self._link = link
+        self._service = Service(link)
         self.version = version
         self.limits = limits
         self.token = token
@@ -121,6 +124,13 @@ class Remote:
                 link.taken(subscription, size_of(news))
         finally:
             link.leave(subscription)
+
+    async def open(self, log: Description, timeout_ms: Milliseconds) -> AsyncLog:
+        return await self._service.opened(log, timeout_ms / 1_000)
+
+    async def close(self) -> None:
+        """Hang up on the nodes of logs that were opened, and on brokers."""
+        await self._service.close(wait=False)
 
     async def describe(self, log: LogId | str) -> Description:
         """As the gateway itself may: to learn whose log it is."""

@@ -1,81 +1,37 @@
-"""`anabranch sequencer`: one member of a Belfast log's sequencing group."""
+"""`anabranch sequencer`: one sequencer of a log of another engine than Bolt."""
 
 import asyncio
-from typing import Any
 
-from anabranch.apps.belfast.machines import SEQUENCER, SequencerGauges, recover_sequencer
-from anabranch.apps.node_machine import NodeMachine
-from anabranch.apps.pods.belfast_node import Ends, serve_belfast
-from anabranch.apps.pods.belfast_settings import Durability, SequencerSettings
+from anabranch.apps.belfast import roles as belfast
+from anabranch.apps.erwin import roles as erwin
+from anabranch.apps.lazy import roles as lazy
+from anabranch.apps.pods.log_node import LogRole, serve_log_node
+from anabranch.apps.pods.log_settings import LogEngine, SequencerSettings
 from anabranch.apps.pods.node import Ready
-from anabranch.apps.pods.pod import Pod, run
-from anabranch.core.belfast.sequencer.sequencer import Sequencer
-from anabranch.core.errors import AnabranchError, Fenced, Retry
-from anabranch.ports import RecordJournal
+from anabranch.apps.pods.pod import run
 
-_EPOCHS_S = 1.0
-"""Between two looks at etcd, while this member leads."""
+KIND = "sequencer"
 
 
 async def serve(
     settings: SequencerSettings, ready: Ready = None, *, stop: asyncio.Event | None = None
 ) -> None:
     """Run until `stop` is set or, if none is given, until a signal says so; then hand over."""
-
-    def recover(pod: Pod[Any], address: str, journal: RecordJournal) -> tuple[NodeMachine, Ends]:
-        member = Sequencer(
-            address,
-            settings.members or (address,),
-            settings.rules,
-            settings.limits,
-            settings.consensus,
-            fsync=settings.durability is Durability.FSYNC,
-        )
-        recovered = recover_sequencer(member, journal, pod.log)
-        return recovered, (_kept_in_etcd(pod, settings, member),) if settings.epochs else ()
-
     ports = settings.port, settings.probe_port
-    await serve_belfast(settings, SEQUENCER, ports, recover, ready, stop=stop)
+    file = settings.log_quota_file
+    await serve_log_node(
+        settings, KIND, ports, _role(settings), ready, stop=stop, log_quota_file=file
+    )
 
 
-def _kept_in_etcd(
-    pod: Pod[Any], settings: SequencerSettings, member: Sequencer
-) -> "asyncio.Future[AnabranchError]":
-    """While it leads, its term is kept; done when another's later one is found."""
-    from anabranch.shell.etcd.api.client import EtcdClient
-    from anabranch.shell.etcd.group.epochs import Epochs, keep
-
-    fenced: asyncio.Future[AnabranchError] = asyncio.get_running_loop().create_future()
-    client = EtcdClient(settings.etcd)
-    pod.stack.callback(client.close)
-
-    async def watch() -> None:
-        trouble = ""
-        while not fenced.done():
-            if member.office is not None:
-                gauges = SequencerGauges(member)
-                epochs = Epochs(
-                    term=gauges.term,
-                    leader=member.node,
-                    view=gauges.view,
-                    window=gauges.window,
-                    index=gauges.index,
-                )
-                try:
-                    await asyncio.to_thread(keep, client, settings.cluster, epochs)
-                    trouble = ""
-                except Retry as error:
-                    if trouble != error.message:
-                        pod.log.warning("etcd doesn't keep epochs", reason=error.message)
-                    trouble = error.message
-                except Fenced as error:
-                    # A leader that was deposed meanwhile steps down in the usual way.
-                    if SequencerGauges(member).leading and member.consensus.term == epochs.term:
-                        fenced.set_result(error)
-            await asyncio.sleep(_EPOCHS_S)
-
-    pod.spawn(watch())
-    return fenced
+def _role(settings: SequencerSettings) -> LogRole:
+    match settings.engine:
+        case LogEngine.BELFAST:
+            return belfast.sequencer_role(settings)
+        case LogEngine.ERWIN:
+            return erwin.sequencer_role(settings)
+        case LogEngine.LAZY:
+            return lazy.sequencer_role(settings)
 
 
 def main(settings: SequencerSettings) -> None:

@@ -1,15 +1,18 @@
-"""Which Belfast logs a cluster's catalogue wants run here, asked in a thread of its own."""
+"""Which logs of other engines a cluster wants run here, asked of it in a thread of its own."""
 
 import asyncio
 from threading import Event, Thread
+
+from msgspec.structs import replace
 
 from anabranch.apps.embedded.folders import LogFolder
 from anabranch.client.bolt.link import Link
 from anabranch.client.session.endpoint import endpoint
 from anabranch.client.session.settings import Settings
-from anabranch.core.bolt.protocol.commands import Description, EngineSettings
+from anabranch.core.bolt.protocol.commands import FRONT, Description, EngineSettings
 from anabranch.core.bolt.protocol.messages import Describe, ListLogs, SetSettings
 from anabranch.core.bolt.protocol.queries import Listing
+from anabranch.core.bolt.state.catalogue import ENGINES
 from anabranch.core.errors import AnabranchError, Squashed
 from anabranch.core.quota import Quota
 from anabranch.shell.telemetry.log import Log
@@ -68,20 +71,26 @@ class Catalogue:
 
     async def _look(self, link: Link) -> None:
         logs = {
-            LogFolder(each.id, each.created_at, each.name, each.engine): each
+            LogFolder(
+                each.id, each.created_at, each.name, FRONT if each.front else each.engine
+            ): each
             for each in await self._foreign(link)
         }
         self.quotas = {folder: each.quota for folder, each in logs.items()}
         found = {
-            folder: each.settings
+            folder: settings
             for folder, each in logs.items()
-            if each.settings is not None and not each.settings.embedded
+            if (settings := each.settings or each.front) is not None and not settings.embedded
         }
         placed = self._placed
         for folder, settings in placed.items():
             known = found.get(folder)
-            if known is not None and known != settings:
-                message = SetSettings(folder.id, settings, link.once())
+            if known is None:
+                continue
+            # The number of shards is for whoever has the log.
+            there = replace(known, addresses=settings.addresses, cluster=settings.cluster)
+            if known != there:
+                message = SetSettings(folder.id, there, link.once())
                 await link.ask(message, Description, f"place {folder.log}", _PATIENCE_MS)
         self.wanted = {
             folder: settings
@@ -91,10 +100,14 @@ class Catalogue:
         self.deleted = frozenset([each for each in self._doubtful if await _is_gone(link, each)])
 
     async def _foreign(self, link: Link) -> list[Description]:
+        kinds = (*ENGINES, FRONT)
+        return [each for kind in kinds for each in await self._of_engine(link, kind)]
+
+    async def _of_engine(self, link: Link, engine: str) -> list[Description]:
         found: list[Description] = []
         after, more = "", True
         while more:
-            message = ListLogs(after=after, engine="belfast")
+            message = ListLogs(after=after, engine=engine)
             listing = await link.ask(message, Listing, "list logs", _PATIENCE_MS)
             found += listing.logs
             after, more = (found[-1].name if found else ""), listing.more
@@ -103,9 +116,9 @@ class Catalogue:
 
 async def _is_gone(link: Link, folder: LogFolder) -> bool:
     try:
-        await link.ask(Describe(folder.id), Description, "describe", _PATIENCE_MS)
+        found = await link.ask(Describe(folder.id), Description, "describe", _PATIENCE_MS)
     except Squashed as error:
         return error.facts.get("log") == folder.log
     except AnabranchError:
         return False
-    return False
+    return folder.engine == FRONT and found.front is None

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from anabranch.apps.processes.belfast_logs import BelfastLogs
+from anabranch.apps.processes.catalogue_logs import CatalogueLogs
 from anabranch.apps.processes.layout import Layout, Pair, Shape, settle
 from anabranch.apps.processes.ports import HOST
 from anabranch.apps.processes.servers import EtcdGroup, S3Server, ServerProcess
@@ -72,7 +72,7 @@ class Place:
     def environment(self) -> dict[str, str]:
         layout = self.layout
         return {
-            "ANABRANCH_ETCD_ENDPOINTS": ",".join(f"{HOST}:{port}" for port in layout.etcd[::3]),
+            "ANABRANCH_ETCD_ENDPOINTS": ",".join(layout.etcd_addresses),
             "ANABRANCH_S3_ENDPOINT": f"http://{HOST}:{layout.s3_port}",
             "ANABRANCH_S3_BUCKET": layout.bucket,
             "ANABRANCH_S3_ACCESS_KEY": "anabranch",
@@ -93,10 +93,10 @@ class LocalCluster:
         with_gateway: bool = True,
         settings: Mapping[str, str] | None = None,
         brokers: Sequence[str] = (),
-        others: BelfastLogs | None = None,
+        others: CatalogueLogs | None = None,
     ) -> None:
         """`brokers`: their names, if they aren't to be `broker-0` and so on. `others`: who runs
-        the Belfast logs that are created here.
+        the logs of other engines that are created here.
         """
         self.others = others
         self.layout = layout
@@ -205,20 +205,34 @@ class LocalCluster:
 
 
 def run(
-    folder: Path, shape: Shape, log: Log, *, with_gateway: bool, accept_loss: bool = False
+    folder: Path,
+    shape: Shape,
+    log: Log,
+    *,
+    with_gateway: bool,
+    accept_loss: bool = False,
+    kafka_file: str = "",
 ) -> None:
     """Run a cluster from this folder until a signal ends it; a second signal kills it.
 
-    `accept_loss`: begin Belfast logs anew whose journals are gone.
+    `accept_loss`: begin logs of other engines anew whose journals are gone. `kafka_file`: says how
+    Kafka is reached, where logs keep their records in it.
     """
     with exclusive(folder):
         layout = settle(folder, shape)
-        others = BelfastLogs(folder, layout.url, log, accept_loss=accept_loss)
+        others = CatalogueLogs(
+            folder,
+            layout.url,
+            log,
+            etcd=layout.etcd_addresses,
+            accept_loss=accept_loss,
+            kafka_file=kafka_file,
+        )
         _run(folder, layout, log, others, with_gateway=with_gateway)
 
 
 def _run(
-    folder: Path, layout: Layout, log: Log, others: BelfastLogs, *, with_gateway: bool
+    folder: Path, layout: Layout, log: Log, others: CatalogueLogs, *, with_gateway: bool
 ) -> None:
     cluster = LocalCluster(folder, layout, {}, with_gateway=with_gateway, others=others)
 

@@ -42,6 +42,11 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     bucket: str = BUCKET
 
     @property
+    def etcd_addresses(self) -> tuple[str, ...]:
+        """Of its members, for clients."""
+        return tuple(f"{HOST}:{port}" for port in self.etcd[::3])
+
+    @property
     def url(self) -> str:
         return "anabranch://" + ",".join(broker.address for broker in self.brokers)
 

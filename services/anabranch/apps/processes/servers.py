@@ -321,6 +321,11 @@ class S3Server(ServerProcess):
 
 def answers(port: int, path: str, *, tls: bool = False, host: str = HOST) -> int | None:
     """The status of a GET; None if nobody answers. Whose certificate it is isn't looked at."""
+    return ask(port, path, tls=tls, host=host)[0]
+
+
+def ask(port: int, path: str, *, tls: bool = False, host: str = HOST) -> tuple[int | None, bytes]:
+    """The same, and what is answered."""
     if tls:
         context = ssl.create_default_context()
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -329,8 +334,9 @@ def answers(port: int, path: str, *, tls: bool = False, host: str = HOST) -> int
         connection = HTTPConnection(host, port, timeout=_ANSWER_S)
     try:
         connection.request("GET", path)
-        return connection.getresponse().status
+        answer = connection.getresponse()
+        return answer.status, answer.read()
     except (OSError, HTTPException):
-        return None
+        return None, b""
     finally:
         connection.close()

@@ -18,13 +18,22 @@ from anabranch.cli.options.values import BYTES, DELIMITER
 from anabranch.cli.render.output import Output
 from anabranch.cli.render.progress import Meter
 from anabranch.cli.render.words import counted, size
-from anabranch.cli.service.engines import belfast, is_erwin
 from anabranch.cli.service.held import told_what_holds
 from anabranch.cli.service.target import Target
 from anabranch.client.aio import Service
+from anabranch.client.engines import bound, is_belfast, is_erwin, is_lazy
 from anabranch.client.logs import AsyncLog
 from anabranch.client.session.records import Appended
-from anabranch.core.errors import BadRequest, DeadlineExceeded, OutcomeUnknown, WrongEngine
+from anabranch.client.speculative_log import SpeculativeLog
+from anabranch.core.errors import (
+    BadRequest,
+    DeadlineExceeded,
+    LazyAppendsOnly,
+    OutcomeUnknown,
+    RequestForgotten,
+    Retry,
+    WrongEngine,
+)
 from anabranch.core.records.codecs import Codec
 from anabranch.core.records.record import Record
 
@@ -50,14 +59,16 @@ class Tally(msgspec.Struct):
     async def bind(self) -> None:
         """Wait until the first and the last record have positions, in a log that binds them after
         it has acknowledged.
+
+        Both are without a position if that can't be told in time. A failure would have the records
+        appended again, which are durable.
         """
-        self.first, self.last = await _bound(self.first), await _bound(self.last)
-
-
-async def _bound(appended: Appended[Any] | None) -> Appended[Any] | None:
-    if appended is None or appended.receipt is None:
-        return appended
-    return Appended(await appended.receipt.position(), None)
+        if self.first is None or self.last is None:
+            return
+        try:
+            self.first, self.last = await bound(self.first), await bound(self.last)
+        except (Retry, RequestForgotten):
+            self.first = self.last = Appended(None, None)
 
 
 @click.command()
@@ -184,7 +195,7 @@ def append(  # noqa: PLR0913  # click passes every option by its name
             with out.progress(f"appending to {log}", _bytes_of(files), "bytes") as appender.meter:
                 for path in files:
                     await _append_file(appender, path, form, batch if lines else 0)
-        if is_erwin(found):
+        if is_erwin(found) or is_lazy(found):
             await tally.bind()
         return tally
 
@@ -213,7 +224,8 @@ class Appender:
         if self.shard is None:
             done = await self.log.append_many(records)
         else:
-            done = await belfast(self.log).append_many(records, shard=self.shard)
+            log = _with_shards(self.log, self.shard)
+            done = await log.append_many(records, shard=self.shard)
         self.tally.count(done, sum(each.size for each in records))
         if self.meter is not None:
             self.meter.reach(self.tally.bytes)
@@ -228,19 +240,30 @@ async def _append_once(
         return tally
     size = sum(each.size for each in records)
     if shard is not None:
-        of_shard = belfast(await service.log(log))
+        of_shard = _with_shards(await service.log(log), shard)
         tally.count(await of_shard.append_many(records, shard=shard, request_id=request_id), size)
         return tally
     try:
         # By name, for a Bolt log may have been squashed or promoted since.
         tally.count(await service.append(log, records, request_id=request_id), size)
-    except WrongEngine:
+    except (WrongEngine, LazyAppendsOnly):
         found = await service.log(log)
-        if not is_erwin(found):
+        if not (is_erwin(found) or is_lazy(found)):
             raise
         tally.count(await found.append_many(records, request_id=request_id), size)
         await tally.bind()
     return tally
+
+
+def _with_shards(log: AsyncLog, shard: str) -> SpeculativeLog:
+    """The log as one whose appends may name a shard."""
+    if not is_belfast(log):
+        reason = (
+            f"{log.name} is a log of the {log.engine} engine, and only appends to belfast logs can "
+            "name a shard: leave out --shard"
+        )
+        raise BadRequest(f"--shard {shard}", reason)
+    return log
 
 
 async def _all_records(
@@ -320,6 +343,11 @@ def _print(out: Output, log: str, tally: Tally) -> None:
         out.say("nothing to append")
         return
     what = counted(tally.records, "record")
+    if first.position is None and first.receipt is None:
+        these = "its position isn't" if tally.records == 1 else "their positions aren't"
+        again = "don't append it again" if tally.records == 1 else "don't append them again"
+        out.say(f"appended {what} to {log}: durable, but {these} known yet; {again}")
+        return
     if first.position is None or last.position is None:
         where = "its position is withheld" if tally.records == 1 else "positions are withheld"
         out.say(

@@ -23,8 +23,8 @@ from anabranch.cli.render.belfast import (
 )
 from anabranch.cli.render.output import Output
 from anabranch.cli.render.words import printable, shown
-from anabranch.cli.service import engines
 from anabranch.cli.service.target import Target as ServiceTarget
+from anabranch.client import engines
 from anabranch.client.aio import Service
 from anabranch.client.session.records import Confirm, Deliver, Event
 from anabranch.core.errors import BadRequest, DeadlineExceeded, OutcomeUnknown

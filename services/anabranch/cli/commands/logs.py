@@ -1,5 +1,7 @@
 """`anabranch log ...`, and `trim`: root logs, their quotas, and what is kept of them."""
 
+from typing import Literal
+
 import click
 import msgspec
 
@@ -17,12 +19,12 @@ from anabranch.cli.render.descriptions import (
 )
 from anabranch.cli.render.output import Output
 from anabranch.cli.render.words import counted, number
-from anabranch.cli.service.engines import BELFAST, BOLT, ERWIN, Bounds, bounds_of
 from anabranch.cli.service.target import Target
 from anabranch.client.aio import Service
-from anabranch.client.catalogue import check_engine, engine_settings
+from anabranch.client.catalogue import check_engine, check_promises, engine_settings
+from anabranch.client.engines import BELFAST, BOLT, ERWIN, Bounds, bounds_of
 from anabranch.client.logs import AsyncLog
-from anabranch.core.bolt.protocol.commands import Description
+from anabranch.core.bolt.protocol.commands import Description, EngineSettings
 from anabranch.core.errors import BadRequest, LogExists
 from anabranch.core.quota import Quota
 from anabranch.shell.runtime.clock import Clock
@@ -59,8 +61,16 @@ def log() -> None:
 @click.option(
     "--sequencers",
     type=click.IntRange(1),
-    help="Of a Belfast or Erwin log: members that order its records (default 1 in a server of one "
-    "process, else 3, of Erwin 2).",
+    help="Of a Belfast or Erwin log, or of lazy appends: members that order the records (default 1 "
+    "in a server of one process, else 3).",
+)
+@click.option(
+    "--append",
+    type=click.Choice(["direct", "lazy"]),
+    default="direct",
+    show_default=True,
+    help="Of a Bolt log. lazy: sequencers acknowledge appends in one round trip, and commit them "
+    "to the log in the background.",
 )
 @click.option(
     "--mode",
@@ -71,8 +81,15 @@ def log() -> None:
 @click.option(
     "--durability",
     type=click.Choice(["fsync", "memory"]),
-    help="Of an Erwin log: an acknowledged record is on the disks of all sequencers (fsync, the "
-    "default), or in their memory.",
+    help="Of an Erwin log, or of lazy appends: an acknowledged record is on the disks of all "
+    "sequencers (fsync, the default), or in their memory.",
+)
+@click.option(
+    "--black-box",
+    metavar="URL",
+    help="Of an Erwin log: its shards keep their records in Kafka "
+    "topics (kafka://HOST:PORT/TOPIC) or Bolt logs (anabranch://HOST:PORT/LOG), one each: TOPIC-0 "
+    "and so on.",
 )
 @talks
 def create(  # noqa: PLR0913  # click passes every option by its name
@@ -86,8 +103,10 @@ def create(  # noqa: PLR0913  # click passes every option by its name
     shards: int | None,
     replicas: int | None,
     sequencers: int | None,
+    append: str,
     mode: str | None,
     durability: str | None,
+    black_box: str | None,
 ) -> None:
     """Create a root log.
 
@@ -95,13 +114,14 @@ def create(  # noqa: PLR0913  # click passes every option by its name
     anabranch log create orders
     anabranch log create ticks --engine belfast --shards 2
     anabranch log create audit --engine erwin --durability memory
+    anabranch log create clicks --append lazy
     """  # noqa: D301  # click wants the character itself
-    if engine == BOLT and (shards or replicas or sequencers):
-        raise click.UsageError(
-            "--shards, --replicas and --sequencers are for --engine belfast and erwin"
-        )
-    if engine != ERWIN and (mode or durability):
-        raise click.UsageError("--mode and --durability are for --engine erwin")
+    lazy = append == "lazy"
+    shaped, erwin = bool(shards or replicas), bool(mode or black_box)
+    sequenced, durable = bool(sequencers), bool(durability)
+    _check_usage(
+        engine, lazy=lazy, shaped=shaped, sequenced=sequenced, durable=durable, erwin=erwin
+    )
     settings = engine_settings(
         shards=shards or 1,
         replicas=replicas,
@@ -110,23 +130,26 @@ def create(  # noqa: PLR0913  # click passes every option by its name
         cluster="",
         mode=mode or "",
         durability=durability or "",
+        black_box=black_box or "",
     )
-
-    async def make(service: Service) -> AsyncLog:
-        return await service.made(
-            name, check_engine(engine), settings, why=why, by=None, owner="", timeout=None
-        )
 
     async def work(service: Service) -> Description:
         try:
-            made = await make(service)
+            made: AsyncLog = await service.made(
+                name,
+                check_engine(engine),
+                settings,
+                append="lazy" if lazy else "direct",
+                why=why,
+                by=None,
+                owner="",
+                timeout=None,
+            )
         except LogExists:
             if not if_missing:
                 raise
             made = await service.log(name)
-            if made.engine != engine:
-                reason = f"it exists already, as a {made.engine} log: choose another name"
-                raise BadRequest(f"the log {name}", reason) from None
+            _check_same(made.description, engine, settings, lazy=lazy)
         return made.description
 
     made = target.run(work)
@@ -136,6 +159,34 @@ def create(  # noqa: PLR0913  # click passes every option by its name
         out.say(f"{made.name} is there, with {number(made.tail)} records")
     else:
         out.say(f"{made.name} is there, with {counted(made.settings.shards, 'shard')}")
+
+
+def _check_same(found: Description, engine: str, settings: EngineSettings, *, lazy: bool) -> None:
+    """Is a log that is there one that may have been meant?"""
+    if found.engine != engine:
+        reason = f"it exists already, as a log of the {found.engine} engine: choose another name"
+        raise BadRequest(f"the log {found.name}", reason)
+    if lazy and found.front is None:
+        reason = "it exists, and its appends are direct: `log set-appends` makes them lazy"
+        raise BadRequest(f"the log {found.name} with lazy appends", reason)
+    check_promises(found, settings)
+
+
+def _check_usage(
+    engine: str, *, lazy: bool, shaped: bool, sequenced: bool, durable: bool, erwin: bool
+) -> None:
+    """Which options go with which logs."""
+    if lazy and engine != BOLT:
+        raise click.UsageError("--append lazy is for --engine bolt")
+    if engine == BOLT and (shaped or (sequenced and not lazy)):
+        raise click.UsageError(
+            "--shards, --replicas and --sequencers are for --engine belfast and erwin"
+        )
+    if engine != ERWIN and (erwin or (durable and not lazy)):
+        raise click.UsageError(
+            "--mode and --black-box are for --engine erwin, --durability for that and for "
+            "--append lazy"
+        )
 
 
 @log.command(name="list")
@@ -197,16 +248,59 @@ def show(target: Target, out: Output, log: str) -> None:
 def delete(target: Target, out: Output, log: str, force: bool) -> None:
     """Delete a root log, with all its records."""
 
-    async def work(service: Service) -> str:
-        found = await service.log(log)
-        await service.delete(found, force=force)
-        return found.name
+    async def work(service: Service) -> None:
+        # By its name: a log that nothing serves can't be opened, and can be deleted.
+        await service.delete(log, force=force)
 
-    name = target.run(work)
+    target.run(work)
     if out.json:
-        out.document({"deleted": name})
+        out.document({"deleted": log})
     else:
-        out.say(f"{name} is deleted")
+        out.say(f"{log} is deleted")
+
+
+@log.command()
+@log_argument()
+@click.argument("append", type=click.Choice(["lazy", "direct"]))
+@click.option(
+    "--sequencers",
+    type=click.IntRange(1),
+    help="Members that acknowledge appends (default 1 in a server of one process, else 3).",
+)
+@click.option(
+    "--durability",
+    type=click.Choice(["fsync", "memory"]),
+    help="An acknowledged record is on the disks of all sequencers (fsync, the default), or in "
+    "their memory.",
+)
+@talks
+def set_appends(
+    target: Target,
+    out: Output,
+    log: str,
+    append: Literal["lazy", "direct"],
+    sequencers: int | None,
+    durability: Literal["fsync", "memory"] | None,
+) -> None:
+    """Make the appends of a Bolt log, or of a fork of it, lazy; or lazy ones direct.
+
+    Programs that append have to open the log anew. A lazy front ends when all that it has
+    acknowledged is in the log, which this command waits for. The log can't have another one then.
+    """
+    if append == "direct" and (sequencers or durability):
+        raise click.UsageError("--sequencers and --durability are for lazy appends")
+
+    async def work(service: Service) -> Description:
+        made = await service.set_appends(
+            log, append, sequencers=sequencers, durability=durability or ""
+        )
+        return made.description
+
+    made = target.run(work)
+    if out.json:
+        out.document(document(made))
+    else:
+        out.say(f"appends to {made.name} are {append} from now on")
 
 
 @log.command()

@@ -11,9 +11,9 @@ from anabranch.cli.options.view import View, first_position, views
 from anabranch.cli.render.output import Output
 from anabranch.cli.render.records import Printer
 from anabranch.cli.render.words import number
-from anabranch.cli.service.engines import Bounds, bounds_of, portions_of
 from anabranch.cli.service.target import Target
 from anabranch.client.aio import Service
+from anabranch.client.engines import Bounds, bounds_of, portions_of
 from anabranch.client.logs import AsyncLog
 from anabranch.core.types import Position
 

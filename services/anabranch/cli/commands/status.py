@@ -9,22 +9,29 @@ import click
 
 from anabranch.cli.options.service import log_argument, talks
 from anabranch.cli.options.values import DURATION
-from anabranch.cli.render import belfast, erwin
+from anabranch.cli.render import belfast, erwin, lazy
 from anabranch.cli.render.descriptions import document, held_by, kind, rows_of
 from anabranch.cli.render.output import Output
-from anabranch.cli.render.rates import LogRates
+from anabranch.cli.render.rates import LogRates, Look
 from anabranch.cli.render.words import number
-from anabranch.cli.service.engines import Bounds, bounds_of, is_belfast, is_bolt, is_erwin
 from anabranch.cli.service.target import Target
 from anabranch.client.aio import Service
+from anabranch.client.engines import bounds_of, is_belfast, is_bolt, is_erwin, is_lazy
 from anabranch.client.logs import AsyncLog
 from anabranch.core.belfast.protocol.messages import Status
 from anabranch.core.bolt.protocol.commands import Description
+from anabranch.core.errors import AnabranchError
 from anabranch.core.sequencing.messages import SequencingStatus
 from anabranch.shell.runtime.clock import Clock
 
 Seen = Status | SequencingStatus
 """What the machines of another engine's log say of it."""
+
+_LOOK_S = 2.0
+"""One log that isn't available holds up the look at the others no longer than this."""
+
+_AT_ONCE = 32
+"""So many logs are asked at the same time."""
 
 _LOGS_MAX = 1_000
 """Rates are shown of so many logs; more don't fit on a screen, and are asked for by name."""
@@ -46,7 +53,8 @@ def show_status(target: Target, out: Output, log: str, *, live: bool = True) -> 
         if is_belfast(found) or is_erwin(found):
             return found.description, {}, await found.status() if live else None
         cursors = await found.cursors() if is_bolt(found) else {}
-        return found.description, cursors, None
+        front = await found.status() if live and is_lazy(found) else None
+        return found.description, cursors, front
 
     found, cursors, seen = target.run(work)
     if seen is None:
@@ -57,10 +65,14 @@ def show_status(target: Target, out: Output, log: str, *, live: bool = True) -> 
         return
     tables = _tables(seen)
     if out.json:
-        out.document({**document(found), "status": tables.document(seen)})
+        known = {"cursors": cursors} if found.front is not None else {}
+        out.document({**document(found), **known, "status": tables.document(seen)})
         return
     out.table(["", ""], rows_of(found, cursors, Clock().now()))
     out.say("")
+    if isinstance(seen, SequencingStatus) and found.front is not None:
+        out.table(["", ""], list(lazy.rows_of(seen)))
+        return
     out.table(tables.OVERVIEW, tables.overview(seen))
     out.say("")
     out.table(tables.SHARDS, tables.shards(seen))
@@ -120,7 +132,9 @@ async def _watch_logs(
 ) -> None:
     rates = LogRates()
     async for now_s in looks:
-        seen = [await _bounds(service, each) async for each in _some(service, tree)]
+        asked = asyncio.Semaphore(_AT_ONCE)
+        logs = [each async for each in _some(service, tree)]
+        seen = await asyncio.gather(*(_look_at(service, each, asked) for each in logs))
         rated = list(rates.step(seen, now_s))
         if out.json:
             for each in rated:
@@ -131,13 +145,13 @@ async def _watch_logs(
             ["NAME", "KIND", ">RECORDS/s", ">TAIL", "HELD UP"],
             (
                 (
-                    each.log.name,
-                    kind(each.log),
-                    "-" if each.records_per_s is None else number(each.records_per_s),
-                    str(each.tail),
-                    held_by(each.log),
+                    log.name,
+                    kind(log),
+                    "-" if rate is None else number(rate),
+                    "-" if tail is None else str(tail),
+                    obstacle or held_by(log),
                 )
-                for each in rated
+                for (log, tail, obstacle), rate in rated
             ),
         )
 
@@ -151,11 +165,16 @@ async def _some(service: Service, tree: str | None) -> AsyncGenerator[Descriptio
         yield each
 
 
-async def _bounds(service: Service, log: Description) -> tuple[Description, Bounds]:
+async def _look_at(service: Service, log: Description, asked: asyncio.Semaphore) -> Look:
+    """A log that doesn't answer says why in the place of its tail; the others are shown."""
     if log.engine == "bolt":
-        return log, Bounds(log.start, log.settled, log.tail, log.undecided or "")
-    found: AsyncLog = await service.log(log.id)
-    return log, await bounds_of(found)
+        return Look(log, log.tail)
+    async with asked:
+        try:
+            found: AsyncLog = await service.log(log.id, timeout=_LOOK_S)
+            return Look(log, (await bounds_of(found, _LOOK_S)).tail)
+        except AnabranchError as error:
+            return Look(log, None, error.message)
 
 
 async def _looks(interval: float, count: int | None) -> AsyncGenerator[float]:

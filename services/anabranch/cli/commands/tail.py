@@ -9,9 +9,9 @@ from anabranch.cli.options.values import START, Point
 from anabranch.cli.options.view import View, first_position, views
 from anabranch.cli.render.output import Output
 from anabranch.cli.render.records import Printer
-from anabranch.cli.service.engines import bounds_of, last_position, portions_of
 from anabranch.cli.service.target import Target
 from anabranch.client.aio import Service
+from anabranch.client.engines import bounds_of, last_position, portions_of
 from anabranch.client.logs import AsyncLog
 from anabranch.client.session.records import Confirm, Deliver, Event, Fail
 

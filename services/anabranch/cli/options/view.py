@@ -13,8 +13,8 @@ from anabranch.cli.options.service import folded_into
 from anabranch.cli.options.values import BYTES, DELIMITER, PATTERN, Point
 from anabranch.cli.render.output import Output
 from anabranch.cli.render.records import Printer, RecordFormat, origins
-from anabranch.cli.service.engines import Bounds, is_bolt
 from anabranch.client.aio import Service
+from anabranch.client.engines import Bounds, is_bolt
 from anabranch.client.logs import AsyncLog
 from anabranch.core.errors import BadRequest
 from anabranch.core.types import MS, Position
@@ -105,6 +105,6 @@ async def first_position(log: AsyncLog, now: Bounds, start: Point | None) -> Pos
         case _:
             moment = start
     if not is_bolt(log):
-        reason = f"a {log.engine} log doesn't keep when records came: give a position"
+        reason = f"a log of the {log.engine} engine doesn't keep when records came: give a position"
         raise BadRequest(f"a time to begin at in {log.name}", reason)
     return max(now.start, min(await log.position_at(moment), now.settled))

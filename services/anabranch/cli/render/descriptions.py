@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from anabranch.cli.render.words import duration, number, size
+from anabranch.cli.render.words import counted, duration, number, size
 from anabranch.core.bolt.protocol.commands import BOLT, Description, EngineSettings
 from anabranch.core.bolt.protocol.queries import ELSEWHERE
 from anabranch.core.quota import Quota
@@ -47,7 +47,12 @@ def _document(log: Description) -> dict[str, Any]:
         "owner": log.owner,
         "engine": log.engine,
         "settings": None if log.settings is None else asdict(log.settings),
+        "front": None if log.front is None else _front_document(log.front),
     }
+
+
+def _front_document(front: EngineSettings) -> dict[str, int | str]:
+    return {"sequencers": front.sequencers, "durability": front.durability}
 
 
 def quota_document(quota: Quota) -> dict[str, int | None]:
@@ -70,7 +75,7 @@ def quota_words(quota: Quota | None) -> str:
     )
     limited = [
         "" if appended is None else f"appends {size(appended)}/s",
-        "" if records is None else f"appends {number(records)} records/s",
+        "" if records is None else f"appends {counted(records, 'record')}/s",
         "" if read is None else f"reads {size(read)}/s",
         f"bursts of {duration(quota.burst_ms / 1_000)}",
     ]
@@ -97,17 +102,25 @@ def _rows_of_bolt(log: Description, now: Nanoseconds) -> Iterator[tuple[str, str
     yield "positions", f"{log.start} up to {log.tail} (not included)"
     yield "its own", f"{number(log.own_records)} records"
     yield "forks", number(log.forks) if log.forks else ""
+    yield "appends", _front(log.front) if log.front is not None else ""
     yield "held up", held_by(log)
     yield "squashed in", remaining(log, now)
     yield "quota", quota_words(log.quota)
     yield "served by", f"{log.broker} at {log.address}" if log.address else ""
 
 
+def _front(front: EngineSettings) -> str:
+    where = "on the disks" if front.durability == "fsync" else "in the memories"
+    several = counted(front.sequencers, "sequencer")
+    return f"lazy: acknowledged {where} of {several}, then committed"
+
+
 def _rows_of_settings(settings: EngineSettings) -> Iterator[tuple[str, str]]:
-    yield "shards", f"{settings.shards}, of {settings.replicas} replicas each"
+    yield "shards", f"{settings.shards}, of {counted(settings.replicas, 'replica')} each"
     yield "sequencers", str(settings.sequencers)
     yield "mode", settings.mode
     yield "durability", settings.durability
+    yield "black box", settings.black_box
     yield "served by", "this service" if settings.embedded else ", ".join(settings.addresses)
     yield "cluster", settings.cluster
 
@@ -116,7 +129,8 @@ def kind(log: Description) -> str:
     if log.settings is not None:
         return log.engine
     words = {Kind.ROOT: "root", Kind.CONTINUOUS: "continuous", Kind.SEVERED: "severed"}
-    return words[log.kind] + (", promotable" if log.promotable else "")
+    promotable, lazy = log.promotable, log.front is not None
+    return words[log.kind] + ", promotable" * promotable + ", lazy" * lazy
 
 
 def held_by(log: Description) -> str:

@@ -1,5 +1,6 @@
 """How an Erwin log is shown: its leader's status as tables, and rates between two looks at it."""
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
@@ -56,7 +57,8 @@ def overview(found: SequencingStatus) -> Iterator[tuple[str, ...]]:
 
 
 def shards(found: SequencingStatus) -> Iterator[tuple[str, ...]]:
-    for shard in found.shards:
+    """In the order of their names; they join in any order."""
+    for shard in sorted(found.shards, key=lambda each: by_number(each.name)):
         yield (
             shard.name,
             shard.primary,
@@ -72,17 +74,32 @@ def shards(found: SequencingStatus) -> Iterator[tuple[str, ...]]:
 
 
 def notes(found: SequencingStatus, expected: int) -> Iterator[str]:
-    """What isn't in the tables: nodes that are still being started, and views of which acknowledged
-    records are gone.
+    """What isn't in the tables: since when shards count, nodes that are still being started, what
+    holds records up, and views of which acknowledged records are gone.
     """
+    if found.shards:
+        yield "RECORDS and what follows are counted since the shard's primary started"
     if len(found.shards) < expected:
         yield f"{len(found.shards)} of {expected} shards have joined so far"
-    for view, at in found.lost_views:
+    if found.held_up:
+        yield f"records wait at the sequencers, held up by {found.held_up}"
+    yield from lost(found.lost_views)
+
+
+def lost(views: tuple[tuple[int, int], ...]) -> Iterator[str]:
+    """Views of which acknowledged records are gone."""
+    for view, at in views:
         when = datetime.fromtimestamp(at / 1_000, UTC).isoformat(" ", "seconds")
         yield (
             f"view {view} was lost with its last member, as was found at {when}: records that were "
             "acknowledged in it and weren't ordered yet are gone"
         )
+
+
+def by_number(name: str) -> tuple[tuple[str, int], ...]:
+    """A key that sorts `shard-2` before `shard-10`."""
+    parts = re.findall(r"(\D*)(\d*)", name)
+    return tuple((words, int(digits or 0)) for words, digits in parts)
 
 
 def _behind(found: SequencingStatus, shard: ShardProgress) -> str:
@@ -111,7 +128,7 @@ class Rates:
         took_s = now_s - self._at_s
         before, self._before = self._before, {shard.name: shard for shard in found.shards}
         self._at_s = now_s
-        for shard in found.shards:
+        for shard in sorted(found.shards, key=lambda each: by_number(each.name)):
             last = before.get(shard.name)
             # Another primary counts anew.
             if last is None or last.primary != shard.primary:

@@ -4,21 +4,30 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from anabranch.cli.render.descriptions import document
-from anabranch.cli.service.engines import Bounds
 from anabranch.core.bolt.protocol.commands import Description
 from anabranch.core.types import LogId, Position
 
 
-class Rated(NamedTuple):
-    """A log, and how fast it grew since the last look; None at the first."""
+class Look(NamedTuple):
+    """What was found of one log."""
 
     log: Description
-    tail: Position
+    tail: Position | None
+    obstacle: str = ""
+    """Why its tail isn't known."""
+
+
+class Rated(NamedTuple):
+    """A log, and how fast it grew since the last look; None if one of the two tails isn't known."""
+
+    look: Look
     records_per_s: float | None
 
     def document(self) -> dict[str, Any]:
         rate = None if self.records_per_s is None else round(self.records_per_s, 1)
-        return {**document(self.log), "tail": self.tail, "records_per_s": rate}
+        log, tail, obstacle = self.look
+        found = {**document(log), "tail": tail, "records_per_s": rate}
+        return {**found, "obstacle": obstacle} if obstacle else found
 
 
 class LogRates:
@@ -28,15 +37,16 @@ class LogRates:
         self._tails: dict[LogId, Position] = {}
         self._at_s = 0.0
 
-    def step(self, seen: Iterable[tuple[Description, Bounds]], now_s: float) -> Iterator[Rated]:
+    def step(self, seen: Iterable[Look], now_s: float) -> Iterator[Rated]:
         """Rate the logs, fastest first, then by name. Records that a promotion brings count."""
         before, took_s = self._tails, now_s - self._at_s
         self._tails, self._at_s = {}, now_s
         rated: list[Rated] = []
-        for log, now in seen:
-            self._tails[log.id] = now.tail
-            last, rate = before.get(log.id), None
-            if last is not None and took_s > 0:
-                rate = max(0, now.tail - last) / took_s
-            rated.append(Rated(log, now.tail, rate))
-        yield from sorted(rated, key=lambda each: (-(each.records_per_s or 0), each.log.name))
+        for look in seen:
+            last, rate = before.get(look.log.id), None
+            if look.tail is not None:
+                self._tails[look.log.id] = look.tail
+                if last is not None and took_s > 0:
+                    rate = max(0, look.tail - last) / took_s
+            rated.append(Rated(look, rate))
+        yield from sorted(rated, key=lambda each: (-(each.records_per_s or 0), each.look.log.name))

@@ -149,16 +149,18 @@ broker = PodCommand(
 sequencer = PodCommand(
     "sequencer",
     "SequencerSettings",
-    "Run one sequencer of a Belfast log.\n\n"
-    "A majority of them decides on windows and cuts. On SIGTERM it hands over what it leads. The "
-    "second signal ends it at once.",
-    home="belfast_settings",
+    "Run one sequencer of a Belfast or Erwin log.\n\n"
+    "Belfast: a majority of them decides on windows and cuts. Erwin: all members of a view hold an "
+    "append, and one of them orders. On SIGTERM it hands over what it leads. The second signal "
+    "ends it at once.",
+    home="log_settings",
 )
 shard = PodCommand(
     "shard",
     "ShardSettings",
-    "Run one replica of a shard of a Belfast log.\n\n"
-    "It joins the log by itself. On SIGTERM it takes no more appends, and ends when those it has "
-    "are confirmed. The second signal ends it at once.",
-    home="belfast_settings",
+    "Run one replica of a shard of a Belfast or Erwin log.\n\n"
+    "It joins the log by itself. On SIGTERM a Belfast log's takes no more appends, and ends when "
+    "those it has are confirmed; an Erwin log's ends when its shard goes on without it. The second "
+    "signal ends it at once.",
+    home="log_settings",
 )

@@ -37,13 +37,16 @@ _CONFIG = click.option(
 @click.option(
     "--accept-loss",
     is_flag=True,
-    help="Start on a journal that is older than its objects, and begin Belfast logs anew whose "
-    "journals are gone; what isn't known any more is given up. With --processes, the latter alone.",
+    help="Start on a journal that is older than its objects, and begin Belfast and Erwin logs anew "
+    "whose journals are gone; what isn't known any more is given up. With --processes, the latter "
+    "alone.",
 )
 @click.option(
     "--processes",
     is_flag=True,
-    help="A cluster instead: etcd, an S3 server, metadata, brokers and a gateway, each a process.",
+    help="A cluster instead: etcd, an S3 server, metadata, brokers and a gateway, each a process. "
+    "It takes free ports and prints its addresses; of the options above it takes --data, "
+    "--no-http, --log-format and --accept-loss.",
 )
 @click.option(
     "--engine",
@@ -51,7 +54,7 @@ _CONFIG = click.option(
     default="bolt",
     show_default=True,
     help="belfast: serve one Belfast log and nothing else, each replica a process, at a belfast:// "
-    "address. A server without this option has logs of both engines: `anabranch log create "
+    "address. A server without this option has logs of all engines: `anabranch log create "
     "--engine belfast`.",
 )
 @click.option(
@@ -87,6 +90,12 @@ _CONFIG = click.option(
     type=click.IntRange(1, 5),
     help="Members of etcd of a new cluster, with --processes (default 1).",
 )
+@click.option(
+    "--kafka-file",
+    type=click.Path(exists=True, dir_okay=False),
+    help="A TOML file that says how Kafka clusters are reached which ask for TLS or a user, where "
+    "Erwin logs keep their records in Kafka.",
+)
 @_CONFIG
 def up(
     no_http: bool,
@@ -108,14 +117,21 @@ def up(
 
     of_bolt, of_belfast = _counts(flags, _OF_BOLT), _counts(flags, _OF_BELFAST)
     if accept_loss and engine == "belfast":
-        raise click.UsageError("--accept-loss is for a server of logs of both engines")
+        raise click.UsageError("--accept-loss is for a server of logs of all engines")
     if engine == "belfast":
         _refuse(of_bolt, "--engine bolt")
         _run_belfast(flags, of_belfast, namespaces=namespaces)
         return
     _refuse(of_belfast | {"namespaces": 1} if namespaces else of_belfast, "--engine belfast")
     if processes:
-        _run_cluster(flags, of_bolt, with_gateway=not no_http, accept_loss=accept_loss)
+        kafka_file = os.path.abspath(file) if (file := flags.pop("kafka_file")) else ""
+        _run_cluster(
+            flags,
+            of_bolt,
+            with_gateway=not no_http,
+            accept_loss=accept_loss,
+            kafka_file=kafka_file,
+        )
         return
     _refuse(of_bolt, "--processes")
     if no_http:
@@ -146,7 +162,8 @@ def next_steps(settings: "Settings", endpoint: "Endpoint") -> str:
     steps += ["anabranch log create orders", 'anabranch append orders "3 apples"']
     steps.append("anabranch read orders")
     shown = "".join(f"\n  {step}" for step in steps)
-    return f"Serving {served}. {kept}\nNext, in another terminal:{shown}"
+    # Terminals make a link of an address together with the full stop behind it.
+    return f"Serving {served}\n{kept}\nNext, in another terminal:{shown}"
 
 
 _OF_BOLT = ("etcd", "metadata", "brokers")
@@ -166,17 +183,30 @@ def _refuse(given: dict[str, int], belongs: str) -> None:
 
 
 def _run_cluster(
-    flags: dict[str, Any], counts: dict[str, int], *, with_gateway: bool, accept_loss: bool
+    flags: dict[str, Any],
+    counts: dict[str, int],
+    *,
+    with_gateway: bool,
+    accept_loss: bool,
+    kafka_file: str,
 ) -> None:
     from anabranch.apps.processes.cluster import run
     from anabranch.apps.processes.layout import Shape
 
     folder, log = _supervised(flags, "anabranch-cluster")
-    run(folder, Shape(**counts), log, with_gateway=with_gateway, accept_loss=accept_loss)
+    run(
+        folder,
+        Shape(**counts),
+        log,
+        with_gateway=with_gateway,
+        accept_loss=accept_loss,
+        kafka_file=kafka_file,
+    )
 
 
 def _run_belfast(flags: dict[str, Any], counts: dict[str, int], *, namespaces: bool) -> None:
-    from anabranch.apps.processes.belfast import T_ORD, BelfastShape, run
+    from anabranch.apps.processes.belfast import run
+    from anabranch.apps.processes.local_log import T_ORD, LogShape
 
     config = flags.pop("config")
     settings = {T_ORD: os.environ[T_ORD]} if T_ORD in os.environ else {}
@@ -184,7 +214,7 @@ def _run_belfast(flags: dict[str, Any], counts: dict[str, int], *, namespaces: b
         # Each process has a working directory of its own.
         settings = {"ANABRANCH_CONFIG": os.path.abspath(config)}
     folder, log = _supervised(flags, "anabranch-belfast")
-    run(folder, BelfastShape(**counts), log, settings, namespaces=namespaces)
+    run(folder, LogShape(**counts), log, settings, namespaces=namespaces)
 
 
 def _supervised(flags: dict[str, Any], folder: str) -> "tuple[Path, Log]":

@@ -12,7 +12,7 @@ from anabranch.client.belfast.rollback import Predicate
 from anabranch.client.session.arguments import number, position, seconds
 from anabranch.client.session.records import Event
 from anabranch.core.belfast.protocol.messages import Directory, Locate, Where
-from anabranch.core.types import NEVER, Position
+from anabranch.core.types import NEVER, NOWHERE, LogId, Position
 
 if TYPE_CHECKING:
     from anabranch.client.belfast.link import Link
@@ -40,9 +40,10 @@ class Events:
         *,
         speculative: bool,
         until: Position = NEVER,
+        log: LogId = NOWHERE,
     ) -> None:
         """`until`: nothing more is waited for once everything below was given out."""
-        self._link, self._where, self._until = link, where, until
+        self._link, self._log, self._where, self._until = link, log, where, until
         self._start = None if start is None else position("a subscription's start", start)
         self._shards = None if shards is None else shard_names(shards)
         if where is not None:
@@ -105,10 +106,12 @@ class Events:
             try:
                 async with asyncio.timeout(limit_s):
                     queue = await self._opened()
-                    await self._arrival(queue, records=records_max > 0)
+                    # A portion may hold only records that a function in `where` leaves out.
+                    while queue.empty and queue.final < self._until:
+                        await self._arrival(queue, records=records_max > 0)
+                        self._take(queue, records_max)
             except TimeoutError:
                 return []
-            self._take(queue, records_max)
         return queue.pop_all()
 
     async def _arrival(self, queue: EventQueue, *, records: bool = True) -> None:
@@ -143,7 +146,7 @@ class Events:
             pushed = self._where if isinstance(self._where, Where) else None
             only = None if isinstance(self._where, Where) else self._where
             subscriber = Subscriber(
-                start, pushed, only, self._shards, speculative=self._speculative
+                start, pushed, only, self._shards, self._log, speculative=self._speculative
             )
             subscriber.until = self._until
             self._queue = EventQueue(subscriber)

@@ -38,9 +38,9 @@ from anabranch.core.belfast.protocol.messages import (
     Trim,
     Where,
 )
-from anabranch.core.errors import BadRequest, DeadlineExceeded, Overloaded
+from anabranch.core.errors import BadRequest, DeadlineExceeded, Overloaded, TrimTooFar
 from anabranch.core.records.record import Record
-from anabranch.core.types import NEVER, Milliseconds, Position
+from anabranch.core.types import NEVER, NOWHERE, LogId, Milliseconds, Position
 
 R = TypeVar("R")
 """What an append gives."""
@@ -68,6 +68,11 @@ class ShardedLog(LogVerbs, ABC, Generic[R]):
     def __init__(self, link: Link) -> None:
         self.link = link
         """The connection to its nodes."""
+
+    @property
+    def id(self) -> LogId:
+        """In its service's catalogue; NOWHERE if no service has it."""
+        return NOWHERE
 
     @property
     @abstractmethod
@@ -101,7 +106,7 @@ class ShardedLog(LogVerbs, ABC, Generic[R]):
         """
         made = record(value, key, headers, timestamp)
         if request_id is not None:
-            return (await self._once([made], shard, request_id, timeout))[0]
+            return (await self._batch([made], shard, request_id, timeout))[0]
         pledge = await self.pledge(made, shard, timeout, retry_unknown=retry_unknown)
         return await self._pending(pledge)
 
@@ -143,19 +148,20 @@ class ShardedLog(LogVerbs, ABC, Generic[R]):
         values: Iterable[bytes | Record],
         *,
         shard: str | None = None,
+        together: bool = False,
         request_id: str | None = None,
         retry_unknown: bool = False,
         timeout: float | None = None,
     ) -> list[R]:
         """Append all in order, at one shard, waiting for room where too much is pending.
 
-        Raises the first error: then some may have been appended, and others not. With a
-        `request_id` and its `shard`, as of `append`, all are one batch, of which all or none is
-        appended.
+        Raises the first error: then some may have been appended, and others not. `together`: all
+        are one batch, of which all or none is appended; BatchTooLarge if that is more than a batch
+        takes. So it is with a `request_id` and its `shard`, as of `append`.
         """
         made = (checked(each) for each in arguments.several(VALUES, values, VALUES_SHOWN))
-        if request_id is not None:
-            return await self._once(list(made), shard, request_id, timeout)
+        if together or request_id is not None:
+            return await self._batch(list(made), shard, request_id, timeout)
         chosen = shard
         pending: list[ShardAppending[R]] = []
         for each in made:
@@ -209,7 +215,7 @@ class ShardedLog(LogVerbs, ABC, Generic[R]):
             yield portion
         if wait and not some:
             start = max(start, end)
-            async with Events(self.link, start, where, shards, speculative=False) as events:
+            async with self._events(start, where, shards) as events:
                 found = await events.take(records_max=min(left, RECORDS_MAX), timeout=wait)
                 yield _records(found, NEVER)
 
@@ -227,10 +233,11 @@ class ShardedLog(LogVerbs, ABC, Generic[R]):
         if start >= end:
             return
         limit_s = self.link.milliseconds(timeout) / 1_000
-        async with Events(self.link, start, where, shards, speculative=False, until=end) as events:
+        async with self._events(start, where, shards, until=end) as events:
             while left > 0 and events.final < end:
+                before = events.final
                 found = await events.take(records_max=min(left, RECORDS_MAX), timeout=limit_s)
-                if not found and events.final < end:
+                if not found and before == events.final:
                     raise DeadlineExceeded(what, round(limit_s * 1_000))
                 records = _records(found, end)
                 left -= len(records)
@@ -253,7 +260,26 @@ class ShardedLog(LogVerbs, ABC, Generic[R]):
         `shards`: only what was appended to these. `speculative`: False to be given nothing before
         it is confirmed.
         """
-        return Events(self.link, start, where, shards, speculative=speculative)
+        return self._events(start, where, shards, speculative=speculative)
+
+    def _events(
+        self,
+        start: Position | None,
+        where: Where | Predicate | None,
+        shards: Sequence[str] | None,
+        *,
+        speculative: bool = False,
+        until: Position = NEVER,
+    ) -> Events:
+        return Events(
+            self.link,
+            start,
+            where,
+            shards,
+            speculative=speculative,
+            until=until,
+            log=self.id,
+        )
 
     async def subscribe_with(
         self,
@@ -293,7 +319,10 @@ class ShardedLog(LogVerbs, ABC, Generic[R]):
     async def trim(self, position: Position, *, timeout: float | None = None) -> None:
         """Give up everything below this position, which must be confirmed."""
         message = Trim(arguments.position("a trim's position", position))
-        await self.link.ask(message, Done, "trim the log", timeout)
+        try:
+            await self.link.ask(message, Done, f"trim {self.name}", timeout)
+        except TrimTooFar as far:
+            raise far.named(self.name) from None
 
     async def leave(self, shard: str, *, timeout: float | None = None) -> None:
         """Let a shard go: it keeps its seat to the end of the windows that are published."""
@@ -356,22 +385,27 @@ class ShardedLog(LogVerbs, ABC, Generic[R]):
         self.link.written()
         return pledge
 
-    async def _once(
-        self, made: Sequence[Record], shard: str | None, request_id: str, timeout: float | None
+    async def _batch(
+        self,
+        made: Sequence[Record],
+        shard: str | None,
+        request_id: str | None,
+        timeout: float | None,
     ) -> list[R]:
-        if shard is None:
+        if request_id is not None and shard is None:
             reason = (
                 "name the shard as well: each shard knows only the ids that it was given itself"
             )
             raise BadRequest(f"request_id {request_id!r:.40}", reason)
         if not made:
-            raise BadRequest("an append under a request id", "there is no record")
-        shard_name(shard)
+            raise BadRequest("an append of one batch", "there is no record")
+        if shard is not None:
+            shard_name(shard)
         link = self.link
         limit_ms = link.milliseconds(timeout)
         while True:
             try:
-                pledge = link.session.appender.add_request(made, limit_ms, shard, request_id)
+                pledge = link.session.appender.add_batch(made, limit_ms, shard, request_id)
                 break
             except Overloaded:
                 if not await link.room(limit_ms):

@@ -76,24 +76,33 @@ class Appender:
         commons.pending_bytes += size
         return pledge
 
-    def add_request(
-        self, records: Sequence[Record], timeout_ms: Milliseconds, shard: str, request_id: str
+    def add_batch(
+        self,
+        records: Sequence[Record],
+        timeout_ms: Milliseconds,
+        shard: str | None = None,
+        request_id: str | None = None,
     ) -> Pledge:
-        """Take a batch that travels alone, and that its shard appends once under this id."""
+        """Take records as one batch, of which all or none is appended. Under a request id, which
+        goes with a shard, the shard appends it once.
+        """
         if self.ended is not None:
             raise self.ended
-        commons = self._commons
-        pledge = Pledge(shard, timeout_ms, named=True, retry_unknown=False, request_id=request_id)
+        commons, named = self._commons, shard is not None
+        pledge = Pledge(
+            shard or "", timeout_ms, named=named, retry_unknown=False, request_id=request_id or ""
+        )
         for record in records:
             pledge.add(record, commons.admit(record))
         commons.check_batch(pledge.size, pledge.count)
-        key = (shard, request_id)
-        producer = self._requests.get(key)
-        if producer is None:
-            identity = request_identity(f"shard {shard}", request_id)
-            producer = Producer(commons, self._whereabouts, self, shard, identity)
-            self._requests[key] = producer
+        if request_id is None:
+            producer = self._producer(shard or self._choose(None, pledge.size))
+        else:
+            assert shard is not None, "each shard knows only the ids that it was given itself"
+            producer = self._request(shard, request_id)
         producer.add(pledge)
+        # What is added next is behind this batch.
+        producer.open = None
         self._fresh.append(pledge)
         commons.pending_bytes += pledge.size
         return pledge
@@ -192,6 +201,15 @@ class Appender:
         unplaced.open, unplaced.pending_bytes = None, 0
         for pledge in pledges:
             self._producer(self._choose(None, pledge.size)).add(pledge)
+
+    def _request(self, shard: str, request_id: str) -> Producer:
+        key = (shard, request_id)
+        producer = self._requests.get(key)
+        if producer is None:
+            identity = request_identity(f"shard {shard}", request_id)
+            producer = Producer(self._commons, self._whereabouts, self, shard, identity)
+            self._requests[key] = producer
+        return producer
 
     def _producer(self, shard: str) -> Producer:
         producer = self._producers.get(shard)

@@ -29,15 +29,12 @@ from anabranch.core.errors import (
 )
 from anabranch.core.machine import Buffer
 from anabranch.core.records.record import Record, decode
-from anabranch.core.types import NEVER, LogId, Position
+from anabranch.core.types import NEVER, NOWHERE, LogId, Position
 
 NOTHING = Where(key_modulus=1, key_remainder=1)
 """Of a shard whose records aren't wanted, and that tells of eras and confirmations: no record
 fulfils it.
 """
-
-_ORIGIN = LogId(0)
-"""There is one log in a deployment, and no fork of it."""
 
 
 class Subscriber:
@@ -49,14 +46,17 @@ class Subscriber:
         where: Where | None = None,
         only: Predicate | None = None,
         shards: frozenset[str] | None = None,
+        origin: LogId = NOWHERE,
         *,
         speculative: bool = True,
     ) -> None:
+        """`origin`: the log, whose records say so."""
         self.error: AnabranchError | None = None
         """Why there will be nothing more, once what is there has been taken."""
         self.waiter: object = None
         """The driver's own."""
         self._where, self._shards, self._start = where, shards, start
+        self._origin = origin
         self._unseen = shards or frozenset[str]()
         """Of the shards that are wanted, those that no node has told of yet."""
         self._answers = 0
@@ -166,7 +166,7 @@ class Subscriber:
         upto, error = news.upto, None
         try:
             # Pieces that came before an error stay.
-            pieces.extend(_pieces(stream.shard, news, size))
+            pieces.extend(_pieces(self._origin, stream.shard, news, size))
         except BatchUnreadable as unreadable:
             # Whoever reads on after it doesn't ask again for what lies before it.
             upto, error = int(unreadable.facts["position"] or 0), unreadable
@@ -270,7 +270,7 @@ def _size(news: Delivered) -> int:
     return size
 
 
-def _pieces(shard: str, news: Delivered, size: int) -> Iterator[Piece]:
+def _pieces(log: LogId, shard: str, news: Delivered, size: int) -> Iterator[Piece]:
     """Run by run; the credit of all is with the last.
 
     Raises BatchUnreadable behind the records that lie before that batch.
@@ -295,7 +295,7 @@ def _pieces(shard: str, news: Delivered, size: int) -> Iterator[Piece]:
                     record.key,
                     record.headers,
                     record.timestamp,
-                    _ORIGIN,
+                    log,
                     position,
                     shard,
                 )

@@ -108,13 +108,14 @@ class ShardedLog(LogVerbs, Generic[R]):
         values: Iterable[bytes | Record],
         *,
         shard: str | None = None,
+        together: bool = False,
         request_id: str | None = None,
         retry_unknown: bool = False,
         timeout: float | None = None,
     ) -> list[R]:
         """Append all in order, at one shard; cheaper than one by one.
 
-        With a `request_id` and its `shard`, as of `append`, all are one batch, of which all or none
+        `together`, or with a `request_id` and its `shard`: all are one batch, of which all or none
         is appended.
         """
         # Taken here: a generator may ask this client for something, which the loop itself may not.
@@ -123,6 +124,7 @@ class ShardedLog(LogVerbs, Generic[R]):
         done = self.wrapped.append_many(
             found,
             shard=shard,
+            together=together,
             request_id=request_id,
             retry_unknown=retry_unknown,
             timeout=timeout,

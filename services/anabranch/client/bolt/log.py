@@ -2,13 +2,14 @@
 # ruff: noqa: ASYNC109  # a timeout here travels with the request: its outcome is told, not cut off
 
 from collections.abc import AsyncGenerator, Iterable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from anabranch.client.bolt.link import Link
 from anabranch.client.bolt.producer import Pledge
 from anabranch.client.bolt.reads import Events, pages
 from anabranch.client.bolt.receipts import Appending, Receipt, placed
 from anabranch.client.bolt.requests import append_batch, append_records
+from anabranch.client.driver import link as driver
 from anabranch.client.driver.pending import result
 from anabranch.client.session import arguments
 from anabranch.client.session.arguments import VALUES, VALUES_SHOWN
@@ -76,6 +77,11 @@ class Log(LogVerbs):
     @property
     def name(self) -> str:
         return self.description.name
+
+    @property
+    def append_link(self) -> driver.Link[Any, Any]:
+        """The connection that its appends take."""
+        return self.link
 
     async def append(
         self,

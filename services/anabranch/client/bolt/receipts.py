@@ -19,7 +19,11 @@ class Receipt:
 
     def __init__(self, link: Link, promise: Promise) -> None:
         self._link = link
-        self.promise = promise
+        self._promise = promise
+
+    @property
+    def promise(self) -> Promise:
+        return self._promise
 
     def __str__(self) -> str:
         """What to keep where the receipt must outlive this program: `Service.receipt` takes it."""

@@ -18,6 +18,7 @@ from anabranch.client.session.records import (
 )
 from anabranch.client.session.verbs import LogVerbs
 from anabranch.core.bolt.protocol.commands import Description, Promotion
+from anabranch.core.bolt.protocol.commands import Receipt as Promise
 from anabranch.core.bolt.protocol.queries import Comparison
 from anabranch.core.quota import Quota
 from anabranch.core.records.record import Record
@@ -34,7 +35,10 @@ class Receipt:
 
     def __init__(self, loop: Handover, receipt: receipts.Receipt) -> None:
         self._loop, self._receipt = loop, receipt
-        self.promise = receipt.promise
+
+    @property
+    def promise(self) -> Promise:
+        return self._receipt.promise
 
     def __str__(self) -> str:
         """What to keep where the receipt must outlive this program: `Service.receipt` takes it."""
@@ -335,7 +339,7 @@ class _Taker:
 
     def __init__(self, loop: Handover, wrapped: log.Log) -> None:
         self._loop = loop
-        self.link = wrapped.link
+        self.link = wrapped.append_link
         self.pledge = wrapped.pledge
         self._placed = wrapped.placed
 

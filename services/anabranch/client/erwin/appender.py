@@ -72,24 +72,29 @@ class Appender:
         commons.pending_bytes += size
         return pledge
 
-    def add_request(
-        self, records: Sequence[Record], timeout_ms: Milliseconds, request_id: str
+    def add_batch(
+        self, records: Sequence[Record], timeout_ms: Milliseconds, request_id: str | None = None
     ) -> Pledge:
-        """Take a batch that travels alone, and that the log appends once under this id."""
+        """Take records as one batch, of which all or none is appended. Under a request id the log
+        appends it once.
+        """
         if self.ended is not None:
             raise self.ended
-        commons = self._commons
-        identity = request_identity(_SCOPE, request_id)
-        series = self._requests.get(request_id)
-        if series is None:
-            series = Series(commons, self._whereabouts, self, self._spread, identity)
-        pledge = Pledge(series, timeout_ms, request_id=request_id)
+        commons, series = self._commons, self._series
+        if request_id is not None:
+            found = self._requests.get(request_id)
+            identity = request_identity(_SCOPE, request_id)
+            series = found or Series(commons, self._whereabouts, self, self._spread, identity)
+        pledge = Pledge(series, timeout_ms, request_id=request_id or "")
         for record in records:
             pledge.add(record, commons.admit(record))
         commons.check_batch(pledge.size, pledge.count)
         commons.check_room(pledge.size)
-        self._requests[request_id] = series
+        if request_id is not None:
+            self._requests[request_id] = series
         series.add(pledge)
+        # What is added next is behind this batch.
+        series.open = None
         self._fresh.append(pledge)
         commons.pending_bytes += pledge.size
         return pledge

@@ -6,7 +6,7 @@ from anabranch.client.session.leader_call import LeaderCall
 from anabranch.core.errors import NotPrimary, Retry, ShardElsewhere, StaleView
 from anabranch.core.erwin.protocol import messages as shard
 from anabranch.core.sequencing import messages as sequencing
-from anabranch.core.sequencing.messages import Directory, Locate
+from anabranch.core.sequencing.messages import Directory, Locate, Survey
 from anabranch.core.types import Milliseconds
 
 _RETRIED = (Retry, NotPrimary, ShardElsewhere, StaleView)
@@ -39,7 +39,7 @@ class Call(_NodeCall):
 
     @property
     def _for_anybody(self) -> bool:
-        return isinstance(self._message, Locate)
+        return isinstance(self._message, Locate | Survey)
 
     @property
     def _leader(self) -> str:

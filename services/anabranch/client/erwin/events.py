@@ -10,7 +10,7 @@ from anabranch.client.erwin.link import Link
 from anabranch.client.erwin.subscriber import Subscriber
 from anabranch.client.session.arguments import number, position, seconds
 from anabranch.client.session.records import Deliver, Event
-from anabranch.core.types import Position
+from anabranch.core.types import LogId, Position
 
 RECORDS_MAX = 1_024
 """Of one portion, where nothing else is said; a batch isn't cut."""
@@ -25,8 +25,8 @@ class Events:
     that comes is final.
     """
 
-    def __init__(self, link: Link, start: Position | None) -> None:
-        self._link = link
+    def __init__(self, link: Link, log: LogId, start: Position | None) -> None:
+        self._link, self._log = link, log
         self._start = None if start is None else position("a subscription's start", start)
         self._subscriber: Subscriber | None = None
         self._at_hand: deque[Event] = deque()
@@ -109,6 +109,6 @@ class Events:
         if self._subscriber is None:
             if self._start is None:
                 self._start = await self._link.tail(None)
-            self._subscriber = Subscriber(self._start)
+            self._subscriber = Subscriber(self._start, self._log)
             self._link.open(self._subscriber)
         return self._subscriber

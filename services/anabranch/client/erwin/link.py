@@ -14,7 +14,13 @@ from anabranch.client.erwin.subscriber import Subscriber
 from anabranch.client.erwin.tail import TailCall
 from anabranch.client.session.endpoint import Endpoint
 from anabranch.client.session.settings import Settings
-from anabranch.core.errors import DeadlineExceeded, OutcomeUnknown, RequestForgotten, Retry
+from anabranch.core.errors import (
+    DeadlineExceeded,
+    OutcomeUnknown,
+    PositionPending,
+    RequestForgotten,
+    Retry,
+)
 from anabranch.core.erwin.protocol import codec as of_shards
 from anabranch.core.erwin.protocol.messages import Read, Records
 from anabranch.core.sequencing import codec as of_sequencers
@@ -70,8 +76,8 @@ class Link(link.Link[ToNode, FromNode]):
         self.put(call)
         return (await self.answered(call, Tail)).tail
 
-    async def position(self, pledge: Pledge, timeout: float | None) -> Position:
-        """Of the first record of an acknowledged batch, once it is final."""
+    async def position(self, pledge: Pledge, log: str, timeout: float | None) -> Position:
+        """Of the first record of a batch that this log has acknowledged, once it is final."""
         limit_ms = self.milliseconds(timeout)
         pledge.wants_position = True
         try:
@@ -79,10 +85,10 @@ class Link(link.Link[ToNode, FromNode]):
                 while pledge.first is None:
                     await self._find(pledge, limit_ms)
                 return pledge.first
-        except TimeoutError:
-            late = DeadlineExceeded(_FIND, limit_ms)
-        except (DeadlineExceeded, RequestForgotten) as error:
-            late = error
+        except (TimeoutError, DeadlineExceeded):
+            late = PositionPending(log)
+        except RequestForgotten as forgotten:
+            late = forgotten
         if pledge.view <= self.session.whereabouts.lost_view:
             raise OutcomeUnknown("an append", _LOST) from late
         raise late
@@ -109,5 +115,8 @@ class Link(link.Link[ToNode, FromNode]):
             self.session.appender.release(pledge)
         elif isinstance(finding.error, RequestForgotten):
             raise RequestForgotten("this receipt")
-        elif finding.error is not None and not isinstance(finding.error, Retry):
+        elif finding.error is not None and (
+            self.session.ended or not isinstance(finding.error, Retry)
+        ):
+            # A closed client answers each question at once: asking again would never end.
             raise finding.error

@@ -21,17 +21,20 @@ from anabranch.client.session.records import (
     record,
 )
 from anabranch.client.session.verbs import LogVerbs
-from anabranch.core.errors import BadRequest, Overloaded
+from anabranch.core.errors import BadRequest, Overloaded, TrimTooFar
 from anabranch.core.records.record import Record
 from anabranch.core.sequencing.messages import (
     Directory,
     Done,
     Inspect,
     Locate,
+    LogSurvey,
     SequencingStatus,
+    SetShardOpen,
+    Survey,
     Trim,
 )
-from anabranch.core.types import Position
+from anabranch.core.types import NOWHERE, LogId, Position
 
 
 class SequencedLog(LogVerbs, ABC):
@@ -42,6 +45,11 @@ class SequencedLog(LogVerbs, ABC):
     def __init__(self, link: Link) -> None:
         self.link = link
         """The connection to its nodes."""
+
+    @property
+    def id(self) -> LogId:
+        """In its service's catalogue; NOWHERE if no service has it."""
+        return NOWHERE
 
     @property
     @abstractmethod
@@ -69,7 +77,7 @@ class SequencedLog(LogVerbs, ABC):
         """
         made = record(value, key, headers, timestamp)
         if request_id is not None:
-            return (await self._once([made], request_id, timeout))[0]
+            return (await self._batch([made], request_id, timeout))[0]
         pledge = await self.pledge(made, timeout, retry_unknown=retry_unknown)
         return await Appending(self, pledge, pledge.count - 1)
 
@@ -86,8 +94,8 @@ class SequencedLog(LogVerbs, ABC):
     ) -> Position:
         """Append one record and wait until its position is bound and final (LazyLog, 5.5).
 
-        `timeout` counts for each of the two. DeadlineExceeded if only the position is missing: the
-        record is in the log.
+        `timeout` counts for each of the two. PositionPending, a DeadlineExceeded, if only the
+        position is missing: the record is in the log.
         """
         appended = await self.append(
             value,
@@ -115,8 +123,30 @@ class SequencedLog(LogVerbs, ABC):
 
         An error of one that is never awaited is raised by `flush` or `close`.
         """
+        pledge, index = self.begun(
+            value,
+            key=key,
+            headers=headers,
+            timestamp=timestamp,
+            retry_unknown=retry_unknown,
+            timeout=timeout,
+        )
+        return Appending(self, pledge, index)
+
+    def begun(
+        self,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        headers: Headers = (),
+        timestamp: Time | None = None,
+        retry_unknown: bool = False,
+        timeout: float | None = None,
+    ) -> tuple[Pledge, int]:
+        """What `append_nowait` appends, as the pledge of its batch and its place there."""
         made = record(value, key, headers, timestamp)
-        return self._appending(self._add(made, timeout, retry_unknown=retry_unknown))
+        pledge = self._add(made, timeout, retry_unknown=retry_unknown)
+        return pledge, pledge.count - 1
 
     async def append_soon(
         self,
@@ -136,19 +166,20 @@ class SequencedLog(LogVerbs, ABC):
         self,
         values: Iterable[bytes | Record],
         *,
+        together: bool = False,
         request_id: str | None = None,
         retry_unknown: bool = False,
         timeout: float | None = None,
     ) -> list[Acknowledged]:
         """Append all in order, waiting for room where too much is pending; cheaper than one by one.
 
-        Raises the first error: then some may have been appended, and others not. With a
-        `request_id`, as of `append`, all are one batch, of which all or none is appended, at
-        consecutive positions.
+        Raises the first error: then some may have been appended, and others not. `together`: all
+        are one batch, of which all or none is appended, at consecutive positions; BatchTooLarge if
+        that is more than a batch takes. So it is with a `request_id`, as of `append`.
         """
         made = (checked(each) for each in arguments.several(VALUES, values, VALUES_SHOWN))
-        if request_id is not None:
-            return await self._once(list(made), request_id, timeout)
+        if together or request_id is not None:
+            return await self._batch(list(made), request_id, timeout)
         pending: list[Appending] = []
         for each in made:
             pledge = await self.pledge(each, timeout, retry_unknown=retry_unknown)
@@ -176,7 +207,7 @@ class SequencedLog(LogVerbs, ABC):
             for each in portion:
                 yield each
 
-    async def portions(
+    def portions(
         self,
         start: Position = 0,
         count: int | None = None,
@@ -186,9 +217,8 @@ class SequencedLog(LogVerbs, ABC):
         timeout: float | None = None,
     ) -> AsyncGenerator[list[LogRecord], None]:
         """The same in the portions in which it arrives."""
-        reader = Reader(self.link, self.name, timeout)
-        async for portion in reader.portions(start, count, wait, stable_only=stable_only):
-            yield portion
+        reader = Reader(self.link, self.id, self.name, timeout)
+        return reader.portions(start, count, wait, stable_only=stable_only)
 
     def subscribe(self, start: Position | None = None, *, speculative: bool = True) -> Events:
         """Everything from `start` on, in order, as soon as it is ordered; without a start, what is
@@ -196,7 +226,7 @@ class SequencedLog(LogVerbs, ABC):
 
         Nothing of this engine is speculative, whatever is said: no position that was read changes.
         """
-        return Events(self.link, start)
+        return Events(self.link, self.id, start)
 
     async def tail(self, *, timeout: float | None = None) -> Position:
         """How many positions are taken by records that are durable, ordered or not: reads end here.
@@ -209,11 +239,31 @@ class SequencedLog(LogVerbs, ABC):
     async def trim(self, position: Position, *, timeout: float | None = None) -> None:
         """Give up everything below this position, which must be stable."""
         message = Trim(arguments.position("a trim's position", position))
-        await self.link.ask(message, Done, "trim the log", timeout)
+        try:
+            await self.link.ask(message, Done, f"trim {self.name}", timeout)
+        except TrimTooFar as far:
+            raise far.named(self.name) from None
 
     async def status(self, *, timeout: float | None = None) -> SequencingStatus:
         """What the leader sees: view, stable and durable tail, backlog, shards."""
         return await self.link.ask(Inspect(), SequencingStatus, "ask for the status", timeout)
+
+    async def survey(self, *, timeout: float | None = None) -> LogSurvey:
+        """What the controllers have decided and are doing, also while nobody leads."""
+        return await self.link.ask(Survey(), LogSurvey, "survey the log", timeout)
+
+    async def open_shard(self, name: str, *, timeout: float | None = None) -> None:
+        """Let this shard take new records, also one that was closed or removed."""
+        await self._set_open(name, True, timeout)
+
+    async def close_shard(self, name: str, *, timeout: float | None = None) -> None:
+        """Let this shard take no new records. It is removed when all that it has is trimmed."""
+        await self._set_open(name, False, timeout)
+
+    async def _set_open(self, name: str, is_open: bool, timeout: float | None) -> None:
+        message = SetShardOpen(arguments.text("a shard", name), is_open)
+        what = f"{'open' if is_open else 'close'} shard {name}"
+        await self.link.ask(message, Done, what, timeout)
 
     async def directory(self, *, timeout: float | None = None) -> Directory:
         """Who orders the log and who serves its shards, as some node knows it now."""
@@ -221,7 +271,7 @@ class SequencedLog(LogVerbs, ABC):
 
     def placed(self, pledge: Pledge, index: int) -> Acknowledged:
         """What the append of this record of an acknowledged batch gives."""
-        return Appended(None, Receipt(self.link, pledge, index))
+        return Appended(None, Receipt(self, pledge, index))
 
     async def pledge(
         self, made: Record, timeout: float | None = None, *, retry_unknown: bool = False
@@ -241,16 +291,16 @@ class SequencedLog(LogVerbs, ABC):
         link.written()
         return pledge
 
-    async def _once(
-        self, made: Sequence[Record], request_id: str, timeout: float | None
+    async def _batch(
+        self, made: Sequence[Record], request_id: str | None, timeout: float | None
     ) -> list[Acknowledged]:
         if not made:
-            raise BadRequest("an append under a request id", "there is no record")
+            raise BadRequest("an append of one batch", "there is no record")
         link = self.link
         limit_ms = link.milliseconds(timeout)
         while True:
             try:
-                pledge = link.session.appender.add_request(made, limit_ms, request_id)
+                pledge = link.session.appender.add_batch(made, limit_ms, request_id)
                 break
             except Overloaded:
                 if not await link.room(limit_ms):

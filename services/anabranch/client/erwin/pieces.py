@@ -12,9 +12,6 @@ from anabranch.core.errors import (
 from anabranch.core.records.record import decode
 from anabranch.core.types import LogId, Position
 
-_ORIGIN = LogId(0)
-"""A log of Erwin has no forks."""
-
 
 class Piece:
     """Consecutive positions of one append, with their records; without any they are no-ops."""
@@ -45,8 +42,10 @@ class Piece:
         return self.records[max(0, start - self.first) :]
 
 
-def piece(shard: str, first: Position, count: int, batch: bytes) -> Piece:
-    """As a shard sent it: verified and decoded. BatchUnreadable if that would cost too much."""
+def piece(log: LogId, shard: str, first: Position, count: int, batch: bytes) -> Piece:
+    """As a shard of this log sent it: verified and decoded. BatchUnreadable if that would cost too
+    much.
+    """
     if count <= 0:
         raise BadFrame(f"shard {shard} sent a batch of {count} records")
     if not batch:
@@ -65,7 +64,7 @@ def piece(shard: str, first: Position, count: int, batch: bytes) -> Piece:
             each.key,
             each.headers,
             each.timestamp,
-            _ORIGIN,
+            log,
             position,
             shard,
         )

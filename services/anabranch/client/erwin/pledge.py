@@ -16,8 +16,8 @@ class Producer(Protocol):
     """Numbers the pledge, and sends it until it is known what became of it."""
 
     def held(self, pledge: "Pledge") -> None: ...
-    def refused(self, pledge: "Pledge", error: AnabranchError) -> None: ...
-    def lost(self, pledge: "Pledge", *, sent: bool) -> None: ...
+    def refused(self, pledge: "Pledge", error: AnabranchError, *, sent: bool) -> None: ...
+    def lost(self, pledge: "Pledge", *, sent: bool, refusal: AnabranchError | None) -> None: ...
     def known_elsewhere(self, pledge: "Pledge", shard: str) -> None: ...
     def expire(self, pledge: "Pledge") -> None: ...
 
@@ -86,11 +86,11 @@ class Pledge(Promise[AppendId]):
     def held(self) -> None:
         self.producer.held(self)
 
-    def refused(self, error: AnabranchError) -> None:
-        self.producer.refused(self, error)
+    def refused(self, error: AnabranchError, *, sent: bool) -> None:
+        self.producer.refused(self, error, sent=sent)
 
-    def lost(self, *, sent: bool) -> None:
-        self.producer.lost(self, sent=sent)
+    def lost(self, *, sent: bool, refusal: AnabranchError | None) -> None:
+        self.producer.lost(self, sent=sent, refusal=refusal)
 
     def known_elsewhere(self, shard: str) -> None:
         self.producer.known_elsewhere(self, shard)

@@ -13,7 +13,7 @@ from anabranch.client.session.records import LogRecord
 from anabranch.core.errors import BadFrame, BadRequest, BatchUnreadable, DeadlineExceeded
 from anabranch.core.erwin.protocol.messages import Read, Records, Span
 from anabranch.core.sequencing.messages import Directory, Locate
-from anabranch.core.types import NEVER, Milliseconds, Position
+from anabranch.core.types import NEVER, LogId, Milliseconds, Position
 
 _RECORDS_MAX = 10_000
 """Asked of one shard at once."""
@@ -31,8 +31,8 @@ class _Batch(NamedTuple):
 class Reader:
     """One read. What a shard answers is asked of it once."""
 
-    def __init__(self, link: Link, log: str, timeout: float | None) -> None:
-        self._link, self._what = link, f"read {log}"
+    def __init__(self, link: Link, id: LogId, log: str, timeout: float | None) -> None:
+        self._link, self._id, self._what = link, id, f"read {log}"
         self._timeout, self._limit_ms = timeout, link.milliseconds(timeout)
         self._batches: dict[Position, _Batch] = {}
         """By the first position that is meant."""
@@ -46,7 +46,9 @@ class Reader:
         left = NEVER if count is None else arguments.number(what, count, NEVER)
         if left == 0:
             raise BadRequest(what, "count must be 1 or more")
-        end, wait_ms, some = NEVER, 0, False
+        # A reader that waits sends one request, and its shard answers when there is something.
+        first, end, some = start, NEVER, False
+        wait_ms = longest_ms = round(wait * 1_000)
         while left > 0 and start < end:
             await self._fetch(start, left, wait_ms)
             before = start
@@ -55,7 +57,8 @@ class Reader:
                 left, some = left - len(records), True
                 yield records
             if start > before:
-                wait_ms = 0
+                # What is durable below `end` may become stable piece by piece.
+                wait_ms = 0 if end == NEVER else max(1, self._limit_ms)
             elif stable_only:
                 end = start
             elif end == NEVER:
@@ -64,8 +67,9 @@ class Reader:
             else:
                 # It was durable when that was asked, and isn't ordered in time.
                 raise DeadlineExceeded(what, self._limit_ms)
-        if wait and left > 0 and not some:
-            await self._fetch(start, left, round(wait * 1_000))
+        if longest_ms and left > 0 and not some and start > first:
+            # It found only no-ops so far.
+            await self._fetch(start, left, longest_ms)
             records, _ = self._taken(start, start + left)
             if records:
                 yield records
@@ -75,7 +79,7 @@ class Reader:
         records: list[LogRecord] = []
         while start < end and (batch := self._batches.pop(start, None)) is not None:
             try:
-                made = piece(*batch)
+                made = piece(self._id, *batch)
             except BatchUnreadable:
                 if not records:
                     raise
@@ -97,7 +101,8 @@ class Reader:
         while begins:
             count_max = min(count, _RECORDS_MAX)
             reads = [self._read(*each, count_max, wait_ms) for each in begins.items()]
-            answers = await asyncio.gather(*reads)
+            # One shard needs no task of its own: most reads end here.
+            answers = [await reads[0]] if len(reads) == 1 else await asyncio.gather(*reads)
             asked |= begins.keys()
             for shard, answer in zip(begins, answers, strict=True):
                 self._absorb(shard, begins[shard], answer)
@@ -113,10 +118,21 @@ class Reader:
         """Any shard knows whose each position is."""
         where = self._link.session.whereabouts
         if not where.shards:
-            await self._link.ask(Locate(), Directory, self._what, self._timeout)
-        if not where.shards:
-            raise BadRequest(self._what, f"no shard is known that could have position {start}")
+            await self._find_shards()
         return where.shards[0].name
+
+    async def _find_shards(self) -> None:
+        session = self._link.session
+        where = session.whereabouts
+        try:
+            async with asyncio.timeout(self._limit_ms / 1_000):
+                while not where.shards:
+                    await self._link.ask(Locate(), Directory, self._what, self._timeout)
+                    if not where.shards:
+                        # A log that has just started has none until its controller has met one.
+                        await asyncio.sleep(session.settings.view_ms / 1_000)
+        except TimeoutError as late:
+            raise DeadlineExceeded(self._what, self._limit_ms) from late
 
     def _absorb(self, shard: str, begin: Position, answer: Records) -> None:
         if not len(answer.firsts) == len(answer.counts) == len(answer.batches):

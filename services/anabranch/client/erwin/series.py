@@ -24,6 +24,7 @@ from anabranch.core.errors import (
     DeadlineExceeded,
     Mistake,
     OutcomeUnknown,
+    QuotaExceeded,
     RecordVoided,
     RequestForgotten,
     Retry,
@@ -131,7 +132,7 @@ class Series:
         assert pledge.id is not None
         self._owner.settle(pledge, pledge.id)
 
-    def refused(self, pledge: Pledge, error: AnabranchError) -> None:
+    def refused(self, pledge: Pledge, error: AnabranchError, *, sent: bool) -> None:
         self._refusal = pledge.refusal = error
         if isinstance(error, RequestForgotten):
             self._forgotten(pledge, error)
@@ -146,8 +147,8 @@ class Series:
             self._remove(pledge)
             self._owner.settle(pledge, self._certain(pledge, error))
         else:
-            # One member took nothing. Others may have, and what they hold may be ordered.
-            pledge.doubts += 1
+            # What another member may have taken may be ordered.
+            pledge.doubts += sent
             self._commons.retried = error
             asked = error.facts.get("view")
             # In mode st it may be a shard that speaks, and of its epoch.
@@ -156,10 +157,15 @@ class Series:
             self._stop()
             self._rest(heed_ms(error))
 
-    def lost(self, pledge: Pledge, *, sent: bool) -> None:
+    def lost(self, pledge: Pledge, *, sent: bool, refusal: AnabranchError | None) -> None:
         pledge.doubts += sent
+        heed = 0
+        if refusal is not None:
+            # Each member enforces the quota by itself: one that is over it asks for a pause.
+            self._refusal = pledge.refusal = self._commons.retried = refusal
+            heed = heed_ms(refusal)
         self._stop()
-        self._rest()
+        self._rest(heed)
         self._dial()
 
     def known_elsewhere(self, pledge: Pledge, shard: str) -> None:
@@ -177,8 +183,7 @@ class Series:
             self.queue.remove(pledge)
             if pledge is self.open:
                 self.open = None
-            error = self._commons.rejection or Unavailable(WHAT, self._waited_for)
-            error.__cause__ = self._refusal
+            error = self._unsent(self._refusal, self._waited_for)
             self._owner.settle(pledge, self._certain(pledge, error))
             return
         owing = ", ".join(sorted(pledge.attempt.owing))
@@ -186,13 +191,22 @@ class Series:
         reason = f"within {pledge.timeout_ms} ms not all members acknowledged it: {waited}"
         sent = bool(pledge.doubts) or pledge.unsure or pledge.attempt.under_way
         self._remove(pledge)
-        error: AnabranchError = self._commons.rejection or Unavailable(WHAT, reason)
-        if sent and self._fixed is not None:
+        if not sent:
+            self._owner.settle(pledge, self._unsent(pledge.refusal, reason))
+            return
+        error: AnabranchError = OutcomeUnknown(WHAT, reason, ADVICE)
+        if self._fixed is not None:
             error = DeadlineExceeded(WHAT, pledge.timeout_ms, pledge.request_id)
-        elif sent:
-            error = OutcomeUnknown(WHAT, reason, ADVICE)
         error.__cause__ = pledge.refusal
         self._owner.settle(pledge, error)
+
+    def _unsent(self, refusal: AnabranchError | None, reason: str) -> AnabranchError:
+        """Why an append that is certainly in no ring wasn't taken in time."""
+        if isinstance(refusal, QuotaExceeded):
+            return refusal
+        error = self._commons.rejection or Unavailable(WHAT, reason)
+        error.__cause__ = refusal
+        return error
 
     def close(self, error: AnabranchError) -> None:
         self._stop()
@@ -300,8 +314,10 @@ class Series:
         if self._alarm is not None:
             self._alarm.cancel()
         self._tries += 1
-        pause = heed + self._commons.pause(self._tries)
-        self._alarm = self._commons.alarms.after(pause, self._resume)
+        commons, away = self._commons, self._obstacle or self._down
+        # A view change takes some milliseconds once it has begun: a longer pause would be the gap.
+        pause = heed + commons.pause(self._tries, commons.settings.view_ms if away else None)
+        self._alarm = commons.alarms.after(pause, self._resume)
         self._whereabouts.ask_another()
 
     def _resume(self) -> None:

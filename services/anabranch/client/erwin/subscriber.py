@@ -40,12 +40,14 @@ class Stream(stream.Stream[ToNode, FromNode]):
 class Subscriber:
     """Made by a driver, given with Opened. It takes what is there, and says so with Taken."""
 
-    def __init__(self, start: Position) -> None:
+    def __init__(self, start: Position, origin: LogId) -> None:
+        """`origin`: the log, whose records say so."""
         self.error: AnabranchError | None = None
         """Why there will be nothing more, once what is there has been taken."""
         self.waiter: object = None
         """The driver's own."""
         self.log: LogId | None = None
+        self._origin = origin
         self._merge = Merge(start)
         self._streams: dict[str, Stream] = {}
         self._commons: ErwinCommons | None = None
@@ -141,7 +143,7 @@ class Subscriber:
             raise BadFrame(f"{len(news.firsts)} positions of {len(news.batches)} batches")
         merge = self._merge
         for first, count, batch in zip(news.firsts, news.counts, news.batches, strict=True):
-            made = piece(stream.shard, first, count, batch)
+            made = piece(self._origin, stream.shard, first, count, batch)
             if not merge.add(made):
                 stream.released(made.credit)
         merge.tell(stream.shard, news.upto)

@@ -14,20 +14,27 @@ from anabranch.client.session.arguments import VALUES, VALUES_SHOWN
 from anabranch.client.session.records import Appended, Event, Headers, LogRecord, Time, record
 from anabranch.client.session.verbs import LogVerbs
 from anabranch.core.records.record import Record
-from anabranch.core.sequencing.messages import Directory, SequencingStatus
+from anabranch.core.sequencing.messages import Directory, LogSurvey, SequencingStatus
 from anabranch.core.types import Position
 
 
 class Receipt:
-    """An append that is durable, and will get a position."""
+    """An append that is durable, and will get a position.
+
+    It counts in this program only: keep its position, not its text.
+    """
 
     __slots__ = ("_loop", "_receipt")
 
     def __init__(self, loop: Handover, receipt: receipts.Receipt) -> None:
         self._loop, self._receipt = loop, receipt
 
+    def __repr__(self) -> str:
+        return repr(self._receipt)
+
     def position(self, *, timeout: float | None = None) -> Position:
-        """Wait until the position is final. DeadlineExceeded if it isn't in time: ask again.
+        """Wait until the position is final. PositionPending, a DeadlineExceeded, if it isn't in
+        time: ask again.
 
         The log remembers the last 4,096 batches of this program; RequestForgotten for older ones.
         OutcomeUnknown if the log's durability is `memory` and all of its members lost theirs.
@@ -96,8 +103,8 @@ class SequencedLog(LogVerbs):
     ) -> Position:
         """Append one record and wait until its position is bound and final.
 
-        `timeout` counts for each of the two. DeadlineExceeded if only the position is missing: the
-        record is in the log.
+        `timeout` counts for each of the two. PositionPending, a DeadlineExceeded, if only the
+        position is missing: the record is in the log.
         """
         appended = self.append(
             value,
@@ -136,19 +143,24 @@ class SequencedLog(LogVerbs):
         self,
         values: Iterable[bytes | Record],
         *,
+        together: bool = False,
         request_id: str | None = None,
         retry_unknown: bool = False,
         timeout: float | None = None,
     ) -> list[Acknowledged]:
         """Append all in order; cheaper than one by one.
 
-        With a `request_id` all are one batch, of which all or none is appended.
+        `together`, or with a `request_id`: all are one batch, of which all or none is appended.
         """
         # Taken here: a generator may ask this client for something, which the loop itself may not.
         found = list(arguments.several(VALUES, values, VALUES_SHOWN))
         self._loop.run(self._loop.taken())
         done = self.wrapped.append_many(
-            found, request_id=request_id, retry_unknown=retry_unknown, timeout=timeout
+            found,
+            together=together,
+            request_id=request_id,
+            retry_unknown=retry_unknown,
+            timeout=timeout,
         )
         return [_held(self._loop, appended) for appended in self._loop.run(done)]
 
@@ -193,6 +205,18 @@ class SequencedLog(LogVerbs):
     def status(self, *, timeout: float | None = None) -> SequencingStatus:
         """What the leader sees: view, stable and durable tail, backlog, shards."""
         return self._loop.run(self.wrapped.status(timeout=timeout))
+
+    def survey(self, *, timeout: float | None = None) -> LogSurvey:
+        """What the controllers have decided and are doing, also while nobody leads."""
+        return self._loop.run(self.wrapped.survey(timeout=timeout))
+
+    def open_shard(self, name: str, *, timeout: float | None = None) -> None:
+        """Let this shard take new records, also one that was closed or removed."""
+        self._loop.run(self.wrapped.open_shard(name, timeout=timeout))
+
+    def close_shard(self, name: str, *, timeout: float | None = None) -> None:
+        """Let this shard take no new records. It is removed when all that it has is trimmed."""
+        self._loop.run(self.wrapped.close_shard(name, timeout=timeout))
 
     def directory(self, *, timeout: float | None = None) -> Directory:
         """Who orders the log and who serves its shards, as some node knows it now."""

@@ -134,9 +134,11 @@ class Commons(Generic[Q, A, R]):
             self.wants_room = False
             self.effects.append(Roomy())
 
-    def pause(self, tries: int) -> Milliseconds:
-        """The back-off after so many failed tries: doubling, with jitter."""
+    def pause(self, tries: int, most: Milliseconds | None = None) -> Milliseconds:
+        """The back-off after so many failed tries: doubling up to `most`, with jitter."""
         settings = self.settings
+        if most is None:
+            most = settings.backoff_ms_max
         doubled = settings.backoff_ms << min(max(tries - 1, 0), _DOUBLINGS_MAX)
-        half = max(1, min(doubled, settings.backoff_ms_max) // 2)
+        half = max(1, min(doubled, most) // 2)
         return half + (half * self.randbits(_JITTER_BITS) >> _JITTER_BITS)

@@ -66,6 +66,11 @@ class Delivery(Generic[Q, A]):
         """The addresses of those that haven't answered yet."""
         return [leg.line.address for leg in self._legs]
 
+    @property
+    def refusal(self) -> A | AnabranchError | None:
+        """A joint refusal of some line, after which others acknowledged or broke."""
+        return self._refusal
+
     def send(self, message: Q, *lines: Line[Q, A]) -> None:
         assert lines, "a promise is sent to somebody"
         assert not self._legs, "a promise is sent again only when the delivery before is over"

@@ -20,6 +20,8 @@ SCHEME = "anabranch"
 TLS_SCHEME = "anabranchs"
 BELFAST_SCHEME = "belfast"
 BELFAST_TLS_SCHEME = "belfasts"
+ERWIN_SCHEME = "erwin"
+ERWIN_TLS_SCHEME = "erwins"
 PORT = 7420
 
 WITHIN = "/"
@@ -98,18 +100,28 @@ def endpoint(url: str) -> Endpoint:
 
 def belfast_endpoint(url: str) -> Endpoint:
     """Of a Belfast deployment; the scheme may be left out."""
+    return _log_endpoint(url, BELFAST_SCHEME, BELFAST_TLS_SCHEME)
+
+
+def erwin_endpoint(url: str) -> Endpoint:
+    """The sequencers of an Erwin log, for whoever looks after the log. Programs open it by its name
+    in a service.
+    """
+    return _log_endpoint(url, ERWIN_SCHEME, ERWIN_TLS_SCHEME)
+
+
+def _log_endpoint(url: str, scheme: str, tls_scheme: str) -> Endpoint:
     what = f"the address {text('an address', url)!r}"
-    parts = _split(url, BELFAST_SCHEME, what)
+    parts = _split(url, scheme, what)
     cluster = parts.path.strip("/")
     if parts.scheme in (SCHEME, TLS_SCHEME):
         raise BadRequest(what, _A_SERVICE)
-    schemes = (BELFAST_SCHEME, BELFAST_TLS_SCHEME)
-    if parts.scheme not in schemes or not cluster or "/" in cluster:
-        raise BadRequest(what, "it must read belfast://host:port,host:port,.../CLUSTER")
+    if parts.scheme not in (scheme, tls_scheme) or not cluster or "/" in cluster:
+        raise BadRequest(what, f"it must read {scheme}://host:port,host:port,.../CLUSTER")
     for host in _hosts(parts).split(","):
         if not host.rpartition("]")[2].rpartition(":")[2].isdigit():
             raise BadRequest(what, f"{host!r} must say its port: a node may have any")
-    return _endpoint(parts, what, parts.scheme == BELFAST_TLS_SCHEME)._replace(cluster=cluster)
+    return _endpoint(parts, what, parts.scheme == tls_scheme)._replace(cluster=cluster)
 
 
 def _split(url: str, scheme: str, what: str) -> SplitResult:

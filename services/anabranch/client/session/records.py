@@ -64,7 +64,7 @@ class LogRecord(msgspec.Struct, frozen=True, gc=False):
     @property
     def id(self) -> str:
         """Its origin as text: the same wherever the record is read, in every log that has it, and
-        no other record's. Of Bolt's logs.
+        no other record's of this service.
         """
         return identity(self.origin_log, self.origin_position)
 

@@ -65,6 +65,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     directory_ms: int = 500
     """Belfast: how often another node is asked where the shards are, while anything is to do."""
 
+    view_ms: int = 50
+    """Erwin: while a member of a log's view is away, appends wait for the next view, and one node
+    after the other is asked for it with pauses of at most this length.
+    """
+
     idle_ms: int = 60_000
     """Belfast: a connection to a node on which nothing was asked or answered for so long is closed.
     It is opened again when something is to be asked there.

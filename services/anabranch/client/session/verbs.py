@@ -32,7 +32,16 @@ OWN = {
         "squash",
     ),
     "belfast": ("append_soon", "directory", "join", "leave", "status", "subscribe_with"),
-    "erwin": ("append_soon", "append_sync", "directory", "status"),
+    "erwin": (
+        "add_shards",
+        "append_soon",
+        "append_sync",
+        "close_shard",
+        "directory",
+        "open_shard",
+        "status",
+        "survey",
+    ),
 }
 """By engine: verbs that logs of other engines lack."""
 

@@ -24,6 +24,17 @@ class UnknownShard(Mistake):
         super().__init__(shard=shard)
 
 
+class LastShard(Mistake):
+    """Appends to an Erwin log need a shard that takes them."""
+
+    code = "last-shard"
+    status = 409
+    says = "shard {shard} is the last open one of its log: open or add another before you close it"
+
+    def __init__(self, shard: str) -> None:
+        super().__init__(shard=shard)
+
+
 class NotPrimary(Refresh):
     """Another replica of the shard takes appends and serves subscribers."""
 
@@ -108,9 +119,17 @@ class TrimTooFar(Mistake):
     code = "trim-too-far"
     status = 409
     says = (
-        "the log can't be trimmed below {position}: only what lies below {confirmed} is confirmed; "
-        "trim no further, or wait"
+        "{log} can't be trimmed below {position}: only positions below {confirmed} are final; trim "
+        "no further, or wait"
     )
 
-    def __init__(self, position: int, confirmed: int) -> None:
-        super().__init__(position=position, confirmed=confirmed)
+    def __init__(self, position: int, confirmed: int, log: str = "the log") -> None:
+        """`log`: its name, which its nodes don't know and its clients add."""
+        super().__init__(position=position, confirmed=confirmed, log=log)
+
+    def named(self, log: str) -> "TrimTooFar":
+        """The same, told by a client that knows the log's name."""
+        position, confirmed = self.facts["position"], self.facts["confirmed"]
+        assert isinstance(position, int), "positions travel as numbers"
+        assert isinstance(confirmed, int), "positions travel as numbers"
+        return TrimTooFar(position, confirmed, log)

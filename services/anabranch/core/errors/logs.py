@@ -1,6 +1,6 @@
 """What stands in the way of what was asked of a log or fork."""
 
-from anabranch.core.errors.base import Mistake, Refresh, Retry
+from anabranch.core.errors.base import Damage, Mistake, Refresh, Retry
 
 
 class ReadBlocked(Retry):
@@ -142,6 +142,35 @@ class WrongEngine(Mistake):
         super().__init__(log=log, engine=engine, asked=asked)
 
 
+class FrontDiffers(Damage):
+    """A front that went on would lose acknowledged appends, or commit some again."""
+
+    code = "front-differs"
+    says = (
+        "log {log} holds {records} records of its lazy front, and the journal of the front's "
+        "leader goes on from {ordered}: one of the two is an older copy, so the front takes no "
+        "appends. Bring the newer copy back; the log can be read and forked as it is"
+    )
+
+    def __init__(self, log: int, records: int, ordered: int) -> None:
+        super().__init__(log=log, records=records, ordered=ordered)
+
+
+class LazyAppendsOnly(Mistake):
+    """An append to a log with a lazy front didn't come through the front."""
+
+    code = "lazy-appends-only"
+    status = 409
+    says = (
+        "{log} takes appends through its lazy front only, or they would overtake what that has "
+        "acknowledged: open it by its name with the Python client or the command line, or append "
+        "to a fork of it"
+    )
+
+    def __init__(self, log: str) -> None:
+        super().__init__(log=log)
+
+
 class NotOffered(Mistake):
     """A log was asked for a verb that logs of its engine don't have."""
 
@@ -166,6 +195,20 @@ class EngineNotServed(Mistake):
 
     def __init__(self, log: str, engine: str) -> None:
         super().__init__(log=log, engine=engine)
+
+
+class FrontNotServed(Mistake):
+    """Nothing behind this service runs the lazy front that a log was to have."""
+
+    code = "front-not-served"
+    status = 409
+    says = (
+        "{log} can't have lazy appends: nothing behind this service runs lazy fronts, as "
+        "`anabranch up` and `anabranch up --processes` do; use it there, or with direct appends"
+    )
+
+    def __init__(self, log: str) -> None:
+        super().__init__(log=log)
 
 
 class LogExists(Mistake):

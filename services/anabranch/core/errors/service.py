@@ -1,6 +1,7 @@
 """What stands in the way of a request as such: its form, its size, its time, who asks and whom."""
 
 from anabranch.core.errors.base import Damage, Fenced, Mistake, Refresh, Retry
+from anabranch.core.errors.logs import ReceiptPending
 
 
 class Overloaded(Retry):
@@ -76,6 +77,22 @@ class DeadlineExceeded(Retry):
                 else "repeat it, which does no harm"
             )
         super().__init__(what=what, deadline_ms=deadline_ms, request_id=request_id, advice=advice)
+
+
+class PositionPending(DeadlineExceeded, ReceiptPending):
+    """An acknowledged append has no position yet. Only the question for it may be repeated: the
+    record is durable, and appended again it would be in the log twice.
+    """
+
+    code = "position-pending"
+    status = 504
+    says = (
+        "{log} holds the record, and its position isn't bound yet: ask the receipt for the "
+        "position again, and don't append the record again"
+    )
+
+    def __init__(self, log: str) -> None:
+        Retry.__init__(self, log=log)
 
 
 class OutcomeUnknown(Refresh):

@@ -20,6 +20,9 @@ from anabranch.core.replication.primary import Primary
 from anabranch.core.replication.terms import epoch_of
 from anabranch.core.types import LocalSequence
 
+FIRST_EPOCH = 1
+"""A group's first: there is nothing from before it."""
+
 SealAnswer = Callable[[int, LocalSequence], None]
 """Takes the last term in the sealed replica's journal, and the end of its journaled log."""
 
@@ -53,6 +56,10 @@ class Replica:
         self.epoch = 0
         self.replicas: tuple[str, ...] = ()
         """Of the epoch; empty while a learner knows of the epoch by its primary's name alone."""
+        self.founder = False
+        """In its group's first epoch, which counts on this very journal. The replica lacks nothing
+        from before the epoch, and can be sealed although its primary was lost before it began.
+        """
         self.on_role: Callable[[], None] = lambda: None
         """The role or the epoch is another."""
         self._config = config
@@ -66,7 +73,8 @@ class Replica:
     @property
     def complete(self) -> bool:
         """A backup whose journal has everything from before its primary's first term."""
-        return self.role is Role.BACKUP and self.epoch == epoch_of(self.log.adopted)
+        adopted = self.founder or self.epoch == epoch_of(self.log.adopted)
+        return self.role is Role.BACKUP and adopted
 
     @property
     def stuck(self) -> bool:
@@ -156,6 +164,7 @@ class Replica:
         self.replicas = tuple(replicas)
         if known:
             return
+        self.founder = listed and bool(disks) and epoch == FIRST_EPOCH
         if listed and node == primary:
             if self.log.last < begins:
                 self.log.skip(begins)
@@ -171,6 +180,7 @@ class Replica:
             return
         if epoch > self.epoch:
             self.replicas = ()
+        self.founder = False
         self._enter(epoch, primary, Role.LEARNER)
 
     def seal(self, sender: str, epoch: int, answer: SealAnswer) -> None:

@@ -28,6 +28,8 @@ class Verb(StrEnum):
     FORK = "fork"
     PROMOTE = "promote"
     TRIM = "trim"
+    ORDER = "order"
+    """Commit appends of a log's lazy front, as the front's own processes do."""
 
 
 class Subject(Value, frozen=True):
@@ -53,7 +55,16 @@ class Claim(Value, frozen=True):
     verbs: tuple[Verb, ...]
 
 
-SEEING = (Verb.GET, Verb.READ, Verb.APPEND, Verb.FORK, Verb.PROMOTE, Verb.TRIM, Verb.DELETE)
+SEEING = (
+    Verb.GET,
+    Verb.READ,
+    Verb.APPEND,
+    Verb.FORK,
+    Verb.PROMOTE,
+    Verb.TRIM,
+    Verb.DELETE,
+    Verb.ORDER,
+)
 """Whoever may do anything with a log must be able to look it up."""
 POOL = Claim(Subject(POOLS), (Verb.UPDATE,))
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 from anabranch.core.errors import (
     AnabranchError,
     BadRequest,
+    OutcomeUnknown,
     Overloaded,
-    StaleView,
     Unavailable,
 )
 from anabranch.core.errors.refused import Refused
@@ -130,11 +130,13 @@ class Appends:
         self._live.discard(token)
 
     def restart(self) -> None:
-        """Another view begins, and its ring may lack what was being stored."""
-        for id, (_, tokens) in self._askers.items():
-            assert id.sequence >= 0
-            error = StaleView(_WHAT, self._member.number, self._member.number + 1)
-            self._member.effects += [Reply(token, Refused.of(error)) for token in tokens]
+        """Another view begins. What was being stored may be in its ring or not: clients don't take
+        this for a refusal.
+        """
+        reason = f"view {self._member.number} ended before it was stored"
+        unknown = Refused.of(OutcomeUnknown(_WHAT, reason, "send it again under its id"))
+        for _, tokens in self._askers.values():
+            self._member.effects += [Reply(token, unknown) for token in tokens]
         self._askers.clear()
 
     def settle(self) -> None:

@@ -14,6 +14,7 @@ from anabranch.core.sequencing.messages import (
     Inspect,
     Locate,
     SetShardOpen,
+    Survey,
     ToSequencer,
     Trim,
 )
@@ -40,7 +41,7 @@ def check(message: ToSequencer) -> None:
             check_position("a trim's position", position)
         case SetShardOpen(shard=shard):
             check_shard(shard)
-        case Hello() | Locate() | Inspect() | Cancel():
+        case Hello() | Locate() | Inspect() | Survey() | Cancel():
             """Their types bound them."""
 
 

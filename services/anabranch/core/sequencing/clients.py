@@ -1,8 +1,7 @@
 """The `ClientProtocol` of sequencing replicas."""
 
-from typing import Any, Final, NoReturn
+from typing import Final
 
-from anabranch.core.errors import AnabranchError, VersionMismatch, WrongCluster
 from anabranch.core.limits import KIB, Limits
 from anabranch.core.sequencing.codec import CODEC
 from anabranch.core.sequencing.messages import (
@@ -12,11 +11,13 @@ from anabranch.core.sequencing.messages import (
     Hello,
     Inspect,
     Locate,
+    LogSurvey,
     SequencingStatus,
+    Survey,
     Trim,
-    Welcome,
 )
 from anabranch.core.wire.client_protocol import ClientProtocol, ReplySize
+from anabranch.core.wire.node_clients import Unstreamed, no_stream, node_of, objection
 
 _SMALL = ReplySize(0, 0)
 _SURVEY = ReplySize(256 * KIB, 256 * KIB)
@@ -24,34 +25,14 @@ _SURVEY = ReplySize(256 * KIB, 256 * KIB)
 _COMMANDS: Final = frozenset({Trim})
 
 
-class Unstreamed:
-    """Stands for the types of streams, which sequencing replicas have none of."""
-
-
 def reply_size(message: object, limits: Limits) -> ReplySize | None:
     match message:
         case Append() | AppendMeta() | Trim():
             return None
-        case Locate() | Inspect():
+        case Locate() | Inspect() | Survey():
             return _SURVEY
         case _:
             return _SMALL
-
-
-def _no_stream(*_: Any) -> NoReturn:
-    raise AssertionError("sequencing replicas have no streams")
-
-
-def _node(hello: Hello) -> str:
-    return hello.node
-
-
-def _objection(hello: Hello, welcome: Welcome) -> AnabranchError | None:
-    if hello.version != welcome.version:
-        return VersionMismatch(hello.version, welcome.version)
-    if hello.cluster != welcome.cluster:
-        return WrongCluster(f"node {welcome.node}", welcome.cluster, hello.cluster)
-    return None
 
 
 SEQUENCING: Final = ClientProtocol(
@@ -59,15 +40,16 @@ SEQUENCING: Final = ClientProtocol(
     codec=CODEC,
     hello=Hello,
     append=Append,
+    announced=AppendMeta,
     subscribe=Unstreamed,
     delivered=Unstreamed,
     pushed=frozenset(),
     commands=_COMMANDS,
     reply_size=reply_size,
-    repeated={Locate: Directory, Inspect: SequencingStatus},
-    window=_no_stream,
-    with_window=_no_stream,
-    node=_node,
+    repeated={Locate: Directory, Inspect: SequencingStatus, Survey: LogSurvey},
+    window=no_stream,
+    with_window=no_stream,
+    node=node_of,
     trace=lambda _: "",
-    objection=_objection,
+    objection=objection,
 )

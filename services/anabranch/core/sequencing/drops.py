@@ -37,6 +37,7 @@ class Drops:
         assert member.view is not None
         assert member.leads
         self.stable = member.view.base
+        """More may be stable in truth while `awaited` isn't empty."""
         self._member = member
         self._view = member.view
         self._on_stable = on_stable
@@ -48,6 +49,10 @@ class Drops:
             for node in member.view.nodes
             if node != member.config.node
         }
+        self.awaited = set(self._followers) if member.begun > 1 else set[str]()
+        """Members that haven't told this leader what they have dropped since it was restarted. The
+        earlier start may have shown as stable what they had said by then.
+        """
         self._drops = [self._drop(each) for each in member.unstable]
         """In this member's journal, and not stable yet."""
         self._unstable = sum(len(drop.ids) for drop in self._drops)
@@ -114,6 +119,7 @@ class Drops:
             # It was asked again: what was sent after the drop that it answers may be lost.
             follower.sent = follower.dropped
         follower.silent = 0
+        self.awaited.discard(sender)
         assert letter.upto <= self._member.ordered, "only the leader orders"
         follower.dropped = max(follower.dropped, letter.upto)
         follower.sent = max(follower.sent, follower.dropped)

@@ -33,6 +33,10 @@ class Present(SequencingLetterBase, frozen=True, kw_only=True, tag="present"):
     """The view is over. A member that isn't started is sealed, or has yet to journal its start."""
     at: Nanoseconds = 0
     """By the sender's clock: a letter that the network held up says nothing new."""
+    leaving: bool = False
+    """The node's process is about to end: the log goes on without it."""
+    fsync: bool | None = None
+    """It acknowledges from its disk; None: it is of a version that doesn't say."""
 
 
 class Seal(SequencingLetterBase, frozen=True, tag="seal"):

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from anabranch.core.alarms import Alarms
-from anabranch.core.errors import StaleView, Unavailable
+from anabranch.core.errors import BadRequest, StaleView, Unavailable
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Effect, SaveSnapshot, Send
 from anabranch.core.sequencing.config import SequencingConfig
@@ -56,6 +56,8 @@ class Member:
         """The view's start is journaled, or the replica was restarted in it."""
         self.version = 0
         """Of the configuration that the owner knows."""
+        self.leaving = False
+        """The owner's process is about to end."""
         self.begun = 0
         self.state = State(limits)
         self.ordered: Position = 0
@@ -113,6 +115,8 @@ class Member:
             tail=self.state.tail,
             sealed=self.sealed is not None,
             at=self.alarms.now,
+            leaving=self.leaving,
+            fsync=self.config.fsync,
         )
 
     def send(self, to: str, letter: SequencingLetter) -> None:
@@ -167,6 +171,7 @@ class Member:
     def recover(self, snapshot: bytes | None) -> None:
         if snapshot is None:
             return
+        self._check_durability()
         image = decode_image(snapshot)
         self.life = image.life
         self.view, self.sealed, self.begun = image.view, image.sealed, image.begun
@@ -176,11 +181,22 @@ class Member:
         self.unstable = image.unstable
 
     def replayed(self, index: int, entry: bytes) -> None:
-        assert self.config.fsync
+        self._check_durability()
         self._journaled_bytes += len(entry)
         self._replay(decode_entry(entry))
         self.journal.last = max(self.journal.last, index)
         self.ordered = self.state.ordered
+
+    def _check_durability(self) -> None:
+        """A member in memory has a new life with each start. With the life of its journal it would
+        seem to hold what it has taken since, and positions would be given out again.
+        """
+        if not self.config.fsync:
+            raise BadRequest(
+                "durability = memory",
+                f"the journal of {self.config.node} holds appends that were acknowledged as kept "
+                "on disk: start it with fsync, as before",
+            )
 
     def born(self) -> None:
         """Everything that the journal held was replayed."""

@@ -71,6 +71,12 @@ class Inspect(SequencingMessage, frozen=True, tag="inspect"):
     """To the leader: how is the sequencing layer? Answered with `SequencingStatus`."""
 
 
+class Survey(SequencingMessage, frozen=True, tag="survey"):
+    """To any sequencing replica of a log with controllers, also while there is no leader: how is
+    the log, as its controllers see it? Answered with `LogSurvey`.
+    """
+
+
 class Trim(SequencingMessage, frozen=True, tag="trim"):
     """To the leader: forget what lies below this stable position. Answered with `Done` when every
     shard has journaled that.
@@ -173,6 +179,16 @@ class SequencingStatus(SequencingMessage, frozen=True, kw_only=True, tag="status
     views_changed: int = 0
     lost_views: tuple[tuple[int, int], ...] = ()
     """Views whose unordered records were lost, each with when that was found, in ms since 1970."""
+    append_bytes_per_s: int = 0
+    """Of a lazy front: what clients have sent over the last seconds."""
+    ring_lasts_ms: int = -1
+    """Of a lazy front: how long the ring has room at that rate if nothing is ordered; -1: no limit,
+    because nothing is appended.
+    """
+    held_up: str = ""
+    """Why nothing is ordered or committed at present; empty if something is. Of a lazy front: what
+    its log says; of an Erwin log: what keeps its shards from writing.
+    """
 
 
 class ShardProgress(SequencingMessage, frozen=True, kw_only=True):
@@ -190,6 +206,65 @@ class ShardProgress(SequencingMessage, frozen=True, kw_only=True):
     slow_reads: int = 0
     """Reads that had to wait for their positions to become stable."""
     orphans: int = 0
+
+
+class ShardPlace(SequencingMessage, frozen=True, kw_only=True):
+    """One shard, as the configuration has it."""
+
+    number: int
+    name: str
+    nodes: tuple[str, ...]
+    """All its replicas."""
+    epoch: int
+    """0: they haven't all been there yet."""
+    primary: str
+    replicas: tuple[str, ...]
+    """Those of the epoch."""
+    open: bool
+    """It takes new records."""
+    removed: bool
+    """All its records are trimmed, and its processes may end."""
+
+
+class LogSurvey(SequencingMessage, frozen=True, kw_only=True, tag="log-survey"):
+    """The configuration, as far as this node knows it, and what the controller that leads has said
+    last.
+    """
+
+    node: str
+    """The sequencer that answers."""
+    version: int
+    """Of the configuration; 0: none is known here."""
+    term: int
+    """Of the controller that decided it."""
+    view: int
+    """0: there is none yet."""
+    leader: str
+    members: tuple[tuple[str, int], ...]
+    """Nodes of the view, each with the life that it is a member in."""
+    sequencers: tuple[str, ...]
+    """All nodes that may be members."""
+    mode: str
+    durability: str
+    shards: tuple[ShardPlace, ...]
+    """In the order of their numbers, with those that are removed."""
+    lost_views: tuple[tuple[int, int], ...]
+    controller: str
+    """The one that leads; empty if none has said so here."""
+    age_ms: int
+    """How long ago it said what follows; -1: never."""
+    obstacle: str
+    """Why nothing is decided, or what can't be; empty: all is well."""
+    changing: str
+    """The phase of the view change under way, in which no append is acknowledged: `sealing`,
+    `settling`, `preparing`; empty: none is.
+    """
+    silent: tuple[str, ...]
+    """Nodes that nothing is heard of."""
+    leaving: tuple[str, ...]
+    """Nodes whose processes are about to end."""
+    taking_over: tuple[str, ...]
+    """Shards that get another primary."""
 
 
 class Done(SequencingMessage, frozen=True, tag="done"):
@@ -210,10 +285,20 @@ ToSequencer = (
     | AskTail
     | Locate
     | Inspect
+    | Survey
     | Trim
     | SetShardOpen
     | Cancel
 )
 FromSequencer = (
-    Welcome | Taken | Found | Tail | Directory | SequencingStatus | Done | Elsewhere | Refused
+    Welcome
+    | Taken
+    | Found
+    | Tail
+    | Directory
+    | SequencingStatus
+    | LogSurvey
+    | Done
+    | Elsewhere
+    | Refused
 )

@@ -137,6 +137,13 @@ class SequencingReplica:
         return self._member.view.base if self._member.view else 0
 
     @property
+    def stable_awaits(self) -> tuple[str, ...]:
+        """Members that a restarted leader has yet to hear: until then more may be stable than it
+        knows, and may have been shown.
+        """
+        return tuple(sorted(self._drops.awaited)) if self._drops is not None else ()
+
+    @property
     def waiting_bytes(self) -> int:
         """Of appends for which the ring has no room."""
         return self._appends.waiting_bytes
@@ -199,6 +206,7 @@ class SequencingReplica:
         """There is a new connection: letters under way on an earlier one may be lost."""
         if self._drops is not None:
             self._drops.linked(node)
+        self._transfer.linked(node)
         if node in self.config.controllers:
             self._member.send(node, self._member.present())
 
@@ -207,6 +215,16 @@ class SequencingReplica:
         if version > self._member.version:
             self._member.version = version
             self._tell_controllers()
+
+    def leave(self) -> None:
+        """The owner's process is about to end: controllers go on without this replica."""
+        assert not self._member.leaving, "a process ends once"
+        self._member.leaving = True
+        self._tell_controllers()
+
+    def ask_again(self) -> None:
+        """Clients that wait for positions are to ask anew: what they are told has changed."""
+        self._positions.end()
 
     def gone(self, token: Token) -> None:
         self._appends.drop(token)

@@ -16,6 +16,7 @@ from anabranch.core.sequencing.messages import (
     Inspect,
     Locate,
     SetShardOpen,
+    Survey,
     Trim,
 )
 from anabranch.core.wire.session import Cancel
@@ -29,6 +30,7 @@ _VERBS: Final[Mapping[type, tuple[Verb, ...]]] = {
     FindPosition: (Verb.APPEND, Verb.READ),
     AskTail: (Verb.APPEND, Verb.READ),
     Inspect: SEEING,
+    Survey: SEEING,
     Trim: (Verb.TRIM,),
     SetShardOpen: (Verb.UPDATE,),
 }

@@ -28,6 +28,19 @@ class Transfer:
         self._copying: Copying | None = None
         self._offered: tuple[int, list[bytes], int] | None = None
         """This member's own state, sealed: its view, its parts, and their digest."""
+        self._askers: dict[str, AskState] = {}
+        """Nodes that copy this member's state, with what each asked for last."""
+
+    def linked(self, node: str) -> None:
+        """There is a new connection to this node. Members dial one another when a copy begins, and
+        the letter that has them do so is lost.
+        """
+        copying = self._copying
+        if copying is not None and copying.prepare.source == node:
+            self._ask()
+        asked = self._askers.get(node)
+        if asked is not None:
+            self.asked(node, asked)
 
     # The source.
 
@@ -35,6 +48,7 @@ class Transfer:
         """Answered once the seal is journaled: from then on the state doesn't change."""
         if not self._offers(letter.ballot.view):
             return
+        self._askers[sender] = letter
         self._member.journal.when_stored(lambda: self._offer(sender, letter))
 
     def _offers(self, next_view: int) -> bool:
@@ -110,6 +124,7 @@ class Transfer:
     def started(self) -> None:
         """A view began: no copy of an earlier one matters."""
         self._offered = None
+        self._askers.clear()
         copying = self._copying
         if copying is not None and copying.prepare.ballot.view <= self._member.number:
             self._copying = None

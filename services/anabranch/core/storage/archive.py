@@ -10,7 +10,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from anabranch.core.errors import JournalCorrupt
-from anabranch.core.storage.journal import group, read_header, scan, segment_header
+from anabranch.core.storage.journal import (
+    FIRST_VERSION,
+    group,
+    read_header,
+    scan,
+    segment_header,
+)
 
 _SEGMENT = re.compile(r"(?P<first>[0-9]{20})-(?P<last>[0-9]{20})")
 
@@ -55,7 +61,7 @@ def covered(segments: Iterable[Segment], index: int) -> list[Segment]:
 def pack(cluster: str, first: int, entries: Sequence[bytes]) -> bytes:
     """One segment's bytes."""
     assert entries, "an entry at least is held"
-    head = segment_header(0, first, 0, cluster)
+    head = segment_header(0, first, 0, cluster, FIRST_VERSION)
     header = read_header(head, "", cluster)
     assert header is not None
     body, _ = group(header, header.mark, first, entries)

@@ -13,8 +13,15 @@ from itertools import accumulate, pairwise
 from struct import Struct
 
 from anabranch.core.errors import JournalCorrupt, JournalTooNew, WrongCluster
+from anabranch.core.machine import Buffer
+from anabranch.core.records.checksum import crc32c
 
-VERSION = 1
+VERSION = 2
+"""Of segments: bodies of groups are summed with CRC-32C, which takes a tenth of the time."""
+FIRST_VERSION = 1
+"""Bodies are summed with CRC-32. Snapshots and archives are still written so: members of an older
+release read them while a cluster is upgraded.
+"""
 HEADER_BYTES = 128
 CLUSTER_BYTES_MAX = 64
 GROUP_BYTES_MAX = 1 << 30
@@ -45,6 +52,11 @@ class Header:
     cluster: str
     mark: int
     """The header's own checksum, with which the chain of the segment's groups begins."""
+    version: int
+
+    def check(self, body: Buffer) -> int:
+        """The checksum of a group's body in this segment."""
+        return zlib.crc32(body) if self.version == FIRST_VERSION else crc32c(body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +81,7 @@ class Scan:
     torn: bool
 
     @property
-    def seal(self) -> bytes:
+    def seal(self) -> bytearray:
         """What says behind the last group that it is durable."""
         if not self.groups:
             return seal(self.header, self.header.mark, self.header.extent)
@@ -94,27 +106,35 @@ def snapshot_index(name: str) -> int | None:
     return int(index) if index.isdecimal() and snapshot_name(int(index)) == name else None
 
 
-def segment_header(serial: int, first: int, continues: int, cluster: str) -> bytes:
+def segment_header(
+    serial: int, first: int, continues: int, cluster: str, version: int = VERSION
+) -> bytes:
     assert first > 0, "entries begin at 1"
-    return _header(_SEGMENT_MAGIC, serial, first, continues, cluster)
+    return _header(_SEGMENT_MAGIC, version, serial, first, continues, cluster)
 
 
 def snapshot_header(index: int, content: bytes, cluster: str) -> bytes:
-    return _header(_SNAPSHOT_MAGIC, index, len(content), zlib.crc32(content), cluster)
+    check = zlib.crc32(content)
+    return _header(_SNAPSHOT_MAGIC, FIRST_VERSION, index, len(content), check, cluster)
 
 
 def group(
     header: Header, continues: int, first: int, entries: Sequence[bytes]
-) -> tuple[bytes, int]:
+) -> tuple[bytearray, int]:
     """The bytes of one append after the group with mark `continues`, and its own mark."""
-    body = b"".join((Struct(f"<{len(entries)}I").pack(*map(len, entries)), *entries))
-    assert len(body) <= GROUP_BYTES_MAX
-    head = _GROUP.pack(_GROUP_MAGIC, len(body), first, len(entries), continues, zlib.crc32(body))
+    sizes = Struct(f"<{len(entries)}I").pack(*map(len, entries))
+    # Entries may be large: they are copied once.
+    content = bytearray().join((bytes(GROUP_HEADER_BYTES), sizes, *entries))
+    size = len(content) - GROUP_HEADER_BYTES
+    assert size <= GROUP_BYTES_MAX
+    checksum = header.check(memoryview(content)[GROUP_HEADER_BYTES:])
+    head = _GROUP.pack(_GROUP_MAGIC, size, first, len(entries), continues, checksum)
     mark = zlib.crc32(head, header.mark)
-    return b"".join((head, _CHECK.pack(mark), body)), mark
+    content[:GROUP_HEADER_BYTES] = head + _CHECK.pack(mark)
+    return content, mark
 
 
-def seal(header: Header, continues: int, following: int) -> bytes:
+def seal(header: Header, continues: int, following: int) -> bytearray:
     """A group of nothing: written behind a durable group, it tells later that the group was."""
     return group(header, continues, following, ())[0]
 
@@ -184,7 +204,7 @@ def read_groups(
         if head is None:
             raise _unsound(path, offset + at)
         if head[1] + head[2] > wanted:
-            found = _read_body(content, at, head)
+            found = _read_body(content, at, header, head)
             if found is None:
                 raise _unsound(path, offset + at)
             yield found
@@ -207,11 +227,11 @@ def salvage(content: bytes, offset: int, header: Header) -> Iterator[Group]:
         place = content.find(_GROUP_MAGIC, place + 1)
 
 
-def _header(magic: bytes, number: int, extent: int, base: int, cluster: str) -> bytes:
+def _header(magic: bytes, version: int, number: int, extent: int, base: int, cluster: str) -> bytes:
     name = cluster.encode()
     assert 0 < len(name) <= CLUSTER_BYTES_MAX
     assert number >= 0 <= extent
-    packed = _HEADER.pack(magic, VERSION, base, number, extent, name)
+    packed = _HEADER.pack(magic, version, base, number, extent, name)
     assert len(packed) + _CHECK.size == HEADER_BYTES
     return packed + _CHECK.pack(zlib.crc32(packed))
 
@@ -229,23 +249,23 @@ def _read_header(magic: bytes, content: bytes, path: str, cluster: str) -> Heade
     theirs = name.rstrip(b"\0").decode()
     if theirs != cluster:
         raise WrongCluster(path, theirs, cluster)
-    return Header(number, extent, base, theirs, mark)
+    return Header(number, extent, base, theirs, mark, version)
 
 
 def _read_group(content: bytes, offset: int, header: Header, continues: int) -> Group | None:
     head = _read_group_header(content, offset, header)
     if head is None or head[3] != continues:
         return None
-    return _read_body(content, offset, head)
+    return _read_body(content, offset, header, head)
 
 
 def _read_body(
-    content: bytes, offset: int, head: tuple[int, int, int, int, int, int]
+    content: bytes, offset: int, header: Header, head: tuple[int, int, int, int, int, int]
 ) -> Group | None:
     length, first, count, _, check, mark = head
     start = offset + GROUP_HEADER_BYTES
     body = content[start : start + length]
-    if len(body) != length or zlib.crc32(body) != check:
+    if len(body) != length or header.check(body) != check:
         return None
     table = Struct(f"<{count}I")
     ends = accumulate(table.unpack_from(body), initial=table.size)

@@ -31,6 +31,11 @@ class ClientProtocol:
     append: type
     """A request with a `batch`. Those that arrive together reach the machine together."""
 
+    announced: type | None = None
+    """A request that announces a batch which other nodes of the log get, by its `id`, `count` and
+    `size`; None: there is none.
+    """
+
     subscribe: type
     """A request that is answered with a stream, for as many bytes as it has credit for."""
 

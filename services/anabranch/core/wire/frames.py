@@ -21,6 +21,8 @@ _UNCOUNTED = HEADER.size - LENGTH_BYTES
 """The least a length can say: the rest of the header."""
 
 _U32 = struct.Struct(">I")
+_JOINED_BYTES_MAX = 64 * 1024
+"""Past this size copying a body costs more than writing it by itself."""
 
 CONNECTION = 0
 """The request number of a reply that is about the connection as a whole; requests count from 1."""
@@ -35,9 +37,20 @@ Size = Annotated[int, msgspec.Meta(ge=0)]
 
 def framed(kind: int, request: int, body: bytes) -> bytes:
     """A whole frame."""
+    return _header(kind, request, len(body)) + body
+
+
+def framed_in_parts(kind: int, request: int, body: bytes) -> list[Buffer]:
+    """A whole frame as buffers to be written one after the other. A large body isn't copied."""
+    if len(body) <= _JOINED_BYTES_MAX:
+        return [framed(kind, request, body)]
+    return [_header(kind, request, len(body)), body]
+
+
+def _header(kind: int, request: int, body_bytes: int) -> bytes:
     assert 0 <= kind < 256
     assert request >= 0
-    return HEADER.pack(_UNCOUNTED + len(body), kind, 0, 0, request) + body
+    return HEADER.pack(_UNCOUNTED + body_bytes, kind, 0, 0, request)
 
 
 def for_request(frame: Buffer, request: int) -> list[Buffer]:

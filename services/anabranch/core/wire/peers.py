@@ -10,7 +10,8 @@ from typing import Final
 import msgspec
 
 from anabranch.core.errors.refused import Refused
-from anabranch.core.wire.frames import FrameReader, framed
+from anabranch.core.machine import Buffer
+from anabranch.core.wire.frames import FrameReader, framed, framed_in_parts
 
 PEER_VERSION: Final = 1
 """Of what is said before the first letter; commands have a version of their own."""
@@ -65,9 +66,9 @@ def encode_greeting(message: Greeting | Refused) -> bytes:
     return framed(GREETING, 0, _pack(message))
 
 
-def encode_letter(message: msgspec.Struct) -> bytes:
-    """Of any vocabulary."""
-    return framed(LETTER, 0, _pack(message))
+def encode_letter(message: msgspec.Struct) -> list[Buffer]:
+    """Of any vocabulary: buffers to be written one after the other."""
+    return framed_in_parts(LETTER, 0, _pack(message))
 
 
 def decode_greeting(data: bytes | memoryview, start: int, end: int) -> Greeting:

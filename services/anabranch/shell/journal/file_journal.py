@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from anabranch.core.errors import StorageFailed, StorageFull
+from anabranch.core.machine import Buffer
 from anabranch.core.storage import journal
 from anabranch.core.storage.journal import HEADER_BYTES, SEAL_BYTES, Group, Header
 from anabranch.ports import Disk, File, Recovered, Replayed
@@ -223,7 +224,7 @@ class FileJournal:
         self._places.note(group.first, HEADER_BYTES, end)
         self._mark = mark
 
-    def _write_aside(self, name: str, *parts: bytes) -> None:
+    def _write_aside(self, name: str, *parts: Buffer) -> None:
         if name + PART in self._disk.names():  # from an attempt that couldn't even clean up
             self._disk.remove(name + PART)
         file = self._disk.create(name + PART)
@@ -274,7 +275,8 @@ class _Segment:
 
     def append(self, first: int, entries: Sequence[bytes]) -> None:
         group, mark = journal.group(self._header, self.mark, first, entries)
-        self._fill(self.end + len(group) + SEAL_BYTES)
+        end = self.end + len(group)
+        self._fill(end + SEAL_BYTES, end)
         self._file.write(group, self.end)
         self._file.sync()
         self.end += len(group)
@@ -292,9 +294,13 @@ class _Segment:
     def close(self) -> None:
         self._file.close()
 
-    def _fill(self, needed: int) -> None:
-        """Zeros up to there and some way on: a full disk shows here, before an entry is written."""
+    def _fill(self, needed: int, written: int = 0) -> None:
+        """Zeros up to there and some way on, but not where a group is written next, up to
+        `written`: a large one would be written twice. A full disk shows here for most groups,
+        before an entry is written.
+        """
         if needed > self._filled:
             filled = needed + self._ahead_bytes - needed % self._ahead_bytes
-            self._file.write(bytes(filled - self._filled), self._filled)
+            begin = max(self._filled, written)
+            self._file.write(bytes(filled - begin), begin)
             self._filled = filled

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from anabranch.core.errors import JournalBehind, JournalCorrupt
+from anabranch.core.machine import Buffer
 from anabranch.core.storage import journal
 from anabranch.core.storage.journal import HEADER_BYTES, Group, Header, Scan
 from anabranch.ports import Disk, Snapshot
@@ -32,7 +33,7 @@ class Tail:
     """Its bytes."""
     base: int
     """The chain before it, as the header of a segment tells it that begins there."""
-    seal: bytes
+    seal: Buffer
     torn: bool
 
 

@@ -84,7 +84,7 @@ class Line(asyncio.Protocol, Generic[M]):
         self._log = log
         self._transport: asyncio.Transport
         self._alarm: asyncio.TimerHandle
-        self._out: list[bytes] = []
+        self._out: list[Buffer] = []
         self._missed = 0
         self._why = ""
         self.peer = ""
@@ -146,15 +146,16 @@ class Line(asyncio.Protocol, Generic[M]):
         if reached("peers.send"):
             return
         frame = encode_letter(letter)
-        if len(frame) > self._limits.peer_frame_bytes_max:
+        size = sum(map(len, frame))
+        if size > self._limits.peer_frame_bytes_max:
             # The other side would end the connection, and the letter be repeated on the next one.
             self._counters.lost += 1
-            self._log.error("a letter is too large to send", to=self.peer, bytes=len(frame))
+            self._log.error("a letter is too large to send", to=self.peer, bytes=size)
             return
         self._counters.letters_out += 1
         if not self._out:
             self._loop.call_soon(self._flush)
-        self._out.append(frame)
+        self._out += frame
 
     def end(self, why: str) -> None:
         """What was said before still goes out."""

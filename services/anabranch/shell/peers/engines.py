@@ -7,6 +7,8 @@ from typing import Any
 
 from anabranch.core.belfast.protocol import codec as belfast
 from anabranch.core.belfast.protocol.messages import BELFAST_VERSION
+from anabranch.core.bolt.front import letters as front
+from anabranch.core.bolt.front.letters import FRONT_VERSION
 from anabranch.core.bolt.protocol import peers as bolt
 from anabranch.core.erwin.protocol import codec as erwin
 from anabranch.core.erwin.protocol.messages import ERWIN_VERSION
@@ -69,6 +71,11 @@ def belfast_node() -> PeerProtocol:
 def erwin_node() -> PeerProtocol:
     """A sequencer, a replica or a controller."""
     return _addressed_node(ERWIN_VERSION, erwin.letters)
+
+
+def front_node() -> PeerProtocol:
+    """A sequencer or a controller of a lazy front."""
+    return _addressed_node(FRONT_VERSION, front.letters)
 
 
 def _addressed_node(version: int, letters: Callable[[int], FrameReader[Any]]) -> PeerProtocol:

@@ -67,6 +67,15 @@ class AppendLimits:
         id = header.producer_id, header.producer_epoch, header.base_sequence
         return self._decided(self._meter, id, size, records)
 
+    def refuse_announced(self, id: _Id, size: int, records: int) -> QuotaExceeded | None:
+        """The same for a batch that goes to other nodes. It is announced to all nodes that order
+        the log, so these decide: data that no node has ordered yet waits where it is.
+        """
+        plausible = 1 <= records <= self._limits.batch_records_max
+        if self._meter is None or not plausible or not 0 <= size <= self._limits.batch_bytes_max:
+            return None
+        return self._decided(self._meter, id, size, records)
+
     def _decided(self, meter: Meter, id: _Id, size: int, records: int) -> QuotaExceeded | None:
         """A batch that was refused is decided anew when its client is to try again."""
         now = self._now()

@@ -152,11 +152,12 @@ class Arrival(asyncio.Protocol):
         self._alarm.cancel()
 
     def _turn_away(self, request: int, error: AnabranchError) -> None:
-        """Say why, and close."""
+        """Say why, and close. A server that knows no engine has no frames to say it in."""
         self._server.counters.refused += 1
         refused = Refused.of(error)
         self._server.refused(address_of(self._transport), request, refused)
-        self._transport.write(b"".join(self._protocol.codec.encode_reply(request, refused)))
+        if self._protocol is not None:
+            self._transport.write(b"".join(self._protocol.codec.encode_reply(request, refused)))
         self._transport.close()
 
     def _end_silent(self) -> None:

@@ -297,6 +297,8 @@ class Connection(asyncio.Protocol):
                 self._held[request] = message, self._repeated.expected(message, coming)
                 self._ask_held()
             return
+        if type(message) is protocol.announced and self._refuse_over_quota(request, message):
+            return
         if not self._open_request(request, _REQUEST_BYTES):
             return
         if type(message) in protocol.commands:
@@ -311,7 +313,13 @@ class Connection(asyncio.Protocol):
     def _refuse_over_quota(self, request: int, append: Any) -> bool:
         """True if this append was refused because its log has used up its quota."""
         limits = self._append_limits
-        exceeded = None if limits is None else limits.refuse(append.batch)
+        if limits is None:
+            return False
+        if type(append) is self._append:
+            exceeded = limits.refuse(append.batch)
+        else:
+            id = append.id.producer, append.id.epoch, append.id.sequence
+            exceeded = limits.refuse_announced(id, append.size, append.count)
         if exceeded is not None:
             self._server.counters.over_quota += 1
             self._refuse(request, exceeded)

@@ -139,13 +139,14 @@ class FrameServer:
         return service
 
     @property
-    def fallback(self) -> ClientProtocol:
-        """In whose frames somebody is turned away of whom nothing is known yet."""
-        assert self._protocols, "a server that listens serves something"
+    def fallback(self) -> ClientProtocol | None:
+        """In whose frames somebody is turned away of whom nothing is known yet. None: there is
+        nothing for clients here, only for nodes.
+        """
         served = (service.protocol for service in self._services.values())
-        return next(served, next(iter(self._protocols.values())))
+        return next(served, next(iter(self._protocols.values()), None))
 
-    def protocol_of(self, kind: int) -> ClientProtocol:
+    def protocol_of(self, kind: int) -> ClientProtocol | None:
         """In whose frames to answer a first frame of this kind, whatever is in it."""
         found = (each for each in self._protocols.values() if each.codec.hello[0] == kind)
         return next(found, self.fallback)

@@ -397,6 +397,9 @@ HELP: Mapping[str, str] = {
         "Attempts to change the view; some replace an earlier one"
     ),
     "anabranch_erwin_controller_views_total": "Views that were configured",
+    "anabranch_erwin_controller_unstarted_total": (
+        "Views that were given up because nobody was left to start them"
+    ),
     "anabranch_erwin_controller_lost_views_total": "Views of which nothing was left",
     "anabranch_erwin_controller_lost_shards_total": (
         "Shards of which nothing was left, and that began anew"
@@ -421,4 +424,51 @@ HELP: Mapping[str, str] = {
     "anabranch_erwin_controller_shards": "Shards of the log",
     "anabranch_erwin_controller_silent": "Nodes that nothing is heard of",
     "anabranch_erwin_controller_view": "View that was configured last",
+    # Sequencer of a lazy front.
+    "anabranch_lazy_sequencer_leads_total": (
+        "Times that this replica began to order; a restart within a view counts"
+    ),
+    "anabranch_lazy_sequencer_batches_total": "Batches that the log was asked to commit",
+    "anabranch_lazy_sequencer_appends_total": "Appends in these batches",
+    "anabranch_lazy_sequencer_committed_total": "Appends that the log has committed",
+    "anabranch_lazy_sequencer_committed_bytes_total": "Bytes of these appends",
+    "anabranch_lazy_sequencer_found_total": (
+        "Appends that a restarted leader found committed already"
+    ),
+    "anabranch_lazy_sequencer_gaps_total": "Times that the log wanted an earlier batch first",
+    "anabranch_lazy_sequencer_fenced_total": "Leads that ended because the log knew a later epoch",
+    "anabranch_lazy_sequencer_committing": "Batches that the log hasn't committed yet",
+    "anabranch_lazy_sequencer_leading": "1 if this replica leads its view, else 0",
+    "anabranch_lazy_sequencer_ordered": (
+        "Records that the log holds, as far as this replica's journal says"
+    ),
+    "anabranch_lazy_sequencer_ring_bytes": (
+        "Memory of appends that the log doesn't hold yet; bounded by `ring_bytes_max`"
+    ),
+    "anabranch_lazy_sequencer_ring_bytes_free": "Memory that the ring has left for appends",
+    "anabranch_lazy_sequencer_ring_lasts_ms": (
+        "Time until the ring is full at the present rate of appends if nothing is committed; -1: "
+        "nothing is appended"
+    ),
+    "anabranch_lazy_sequencer_ring_records": "Records that the log doesn't hold yet",
+    "anabranch_lazy_sequencer_stable": (
+        "Records that all replicas have dropped, as the leader knows it"
+    ),
+    "anabranch_lazy_sequencer_tail": "Records that this replica knows, committed or not",
+    "anabranch_lazy_sequencer_view": "View that this replica takes appends of, or took last",
+    "anabranch_lazy_sequencer_waiting_bytes": "Bytes of appends that wait for room in the ring",
+    # Controller of a lazy front.
+    "anabranch_lazy_controller_leads_total": "Terms that the log gave this controller",
+    "anabranch_lazy_controller_attempts_total": (
+        "Attempts to change the view; some replace an earlier one"
+    ),
+    "anabranch_lazy_controller_views_total": "Views that were configured",
+    "anabranch_lazy_controller_lost_views_total": "Views of which nothing was left",
+    "anabranch_lazy_controller_stragglers_total": (
+        "Times that a member left a view because appends waited for it"
+    ),
+    "anabranch_lazy_controller_lost_views": "Views of the front of which nothing was left, ever",
+    "anabranch_lazy_controller_members": "Members of the view",
+    "anabranch_lazy_controller_silent": "Nodes that nothing is heard of",
+    "anabranch_lazy_controller_view": "View that was configured last",
 }

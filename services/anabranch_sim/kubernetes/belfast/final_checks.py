@@ -7,16 +7,17 @@ from typing import Any
 
 from msgspec import convert
 
-from anabranch.core.belfast.ledger.ledger import Member, Standing
 from anabranch.core.errors.refused import Refused
 from anabranch_operator.api import names
+from anabranch_operator.api.common import GroupEngineName
 from anabranch_operator.api.conditions import Condition
 from anabranch_operator.api.sequencers import SequencerSetSpec, SequencerSetStatus
 from anabranch_operator.api.shards import ShardGroupSpec, ShardGroupStatus
-from anabranch_operator.plan.belfast import sequencer_pod, shard_pod
-from anabranch_operator.plan.belfast.named_pods import CLAIM
 from anabranch_operator.plan.engine.objects import Observed, Ref
 from anabranch_operator.plan.engine.world import Resource
+from anabranch_operator.plan.groups import sequencer_pod, shard_pod
+from anabranch_operator.plan.groups.named_pods import CLAIM
+from anabranch_operator.plan.groups.report import ShardReport, Standing
 from anabranch_operator.plan.log.services import is_ready
 from anabranch_sim.kubernetes.belfast.processes import BelfastProcesses
 from anabranch_sim.kubernetes.cluster.objects import Kube
@@ -29,7 +30,9 @@ class BelfastChecks:
     def __init__(self, kube: Kube, processes: BelfastProcesses) -> None:
         self.kube = kube
         self.log = processes.log
-        self._members = {each.name: each for each in processes.log.ledger.members.values()}
+        true = processes.log.report()
+        shards = () if isinstance(true, Refused) else true.shards
+        self._members = {each.name: each for each in shards}
 
     def wrong(self) -> list[str]:
         found: list[str] = []
@@ -46,7 +49,7 @@ class BelfastChecks:
         yield from _of_conditions(object, status.conditions, {"Ready": "True", **_WELL})
         wanted = sequencer_pod.pod_names(group)
         yield from self._of_pods(object, wanted, sequencer_pod.template(spec))
-        true = self.log.status()
+        true = self.log.report()
         if isinstance(true, Refused):
             yield f"{object.ref}: nobody leads, and all is healed"
             return
@@ -54,8 +57,14 @@ class BelfastChecks:
         counts = (status.members, status.ready, status.updated)
         if counts != (len(wanted),) * 3:
             yield f"{object.ref} shows {counts} of {len(wanted)} sequencers"
-        shown = (status.leader, status.term, status.view, status.window, status.confirmed)
-        is_so = (nodes.get(true.leader), true.term, true.view, true.window, true.confirmed)
+        shown = (status.leader, status.view, status.confirmed)
+        is_so = (nodes.get(true.leader), true.view, true.settled)
+        if true.cutting is None:
+            # Appends never end, and a status of which only numbers moved waits for its turn.
+            shown, is_so = shown[:2], is_so[:2]
+        else:
+            shown += (status.term, status.window)
+            is_so += (true.cutting.term, true.cutting.window)
         if shown != is_so:
             yield f"{object.ref} shows {shown}, and is {is_so}"
         seated = sum(each.standing in _SEATED for each in self._members.values())
@@ -70,7 +79,10 @@ class BelfastChecks:
         spec = convert(object.spec, ShardGroupSpec)
         status = convert(object.status, ShardGroupStatus)
         well = {"Ready": "True", "Joining": "False", "Leaving": "False", **_WELL}
-        well["WindowOpen"] = "True" if spec.shards else "False"
+        if spec.engine is GroupEngineName.BELFAST:
+            well["WindowOpen"] = "True" if spec.shards else "False"
+        else:
+            well["Reconfiguring"] = "False"
         yield from _of_conditions(object, status.conditions, well)
         group = Resource(object, spec, status)
         shards = {each: shard_pod.shard_name(object.ref.name, each) for each in range(spec.shards)}
@@ -99,12 +111,12 @@ class BelfastChecks:
             yield f"{object.ref} shows {shown}, and wants {shards} shards of {pods} pods"
         for seat in status.seats:
             member = self._members.get(seat.name)
-            told = (seat.standing.upper(), seat.epoch, seat.copies)
+            told = (seat.standing, seat.epoch, seat.copies)
             true = None if member is None else (_standing(member), member.epoch, self._here(member))
             if told != true:
                 yield f"{object.ref} shows {told} of {seat.name}, and is {true}"
 
-    def _here(self, member: Member) -> int:
+    def _here(self, member: ShardReport) -> int:
         return sum(each in self.log.replicas for each in member.replicas)
 
     def _of_pods(self, object: Observed, wanted: tuple[str, ...], template: str) -> Iterator[str]:
@@ -143,8 +155,8 @@ def _of_conditions(
             yield f"{object.ref} tells of generation {found.observed_generation}"
 
 
-def _standing(member: Member | None) -> str:
-    return "unknown" if member is None else member.standing.name
+def _standing(member: ShardReport | None) -> str:
+    return "unknown" if member is None else member.standing.value
 
 
 def _is_excused(object: Observed) -> bool:

@@ -15,27 +15,27 @@ from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
-from anabranch.core.belfast.ledger.ledger import Member, Standing
-from anabranch.core.belfast.protocol.messages import ShardStatus, Status
 from anabranch.core.types import Nanoseconds
 from anabranch_operator.api import names
 from anabranch_operator.api.shards import WaitFor
-from anabranch_operator.plan.belfast import sequencer_pod, shard_pod
 from anabranch_operator.plan.engine.actions import Action, Delete, JoinShard, LeaveShard
 from anabranch_operator.plan.engine.events import Outcome, Refusal
 from anabranch_operator.plan.engine.objects import Observed, Ref
 from anabranch_operator.plan.engine.operator import Operator
 from anabranch_operator.plan.engine.world import Sequencers, Shards
 from anabranch_operator.plan.engine.world import World as Known
+from anabranch_operator.plan.groups import sequencer_pod, shard_pod
+from anabranch_operator.plan.groups.report import Report, ShardReport, Standing
 from anabranch_operator.plan.log.conditions import is_paused
 from anabranch_operator.plan.log.services import is_ready
 from anabranch_operator.plan.metadata.evictions import deadline
 from anabranch_sim.kubernetes.belfast.processes import BelfastProcesses
 from anabranch_sim.kubernetes.cluster.objects import Change
+from anabranch_sim.kubernetes.log_model import Failure
 from anabranch_sim.kubernetes.sandbox import BEGIN
 from anabranch_sim.world.events import World
 
-_GONE = (Standing.LEFT, Standing.FAILED)
+_OVER = (Standing.LEFT, Standing.FAILED)
 
 
 class Removal(Struct):
@@ -69,7 +69,7 @@ class BelfastInvariants:
         self._allowed: dict[str, tuple[Nanoseconds, Removal]] = {}
         self._claims: dict[str, None] = {}
         """Volumes that operators have deleted, by UID."""
-        self._log, self._failed = processes.log, dict[int, int]()
+        self._log, self._failed = processes.log, dict[str, int]()
         self._replicas: dict[str, tuple[str, ...]] = {}
         """Of each shard, as its processes were told."""
         processes.stepped.append(self._look)
@@ -162,7 +162,7 @@ class BelfastInvariants:
         status, told = _told(world, group, removal.shard)
         if status is None:
             return False
-        return told is None or (told.standing in _GONE and _given_up(group, status, told))
+        return told is None or (told.standing in _OVER and _given_up(group, status, told))
 
     def _judge_order(self, operator: str, world: Known, pod: Observed, removal: Removal) -> None:
         if not _leads(world, pod, removal) or not _is_outdated(world, pod):
@@ -191,8 +191,7 @@ class BelfastInvariants:
         """Is it missed, where the log still counts on its shard?"""
         if not removal.shard:
             return True
-        member = self._processes.log.ledger.member(removal.shard)
-        return member is not None and member.standing not in _GONE
+        return self._processes.log.standing(removal.shard) not in (None, *_OVER)
 
     # What becomes of them.
 
@@ -202,26 +201,26 @@ class BelfastInvariants:
             self._log, self._failed = log, {}
         for replica in log.replicas.values():
             self._replicas[replica.shard] = replica.replicas
-        for member in log.ledger.members.values():
-            if member.void_view > self._failed.get(member.id, 0):
-                self._failed[member.id] = member.void_view
-                self._judge_failure(member)
+        for each in log.failures():
+            if each.number > self._failed.get(each.shard, 0):
+                self._failed[each.shard] = each.number
+                self._judge_failure(each)
         for removal in [each for each in self._removals.values() if self._is_made_good(each)]:
             del self._removals[removal.uid]
 
-    def _judge_failure(self, member: Member) -> None:
-        replicas = self._replicas_of(member)
+    def _judge_failure(self, failure: Failure) -> None:
+        replicas = self._replicas_of(failure)
         done = {each.address: each for each in self._removals.values() if each.done}
         ended = [done[each] for each in replicas if each in done]
         if len(replicas) < 2 or len(ended) < len(replicas) or any(each.forced for each in ended):
             return
         by = sorted({each.by[0] for each in ended})
-        self._fail(f"10 view: {member.name} failed: {by} ended {[each.name for each in ended]}")
+        self._fail(f"10 view: {failure.shard} failed: {by} ended {[each.name for each in ended]}")
 
-    def _replicas_of(self, member: Member) -> tuple[str, ...]:
+    def _replicas_of(self, failure: Failure) -> tuple[str, ...]:
         """Also those that it goes on without."""
-        known = self._replicas.get(member.name, ())
-        return known if len(known) > len(member.replicas) else member.replicas
+        known = self._replicas.get(failure.shard, ())
+        return known if len(known) > len(failure.replicas) else failure.replicas
 
     def _is_made_good(self, removal: Removal) -> bool:
         """Somebody is there in its place, and counts."""
@@ -230,8 +229,7 @@ class BelfastInvariants:
         if not removal.done:
             return not removal.pending
         if life is None or life == removal.uid:
-            member = log.ledger.member(removal.shard)
-            return bool(removal.shard) and (member is None or member.standing in _GONE)
+            return bool(removal.shard) and log.standing(removal.shard) in (None, *_OVER)
         return not removal.shard or log.serves(removal.address)
 
     # Shards that come and go, and volumes.
@@ -252,7 +250,7 @@ class BelfastInvariants:
             self._fail(f"11 volume: {operator} deletes {ref.name}, which is no shard's")
             return
         status, told = _told(world, group, shard)
-        over = status is not None and told is not None and told.standing in _GONE
+        over = status is not None and told is not None and told.standing in _OVER
         if status is None or told is None or not over or not _given_up(group, status, told):
             self._fail(f"11 volume: {operator} deletes {ref.name}, whose shard hasn't left")
         if Ref("Pod", ref.namespace, ref.name.removeprefix("data-")) in world.objects:
@@ -282,7 +280,7 @@ def _missing(world: Known, pod: Observed, removal: Removal) -> Iterator[str]:
         if owner is None:
             return
         status, counts, wanted = _status(world, owner.ref), True, owner.spec.members
-        here = () if status is None else (status.leader, *status.reachable)
+        here = () if status is None else status.reached
     for each in mates:
         ready = is_ready(each) and not each.deleting
         if not ready or (counts and _address(world, each) not in here):
@@ -325,19 +323,19 @@ def _address(world: Known, pod: Observed) -> str | None:
     return None if owner is None else sequencer_pod.node(owner, pod.ref.name)
 
 
-def _status(world: Known, sequencers: Ref) -> Status | None:
+def _status(world: Known, sequencers: Ref) -> Report | None:
     found = world.visits.get(sequencers)
-    return None if found is None else found.status
+    return None if found is None else found.report
 
 
-def _told(world: Known, group: Shards, shard: str) -> tuple[Status | None, ShardStatus | None]:
+def _told(world: Known, group: Shards, shard: str) -> tuple[Report | None, ShardReport | None]:
     ref = Ref(names.SEQUENCERS, group.ref.namespace, group.spec.sequencers)
     status = _status(world, ref)
     shards = () if status is None else status.shards
     return status, next((each for each in shards if each.name == shard), None)
 
 
-def _given_up(group: Shards, status: Status, told: ShardStatus) -> bool:
+def _given_up(group: Shards, status: Report, told: ShardReport) -> bool:
     return status.trimmed >= told.last or group.spec.leaving.wait_for is WaitFor.NOTHING
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from anabranch.core.types import MS, Nanoseconds
 from anabranch_operator.api import names
-from anabranch_operator.plan.belfast.named_pods import CLAIM
 from anabranch_operator.plan.engine.objects import Observed, Ref
 from anabranch_operator.plan.engine.status import stamp
+from anabranch_operator.plan.groups.named_pods import CLAIM
 from anabranch_sim.kubernetes.belfast.processes import BelfastProcesses
 from anabranch_sim.kubernetes.cluster.controllers import BAD
 from anabranch_sim.kubernetes.cluster.objects import Change, Kube

@@ -3,9 +3,8 @@
 Nobody appends to it. Windows are opened and cut, shards get seats, leave, fail and come back.
 """
 
-from collections.abc import Mapping
-
-from msgspec import Struct
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
 
 from anabranch.core.belfast.ledger.decisions import (
     Admit,
@@ -23,23 +22,19 @@ from anabranch.core.belfast.protocol.messages import ShardStatus, Status
 from anabranch.core.errors import CantJoin, ShardFailed, Unavailable, UnknownShard
 from anabranch.core.errors.refused import Refused
 from anabranch.core.types import Position
+from anabranch_operator.plan.belfast.report import report
+from anabranch_operator.plan.groups import report as shared
+from anabranch_sim.kubernetes.log_model import Failure, Replica
 
 QUOTA, ROUNDS = 10, 10
 _GONE = (Standing.LEFT, Standing.FAILED)
-
-
-class Replica(Struct, frozen=True):
-    """A process that runs."""
-
-    life: str
-    shard: str
-    replicas: tuple[str, ...]
-    disk: int = 0
-    """Which one it has: another knows nothing of what this one has promised."""
+_MOVING = (Standing.WAITING, Standing.LEAVING)
 
 
 class BelfastLog:
-    """`step` is a little while; processes go by their addresses."""
+    """Implements `LogModel`."""
+
+    engine: ClassVar[str] = "belfast"
 
     def __init__(self) -> None:
         self.ledger = Ledger()
@@ -59,6 +54,23 @@ class BelfastLog:
         self._arrange()
         self._fail()
         self._order()
+
+    @property
+    def moving(self) -> bool:
+        return any(each.standing in _MOVING for each in self.ledger.members.values())
+
+    def standing(self, shard: str) -> shared.Standing | None:
+        member = self.ledger.member(shard)
+        return None if member is None else shared.Standing[member.standing.name]
+
+    def failures(self) -> Iterator[Failure]:
+        for each in self.ledger.members.values():
+            if each.void_view:
+                yield Failure(each.name, each.void_view, each.replicas)
+
+    def report(self) -> shared.Report | Refused:
+        found = self.status()
+        return found if isinstance(found, Refused) else report(found)
 
     def status(self) -> Status | Refused:
         if not self.leader:
@@ -148,6 +160,10 @@ class BelfastLog:
         if member is None or member.standing is Standing.FAILED:
             return False
         return node in self._kept(member)
+
+    def orders(self, node: str) -> bool:
+        """One that follows is ready while somebody leads."""
+        return node in self.members and bool(self.leader)
 
     @property
     def _uncut(self) -> list[Window]:

@@ -1,13 +1,13 @@
-"""All that there is of Belfast in one simulation of operators, or else nothing of it."""
+"""A log of SequencerSets and ShardGroups in one simulation of operators, and all around it."""
 
 from collections.abc import Callable
 
 from anabranch_operator.api import names
-from anabranch_operator.plan.belfast.named_pods import CLAIM
-from anabranch_operator.plan.belfast.quota import CONFIG_MAP
-from anabranch_operator.plan.belfast.sequencers import plan_sequencers
-from anabranch_operator.plan.belfast.shards import plan_shards
 from anabranch_operator.plan.engine.reconciler import Planner
+from anabranch_operator.plan.groups.named_pods import CLAIM
+from anabranch_operator.plan.groups.quota import CONFIG_MAP
+from anabranch_operator.plan.groups.sequencers import plan_sequencers
+from anabranch_operator.plan.groups.shards import plan_shards
 from anabranch_sim.kubernetes.belfast.faults import BelfastFaults
 from anabranch_sim.kubernetes.belfast.final_checks import BelfastChecks
 from anabranch_sim.kubernetes.belfast.invariants import BelfastInvariants
@@ -15,6 +15,7 @@ from anabranch_sim.kubernetes.belfast.kubelets import BelfastKubelets
 from anabranch_sim.kubernetes.belfast.processes import BelfastProcesses
 from anabranch_sim.kubernetes.belfast.users import BelfastUsers
 from anabranch_sim.kubernetes.cluster.objects import Change, Kube
+from anabranch_sim.kubernetes.log_model import LogModel
 from anabranch_sim.world.events import World
 
 KINDS = (names.SEQUENCERS, names.SHARDS, CLAIM, CONFIG_MAP)
@@ -32,12 +33,15 @@ class BelfastPart:
         fail: Callable[[str], None],
         stuck: dict[str, None],
         namespace: str,
+        made: type[LogModel],
     ) -> None:
         self.kube = kube
-        self.processes = BelfastProcesses(world)
+        self.processes = BelfastProcesses(world, made)
         self.belfast_invariants = BelfastInvariants(world, self.processes, fail)
         self.kubelets = BelfastKubelets(world, kube, self.processes, stuck)
-        self.belfast_users = BelfastUsers(world, kube, self.processes, self.kubelets, namespace)
+        self.belfast_users = BelfastUsers(
+            world, kube, self.processes, self.kubelets, namespace, made.engine
+        )
         self.belfast_faults = BelfastFaults(world, self.processes, self.kubelets)
 
     def on_change(self, change: Change) -> None:

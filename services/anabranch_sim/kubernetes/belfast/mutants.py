@@ -7,9 +7,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from anabranch_operator.plan.belfast import sequencers, shard_members, shards
-from anabranch_operator.plan.belfast.sequencers import Sight
-from anabranch_operator.plan.belfast.shard_members import Group, Seen
+from anabranch_operator.plan.groups import sequencers, shard_members, shards
+from anabranch_operator.plan.groups.sequencer_members import Sight
+from anabranch_operator.plan.groups.shard_members import Group, Seen
 from anabranch_operator.plan.metadata import evictions
 from anabranch_sim.world.mutants import Function, Mutant, being, returning
 

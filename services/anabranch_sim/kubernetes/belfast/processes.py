@@ -8,7 +8,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from anabranch.core.belfast.ledger.ledger import Standing
 from anabranch.core.errors import DeadlineExceeded
 from anabranch.core.errors.refused import Refused
 from anabranch.core.types import MS, Nanoseconds
@@ -16,18 +15,17 @@ from anabranch_operator.api import names
 from anabranch_operator.plan.engine.actions import JoinShard, LeaveShard
 from anabranch_operator.plan.engine.events import Visit, Visited
 from anabranch_operator.plan.engine.objects import Observed
-from anabranch_sim.kubernetes.belfast.ledger import BelfastLog, Replica
 from anabranch_sim.kubernetes.cluster.plane import ServiceFaults
 from anabranch_sim.kubernetes.cluster.waiting import Turn
+from anabranch_sim.kubernetes.log_model import LogModel, Replica
 from anabranch_sim.world.events import SECOND, World
 
 VISIT: Nanoseconds = 5 * SECOND
 MOVE: Nanoseconds = 10 * SECOND
-"""How long the operator waits for an answer; `service/belfast_client.py` says so."""
+"""How long the operator waits for an answer; `service/log_client.py` says so."""
 _RESTING: Nanoseconds = 5 * SECOND
 _ROUNDS = 8
 """After so many in which nothing has moved an idle log rests, as a real one does."""
-_MOVING = (Standing.WAITING, Standing.LEAVING)
 
 
 class Process(Struct):
@@ -48,8 +46,10 @@ class Process(Struct):
 class BelfastProcesses:
     """One log, where its volumes are; the sequencers of a later set find it again on them."""
 
-    def __init__(self, world: World) -> None:
-        self.log = BelfastLog()
+    def __init__(self, world: World, made: type[LogModel]) -> None:
+        """`made`: a log that begins."""
+        self._made = made
+        self.log = made()
         self.service_faults = ServiceFaults()
         self.away_until: Nanoseconds = 0
         """Nobody reaches the sequencers from where operators are."""
@@ -103,17 +103,17 @@ class BelfastProcesses:
         if not self._is_heard(process):
             return None
         if process.replica is None:
-            return bool(self.log.leader)
+            return self.log.orders(process.address)
         return self.log.serves(process.address)
 
     # What operators ask.
 
     def visit(self, visit: Visit, turn: Turn, told: Callable[[Any], None]) -> None:
         def look() -> Visited:
-            status = self.log.status()
-            if isinstance(status, Refused):
-                return Visited(visit.ref, visit.uid, why=status.message)
-            return Visited(visit.ref, visit.uid, status)
+            found = self.log.report()
+            if isinstance(found, Refused):
+                return Visited(visit.ref, visit.uid, why=found.message)
+            return Visited(visit.ref, visit.uid, found)
 
         late = Visited(visit.ref, visit.uid, why="no sequencer has answered in time")
         self._ask(look, late, VISIT, turn, told)
@@ -180,9 +180,7 @@ class BelfastProcesses:
         replicas = {each.address: each.replica for each in heard if each.replica is not None}
         self._recognize([each for each in heard if each.replica is None])
         log = self.log
-        moves = (sequencers, replicas) != (log.sequencers, log.replicas) or any(
-            each.standing in _MOVING for each in log.ledger.members.values()
-        )
+        moves = log.moving or (sequencers, replicas) != (log.sequencers, log.replicas)
         busy = moves or self._world.now < self.busy_until
         self._rounds = _ROUNDS if busy else max(0, self._rounds - 1)
         self.lives = {each.address: each.uid for each in heard}
@@ -203,7 +201,7 @@ class BelfastProcesses:
             return
         if not any(each.disk in self._disks for each in heard):
             self._world.note("a log begins")
-            self.log = BelfastLog()
+            self.log = self._made()
             self._disks.clear()
         self.log.members = members
         self._disks |= {each.disk: None for each in heard}

@@ -11,7 +11,7 @@ import pytest
 from tests.unit.shell.nodes import run
 
 from anabranch.apps.pods import sequencer, shard
-from anabranch.apps.pods.belfast_settings import SequencerSettings, ShardSettings
+from anabranch.apps.pods.log_settings import SequencerSettings, ShardSettings
 from anabranch.apps.pods.pod import Endpoint
 from anabranch.belfast import aio
 from anabranch.belfast.aio import Log

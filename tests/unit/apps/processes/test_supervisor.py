@@ -75,7 +75,7 @@ def signal_at(line: int) -> None:
         nonlocal lines
         lines += event == "line"
         if event == "line" and lines == line:
-            signal.raise_signal(signal.SIGHUP)
+            signal.raise_signal(signal.SIGTERM)  # SIGHUP is ignored under nohup
         return trace
 
     sys.settrace(trace)

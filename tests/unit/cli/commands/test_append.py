@@ -202,6 +202,8 @@ def test_records_of_a_belfast_log_go_to_the_shard_that_is_named(ask: Command, ti
     assert "no shard nine" in ask("append", ticks, "v", "--shard", "nine", code=Exit.REFUSED).err
 
 
-def test_only_belfast_logs_have_shards(ask: Command, log: str) -> None:
-    said = ask("append", log, "v", "--shard", "shard-0", code=Exit.REFUSED).err
-    assert "which has no shards" in said
+def test_only_appends_to_a_belfast_log_name_a_shard(ask: Command, log: str, audit: str) -> None:
+    for name, engine in ((log, "bolt"), (audit, "erwin")):
+        said = ask("append", name, "v", "--shard", "shard-0", code=Exit.REFUSED).err
+        assert f"{name} is a log of the {engine} engine, and only appends to belfast logs" in said
+        assert said.endswith("leave out --shard\n")

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from tests.commands import Command
 
+import anabranch
+from anabranch import testing
 from anabranch.cli.failure import Exit
 
 
@@ -52,10 +54,49 @@ def test_a_log_is_created_as_it_was_asked_for(ask: Command) -> None:
     assert (plain["settings"]["mode"], plain["settings"]["durability"]) == ("m", "fsync")
 
 
-@pytest.mark.parametrize("option", [("--mode", "st"), ("--durability", "memory")])
+def test_a_black_box_is_shown_where_it_was_asked_for(ask: Command) -> None:
+    url = "anabranch://127.0.0.1:9/boxed"
+    made = ask("log", "create", "boxed", "--engine", "erwin", "--black-box", url, "-o", "json").json
+    assert made["settings"]["black_box"] == url
+    assert url in ask("log", "show", "boxed").out
+
+
+_BLACK_BOX = ("--black-box", "kafka://127.0.0.1:9/x")
+
+
+@pytest.mark.parametrize("option", [("--mode", "st"), ("--durability", "memory"), _BLACK_BOX])
 @pytest.mark.parametrize("engine", ["bolt", "belfast"])
-def test_a_mode_and_a_durability_are_erwins(
+def test_a_mode_a_durability_and_a_black_box_are_erwins(
     ask: Command, engine: str, option: tuple[str, str]
 ) -> None:
     refused = ask("log", "create", "x", "--engine", engine, *option, code=Exit.USAGE)
-    assert "--mode and --durability are for --engine erwin" in refused.err
+    assert "--mode and --black-box are for --engine erwin" in refused.err
+    assert "--durability for that and for --append lazy" in refused.err
+
+
+def test_an_append_whose_position_comes_late_is_done_and_not_to_be_repeated(ask: Command) -> None:
+    """Its shard waits for the black box, after the sequencers have made the record durable."""
+    with testing.server() as box:
+        with anabranch.connect(box.url) as service:
+            service.create("votes")
+        made = ("--engine", "erwin", "--black-box", f"{box.url}/votes")
+        ask("log", "create", "votes", *made)
+        ask("append", "votes", "before")
+    append = ("append", "votes", "--timeout", "1s")
+    done = ask(*append, "a", "-o", "json").json
+    assert [done[field] for field in ("count", "position", "last", "receipt")] == [1, *[None] * 3]
+    said = ask(*append, "b", "c").out
+    assert "appended 2 records to votes: durable" in said
+    assert "don't append them again" in said
+    once = ask(*append, "d", "--request-id", "once", "-o", "json").json
+    assert (once["count"], once["position"]) == (1, None)
+    ask("log", "delete", "votes")
+
+
+def test_a_shard_that_is_not_there_is_told_without_another_engine_s_command(
+    ask: Command, audit: str
+) -> None:
+    for verb in ("close-shard", "open-shard"):
+        said = ask("erwin", verb, audit, "shard-9", code=Exit.REFUSED).err
+        assert "there is no shard shard-9" in said
+        assert "belfast" not in said

@@ -9,6 +9,8 @@ from tests.commands import Command
 from tests.unit.cli.records import fresh_name
 
 from anabranch.cli.failure import Exit
+from anabranch.client.aio import Service
+from anabranch.core.errors import Unavailable
 
 NO_QUOTA = {
     "append_bytes_per_s": None,
@@ -31,6 +33,34 @@ def test_a_log_is_made_once_unless_that_is_fine(ask: Command) -> None:
     assert ask("log", "create", name, "--if-missing").out == f"{name} is there, with 2 records\n"
     other = ("log", "create", name, "--if-missing", "--engine", "belfast")
     assert "exists already" in ask(*other, code=Exit.REFUSED).err
+
+
+@pytest.mark.parametrize(
+    ("asked", "named"),
+    [
+        (("--mode", "st"), ("the mode st", "the mode m")),
+        (("--durability", "fsync"), ("the durability fsync", "the durability memory")),
+        (("--black-box", "kafka://k:1/t"), ("black box kafka://k:1/t", "without a black box")),
+    ],
+)
+def test_an_erwin_log_that_promises_something_else_than_asked_is_not_the_same(
+    ask: Command, audit: str, asked: tuple[str, str], named: tuple[str, str]
+) -> None:
+    again = ("log", "create", audit, "--engine", "erwin", "--if-missing")
+    said = ask(*again, *asked, code=Exit.REFUSED).err
+    assert all(each in said for each in named)
+    assert f"{audit} is there" in ask(*again, "--mode", "m", "--durability", "memory").out
+    assert f"{audit} is there" in ask(*again, "--shards", "1", "--sequencers", "1").out
+
+
+def test_a_lazy_log_of_another_durability_than_asked_for_is_not_the_same(ask: Command) -> None:
+    name = fresh_name()
+    made = ("log", "create", name, "--append", "lazy", "--durability")
+    ask(*made, "memory")
+    said = ask(*made, "fsync", "--if-missing", code=Exit.REFUSED).err
+    assert "the durability fsync" in said
+    assert "the durability memory" in said
+    ask(*made, "memory", "--if-missing")
 
 
 @pytest.mark.parametrize("option", ["--shards", "--replicas", "--sequencers"])
@@ -83,6 +113,7 @@ def test_a_log_is_described_in_json_with_every_field(ask: Command) -> None:
         "owner": shown["owner"],
         "engine": "bolt",
         "settings": None,
+        "front": None,
         "cursors": {},
     }
     assert isinstance(broker, str | None)
@@ -204,6 +235,17 @@ def test_a_log_with_forks_goes_only_by_force(ask: Command, log: str) -> None:
     assert ask("log", "delete", log, code=Exit.REFUSED).err.startswith("error: ")
 
 
+def test_a_log_that_nothing_serves_can_be_deleted(
+    ask: Command, log: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def opened(self: Service, name: str) -> None:
+        raise Unavailable(f"log {name}", "nothing serves it")
+
+    monkeypatch.setattr(Service, "log", opened)
+    assert ask("log", "delete", log).out == f"{log} is deleted\n"
+    assert ask("log", "list", log).out == f"there are no logs that begin with {log}\n"
+
+
 def test_a_fork_is_squashed_and_not_deleted(ask: Command, log: str) -> None:
     ask("fork", log, "one")
     refused = ask("log", "delete", f"{log}--one", code=Exit.REFUSED).err
@@ -224,7 +266,7 @@ def test_trimming_never_goes_back(ask: Command, log: str) -> None:
 
 def test_a_belfast_log_shows_what_it_is_made_of(ask: Command, ticks: str) -> None:
     shown = ask("log", "show", ticks).out
-    assert "2, of 1 replicas each" in shown
+    assert "2, of 1 replica each" in shown
     assert "this service" in shown
     assert "positions" not in shown
     described = ask("log", "show", ticks, "-o", "json").json

@@ -174,4 +174,4 @@ def test_reading_begins_at_the_time_that_is_named(
 
 def test_a_belfast_log_keeps_no_times(ask: Command, ticks: str) -> None:
     said = ask("read", ticks, "--from", "-1h", code=Exit.REFUSED).err
-    assert "a belfast log doesn't keep when records came: give a position" in said
+    assert "a log of the belfast engine doesn't keep when records came: give a position" in said

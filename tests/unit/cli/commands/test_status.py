@@ -18,7 +18,7 @@ def test_status_of_a_bolt_log_is_what_show_shows(ask: Command, log: str) -> None
 
 def test_status_of_a_belfast_log_asks_its_machines(ask: Command, ticks: str) -> None:
     status = ask("status", ticks, "-o", "json").json
-    assert [each["name"] for each in status["status"]["shards"]] == ["shard-0", "shard-1"]
+    assert {each["name"] for each in status["status"]["shards"]} == {"shard-0", "shard-1"}
     assert "status" not in ask("log", "show", ticks, "-o", "json").json
     tables = ask("status", ticks).out.split("\n\n")
     assert [part.split()[0] for part in tables] == ["name", "LEADER", "SHARD"]
@@ -46,7 +46,7 @@ def test_top_of_a_belfast_log_goes_shard_by_shard(ask: Command, ticks: str) -> N
     seen = ask("top", ticks, "--count", "2", "--interval", "1ms", "-o", "json").lines
     assert [len(each["shards"]) for each in seen] == [2, 2]
     shown = ask("top", ticks, "--count", "1").out
-    assert [line.split()[0] for line in shown.splitlines()[-2:]] == ["shard-0", "shard-1"]
+    assert {line.split()[0] for line in shown.splitlines()[-2:]} == {"shard-0", "shard-1"}
 
 
 def test_status_of_an_erwin_log_asks_its_leader(ask: Command, audit: str) -> None:
@@ -66,8 +66,21 @@ def test_top_of_an_erwin_log_goes_shard_by_shard(ask: Command, audit: str) -> No
     seen = ask("top", audit, "--count", "2", "--interval", "1ms", "-o", "json").lines
     assert [len(each["shards"]) for each in seen] == [2, 2]
     shown = ask("top", audit, "--count", "1").out
-    assert [line.split()[0] for line in shown.splitlines()[-2:]] == ["shard-0", "shard-1"]
+    assert {line.split()[0] for line in shown.splitlines()[-2:]} == {"shard-0", "shard-1"}
     assert audit in {each["name"] for each in ask("top", "--count", "1", "-o", "json").lines}
+
+
+def test_top_shows_the_other_logs_beside_one_that_is_not_available(ask: Command, log: str) -> None:
+    url = "anabranch://127.0.0.1:9/away"
+    away = f"{log}-away"
+    ask("log", "create", away, "--engine", "erwin", "--black-box", url)
+    seen = {each["name"]: each for each in ask("top", "--count", "1", "-o", "json").lines}
+    assert seen[log]["tail"] == 0
+    assert "obstacle" not in seen[log]
+    assert seen[away]["tail"] is None
+    assert away in seen[away]["obstacle"]
+    row = next(each for each in ask("top", "--count", "1").out.splitlines() if away in each)
+    assert row.split()[:4] == [away, "erwin", "-", "-"]
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,7 @@ def test_a_log_is_shown_with_the_fields_of_http() -> None:
         (replace(FORK, promotable=False), "continuous"),
         (FORK, "continuous, promotable"),
         (replace(FORK, kind=Kind.SEVERED, promotable=False), "severed"),
+        (replace(ROOT, front=EngineSettings(sequencers=1)), "root, lazy"),
         (TICKS, "belfast"),
     ],
 )
@@ -72,7 +73,8 @@ def test_a_quota_names_each_limit_that_is_set(
     ).split(", ")
     assert words[-1].startswith("bursts of ")
     assert len(words) == 1 + sum(each is not None for each in (appended, records, read))
-    assert (f"appends {records} records/s" in words) == (records is not None)
+    counted = f"appends {records} record{'s' * (records != 1)}/s"
+    assert (counted in words) == (records is not None)
 
 
 def test_no_quota_is_no_word() -> None:

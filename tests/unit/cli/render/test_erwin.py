@@ -80,8 +80,16 @@ def test_a_row_says_how_a_shard_does() -> None:
     }
 
 
+def test_shards_are_shown_in_the_order_of_their_names() -> None:
+    names = ["shard-0", "shard-2", "shard-10"]
+    joined = status(*map(shard, reversed(names)))
+    assert [row[0] for row in shards(joined)] == names
+    assert [row[0] for row in Rates().rows(joined, 1.0)] == names
+
+
 def test_lost_views_and_missing_shards_are_told() -> None:
-    joined, said = notes(status(shard("shard-0")), 2)
+    counted, joined, said = notes(status(shard("shard-0")), 2)
+    assert counted == "RECORDS and what follows are counted since the shard's primary started"
     assert joined == "1 of 2 shards have joined so far"
     assert "view 2 was lost" in said
     assert "2023-11-14 22:13:20+00:00" in said

@@ -22,7 +22,8 @@ def test_the_next_steps_name_the_data_directory_and_no_address_by_default(
         f"{tmp_path}/anabranch-data",
     )
     assert said.splitlines() == [
-        f"Serving {urls}. Everything is kept in {kept}.",
+        f"Serving {urls}",
+        f"Everything is kept in {kept}.",
         "Next, in another terminal:",
         "  anabranch log create orders",
         '  anabranch append orders "3 apples"',

@@ -331,7 +331,7 @@ def test_a_client_that_is_closed_says_so() -> None:
 def request(
     world: Counters, value: bytes, *, request_id: str = "k", timeout_ms: int = 500
 ) -> Pledge:
-    pledge = world.session.appender.add_request([Record(value)], timeout_ms, "a", request_id)
+    pledge = world.session.appender.add_batch([Record(value)], timeout_ms, "a", request_id)
     world.give(Written())
     return pledge
 

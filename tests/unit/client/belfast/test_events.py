@@ -42,6 +42,20 @@ class StillLink:
         pass
 
 
+class DrippingLink(StillLink):
+    """The four come one at a time, each when it is waited for."""
+
+    def open(self, subscriber: Subscriber) -> None:
+        self.world.give(Opened(subscriber))
+        settle(self.world)
+
+    async def arrivals(self, subscriber: Subscriber, *, records: bool) -> None:
+        while not subscriber.ready(records=records):
+            self.world.fill("a", [b"%d" % self.world.confirmed])
+            self.world.cut(self.world.confirmed + 1)
+            settle(self.world)
+
+
 def subscription() -> Events:
     return Events(cast(Link, StillLink()), 0, None, None, speculative=True)
 
@@ -101,3 +115,23 @@ def test_a_where_that_raises_passes_nothing_over() -> None:
         return events.final
 
     assert asyncio.run(followed()) == 0, "the two before the third were not given out"
+
+
+def test_a_where_that_leaves_out_all_that_came_waits_for_more() -> None:
+    def late(record: LogRecord) -> bool:
+        return record.position >= 2
+
+    async def taken() -> list[Event]:
+        events = Events(cast(Link, DrippingLink()), 0, late, None, speculative=False)
+        return await events.take()
+
+    assert [position(event) for event in asyncio.run(taken())] == [2]
+
+
+def test_it_waits_no_longer_than_until_everything_was_looked_at() -> None:
+    async def taken() -> tuple[list[Event], int]:
+        link = cast(Link, DrippingLink())
+        events = Events(link, 0, lambda _: False, None, speculative=False, until=4)
+        return await events.take(), events.final
+
+    assert asyncio.run(taken()) == ([], 4)

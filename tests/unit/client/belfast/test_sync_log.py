@@ -254,7 +254,7 @@ def test_a_thread_that_waits_when_the_client_is_closed_is_told_so(
 def test_what_cant_be_done_is_refused_at_once(log: anabranch.SpeculativeLog) -> None:
     with pytest.raises(UnknownShard, match="shard-9"):
         log.append(b"1", shard="shard-9")
-    with pytest.raises(TrimTooFar):
+    with pytest.raises(TrimTooFar, match=f"^{log.name} can't be trimmed below"):
         log.trim(log.tail() + 1_000)
     with pytest.raises(NotOffered, match="no promote"):
         log.promote()  # pyright: ignore[reportUnknownMemberType, reportAttributeAccessIssue]

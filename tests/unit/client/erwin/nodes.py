@@ -78,6 +78,8 @@ class Node:
     feeds: dict[int, int] = field(default_factory=dict[int, int])
     """Subscriptions, each with what it was told of."""
     member: Member | None = None
+    unsure: bool = False
+    """It says of appends that it can't tell."""
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,11 @@
 """What programs do with an Erwin log."""
 
 import asyncio
+from typing import Any
 
 import pytest
-from tests.unit.client.erwin.memory_link import MemoryLog, run
+from msgspec.structs import replace
+from tests.unit.client.erwin.memory_link import MemoryLink, MemoryLog, run
 
 from anabranch.client.session.records import Deliver
 from anabranch.core.errors import (
@@ -11,7 +13,9 @@ from anabranch.core.errors import (
     DeadlineExceeded,
     NotOffered,
     OutcomeUnknown,
+    PositionPending,
     PositionTrimmed,
+    Unavailable,
 )
 
 SHARDS = ("a", "b", "c")
@@ -33,6 +37,36 @@ def test_an_append_has_a_receipt_and_the_receipt_a_position() -> None:
     run(program)
 
 
+def test_a_read_of_a_log_that_has_just_started_waits_for_its_first_shard() -> None:
+    async def program(log: MemoryLog) -> None:
+        world = log.link.world
+        (served,) = world.configurations
+        world.configurations[0] = replace(served, shards=())
+
+        async def first() -> list[bytes | None]:
+            return [each.value async for each in log.read(0, 1, wait=5, timeout=5)]
+
+        reading = asyncio.create_task(first())
+        while world.asked["Locate"] < 2:  # noqa: ASYNC110  # the world tells of no question
+            await asyncio.sleep(0)
+        assert not reading.done()
+        world.configurations[0] = served
+        await log.append(b"x")
+        assert await reading == [b"x"]
+
+    run(program)
+
+
+def test_a_read_of_a_log_without_shards_ends_in_time() -> None:
+    async def program(log: MemoryLog) -> None:
+        world = log.link.world
+        world.configurations[0] = replace(world.configurations[0], shards=())
+        with pytest.raises(DeadlineExceeded):
+            await values(log)
+
+    run(program)
+
+
 def test_a_batch_is_asked_for_its_position_once() -> None:
     async def program(log: MemoryLog) -> None:
         many = await log.append_many([b"%d" % i for i in range(50)])
@@ -49,11 +83,16 @@ def test_a_position_that_is_not_bound_in_time_may_be_asked_for_again() -> None:
         log.link.orders = False
         appended = await log.append(b"x")
         assert appended.receipt is not None
-        with pytest.raises(DeadlineExceeded):
-            await appended.receipt.position(timeout=0.01)
+        assert str(appended.receipt) == "<receipt of memory: position not bound yet>"
+        with pytest.raises(PositionPending) as late:
+            await appended.receipt.position(timeout=0)
+        assert isinstance(late.value, DeadlineExceeded)
+        assert "memory holds the record" in late.value.message
+        assert "may or may not have happened" not in late.value.message
         log.link.orders = True
         log.link.flow()
         assert await appended.receipt.position(timeout=5) == 0
+        assert str(appended.receipt) == "<receipt of memory: position 0>"
 
     run(program)
 
@@ -67,6 +106,33 @@ def test_a_receipt_of_a_lost_view_has_an_unknown_outcome() -> None:
         await log.directory()
         with pytest.raises(OutcomeUnknown):
             await appended.receipt.position(timeout=0.05)
+
+    run(program)
+
+
+@pytest.mark.parametrize("waiting", [False, True])
+def test_a_receipt_of_a_closed_client_is_refused(
+    monkeypatch: pytest.MonkeyPatch, waiting: bool
+) -> None:
+    async def program(log: MemoryLog) -> None:
+        log.link.orders = False
+        appended = await log.append(b"x")
+        assert appended.receipt is not None
+        questions: list[object] = []
+
+        def put(call: Any) -> None:
+            questions.append(call)
+            # The event loop would never run again, so no timeout could end this test.
+            assert len(questions) < 10
+            MemoryLink.put(log.link, call)
+
+        monkeypatch.setattr(log.link, "put", put)
+        if waiting:
+            asyncio.get_running_loop().call_later(0.01, log.link.close)
+        else:
+            log.link.close()
+        with pytest.raises(Unavailable, match="it was closed"):
+            await appended.receipt.position()
 
     run(program)
 
@@ -106,6 +172,16 @@ def test_a_read_waits_for_what_is_durable_and_not_ordered_yet() -> None:
             await values(log, 0)
 
     run(program)
+
+
+def test_a_read_that_waits_has_its_shard_wait_from_the_first_request_on() -> None:
+    async def program(log: MemoryLog) -> None:
+        assert [each async for each in log.read(0, 1, wait=30)] == []
+
+    world = run(program)
+    # The shard here answers at once, as one does when the time is over.
+    assert world.asked["Read"] == 1
+    assert world.asked["AskTail"] > 0
 
 
 def test_the_tail_counts_what_is_durable() -> None:

@@ -14,6 +14,7 @@ from anabranch.core.errors import (
     AnabranchError,
     DeadlineExceeded,
     OutcomeUnknown,
+    QuotaExceeded,
     StaleView,
     Unavailable,
 )
@@ -88,6 +89,27 @@ def test_what_came_only_to_a_member_that_is_gone_is_in_the_next_view_once() -> N
     assert world.values() == [b"first", b"x"]
 
 
+def test_the_next_view_is_found_soon_however_long_a_member_was_away() -> None:
+    world = ready(view_ms=20)
+    world.nodes["q0"].refusing = True
+    world.snap("q0")
+    pledge = world.append(b"x")
+    world.flow()
+    for _ in range(200):
+        world.pass_ms(10)
+        world.flow()
+    assert pledge.outcome is None
+    world.change_view("q1", ["q1", "q2"])
+    for name in ("q1", "q2"):
+        world.learn(name)
+    # Every node may be asked once, after a pause each, before one that knows the view is.
+    world.pass_ms(20 * (len(world.nodes) + 1))
+    world.flow()
+    world.pass_ms(20)
+    world.flow()
+    assert acknowledged(pledge)
+
+
 def test_records_gather_while_the_window_is_full() -> None:
     world = ready(batches_in_flight_max=2)
     pledges = [world.append(f"{i}".encode()) for i in range(6)]
@@ -139,6 +161,33 @@ def test_a_lost_view_fails_what_cant_be_proved_and_nothing_else() -> None:
     assert isinstance(sent.outcome, OutcomeUnknown)
     assert acknowledged(waiting)
     assert world.values() == [b"first", b"waiting"]
+
+
+@pytest.mark.parametrize("mode", ["m", "st"])
+def test_what_the_only_member_refused_is_appended_again_after_a_lost_view(mode: str) -> None:
+    """A member in memory was restarted, and the client hears of the next view only afterwards."""
+    world = World(1, ("a",), mode)
+    world.append(b"first")
+    world.settle(2)
+    pledge = world.append(b"x")
+    world.change_view("q0", ["q0"], lost=True)
+    world.settle(4)
+    assert acknowledged(pledge)
+    assert world.values() == [b"first", b"x"]
+
+
+def test_what_the_only_member_cannot_tell_of_is_unknown_after_a_lost_view() -> None:
+    world = World(1)
+    world.append(b"first")
+    world.settle(2)
+    pledge = world.append(b"x")
+    world.nodes["q0"].unsure = True
+    world.arrive("q0", 9)
+    world.hear("q0", 9)
+    world.change_view("q0", ["q0"], lost=True)
+    world.settle(4)
+    assert isinstance(pledge.outcome, OutcomeUnknown)
+    assert world.values() == [b"first"]
 
 
 def test_retry_unknown_appends_it_again_after_a_lost_view() -> None:
@@ -293,6 +342,40 @@ def test_a_mistake_is_told_at_once() -> None:
     assert pledge.outcome is None
     assert pledge.refusal is not None
     assert pledge.refusal.message == error.message
+
+
+def refuse(world: World, node: str, error: AnabranchError) -> None:
+    """Have one member refuse what came last."""
+    request, _ = world.nodes[node].inbox.pop()
+    world.nodes[node].outbox.append((request, Refused.of(error)))
+    world.hear(node)
+
+
+OVER = QuotaExceeded("audit", "append_records_per_s", 1, 9, 8_000)
+
+
+def test_an_append_that_all_members_refuse_over_the_quota_is_certainly_not_in_the_log() -> None:
+    world = ready(batches_in_flight_max=1)
+    pledge, behind = (world.append(value, timeout_ms=1_000) for value in (b"x", b"y"))
+    for node in ("q0", "q1"):
+        assert pledge.outcome is None
+        refuse(world, node, OVER)
+    world.pass_ms(1_000)
+    assert isinstance(pledge.outcome, QuotaExceeded)
+    assert isinstance(behind.outcome, QuotaExceeded)
+
+
+def test_an_append_that_one_member_took_before_others_were_over_the_quota_may_be_ordered() -> None:
+    world = ready()
+    pledge = world.append(b"x", timeout_ms=1_000)
+    world.arrive("q0", 9)
+    world.hear("q0")
+    refuse(world, "q1", OVER)
+    assert not world.nodes["q0"].inbox
+    world.pass_ms(1_000)
+    assert not world.nodes["q0"].inbox, "it waits as long as it is told"
+    assert isinstance(pledge.outcome, OutcomeUnknown)
+    assert isinstance(pledge.outcome.__cause__, QuotaExceeded)
 
 
 def test_closing_fails_what_was_sent_with_its_outcome_unknown() -> None:

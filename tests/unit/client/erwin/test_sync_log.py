@@ -11,7 +11,13 @@ import anabranch
 from anabranch import ErwinLog
 from anabranch.client.driver.loop import LoopThread
 from anabranch.client.session.records import Deliver
-from anabranch.core.errors import DeadlineExceeded, NotOffered, PositionTrimmed
+from anabranch.core.errors import (
+    BadRequest,
+    DeadlineExceeded,
+    NotOffered,
+    PositionTrimmed,
+    TrimTooFar,
+)
 
 MODES = ("m", "st")
 
@@ -65,6 +71,28 @@ def test_a_subscription_goes_on_with_what_is_appended(log: ErwinLog) -> None:
                 break
         assert events.final == 30
     assert got == [b"%d" % i for i in range(30)]
+
+
+def test_a_record_s_id_is_no_other_record_s(service: anabranch.Service, log: ErwinLog) -> None:
+    """Also not of another log, and the same however it is read."""
+    log.append_many([b"0", b"1"])
+    read = list(log.read())
+    assert [each.id for each in read] == [f"{log.id}-0", f"{log.id}-1"]
+    assert read[0].origin == (log.id, 0)
+    with log.subscribe(0) as events:
+        assert [each.record for each in events.take() if isinstance(each, Deliver)] == read[:2]
+
+
+def test_a_trim_past_what_is_ordered_is_refused_in_words_for_this_log(log: ErwinLog) -> None:
+    log.append_sync(b"0")
+    refused = f"^{log.name} can't be trimmed below 1000: only positions below 1 are final"
+    with pytest.raises(TrimTooFar, match=refused):
+        log.trim(1_000)
+
+
+def test_shards_are_not_added_to_what_one_process_runs(log: ErwinLog) -> None:
+    with pytest.raises(BadRequest, match="only where `anabranch up --processes` runs them"):
+        log.add_shards()
 
 
 def test_trimmed_positions_are_gone(log: ErwinLog) -> None:

@@ -28,6 +28,7 @@ from anabranch.client.session.effects import (
 from anabranch.client.session.settings import Settings
 from anabranch.core.alarms import Alarms
 from anabranch.core.errors import (
+    OutcomeUnknown,
     PositionTrimmed,
     RecordVoided,
     RequestForgotten,
@@ -304,6 +305,8 @@ class World:
 
     def _take(self, node: Node, view: int, held: Held, lowest: int) -> FromNode:
         member = node.member
+        if node.unsure:
+            return Refused.of(OutcomeUnknown("an append", "its view ended", "send it again"))
         if member is None or member.sealed or member.view != view:
             known = 0 if member is None else member.view
             return Refused.of(StaleView("an append", view, known))
@@ -389,7 +392,7 @@ class World:
 
     def request(self, request_id: str, *values: bytes) -> Pledge:
         records = [Record(value) for value in values]
-        pledge = self.session.appender.add_request(records, 10_000, request_id)
+        pledge = self.session.appender.add_batch(records, 10_000, request_id)
         self.give(Written())
         return pledge
 

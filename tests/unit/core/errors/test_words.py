@@ -12,6 +12,7 @@ from anabranch.core.errors import (
     BY_CODE,
     AnabranchError,
     EngineNotServed,
+    FrontNotServed,
     UnknownLog,
     WrongEngine,
     reworded,
@@ -48,7 +49,7 @@ def test_words_may_be_for_what_was_asked() -> None:
 
 def test_errors_themselves_name_neither_commands_nor_paths_of_logs() -> None:
     for code, kind in BY_CODE.items():
-        if kind.__module__.endswith("storage") or kind is EngineNotServed:
+        if kind.__module__.endswith("storage") or kind in (EngineNotServed, FrontNotServed):
             continue  # Their readers run servers, which the command line does.
         for word in ("`anabranch", "--", "/v1/", "Idempotency-Key"):
             assert word not in kind.says, code

@@ -49,6 +49,25 @@ def test_a_backup_that_lacks_what_the_primary_began_with_is_not_sealed() -> None
     assert stage["b"].group is None
 
 
+def test_a_backup_of_the_first_epoch_is_sealed_though_its_primary_was_lost() -> None:
+    """There was nothing before that epoch which the backup could lack."""
+    stage = Stage("a", "b")
+    stage.arrange(1, "a", "a", "b", disks=stage.disks("a", "b"))
+    stage.letters.clear()
+    stage.wipe("a")
+    stage.seal("b", 2)
+    stage.settle("b")
+    assert stage.said == [Sealed(2, 0, 0)]
+
+
+def test_a_journal_that_the_first_epoch_does_not_count_on_says_nothing_of_it() -> None:
+    stage = Stage("a", "b")
+    stage.arrange(1, "a", "a", "b")
+    stage.letters.clear()
+    stage.seal("b", 2)
+    assert stage["b"].replica.role is Role.BACKUP
+
+
 def test_a_replica_that_lost_its_disk_is_none_of_the_epoch_that_counted_on_it() -> None:
     stage = Stage("a", "b")
     before = stage.disks("a", "b")

@@ -180,7 +180,7 @@ def test_the_first_verb_that_is_allowed_is_enough(court: Court) -> None:
     looking = messages.Describe(LOG)
     assert court.standing(looking) == Standing(court.now + ALLOW)
     court.learn(may(Verb.APPEND), False)
-    for verb in (Verb.GET, Verb.READ, Verb.FORK, Verb.PROMOTE, Verb.TRIM, Verb.DELETE):
+    for verb in (Verb.GET, Verb.READ, Verb.FORK, Verb.PROMOTE, Verb.TRIM, Verb.DELETE, Verb.ORDER):
         assert court.standing(looking) == Standing(0, (may(verb),))
         court.learn(may(verb), False)
     with pytest.raises(Forbidden, match="may not get logs orders"):

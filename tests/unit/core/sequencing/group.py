@@ -114,6 +114,11 @@ class Node:
         self.replica.received(sender, letter)
         self.settle()
 
+    def link(self, other: str) -> None:
+        """There is a new connection to another replica."""
+        self.replica.linked(other)
+        self.settle()
+
     def request(self, token: int, message: object) -> bool:
         asked = self.replica.requested(token, message)
         self.settle()

@@ -48,6 +48,9 @@ class NaiveReplica:
         self.post = post
         self.up = True
         self.life = 1
+        self.leaving = False
+        self.fsync: bool | None = None
+        """As it was started; None: it doesn't say."""
         self.forget()
 
     def forget(self) -> None:
@@ -83,6 +86,8 @@ class NaiveReplica:
             version=self.version,
             tail=len(self.held.all),
             sealed=self.sealed,
+            leaving=self.leaving,
+            fsync=self.fsync,
         )
 
     def append(self, record: int) -> bool:

@@ -17,6 +17,7 @@ from anabranch.core.sequencing.messages import (
     Inspect,
     Locate,
     SetShardOpen,
+    Survey,
     ToSequencer,
     Trim,
 )
@@ -41,6 +42,7 @@ SERVED: list[ToSequencer] = [
     Hello(1, "cluster", "client"),
     Locate(),
     Inspect(),
+    Survey(),
     Cancel(1),
 ]
 REFUSED: list[tuple[ToSequencer, str]] = [

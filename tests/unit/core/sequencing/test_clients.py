@@ -14,6 +14,7 @@ from anabranch.core.sequencing.messages import (
     Hello,
     Inspect,
     Locate,
+    Survey,
     Trim,
     Welcome,
 )
@@ -46,7 +47,13 @@ def test_what_changes_something_is_finished_by_a_stopping_server(message: object
 
 @pytest.mark.parametrize(
     ("message", "size"),
-    [(Locate(), 256 * KIB), (Inspect(), 256 * KIB), (AskTail(1), 0), (FindPosition(ID), 0)],
+    [
+        (Locate(), 256 * KIB),
+        (Inspect(), 256 * KIB),
+        (Survey(), 256 * KIB),
+        (AskTail(1), 0),
+        (FindPosition(ID), 0),
+    ],
     ids=repr,
 )
 def test_a_question_counts_as_what_its_reply_may_be(message: object, size: int) -> None:

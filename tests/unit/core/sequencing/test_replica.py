@@ -1,12 +1,19 @@
 """A group of sequencing replicas: appends, order, view changes and restarts, one by one."""
 
-import pytest
-from tests.unit.core.sequencing.group import Group, codes, id_of
+from dataclasses import replace
 
+import pytest
+from tests.unit.core.sequencing.group import LIMITS, Group, codes, id_of
+
+from anabranch.core.alarms import Alarms
+from anabranch.core.errors import BadRequest
+from anabranch.core.limits import Limits
+from anabranch.core.machine import Effect
 from anabranch.core.producers import REQUEST_EPOCH
 from anabranch.core.sequencing.ids import AppendId
 from anabranch.core.sequencing.letters import Drop, Dropped, Seal, Sealed, Start
 from anabranch.core.sequencing.messages import AppendMeta, AskTail, FindPosition, Found, Tail, Taken
+from anabranch.core.sequencing.replica import SequencingReplica
 from anabranch.core.sequencing.view import Ballot
 
 
@@ -180,3 +187,18 @@ def test_a_start_of_an_earlier_view_that_is_stored_later_starts_nothing() -> Non
     group["a"].write()
     assert group["a"].replica.leads
     assert group["a"].told == [view]
+
+
+def test_a_member_in_memory_does_not_go_on_with_the_life_of_a_journal() -> None:
+    group = Group("a", limits=Limits(snapshot_bytes=1))
+    group.run()
+    group.change(Ballot(1, 1), "a")
+    disk = group["a"]
+    assert disk.snapshot is not None
+    config = replace(disk.config, fsync=False)
+    effects: list[Effect] = []
+    member = SequencingReplica(config, LIMITS, effects, Alarms(effects))
+    with pytest.raises(BadRequest, match="start it with fsync"):
+        member.recover(disk.snapshot[1])
+    with pytest.raises(BadRequest, match="start it with fsync"):
+        member.replayed(1, disk.entries[0])

@@ -14,6 +14,7 @@ from anabranch.core.sequencing.messages import (
     Inspect,
     Locate,
     SetShardOpen,
+    Survey,
     ToSequencer,
     Trim,
 )
@@ -32,6 +33,7 @@ ID = AppendId(1, 0, 0)
         (FindPosition(ID), (Verb.APPEND, Verb.READ)),
         (AskTail(1), (Verb.APPEND, Verb.READ)),
         (Inspect(), SEEING),
+        (Survey(), SEEING),
         (Trim(4), (Verb.TRIM,)),
         (SetShardOpen("a", False), (Verb.UPDATE,)),
     ],

@@ -72,6 +72,28 @@ def test_a_state_travels_in_parts_some_of_which_are_lost_or_repeated(group: Grou
     assert group["c"].replica.begun == 2
 
 
+def test_members_that_only_now_dial_one_another_copy_a_state_without_a_pause(group: Group) -> None:
+    group.to_all(Seal(SECOND, 1), "b")
+    group.run()
+    group.to_all(Prepare(ballot=SECOND, source="b"), "c")
+    group.lose(AskState)
+    group["c"].link("b")
+    group.deliver_all(AskState)
+    group.lose(State)
+    group["b"].link("c")
+    group.deliver_all(State)
+    group["c"].write()
+    assert [letter.node for letter in group.letters_of(Prepared)] == ["c"]
+
+
+def test_a_node_that_copies_nothing_is_sent_no_state(group: Group) -> None:
+    group.to_all(Seal(SECOND, 1), "b")
+    group.run()
+    group["b"].link("c")
+    group["b"].link("a")
+    assert group.letters_of(State) == []
+
+
 @pytest.mark.usefixtures("small_parts")
 def test_a_source_that_cut_its_state_otherwise_after_a_restart_is_asked_from_the_start(
     group: Group,

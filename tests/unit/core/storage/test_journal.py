@@ -1,20 +1,25 @@
 """A segment's bytes: what is read back, what is cut as torn, what is refused and where."""
 
+import zlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch.core.errors import JournalCorrupt, JournalTooNew, WrongCluster
+from anabranch.core.records.checksum import crc32c
 from anabranch.core.storage import journal
-from anabranch.core.storage.journal import HEADER_BYTES, Header, Scan
+from anabranch.core.storage.journal import FIRST_VERSION, HEADER_BYTES, VERSION, Header, Scan
 
 PATH = "journal/0000000003.segment"
 GROUPS = ((b"create orders",), (b"", b"fork", b"a" * 700), (b"promote",))
 
 
-def segment(groups=GROUPS, first=11, continues=77, cluster="c1") -> tuple[bytes, list[int]]:
+def segment(
+    groups=GROUPS, first=11, continues=77, cluster="c1", version=VERSION
+) -> tuple[bytes, list[int]]:
     """A segment's bytes, and where each group begins and the last one ends."""
-    content = journal.segment_header(3, first, continues, cluster)
+    content = journal.segment_header(3, first, continues, cluster, version)
     header = opened(content)
     mark, places = header.mark, [len(content)]
     for entries in groups:
@@ -176,17 +181,31 @@ def test_whatever_stands_behind_the_last_group_is_never_read_as_entries(garbage:
     assert found.torn == bool(garbage.strip(b"\0"))
 
 
-def test_a_newer_format_and_another_cluster_are_refused_by_name(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_newer_format_and_another_cluster_are_refused_by_name() -> None:
     content, _ = segment()
     with pytest.raises(WrongCluster, match="belongs to cluster c1, not to c2"):
         journal.read_header(content, PATH, "c2")
-    monkeypatch.setattr(journal, "VERSION", 2)
-    newer, _ = segment()
-    monkeypatch.undo()
-    with pytest.raises(JournalTooNew, match=r"0000000003\.segment .*format 2"):
+    newer = journal.segment_header(3, 11, 77, "c1", VERSION + 1)
+    with pytest.raises(JournalTooNew, match=r"0000000003\.segment .*format 3"):
         journal.read_header(newer, PATH, "c1")
+
+
+@pytest.mark.parametrize("version", [FIRST_VERSION, VERSION])
+def test_every_version_is_read_and_the_bits_of_its_bodies_are_checked(version: int) -> None:
+    content, places = segment(version=version)
+    assert opened(content).version == version
+    assert entries(scan(content)) == [entry for group in GROUPS for entry in group]
+    for place in range(places[1] + journal.GROUP_HEADER_BYTES, places[2]):
+        with pytest.raises(JournalCorrupt):
+            scan(flip(content, place, place % 8))
+
+
+def test_versions_sum_bodies_in_different_ways() -> None:
+    group, _ = journal.group(opened(segment(version=FIRST_VERSION)[0]), 0, 11, (b"one",))
+    other, _ = journal.group(opened(segment(version=VERSION)[0]), 0, 11, (b"one",))
+    assert group[journal.GROUP_HEADER_BYTES :] == other[journal.GROUP_HEADER_BYTES :]
+    assert zlib.crc32(group[journal.GROUP_HEADER_BYTES :]).to_bytes(4, "little") in group
+    assert crc32c(other[journal.GROUP_HEADER_BYTES :]).to_bytes(4, "little") in other
 
 
 def test_a_snapshot_is_read_back_and_any_flipped_bit_or_missing_byte_refused() -> None:

@@ -1,11 +1,14 @@
 """A journal's directory, read without changing a byte."""
 
 import hashlib
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from anabranch.core.errors import JournalCorrupt, JournalTooNew, WrongCluster
+from anabranch.core.storage import journal
+from anabranch.core.storage.journal import FIRST_VERSION, VERSION, segment_header
 from anabranch.shell.journal.disk import RealDisk
 from anabranch.shell.journal.file_journal import FileJournal
 from anabranch.shell.journal.replay import PART, Replay, groups, look, replay
@@ -17,10 +20,10 @@ ENTRIES = [b"entry %d " % n + bytes(100) for n in range(24)]
 def root(tmp_path: Path) -> Path:
     """Of several segments, of a process that was killed."""
     disk = RealDisk(str(tmp_path / "journal"))
-    journal = FileJournal(disk, "c", segment_bytes=700, ahead_bytes=512)
-    journal.recover()
+    written = FileJournal(disk, "c", segment_bytes=700, ahead_bytes=512)
+    written.recover()
     for at in range(0, len(ENTRIES), 2):
-        journal.append(ENTRIES[at : at + 2])
+        written.append(ENTRIES[at : at + 2])
     return tmp_path / "journal"
 
 
@@ -32,6 +35,26 @@ def state(root: Path) -> dict[str, str]:
     return {
         each.name: hashlib.sha256(each.read_bytes()).hexdigest() for each in sorted(root.iterdir())
     }
+
+
+def test_a_journal_of_version_1_is_read_and_gone_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = RealDisk(str(tmp_path / "old"))
+    with monkeypatch.context() as before:
+        header = partial(segment_header, version=FIRST_VERSION)
+        before.setattr(journal, "segment_header", header)
+        old = FileJournal(disk, "c", segment_bytes=700, ahead_bytes=512)
+        old.recover()
+        old.append(ENTRIES[:6])
+        old.append(ENTRIES[6:12])
+    for at in range(12, len(ENTRIES), 4):
+        following = FileJournal(disk, "c", segment_bytes=700, ahead_bytes=512)
+        assert following.recover().entries == ENTRIES[:at]
+        following.append(ENTRIES[at : at + 4])
+    found = read(tmp_path / "old")
+    assert found.entries == ENTRIES
+    assert {each.header.version for each in found.segments} == {FIRST_VERSION, VERSION}
 
 
 def test_all_entries_are_found_and_not_a_byte_is_changed(root: Path) -> None:

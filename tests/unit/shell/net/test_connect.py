@@ -126,3 +126,11 @@ def test_whoever_gives_up_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch)
             assert reaching.cancelled()
 
     run(scene())
+
+
+def test_small_frames_do_not_wait_for_the_acknowledgement_of_those_before() -> None:
+    async def scene() -> None:
+        with listening("127.0.0.1") as port, await reach("127.0.0.1", port) as made:
+            assert made.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+    run(scene())

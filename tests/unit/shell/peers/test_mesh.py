@@ -152,7 +152,7 @@ def test_a_node_that_cant_be_dialed_for_a_while_isnt_heard(
             leader.send(replica, Seal(shard=1, epoch=1))
             await until(lambda: "no node is here" in leader.lines.getvalue())
             _, writer, _ = await greeted(leader, replica.address)
-            writer.write(encode_letter(Learn(shard=1, epoch=1, primary="")))
+            writer.write(b"".join(encode_letter(Learn(shard=1, epoch=1, primary=""))))
             counters = leader.mesh.counters
             await until(lambda: counters.lost > 1 or counters.letters_in > 0)
             assert bool(leader.puppet.letters) == (patience_s > 0)
@@ -232,7 +232,7 @@ def test_of_two_connections_of_one_node_the_newer_is_the_one() -> None:
             _, to_newer, answer = await greeted(node)
             assert answer == node.mesh.greeting
             assert await older.read(1) == b"", "the older is closed"
-            to_newer.write(encode_letter(Seal(shard=1, epoch=2)))
+            to_newer.write(b"".join(encode_letter(Seal(shard=1, epoch=2))))
             await until(lambda: node.puppet.letters == [Seal(shard=1, epoch=2)])
             to_older.close()
             to_newer.close()
@@ -276,9 +276,9 @@ def test_what_is_neither_a_node_nor_a_client_is_left() -> None:
         async with node.alive():
             for said in (
                 b"GET / HTTP/1.1\r\nHost: here\r\n\r\n",
-                encode_letter(Seal(shard=1, epoch=1)),
+                b"".join(encode_letter(Seal(shard=1, epoch=1))),
                 encode_greeting(Greeting(1, "c", "127.0.0.1:9"))
-                + encode_letter(Seal(shard=1, epoch=1)),
+                + b"".join(encode_letter(Seal(shard=1, epoch=1))),
                 encode_greeting(Greeting(1, "c", "x" * 5_000)),
             ):
                 reader, writer = await asyncio.open_connection(*parse_address(node.address))

@@ -272,11 +272,11 @@ def test_of_two_connections_of_one_name_the_newer_is_the_one() -> None:
             older = await _greeted(address)
             newer = await _greeted(address)
             assert await older.read(1) == b"", "the older is closed"
-            newer.write(frames.encode_letter(Alive(2)))
+            newer.write(b"".join(frames.encode_letter(Alive(2))))
             await member.machine.until(heard(Alive(2)))
             assert member.server.gauges.connected == 1
             member.server.send(MEMBER, BROKER, Leading(3))
-            assert (await newer.read(1 << 16)).endswith(frames.encode_letter(Leading(3)))
+            assert (await newer.read(1 << 16)).endswith(b"".join(frames.encode_letter(Leading(3))))
             newer.close()
             older.close()
 

@@ -230,3 +230,21 @@ def test_only_so_many_decisions_are_remembered() -> None:
         assert made.refuse(numbered(id)) is None
     made.refuse(numbered(0, REMEMBERED))
     assert made.refuse(numbered(REMEMBERED + 1)) is not None, "the oldest was counted again"
+
+
+def test_a_batch_that_is_announced_is_decided_as_its_data_is() -> None:
+    made = AppendLimits("audit", LIMITS, Clock(), copies=True)
+    made.set(Quota(append_records_per_s=10, burst_ms=1_000))
+    assert made.refuse_announced((7, 1, 0), 100, 15) is None
+    assert made.refuse(numbered(0, 15)) is None, "it was counted"
+    refused = made.refuse_announced((7, 1, 15), 100, 1)
+    assert isinstance(refused, QuotaExceeded)
+    assert made.refuse(numbered(15)) is refused
+
+
+@pytest.mark.parametrize(("size", "records"), [(1, 0), (1, 1 << 40), (-1, 1), (1 << 40, 1)])
+def test_an_announced_batch_that_no_machine_takes_uses_up_nothing(size: int, records: int) -> None:
+    made = AppendLimits("audit", LIMITS, Clock(), copies=True)
+    made.set(Quota(append_bytes_per_s=1, append_records_per_s=1, burst_ms=1))
+    assert made.refuse_announced((7, 1, 0), size, records) is None
+    assert made.refuse_announced((7, 1, 1), 1, 1) is None, "nothing was owed"

@@ -179,6 +179,33 @@ def test_a_node_that_nobody_serves_yet_may_be_asked_for_again(node: str) -> None
     run(scene())
 
 
+def test_a_server_for_nodes_alone_hangs_up_on_clients_and_takes_greetings() -> None:
+    async def scene() -> None:
+        nodes = Nodes()
+        server = FrameServer(LIMITS, peers=nodes)
+        port = await server.start("127.0.0.1", 0)
+        hellos = [
+            bolt.encode_request(1, Hello(1, "test")),
+            belfast.encode_request(0, ticks.Hello(1, "c", "test", None, "x")),
+            [b"GET / HTTP/1.1\r\n\r\n"],
+        ]
+        for hello in hellos:
+            caller = Caller(bolt.replies(), *await asyncio.open_connection("127.0.0.1", port))
+            caller.say(hello)
+            await caller.left()
+            await caller.close()
+        assert server.counters.refused == len(hellos)
+        greeting = Greeting(1, "c", "h:1")
+        caller = Caller(bolt.replies(), *await asyncio.open_connection("127.0.0.1", port))
+        caller.say([encode_greeting(greeting)])
+        await caller.left()
+        await caller.close()
+        assert nodes.met == [(greeting, False)]
+        await server.stop()
+
+    run(scene())
+
+
 def test_whoever_may_ask_is_told_why_a_node_is_not_served() -> None:
     async def scene() -> None:
         async with home() as here:

@@ -2,8 +2,6 @@
 
 from typing import Final
 
-from msgspec.structs import replace
-
 from anabranch.core.belfast.protocol.codec import CODEC
 from anabranch.core.belfast.protocol.messages import (
     Append,
@@ -20,11 +18,10 @@ from anabranch.core.belfast.protocol.messages import (
     Status,
     Subscribe,
     Trim,
-    Welcome,
 )
-from anabranch.core.errors import AnabranchError, VersionMismatch, WrongCluster
 from anabranch.core.limits import KIB, Limits
 from anabranch.core.wire.client_protocol import ClientProtocol, ReplySize
+from anabranch.core.wire.node_clients import node_of, objection, window_of, with_window
 
 _SMALL = ReplySize(0, 0)
 _SURVEY = ReplySize(256 * KIB, 256 * KIB)
@@ -40,26 +37,6 @@ def reply_size(message: object, limits: Limits) -> ReplySize | None:
     return _SURVEY if isinstance(message, Locate | Inspect) else _SMALL
 
 
-def _window(message: Subscribe) -> int:
-    return message.window_bytes
-
-
-def _with_window(message: Subscribe, window: int) -> Subscribe:
-    return replace(message, window_bytes=window)
-
-
-def _node(hello: Hello) -> str:
-    return hello.node
-
-
-def _objection(hello: Hello, welcome: Welcome) -> AnabranchError | None:
-    if hello.version != welcome.version:
-        return VersionMismatch(hello.version, welcome.version)
-    if hello.cluster != welcome.cluster:
-        return WrongCluster(f"node {welcome.node}", welcome.cluster, hello.cluster)
-    return None
-
-
 BELFAST: Final = ClientProtocol(
     name="belfast",
     codec=CODEC,
@@ -71,9 +48,9 @@ BELFAST: Final = ClientProtocol(
     commands=_COMMANDS,
     reply_size=reply_size,
     repeated={Locate: Directory, Inspect: Status},
-    window=_window,
-    with_window=_with_window,
-    node=_node,
+    window=window_of,
+    with_window=with_window,
+    node=node_of,
     trace=lambda _: "",
-    objection=_objection,
+    objection=objection,
 )

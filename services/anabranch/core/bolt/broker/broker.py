@@ -29,6 +29,14 @@ from anabranch.core.bolt.broker.write_path.commits import Writing
 from anabranch.core.bolt.broker.write_path.parked import Parking
 from anabranch.core.bolt.protocol import messages
 from anabranch.core.bolt.protocol.commands import Done, Epoch, Outcome, RegisterBroker
+from anabranch.core.bolt.protocol.fronts import (
+    AppendFront,
+    ConfigureFront,
+    EndFront,
+    LeadFront,
+    OpenFront,
+    ReadFront,
+)
 from anabranch.core.bolt.protocol.letters import Applied, CopyExtents, Leading, Moved, Told
 from anabranch.core.errors import BadRequest, BrokerDraining, BrokerFenced
 from anabranch.core.errors.refused import Refused
@@ -52,7 +60,13 @@ from anabranch.core.machine import (
 from anabranch.core.types import Nanoseconds
 from anabranch.core.usage import Usage
 
-_REFUSED_WHEN_CLOSED = (messages.Append, messages.Read, messages.Subscribe, messages.Redeem)
+_REFUSED_WHEN_CLOSED = (
+    messages.Append,
+    AppendFront,
+    messages.Read,
+    messages.Subscribe,
+    messages.Redeem,
+)
 
 
 class Broker:
@@ -116,6 +130,7 @@ class Broker:
         self._draining.on_closed = self._close
         self.fenced: BrokerFenced | None = None
         """Set when this life of it is over: nothing is served any more, and it rests."""
+        self._others = others
         self._requests = self._request_table()
         self._events = self._event_table()
 
@@ -297,6 +312,16 @@ class Broker:
             Drain: lambda _: self._draining.begin(),
         }
 
+    def _order(self, token: Token, message: messages.Order) -> None:
+        """A front with processes of its own; one of this process has a way of its own."""
+        if self._others is OtherEngines.THIS_PROCESS:
+            reason = (
+                "the lazy fronts of this service run in its own process, and no one else orders"
+            )
+            self._outbox.refuse(token, BadRequest("an order", reason))
+        else:
+            self._requests[type(message.message)](token, message.message)
+
     def _request_table(self) -> dict[type, Callable[[Token, Any], None]]:
         do, ask = self._controlling.do, self._controlling.ask
         return {
@@ -306,6 +331,14 @@ class Broker:
             messages.Credit: lambda _, message: self._subscriptions.credit(message),
             messages.Cancel: lambda _, message: self._drop(message.request),
             messages.Redeem: self._controlling.redeem,
+            AppendFront: self._appending.append_front,
+            LeadFront: self._controlling.do_front,
+            ConfigureFront: self._controlling.do_front,
+            OpenFront: self._controlling.do_front,
+            EndFront: self._controlling.do_front,
+            ReadFront: ask,
+            messages.Order: self._order,
+            messages.FindReceipt: ask,
             messages.CreateLog: do,
             messages.DeleteLog: do,
             messages.Fork: do,
@@ -317,6 +350,7 @@ class Broker:
             messages.SetQuota: do,
             messages.Adopt: do,
             messages.SetSettings: do,
+            messages.SetAppends: do,
             messages.DrainBroker: do,
             messages.ForgetBroker: do,
             messages.Guarded: do,

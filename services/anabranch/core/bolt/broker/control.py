@@ -12,15 +12,17 @@ from anabranch.core.bolt.broker.pending import Wait, Waits
 from anabranch.core.bolt.protocol import commands, messages, queries
 from anabranch.core.bolt.protocol.commands import (
     BOLT,
+    FRONT,
     EngineSettings,
     Guardable,
     Outcome,
 )
+from anabranch.core.bolt.protocol.fronts import FrontCommand, ReadFront
 from anabranch.core.bolt.protocol.letters import Moved
 from anabranch.core.bolt.protocol.messages import Once, Redeem
 from anabranch.core.bolt.protocol.queries import Answer, Query
 from anabranch.core.bolt.state.catalogue import ENGINES, REPLICAS_APART, SEQUENCERS_APART
-from anabranch.core.errors import BadRequest, EngineNotServed, ReceiptPending
+from anabranch.core.errors import BadRequest, EngineNotServed, FrontNotServed, ReceiptPending
 from anabranch.core.errors.refused import Refused
 from anabranch.core.machine import Token
 from anabranch.core.records.digest import split_request
@@ -36,6 +38,8 @@ Question = (
     | messages.PositionAt
     | messages.Survey
     | messages.ListBrokers
+    | messages.FindReceipt
+    | ReadFront
 )
 
 
@@ -53,7 +57,7 @@ class OtherEngines(Enum):
 _RUN: dict[OtherEngines, tuple[str, ...]] = {
     OtherEngines.NOBODY: (),
     OtherEngines.THIS_PROCESS: ENGINES,
-    OtherEngines.SUPERVISOR: ("belfast",),
+    OtherEngines.SUPERVISOR: ENGINES,
 }
 """Engines whose logs they run. One that nobody knows is for the metadata to refuse."""
 
@@ -79,6 +83,12 @@ class Controlling:
         inner = message.message if isinstance(message, messages.Guarded) else message
         if isinstance(inner, messages.CreateLog) and self._runs_nowhere(inner):
             self._outbox.refuse(token, EngineNotServed(inner.name, inner.engine))
+            return
+        if isinstance(inner, messages.CreateLog | messages.SetAppends) and (
+            self._fronts_nowhere(inner)
+        ):
+            name = inner.name if isinstance(inner, messages.CreateLog) else f"log {inner.log}"
+            self._outbox.refuse(token, FrontNotServed(name))
             return
         request, command = inner.request, self._command(inner)
         if isinstance(message, messages.Guarded):
@@ -106,14 +116,29 @@ class Controlling:
             engine in ENGINES and engine not in _RUN[self._others]
         )
 
+    def _fronts_nowhere(self, message: messages.CreateLog | messages.SetAppends) -> bool:
+        front = message.front
+        return front is not None and not front.addresses and self._others is OtherEngines.NOBODY
+
     def _command(self, message: Once) -> Guardable:
         """A client can't say that a log is embedded: that follows from who runs it."""
         command = _command(message)
         if isinstance(command, commands.CreateLog) and command.engine not in ("", BOLT):
             return replace(command, settings=self._settings(command.engine, command.settings))
+        if isinstance(command, commands.CreateLog) and command.front is not None:
+            return replace(command, front=self._front(command.front))
+        if isinstance(command, commands.SetAppends) and command.front is not None:
+            return replace(command, front=self._front(command.front))
         if isinstance(command, commands.SetSettings):
             return replace(command, settings=replace(command.settings, embedded=False))
         return command
+
+    def _front(self, given: EngineSettings) -> EngineSettings:
+        """With what the creator of a log with a lazy front left to the service."""
+        here = self._others is OtherEngines.THIS_PROCESS and not given.addresses
+        apart = self._others is OtherEngines.SUPERVISOR and not given.addresses
+        sequencers = given.sequencers or (SEQUENCERS_APART[FRONT] if apart else 1)
+        return replace(given, sequencers=sequencers, embedded=here)
 
     def _settings(self, engine: str, given: EngineSettings | None) -> EngineSettings:
         """With what the creator of a log of another engine left to the service."""
@@ -122,12 +147,20 @@ class Controlling:
         # The machines of one process fail together, so that more of them would help nobody.
         apart = self._others is OtherEngines.SUPERVISOR and not given.addresses
         sequencers_apart = SEQUENCERS_APART.get(engine, 1)
+        # A black box replicates what a shard keeps: one replica serves it.
+        replicas_apart = 1 if given.black_box else REPLICAS_APART
         return replace(
             given,
-            replicas=given.replicas or (REPLICAS_APART if apart else 1),
+            replicas=given.replicas or (replicas_apart if apart else 1),
             sequencers=given.sequencers or (sequencers_apart if apart else 1),
             embedded=here,
         )
+
+    def do_front(self, token: Token, command: FrontCommand) -> None:
+        """A front's machine repeats what it asks until it is answered."""
+        wait = self._waits.begin(token)
+        if wait is not None:
+            self._correspondence.propose(b"", command, partial(self._answer, wait))
 
     def ask(self, token: Token, message: Question) -> None:
         wait = self._waits.begin(token)
@@ -204,6 +237,7 @@ def _command(message: Once) -> Guardable:
                 message.owner,
                 message.engine,
                 message.settings,
+                message.front,
             )
         case messages.DeleteLog():
             return commands.DeleteLog(message.log, message.force)
@@ -227,6 +261,8 @@ def _command(message: Once) -> Guardable:
             return commands.Adopt(message.log, message.owner)
         case messages.SetSettings():
             return commands.SetSettings(message.log, message.settings)
+        case messages.SetAppends():
+            return commands.SetAppends(message.log, message.front)
         case messages.DrainBroker():
             return commands.DrainBroker(message.broker, message.epoch)
         case messages.ForgetBroker():
@@ -276,5 +312,7 @@ def _query(message: Question) -> Query:
             return queries.Survey()
         case messages.ListBrokers():
             return queries.ListBrokers()
+        case messages.FindReceipt() | ReadFront():
+            return message
         case _:
             assert_never(message)

@@ -6,6 +6,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Iterator
 
+from anabranch.core.bolt.logs.front import Front
 from anabranch.core.bolt.logs.index import Index
 from anabranch.core.bolt.logs.tails import LazyTailTree, Tail
 from anabranch.core.bolt.protocol.commands import EngineSettings
@@ -79,6 +80,7 @@ class Log:
         "expires_at",
         "family",
         "fork_point",
+        "front",
         "generation",
         "id",
         "index",
@@ -139,6 +141,8 @@ class Log:
         """The engine that serves it; empty: this one, Bolt."""
         self.settings: EngineSettings | None = None
         """Of a log that another engine serves."""
+        self.front: Front | None = None
+        """The lazy front that its appends come through, if it has one."""
 
     @property
     def earliest_fork_point(self) -> Position:
@@ -202,6 +206,8 @@ class Forest:
         """Live promotable forks; while there are none, nothing can be blocked."""
         self.foreign: dict[LogId, Log] = {}
         """Logs that other engines serve: few, if any."""
+        self.fronts: dict[LogId, Log] = {}
+        """Logs with a lazy front: few, if any."""
 
     def tail(self, log: Log) -> Position:
         return self.tails.tail(log.place)
@@ -253,6 +259,8 @@ class Forest:
         self.undecided += log.promotable
         if log.engine:
             self.foreign[log.id] = log
+        if log.front is not None and not log.front.ended:
+            self.fronts[log.id] = log
         self.graves_by_name.pop(log.name, None)
         if log.parent is not None:
             log.parent.children[log.id] = log
@@ -262,6 +270,7 @@ class Forest:
         del self.logs[log.id], self.names[log.name]
         self.quotas.pop(log.id, None)
         self.foreign.pop(log.id, None)
+        self.fronts.pop(log.id, None)
         self.owned.pop(log.owner, None)
         self.undecided -= log.promotable
         assert self.undecided >= 0, "more promotable forks went than came"
@@ -291,6 +300,10 @@ class Forest:
             return
         assert owner not in self.owned, "an owner has one log"
         self.owned[owner] = log
+        self.forget_former_log(owner)
+
+    def forget_former_log(self, owner: str) -> None:
+        """The owner is no longer led to the grave of a log that it had."""
         former = self.graves_by_owner.pop(owner, None)
         if former is not None:
             self.graves[former].owner = ""

@@ -37,6 +37,7 @@ from anabranch.core.bolt.protocol.commands import (
     bare,
     decode_group,
 )
+from anabranch.core.bolt.protocol.fronts import ConfigureFront, LeadFront
 from anabranch.core.bolt.protocol.letters import (
     Alive,
     Applied,
@@ -488,6 +489,8 @@ def _weight(command: Command) -> int:
     """About how many bytes a command takes in the journal."""
     if isinstance(command, CommitObject):
         return 32 + sum(16 + 24 * len(row.batches) for row in command.rows)
+    if isinstance(command, LeadFront | ConfigureFront):
+        return 4_096
     if isinstance(command, SwapExtents):
         return 64 + 40 * len(command.extents)
     if isinstance(command, CreateLog | SetSettings) and command.settings is not None:

@@ -8,6 +8,8 @@ only ever added at the end.
 
 import msgspec
 
+from anabranch.core.bolt.protocol.engine_settings import EngineSettings
+from anabranch.core.bolt.protocol.fronts import FrontAnswer, FrontCommand, FrontMark
 from anabranch.core.errors import BadRequest
 from anabranch.core.errors.refused import Refused
 from anabranch.core.quota import Quota
@@ -44,15 +46,18 @@ class Row(Compact, frozen=True):
     log: LogId
     offset: int
     batches: list[Batch]
+    front: FrontMark | None = None
+    """Which batch of the log's lazy front it is, if the log has one."""
 
 
-FORMAT = 6
+FORMAT = 8
 """Of these commands; a member of a group that knows an earlier one mustn't lead.
 
 2 has owners, guards, and brokers that are forgotten or get their share when they come. 3 keeps
 every record's first origin, and a fork at a time ends before that time. 4 remembers appends that
 are requests of their own beside the other requests, and forgets refusals that may pass (see
-`requests`). 5 keeps the names of Belfast's logs (see `catalogue`), 6 those of Erwin's.
+`requests`). 5 keeps the names of Belfast's logs, 6 those of Erwin's (see `catalogue`, also for 6).
+7 has lazy fronts, 8 fronts that come to a log which was there before, or end.
 """
 STEADY_FORMAT = 3
 """From this one on, origins are kept when records move, and `ForkLog.at` isn't inherited itself."""
@@ -60,30 +65,8 @@ STEADY_FORMAT = 3
 
 BOLT = "bolt"
 """What clients call this engine. In commands and in the state it is the empty name."""
-
-
-class EngineSettings(Compact, frozen=True):
-    """How another engine serves a log of its own."""
-
-    shards: int = 1
-    """Parts of the log that take appends side by side."""
-    replicas: int = 1
-    """Of each shard. Whoever creates a log may leave it, and the sequencers, to the service: 0."""
-    sequencers: int = 1
-    """Members of the group that orders the shards' records."""
-    addresses: tuple[str, ...] = ()
-    """Where its sequencers are dialed. Empty: the log is embedded, or its processes haven't been
-    started yet.
-    """
-    cluster: str = ""
-    """The name under which its sequencers and shards know each other; empty: this cluster's."""
-    embedded: bool = False
-    """Served by the very processes that keep this catalogue. Brokers set it; clients can't."""
-    mode: str = ""
-    """Of an Erwin log: records reach its shards through the sequencers (`m`), or at once (`st`)."""
-    durability: str = ""
-    """Of an Erwin log: where all members hold an append when it is acknowledged, on their disks
-    (`fsync`) or in `memory`."""
+FRONT = "lazy"
+"""In the place of an engine's name: the lazy fronts of Bolt's own logs."""
 
 
 class CreateLog(msgspec.Struct, frozen=True, array_like=True, tag="create"):
@@ -98,6 +81,8 @@ class CreateLog(msgspec.Struct, frozen=True, array_like=True, tag="create"):
     """The engine that serves the log; empty: this one, Bolt."""
     settings: EngineSettings | None = None
     """For another engine; an owner that declares its log again replaces them."""
+    front: EngineSettings | None = None
+    """Appends go to a lazy front of the log, which has these settings (Bolt only)."""
 
 
 class DeleteLog(msgspec.Struct, frozen=True, array_like=True, tag="delete"):
@@ -266,6 +251,16 @@ class SetSettings(msgspec.Struct, frozen=True, array_like=True, tag="settings"):
     """All of them: none is kept from before."""
 
 
+class SetAppends(msgspec.Struct, frozen=True, array_like=True, tag="set-appends"):
+    """From here on a log's appends go to a lazy front with these settings; direct ones are refused.
+    What was committed directly before, and is repeated, gets its first answer. None: the front that
+    the log has is to end, and appends are direct when it has emptied its rings.
+    """
+
+    log: LogId
+    front: EngineSettings | None
+
+
 class Copied(Compact, frozen=True):
     """An extent of a log as it was when it was copied."""
 
@@ -312,6 +307,7 @@ Guardable = (
     | DrainBroker
     | ForgetBroker
     | SetSettings
+    | SetAppends
 )
 """What clients ask for."""
 
@@ -351,6 +347,8 @@ Bare = (
     | Adopt
     | ForgetBroker
     | SetSettings
+    | SetAppends
+    | FrontCommand
 )
 Command = Bare | Guarded
 
@@ -443,6 +441,8 @@ class Description(msgspec.Struct, frozen=True, array_like=True, tag="description
     """The engine that serves the log."""
     settings: EngineSettings | None = None
     """How another engine than Bolt serves it; where clients find it is filled in."""
+    front: EngineSettings | None = None
+    """The lazy front that takes its appends, if it has one; where clients find it is filled in."""
 
 
 class LogQuota(Compact, frozen=True):
@@ -497,4 +497,4 @@ class Swapped(msgspec.Struct, frozen=True, array_like=True, tag="swapped"):
     why: str = ""
 
 
-Outcome = Description | Committed | Done | Epoch | Promotion | Refused | Swapped
+Outcome = Description | Committed | Done | Epoch | Promotion | Refused | Swapped | FrontAnswer

@@ -9,6 +9,7 @@ from anabranch.core.bolt.protocol.commands import (
     Promotion,
     Receipt,
 )
+from anabranch.core.bolt.protocol.fronts import FindReceipt, FrontAnswer, FrontRequest
 from anabranch.core.bolt.protocol.queries import (
     At,
     Census,
@@ -137,6 +138,8 @@ class CreateLog(Message, frozen=True, array_like=True, tag="create-log"):
     """The engine that serves the log; empty: Bolt."""
     settings: EngineSettings | None = None
     """For another engine. Without addresses the service runs the log itself, if it can."""
+    front: EngineSettings | None = None
+    """A lazy front takes the log's appends (Bolt only); the service runs the front itself."""
 
 
 class DeleteLog(Message, frozen=True, array_like=True, tag="delete-log"):
@@ -260,6 +263,18 @@ class Adopt(Message, frozen=True, array_like=True, tag="adopt"):
     request: bytes
 
 
+class SetAppends(Message, frozen=True, array_like=True, tag="set-appends"):
+    """From here on a log's appends go to a lazy front with these settings, which the service runs
+    itself unless they have addresses. None: its front is to end. The answer describes: the log has
+    a front until that has ended.
+    """
+
+    log: LogId
+    front: EngineSettings | None
+    request: bytes
+    """The id under which it is done once."""
+
+
 class SetSettings(Message, frozen=True, array_like=True, tag="set-settings"):
     """Replace the settings of a log that another engine serves elsewhere. The answer describes."""
 
@@ -303,6 +318,7 @@ Once = (
     | DrainBroker
     | ForgetBroker
     | SetSettings
+    | SetAppends
 )
 """What changes something; its request id has it done once, however often it is sent."""
 
@@ -315,6 +331,19 @@ class Guarded(Message, frozen=True, array_like=True, tag="guarded"):
     scope: str
     epoch: int
     message: Once
+
+
+class Order(Message, frozen=True, array_like=True, tag="order"):
+    """A process of a log's lazy front asks this of the log: whoever may can fence the front, and
+    commit past what it has acknowledged (decision 67). Where the front's machines share a process
+    with the broker, no connection carries what they ask, and this is refused.
+    """
+
+    message: FrontRequest
+
+    @property
+    def log(self) -> LogId:
+        return self.message.log
 
 
 Control = (
@@ -346,6 +375,9 @@ Control = (
     | ForgetBroker
     | Guarded
     | SetSettings
+    | SetAppends
+    | FindReceipt
+    | Order
 )
 """Requests whose every byte is msgpack; `Append` has a frame of its own."""
 
@@ -379,7 +411,9 @@ Plain = (
     | Pool
     | Confirmed
     | Failed
+    | Receipt
     | Refused
+    | FrontAnswer
 )
 """Replies whose every byte is msgpack; `Appended`, `Records` and `Delivered` have frames of their
 own.

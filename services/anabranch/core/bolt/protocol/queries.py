@@ -3,6 +3,7 @@
 import msgspec
 
 from anabranch.core.bolt.protocol.commands import Compact, Description, LogQuota, Receipt
+from anabranch.core.bolt.protocol.fronts import FindReceipt, FrontConfiguration, ReadFront
 from anabranch.core.errors.refused import Refused
 from anabranch.core.types import LogId, Milliseconds, ObjectId, OnPromote, Position
 
@@ -191,7 +192,20 @@ Query = (
     | Compare
     | Survey
     | ListBrokers
+    | FindReceipt
+    | ReadFront
 )
 Answer = (
-    Resolved | Description | Listing | Settled | At | Cursors | Comparison | Census | Pool | Refused
+    Resolved
+    | Description
+    | Listing
+    | Settled
+    | At
+    | Cursors
+    | Comparison
+    | Census
+    | Pool
+    | Receipt
+    | FrontConfiguration
+    | Refused
 )

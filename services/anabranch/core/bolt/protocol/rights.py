@@ -65,15 +65,23 @@ def _owning(owner: str) -> tuple[Claim, ...]:
 
 def _creating(message: messages.CreateLog) -> tuple[Claim, ...]:
     """Every client of the log dials the addresses that its maker names, and shows them its token:
-    to name them takes the right to put processes there.
+    to name them takes the right to put processes there. A black box's address has the service
+    itself dial any host that it reaches.
     """
     creating = _owning(message.owner) or (Claim(Subject(LOGS, message.name), (Verb.CREATE,)),)
-    named = message.settings is not None and message.settings.addresses
-    return (*creating, POOL) if named and POOL not in creating else creating
+    settings = message.settings or message.front
+    dialed = settings is not None and (settings.addresses or settings.black_box)
+    return (*creating, POOL) if dialed and POOL not in creating else creating
 
 
 def _moving(message: messages.SetSettings) -> tuple[Claim, ...]:
     return (Claim(message.log, (Verb.UPDATE,)), POOL)
+
+
+def _switching(message: messages.SetAppends) -> tuple[Claim, ...]:
+    changing = Claim(message.log, (Verb.UPDATE,))
+    dialed = message.front is not None and message.front.addresses
+    return (changing, POOL) if dialed else (changing,)
 
 
 def _forking(message: messages.Fork) -> tuple[Claim, ...]:
@@ -115,7 +123,10 @@ _NEEDS: dict[type, Callable[[Any], tuple[Claim, ...]]] = {
     messages.SetQuota: _on(Verb.UPDATE),
     messages.Adopt: _adopting,
     messages.SetSettings: _moving,
+    messages.SetAppends: _switching,
     messages.DrainBroker: lambda _: (POOL,),
     messages.ForgetBroker: lambda _: (POOL,),
+    messages.FindReceipt: _on(Verb.APPEND, Verb.READ),
+    messages.Order: _on(Verb.ORDER),
     messages.Guarded: lambda each: (POOL, *needs(each.message)),
 }

@@ -4,10 +4,12 @@ from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
+from anabranch.core.bolt.logs import fronts
 from anabranch.core.bolt.logs.comparison import compare
 from anabranch.core.bolt.logs.forest import Forest, Log
 from anabranch.core.bolt.logs.lineage import lineage_of, position_at, slices
-from anabranch.core.bolt.protocol.commands import BOLT, Description, EngineSettings, LogQuota
+from anabranch.core.bolt.protocol.commands import BOLT, FRONT, Description, EngineSettings, LogQuota
+from anabranch.core.bolt.protocol.fronts import FindReceipt, ReadFront
 from anabranch.core.bolt.protocol.queries import (
     SLICES_MAX,
     Answer,
@@ -85,9 +87,12 @@ def describe(replica: Replica, log: Log) -> Description:
         address=seat.address if seat else "",
     )
     # Every fork is answered with one: what few logs have costs the others a look.
+    if log.front is not None and not log.front.ended:
+        return replace(description, front=_located(replica, log, log.front.settings))
     if not log.engine:
         return description
-    return replace(description, engine=log.engine, settings=_located(replica, log))
+    assert log.settings is not None, "a log of another engine has settings"
+    return replace(description, engine=log.engine, settings=_located(replica, log, log.settings))
 
 
 def embedded_sequencers(log: LogId, settings: EngineSettings) -> tuple[str, ...]:
@@ -95,13 +100,12 @@ def embedded_sequencers(log: LogId, settings: EngineSettings) -> tuple[str, ...]
     return tuple(f"/{log}/sequencer-{n}" for n in range(settings.sequencers))
 
 
-def _located(replica: Replica, log: Log) -> EngineSettings:
-    """The settings of another engine's log, with the addresses at which clients find it.
+def _located(replica: Replica, log: Log, settings: EngineSettings) -> EngineSettings:
+    """The settings of another engine's log, or of a front, with the addresses at which clients
+    find it.
 
     An embedded log's are relative: names of nodes behind whichever address its service has.
     """
-    settings = log.settings
-    assert settings is not None, "a log of another engine has settings"
     addresses = settings.addresses
     if settings.embedded:
         addresses = embedded_sequencers(log.id, settings)
@@ -160,14 +164,14 @@ def _list(replica: Replica, query: ListLogs) -> Listing:
     forest = replica.forest
     logs = forest.logs.values() if not query.owner else _owned(forest, query.owner)
     if query.engine not in ("", BOLT) and not query.owner:
-        logs = forest.foreign.values()
+        logs = forest.fronts.values() if query.engine == FRONT else forest.foreign.values()
     names = [
         log.name
         for log in logs
         if log.name.startswith(query.prefix)
         and log.name > query.after
         and (query.tree is None or log.family.root == query.tree)
-        and query.engine in ("", log.engine or BOLT)
+        and _serves(query.engine, log)
     ]
     names.sort()
     found: list[Description] = []
@@ -179,6 +183,13 @@ def _list(replica: Replica, query: ListLogs) -> Listing:
         if size >= LISTED_BYTES_MAX:
             break
     return Listing(found, len(found) < len(names))
+
+
+def _serves(engine: str, log: Log) -> bool:
+    """Is the log of this engine? In its place, `lazy` stands for the lazy fronts of Bolt's logs."""
+    if engine == FRONT:
+        return log.front is not None and not log.front.ended
+    return engine in ("", log.engine or BOLT)
 
 
 def _owned(forest: Forest, prefix: str) -> Iterator[Log]:
@@ -236,6 +247,8 @@ _ANSWER: dict[type, Callable[..., Answer]] = {
     Describe: _describe,
     ListLogs: _list,
     ResolveReceipt: _redeem,
+    FindReceipt: fronts.find_receipt,
+    ReadFront: fronts.read_front,
     PositionAt: _position_at,
     ReadCursors: _cursors,
     Survey: _survey,

@@ -2,6 +2,7 @@
 
 from itertools import accumulate
 
+from anabranch.core.bolt.logs import fronts
 from anabranch.core.bolt.logs.forest import Family, Log, Shift, Tombstone, hand_over
 from anabranch.core.bolt.logs.index import Index, interleave
 from anabranch.core.bolt.logs.lineage import locate, position_at, slices
@@ -46,10 +47,12 @@ def create(replica: Replica, command: CreateLog) -> Description:
     name = forest.name_root(command.name)
     _check_room(replica, command, name)
     engine, settings = catalogue.chosen(replica, command, name)
+    front = fronts.chosen(replica, command, name)
+    catalogue.check_front(replica, front, name)
     id = replica.give_id()
     log = Log(id, name, Kind.ROOT, Family(id, name), forest.tails.root(0))
     log.created_at, log.by, log.why = replica.at, command.by, command.why
-    log.engine, log.settings = engine, settings
+    log.engine, log.settings, log.front = engine, settings, front
     forest.add(log)
     forest.give(log, command.owner)
     replica.place(log)

@@ -278,6 +278,37 @@ def engines(replica: Replica) -> Iterator[Breach]:
             yield log.name, "it is a fork, or a broker serves it"
 
 
+def fronts(replica: Replica) -> Iterator[Breach]:
+    """What came through a front is numbered without a gap, and the ids of its last batches too."""
+    forest = replica.forest
+    fronted = {
+        id for id, log in forest.logs.items() if log.front is not None and not log.front.ended
+    }
+    if fronted != forest.fronts.keys():
+        yield "", "the logs with a front aren't all known"
+    for log in forest.fronts.values():
+        front = log.front
+        if front is None or log.engine:
+            yield log.name, "it has no front, or is another engine's"
+            continue
+        end = front.lists[0].first if front.lists else front.records
+        for listed in front.lists:
+            if listed.first != end or listed.upto <= listed.first:
+                yield log.name, f"its list of ids at offset {listed.first} doesn't follow {end}"
+            end = listed.upto
+        if end != front.records:
+            yield log.name, f"its ids end at offset {end}, and its records at {front.records}"
+        ids = [id for id, _ in front.ids()]
+        if len(set(ids)) != len(ids):
+            yield log.name, "an append came through its front twice"
+        since = [era.since for era in front.eras]
+        if since != sorted(set(since)) or any(each >= front.records for each in since):
+            yield log.name, "its eras aren't in order"
+        for era in front.eras:
+            if era.since + era.shift > forest.tail(log) or era.generation > log.generation:
+                yield log.name, f"its era from offset {era.since} lies beyond the log"
+
+
 RULES: dict[str, Callable[[Replica], Iterator[Breach]]] = {
     "forest": _forest,
     "index": _indexes,
@@ -292,6 +323,7 @@ RULES: dict[str, Callable[[Replica], Iterator[Breach]]] = {
     "cursors": cursors,
     "owners": owners,
     "engines": engines,
+    "fronts": fronts,
 }
 
 

@@ -5,6 +5,7 @@ The hot path of the metadata: a row is one log's batches in one object and becom
 unless a batch in it was committed before or must be refused, which cuts the extent there.
 """
 
+from anabranch.core.bolt.logs import fronts
 from anabranch.core.bolt.logs.forest import Log
 from anabranch.core.bolt.protocol.commands import (
     Batch,
@@ -22,10 +23,12 @@ from anabranch.core.errors import (
     AppendBlocked,
     BrokerFenced,
     LateCommit,
+    LazyAppendsOnly,
     Overloaded,
     ReceiptExpired,
     RequestReused,
     SequenceGap,
+    Unavailable,
     WrongEngine,
 )
 from anabranch.core.errors.refused import Refused
@@ -57,7 +60,10 @@ def commit(replica: Replica, command: CommitObject) -> Committed:
             results.append(refusal)
             continue
         assert log is not None
-        added, result = _sequence(replica, log, row, command.object, at)
+        if row.front is None:
+            added, result = _sequence(replica, log, row, command.object, at)
+        else:
+            added, result = _sequence_front(replica, log, row, command.object, at)
         extents += added
         results.append(result)
     replica.references.created(command.object, extents, at)
@@ -69,13 +75,38 @@ def commit(replica: Replica, command: CommitObject) -> Committed:
 
 def _refusal(replica: Replica, row: Row, log: Log | None) -> Sequenced | Refused | None:
     forest = replica.forest
+    if row.front is not None:
+        return _refusal_of_front(replica, row, log)
     if log is None:
         return _of_the_gone(replica, row)
     if log.engine:
         return Refused.of(WrongEngine(log.name, log.engine, "append"))
+    if log.front is not None and not log.front.ended:
+        why: AnabranchError = LazyAppendsOnly(log.name)
+        if log.front.configuration.ending:
+            why = Unavailable(f"a direct append to {log.name}", "its lazy front is being emptied")
+        return _but_for_the_known(replica, log, row, why)
     if forest.undecided and forest.tails.block(log.place):
-        return _of_the_held(replica, log, row)
+        fork = forest.blocked_by(log)
+        assert fork is not None, "only an undecided promotable fork blocks"
+        return _but_for_the_known(replica, log, row, AppendBlocked(log.name, fork.name))
     return None
+
+
+def _refusal_of_front(replica: Replica, row: Row, log: Log | None) -> Refused | None:
+    """A batch of a front is known by its number alone. Where the log is blocked the batch waits."""
+    forest = replica.forest
+    try:
+        log = log or forest.find(row.log)
+    except AnabranchError as error:
+        return Refused.of(error)
+    if log.engine:
+        return Refused.of(WrongEngine(log.name, log.engine, "append"))
+    refused = fronts.refusal(log, row)
+    fork = forest.blocked_by(log) if forest.undecided else None
+    if refused is None and fork is not None:
+        return Refused.of(AppendBlocked(log.name, fork.name))
+    return refused
 
 
 def _of_the_gone(replica: Replica, row: Row) -> Sequenced | Refused:
@@ -105,11 +136,11 @@ def _of_the_gone(replica: Replica, row: Row) -> Sequenced | Refused:
     return Sequenced(results)
 
 
-def _of_the_held(replica: Replica, log: Log, row: Row) -> Sequenced | Refused:
-    """Appends wait for the decision, but for those that were committed before it was asked for."""
-    fork = replica.forest.blocked_by(log)
-    assert fork is not None, "only an undecided promotable fork blocks"
-    refused = Refused.of(AppendBlocked(log.name, fork.name))
+def _but_for_the_known(
+    replica: Replica, log: Log, row: Row, why: AnabranchError
+) -> Sequenced | Refused:
+    """Appends are refused, but for those that were committed before there was a reason to."""
+    refused = Refused.of(why)
     results: list[BatchResult] = []
     for batch in row.batches:
         done = _done_before(replica, batch)
@@ -160,6 +191,20 @@ def _sequence(
     if results is not None:
         return extents, Sequenced(results)
     return extents, Receipt(log.id, log.generation, first) if withheld else first
+
+
+def _sequence_front(
+    replica: Replica, log: Log, row: Row, object: ObjectId, at: Milliseconds
+) -> tuple[int, int | Receipt]:
+    """Give a front's batch its positions; its replicas know which appends are repeated."""
+    tails, place = replica.forest.tails, log.place
+    first = tails.tail(place)
+    count = sum(batch.count for batch in row.batches)
+    length = sum(batch.length for batch in row.batches)
+    log.index.append(first, count, object, row.offset, length, at)
+    tails.append(place, count)
+    fronts.committed(log, row, first)
+    return 1, _result(log, first, bool(log.promotable_forks))
 
 
 def _result(log: Log, position: Position, withheld: bool) -> Position | Receipt:

@@ -23,7 +23,7 @@ def allot(replica: Replica, command: SetQuota) -> Description:
     log = replica.forest.find(command.log)
     command.quota.check(log.name)
     if log.engine and command.quota.read_bytes_per_s is not None:
-        reason = f"reads of a {log.engine} log aren't limited: leave it out"
+        reason = f"reads of logs of the {log.engine} engine aren't limited: leave it out"
         raise BadRequest(f"read_bytes_per_s of {log.name}", reason)
     _keep(replica.forest, log, command.quota)
     return answers.describe(replica, log)

@@ -130,7 +130,9 @@ class Salvage:
         if (log, apart) in self._logs:
             return []
         known: Log | None = None if apart or log >= self._ids_end else forest.logs.get(log)
-        if known is not None and forest.blocked_by(known) is None:
+        # A front's batches are known by numbers that objects don't say.
+        direct = known is not None and known.front is None
+        if known is not None and direct and forest.blocked_by(known) is None:
             self._logs[log, apart] = log
             return []
         what = "as another journal had it" if apart else "whose name is lost"

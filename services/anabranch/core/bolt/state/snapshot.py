@@ -3,10 +3,12 @@ out.
 """
 
 from array import array
+from collections import deque
 
 import msgspec
 
 from anabranch.core.bolt.logs.forest import Family, Log, Shift, Tombstone
+from anabranch.core.bolt.logs.front import Era, Front, Listed
 from anabranch.core.bolt.logs.index import COLUMNS, Index
 from anabranch.core.bolt.protocol.commands import (
     Committed,
@@ -15,6 +17,7 @@ from anabranch.core.bolt.protocol.commands import (
     Receipt,
     Swapped,
 )
+from anabranch.core.bolt.protocol.fronts import FrontConfiguration, FrontEpoch
 from anabranch.core.bolt.state.placement import Placement, Seat
 from anabranch.core.bolt.state.replica import BrokerRecord, Replica
 from anabranch.core.errors import JournalTooNew
@@ -68,6 +71,17 @@ class _Columns(_Part, frozen=True):
     """Positions, logs, shifts."""
 
 
+class _Front(_Part, frozen=True):
+    settings: EngineSettings
+    configuration: FrontConfiguration
+    epoch: FrontEpoch
+    number: int
+    records: Position
+    eras: list[Era]
+    lists: list[Listed]
+    ended: bool = False
+
+
 class _Log(_Part, frozen=True):
     id: LogId
     name: str
@@ -98,6 +112,7 @@ class _Log(_Part, frozen=True):
     owner: str = ""
     engine: str = ""
     settings: EngineSettings | None = None
+    front: _Front | None = None
 
 
 class _Grave(_Part, frozen=True):
@@ -328,6 +343,7 @@ def _save_log(replica: Replica, log: Log, families: dict[Family, int]) -> _Log:
         owner=log.owner,
         engine=log.engine,
         settings=log.settings,
+        front=_save_front(log.front) if log.front is not None else None,
     )
 
 
@@ -361,10 +377,33 @@ def _load_log(replica: Replica, saved: _Log, families: list[Family]) -> None:
     log.by, log.why = saved.by, saved.why
     log.on_promote = saved.on_promote
     log.engine, log.settings = saved.engine, saved.settings
+    log.front = _load_front(saved.front) if saved.front is not None else None
     if saved.quota is not None:
         forest.quotas[log.id] = saved.quota
     forest.add(log)
     forest.give(log, saved.owner)
+
+
+def _save_front(front: Front) -> _Front:
+    return _Front(
+        settings=front.settings,
+        configuration=front.configuration,
+        epoch=front.epoch,
+        number=front.number,
+        records=front.records,
+        eras=list(front.eras),
+        lists=list(front.lists),
+        ended=front.ended,
+    )
+
+
+def _load_front(saved: _Front) -> Front:
+    front = Front(saved.settings)
+    front.configuration, front.epoch = saved.configuration, saved.epoch
+    front.number, front.records = saved.number, saved.records
+    front.eras, front.lists = deque(saved.eras), deque(saved.lists)
+    front.ended = saved.ended
+    return front
 
 
 def _save_grave(grave: Tombstone) -> _Grave:

@@ -8,6 +8,7 @@ garbage), `swapping` (extents copied together); queries are in `questions`.
 
 from collections.abc import Callable
 
+from anabranch.core.bolt.logs import fronts
 from anabranch.core.bolt.protocol.commands import (
     Adopt,
     CommitCursor,
@@ -31,12 +32,14 @@ from anabranch.core.bolt.protocol.commands import (
     Promote,
     RaiseFormat,
     RegisterBroker,
+    SetAppends,
     SetQuota,
     SetSettings,
     Squash,
     SwapExtents,
     Trim,
 )
+from anabranch.core.bolt.protocol.fronts import ConfigureFront, EndFront, LeadFront, OpenFront
 from anabranch.core.bolt.protocol.queries import Answer, Query
 from anabranch.core.bolt.state import (
     answers,
@@ -207,8 +210,13 @@ _DO: dict[type, Callable[[Replica, object], Outcome]] = {
     DeleteCursor: cursors.delete,
     SetQuota: quotas.allot,
     SetSettings: catalogue.set_settings,
+    SetAppends: catalogue.set_appends,
     SwapExtents: swap.swap,
     Adopt: catalogue.adopt,
     ForgetBroker: _forget_broker,
     Guarded: _guarded,
+    LeadFront: fronts.lead,
+    ConfigureFront: fronts.configure,
+    OpenFront: fronts.open_front,
+    EndFront: fronts.end_front,
 }  # pyright: ignore[reportAssignmentType]

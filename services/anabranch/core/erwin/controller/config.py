@@ -28,6 +28,8 @@ class ControllerConfig:
     fsync: bool = True
     accept_loss: bool = False
     """With durability `memory`: go on with empty rings when nothing of a view is left."""
+    reports: bool = False
+    """Tell the sequencers what it does, for those who ask them (`Survey`)."""
     alone: bool = True
     """It keeps a journal of its own and always leads; otherwise a group elects a leader."""
 

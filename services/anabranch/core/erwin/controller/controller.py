@@ -13,12 +13,11 @@ import msgspec
 from anabranch.core.alarms import Alarms
 from anabranch.core.errors import AnabranchError, Fenced
 from anabranch.core.erwin.controller.config import ControllerConfig
-from anabranch.core.erwin.controller.contacts import Contacts
 from anabranch.core.erwin.controller.counters import ControllerCounters
 from anabranch.core.erwin.controller.lead import FromNode, Lead, ToNode
 from anabranch.core.erwin.controller.plan import Plan
 from anabranch.core.erwin.controller.status import ControllerStatus
-from anabranch.core.erwin.protocol.letters import Configuration, ShardPresent
+from anabranch.core.erwin.protocol.letters import Configuration, Control, ShardPresent
 from anabranch.core.lateness import Delays
 from anabranch.core.limits import Limits
 from anabranch.core.machine import (
@@ -45,11 +44,14 @@ from anabranch.core.machine import (
     SnapshotSaved,
     TimerFired,
 )
+from anabranch.core.sequencing.controller.contacts import Contacts
 from anabranch.core.sequencing.letters import Present
-from anabranch.core.types import Nanoseconds
+from anabranch.core.types import MS, Nanoseconds
 
 RETRY_MS = 100
 """The pause after a failed write, before it is repeated."""
+REPORT_MS = 1_000
+"""What a controller does is repeated to sequencers so often: a letter may be lost."""
 SNAPSHOT_ENTRIES = 64
 """Each entry is a whole configuration, so the journal needn't keep many."""
 
@@ -91,6 +93,9 @@ class Controller:
         self._elected: Elected | None = None
         """Waits for the fate of what is on its way."""
         self._saved = 0
+        self._reported: Control | None = None
+        self._report_at: Nanoseconds = 0
+        """When the same is said again."""
         self._ran_at: Nanoseconds = 0
         """Up to here it has said when it didn't run."""
         self._draining = False
@@ -116,12 +121,14 @@ class Controller:
     def status(self) -> ControllerStatus:
         lead, now = self.lead, self._alarms.now
         configuration = self.configuration
-        silent = list[str]()
+        silent, leaving = list[str](), list[str]()
         names = tuple[str, ...]()
         if lead is not None:
             silent += lead.views.silent(now)
+            leaving += lead.views.leaving(now)
             for setup in lead.plan.shards:
                 silent += lead.epochs.silent(setup, now)
+                leaving += lead.epochs.leaving(setup, now)
             names = tuple(configuration.shards[number].name for number in lead.epochs.taking_over)
         phase = lead.views.phase if lead is not None else None
         return ControllerStatus(
@@ -132,6 +139,7 @@ class Controller:
             configuration=configuration,
             changing="" if phase is None else phase.name.lower(),
             silent=tuple(dict.fromkeys(silent)),
+            leaving=tuple(dict.fromkeys(leaving)),
             taking_over=names,
         )
 
@@ -149,6 +157,10 @@ class Controller:
     def start(self, now: Nanoseconds) -> Effects:
         assert self.lead is None, "a controller starts once"
         self._alarms.now = now
+        # Nodes speak to every controller: one that is elected after a death knows who is silent,
+        # and doesn't wait once more to find out.
+        self._sequencers.begin(now)
+        self._replicas.begin(now)
         if self.config.alone:
             # Another life is another term: what the one before had begun must not be taken for it.
             self._begin(self.configuration.term + 1)
@@ -203,6 +215,28 @@ class Controller:
     def _tick(self) -> None:
         """Silence is seen by looking."""
         self._alarms.after(max(1, self._limits.present_ms // 2), self._tick)
+        if self.config.reports and self.lead is not None:
+            self._report()
+
+    def _report(self) -> None:
+        """What changed is said at once, and all of it again before anybody takes it for old."""
+        assert self.leads, "only the controller that leads knows"
+        status = self.status()
+        report = Control(
+            node=status.node,
+            term=status.term,
+            obstacle=status.obstacle or "",
+            changing=status.changing,
+            silent=status.silent,
+            leaving=status.leaving,
+            taking_over=status.taking_over,
+        )
+        now = self._alarms.now
+        if report == self._reported and now < self._report_at:
+            return
+        self._reported, self._report_at = report, now + REPORT_MS * MS
+        for node in self.config.sequencers:
+            self._send(node, report)
 
     def _was_away(self, late: Nanoseconds, now: Nanoseconds) -> None:
         """The timer is late: this controller did not run, and others may have spoken meanwhile."""
@@ -221,11 +255,21 @@ class Controller:
         new = True
         if isinstance(letter, Present):
             new = self._sequencers.heard(
-                letter.node, letter, life=letter.life, sent=letter.at, now=now
+                letter.node,
+                letter,
+                life=letter.life,
+                sent=letter.at,
+                now=now,
+                leaves=letter.leaving,
             )
         elif isinstance(letter, ShardPresent):
             new = self._replicas.heard(
-                letter.node, letter, life=letter.disk, sent=letter.at, now=now
+                letter.node,
+                letter,
+                life=letter.disk,
+                sent=letter.at,
+                now=now,
+                leaves=letter.leaving,
             )
         if self.lead is not None and new:
             self.lead.received(letter, now)
@@ -237,8 +281,6 @@ class Controller:
         assert self.lead is None, "one lead at a time"
         now = self._alarms.now
         self.counters.leads += 1
-        self._sequencers.begin(now)
-        self._replicas.begin(now)
         self.lead = Lead(
             self.config,
             Plan(self.configuration, term, self._limits, self.counters),
@@ -291,12 +333,25 @@ class Controller:
     # Its group.
 
     def _elect(self, elected: Elected) -> None:
+        self._check_log()
         if self.unfit or self._draining:
             self._effects.append(Resign())
             return
         self._elected = elected if self._persisting is not None else None
         if self._elected is None:
             self._begin(elected.term)
+
+    def _check_log(self) -> None:
+        """Members come and go one by one. If none is left of those that are journaled, another log
+        has this one's name: led from here, its members would be put out of their own log.
+        """
+        known = self.configuration.sequencers
+        if self.configuration.version and set(known).isdisjoint(self.config.sequencers):
+            self.unfit = (
+                f"the sequencers that are journaled under this cluster's name are "
+                f"{', '.join(known)}, of which none is among its members: give each log a name of "
+                "its own, or take away what a deleted one has left"
+            )
 
     def _step_down(self) -> None:
         """Nothing counts that isn't journaled: following goes on from there."""
@@ -360,4 +415,4 @@ class Controller:
             return "the sequencing replicas have yet to come"
         if lead.views.lost_all(view):
             return f"all members of view {view.number} have lost what they held"
-        return None
+        return lead.unfit(self._alarms.now) or None

@@ -10,6 +10,8 @@ class ControllerCounters:
     """At view changes; some are replaced by another."""
     views: int = 0
     """Views that were configured."""
+    unstarted: int = 0
+    """Views that were given up because nobody was left to start them."""
     lost_views: int = 0
     """Views of which nothing was left."""
     lost_shards: int = 0

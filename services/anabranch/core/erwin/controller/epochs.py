@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from anabranch.core.erwin.controller.contacts import Contacts
 from anabranch.core.erwin.controller.plan import Plan
 from anabranch.core.erwin.protocol.letters import (
     LearnShard,
@@ -21,6 +20,7 @@ from anabranch.core.erwin.protocol.letters import (
 )
 from anabranch.core.quorum import ALL
 from anabranch.core.replication.replica import Role
+from anabranch.core.sequencing.controller.contacts import Contacts
 from anabranch.core.types import MS, Nanoseconds
 
 
@@ -98,10 +98,36 @@ class Epochs:
     def silent(self, setup: ShardSetup, now: Nanoseconds) -> tuple[str, ...]:
         return tuple(node for node in setup.nodes if self._contacts.silent(node, now))
 
+    def leaving(self, setup: ShardSetup, now: Nanoseconds) -> tuple[str, ...]:
+        """Replicas whose processes are about to end."""
+        return tuple(node for node in setup.nodes if self._contacts.leaves(node, now))
+
     def lost_all(self, setup: ShardSetup) -> bool:
-        """Nothing is left of this shard."""
+        """Nothing is left of this shard: its nodes know of the epoch, and have other journals than
+        those that it counts on.
+        """
+        known = self._plan.configuration.version
+        signs = [(self._sign(setup, node), _disk_of(setup, node)) for node in setup.replicas]
         return bool(setup.epoch) and all(
-            self._contacts.reborn(node, _disk_of(setup, node)) for node in setup.replicas
+            sign is not None and sign.disk != disk and sign.version >= known for sign, disk in signs
+        )
+
+    def again(self, setup: ShardSetup, now: Nanoseconds) -> ShardSetup | None:
+        """The next epoch of a removed shard. Nobody can ask for what it held, so journals that are
+        all new hold as much as those before. None: a replica isn't there.
+        """
+        assert setup.removed, "others are opened in the epoch that they have"
+        epoch = setup.epoch + 1
+        if not self.lost_all(setup):
+            return msgspec.structs.replace(setup, epoch=epoch)
+        if any(self._contacts.present(node, now) is None for node in setup.nodes):
+            return None
+        return msgspec.structs.replace(
+            setup,
+            epoch=epoch,
+            primary=setup.nodes[0],
+            replicas=setup.nodes,
+            disks=tuple(self._disk(setup, node, now) for node in setup.nodes),
         )
 
     def _sign(self, setup: ShardSetup, node: str) -> ShardPresent | None:
@@ -110,6 +136,18 @@ class Epochs:
 
     def _gone(self, setup: ShardSetup, node: str, now: Nanoseconds) -> bool:
         return self._contacts.silent(node, now) or self.lost(setup, node, now)
+
+    def _staying(self, setup: ShardSetup, now: Nanoseconds) -> list[str]:
+        """Replicas of the epoch that can go on without the others."""
+        assert setup.epoch, "it has begun"
+        return [
+            node
+            for node in setup.replicas
+            if not self._gone(setup, node, now) and not self._contacts.leaves(node, now)
+        ]
+
+    def _must_be_replaced(self, setup: ShardSetup, node: str, now: Nanoseconds) -> bool:
+        return self._contacts.must_be_replaced(node, now) and bool(self._staying(setup, now))
 
     def _start(self, setup: ShardSetup, now: Nanoseconds) -> None:
         """The first epoch begins when all replicas are there: nobody's log is older than it."""
@@ -121,6 +159,8 @@ class Epochs:
 
     def _must_take_over(self, setup: ShardSetup, now: Nanoseconds) -> bool:
         if setup.number in self._takeovers or self._gone(setup, setup.primary, now):
+            return True
+        if self._must_be_replaced(setup, setup.primary, now):
             return True
         return any(self._is_sealed(setup, node, now) for node in setup.replicas)
 
@@ -151,6 +191,8 @@ class Epochs:
         complete = all(node in takeover.sealed or node in gone for node in replicas)
         waited = now - takeover.began >= self._contacts.patience(now)
         if len(left) >= ALL.to_recover(len(replicas)) and (complete or waited):
+            # One that is about to end isn't missed: each of them holds all that was durable.
+            left = tuple(node for node in left if not self._contacts.leaves(node, now)) or left
             primary = max(left, key=lambda node: _log_of(takeover.sealed[node]))
             self._counters.takeovers += 1
             self._arrange(setup, primary, left, now)
@@ -181,7 +223,12 @@ class Epochs:
         out = {
             node
             for node in setup.replicas
-            if node != setup.primary and (node in letter.silent or self.lost(setup, node, now))
+            if node != setup.primary
+            and (
+                node in letter.silent
+                or self.lost(setup, node, now)
+                or self._must_be_replaced(setup, node, now)
+            )
         }
         back = {
             node
@@ -189,6 +236,7 @@ class Epochs:
             if node in setup.nodes
             and node not in setup.replicas
             and self._contacts.present(node, now) is not None
+            and not self._contacts.leaves(node, now)
         }
         rested = now - self._changed_at.get(setup.number, self._began)
         if rested < self._limits.return_ms * MS:

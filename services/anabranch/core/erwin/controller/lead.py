@@ -6,14 +6,13 @@ It begins with the journaled configuration and nothing else, and goes with the l
 from collections.abc import Callable
 
 from anabranch.core.erwin.controller.config import ControllerConfig
-from anabranch.core.erwin.controller.contacts import Contacts
 from anabranch.core.erwin.controller.epochs import Epochs
 from anabranch.core.erwin.controller.plan import Plan
 from anabranch.core.erwin.controller.shards import Shards
-from anabranch.core.erwin.controller.stragglers import Stragglers
-from anabranch.core.erwin.controller.views import Views
+from anabranch.core.erwin.protocol.directory import other_durability
 from anabranch.core.erwin.protocol.letters import (
     Configuration,
+    Control,
     LearnShard,
     OpenShard,
     SealShard,
@@ -21,10 +20,14 @@ from anabranch.core.erwin.protocol.letters import (
     ShardSealed,
     ShardSetup,
 )
+from anabranch.core.quorum import MAJORITY
+from anabranch.core.sequencing.controller.contacts import Contacts
+from anabranch.core.sequencing.controller.stragglers import Stragglers
+from anabranch.core.sequencing.controller.views import Views
 from anabranch.core.sequencing.letters import Prepared, Present, Sealed, SequencingLetter
 from anabranch.core.types import Nanoseconds
 
-ToNode = SequencingLetter | Configuration | SealShard | LearnShard
+ToNode = SequencingLetter | Configuration | Control | SealShard | LearnShard
 FromNode = Present | Sealed | Prepared | ShardPresent | ShardSealed | OpenShard
 
 
@@ -47,7 +50,10 @@ class Lead:
         self._send = send
         self._heard: ShardPresent | None = None
         """In this step."""
-        accepts = config.accept_loss and not config.fsync
+        self._sequencers = sequencers
+        known = plan.configuration
+        # Also a controller that was started unlike the others gives up nothing that is on a disk.
+        accepts = config.accept_loss and not config.fsync and not (known.version and known.fsync)
         self.stragglers = Stragglers(plan.limits)
         self.epochs = Epochs(plan, replicas, now=now, accept_loss=accepts, send=send)
         self.shards = Shards(plan, self.epochs, replicas, sequencers)
@@ -60,7 +66,11 @@ class Lead:
             accept_loss=accepts,
             send=send,
         )
+        self.views.on_gone_back = self._on_gone_back
         self._begin(config)
+
+    def _on_gone_back(self) -> None:
+        self.plan.counters.unstarted += 1
 
     def received(self, letter: FromNode, now: Nanoseconds) -> None:
         """`Present` and `ShardPresent` are known to the contacts by now."""
@@ -82,6 +92,7 @@ class Lead:
     def settle(self, now: Nanoseconds) -> Configuration | None:
         """The end of a step: what is to be journaled, if that is decided."""
         if not self.forgotten:
+            self._settle_durability(now)
             self.shards.watch(now, self._heard)
             self.epochs.watch(now)
             self.views.watch(now)
@@ -97,6 +108,15 @@ class Lead:
         self.views.journaled(now)
         return configuration
 
+    def unfit(self, now: Nanoseconds) -> str:
+        """Why a sequencer that is there can't be a member; empty: none is unfit."""
+        known = self.plan.configuration
+        for node in known.sequencers:
+            letter = self._sequencers.present(node, now)
+            if letter is not None and letter.fsync is not None and not self.plan.fits(letter):
+                return f"{node} {other_durability(letter.fsync, known.fsync)}"
+        return ""
+
     def was_away(self) -> None:
         self.stragglers.begin()
 
@@ -106,11 +126,25 @@ class Lead:
         """
         known = self.plan.configuration
         assert known.term < self.plan.term or not known.version, "each lead has a term of its own"
-        self.plan.decide(fsync=config.fsync, sequencers=config.sequencers)
+        self.plan.decide(sequencers=config.sequencers)
         if not known.version:
+            self.plan.decide(fsync=config.fsync)
             for number, shard in enumerate(config.shards):
                 setup = ShardSetup(number=number, name=shard.name, nodes=shard.nodes)
                 self.plan.set_shard(setup)
+
+    def _settle_durability(self, now: Nanoseconds) -> None:
+        """The log's durability is another one when a majority was started with that, so that no
+        single process can change it.
+        """
+        if self.plan.busy:
+            return
+        known = self.plan.latest
+        assert known.sequencers, "a log has sequencers"
+        letters = [self._sequencers.present(node, now) for node in known.sequencers]
+        said = [letter.fsync for letter in letters if letter is not None]
+        if said.count(not known.fsync) >= MAJORITY.size(len(known.sequencers)):
+            self.plan.decide(fsync=not known.fsync)
 
     def _compare(self, node: str, version: int, view: int) -> None:
         known = self.plan.configuration

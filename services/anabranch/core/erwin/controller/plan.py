@@ -7,6 +7,7 @@ import msgspec
 from anabranch.core.erwin.controller.counters import ControllerCounters
 from anabranch.core.erwin.protocol.letters import Configuration, ShardSetup
 from anabranch.core.limits import Limits
+from anabranch.core.sequencing.letters import Present
 
 LOST_VIEWS_MAX = 100
 """The configuration names the last ones."""
@@ -45,6 +46,11 @@ class Plan:
     def decide(self, **changes: Any) -> None:
         assert not self.busy, "one configuration at a time"
         self._draft = msgspec.structs.replace(self.latest, **changes)
+
+    def fits(self, letter: Present) -> bool:
+        """An append is as durable as at the member that cares least for it."""
+        assert letter.node, "a node says who it is"
+        return letter.fsync in {None, self.configuration.fsync}
 
     def set_shard(self, setup: ShardSetup) -> None:
         """In the place of the one with its number, or behind all others."""

@@ -4,11 +4,11 @@ can ask for anything of theirs any more; and what all shards hold together.
 
 import msgspec
 
-from anabranch.core.erwin.controller.contacts import Contacts
 from anabranch.core.erwin.controller.epochs import Epochs
 from anabranch.core.erwin.controller.plan import Plan
 from anabranch.core.erwin.protocol.letters import OpenShard, ShardPresent, ShardSetup
 from anabranch.core.replication.replica import Role
+from anabranch.core.sequencing.controller.contacts import Contacts
 from anabranch.core.sequencing.letters import Present
 from anabranch.core.sequencing.view import View
 from anabranch.core.types import Nanoseconds, Position
@@ -55,7 +55,7 @@ class Shards:
             self._add(heard, now)
         asked, self._asked = self._asked, {}
         for name, open_ in asked.items():
-            self._set_open(name, open_)
+            self._set_open(name, open_, now)
         for setup in self._plan.shards:
             if not setup.open and self._is_empty(setup, now):
                 self._counters.removed += 1
@@ -77,12 +77,14 @@ class Shards:
             return None  # it was written before nobody ordered any more
         stable = max(letter.stable for letter in known)
         last = max(known, key=lambda letter: (letter.fence, letter.base))
+        # A primary that was restarted has forgotten the base; below what is stable all agree, too.
+        agreed = max(last.base, stable)
         held = [
-            letter.held if letter.fence == last.fence else min(letter.held, last.base)
+            letter.held if letter.fence == last.fence else min(letter.held, agreed)
             for letter in known
             if letter.fence
         ]
-        # Shards that nothing was ever pushed to have no records of stable positions.
+        # No row names a shard that has never answered a push.
         prefix = min(held, default=0)
         return prefix if prefix >= stable else None
 
@@ -116,28 +118,32 @@ class Shards:
             for letter in letters
         )
 
-    def _set_open(self, name: str, open_: bool) -> None:
+    def _set_open(self, name: str, open_: bool, now: Nanoseconds) -> None:
         setup = self._plan.shard(name)
         if setup is None or (setup.open and not setup.removed) == open_:
             return
         if setup.removed:
-            self._add_again(setup)
+            self._add_again(setup, now)
         elif open_ or sum(each.open for each in self._plan.shards) > 1:
             # The last shard stays open: appends need one.
             self._closed.pop(setup.number, None)
             self._plan.set_shard(msgspec.structs.replace(setup, open=open_))
 
-    def _add_again(self, setup: ShardSetup) -> None:
-        """Under a number of its own, in an epoch that its replicas haven't known yet."""
+    def _add_again(self, setup: ShardSetup, now: Nanoseconds) -> None:
+        """Under a number of its own, in an epoch that its replicas haven't known yet. Who asked
+        repeats it, so a replica that isn't there yet isn't waited for here.
+        """
         if len(self._plan.latest.shards) >= SHARDS_MAX:
             return
         assert setup.replicas, "it had an epoch"
+        again = self._epochs.again(setup, now)
+        if again is None:
+            return
         self._counters.admitted += 1
         self._plan.set_shard(
             msgspec.structs.replace(
-                setup,
+                again,
                 number=len(self._plan.latest.shards),
-                epoch=setup.epoch + 1,
                 open=True,
                 removed=False,
                 begins=self._epochs.stable(),

@@ -16,5 +16,7 @@ class ControllerStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The phase of the view change under way; empty: none is."""
     silent: tuple[str, ...]
     """Nodes that nothing is heard of."""
+    leaving: tuple[str, ...]
+    """Nodes whose processes are about to end."""
     taking_over: tuple[str, ...]
     """Shards that get another primary."""

@@ -7,7 +7,7 @@ import msgspec
 
 from anabranch.core.erwin.invariants.witness import Witness
 from anabranch.core.sequencing.ids import AppendId
-from anabranch.core.types import Position
+from anabranch.core.types import NEVER, Position
 
 
 class Outcome(Enum):
@@ -33,6 +33,8 @@ class AppendCall(msgspec.Struct, kw_only=True):
     outcome: Outcome = Outcome.OPEN
     receipt: Position | None = None
     """The first position, as the leader has told it."""
+    redeemed: int = 0
+    """When it was told so."""
 
 
 class TailCall(msgspec.Struct):
@@ -40,6 +42,7 @@ class TailCall(msgspec.Struct):
 
     invoked: int
     tail: Position
+    returned: int = NEVER
 
 
 class Account(msgspec.Struct):

@@ -1,7 +1,8 @@
 """What shards answer to readers: what is stable, all of it, always the same (E5, E7, E9)."""
 
+from anabranch.core.erwin.invariants.known_rows import KnownRows
 from anabranch.core.erwin.invariants.order import Order, Violated, spans
-from anabranch.core.erwin.protocol.letters import Configuration
+from anabranch.core.erwin.protocol.letters import Configuration, Push, Pushed
 from anabranch.core.erwin.protocol.messages import Delivered, Read, Records, Subscribe
 from anabranch.core.erwin.protocol.rows import NO_SHARD, Row
 from anabranch.core.records.batch import peek
@@ -22,15 +23,24 @@ class Reads:
         self._shards: dict[str, tuple[int, str]] = {}
         """By node: number and name of its shard."""
         self._names: dict[int, str] = {}
-        self._begins: dict[str, Position] = {}
-        """By node: where its shard's map begins."""
+        self._known = KnownRows()
 
     def configured(self, configuration: Configuration) -> None:
         for shard in configuration.shards:
             self._names[shard.number] = shard.name
             for node in shard.nodes:
                 self._shards[node] = shard.number, shard.name
-                self._begins[node] = shard.begins
+
+    def pushed(self, to: str, push: Push) -> None:
+        """A leader pushes to the primary of a shard."""
+        assert to, "a letter is for somebody"
+        if to in self._shards:
+            number, _ = self._shards[to]
+            self._known.pushed(number, push)
+
+    def held(self, answer: Pushed) -> None:
+        """A shard says what it holds."""
+        self._known.answered(answer)
 
     def asked(self, node: str, token: int, message: Read | Subscribe) -> None:
         self._starts[node, token] = message.start
@@ -48,20 +58,22 @@ class Reads:
             self._violated("E5", says)
             return
         self._batches(node, start, records)
+        self._elsewhere(node, start, records)
+
+    def _elsewhere(self, node: str, start: Position, records: Records) -> None:
+        """Every position of other shards is named, and those of nobody are left out. What came
+        before a shard was added it knows nothing of, and names any shard that knows better.
+        """
         number, _ = self._shards[node]
-        theirs = {NO_SHARD, number}
-        others = [
-            row for row in self._order.between(start, records.upto) if row.shard not in theirs
-        ]
+        rows = self._order.between(start, records.upto)
         told = 0
         for span in records.elsewhere:
             told += span.count
-            if span.first < self._begins[node]:
-                continue  # the named shard knows better
             for row in self._order.between(span.first, span.first + span.count):
-                if self._name(row) != span.shard:
+                if self._known.has(number, row) and self._name(row) != span.shard:
                     self._violated("E5", f"{node} says that {span.shard} has {row}")
-        if told != spans(others, start, records.upto):
+        named = [row for row in rows if not self._shows(number, row)]
+        if told != spans(named, start, records.upto):
             says = f"{node} names {told} positions of other shards from {start} to {records.upto}"
             self._violated("E5", says)
 
@@ -80,8 +92,7 @@ class Reads:
             self._violated("E5", says)
             return
         number, _ = self._shards[node]
-        own = {NO_SHARD, number}
-        rows = [row for row in self._order.between(start, records.upto) if row.shard in own]
+        rows = [row for row in self._order.between(start, records.upto) if self._shows(number, row)]
         shown = list(zip(records.firsts, records.counts, strict=True))
         if shown != [(row.first, row.count) for row in rows]:
             says = f"{node} shows {shown} from {start} to {records.upto}, where {rows} are"
@@ -89,6 +100,10 @@ class Reads:
             return
         for row, batch in zip(rows, records.batches, strict=True):
             self._content(node, row, bytes(batch))
+
+    def _shows(self, number: int, row: Row) -> bool:
+        """Does the shard answer this row itself? Rows of nobody are shown by all that know them."""
+        return row.shard == number or (row.shard == NO_SHARD and self._known.has(number, row))
 
     def _content(self, node: str, row: Row, batch: bytes) -> None:
         if batch and AppendId.of(peek(batch)) != row.id:

@@ -33,6 +33,8 @@ class Witness:
         """Views whose unordered records were given up."""
         self.configuration: Configuration | None = None
         """The latest that a controller has sent."""
+        self._started: set[int] = set()
+        """Views that members were told to start."""
         self._versions: dict[int, Configuration] = {}
         self._sealed: set[tuple[int, str]] = set()
         self._prepared: dict[tuple[Ballot, str], Prepared] = {}
@@ -63,7 +65,11 @@ class Witness:
     def observe(self, node: str, effect: Effect) -> None:
         """A node performs this effect."""
         match effect:
-            case Send(_, letter):
+            case Send(to, letter):
+                if isinstance(letter, Push):
+                    self.reads.pushed(to, letter)
+                elif isinstance(letter, Pushed):
+                    self.reads.held(letter)
                 self._letter(node, letter)
             case Reply(token, message):
                 self._answer(node, token, message)
@@ -146,6 +152,7 @@ class Witness:
                 self._lives.setdefault(node, set()).add(life)
                 self._prepared[ballot, node] = letter
             case Start(view):
+                self._started.add(view.number)
                 self._view(node, view)
             case Configuration():
                 self._configured(node, letter)
@@ -224,8 +231,9 @@ class Witness:
                 self._violated("E8", f"{node} has another version {configuration.version}")
             return
         for number, _ in configuration.lost_views:
-            self._lost(number)
+            self._lost(number, configuration.term)
         if configuration.view is not None:
+            self._gone_back(node, configuration)
             self._view(node, configuration.view)
             self._begins(configuration.view)
         latest = self.configuration
@@ -233,7 +241,17 @@ class Witness:
             self.configuration = configuration
             self.reads.configured(configuration)
 
-    def _lost(self, number: int) -> None:
+    def _gone_back(self, node: str, configuration: Configuration) -> None:
+        """A view that nobody has started can be given up for the one before."""
+        latest, view = self.configuration, configuration.view
+        if view is None or latest is None or configuration.version < latest.version:
+            return
+        for number in [number for number in self.views if number > view.number]:
+            if number in self._started:
+                self._violated("E8", f"{node} goes back to view {view.number}, {number} is started")
+            del self.views[number]
+
+    def _lost(self, number: int, term: int) -> None:
         view = self.views.get(number)
         if view is None or number in self.lost:
             return
@@ -241,3 +259,9 @@ class Witness:
         left = [member for member in view.members if member not in self._dead]
         if left:
             self._violated("E1", f"view {number} is given up, and {left} are left of it")
+        before = self.views.get(number - 1)
+        if number in self._started or view.ballot.term != term or before is None:
+            return  # another controller can't know that nobody has started it
+        sealed = [member for member in before.members if member not in self._dead]
+        if sealed and before.number not in self.lost:
+            self._violated("E1", f"view {number} never started, and is given up beside {sealed}")

@@ -15,6 +15,8 @@ class SequencerConfig:
     mode: Mode = Mode.M
     """As the controllers' configuration says."""
     fsync: bool = True
+    hands_over: bool = False
+    """A process of its own: when it is told to end, the log goes on without it first."""
     bounds: PushBounds = PUSH_BOUNDS
 
     @property

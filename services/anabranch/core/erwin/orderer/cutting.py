@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from heapq import heapify, heapreplace
 
 from anabranch.core.erwin.orderer.row_groups import GroupsUnderWay, PushBounds, RowGroup
-from anabranch.core.erwin.orderer.sequencing_part import SequencingPart
 from anabranch.core.erwin.orderer.shard_cursor import ShardCursor
 from anabranch.core.erwin.protocol.letters import Configuration, ShardSetup
 from anabranch.core.erwin.protocol.rows import NO_SHARD, Mode, Row
+from anabranch.core.sequencing.state.replica_part import SequencingPart
 from anabranch.core.sequencing.state.ring import Entry
 from anabranch.core.types import Position
 

@@ -5,11 +5,11 @@ from anabranch.core.errors import AnabranchError
 from anabranch.core.erwin.orderer.counters import OrdererCounters
 from anabranch.core.erwin.orderer.pushing import Pushing
 from anabranch.core.erwin.orderer.row_groups import PushBounds
-from anabranch.core.erwin.orderer.sequencing_part import SequencingPart
 from anabranch.core.erwin.orderer.trims import Trims
 from anabranch.core.erwin.protocol.letters import Configuration, Pushed, Stale
 from anabranch.core.erwin.protocol.rows import Fence
 from anabranch.core.machine import Effect, Token
+from anabranch.core.sequencing.state.replica_part import SequencingPart
 from anabranch.core.sequencing.view import View
 from anabranch.core.types import Position
 
@@ -125,10 +125,7 @@ class Ordering:
     def trim(self, pushing: Pushing, token: Token, position: Position) -> AnabranchError | None:
         """Only the leader trims: it knows what is stable. Says what stands in the way."""
         assert pushing is self.pushing
-        obstacle = self._trims.ask(token, position, stable=self._replica.stable)
-        if obstacle is None:
-            pushing.trim = max(pushing.trim, position)
-        return obstacle
+        return self._trims.ask(token, position, ordered=self._replica.ordered)
 
     def gone(self, token: Token) -> None:
         self._trims.gone(token)
@@ -136,6 +133,7 @@ class Ordering:
     def settle(self) -> None:
         self.stirred = False
         if self.pushing is not None:
+            self.pushing.trim = max(self.pushing.trim, self._trims.begun(self._replica.stable))
             self.pushing.settle()
             self.counters.trims += self._trims.done(self.pushing.trimmed)
         if self.leading is None:

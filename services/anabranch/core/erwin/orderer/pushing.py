@@ -6,18 +6,20 @@ Rules it holds:
 2. A group is cut once. What is sent again in a fence is what was sent before.
 3. Every shard gets every row; `order` is called when all shards hold the rows, in their order.
 4. A shard is told that a position is stable only if it is.
+5. Rows are cut when every shard has answered in this fence: a shard that nothing was ever pushed to
+   is named by no row, and so has no part in what a lost view leaves.
 """
 
 from anabranch.core.alarms import Alarms
 from anabranch.core.erwin.orderer.counters import OrdererCounters
 from anabranch.core.erwin.orderer.cutting import Cutting
 from anabranch.core.erwin.orderer.row_groups import GroupsUnderWay, PushBounds, RowGroup
-from anabranch.core.erwin.orderer.sequencing_part import SequencingPart
 from anabranch.core.erwin.orderer.shard_cursor import ShardCursor
 from anabranch.core.erwin.protocol.letters import Configuration, Push, Pushed, Stale
 from anabranch.core.erwin.protocol.rows import NO_SHARD, Fence
 from anabranch.core.machine import Effect, Send
 from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.sequencing.state.replica_part import SequencingPart
 from anabranch.core.types import Position
 
 
@@ -114,6 +116,20 @@ class Pushing:
         if answer.wanted >= 0 and cursor.rewind(answer.wanted):
             self._counters.gaps += 1
 
+    def ask_counts(self) -> None:
+        """Have every shard say what it has counted, also if nothing is pushed to it."""
+        if self._configuration is None:
+            return
+        for cursor in self.cursors.values():
+            if cursor.reachable and cursor.fenced:
+                cursor.counted = False
+                self._push(cursor, None)
+
+    @property
+    def counted(self) -> bool:
+        """Every shard that was asked has said so."""
+        return all(each.counted for each in self.cursors.values())
+
     def refused(self, sender: str, letter: Stale) -> None:
         primaries = (each.setup.primary for each in self.cursors.values())
         if letter.fence > self.fence and sender in primaries and not self.over:
@@ -151,7 +167,7 @@ class Pushing:
             self._replica.order(ids, positions, self._ordered)
 
     def _cut(self, configuration: Configuration) -> None:
-        if not self.cursors:
+        if not self.cursors or not all(each.takes_part for each in self.cursors.values()):
             return
         while (group := self._cutting.next_group(configuration)) is not None:
             self.groups.add(group)
@@ -166,12 +182,15 @@ class Pushing:
         current = cursor.greeted and cursor.knows(stable=self._replica.stable, trimmed=self.trim)
         if cursor.sent == self.groups.end:
             if not current:
-                self._push(cursor, None)
+                known = cursor.greeted and cursor.fenced and cursor.told_trimmed >= self.trim
+                self._push(cursor, None, answer_later=known)
             return
         for group in self.groups.since(cursor.sent):
             self._push(cursor, group)
 
-    def _push(self, cursor: ShardCursor, group: RowGroup | None) -> None:
+    def _push(
+        self, cursor: ShardCursor, group: RowGroup | None, *, answer_later: bool = False
+    ) -> None:
         """Without a group: fence, tell what is stable and trimmed, and ask how far the shard is."""
         stable = self._replica.stable
         assert stable <= self._ordered, "what isn't held by all shards isn't stable"
@@ -183,6 +202,7 @@ class Pushing:
             batches=group.batches.get(cursor.setup.number, []) if group else [],
             stable=stable,
             trimmed=self.trim,
+            answer_later=answer_later,
         )
         self._count(cursor, group)
         if group is not None:

@@ -11,12 +11,13 @@ from anabranch.core.errors import AnabranchError, BadRequest, ShardAway, Unavail
 from anabranch.core.errors.refused import Refused
 from anabranch.core.erwin.orderer.config import SequencerConfig
 from anabranch.core.erwin.orderer.counters import OrdererCounters
-from anabranch.core.erwin.orderer.draining import Draining
+from anabranch.core.erwin.orderer.inspections import Inspections
 from anabranch.core.erwin.orderer.ordering import Ordering
 from anabranch.core.erwin.orderer.pushing import Pushing
 from anabranch.core.erwin.orderer.shard_wishes import ShardWishes
-from anabranch.core.erwin.orderer.status import Directories, status
-from anabranch.core.erwin.protocol.letters import Configuration, Pushed, Stale
+from anabranch.core.erwin.orderer.status import survey
+from anabranch.core.erwin.protocol.directory import Directories, other_durability
+from anabranch.core.erwin.protocol.letters import Configuration, Control, Pushed, Stale
 from anabranch.core.limits import Limits
 from anabranch.core.machine import (
     Drain,
@@ -36,13 +37,16 @@ from anabranch.core.machine import (
     Token,
 )
 from anabranch.core.sequencing.checks import check
+from anabranch.core.sequencing.controller.draining import Draining
 from anabranch.core.sequencing.messages import (
     Append,
     AppendMeta,
     Elsewhere,
     Inspect,
     Locate,
+    LogSurvey,
     SetShardOpen,
+    Survey,
     Trim,
 )
 from anabranch.core.sequencing.replica import SequencingReplica
@@ -55,7 +59,6 @@ class Sequencer:
     def __init__(self, config: SequencerConfig, limits: Limits) -> None:
         self.config = config
         self.counters = OrdererCounters()
-        self._limits = limits
         self._effects: list[Effect] = []
         self._alarms = Alarms(self._effects)
         self.replica = SequencingReplica(config.replica, limits, self._effects, self._alarms)
@@ -67,12 +70,23 @@ class Sequencer:
             counters=self.counters,
         )
         self._draining = Draining(
-            self.replica, self.ordering, self._effects, self._alarms, limits.drain_ms
+            self.replica,
+            self._effects,
+            self._alarms,
+            limits,
+            view=lambda: self.ordering.view,
+            ordered=lambda: self.ordering.pushing is None or self.ordering.idle,
+            hands_over=config.hands_over,
+        )
+        self._inspections = Inspections(
+            self.ordering, self.replica, self._effects, self._alarms, limits
         )
         self._wishes = ShardWishes(
             config.controllers, self._effects, self._alarms, config.bounds.retry_ms
         )
-        self._directories = Directories()
+        self._directories = Directories(config.mode)
+        self._control: tuple[Nanoseconds, Control] | None = None
+        """What the controller that leads has said last, and when."""
         self._mode = config.mode
         """As the controllers say; they keep the mode that the log began with."""
 
@@ -87,7 +101,17 @@ class Sequencer:
             return f"it was started in mode {self.config.mode}, and the log's mode is {self._mode}"
         if self.ordering.configuration is None:
             return "no controller has told it the configuration yet"
-        return self.ordering.obstacle
+        return self._other_durability or self.ordering.obstacle
+
+    @property
+    def _other_durability(self) -> str | None:
+        """Why it can't be a member, nor take appends if it is one: it keeps what it takes in
+        another way than the log has promised.
+        """
+        known = self.ordering.configuration
+        if known is None or known.fsync == self.config.fsync:
+            return None
+        return f"it {other_durability(self.config.fsync, known.fsync)}"
 
     # A machine.
 
@@ -122,6 +146,7 @@ class Sequencer:
                 for token in tokens:
                     self.replica.gone(token)
                     self.ordering.gone(token)
+                    self._inspections.gone(token)
                     self._wishes.gone(token)
             case Linked(node):
                 self.replica.linked(node)
@@ -142,6 +167,7 @@ class Sequencer:
         while self.ordering.stirred:
             self.ordering.settle()
             self.replica.settle()
+        self._inspections.settle()
         self._draining.settle()
         effects = tuple(self._effects)
         self._effects.clear()
@@ -155,6 +181,9 @@ class Sequencer:
                 self.ordering.answered(sender, letter)
             case Stale():
                 self.ordering.refused(sender, letter)
+            case Control():
+                if self._control is None or letter.term >= self._control[1].term:
+                    self._control = self._alarms.now, letter
             case _:
                 self.replica.received(sender, letter)
 
@@ -181,6 +210,8 @@ class Sequencer:
                 self._reply(
                     token, self._directories.of(self.ordering.configuration, self.ordering.view)
                 )
+            case Survey():
+                self._reply(token, self._survey())
             case SetShardOpen():
                 self._wish(token, message)
             case Inspect() | Trim():
@@ -199,19 +230,19 @@ class Sequencer:
         """
         if self._draining.begun:
             return Unavailable(f"sequencer {self.config.node}", "it is about to stop")
+        if self._other_durability is not None:
+            return Unavailable(f"sequencer {self.config.node}", self._other_durability)
         if isinstance(message, AppendMeta) and message.shard not in self.ordering.shards:
             return ShardAway(message.shard, "it is closed, or this sequencer doesn't know it yet")
         return None
 
+    def _survey(self) -> LogSurvey:
+        now, node = self._alarms.now, self.config.node
+        return survey(node, self.ordering.configuration, self._control, now)
+
     def _asked_leader(self, pushing: Pushing, token: Token, message: Inspect | Trim) -> None:
         if isinstance(message, Inspect):
-            found = status(
-                pushing,
-                self.replica,
-                self.ordering.configuration,
-                ring_bytes_max=self._limits.ring_bytes_max,
-            )
-            self._reply(token, found)
+            self._inspections.ask(token)
             return
         try:
             check(message)

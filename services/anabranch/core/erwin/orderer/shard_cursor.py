@@ -34,6 +34,8 @@ class ShardCursor:
         """Its primary of today has answered."""
         self.advanced = False
         """It has confirmed something since the last look at who is silent."""
+        self.counted = True
+        """It has said what it counted since it was asked for that."""
         self.bytes_under_way = 0
         """Of its own records."""
         self.bytes_given = 0
@@ -45,6 +47,11 @@ class ShardCursor:
     @property
     def reachable(self) -> bool:
         return bool(self.setup.primary)
+
+    @property
+    def takes_part(self) -> bool:
+        """It has answered in this fence, and so has journaled it: rows may name it."""
+        return self.last is not None
 
     @property
     def owes(self) -> bool:
@@ -85,6 +92,7 @@ class ShardCursor:
         before = self._confirmed
         self.fenced = True
         self.last = answer
+        self.counted = True
         self.knows_stable = answer.stable
         self.trimmed = max(self.trimmed, answer.trimmed)
         self.held = max(self.held, answer.upto)

@@ -1,7 +1,8 @@
 """A person's wishes to open or close shards, until the controllers have decided them."""
 
 from anabranch.core.alarms import Alarms
-from anabranch.core.errors import AnabranchError, Overloaded, UnknownShard
+from anabranch.core.errors import AnabranchError, LastShard, Overloaded, UnknownShard
+from anabranch.core.errors.refused import Refused
 from anabranch.core.erwin.protocol.letters import Configuration, OpenShard
 from anabranch.core.machine import Effect, Reply, Send, Token
 from anabranch.core.sequencing.messages import Done, SetShardOpen
@@ -38,6 +39,8 @@ class ShardWishes:
         is_open = _is_open(message.shard, configuration)
         if is_open is None:
             return UnknownShard(message.shard)
+        if not message.open and _is_last(message.shard, configuration):
+            return LastShard(message.shard)
         if len(self._waiting) >= WISHES_MAX:
             return Overloaded("shards to open or close", WISHES_MAX, "wishes_max")
         wish = self._waiting[token] = OpenShard(message.shard, message.open)
@@ -47,14 +50,22 @@ class ShardWishes:
         return None
 
     def configured(self, configuration: Configuration | None) -> None:
-        """Answer what the configuration fulfils."""
+        """Answer what the configuration fulfils, or what it forbids: of two wishes at once that
+        close the last two shards, controllers grant one.
+        """
         for token, wish in list(self._waiting.items()):
             if _is_open(wish.shard, configuration) == wish.open:
-                del self._waiting[token]
-                self._effects.append(Reply(token, Done()))
+                self._answer(token, Done())
+            elif not wish.open and _is_last(wish.shard, configuration):
+                self._answer(token, Refused.of(LastShard(wish.shard)))
 
     def gone(self, token: Token) -> None:
         self._waiting.pop(token, None)
+
+    def _answer(self, token: Token, message: Done | Refused) -> None:
+        assert token in self._waiting, "a wish is answered once"
+        del self._waiting[token]
+        self._effects.append(Reply(token, message))
 
     def _send(self, wish: OpenShard) -> None:
         for node in self._controllers:
@@ -67,6 +78,13 @@ class ShardWishes:
         self._repeating = False
         for wish in self._waiting.values():
             self._send(wish)
+
+
+def _is_last(shard: str, configuration: Configuration | None) -> bool:
+    """The only one that takes records."""
+    assert shard, "a shard has a name"
+    setups = configuration.shards if configuration else ()
+    return [setup.name for setup in setups if setup.open and not setup.removed] == [shard]
 
 
 def _is_open(shard: str, configuration: Configuration | None) -> bool | None:

@@ -1,67 +1,25 @@
 """What a sequencer tells clients of the log, and persons of its state."""
 
+from collections.abc import Iterator
+from typing import Final
+
 from anabranch.core.erwin.orderer.pushing import Pushing
 from anabranch.core.erwin.orderer.shard_cursor import ShardCursor
-from anabranch.core.erwin.protocol.letters import Configuration
+from anabranch.core.erwin.protocol.directory import durability
+from anabranch.core.erwin.protocol.letters import Configuration, Control, ShardSetup
 from anabranch.core.sequencing.messages import (
-    Directory,
+    LogSurvey,
     SequencingStatus,
-    Shard,
+    ShardPlace,
     ShardProgress,
 )
 from anabranch.core.sequencing.replica import SequencingReplica
-from anabranch.core.sequencing.view import View
+from anabranch.core.types import MS, Nanoseconds
 
-
-def durability(configuration: Configuration | None) -> str:
-    """Empty if no configuration is known."""
-    if configuration is None:
-        return ""
-    return "fsync" if configuration.fsync else "memory"
-
-
-def directory(configuration: Configuration | None, view: View | None) -> Directory:
-    """What this node knows of both. The view may be later than the configuration's."""
-    lost = configuration.lost_views if configuration else ()
-    return Directory(
-        version=configuration.version if configuration else 0,
-        view=view.number if view else 0,
-        members=view.nodes if view else (),
-        leader=view.leader if view else "",
-        shards=_shards(configuration) if configuration else (),
-        mode=configuration.mode if configuration else "",
-        durability=durability(configuration),
-        lost_view=max((number for number, _ in lost), default=0),
-    )
-
-
-def _shards(configuration: Configuration) -> tuple[Shard, ...]:
-    """Those that clients can ask: their replicas were all there once."""
-    return tuple(
-        Shard(
-            name=setup.name,
-            primary=setup.primary,
-            replicas=setup.replicas,
-            open=setup.open,
-            epoch=setup.epoch,
-        )
-        for setup in configuration.shards
-        if setup.epoch > 0 and not setup.removed
-    )
-
-
-class Directories:
-    """The same Directory for everybody who asks, until one of its parts has changed."""
-
-    def __init__(self) -> None:
-        self._made_of: tuple[Configuration | None, View | None] = None, None
-        self._last = directory(None, None)
-
-    def of(self, configuration: Configuration | None, view: View | None) -> Directory:
-        if self._made_of[0] is not configuration or self._made_of[1] is not view:
-            self._made_of = configuration, view
-            self._last = directory(configuration, view)
-        return self._last
+NOBODY: Final = Control(
+    node="", term=0, obstacle="", changing="", silent=(), leaving=(), taking_over=()
+)
+"""No controller has said anything."""
 
 
 def status(
@@ -91,6 +49,59 @@ def status(
         shards=tuple(_progress(pushing.cursors[number]) for number in sorted(pushing.cursors)),
         views_changed=view.number - 1,
         lost_views=configuration.lost_views if configuration else (),
+        held_up="; ".join(_obstacles(pushing)),
+    )
+
+
+def _obstacles(pushing: Pushing) -> Iterator[str]:
+    """Nothing becomes stable before every shard has written it."""
+    for _, cursor in sorted(pushing.cursors.items()):
+        if cursor.last is not None and cursor.last.obstacle:
+            yield f"{cursor.setup.name}: {cursor.last.obstacle}"
+
+
+def survey(
+    node: str,
+    configuration: Configuration | None,
+    control: tuple[Nanoseconds, Control] | None,
+    now: Nanoseconds,
+) -> LogSurvey:
+    """What this sequencer knows of the configuration, and of what the controllers do."""
+    view = configuration.view if configuration else None
+    said_at, said = control or (now, NOBODY)
+    assert said_at <= now, "nothing was said in the future"
+    return LogSurvey(
+        node=node,
+        version=configuration.version if configuration else 0,
+        term=configuration.term if configuration else 0,
+        view=view.number if view else 0,
+        leader=view.leader if view else "",
+        members=tuple((each.node, each.life) for each in view.members) if view else (),
+        sequencers=configuration.sequencers if configuration else (),
+        mode=configuration.mode if configuration else "",
+        durability=durability(configuration),
+        shards=tuple(map(_place, configuration.shards)) if configuration else (),
+        lost_views=configuration.lost_views if configuration else (),
+        controller=said.node,
+        age_ms=(now - said_at) // MS if control else -1,
+        obstacle=said.obstacle,
+        changing=said.changing,
+        silent=said.silent,
+        leaving=said.leaving,
+        taking_over=said.taking_over,
+    )
+
+
+def _place(setup: ShardSetup) -> ShardPlace:
+    return ShardPlace(
+        number=setup.number,
+        name=setup.name,
+        nodes=setup.nodes,
+        epoch=setup.epoch,
+        primary=setup.primary,
+        replicas=setup.replicas,
+        open=setup.open,
+        removed=setup.removed,
     )
 
 

@@ -16,17 +16,25 @@ class Trims:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def ask(self, token: Token, position: Position, *, stable: Position) -> AnabranchError | None:
-        """Say what stands in the way, or answer when shards have done it. Only what is stable can
-        be trimmed: other positions may yet be bound to other records.
+    def ask(self, token: Token, position: Position, *, ordered: Position) -> AnabranchError | None:
+        """Say what stands in the way, or answer when shards have done it.
+
+        What is ordered will be stable. A leader that was restarted has yet to learn what was stable
+        before, which readers may know.
         """
         assert token not in self._waiting
-        if position > stable:
-            return TrimTooFar(position, stable)
+        if position > ordered:
+            return TrimTooFar(position, ordered)
         if len(self._waiting) >= TRIMS_WAITING_MAX:
             return Overloaded("trims waiting for shards", TRIMS_WAITING_MAX, "trims_waiting_max")
         self._waiting[token] = position
         return None
+
+    def begun(self, stable: Position) -> Position:
+        """What shards may be told to trim by now. Only what is stable can be trimmed: other
+        positions may yet be bound to other records.
+        """
+        return max((each for each in self._waiting.values() if each <= stable), default=0)
 
     def done(self, trimmed: Position) -> int:
         """All shards have journaled this trim; returns how many requests that answers."""

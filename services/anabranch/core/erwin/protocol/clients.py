@@ -2,9 +2,6 @@
 
 from typing import Final
 
-from msgspec.structs import replace
-
-from anabranch.core.errors import AnabranchError, VersionMismatch, WrongCluster
 from anabranch.core.erwin.protocol.codec import CODEC
 from anabranch.core.erwin.protocol.messages import (
     Data,
@@ -12,11 +9,11 @@ from anabranch.core.erwin.protocol.messages import (
     Hello,
     Read,
     Subscribe,
-    Welcome,
 )
 from anabranch.core.limits import KIB, Limits
 from anabranch.core.sequencing.messages import Directory, Locate
 from anabranch.core.wire.client_protocol import ClientProtocol, ReplySize
+from anabranch.core.wire.node_clients import node_of, objection, window_of, with_window
 
 _SMALL = ReplySize(0, 0)
 _SURVEY = ReplySize(256 * KIB, 256 * KIB)
@@ -38,26 +35,6 @@ def reply_size(message: object, limits: Limits) -> ReplySize | None:
             return _SMALL
 
 
-def _window(message: Subscribe) -> int:
-    return message.window_bytes
-
-
-def _with_window(message: Subscribe, window: int) -> Subscribe:
-    return replace(message, window_bytes=window)
-
-
-def _node(hello: Hello) -> str:
-    return hello.node
-
-
-def _objection(hello: Hello, welcome: Welcome) -> AnabranchError | None:
-    if hello.version != welcome.version:
-        return VersionMismatch(hello.version, welcome.version)
-    if hello.cluster != welcome.cluster:
-        return WrongCluster(f"node {welcome.node}", welcome.cluster, hello.cluster)
-    return None
-
-
 ERWIN: Final = ClientProtocol(
     name="erwin",
     codec=CODEC,
@@ -69,9 +46,9 @@ ERWIN: Final = ClientProtocol(
     commands=frozenset(),
     reply_size=reply_size,
     repeated={Locate: Directory},
-    window=_window,
-    with_window=_with_window,
-    node=_node,
+    window=window_of,
+    with_window=with_window,
+    node=node_of,
     trace=lambda _: "",
-    objection=_objection,
+    objection=objection,
 )

@@ -18,7 +18,7 @@ class Push(ErwinLetterBase, frozen=True, kw_only=True, tag="push", gc=False):
     """The leader to a shard's primary: the next rows, and in mode m the batches of its own rows.
 
     Without rows it tells only what is stable and trimmed, fences, and asks how far the shard is.
-    Every push is answered, a repeated one too.
+    Every push is answered, a repeated one too: with new rows once these are durable.
     """
 
     fence: Fence
@@ -34,6 +34,10 @@ class Push(ErwinLetterBase, frozen=True, kw_only=True, tag="push", gc=False):
     """Mode m: of the rows of this shard, in their order."""
     stable: Position
     trimmed: Position
+    answer_later: bool = False
+    """It tells only what is stable, and the answer to the next push may say that this is known. A
+    replica of an older release answers at once.
+    """
 
 
 class Pushed(ErwinLetterBase, frozen=True, kw_only=True, tag="pushed", gc=False):
@@ -54,6 +58,8 @@ class Pushed(ErwinLetterBase, frozen=True, kw_only=True, tag="pushed", gc=False)
     """As far as the shard knows; the leader repeats it until then."""
     wanted: Position = -1
     """The push came behind a gap: send again from here, where the shard's rows end. -1: no gap."""
+    obstacle: str = ""
+    """Why the primary can't write what it was sent; empty if it can."""
 
 
 class Stale(ErwinLetterBase, frozen=True, tag="stale", gc=False):
@@ -136,6 +142,8 @@ class ShardPresent(ErwinLetterBase, frozen=True, kw_only=True, tag="shard-presen
     """A primary whose term a quorum has adopted: `held` is everything that is durable."""
     at: Nanoseconds = 0
     """By the sender's clock: a letter that the network held up says nothing new."""
+    leaving: bool = False
+    """The replica's process is about to end: the shard goes on without it."""
 
 
 class SealShard(ErwinLetterBase, frozen=True, kw_only=True, tag="seal-shard"):
@@ -175,6 +183,22 @@ class OpenShard(ErwinLetterBase, frozen=True, tag="open-shard"):
     open: bool
 
 
+class Control(ErwinLetterBase, frozen=True, kw_only=True, tag="control"):
+    """The controller that leads, to every sequencer: what it is doing, for whoever asks these."""
+
+    node: str
+    term: int
+    obstacle: str
+    """Why nothing is decided, or what can't be; empty: all is well."""
+    changing: str
+    """The phase of the view change under way; empty: none is."""
+    silent: tuple[str, ...]
+    leaving: tuple[str, ...]
+    """Nodes whose processes are about to end."""
+    taking_over: tuple[str, ...]
+    """Shards that get another primary."""
+
+
 ErwinLetter = (
     Push
     | Pushed
@@ -185,4 +209,5 @@ ErwinLetter = (
     | ShardSealed
     | LearnShard
     | OpenShard
+    | Control
 )

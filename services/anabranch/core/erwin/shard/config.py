@@ -15,6 +15,8 @@ class ErwinShardConfig:
     replicas: tuple[str, ...]
     """All of the shard's, this one among them, the same order everywhere."""
     controllers: tuple[str, ...]
+    hands_over: bool = False
+    """A process of its own: when it is told to end, the shard goes on without it first."""
     cache_bytes: int = 64 * MIB
     """Recent items kept in memory; older ones are read back from the journal."""
     copy_bytes_max: int = 8 * MIB

@@ -43,6 +43,8 @@ class Membership:
         self._contents = contents
         self._effects = effects
         self._alarms = alarms
+        self.leaving = False
+        """The replica's process is about to end."""
         self._begun = False
         self._said: tuple[object, ...] = ()
         """What a change of is told at once."""
@@ -102,6 +104,13 @@ class Membership:
         if node in self._config.controllers and self._may_speak:
             self._effects.append(Send(node, self._present()))
 
+    @property
+    def is_needed(self) -> bool:
+        """Is it a replica of its shard's epoch, beside others?"""
+        me = self.me
+        assert me is None or me.name == self._config.shard
+        return me is not None and self._config.node in me.replicas and len(me.replicas) > 1
+
     def settle(self) -> None:
         """The end of a step: what decisions follow from is told at once."""
         if self._begun and self._news() != self._said:
@@ -144,6 +153,7 @@ class Membership:
             primary is not None and primary.established,
             primary.silent if primary is not None else (),
             primary.caught_up if primary is not None else (),
+            self.leaving,
         )
 
     def _tell(self) -> None:
@@ -172,4 +182,5 @@ class Membership:
             base=self.base(),
             established=primary is not None and primary.established,
             at=self._alarms.now,
+            leaving=self.leaving,
         )

@@ -19,6 +19,8 @@ from anabranch.core.machine import Effect, Send
 from anabranch.core.sequencing.ids import AppendId
 from anabranch.core.types import MS, LocalSequence, Nanoseconds, Position
 
+ANSWER_MS = 50
+"""So long an answer that may wait for the next push does wait: well below a leader's patience."""
 MARK_MS = 1_000
 """So long after the last push the watermarks are logged without one."""
 
@@ -61,6 +63,7 @@ class Pushes:
         self._owes = False
         self._wanted: Position = -1
         self._told = _NOTHING
+        self._answer_alarm: Alarm | None = None
         self._mark_alarm: Alarm | None = None
         self._mark_from: LocalSequence = 0
 
@@ -92,17 +95,23 @@ class Pushes:
             return
         if letter.fence > known:
             self._fence(letter)
-        self._leader, self._owes, self._wanted = sender, True, -1
+        self._leader, self._wanted = sender, -1
         self.base = letter.base
         if letter.base > self.end:
             contents.mark(letter.base)  # the shard was added later: no row below names it
         if letter.first > self.end:
             self._counters.gaps += 1
             self._wanted = self.end
+            self._owes = True
         elif letter.rows and letter.first < self.end:
             self._counters.repeated += 1
+            self._owes = True
         elif letter.rows:
-            self._take(letter)
+            self._take(letter)  # what is durable by then is said once it is
+        elif letter.answer_later:
+            self._owe_later()
+        else:
+            self._owes = True
         # A shard holds what is stable, unless its log was lost as a whole.
         contents.marks.advance(
             min(letter.stable, contents.map.end), min(letter.trimmed, contents.map.end)
@@ -169,11 +178,22 @@ class Pushes:
         """The end of the step binds what is due."""
         self._noop_alarm = None
 
+    def _owe_later(self) -> None:
+        if self._answer_alarm is None:
+            self._answer_alarm = self._alarms.after(ANSWER_MS, self._owe)
+
+    def _owe(self) -> None:
+        self._answer_alarm = None
+        self._owes = True
+
     def _answer(self) -> None:
         contents = self._contents
         if not contents.storage.established:
             return  # a later primary might take pushes of an earlier fence still
         self._owes = False
+        if self._answer_alarm is not None:
+            self._answer_alarm.cancel()
+            self._answer_alarm = None
         self._told = upto, trimmed = self._progress
         assert upto <= contents.map.end, "only what is logged is durable"
         counters = self._counters
@@ -189,6 +209,7 @@ class Pushes:
             orphans=counters.orphans,
             stable=contents.marks.stable,
             wanted=self._wanted,
+            obstacle=contents.storage.obstacle,
         )
         self._wanted = -1
         self._effects.append(Send(self._leader, answer))

@@ -22,6 +22,8 @@ from anabranch.core.machine import Effect, Reply, Token
 from anabranch.core.types import Position
 
 _HEAP_SLACK = 1_024
+_POSITIONS_MIN = 16
+"""So many positions are looked at for a read of fewer records: some may be no-ops."""
 
 Name = Callable[[int | None, Position], str | None]
 
@@ -126,7 +128,9 @@ class Reads:
             raise PositionTrimmed(message.start, contents.marks.trimmed)
         assert message.start < contents.readable
         low = contents.map.holder(message.start)
-        high = contents.map.holder(contents.readable - 1) + 1
+        # Whoever wants few records isn't looked up many: others' rows count as positions, too.
+        wanted = message.start + max(message.records_max, _POSITIONS_MIN)
+        high = contents.map.holder(min(contents.readable, wanted) - 1) + 1
         bytes_max = min(message.bytes_max, self._limits.read_bytes_max)
         items = self._reader.cached(low, high, bytes_max)
         if items is not None:

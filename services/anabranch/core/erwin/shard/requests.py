@@ -83,7 +83,9 @@ class Requests:
             self._subscriptions.open(token, message)
 
     def _locate(self, token: Token, message: Locate) -> None:
-        found = self._directories.of(self._membership.configuration)
+        configuration = self._membership.configuration
+        view = None if configuration is None else configuration.view
+        found = self._directories.of(configuration, view)
         self._effects.append(Reply(token, found))
 
     def _serves(self, token: Token, name: str) -> bool:

@@ -140,7 +140,7 @@ class ErwinShard:
                 for token, message in zip(tokens, several, strict=True):
                     self._requests.asked(token, message)
             case Received(sender, letter):
-                self._letters[type(letter)](sender, letter)
+                self._received(sender, letter)
             case Persisted(last):
                 self.replica.persisted(last)
             case TimerFired():
@@ -163,6 +163,11 @@ class ErwinShard:
                 raise AssertionError(event)
         return self._settled()
 
+    def _received(self, sender: str, letter: object) -> None:
+        received = self._letters.get(type(letter))
+        if received is not None:  # others came to the wrong node
+            received(sender, letter)
+
     def _be_patient(self) -> None:
         """A replica may owe its primary an answer for as long as a node may be silent."""
         late, journal = self._alarms.overdue, self.replica.log.journal
@@ -181,6 +186,8 @@ class ErwinShard:
             self._forgot = self.contents.marks.trimmed
             self.contents.forget_trimmed()
         self.membership.settle()
+        if self.membership.leaving and not self.membership.is_needed:
+            self._rest()
         self.replica.settle()
         if not self._effects:
             return ()
@@ -200,7 +207,17 @@ class ErwinShard:
             self._subscriptions.end(elsewhere)
 
     def _drain(self) -> None:
-        """A shard owes nobody anything that another replica couldn't do."""
+        """A shard owes nobody anything that another replica couldn't do, as soon as the controllers
+        have gone on without this one.
+        """
+        if self.config.hands_over and self.membership.is_needed:
+            if not self.membership.leaving:
+                self.membership.leaving = True
+                self._alarms.after(self._limits.handover_ms, self._rest)
+        else:
+            self._rest()
+
+    def _rest(self) -> None:
         if not self._rested:
             self._rested = True
             self._effects.append(Rest())

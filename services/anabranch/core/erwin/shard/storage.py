@@ -1,6 +1,6 @@
 """What a shard asks of whatever keeps its items (LazyLog, 4.1): append at the end, read, replace
-the tail, forget the beginning. A log that the shard's replicas keep is one such storage; a Kafka
-topic or a Bolt log can be others.
+the tail, forget the beginning. The log of the shard's replicas does; where it has one replica, that
+one's journal may be a Kafka topic or a Bolt log (decision 63).
 """
 
 from collections.abc import Callable
@@ -36,6 +36,11 @@ class Storage(Protocol):
     @property
     def writable(self) -> bool:
         """May this node write?"""
+        ...
+
+    @property
+    def obstacle(self) -> str:
+        """Why this node can't write at present; empty if it can."""
         ...
 
     @property
@@ -95,6 +100,10 @@ class ReplicatedStorage:
     @property
     def writable(self) -> bool:
         return self._replica.role is Role.PRIMARY
+
+    @property
+    def obstacle(self) -> str:
+        return self._replica.log.journal.obstacle or ""
 
     @property
     def established(self) -> bool:

@@ -131,10 +131,12 @@ class Unordered:
     @property
     def may_be_sealed(self) -> bool:
         """Does this replica have what clients sent to the epoch's other replicas before it came? A
-        backup that doesn't must not take over: acknowledged data would become no-ops.
+        backup that doesn't must not take over: acknowledged data would become no-ops. No data is
+        older than the first epoch.
         """
-        applies = self._contents.mode is Mode.ST and self._replica.role is Role.BACKUP
-        return not applies or self._opened == self._replica.epoch
+        replica = self._replica
+        applies = self._contents.mode is Mode.ST and replica.role is Role.BACKUP
+        return not applies or replica.founder or self._opened == replica.epoch
 
     # Requests.
 
@@ -207,8 +209,16 @@ class Unordered:
     def batches_of(self, rows: Sequence[Row]) -> list[bytes]:
         """Of own rows: empty where the data isn't here."""
         assert self._leads, "only the primary binds"
-        found = (self._data.get(row.id) for row in rows if row.shard == self._contents.number)
-        return [datum.batch if datum is not None else b"" for datum in found]
+        return [self._batch_of(row) for row in rows if row.shard == self._contents.number]
+
+    def _batch_of(self, row: Row) -> bytes:
+        """A client tells the sequencers how many records its batch has, and sends it elsewhere. If
+        the two differ its append becomes no-ops: bound, it would stop each reader that came to it.
+        """
+        datum = self._data.get(row.id)
+        if datum is None or batches.peek(datum.batch).count != row.count:
+            return b""
+        return datum.batch
 
     def settle(self) -> None:
         """The end of a step."""

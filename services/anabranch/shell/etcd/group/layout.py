@@ -23,6 +23,13 @@ _CHECK = Struct(">I")
 _HEAD_BYTES = _HEAD.size + _CHECK.size
 
 
+def controllers_of(cluster: str) -> str:
+    """What the group of an Erwin log's controllers is called in etcd: the log's cluster may be
+    called as a Bolt cluster is.
+    """
+    return f"{cluster}/erwin"
+
+
 class Keys:
     """The names of everything that a cluster has in etcd."""
 

@@ -92,13 +92,15 @@ def test_a_batch_is_not_copied_on_its_way_out() -> None:
 def test_letters_of_all_kinds_and_pulses_are_read() -> None:
     alive = Alive("a", ("h:1", "h:2"), 3, 1, -1)
     copy = Copy("a", 1, 1, 5, 5, [Item(5, 2, b"batch")])
-    stream = encode_letter(alive) + PULSE_FRAME + encode_letter(copy)
+    stream = b"".join(encode_letter(alive)) + PULSE_FRAME + b"".join(encode_letter(copy))
     assert read(frames.letters(1 << 16), stream, []) == [(0, alive), (0, Pulse()), (0, copy)]
 
 
 def test_who_was_dialed_says_nothing_but_greetings_and_pulses() -> None:
     greeting = Greeting(1, "c", "h:1")
-    said = encode_greeting(greeting) + PULSE_FRAME + encode_letter(Alive("a", (), 0, 0, 0))
+    said = (
+        encode_greeting(greeting) + PULSE_FRAME + b"".join(encode_letter(Alive("a", (), 0, 0, 0)))
+    )
     (_, first), (_, second), (_, third) = greetings().feed(said)
     assert (first, second) == (greeting, Pulse())
     assert isinstance(third, BadFrame)

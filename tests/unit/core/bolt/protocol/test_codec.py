@@ -15,6 +15,16 @@ from hypothesis import strategies as st
 
 from anabranch.core.bolt.protocol import codec
 from anabranch.core.bolt.protocol.commands import Done, Receipt
+from anabranch.core.bolt.protocol.fronts import (
+    AppendFront,
+    ConfigureFront,
+    FrontConfiguration,
+    FrontEpoch,
+    FrontMark,
+    FrontRequest,
+    LeadFront,
+    OpenFront,
+)
 from anabranch.core.bolt.protocol.messages import (
     Append,
     Appended,
@@ -62,7 +72,7 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
         return st.sampled_from(kind)
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         fields = msgspec.structs.fields(kind)
-        return st.builds(kind, *[values(field.type) for field in fields])
+        return st.builds(kind, **{field.name: values(field.type) for field in fields})
     return {bool: st.booleans(), bytes: batches, type(None): st.none()}[kind]
 
 
@@ -179,6 +189,22 @@ def test_a_body_that_cannot_be_read_costs_only_its_request(
     message = heard(kind, body)
     assert isinstance(message, BadFrame)
     assert complaint in message.message
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        LeadFront(LogId(1), ()),
+        ConfigureFront(LogId(1), FrontConfiguration(version=1, term=1)),
+        OpenFront(LogId(1), FrontEpoch(1 << 62, 0)),
+        AppendFront(log=LogId(1), mark=FrontMark(FrontEpoch(1, 1), 1, 1 << 62), batches=[b""]),
+    ],
+    ids=lambda message: type(message).__name__,
+)
+def test_no_client_speaks_as_a_lazy_front(message: FrontRequest) -> None:
+    refused = heard(codec.CONTROL, msgspec.msgpack.encode(message))
+    assert isinstance(refused, BadFrame)
+    assert "Invalid value" in refused.message
 
 
 def test_flags_of_another_version_are_refused() -> None:

@@ -22,7 +22,7 @@ GREETING = peers.Greeting(peers.PEER_VERSION, "c", "broker-0", "0.1", "token")
 
 @given(st.lists(values(ToMetadata), max_size=4), st.lists(st.integers(0)))
 def test_what_brokers_write_arrives_in_any_pieces(said: list[Any], cuts: Sequence[int]) -> None:
-    content = b"".join(peers.encode_letter(letter) + peers.PULSE_FRAME for letter in said)
+    content = b"".join(b"".join(peers.encode_letter(letter)) + peers.PULSE_FRAME for letter in said)
     reader = bolt_peers.letters_of_brokers(FRAME_BYTES_MAX)
     heard = [message for piece in pieces(content, cuts) for _, message in reader.feed(piece)]
     assert [each for each in heard if not isinstance(each, peers.Pulse)] == said
@@ -32,7 +32,7 @@ def test_what_brokers_write_arrives_in_any_pieces(said: list[Any], cuts: Sequenc
 @given(st.lists(values(FromMetadata), max_size=4), st.lists(st.integers(0)))
 def test_what_members_write_arrives_in_any_pieces(said: list[Any], cuts: Sequence[int]) -> None:
     welcome = peers.encode_greeting(GREETING)
-    content = welcome + b"".join(map(peers.encode_letter, said))
+    content = welcome + b"".join(part for letter in said for part in peers.encode_letter(letter))
     reader = bolt_peers.messages_of_members(FRAME_BYTES_MAX)
     heard = [message for piece in pieces(content, cuts) for _, message in reader.feed(piece)]
     assert heard == [GREETING, *said]
@@ -40,7 +40,7 @@ def test_what_members_write_arrives_in_any_pieces(said: list[Any], cuts: Sequenc
 
 def test_a_member_is_greeted_by_a_broker_and_by_nothing_else() -> None:
     reader = peers.first_greeting()
-    letter, pulse = peers.encode_letter(Alive(1)), peers.PULSE_FRAME
+    letter, pulse = b"".join(peers.encode_letter(Alive(1))), peers.PULSE_FRAME
     heard = [m for _, m in reader.feed(letter + pulse + peers.encode_greeting(GREETING))]
     assert [isinstance(each, BadFrame) for each in heard] == [True, True, False]
     assert heard[2] == GREETING
@@ -66,7 +66,7 @@ def test_a_stranger_can_make_nobody_keep_much() -> None:
 def test_a_letter_that_cannot_be_read_costs_itself(body: bytes) -> None:
     frame = HEADER.pack(8 + len(body), peers.LETTER, 0, 0, 0) + body
     reader = bolt_peers.letters_of_brokers(FRAME_BYTES_MAX)
-    bad, good = reader.feed(frame + peers.encode_letter(Alive(7)))
+    bad, good = reader.feed(frame + b"".join(peers.encode_letter(Alive(7))))
     assert isinstance(bad[1], BadFrame)
     assert good[1] == Alive(7)
 

@@ -9,6 +9,7 @@ from tests.unit.described import described
 
 from anabranch.core.bolt.protocol import messages
 from anabranch.core.bolt.protocol.commands import EngineSettings, Receipt
+from anabranch.core.bolt.protocol.fronts import FrontEpoch, OpenFront
 from anabranch.core.bolt.protocol.messages import ClientMessage
 from anabranch.core.bolt.protocol.rights import needs, subject_of
 from anabranch.core.rights.claims import (
@@ -29,6 +30,7 @@ OWNER = "k8s/shop/Fork/what-if/6f9619ff"
 ODD = "k8s/shop/Fork/what-if/6f9619ff/more"
 """Listed among the owners of the namespace shop, and no resource's."""
 ELSEWHERE = EngineSettings(addresses=("far:7440",))
+BOXED = EngineSettings(black_box="kafka://inside:9092/clicks")
 OWNED = Subject(FORKS, "what-if", "shop")
 
 
@@ -61,6 +63,10 @@ def wanted(message: ClientMessage) -> list[tuple[Any, str]]:
             [(Subject(LOGS, "far"), "create"), (Subject(POOLS), "update")],
         ),
         (
+            messages.CreateLog("boxed", ONCE, engine="erwin", settings=BOXED),
+            [(Subject(LOGS, "boxed"), "create"), (Subject(POOLS), "update")],
+        ),
+        (
             messages.CreateLog("far", ONCE, owner=ODD, engine="belfast", settings=ELSEWHERE),
             [(Subject(POOLS), "update")],
         ),
@@ -91,6 +97,7 @@ def wanted(message: ClientMessage) -> list[tuple[Any, str]]:
             messages.Guarded("s", 1, messages.Squash(A, ONCE)),
             [(Subject(POOLS), "update"), (A, "delete")],
         ),
+        (messages.Order(OpenFront(A, FrontEpoch(1, 0))), [(A, "order")]),
         (messages.Survey(), []),
         (messages.ListBrokers(), []),
         (messages.Ping(), []),

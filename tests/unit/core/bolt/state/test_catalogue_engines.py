@@ -127,7 +127,7 @@ def test_reads_of_a_log_of_another_engine_have_no_quota() -> None:
     stage.do(SetQuota(id, kept))
     refused = stage.do(SetQuota(id, Quota(append_records_per_s=9, read_bytes_per_s=1)))
     assert code(refused) == "bad-request"
-    assert "reads of a belfast log aren't limited" in refused.message
+    assert "reads of logs of the belfast engine aren't limited" in refused.message
     assert stage.ask(Describe(id)).quota == kept, "what is refused changes nothing"
 
 

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from anabranch.core.bolt.metadata.leader import blank
 from anabranch.core.bolt.protocol.commands import (
+    FORMAT,
     Adopt,
     Command,
     CreateLog,
@@ -17,10 +18,12 @@ from anabranch.core.bolt.protocol.commands import (
     Guarded,
     Outcome,
     Promote,
+    RaiseFormat,
     Squash,
 )
 from anabranch.core.bolt.protocol.queries import Describe, Listing, ListLogs
 from anabranch.core.bolt.state import snapshot
+from anabranch.core.bolt.state.catalogue import ENDING
 from anabranch.core.bolt.state.invariants import broken
 from anabranch.core.bolt.state.state import State
 from anabranch.core.errors.refused import Refused
@@ -138,6 +141,33 @@ def test_who_adopts_a_log_is_no_longer_told_of_the_one_before(state: State) -> N
     assert again.forest.graves_by_owner == state.replica.forest.graves_by_owner == {}
 
 
+@pytest.mark.parametrize("ends", ["promoted", "squashed"])
+def test_a_request_of_an_owner_that_has_changed_its_mind_since_makes_no_second_log(
+    state: State, ends: str
+) -> None:
+    """An owner is the same with and without what it says about its log's end."""
+    tell(state, RaiseFormat(FORMAT))
+    fork = described(state, cfork("what-if", BOB + ENDING, promotable=True))
+    assert described(state, Adopt(fork.id, BOB)).owner == BOB
+    assert described(state, cfork("what-if", BOB + ENDING)).id == fork.id
+    assert described(state, CreateLog("more", owner=BOB + ENDING)).owner == BOB
+    tell(state, Adopt(ROOT, ""))
+    assert code(tell(state, Adopt(ROOT, BOB + ENDING))) == "owns-another"
+    tell(state, Promote(fork.id) if ends == "promoted" else Squash(fork.id))
+    late = tell(state, cfork("what-if", BOB + ENDING))
+    assert isinstance(late, Refused)
+    assert (late.code, late.facts["owner"]) == (ends, BOB + ENDING)
+    assert described(state, Adopt(ROOT, BOB + ENDING)).id == ROOT
+    assert described(state, cfork("what-if", BOB)).id == ROOT
+
+
+def test_in_a_journal_of_an_earlier_format_two_spellings_are_two_owners(state: State) -> None:
+    tell(state, RaiseFormat(5))
+    fork = described(state, cfork("what-if", BOB + ENDING))
+    assert code(tell(state, Adopt(fork.id, BOB))) == "owned-by-another"
+    assert described(state, cfork("another", BOB)).id != fork.id
+
+
 def test_logs_are_listed_by_what_their_owners_begin_with(state: State) -> None:
     tell(state, CreateLog("plain"))
     tell(state, CreateLog("alpha", owner="k8s/other/Log/alpha/3"))
@@ -187,7 +217,7 @@ def test_scopes_are_bounded_and_those_there_are_go_on() -> None:
     assert isinstance(tell(state, Guarded("two", 2, CreateLog("three"))), Description)
 
 
-OWNERS = ("", "ann", "bob", "cid")
+OWNERS = ("", "ann", "ann.end", "bob", "bob.end", "cid")
 STEP = st.tuples(
     st.sampled_from(["create", "fork", "adopt", "squash", "promote", "delete", "restart"]),
     st.integers(0, 20),
@@ -213,7 +243,7 @@ def test_whatever_is_declared_and_guarded_is_what_copied_lists_say(
     for owner in OWNERS[1:]:
         answer = twins.state.answer(ListLogs(owner=owner))
         assert isinstance(answer, Listing)
-        mine = [log.name for log in twins.naive.logs.values() if log.owner == owner]
+        mine = [log.name for log in twins.naive.logs.values() if log.owner.startswith(owner)]
         assert [log.name for log in answer.logs] == mine
     twins.replay()
 

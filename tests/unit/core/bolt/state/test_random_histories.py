@@ -20,16 +20,27 @@ from anabranch.core.bolt.protocol.commands import (
     ForkLog,
     Guarded,
     Promote,
+    SetAppends,
     SetQuota,
     SetSettings,
     Squash,
     SwapExtents,
     Trim,
 )
+from anabranch.core.bolt.protocol.fronts import (
+    NO_EPOCH,
+    ConfigureFront,
+    FrontConfiguration,
+    FrontEpoch,
+    FrontMark,
+    LeadFront,
+    OpenFront,
+)
 from anabranch.core.limits import Limits
 from anabranch.core.quota import Quota
+from anabranch.core.sequencing.view import Ballot, View
 from anabranch.core.types import Kind, LogId, OnParentDelete, OnPromote
-from anabranch_sim.bolt.naive_model import List
+from anabranch_sim.bolt.naive_logs import Front, List
 from anabranch_sim.bolt.twins import Twins
 
 LOGS_MAX = 12
@@ -40,6 +51,15 @@ TEMPERS: list[dict[str, int]] = [
     {"commit": 25, "fork": 20, "promote": 3, "squash": 10, "trim": 10, "severed": 75},
     {"commit": 25, "fork": 16, "promote": 10, "squash": 4, "trim": 12, "severed": 40},
 ]
+FRONTED: dict[str, int] = {
+    "order": 40,
+    "open_front": 4,
+    "lead_front": 2,
+    "set_appends": 2,
+    "create": 2,
+    "delete": 0,
+}
+"""Of these, where logs have lazy fronts."""
 COMPACTED: dict[str, int] = {"copy": 12, "swap": 12}
 """And of these, where extents are compacted."""
 
@@ -55,6 +75,8 @@ class Walk:
         self.temper = TEMPERS[seed % len(TEMPERS)]
         self.copied: SwapExtents | None = None
         self.sent: list[tuple[LogId, Batch]] = []
+        self.appends = 0
+        """Through fronts; each is another producer's."""
         self.next: dict[tuple[LogId, int, int], int] = {}
 
     def any_log(self) -> List:
@@ -89,6 +111,10 @@ class Walk:
             self.restart: 1,
             self.copy: 0,
             self.swap: 0,
+            self.order: 0,
+            self.open_front: 0,
+            self.lead_front: 0,
+            self.set_appends: 0,
         }
         weights = {call: self.temper.get(call.__name__, often) for call, often in usual.items()}
         if len(naive.logs) > LOGS_MAX:
@@ -131,8 +157,60 @@ class Walk:
 
     def create(self) -> None:
         made = CreateLog(f"log{self.twins.naive.next_id}", owner=self.owner())
+        if "order" in self.temper and self.chance.random() < 0.8:
+            made = replace(made, front=EngineSettings(durability="memory"))
         guarded = Guarded("scope", self.chance.randrange(1, 9), made)
         self.twins.apply(guarded if self.twins.naive.logs and self.chance.random() < 0.5 else made)
+
+    def set_appends(self) -> None:
+        """Any log that takes direct appends, or a fork of one, or one that has a front."""
+        self.twins.apply(SetAppends(self.any_id(), EngineSettings(durability="memory")))
+
+    def fronted(self) -> LogId:
+        logs = [log.id for log in self.twins.naive.logs.values() if log.front is not None]
+        return self.chance.choice(logs) if logs else self.any_id()
+
+    def order(self) -> None:
+        """A batch of a front: the next one, one that was sent before, or one behind a gap."""
+        id, chance = self.fronted(), self.chance
+        log = self.twins.naive.logs.get(id)
+        front = log.front if log is not None and log.front is not None else Front()
+        epoch, number = front.epoch, front.number + 1
+        if chance.random() < 0.15:
+            epoch = FrontEpoch(chance.randrange(4), chance.randrange(3))
+        if chance.random() < 0.15:
+            number += chance.choice((-1, 1))
+        released = chance.randrange(len(front.records) + 1)
+        batches = list[Batch]()
+        for batch in self.batches():
+            self.appends += 1
+            batches.append(Batch(batch.length, batch.count, self.appends, 0, 0))
+        self.twins.order(id, batches, FrontMark(epoch, number, released))
+
+    def open_front(self) -> None:
+        id, chance = self.fronted(), self.chance
+        log = self.twins.naive.logs.get(id)
+        known = log.front.epoch if log is not None and log.front is not None else NO_EPOCH
+        choices = (
+            FrontEpoch(known.view, known.begun + 1),
+            FrontEpoch(known.view + 1, 0),
+            FrontEpoch(chance.randrange(3), chance.randrange(3)),
+        )
+        self.twins.apply(OpenFront(id, chance.choice(choices)))
+
+    def lead_front(self) -> None:
+        """A controller begins; now and then one of an earlier term decides something."""
+        id, chance = self.fronted(), self.chance
+        log = self.twins.naive.logs.get(id)
+        front = log.front if log is not None and log.front is not None else Front()
+        if chance.random() < 0.5:
+            self.twins.apply(LeadFront(id, ("a",)))
+            return
+        term = front.term - (chance.random() < 0.3)
+        number = max(1, front.epoch.view)
+        view = View(ballot=Ballot(number, term), members=(), leader="a")
+        asked = FrontConfiguration(version=front.version + 1, term=term, view=view)
+        self.twins.apply(ConfigureFront(id, asked))
 
     def declare(self) -> None:
         """A log that another engine serves."""
@@ -265,6 +343,12 @@ def test_any_history_gives_every_log_the_records_that_copied_lists_have(seed: in
 def test_any_history_in_which_extents_are_compacted_gives_the_same(seed: int) -> None:
     twins = _play(seed, COMPACTED)
     assert twins.copies, "some were copied"
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_any_history_in_which_logs_have_lazy_fronts_gives_the_same(seed: int) -> None:
+    twins = _play(seed, FRONTED)
+    assert any(log.front.records for log in twins.naive.logs.values() if log.front is not None)
 
 
 def _play(seed: int, also: dict[str, int]) -> Twins:

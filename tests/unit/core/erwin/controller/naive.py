@@ -23,6 +23,7 @@ class NaiveShardReplica:
         self.node = node
         self.nodes = nodes
         self.disk = disk
+        self.leaving = False
         self.post = post
         self.up = True
         self.log: list[int] = []
@@ -153,4 +154,5 @@ class NaiveShardReplica:
             fence=self.fence,
             base=self.base,
             established=self.role is Role.PRIMARY and not self.silent,
+            leaving=self.leaving,
         )

@@ -2,6 +2,7 @@
 can cut and that loses what it is told to lose.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -14,6 +15,7 @@ from anabranch.core.erwin.controller.config import ControllerConfig, ShardNodes
 from anabranch.core.erwin.controller.controller import Controller
 from anabranch.core.erwin.protocol.letters import (
     Configuration,
+    Control,
     LearnShard,
     OpenShard,
     SealShard,
@@ -179,6 +181,7 @@ def config_of(stage: "Stage", node: str, *, alone: bool) -> ControllerConfig:
         ),
         fsync=not stage.memory,
         accept_loss=stage.accept_loss,
+        reports=stage.reporting,
         alone=alone,
     )
 
@@ -193,10 +196,14 @@ class Stage:
         alone: bool = True,
         memory: bool = False,
         accept_loss: bool = False,
+        reports: bool = False,
     ) -> None:
         self.now = 1_000 * MS
         self.memory = memory
         self.accept_loss = accept_loss
+        self.reporting = reports
+        self.reports = defaultdict[str, list[Control]](list)
+        """What each sequencer was told of the controller that leads."""
         self.sequencer_names = sequencers
         self.shard_names = {f"h{n}": (f"h{n}-a", f"h{n}-b") for n in range(shards)}
         self.letters: list[tuple[str, str, object]] = []
@@ -322,8 +329,12 @@ class Stage:
     def _to_sequencer(self, sender: str, to: str, letter: object) -> None:
         replica = self.sequencers[to]
         if isinstance(letter, Configuration):
-            if replica.up:
-                replica.version = max(replica.version, letter.version)
+            if replica.up and letter.version > replica.version:
+                replica.version = letter.version
+                self._sign(replica, sender)
+            return
+        if isinstance(letter, Control):
+            self.reports[to].append(letter)
             return
         assert not isinstance(letter, SealShard | LearnShard)
         replica.receive(sender, letter)  # pyright: ignore[reportArgumentType]
@@ -362,11 +373,14 @@ class Stage:
         for replica in self.replicas.values():
             replica.copy(self.replicas)
         for host in self.hosts.values():
-            for node, each in (*self.sequencers.items(), *self.replicas.items()):
+            for each in (*self.sequencers.values(), *self.replicas.values()):
                 if each.up and host.up:
-                    sign = msgspec.structs.replace(each.present(), at=self.now)
-                    self.post(node, host.node, sign)
+                    self._sign(each, host.node)
             host.fire()
+
+    def _sign(self, node: NaiveReplica | NaiveShardReplica, to: str) -> None:
+        """It says that it lives."""
+        self.post(node.node, to, msgspec.structs.replace(node.present(), at=self.now))
 
     def run(self, ms: int) -> None:
         for _ in range(ms // TICK_MS):
@@ -374,12 +388,18 @@ class Stage:
             self.settle()
 
     def _order(self) -> None:
-        """The leader orders all it has; the other members follow, if they aren't slow."""
+        """The leader orders all it has, and what others have alone; they follow if not slow."""
         for leader in self.sequencers.values():
             view = leader.view
             if not leader.takes or view is None or view.leader != leader.node:
                 continue
             held = leader.held
+            for node in view.nodes:
+                other = self.sequencers[node]
+                apart = {leader.node, node} & (self.cut | self.slow)
+                if other.takes and other.view == view and not apart:
+                    for record in other.held.ring:
+                        leader.append(record)
             held.done += held.ring
             held.ring.clear()
             for node in view.nodes:

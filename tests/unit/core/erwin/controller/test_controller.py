@@ -4,6 +4,7 @@ from tests.unit.core.erwin.controller.stage import LIMITS, Stage
 
 from anabranch.core.erwin.protocol.letters import ShardSealed
 from anabranch.core.machine import Received
+from anabranch.core.sequencing.letters import Prepared
 
 RETURN_MS = LIMITS.return_ms + 1_000
 SILENT_MS = 1_000
@@ -184,29 +185,51 @@ def test_a_clock_that_went_back_between_two_lives_keeps_nobody_out() -> None:
     assert {member.node: member.life for member in stage.view.members}["s2"] == -5
 
 
-def test_a_straggler_is_taken_out_and_comes_back_later() -> None:
-    stage = running()
-    stage.slow.add("s2")
-    for record in range(160):
-        assert stage.append(record)
-        stage.run(100)
-    assert stage.view.nodes == ("s1", "s3")
-    assert stage.controller.counters.stragglers == 1
-    stage.slow.clear()
+def test_a_loss_is_found_also_when_the_clock_went_back_between_two_lives() -> None:
+    """Which life is the later one isn't said by its number, but by what it has been told."""
+    stage = running(memory=True, accept_loss=True, sequencers=("s1",))
+    stage.sequencers["s1"].crash()
+    stage.sequencers["s1"].restart()
+    stage.sequencers["s1"].life = -5
+    for node in ("h0-a", "h0-b"):
+        stage.replicas[node].crash()
+        stage.replicas[node].restart(disk=-stage.new_disk())
     stage.run(5_000)
-    assert stage.view.nodes == ("s1", "s3"), "it rests"
-    stage.run(30_000)
-    assert stage.view.nodes == ("s1", "s2", "s3")
-    assert set(range(160)) <= set(stage.sequencers["s2"].held.all)
+    assert (stage.view.number, stage.controller.counters.lost_views) == (2, 1)
+    assert (stage.setup("h0").epoch, stage.controller.counters.lost_shards) == (2, 1)
+    assert stage.taking() == {"s1"}
 
 
-def test_a_straggler_of_two_members_stays() -> None:
-    stage = running(sequencers=("s1", "s2"))
-    stage.slow.add("s2")
-    for record in range(160):
-        assert stage.append(record)
-        stage.run(100)
-    assert stage.view.nodes == ("s1", "s2")
+def test_a_view_whose_members_died_before_it_was_configured_loses_nothing() -> None:
+    """The members of the view before are sealed, and hold all that was acknowledged."""
+    stage = running(memory=True, accept_loss=True, sequencers=("s1", "s2"))
+    assert stage.append(7)
+    copying, source = stage.sequencers["s1"], stage.sequencers["s2"]
+    copying.crash()
+    copying.restart()
+    stage.lossy = True
+    while copying.next is None:
+        if not stage.letters:
+            stage.tick()
+        elif isinstance(stage.letters[0][2], Prepared):
+            stage.letters.pop(0)
+        else:
+            stage.deliver()
+    stage.cut.add("s2")
+    stage.lossy, stage.host.fails = False, True
+    stage.run(10_000)
+    assert copying.next is not None
+    copying.crash()
+    copying.restart()
+    stage.host.fails = False
+    stage.run(1_000)
+    stage.cut.clear()
+    stage.run(10_000)
+    counters = stage.controller.counters
+    assert (counters.unstarted, counters.lost_views) == (1, 0)
+    assert stage.taking() == {"s1", "s2"}
+    assert 7 in copying.held.all
+    assert 7 in source.held.all
 
 
 def test_a_node_that_isnt_configured_any_more_leaves_the_view() -> None:
@@ -336,6 +359,31 @@ def test_a_closed_shard_is_removed_when_all_is_trimmed_and_can_be_added_again() 
     setup = stage.setup("h1")
     assert (setup.number, setup.epoch, setup.open, setup.removed) == (2, 2, True, False)
     assert stage.configuration.shards[1].removed
+
+
+def test_a_removed_shard_is_added_again_though_all_its_journals_are_new() -> None:
+    """As when its processes and volumes went after it was removed."""
+    stage = running()
+    assert stage.append(1)
+    stage.run(100)
+    stage.ask("h1", to_open=False)
+    stage.run(500)
+    stage.replicas["h1-a"].trimmed = 1
+    stage.run(500)
+    assert stage.setup("h1").removed
+    for node in ("h1-a", "h1-b"):
+        stage.replicas[node].crash()
+    stage.run(1_000)
+    for node in ("h1-a", "h1-b"):
+        stage.replicas[node].restart(disk=stage.new_disk())
+    stage.run(1_000)
+    stage.ask("h1", to_open=True)
+    stage.run(1_000)
+    setup = stage.setup("h1")
+    assert (setup.number, setup.open, setup.removed) == (2, True, False)
+    disks = tuple(stage.replicas[node].disk for node in ("h1-a", "h1-b"))
+    assert (setup.replicas, setup.disks) == (("h1-a", "h1-b"), disks)
+    assert setup.epoch == 2, "it isn't taken over: nothing was lost"
 
 
 def test_a_shard_that_lasts_isnt_removed_and_the_last_one_isnt_closed() -> None:

@@ -1,6 +1,6 @@
 """Controllers that elect a leader, and what becomes of decisions of those that lead no more."""
 
-from tests.unit.core.erwin.controller.stage import LIMITS, Stage
+from tests.unit.core.erwin.controller.stage import LIMITS, TICK_MS, Stage
 
 from anabranch.core.erwin.controller.controller import SNAPSHOT_ENTRIES, Controller
 from anabranch.core.machine import (
@@ -41,6 +41,21 @@ def test_a_follower_knows_what_the_leader_journaled_and_goes_on_when_it_is_elect
     assert follower.configuration.view is not None
     assert follower.configuration.view.nodes == ("s2", "s3")
     assert follower.configuration.term == 2
+
+
+def test_a_successor_knows_at_once_who_died_with_the_leader_before_it() -> None:
+    stage = group()
+    stage.hosts["k"].crash(kept=True)
+    stage.sequencers["s1"].crash()
+    stage.group.leader = "k"  # its lease goes on
+    stage.run(2_000)
+    assert leaders(stage) == []
+    stage.group.leader = ""
+    stage.run(2 * TICK_MS)
+    assert leaders(stage) == ["l"]
+    view = stage.hosts["l"].controller.configuration.view
+    taking = [each.node for each in stage.sequencers.values() if each.takes and each.view == view]
+    assert taking == ["s2", "s3"]
 
 
 def test_a_leader_that_is_deposed_in_the_middle_of_a_view_change_is_replaced() -> None:
@@ -123,6 +138,23 @@ def test_a_member_that_cant_read_the_journal_neither_follows_nor_leads() -> None
     assert "entry 1" in controller.obstacle
     assert controller.step(0, Elected(1, 9)) == (Resign(),)
     assert controller.step(0, Followed(2, [b"and this"])) == ()
+
+
+def test_a_controller_does_not_lead_another_log_of_the_same_name() -> None:
+    entry = group().group.entries[-1]
+    other = Stage(controllers=("k",), alone=False, sequencers=("t1", "t2", "t3"))
+    controller = Controller(other.host.config, LIMITS)
+    controller.start(0)
+    controller.step(0, Followed(1, [entry]))
+    assert controller.step(0, Elected(1, 9)) == (Resign(),)
+    assert controller.obstacle is not None
+    assert "s1, s2, s3, of which none is among its members" in controller.obstacle
+    overlapping = Stage(controllers=("k",), alone=False, sequencers=("s1", "t2", "t3"))
+    controller = Controller(overlapping.host.config, LIMITS)
+    controller.start(0)
+    controller.step(0, Followed(1, [entry]))
+    controller.step(0, Elected(2, 9))
+    assert controller.leads
 
 
 def test_a_snapshot_stands_for_what_the_journal_has_forgotten() -> None:

@@ -4,7 +4,8 @@ import pytest
 from tests.unit.core.erwin.invariants.erwin_scene import LEADER, Scene, batch_of, push, row
 
 from anabranch.core.erwin.protocol.messages import Delivered, Read, Records, Span, Subscribe
-from anabranch.core.machine import Reply, Request
+from anabranch.core.erwin.protocol.rows import NO_SHARD
+from anabranch.core.machine import Reply, Request, Send
 
 
 def read(scene: Scene, answer: Records, start: int = 0, token: int = 1) -> None:
@@ -115,3 +116,31 @@ def test_e5_a_subscription_leaves_nothing_out_and_goes_on_where_it_was() -> None
     made.witness.on_event("a-0", Request(5, Subscribe(shard="a", start=0)))
     deliver(made, upto=1)
     assert made.rules == {"E5"}
+
+
+def late(answer: Records) -> Scene:
+    """Shard b is pushed nothing below position 2, where it was added; it is read."""
+    made = Scene()
+    rows = row(1, 0), row(2, 1, shard=NO_SHARD), row(3, 2, shard=1)
+    for to, letter in (("a-0", push(*rows)), ("b-0", push(*rows[2:], base=2))):
+        made.witness.observe(LEADER, Send(to, letter))
+    for shard in (0, 1):
+        made.held(shard, 3)
+    made.dropped(3)
+    made.say(LEADER, push(stable=3))
+    asked = Read(shard="b", start=0, bytes_max=1, records_max=1)
+    made.witness.on_event("b-0", Request(1, asked))
+    made.witness.observe("b-0", Reply(1, answer))
+    return made
+
+
+def test_e5_a_shard_names_any_other_for_what_came_before_it_was_added() -> None:
+    made = late(records(THREE, upto=3, elsewhere=(Span(0, 2, "c"),)))
+    assert made.violations == []
+
+
+@pytest.mark.parametrize("named", [(Span(0, 1, "a"),), (), (Span(0, 3, "a"),)])
+def test_e5_a_shard_leaves_nothing_out_that_came_before_it_was_added(
+    named: tuple[Span, ...],
+) -> None:
+    assert late(records(THREE, upto=3, elsewhere=named)).rules == {"E5"}

@@ -6,6 +6,7 @@ from tests.unit.core.erwin.invariants.erwin_scene import (
     MEMBERS,
     Scene,
     batch_of,
+    configuration,
     id_of,
     push,
     row,
@@ -150,6 +151,31 @@ def test_e1_a_view_is_given_up_when_all_its_members_are_lost() -> None:
     scene.configure(view(2), lost=((1, 5),))
     assert scene.violations == []
     assert scene.witness.lost == {1}
+
+
+@pytest.mark.parametrize("started", [False, True])
+def test_e8_only_a_view_that_nobody_started_is_given_up_for_the_one_before(
+    *, started: bool
+) -> None:
+    scene = Scene()
+    scene.seal("seq-0", 1)
+    scene.configure(view(2))
+    if started:
+        scene.say("controller-0", Start(view(2)))
+    scene.say("controller-0", configuration(3, view(1)))
+    assert scene.rules == ({"E8"} if started else set())
+
+
+@pytest.mark.parametrize("started", [False, True])
+def test_e1_a_view_that_nobody_started_is_no_loss_beside_sealed_members(*, started: bool) -> None:
+    scene = Scene()
+    scene.seal("seq-0", 1)
+    scene.configure(view(2, members=("seq-1",)))
+    if started:
+        scene.say("controller-0", Start(view(2, members=("seq-1",))))
+    scene.witness.on_loss("seq-1")
+    scene.say("controller-0", configuration(3, view(2, members=("seq-1",)), ((2, 5),)))
+    assert scene.rules == (set() if started else {"E1"})
 
 
 def test_e5_a_receipt_is_of_a_stable_position() -> None:

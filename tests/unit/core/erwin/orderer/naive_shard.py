@@ -46,6 +46,8 @@ class NaiveShard:
         self.open = True
         self.removed = False
         self.stable: Position = 0
+        self.reads = 0
+        self.obstacle = ""
         self.held = Held(begins=begins)
         """At the primary."""
         self.durable = self.held.copy()
@@ -95,7 +97,9 @@ class NaiveShard:
             upto=self.durable.end if fenced else min(self.durable.end, self.held.base),
             trimmed=self.durable.trimmed,
             stable=self.stable,
+            reads=self.reads,
             wanted=wanted,
+            obstacle=self.obstacle,
         )
 
     def sync(self) -> Pushed:

@@ -62,6 +62,7 @@ class Cluster:
         mode: Mode = Mode.M,
         fsync: bool = True,
         limits: Limits = LIMITS,
+        hands_over: bool = False,
     ) -> None:
         self.mode = mode
         self.fsync = fsync
@@ -83,6 +84,7 @@ class Cluster:
                 controllers=(CONTROLLER,),
                 mode=mode,
                 fsync=fsync,
+                hands_over=hands_over,
                 bounds=PushBounds(group_rows=4),
             )
             self.machines[name] = machine = Machine(config, limits)

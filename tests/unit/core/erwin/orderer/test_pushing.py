@@ -56,6 +56,24 @@ def test_a_leader_greets_its_shards_before_it_has_anything_to_order() -> None:
     assert len(stage.sent) == 2
 
 
+def test_no_row_names_a_shard_that_has_not_answered_in_this_fence() -> None:
+    """It may die before anything reaches it, and the log may lose the view: the others' rows would
+    be all that is left of records that it never had.
+    """
+    stage = Stage([NaiveShard(0), NaiveShard(1)])
+    stage.lead()
+    stage.append(120)
+    greetings = taken(stage)
+    assert not any(letter.rows for letter in greetings)
+    stage.push("s0-1", greetings[0])
+    stage.answer()
+    assert not any(letter.rows for letter in taken(stage))
+    stage.push("s1-1", greetings[1])
+    stage.answer()
+    assert firsts(stage) == [0, 0]
+    assert all(letter.rows for _, letter in stage.sent[2:])
+
+
 def test_pushes_follow_one_another_without_waiting_for_answers() -> None:
     assert firsts(stage_of(appends=3)) == [0, 1, 2]
 
@@ -131,6 +149,17 @@ def test_a_shard_is_told_what_is_stable_until_it_knows() -> None:
     stage.wait()
     stage.wait()
     assert not taken(stage)
+
+
+def test_only_news_of_what_is_stable_may_be_answered_later_and_its_repetition_not() -> None:
+    stage = stage_of(appends=1)
+    assert [letter.answer_later for letter in taken(stage)] == [False]
+    answer(stage, pushed(upto=1))
+    stage.drop()
+    assert [letter.answer_later for letter in taken(stage)] == [True]
+    stage.wait()
+    stage.wait()
+    assert [letter.answer_later for letter in taken(stage)] == [False]
 
 
 def test_answers_of_another_fence_or_another_replica_say_nothing() -> None:

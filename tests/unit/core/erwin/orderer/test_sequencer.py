@@ -1,14 +1,17 @@
 """A sequencer as a machine: what it orders, answers, and does at its end."""
 
+import msgspec
 import pytest
-from tests.unit.core.erwin.orderer.sequencer_stage import Cluster
+from tests.unit.core.erwin.orderer.sequencer_stage import LIMITS, Cluster
 
+from anabranch.core.errors import LastShard
 from anabranch.core.errors.refused import Refused
-from anabranch.core.erwin.protocol.letters import OpenShard
+from anabranch.core.erwin.protocol.letters import Control, OpenShard
 from anabranch.core.erwin.protocol.rows import Mode
 from anabranch.core.limits import Limits
-from anabranch.core.machine import Drain, Gone, Linked
+from anabranch.core.machine import Drain, Gone, Linked, Received
 from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.sequencing.letters import Present
 from anabranch.core.sequencing.messages import (
     Directory,
     Done,
@@ -17,8 +20,10 @@ from anabranch.core.sequencing.messages import (
     Found,
     Inspect,
     Locate,
+    LogSurvey,
     SequencingStatus,
     SetShardOpen,
+    Survey,
     Taken,
     Trim,
 )
@@ -190,6 +195,26 @@ def test_trim_goes_up_to_what_is_stable_and_to_the_leader(cluster: Cluster) -> N
     assert refused.code == "bad-request"
 
 
+def test_a_trim_waits_until_a_leader_that_was_restarted_knows_again_what_is_stable() -> None:
+    cluster = Cluster("a", "b", fsync=True)
+    cluster.run()
+    cluster.change(1, "a", "b")
+    cluster.append(0)
+    assert cluster["a"].replica.stable == 1
+    cluster.machines["b"].up = False
+    cluster.restart("a")
+    cluster.configure()
+    assert cluster["a"].replica.stable == 0
+    token = cluster.ask("a", Trim(1))
+    cluster.wait(600)
+    assert token not in cluster.answers
+    assert [shard.durable.trimmed for shard in cluster.shards] == [0, 0]
+    cluster.restart("b")
+    cluster.wait(600)
+    assert cluster.answers[token] == Done()
+    assert [shard.durable.trimmed for shard in cluster.shards] == [1, 1]
+
+
 def test_who_waits_for_a_trim_asks_the_next_leader(cluster: Cluster) -> None:
     cluster.append(0)
     cluster.away.add(cluster.shards[1].primary)
@@ -220,11 +245,39 @@ def test_only_the_leader_knows_the_status(cluster: Cluster) -> None:
     cluster.append(0)
     cluster.away.add(cluster.shards[1].primary)
     cluster.append(1)
-    found = cluster.answers[cluster.ask("a", Inspect())]
+    token = cluster.ask("a", Inspect())
+    cluster.wait(300)
+    found = cluster.answers[token]
     assert isinstance(found, SequencingStatus)
     assert (found.stable, found.tail, found.backlog_records) == (1, 2, 1)
     assert [(shard.name, shard.upto) for shard in found.shards] == [("s0", 2), ("s1", 1)]
     assert found.durability == ("fsync" if cluster.fsync else "memory")
+
+
+def test_the_status_of_a_restarted_leader_never_shows_less_as_stable_than_before() -> None:
+    cluster = Cluster("a", "b", "c")
+    cluster.run()
+    cluster.change(1, "a", "b", "c")
+    for sequence in range(5):
+        cluster.append(sequence)
+
+    def shown() -> object:
+        token = cluster.ask("a", Inspect())
+        cluster.wait(300)
+        answer = cluster.answers[token]
+        return answer.stable if isinstance(answer, SequencingStatus) else answer
+
+    assert shown() == 5
+    cluster.machines["b"].up = False
+    cluster.restart("a")
+    cluster.configure()
+    unknown = shown()
+    assert isinstance(unknown, Refused)
+    assert unknown.code == "unavailable"
+    assert "b hasn't told it yet" in unknown.message
+    cluster.machines["b"].up = True
+    cluster.wait(1_000)
+    assert shown() == 5
 
 
 def test_a_wish_to_close_a_shard_is_repeated_until_it_is_decided(cluster: Cluster) -> None:
@@ -244,6 +297,35 @@ def test_a_wish_to_close_a_shard_is_repeated_until_it_is_decided(cluster: Cluste
     assert cluster.answers[cluster.ask("a", SetShardOpen("s1", False))] == Done()
     cluster.wait(1_000)
     assert not wishes()
+
+
+def test_the_last_open_shard_is_not_closed(cluster: Cluster) -> None:
+    tokens = [cluster.ask("a", SetShardOpen(name, False)) for name in ("s0", "s1")]
+    assert not cluster.answers.keys() & set(tokens)
+    cluster.shards[1].open = False
+    cluster.configure()
+    first, second = (cluster.answers[token] for token in tokens)
+    assert second == Done()
+    assert first == cluster.answers[cluster.ask("c", SetShardOpen("s0", False))]
+    assert first == Refused.of(LastShard("s0"))
+    cluster.said.clear()
+    cluster.wait(1_000)
+    assert not any(isinstance(letter, OpenShard) for letter in cluster.said)
+
+
+def test_a_sequencer_of_another_durability_takes_nothing_and_names_both(cluster: Cluster) -> None:
+    started, wanted = ("fsync", "memory") if cluster.fsync else ("memory", "fsync")
+    cluster.fsync = not cluster.fsync
+    cluster.configure()
+    answers = [cluster.answers[token] for token in cluster.append(0)]
+    refused = [each for each in answers if isinstance(each, Refused)]
+    assert [each.code for each in refused] == ["unavailable"] * 2
+    for each in (cluster["a"].obstacle or "", refused[0].message):
+        assert f"started with durability {started}" in each
+        assert f"durability is {wanted}" in each
+    cluster.fsync = not cluster.fsync
+    cluster.configure()
+    assert [cluster.answers[token] for token in cluster.append(0)] == [Taken()] * 2
 
 
 def test_nobody_repeats_the_wish_of_a_client_that_has_gone(cluster: Cluster) -> None:
@@ -335,3 +417,80 @@ def test_a_member_that_drains_may_go_at_once(cluster: Cluster) -> None:
     cluster.step("b", Drain())
     cluster.run()
     assert cluster.machines["b"].rested
+
+
+def test_a_process_that_ends_serves_until_the_log_goes_on_without_it() -> None:
+    cluster = Cluster("a", "b", "c", hands_over=True)
+    cluster.run()
+    cluster.change(1, "a", "b", "c")
+    cluster.said.clear()
+    cluster.step("a", Drain())
+    cluster.run()
+    assert [each.leaving for each in cluster.said if isinstance(each, Present)] == [True]
+    tokens = cluster.append(0)
+    assert [cluster.answers[token] for token in tokens] == [Taken()] * 3
+    assert not cluster.machines["a"].rested
+    cluster.change(2, "b", "c", source="a")
+    cluster.wait(100)
+    assert cluster.machines["a"].rested
+
+
+def test_a_process_that_ends_waits_for_the_others_only_so_long() -> None:
+    cluster = Cluster("a", "b", hands_over=True)
+    cluster.run()
+    cluster.change(1, "a", "b")
+    cluster.step("a", Drain())
+    cluster.wait(LIMITS.handover_ms - 100)
+    assert not cluster.machines["a"].rested
+    cluster.wait(200)
+    assert cluster.machines["a"].rested
+
+
+def test_a_sequencer_that_is_alone_ends_at_once() -> None:
+    cluster = Cluster("a", hands_over=True)
+    cluster.run()
+    cluster.change(1, "a")
+    cluster.step("a", Drain())
+    cluster.run()
+    assert cluster.machines["a"].rested
+
+
+def test_any_sequencer_tells_what_the_controllers_decided_and_do(cluster: Cluster) -> None:
+    found = cluster.answers[cluster.ask("b", Survey())]
+    assert isinstance(found, LogSurvey)
+    assert (found.node, found.view, found.leader, found.age_ms) == ("b", 1, "a", -1)
+    assert [node for node, _ in found.members] == ["a", "b"]
+    assert [(each.name, each.open) for each in found.shards] == [("s0", True), ("s1", True)]
+    said = Control(
+        node="k",
+        term=2,
+        obstacle="",
+        changing="sealing",
+        silent=("a",),
+        leaving=(),
+        taking_over=(),
+    )
+    cluster.step("b", Received("k", said))
+    cluster.step("b", Received("j", msgspec.structs.replace(said, node="j", term=1)))
+    cluster.wait(300)
+    found = cluster.answers[cluster.ask("b", Survey())]
+    assert isinstance(found, LogSurvey)
+    assert (found.controller, found.changing, found.silent) == ("k", "sealing", ("a",))
+    assert found.age_ms == 300
+
+
+def test_a_status_has_what_shards_have_counted_by_then(cluster: Cluster) -> None:
+    cluster.append(0)
+    cluster.shards[0].reads = 7
+    found = cluster.answers[cluster.ask("a", Inspect())]
+    assert isinstance(found, SequencingStatus)
+    assert [shard.reads for shard in found.shards] == [7, 0]
+
+
+def test_a_status_doesnt_wait_for_a_shard_that_is_away(cluster: Cluster) -> None:
+    cluster.append(0)
+    cluster.away.add(cluster.shards[1].primary)
+    token = cluster.ask("a", Inspect())
+    assert token not in cluster.answers
+    cluster.wait(300)
+    assert isinstance(cluster.answers[token], SequencingStatus)

@@ -105,7 +105,7 @@ def test_letters_of_all_kinds_and_pulses_are_read() -> None:
         Dropped(view=1, upto=7),
         Copy("a", 1, 1, 5, 5, [Item(5, 1, b"item")]),
     ]
-    stream = b"".join(map(encode_letter, letters)) + PULSE_FRAME
+    stream = b"".join(part for letter in letters for part in encode_letter(letter)) + PULSE_FRAME
     expected = [(0, each) for each in [*letters, Pulse()]]
     assert read(frames.letters(1 << 16), stream, []) == expected
 

@@ -30,7 +30,7 @@ def test_clients_are_told_of_shards_that_serve() -> None:
     absent, gone = setup(1, epoch=0, primary="", replicas=()), setup(2, removed=True)
     view = View(ballot=Ballot(5, 1), members=(Member("q1", 1),), leader="q1")
     known = configuration(7, setup(0, open=False), absent, gone, view=view)
-    directory = Directories().of(known)
+    directory = Directories().of(known, view)
     (shard,) = directory.shards
     assert (shard.name, shard.primary, shard.epoch, shard.open) == ("s0", "n0", 3, False)
     assert (directory.version, directory.view, directory.leader) == (7, 5, "q1")
@@ -38,11 +38,17 @@ def test_clients_are_told_of_shards_that_serve() -> None:
 
 
 def test_before_the_first_configuration_nothing_is_known() -> None:
-    assert Directories().of(None).version == 0
+    assert Directories().of(None, None).version == 0
+
+
+def test_a_sequencer_that_knows_its_view_and_no_configuration_tells_the_mode_of_the_log() -> None:
+    view = View(ballot=Ballot(5, 1), members=(Member("q1", 1),), leader="q1")
+    directory = Directories(Mode.ST).of(None, view)
+    assert (directory.version, directory.members, directory.mode) == (0, ("q1",), "st")
 
 
 def test_a_directory_is_made_once_for_each_configuration() -> None:
     directories, first = Directories(), configuration(1, setup(0))
-    made = directories.of(first)
-    assert directories.of(first) is made
-    assert directories.of(configuration(2, setup(0))).version == 2
+    made = directories.of(first, None)
+    assert directories.of(first, None) is made
+    assert directories.of(configuration(2, setup(0)), None).version == 2

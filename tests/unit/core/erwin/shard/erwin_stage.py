@@ -75,6 +75,7 @@ class Node:
             node=name,
             replicas=stage.shards[shard],
             controllers=(CONTROLLER,),
+            hands_over=stage.hands_over,
             cache_bytes=stage.cache_bytes,
         )
         self.disk: dict[int, bytes] = {}
@@ -148,10 +149,12 @@ class Stage:
         limits: Limits | None = None,
         cache_bytes: int = 1 << 20,
         arranged: bool = True,
+        hands_over: bool = False,
     ) -> None:
         self.shards = SHARDS if shards is None else shards
         self.limits = limits or Limits()
         self.cache_bytes = cache_bytes
+        self.hands_over = hands_over
         self.now = 1_000 * MS
         self.post: deque[tuple[str, str, Any]] = deque()
         self.later: deque[tuple[Node, Event]] = deque()
@@ -247,6 +250,7 @@ class Stage:
         base: Position = 0,
         stable: Position = 0,
         trimmed: Position = 0,
+        answer_later: bool = False,
     ) -> None:
         letter = Push(
             fence=fence,
@@ -256,6 +260,7 @@ class Stage:
             batches=list(batches),
             stable=stable,
             trimmed=trimmed,
+            answer_later=answer_later,
         )
         self.nodes[node].give(Received(LEADER, letter))
         self.settle()

@@ -7,6 +7,7 @@ from anabranch.core.errors.refused import Refused
 from anabranch.core.erwin.protocol.letters import LearnShard, Stale
 from anabranch.core.erwin.protocol.messages import Elsewhere, Read
 from anabranch.core.erwin.protocol.rows import NO_SHARD, Fence
+from anabranch.core.erwin.shard.pushes import ANSWER_MS
 from anabranch.core.machine import Drain, Received
 from anabranch.core.sequencing.messages import Directory, Locate
 
@@ -43,6 +44,38 @@ def test_a_push_is_answered_when_all_replicas_of_the_shard_hold_it() -> None:
     assert stage.pushed("a1").fence == FENCE
 
 
+def test_new_rows_are_answered_once_and_not_before_all_replicas_hold_them() -> None:
+    stage = filled()
+    stage.letters.clear()
+    stage.nodes["a2"].held = True
+    stage.push("a1", 6, [stage.row(6, 1, 0)], [B])
+    assert stage.told("a1") == []
+    stage.nodes["a2"].held = False
+    stage.settle()
+    assert [each.upto for _, each in stage.told("a1")] == [7]
+
+
+def test_that_more_is_stable_is_answered_with_the_next_rows() -> None:
+    stage = filled()
+    stage.push("a1", 6, [stage.row(6, 1, 0)], [B], stable=6)
+    stage.letters.clear()
+    stage.push("a1", 7, [], stable=7, answer_later=True)
+    assert stage.told("a1") == []
+    assert stage.contents(stage.read("a1", 6)) == [(6, ["B"])]
+    stage.push("a1", 7, [stage.row(7, 1, 0)], [B], stable=7)
+    stage.sleep(2 * ANSWER_MS)
+    assert [(each.upto, each.stable) for _, each in stage.told("a1")] == [(8, 7)]
+
+
+def test_that_more_is_stable_is_answered_after_a_while_without_more_rows() -> None:
+    stage = filled()
+    stage.push("a1", 6, [stage.row(6, 1, 0)], [B], stable=6)
+    stage.letters.clear()
+    stage.push("a1", 7, [], stable=7, answer_later=True)
+    stage.sleep(2 * ANSWER_MS)
+    assert [each.stable for _, each in stage.told("a1")] == [7]
+
+
 def test_every_shard_holds_the_map_and_its_own_batches() -> None:
     stage = filled()
     assert stage.contents(stage.read("a1", 0)) == [(0, ["A0", "A1"]), (3, ["C0", "C1", "C2"])]
@@ -77,6 +110,22 @@ def test_an_empty_push_asks_how_far_the_shard_is() -> None:
     stage.letters.clear()
     stage.push("a1", 9, [])
     assert (stage.pushed("a1").upto, stage.pushed("a1").wanted) == (6, 6)
+
+
+def test_an_answer_says_what_keeps_the_shard_from_writing() -> None:
+    stage = Stage()
+    stage.push("a1", 0, [stage.row(0, 2, 0)], [A])
+    assert stage.pushed("a1").obstacle == ""
+    primary = stage.nodes["a1"]
+    primary.held = True
+    stage.push("a1", 2, [stage.row(2, 1, 0)], [B])
+    primary.fail_to_write()
+    stage.push("a1", 3, [])
+    assert "disk" in stage.pushed("a1").obstacle
+    primary.held = False
+    stage.sleep(1_000)
+    assert stage.pushed("a1").upto == 3
+    assert stage.pushed("a1").obstacle == ""
 
 
 def test_a_higher_fence_voids_what_lies_behind_its_base() -> None:
@@ -232,5 +281,33 @@ def test_any_replica_tells_where_the_nodes_are() -> None:
 
 def test_a_replica_may_go_at_once() -> None:
     stage = Stage()
+    stage.nodes["a1"].give(Drain())
+    assert stage.nodes["a1"].rested
+
+
+def test_a_process_that_ends_serves_until_its_shard_goes_on_without_it() -> None:
+    stage = Stage(hands_over=True)
+    stage.nodes["a1"].give(Drain())
+    stage.settle()
+    assert stage.present("a1").leaving
+    stage.push("a1", 0, [stage.row(0, 1, 0)], [batch("x")])
+    assert stage.pushed("a1").upto == 1
+    assert not stage.nodes["a1"].rested
+    assert stage.take_over("a", "a2", "a2")
+    assert stage.nodes["a1"].rested
+    assert not stage.nodes["a2"].rested
+
+
+def test_a_process_that_ends_waits_for_its_shard_only_so_long() -> None:
+    stage = Stage(hands_over=True)
+    stage.nodes["a1"].give(Drain())
+    stage.sleep(stage.limits.handover_ms - 1)
+    assert not stage.nodes["a1"].rested
+    stage.sleep(2)
+    assert stage.nodes["a1"].rested
+
+
+def test_the_only_replica_of_a_shard_ends_at_once() -> None:
+    stage = Stage({"a": ("a1",)}, hands_over=True)
     stage.nodes["a1"].give(Drain())
     assert stage.nodes["a1"].rested

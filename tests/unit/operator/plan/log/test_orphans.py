@@ -14,7 +14,7 @@ from tests.unit.operator.declared import (
     office,
 )
 
-from anabranch.core.bolt.protocol.commands import Adopt, CreateLog, Description
+from anabranch.core.bolt.protocol.commands import Adopt, CreateLog, Description, Squash
 from anabranch.core.errors.refused import Refused
 from anabranch.core.types import LogId
 from anabranch_operator.api import names
@@ -71,6 +71,39 @@ def test_what_was_asked_and_not_answered_is_squashed_however_late_it_is_made(
     assert isinstance(again, Refused)
     assert again.code == "squashed"
     assert not any(each.owner.startswith(made.owner) for each in tended.service.owned())
+
+
+def test_a_fork_that_was_to_stay_is_kept_though_nobody_saw_that_it_was_made(
+    tended: Sandbox,
+) -> None:
+    """The next operator learns of the policy from the owner alone."""
+    tended.service_away = "it answers nobody"
+    fork(tended, deletionPolicy="Retain")
+    asked = next(each for each in tended.done if isinstance(each, actions.MakeFork))
+    assert isinstance(tended.service.ask(asked, tended.operator.epoch or 0), Description)
+    tended.kube.delete(WHAT_IF)
+    tended.restart()
+    tended.service_away = None
+    tended.wait(30)
+    found = in_service(tended)
+    assert isinstance(found, Description)
+    assert found.owner == ""
+
+
+def test_what_was_asked_under_another_policy_and_comes_late_makes_no_second_log(
+    tended: Sandbox,
+) -> None:
+    made = fork(tended)
+    asked = next(each for each in tended.done if isinstance(each, actions.MakeFork))
+    tended.kube.edit(WHAT_IF, protected=True)
+    tended.settle()
+    assert made.status.log_id is not None
+    tended.service.command(Squash(LogId(made.status.log_id), "somebody"))
+    late = tended.service.ask(asked, tended.operator.epoch or 0)
+    assert isinstance(late, Refused)
+    assert late.code == "squashed"
+    tended.wait(10)
+    assert current(tended).status.phase is ForkPhase.SQUASHED
 
 
 @pytest.mark.parametrize("policy", ["Squash", "Retain"])

@@ -12,21 +12,24 @@ from operator import attrgetter
 from anabranch.core.bolt.broker.context import BrokerContext
 from anabranch.core.bolt.broker.rate_limits import Metering
 from anabranch.core.bolt.broker.write_path.commits import Writing, WrittenObject
-from anabranch.core.bolt.broker.write_path.open_object import Held, OpenObject
+from anabranch.core.bolt.broker.write_path.open_object import FrontBatch, Held, OpenObject
 from anabranch.core.bolt.broker.write_path.parked import Parking
 from anabranch.core.bolt.protocol.commands import Batch, Committed, Outcome, Receipt, Sequenced
+from anabranch.core.bolt.protocol.fronts import AppendFront, FrontEpoch
 from anabranch.core.bolt.protocol.messages import Append, Appended
 from anabranch.core.errors import (
     AnabranchError,
     AppendBlocked,
+    BadRequest,
     BrokerFenced,
     DeadlineExceeded,
     Overloaded,
     SequenceGap,
+    Unavailable,
     UnknownLog,
 )
 from anabranch.core.errors.refused import Refused
-from anabranch.core.machine import Replies, SetTimer, Token
+from anabranch.core.machine import Buffer, Replies, SetTimer, Token
 from anabranch.core.producers import REQUEST_EPOCH, is_request
 from anabranch.core.records.batch import check
 from anabranch.core.records.digest import UNKNOWN, digest_of_records
@@ -36,6 +39,8 @@ _count_of = attrgetter("count")
 _length_of = attrgetter("length")
 
 BatchResult = int | Receipt | Refused
+_FrontKey = tuple[LogId, FrontEpoch, int]
+"""Of a front's batch: the log, and the epoch and number under which it is sent again."""
 
 
 class Appending:
@@ -59,6 +64,8 @@ class Appending:
         self.held_bytes = 0
         self._log_bytes: dict[LogId, int] = {}
         """Of them, those to each log."""
+        self._front_batches: dict[_FrontKey, Held] = {}
+        """Of them, those of lazy fronts."""
         writing.on_landed = self._close_soon
         writing.on_committed = self._committed
         writing.on_given_up = self._given_up
@@ -108,6 +115,41 @@ class Appending:
                 joined.add(held)
             else:
                 self._gather(held)
+
+    def append_front(self, token: Token, message: AppendFront) -> None:
+        """A batch of a lazy front: one append that is written as several record batches. Its front
+        has counted it against the log's quota, and repeats it.
+        """
+        key = message.log, message.mark.epoch, message.mark.number
+        known = self._front_batches.get(key)
+        if known is not None:
+            # A store that hangs would otherwise have the same bytes queue up here again and again.
+            repeated = Unavailable(f"batch {message.mark.number} of a front", "it was sent again")
+            self._outbox.refuse(known.token, repeated)
+            known.token = token
+            return
+        try:
+            entries = [self._checked_batch(batch) for batch in message.batches]
+            if not entries:
+                raise BadRequest("a batch of a front", "it has no record batches")
+        except AnabranchError as error:
+            self._outbox.refuse(token, error)
+            return
+        size, count = sum(map(_length_of, entries)), sum(map(_count_of, entries))
+        if self.held_bytes + size > self._limits.queue_bytes_max:
+            self._outbox.refuse(token, self._overload(size))
+            return
+        self._writing.pacing.arrived(self._alarms.now, 1)
+        self._serial += 1
+        self.held += 1
+        self.held_bytes += size
+        self._log_bytes[message.log] = self._log_bytes.get(message.log, 0) + size
+        whole = Batch(size, count)
+        front = FrontBatch(message.mark, message.batches, entries)
+        now = self._alarms.now
+        held = Held(self._serial, token, message.log, b"", whole, 0, now, front)
+        self._front_batches[key] = held
+        self._gather(held)
 
     def turn_ended(self) -> None:
         """The timer has fired: nothing more comes in this turn, or the linger is over."""
@@ -159,16 +201,19 @@ class Appending:
         """What the metadata will be told of it, if it may enter a log."""
         if not 0 <= message.log < NEVER:
             raise UnknownLog(str(message.log))
-        header = check(message.batch, self._limits, "of this append")
+        return self._checked_batch(message.batch)
+
+    def _checked_batch(self, batch: Buffer) -> Batch:
+        header = check(batch, self._limits, "of this append")
         producer, epoch = header.producer_id, header.producer_epoch
         named = epoch == REQUEST_EPOCH and is_request(producer, epoch, header.base_sequence)
         return Batch(
-            len(message.batch),
+            len(batch),
             header.count,
             producer,
             epoch,
             header.base_sequence,
-            digest_of_records(message.batch, header) if named else UNKNOWN,
+            digest_of_records(batch, header) if named else UNKNOWN,
         )
 
     def _gather(self, held: Held) -> None:
@@ -235,6 +280,7 @@ class Appending:
         end = positions.pop()
         tokens = [held.token for held in row]
         self._outbox.effects.append(Replies(tokens, [*map(Appended, positions)]))
+        self._forget_front(row[0])
         self._count(row[0].log, len(row), sum(map(_length_of, entries)), end - position)
 
     def _results(
@@ -248,6 +294,7 @@ class Appending:
             receipt = each if isinstance(each, Receipt) else None
             position = None if isinstance(each, Receipt) else each
             self._outbox.reply(held.token, Appended(position, receipt))
+            self._forget_front(held)
             self._count(held.log, 1, held.entry.length, held.entry.count)
 
     def _count(self, log: LogId, batches: int, size: int, records: int) -> None:
@@ -308,7 +355,14 @@ class Appending:
         self._outbox.refuse(held.token, why)
 
     def _let_go(self, held: Held) -> None:
+        self._forget_front(held)
         self._release(held.log, 1, held.entry.length)
+
+    def _forget_front(self, held: Held) -> None:
+        """A row of a front is one batch, which is answered."""
+        if held.front is not None:
+            mark = held.front.mark
+            del self._front_batches[held.log, mark.epoch, mark.number]
 
     def _release(self, log: LogId, batches: int, size: int) -> None:
         self.held -= batches

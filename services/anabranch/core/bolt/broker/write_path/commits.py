@@ -14,7 +14,8 @@ from anabranch.core.bolt.broker.inquiries import Correspondence
 from anabranch.core.bolt.broker.read_path.cache import Extent, ExtentCache
 from anabranch.core.bolt.broker.write_path.open_object import Held, OpenObject
 from anabranch.core.bolt.broker.write_path.pacing import Pacing
-from anabranch.core.bolt.protocol.commands import CommitObject, Outcome, Row
+from anabranch.core.bolt.protocol.commands import Batch, CommitObject, Outcome, Row
+from anabranch.core.bolt.protocol.fronts import FrontMark
 from anabranch.core.bolt.state.replica import COMMITS_APART_MAX
 from anabranch.core.errors import (
     AnabranchError,
@@ -51,7 +52,8 @@ class WrittenObject:
     def __init__(self, rows: list[list[Held]], size: int) -> None:
         assert rows, "an object has a batch at least"
         assert size > 0
-        self.rows = rows
+        # An object names each log once: several batches of a front lie one behind the other.
+        self.rows = sorted(rows, key=_log_of) if _has_fronts(rows) else rows
         self.bytes = size
         self.id = ObjectId(-1)
         """New with every attempt: after a failure something may be there under the old name."""
@@ -66,7 +68,7 @@ class WrittenObject:
             (held.log, held.entry.producer)
             for row in rows
             for held in row
-            if held.entry.producer >= 0
+            if held.entry.producer >= 0 or held.front is not None
         }
 
 
@@ -191,8 +193,7 @@ class Writing:
         self.pacing.put(written.put_at)
         written.id = self.give_name()
         self._flying[written.id] = written
-        logs = [(row[0].log, [held.batch for held in row]) for row in written.rows]
-        parts, written.placed = lay_out(self._cluster, logs)
+        parts, written.placed = _laid_out(self._cluster, written.rows)
         self._outbox.counters.puts += 1
         self._outbox.counters.puts_bytes += written.bytes
         self._outbox.effects.append(PutObject(written.id, parts))
@@ -209,8 +210,8 @@ class Writing:
     def _keep(self, written: WrittenObject) -> None:
         """What was just written is what tail readers ask for next."""
         for placed, row in zip(written.placed, written.rows, strict=True):
-            batches: list[Buffer] = [held.batch for held in row]
-            upto = list(accumulate(held.entry.count for held in row))
+            batches = _batches(row)
+            upto = list(accumulate(each.count for each in _entries(row)))
             key = (written.id, placed.offset, placed.length)
             self._cache.put(key, Extent(batches, upto, placed.length), fresh=True)
 
@@ -231,7 +232,7 @@ class Writing:
         self._unanswered[written.id] = written
         self._senders |= written.senders
         rows = [
-            Row(placed.log, placed.offset, [held.entry for held in row])
+            Row(placed.log, placed.offset, _entries(row), _mark(row))
             for placed, row in zip(written.placed, written.rows, strict=True)
         ]
         self._outbox.counters.commits += 1
@@ -250,3 +251,50 @@ class Writing:
         self._senders -= written.senders
         self.on_committed(written, outcome)
         self._commit_next()
+
+
+def _log_of(row: list[Held]) -> LogId:
+    return row[0].log
+
+
+def _has_fronts(rows: list[list[Held]]) -> bool:
+    return any(row[0].front is not None for row in rows)
+
+
+def _laid_out(cluster: str, rows: list[list[Held]]) -> tuple[list[Buffer], list[Placed]]:
+    """The object's parts, and where each row lies."""
+    if not _has_fronts(rows):
+        return lay_out(cluster, [(row[0].log, _batches(row)) for row in rows])
+    logs: dict[LogId, list[Buffer]] = {}
+    for row in rows:
+        logs.setdefault(row[0].log, []).extend(_batches(row))
+    parts, _ = lay_out(cluster, list(logs.items()))
+    assert len(logs) <= len(rows)
+    placed: list[Placed] = []
+    offset = 0
+    for row in rows:
+        entries = _entries(row)
+        length = sum(entry.length for entry in entries)
+        count = sum(entry.count for entry in entries)
+        placed.append(Placed(row[0].log, offset, length, count))
+        offset += length
+    return parts, placed
+
+
+def _batches(row: list[Held]) -> list[Buffer]:
+    """The record batches of a row, as they are written."""
+    if row[0].front is None:
+        return [held.batch for held in row]
+    return list(row[0].front.batches)
+
+
+def _entries(row: list[Held]) -> list[Batch]:
+    """What the metadata are told of them."""
+    if row[0].front is None:
+        return [held.entry for held in row]
+    return row[0].front.entries
+
+
+def _mark(row: list[Held]) -> FrontMark | None:
+    assert row, "a row has a batch at least"
+    return None if row[0].front is None else row[0].front.mark

@@ -5,10 +5,19 @@ from operator import attrgetter
 import msgspec
 
 from anabranch.core.bolt.protocol.commands import Batch
+from anabranch.core.bolt.protocol.fronts import FrontEpoch, FrontMark
 from anabranch.core.machine import Buffer, Token
 from anabranch.core.types import LogId, Milliseconds, Nanoseconds
 
 _serial_of = attrgetter("serial")
+
+
+class FrontBatch(msgspec.Struct, frozen=True, gc=False):
+    """A batch of a lazy front: several record batches that are committed together."""
+
+    mark: FrontMark
+    batches: list[bytes]
+    entries: list[Batch]
 
 
 class Held(msgspec.Struct, gc=False, eq=False):
@@ -22,6 +31,8 @@ class Held(msgspec.Struct, gc=False, eq=False):
     entry: Batch
     wait_ms: Milliseconds
     arrived_at: Nanoseconds
+    front: FrontBatch | None = None
+    """Set for a batch of a lazy front: `batch` and `entry` are empty but for the sums."""
 
 
 class OpenObject:
@@ -30,21 +41,30 @@ class OpenObject:
     __slots__ = ("bytes", "opened_at", "rows")
 
     def __init__(self, now: Nanoseconds) -> None:
-        self.rows: dict[LogId, list[Held]] = {}
+        self.rows: dict[LogId | tuple[LogId, FrontEpoch, int], list[Held]] = {}
+        """A row is of one log, and of one batch where the log has a front: an epoch's batches begin
+        with 1 again.
+        """
         self.bytes = 0
         self.opened_at = now
 
     def add(self, held: Held) -> None:
         """The newest of all."""
         self.bytes += held.entry.length
-        row = self.rows.get(held.log)
+        key: LogId | tuple[LogId, FrontEpoch, int] = held.log
+        if held.front is not None:
+            mark = held.front.mark
+            key = held.log, mark.epoch, mark.number
+        row = self.rows.get(key)
         if row is None:
-            self.rows[held.log] = [held]
+            self.rows[key] = [held]
         else:
             row.append(held)
 
     def put_back(self, held: Held) -> None:
         """One that comes back after a block goes before what its producer sent since."""
         self.add(held)
+        if held.front is not None:
+            return
         assert self.rows[held.log][-1] is held
         self.rows[held.log].sort(key=_serial_of)

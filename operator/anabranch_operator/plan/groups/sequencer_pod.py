@@ -1,0 +1,125 @@
+"""What a sequencer's pod is made of, where it is met, and what stands around a group's pods."""
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from anabranch_operator.api import names
+from anabranch_operator.api.common import GroupEngineName
+from anabranch_operator.api.pods import PodsSpec
+from anabranch_operator.api.sequencers import SequencerSetSpec
+from anabranch_operator.plan.engine.objects import Document
+from anabranch_operator.plan.engine.world import Sequencers
+from anabranch_operator.plan.groups import quota
+from anabranch_operator.plan.groups.named_pods import DATA_DIR, data, mounted
+from anabranch_operator.plan.manifests import pod_parts
+
+_OF_THE_GROUP = ("rollout",)
+_ETCD_DIR = f"{names.RUN_DIR}/etcd"
+
+
+def subdomain(group: str) -> str:
+    """The headless Service that gives pods their names; the disruption budget is called so too."""
+    return f"{group}-sequencers"
+
+
+def labels(group: str) -> dict[str, str]:
+    """By which a group's pods are found."""
+    return {names.SEQUENCERS_LABEL: group, names.ROLE: names.SEQUENCER}
+
+
+def pod_names(group: Sequencers) -> tuple[str, ...]:
+    return tuple(f"{group.ref.name}-sequencer-{each}" for each in range(group.spec.members))
+
+
+def cluster(group: Sequencers) -> str:
+    """What the log is called where its processes meet, and by its clients; and in etcd, where two
+    namespaces may have sets of one name.
+    """
+    return f"{group.ref.namespace}.{group.ref.name}"
+
+
+def node(group: Sequencers, pod: str) -> str:
+    """Where a sequencer is dialed, which is its name to all others."""
+    home = subdomain(group.ref.name)
+    return f"{pod}.{home}.{group.ref.namespace}.svc:{names.SEQUENCER_PORT}"
+
+
+def nodes(group: Sequencers) -> tuple[str, ...]:
+    return tuple(node(group, each) for each in pod_names(group))
+
+
+def endpoint(group: Sequencers) -> str | None:
+    """The URL that clients take; None: they open the log by its name in the log service alone."""
+    return url(group) if group.spec.engine is GroupEngineName.BELFAST else None
+
+
+def url(group: Sequencers) -> str:
+    """Where the log is reached; who may come in is a matter of a token that isn't told here."""
+    scheme = f"{group.spec.engine}{'s' if group.spec.tls_secret else ''}"
+    return f"{scheme}://{','.join(nodes(group))}/{cluster(group)}"
+
+
+def template(spec: SequencerSetSpec) -> str:
+    return pod_parts.template(replace(spec, storage=mounted(spec.storage)), _OF_THE_GROUP)
+
+
+def headless(group: Sequencers) -> Document:
+    name = group.ref.name
+    return pod_parts.headless(group.object, subdomain(name), labels(name), names.SEQUENCER_PORT)
+
+
+def budget(group: Sequencers) -> Document:
+    """One at a time; one that is alone may go."""
+    name, least = group.ref.name, group.spec.members - 1
+    return pod_parts.budget(group.object, subdomain(name), labels(name), least)
+
+
+def pod(group: Sequencers, name: str, engine: dict[str, str]) -> Document:
+    """`engine`: settings of the log's engine."""
+    spec, found = group.spec, labels(group.ref.name)
+    settings = {
+        **common(spec.engine, spec, name, cluster(group), node(group, name)),
+        "MEMBERS": ",".join(nodes(group)),
+        **engine,
+    }
+    body = pod_parts.Body(
+        owner=group.object,
+        name=name,
+        subdomain=subdomain(group.ref.name),
+        role=names.SEQUENCER,
+        labels=found,
+        apart=found,
+        template=template(spec),
+        ports=(names.SEQUENCER_PORT, names.SEQUENCER_PROBE_PORT),
+        settings=settings,
+        volumes=list(_volumes(group, name)),
+        group=spec.storage.group,
+    )
+    return pod_parts.pod(spec, body)
+
+
+def _volumes(group: Sequencers, name: str) -> Iterator[pod_parts.Mounted]:
+    spec = group.spec
+    yield data(spec.storage, name)
+    if spec.engine is GroupEngineName.ERWIN:
+        yield quota.mounted(group.ref.name)
+    if spec.etcd_tls_secret:
+        yield pod_parts.secret("etcd", spec.etcd_tls_secret, _ETCD_DIR)
+
+
+def common(
+    engine: GroupEngineName, spec: PodsSpec, pod: str, cluster: str, address: str
+) -> dict[str, str]:
+    """What sequencers and shards are both told."""
+    settings = {
+        "NAME": pod,
+        "CLUSTER": cluster,
+        "HOST": "0.0.0.0",  # noqa: S104 - of the pod alone
+        "ADDRESS": address,
+        "DATA": f"{DATA_DIR}/{engine}",
+    }
+    if spec.tls_secret:
+        for part, file in (("CERT", "tls.crt"), ("KEY", "tls.key"), ("CA", "ca.crt")):
+            settings[f"TLS_{part}"] = f"{pod_parts.TLS_DIR}/{file}"
+    return settings

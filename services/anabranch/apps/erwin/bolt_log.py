@@ -1,0 +1,75 @@
+"""`ports.BlackBox` over a Bolt log of any server or cluster (decision 63)."""
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from threading import Lock
+
+from anabranch.client.bolt.sync_log import Log
+from anabranch.client.session.settings import Settings
+from anabranch.client.sync import Service, connect
+from anabranch.core.errors import AnabranchError, BlackBoxFailed, BlackBoxUnfit
+
+CONNECT_S = 5.0
+_READ_RECORDS = 64
+_SETTINGS = Settings(client="anabranch-black-box", timeout_ms=10_000)
+
+
+class BoltLog:
+    """One log, created if it isn't there."""
+
+    def __init__(self, server: str, name: str) -> None:
+        self.where = f"Bolt log {name} at {server}"
+        self._url = f"anabranch://{server}"
+        self._name = name
+        self._service: Service | None = None
+        self._opened: Log | None = None
+        self._connecting = Lock()
+
+    def bounds(self) -> tuple[int, int]:
+        with self._log() as log:
+            return log.describe().start, log.tail()
+
+    def append(self, records: Sequence[bytes]) -> list[int]:
+        with self._log() as log:
+            positions = [done.position for done in log.append_many(records)]
+            known = [each for each in positions if each is not None]
+            if len(known) < len(records):
+                raise BlackBoxFailed(self.where, "a promotable fork of it is undecided")
+            return known
+
+    def read(self, start: int) -> list[tuple[int, bytes]]:
+        with self._log() as log:
+            found = islice(log.read(start, _READ_RECORDS), _READ_RECORDS)
+            records = [(each.position, each.value or b"") for each in found]
+            if not records:
+                raise BlackBoxFailed(self.where, f"no record came from {start} on")
+            return records
+
+    def trim(self, below: int) -> None:
+        with self._log() as log:
+            log.trim(below)
+
+    def close(self) -> None:
+        with self._connecting:
+            if self._service is not None:
+                self._service.close(wait=False)
+            self._service = self._opened = None
+
+    @contextmanager
+    def _log(self) -> Generator[Log]:
+        try:
+            yield self._connected()
+        except (BlackBoxFailed, BlackBoxUnfit):
+            raise
+        except AnabranchError as error:
+            raise BlackBoxFailed(self.where, error.message) from error
+
+    def _connected(self) -> Log:
+        with self._connecting:
+            if self._opened is None:
+                if self._service is None:
+                    self._service = connect(self._url, timeout=CONNECT_S, settings=_SETTINGS)
+                why = "the records of an Erwin log's shard"
+                self._opened = self._service.ensure(self._name, why=why)
+            return self._opened

@@ -1,0 +1,1 @@
+"""Lazy fronts of Bolt logs as `anabranch up` embeds them."""

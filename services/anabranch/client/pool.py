@@ -1,0 +1,51 @@
+"""The brokers of a service, as an asyncio client sees and moves them."""
+# ruff: noqa: ASYNC109  # a timeout here travels with the request: its outcome is told, not cut off
+
+from anabranch.client.bolt.link import Link
+from anabranch.core.bolt.protocol.commands import Done
+from anabranch.core.bolt.protocol.messages import DrainBroker, ForgetBroker, ListBrokers
+from anabranch.core.bolt.protocol.queries import BrokerSeat, Pool
+from anabranch.core.errors import UnknownBroker
+
+
+class PoolVerbs:
+    """Base of a service."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    async def brokers(self, *, timeout: float | None = None) -> list[BrokerSeat]:
+        """The pool, in order of name: where each listens, its state, and how much it serves."""
+        link = self._link
+        pool = await link.ask(ListBrokers(), Pool, "list brokers", link.milliseconds(timeout))
+        return pool.brokers
+
+    async def drain_broker(
+        self, name: str, epoch: int | None = None, *, timeout: float | None = None
+    ) -> None:
+        """Place nothing more on this broker, and what is on it elsewhere; it goes on serving.
+
+        `epoch`: of its life, by default the one it is in now; UnknownBroker if there is none such.
+        """
+        link = self._link
+        message = DrainBroker(name, await self._life(name, epoch, timeout), link.once())
+        await link.ask(message, Done, f"drain broker {name}", link.milliseconds(timeout))
+
+    async def forget_broker(
+        self, name: str, epoch: int | None = None, *, timeout: float | None = None
+    ) -> None:
+        """Take a broker that is lost or draining out of the pool; BrokerInUse if it is neither.
+
+        If it lives after all, it ends. `epoch`: as of `drain_broker`.
+        """
+        link = self._link
+        message = ForgetBroker(name, await self._life(name, epoch, timeout), link.once())
+        await link.ask(message, Done, f"forget broker {name}", link.milliseconds(timeout))
+
+    async def _life(self, name: str, epoch: int | None, timeout: float | None) -> int:
+        if epoch is not None:
+            return epoch
+        for seat in await self.brokers(timeout=timeout):
+            if seat.name == name:
+                return seat.epoch
+        raise UnknownBroker(name)

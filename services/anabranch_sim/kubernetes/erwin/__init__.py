@@ -1,0 +1,1 @@
+"""An Erwin log as operators meet it in simulation."""

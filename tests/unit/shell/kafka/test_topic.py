@@ -1,0 +1,19 @@
+"""How a topic fails: as a black box does, whatever was wrong."""
+
+import asyncio
+
+import pytest
+
+from anabranch.core.errors import BlackBoxFailed
+from anabranch.shell.kafka.topic import KafkaTopic
+
+
+@pytest.mark.parametrize("server", ["127.0.0.1:65536", "a..b:9092", "127.0.0.1:0"])
+def test_a_server_that_cannot_be_dialed_is_a_failure_of_the_black_box(server: str) -> None:
+    async def fail() -> None:
+        topic = KafkaTopic(asyncio.get_running_loop(), [server], "clicks-0")
+        with pytest.raises(BlackBoxFailed, match="clicks-0"):
+            await asyncio.to_thread(topic.bounds)
+        await asyncio.to_thread(topic.close)
+
+    asyncio.run(fail())
