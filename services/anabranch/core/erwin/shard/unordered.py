@@ -151,8 +151,9 @@ class Unordered:
         if id in self._voided.ids:
             self._counters.late += 1
             raise RecordVoided(self._shard)
-        if binding is not None and binding.voided and id not in self._data:
-            # A new fence may still void the row, and then the batch is wanted.
+        if binding is not None and binding.voided:
+            # A new fence may still void the row, and then the batch is wanted. Until then no
+            # replica may say that it has it: it may be the only one of the next epoch.
             self._counters.late += 1
             raise Unavailable(f"shard {self._shard}", "an append's position is being decided")
         if id in self._data or binding is not None or id in self._known.ids:

@@ -108,6 +108,22 @@ def test_data_that_does_not_come_in_time_becomes_no_ops_and_is_refused_then() ->
     assert code(st, late) == "record-voided"
 
 
+def test_a_backup_does_not_say_that_it_has_what_its_primary_made_a_no_op() -> None:
+    """Alone in the next epoch, it would acknowledge an append that is a no-op (E9)."""
+    st = stage()
+    data(st, 1, "a2")
+    st.push("a1", 0, [row(0, 1)])
+    st.sleep(1_000)
+    assert st.pushed("a1").upto == 1
+    st.crash("a1")
+    st.take_over("a", "a2", "a2")
+    (early,) = data(st, 1, "a2", epoch=2)
+    assert code(st, early) == "unavailable"
+    st.push("a2", 1, [], stable=1)
+    (late,) = data(st, 1, "a2", epoch=2)
+    assert code(st, late) == "record-voided"
+
+
 def test_a_no_op_that_a_new_fence_voids_may_be_bound_after_all() -> None:
     st = stage()
     st.push("a1", 0, [row(0, 1)])
