@@ -93,13 +93,16 @@ class Drops:
         assert not ids or first <= positions[0] < upto
         if first == upto:
             return
+        known = member.state.known
+        shards = [known.shard(id) for id in ids]
         ordered = Ordered(
             first=first,
             upto=upto,
             ids=list(ids),
             positions=list(positions),
-            forgotten=member.state.known.due(member.alarms.now, self._since),
+            forgotten=known.due(member.alarms.now, self._since),
             stable=self.stable,
+            shards=shards if any(shards) else [],
         )
         member.order(ordered)
         self._unstable += len(ids)
@@ -157,6 +160,7 @@ class Drops:
             ids=ordered.ids,
             positions=ordered.positions,
             forgotten=ordered.forgotten,
+            shards=ordered.shards,
         )
 
     def _probe(self, follower: Follower) -> Drop:

@@ -121,6 +121,8 @@ class Drop(SequencingLetterBase, frozen=True, kw_only=True, tag="drop", gc=False
     """The first of each."""
     forgotten: list[AppendId] = []
     """Requests, and the last epochs of producers, that needn't be known any more."""
+    shards: list[str] = []
+    """Of each id, if it is a request whose data a shard has, that shard. Empty if none is."""
 
 
 class Dropped(SequencingLetterBase, frozen=True, tag="dropped", gc=False):

@@ -279,7 +279,8 @@ class Member:
 
     def _order(self, ordered: Ordered) -> None:
         state = self.state
-        state.drop(ordered.ids, ordered.positions, upto=ordered.upto, now=self.alarms.now)
+        ids, positions, shards = ordered.ids, ordered.positions, ordered.shards
+        state.drop(ids, positions, upto=ordered.upto, now=self.alarms.now, shards=shards)
         state.known.forget(ordered.forgotten)
         if self.view is not None and self.view.leader == self.config.node:
             self.unstable.append(ordered)

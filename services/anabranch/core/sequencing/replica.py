@@ -301,6 +301,7 @@ class SequencingReplica:
                     ids=letter.ids,
                     positions=letter.positions,
                     forgotten=letter.forgotten,
+                    shards=letter.shards,
                 )
             )
             self._appends.retry()

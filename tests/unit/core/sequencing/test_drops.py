@@ -1,17 +1,19 @@
 """The leader's drops: sent until they are answered, and bounded by what the others have dropped."""
 
+import pytest
 from tests.unit.core.sequencing.group import Group, id_of
 
 from anabranch.core.limits import Limits
 from anabranch.core.producers import REQUEST_EPOCH
 from anabranch.core.sequencing.ids import AppendId
 from anabranch.core.sequencing.letters import Drop, Dropped
+from anabranch.core.sequencing.messages import AppendMeta, Taken
 from anabranch.core.sequencing.view import Ballot
 from anabranch.core.types import MS
 
 
-def group_of(*names: str, limits: Limits | None = None) -> Group:
-    group = Group(*names, limits=limits or Limits())
+def group_of(*names: str, limits: Limits | None = None, data_on_shards: bool = False) -> Group:
+    group = Group(*names, limits=limits or Limits(), data_on_shards=data_on_shards)
     group.run()
     group.change(Ballot(1, 1), *names)
     return group
@@ -31,6 +33,26 @@ def order_all(group: Group, count: int) -> None:
     for _ in range(count):
         group["a"].order(group["a"].take(1))
         group["a"].write()
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_all_members_know_the_shard_that_a_request_is_ordered_with(held: bool) -> None:
+    """A later view may begin with a member that was told of another shard, or of none. It would
+    send a client there, though the row says where the data is, or that there is none.
+    """
+    group = group_of("a", "b", data_on_shards=True)
+    request = AppendId(9, REQUEST_EPOCH, 0)
+    group["a"].request(1, AppendMeta(1, 0, request, 1, 1, "x"))
+    if held:
+        group["b"].request(2, AppendMeta(1, 0, request, 1, 1, "y"))
+    group.run()
+    group["a"].order(group["a"].take())
+    group.run()
+    group.restart("b")
+    group.change(Ballot(2, 1), "b", source="b", sealed=("b",))
+    group["b"].request(3, AppendMeta(2, 0, request, 1, 1, "y"))
+    group.run()
+    assert group.answered([3]) == [Taken("x")]
 
 
 def test_stable_is_what_the_slowest_member_has_on_its_disk() -> None:

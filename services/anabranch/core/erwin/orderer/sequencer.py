@@ -226,13 +226,18 @@ class Sequencer:
 
     def _obstacle_to(self, message: Append | AppendMeta) -> AnabranchError | None:
         """A shard that isn't known would hold up the ordering until a configuration names it. A
-        closed one is removed when what was appended before all members knew that is trimmed.
+        closed one is removed when what was appended before all members knew that is trimmed; its
+        clients may repeat what was appended before.
         """
         if self._draining.begun:
             return Unavailable(f"sequencer {self.config.node}", "it is about to stop")
         if self._other_durability is not None:
             return Unavailable(f"sequencer {self.config.node}", self._other_durability)
-        if isinstance(message, AppendMeta) and message.shard not in self.ordering.shards:
+        if (
+            isinstance(message, AppendMeta)
+            and message.shard not in self.ordering.shards
+            and not self.replica.knows(message.id)
+        ):
             return ShardAway(message.shard, "it is closed, or this sequencer doesn't know it yet")
         return None
 

@@ -112,12 +112,17 @@ class Duplicates:
         producer.known[id.sequence] = PENDING
         self._appends += 1
 
-    def place(self, id: AppendId, position: Position, now: Nanoseconds) -> None:
-        """It is ordered, whether it was known or not: it may come here after its own drop."""
+    def place(self, id: AppendId, position: Position, now: Nanoseconds, shard: str = "") -> None:
+        """It is ordered, whether it was known or not: it may come here after its own drop.
+
+        `shard`: where the row of a request says that its data is. This member may have been told of
+        another one, by a client that repeats the request.
+        """
         assert position >= 0
         if _is_request(id):
             asked = self._requests.setdefault(id.producer, Asked(at=now))
             asked.position = position
+            asked.shard = shard or asked.shard
             return
         producer = self._latest(id)
         if producer is not None and id.sequence >= producer.lowest:

@@ -35,6 +35,8 @@ class Ordered(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="o
     forgotten: list[AppendId] = []
     stable: Position = 0
     """At the leader: all members have dropped what lies below."""
+    shards: list[str] = []
+    """Of each id, if it is a request whose data a shard has, that shard. Empty if none is."""
 
 
 class Voided(msgspec.Struct, frozen=True, array_like=True, tag="void", gc=False):

@@ -50,15 +50,17 @@ class State:
         *,
         upto: Position,
         now: Nanoseconds,
+        shards: Sequence[str] = (),
     ) -> None:
         """These are ordered, and known from now on whether they were in the ring or not. Done
-        twice, it leads to the same state.
+        twice, it leads to the same state. `shards`: of each, where its data is, if it is a request.
         """
         assert len(ids) == len(positions)
-        for id, position in zip(ids, positions, strict=True):
+        shards = shards or [""] * len(ids)
+        for id, position, shard in zip(ids, positions, shards, strict=True):
             assert position < upto
             self.ring.remove(id)
-            self.known.place(id, position, now)
+            self.known.place(id, position, now, shard)
         self.ordered = max(self.ordered, upto)
 
     def image(self) -> StateImage:

@@ -361,6 +361,8 @@ def test_ids_are_ordered_on_the_shards_that_clients_chose() -> None:
         refused = cluster.answers[cluster.append(sequence, shard=shard)[0]]
         assert isinstance(refused, Refused)
         assert refused.code == "shard-away"
+    repeated = [cluster.answers[token] for token in cluster.append(2, shard="s1")]
+    assert repeated == [Taken(), Taken()], "it was appended before the shard was closed"
 
 
 def test_a_log_of_another_mode_is_an_obstacle() -> None:
