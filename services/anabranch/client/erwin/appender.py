@@ -9,7 +9,6 @@ from anabranch.client.erwin.series import Series
 from anabranch.client.erwin.spread import Spread
 from anabranch.client.session.effects import Settled
 from anabranch.core.errors import AnabranchError
-from anabranch.core.producers import request_identity
 from anabranch.core.records.record import Record
 from anabranch.core.sequencing.ids import AppendId
 from anabranch.core.types import Milliseconds
@@ -18,9 +17,6 @@ RECEIPTS_MAX = 4_096
 """Batches of one client whose positions can be asked for after they were acknowledged; a fraction
 of what members remember of one producer.
 """
-
-_SCOPE = "erwin"
-"""Within one log, where its members know requests: the log's name may be given anew."""
 
 
 class Appender:
@@ -83,8 +79,7 @@ class Appender:
         commons, series = self._commons, self._series
         if request_id is not None:
             found = self._requests.get(request_id)
-            identity = request_identity(_SCOPE, request_id)
-            series = found or Series(commons, self._whereabouts, self, self._spread, identity)
+            series = found or Series(commons, self._whereabouts, self, self._spread, request_id)
         pledge = Pledge(series, timeout_ms, request_id=request_id or "")
         for record in records:
             pledge.add(record, commons.admit(record))

@@ -33,6 +33,9 @@ from anabranch.core.errors import (
 )
 from anabranch.core.erwin.protocol.messages import Data
 from anabranch.core.erwin.protocol.rows import Mode
+from anabranch.core.producers import request_identity
+from anabranch.core.records.batch import peek
+from anabranch.core.records.digest import DIGEST_BYTES, digest_of_records
 from anabranch.core.sequencing.ids import AppendId
 from anabranch.core.sequencing.messages import Append, AppendMeta
 from anabranch.core.types import MS, Milliseconds
@@ -47,6 +50,10 @@ ADVICE = (
     "look at the log before you repeat it, append under a request id, or say retry_unknown where "
     "twice does no harm"
 )
+
+
+_SCOPE = "erwin"
+"""Within one log, where its members know requests: the log's name may be given anew."""
 
 
 class Owner(Protocol):
@@ -64,14 +71,18 @@ class Series:
         whereabouts: Whereabouts,
         owner: Owner,
         spread: Spread,
-        identity: int | None = None,
+        request_id: str | None = None,
     ) -> None:
-        """`identity`: of a request. Its batch has that id and no other, ever."""
+        """`request_id`: its batch has an id that follows from that, whoever sends it."""
         self.queue: deque[Pledge] = deque()
         """Not numbered yet; the last may still be open."""
         self.open: Pledge | None = None
         self._commons, self._whereabouts = commons, whereabouts
-        self._owner, self._spread, self._fixed = owner, spread, identity
+        self._owner, self._spread, self._request_id = owner, spread, request_id
+        self._fixed = None if request_id is None else _identity_of(request_id, 0)
+        """Of the request."""
+        self._voids = 0
+        """So many ids of this request are known to be no-ops."""
         self._window: list[Pledge] = []
         """Numbered and not acknowledged, in their order."""
         self._added = 0
@@ -85,7 +96,7 @@ class Series:
         """A member has said that the log is in this view."""
         self._refusal: AnabranchError | None = None
         """The last one, until something is acknowledged."""
-        self._numbers = Numbers(commons.randbits, identity)
+        self._numbers = Numbers(commons.randbits, self._fixed)
         self._outstanding = Outstanding()
 
     @property
@@ -142,7 +153,7 @@ class Series:
             self._halted = True
             self._rest()
         elif isinstance(error, RecordVoided):
-            self._voided(pledge, error)
+            self._voided(pledge)
         elif isinstance(error, Mistake):
             self._remove(pledge)
             self._owner.settle(pledge, self._certain(pledge, error))
@@ -278,7 +289,9 @@ class Series:
         if not pledge.shard:
             self._enter_shard(pledge)
         size = len(pledge.batch)
-        meta = AppendMeta(pledge.view, lowest, pledge.id, pledge.count, size, pledge.shard)
+        meta = AppendMeta(
+            pledge.view, lowest, pledge.id, pledge.count, size, pledge.shard, self._digest(pledge)
+        )
         replicas = where.replicas(pledge.shard)
         if not replicas:
             # The shard of an append that may be ordered is no more: it can't get its data there.
@@ -290,6 +303,11 @@ class Series:
         # and a shard drops the data of what isn't ordered by then.
         data = Data(pledge.epoch, pledge.lowest, pledge.batch)
         pledge.attempt.send(meta, where.members, data, replicas, pledge.shard)
+
+    def _digest(self, pledge: Pledge) -> bytes:
+        if self._fixed is None:
+            return b""
+        return digest_of_records(pledge.batch, peek(pledge.batch)).to_bytes(DIGEST_BYTES)
 
     def _enter_shard(self, pledge: Pledge) -> None:
         pledge.shard = self._spread.choose(self._fixed)
@@ -361,16 +379,18 @@ class Series:
         else:
             self._queue_again(pledge)
 
-    def _voided(self, pledge: Pledge, error: AnabranchError) -> None:
+    def _voided(self, pledge: Pledge) -> None:
         """Its positions are no-ops, because its data came too late (LazyLog, 5.4): it may be
-        appended under another id.
+        appended under another id. A request's next id is the same for all who repeat the request:
+        they all learn that the one before is void, and so append it once.
         """
-        if self._fixed is not None:
-            self._remove(pledge)
-            self._owner.settle(pledge, error)
-        else:
-            pledge.doubts = 0
-            self._queue_again(pledge)
+        assert pledge.id is not None
+        pledge.doubts = 0
+        if self._request_id is not None and pledge.id.producer == self._fixed:
+            self._voids += 1
+            self._fixed = _identity_of(self._request_id, self._voids)
+            self._numbers = Numbers(self._commons.randbits, self._fixed)
+        self._queue_again(pledge)
 
     def _queue_again(self, pledge: Pledge) -> None:
         """Under another id, before all that was appended later."""
@@ -405,3 +425,9 @@ class Series:
         unknown = OutcomeUnknown(WHAT, UNANSWERED, ADVICE)
         unknown.__cause__ = error
         return unknown
+
+
+def _identity_of(request_id: str, voids: int) -> int:
+    """The producer id of a request of which so many ids are no-ops."""
+    scope = f"{_SCOPE}/{voids}" if voids else _SCOPE
+    return request_identity(scope, request_id)

@@ -75,7 +75,8 @@ class Appends:
         limits = member.limits
         if message.size > limits.batch_bytes_max or message.count > limits.batch_records_max:
             raise BadRequest("an append's id", "no batch is as large as it says")
-        entry = Entry(message.id, message.count, message.size, shard=message.shard)
+        digest = int.from_bytes(message.digest)
+        entry = Entry(message.id, message.count, message.size, shard=message.shard, digest=digest)
         self._ask(Waiting(token, message.view, message.lowest, entry))
 
     def retry(self) -> None:

@@ -4,6 +4,7 @@ does anything with it.
 
 from anabranch.core.errors import BadRequest
 from anabranch.core.producers import REQUEST_EPOCH, SEQUENCE_SPACE
+from anabranch.core.records.digest import DIGEST_BYTES
 from anabranch.core.sequencing.ids import AppendId
 from anabranch.core.sequencing.messages import (
     Append,
@@ -54,6 +55,9 @@ def _check_meta(message: AppendMeta) -> None:
             reason = f"{amount} isn't from 1 up to {SEQUENCE_SPACE - 1}"
             raise BadRequest(f"an append's {what}", reason)
     check_shard(message.shard)
+    if len(message.digest) not in (0, DIGEST_BYTES):
+        reason = f"it has {len(message.digest)} bytes: it must have {DIGEST_BYTES}, or none"
+        raise BadRequest("an append's digest", reason)
 
 
 def _check_id(id: AppendId) -> None:

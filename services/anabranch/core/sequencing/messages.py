@@ -49,6 +49,10 @@ class AppendMeta(SequencingMessage, frozen=True, tag="meta", gc=False):
     size: int
     """Bytes of the batch."""
     shard: str
+    digest: bytes = b""
+    """Of a request's records, which tells its repetition from another append under the same id.
+    Empty from clients of earlier versions.
+    """
 
 
 class FindPosition(SequencingMessage, frozen=True, tag="find"):

@@ -22,6 +22,7 @@ from anabranch.core.errors.refused import Refused
 from anabranch.core.erwin.protocol.messages import Data
 from anabranch.core.producers import SEQUENCE_SPACE, request_identity
 from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.sequencing.messages import AppendMeta
 
 
 def acknowledged(pledge: Pledge) -> bool:
@@ -288,6 +289,47 @@ def test_erwin_st_data_that_came_too_late_is_appended_under_another_id() -> None
     assert acknowledged(pledge)
     assert pledge.id != before
     assert world.values() == [b"first", b"x"]
+
+
+def test_erwin_st_a_request_whose_data_came_too_late_is_appended_once_whoever_repeats_it() -> None:
+    world = ready("st")
+    pledge = world.request("r", b"x")
+    before = pledge.id
+    for name in ("q0", "q1"):
+        world.arrive(name, 9)
+    world.order(1)
+    assert world.values() == [b"first"]
+    world.settle(3)
+    assert acknowledged(pledge)
+    assert pledge.id != before
+    again = world.request("r", b"x")
+    world.settle(3)
+    assert again.outcome == pledge.outcome
+    assert world.values() == [b"first", b"x"]
+
+
+def test_erwin_st_two_appends_under_one_id_are_one_though_their_data_came_too_late() -> None:
+    world = ready("st")
+    pledges = [world.request("r", b"x"), world.request("r", b"x")]
+    for name in ("q0", "q1"):
+        world.arrive(name, 9)
+    world.order(1)
+    world.settle(3)
+    assert acknowledged(pledges[0])
+    assert pledges[0].outcome == pledges[1].outcome
+    assert world.values() == [b"first", b"x"]
+
+
+def test_erwin_st_other_records_under_a_request_id_are_told_apart() -> None:
+    world = ready("st")
+    digests: list[bytes] = []
+    for values in ([b"x"], [b"x"], [b"y"]):
+        world.request("r", *values)
+        sent = [message for _, message in world.nodes["q0"].inbox]
+        digests += [message.digest for message in sent if isinstance(message, AppendMeta)]
+        world.settle(2)
+    assert digests[0] == digests[1] != digests[2]
+    assert all(digests)
 
 
 def test_erwin_st_an_append_to_a_shard_that_was_closed_goes_to_another() -> None:

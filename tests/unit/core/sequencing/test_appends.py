@@ -132,3 +132,17 @@ def test_under_a_request_id_other_records_are_refused() -> None:
     assert codes(group.answered(other)) == ["request-reused"]
     group.restart("a")
     assert codes(group.answered(group.append(1, request, "a", size=2))) == ["request-reused"]
+
+
+def test_under_a_request_id_other_records_are_refused_whose_data_a_shard_has() -> None:
+    group = group_of(data_on_shards=True)
+    request = AppendId(9, REQUEST_EPOCH, 0)
+    group["a"].request(60, AppendMeta(1, 0, request, 1, 9, "x", digest=b"12345678"))
+    group["a"].request(61, AppendMeta(1, 0, request, 1, 9, "x", digest=b"12345679"))
+    group["a"].request(62, AppendMeta(1, 0, request, 1, 9, "x"))
+    group.run()
+    assert group.answered([60, 62]) == [Taken("x"), Taken("x")]
+    assert codes(group.answered([61])) == ["request-reused"]
+    group.restart("a")
+    group["a"].request(63, AppendMeta(1, 0, request, 1, 9, "x", digest=b"12345679"))
+    assert codes(group.answered([63])) == ["request-reused"]

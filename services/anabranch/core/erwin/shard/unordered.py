@@ -20,6 +20,7 @@ from anabranch.core.errors import (
     BadRequest,
     Overloaded,
     RecordVoided,
+    RequestReused,
     ShardAway,
     StaleView,
     Unavailable,
@@ -31,8 +32,9 @@ from anabranch.core.erwin.shard.counters import ErwinShardCounters
 from anabranch.core.erwin.shard.items import Head, bound_batches, kept_batches
 from anabranch.core.limits import MIB, Limits
 from anabranch.core.machine import Effect, Reply, Token
-from anabranch.core.producers import SEQUENCE_SPACE
+from anabranch.core.producers import SEQUENCE_SPACE, is_request
 from anabranch.core.records import batch as batches
+from anabranch.core.records.digest import digest_of_records, matches
 from anabranch.core.replication.replica import Replica, Role
 from anabranch.core.sequencing.ids import AppendId
 from anabranch.core.types import MS, Nanoseconds, Position
@@ -157,6 +159,7 @@ class Unordered:
             self._counters.late += 1
             raise Unavailable(f"shard {self._shard}", "an append's position is being decided")
         if id in self._data or binding is not None or id in self._known.ids:
+            self._check_repeated(id, message.batch)
             self._counters.stored_again += 1
         else:
             assert id not in self._bound
@@ -177,6 +180,17 @@ class Unordered:
             raise StaleView(f"data for shard {self._shard}", message.epoch, replica.epoch)
         if replica.log.journal.obstacle is not None:
             raise ShardAway(self._shard, replica.log.journal.obstacle)
+
+    def _check_repeated(self, id: AppendId, batch: bytes) -> None:
+        """The sequencers refuse other records under a request id, but two programs may be here at
+        once. Each would take the other's records for its own.
+        """
+        datum = self._data.get(id)
+        if datum is None or not is_request(id.producer, id.epoch, id.sequence):
+            return
+        held = digest_of_records(datum.batch, batches.peek(datum.batch))
+        if not matches(held, digest_of_records(batch, batches.peek(batch))):
+            raise RequestReused
 
     def _check_room(self, size: int) -> None:
         """Possible orphans take room of their own: otherwise they could keep out the appends whose

@@ -22,6 +22,8 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Empty if a shard has it."""
     shard: str = ""
     """Empty if the batch is here."""
+    digest: int = 0
+    """Of the records of a request, if a shard has them (`core/records/digest.py`)."""
 
     @property
     def cost(self) -> int:

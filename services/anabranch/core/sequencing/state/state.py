@@ -71,9 +71,11 @@ class State:
 def digest_of_entry(entry: Entry) -> int:
     """Of the records of an append whose id its caller chose; `UNKNOWN` for any other."""
     id = entry.id
-    if entry.batch and is_request(id.producer, id.epoch, id.sequence):
-        return digest_of_records(entry.batch, peek(entry.batch))
-    return UNKNOWN
+    if not is_request(id.producer, id.epoch, id.sequence):
+        return UNKNOWN
+    if not entry.batch:
+        return entry.digest
+    return digest_of_records(entry.batch, peek(entry.batch))
 
 
 encode_state = msgspec.msgpack.Encoder().encode

@@ -11,6 +11,8 @@ from anabranch.core.erwin.shard import unordered as unordered_module
 from anabranch.core.erwin.shard.unordered import Unordered
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Received
+from anabranch.core.producers import REQUEST_EPOCH
+from anabranch.core.records.record import Record, encode
 from anabranch.core.sequencing.ids import AppendId
 
 LIMITS = Limits(noop_ms=1_000, orphan_ms=10_000)
@@ -419,3 +421,15 @@ def test_a_primary_that_was_deposed_forgets_the_rows_that_wait() -> None:
     st.push("a2", 0, [row(0, 1)])
     data(st, 1, epoch=2)
     assert st.pushed("a2").upto == 1
+
+
+def test_other_records_under_a_request_id_are_refused_while_the_first_are_held() -> None:
+    """Two programs may send both before any sequencer has the id."""
+    st = stage()
+    first, same, other = (
+        encode([Record(value)], producer_id=9, producer_epoch=REQUEST_EPOCH, base_sequence=0, now=n)
+        for n, value in enumerate((b"x", b"x", b"y"))
+    )
+    tokens = [st.data("a1", content) for content in (first, same, other)]
+    assert [st.answer(token) for token in tokens[:2]] == [Stored(), Stored()]
+    assert code(st, tokens[2]) == "request-reused"
