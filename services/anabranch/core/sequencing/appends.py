@@ -89,6 +89,7 @@ class Appends:
             self._waiting.popleft()
             self._live.discard(first.token)
             self.waiting_bytes -= first.entry.cost
+            self._member.waiting -= first.entry.count
             if live:
                 self._answer(first)
 
@@ -203,6 +204,7 @@ class Appends:
             raise Overloaded("appends that wait to be ordered", limit, "ring_waiting_bytes_max")
         self.waited += 1
         self.waiting_bytes += asked.entry.cost
+        self._member.waiting += asked.entry.count
         self._waiting.append(asked)
         self._live.add(asked.token)
 

@@ -37,6 +37,8 @@ class Present(SequencingLetterBase, frozen=True, kw_only=True, tag="present"):
     """The node's process is about to end: the log goes on without it."""
     fsync: bool | None = None
     """It acknowledges from its disk; None: it is of a version that doesn't say."""
+    waiting: int = 0
+    """Records that wait for room in its ring, and come behind `tail`."""
 
 
 class Seal(SequencingLetterBase, frozen=True, tag="seal"):

@@ -59,6 +59,8 @@ class Member:
         self.leaving = False
         """The owner's process is about to end."""
         self.begun = 0
+        self.waiting = 0
+        """Records that the ring has no room for yet."""
         self.state = State(limits)
         self.ordered: Position = 0
         """As the journal says; `state.ordered` is ahead while an entry is being written."""
@@ -117,6 +119,7 @@ class Member:
             at=self.alarms.now,
             leaving=self.leaving,
             fsync=self.config.fsync,
+            waiting=self.waiting,
         )
 
     def send(self, to: str, letter: SequencingLetter) -> None:

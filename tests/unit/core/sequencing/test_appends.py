@@ -6,7 +6,7 @@ from anabranch.core.limits import Limits
 from anabranch.core.producers import REQUEST_EPOCH
 from anabranch.core.records.record import Record, encode
 from anabranch.core.sequencing.ids import AppendId
-from anabranch.core.sequencing.letters import Seal
+from anabranch.core.sequencing.letters import Present, Seal
 from anabranch.core.sequencing.messages import Append, AppendMeta, Locate, Taken
 from anabranch.core.sequencing.state.ring import ENTRY_BYTES
 from anabranch.core.sequencing.view import Ballot
@@ -90,11 +90,19 @@ def test_of_what_waits_nothing_is_taken_for_a_client_that_has_left_nor_in_an_end
     group.run()
     (gone,) = group.append(1, id_of(2), "b")
     (waiting,) = group.append(1, id_of(3), "b")
+    group.wait(100)
+    group.run()
+    said = [each for each in group.heard(Present) if isinstance(each, Present) and each.node == "b"]
+    assert (said[-1].tail, said[-1].waiting) == (2, 2), "they may name a shard that is closed now"
     group["b"].replica.gone(gone)
     group.to_all(Seal(Ballot(2, 1), 1), "b")
     assert group.answered([gone]) == []
     assert codes(group.answered([waiting])) == ["stale-view"]
     assert group["b"].replica.waiting_bytes == 0
+    group.wait(100)
+    group.run()
+    said = [each for each in group.heard(Present) if isinstance(each, Present) and each.node == "b"]
+    assert said[-1].waiting == 0
 
 
 def test_appends_are_refused_while_the_journal_cannot_be_written() -> None:

@@ -56,8 +56,10 @@ class Shards:
         asked, self._asked = self._asked, {}
         for name, open_ in asked.items():
             self._set_open(name, open_, now)
+        # Members know what is journaled: of a shard that this step closes they have said nothing.
+        closed = {each.number for each in self._plan.configuration.shards if not each.open}
         for setup in self._plan.shards:
-            if not setup.open and self._is_empty(setup, now):
+            if not setup.open and setup.number in closed and self._is_empty(setup, now):
                 self._counters.removed += 1
                 self._closed.pop(setup.number, None)
                 self._plan.set_shard(msgspec.structs.replace(setup, removed=True))
@@ -174,4 +176,4 @@ class Shards:
         current = all(it.view == view.number and it.version == version for it in known)
         if len(known) < len(letters) or not current:
             return None
-        return max(letter.tail for letter in known)
+        return max(letter.tail + letter.waiting for letter in known)

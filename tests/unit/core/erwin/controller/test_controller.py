@@ -361,6 +361,20 @@ def test_a_closed_shard_is_removed_when_all_is_trimmed_and_can_be_added_again() 
     assert stage.configuration.shards[1].removed
 
 
+def test_what_was_appended_right_before_a_shard_was_closed_keeps_it() -> None:
+    """Members said how long the log is before that, and didn't know of the closing."""
+    stage = running()
+    stage.run(100)
+    assert stage.append(1)
+    stage.ask("h1", to_open=False)
+    stage.run(500)
+    assert not stage.setup("h1").open
+    assert not stage.setup("h1").removed
+    stage.replicas["h1-a"].trimmed = 1
+    stage.run(500)
+    assert stage.setup("h1").removed
+
+
 def test_a_removed_shard_is_added_again_though_all_its_journals_are_new() -> None:
     """As when its processes and volumes went after it was removed."""
     stage = running()

@@ -1,5 +1,8 @@
 """What all shards of a log hold together."""
 
+import pytest
+from msgspec.structs import replace
+
 from anabranch.core.erwin.controller.counters import ControllerCounters
 from anabranch.core.erwin.controller.epochs import Epochs
 from anabranch.core.erwin.controller.plan import Plan
@@ -10,7 +13,9 @@ from anabranch.core.lateness import Delays
 from anabranch.core.limits import Limits
 from anabranch.core.replication.replica import Role
 from anabranch.core.sequencing.controller.contacts import Contacts
+from anabranch.core.sequencing.ids import Member
 from anabranch.core.sequencing.letters import Present
+from anabranch.core.sequencing.view import Ballot, View
 
 NOW = 1
 
@@ -71,3 +76,37 @@ def test_a_primary_that_has_forgotten_the_base_holds_what_is_stable() -> None:
     behind = primary("a", fence=OLD, base=0, held=8, stable=5)
     restarted = primary("b", fence=NEW, base=0, held=18, stable=5)
     assert held(behind, restarted) == 5
+
+
+@pytest.mark.parametrize("waiting", [0, 1])
+def test_a_closed_shard_lasts_while_records_that_wait_for_room_may_name_it(waiting: int) -> None:
+    limits, delays = Limits(), Delays()
+    view = View(ballot=Ballot(1, 1), members=(Member("s", 1),), leader="s", base=0)
+    setups = tuple(
+        ShardSetup(
+            number=number,
+            name=name,
+            nodes=(name,),
+            epoch=1,
+            primary=name,
+            replicas=(name,),
+            disks=(1,),
+            open=name == "a",
+        )
+        for number, name in enumerate("ab")
+    )
+    configuration = Configuration(
+        version=1, term=1, mode=Mode.ST, fsync=True, view=view, shards=setups, sequencers=("s",)
+    )
+    plan = Plan(configuration, 1, limits, ControllerCounters())
+    contacts, sequencers = Contacts[ShardPresent](limits, delays), Contacts[Present](limits, delays)
+    for name in "ab":
+        letter = primary(name, fence=OLD, base=0, held=5, stable=5)
+        contacts.heard(name, replace(letter, trimmed=5), life=1, sent=NOW, now=NOW)
+    member = Present(
+        node="s", life=1, view=1, started=True, ordered=5, version=1, tail=5, waiting=waiting
+    )
+    sequencers.heard("s", member, life=1, sent=NOW, now=NOW)
+    epochs = Epochs(plan, contacts, now=NOW, accept_loss=False, send=lambda to, letter: None)
+    Shards(plan, epochs, contacts, sequencers).watch(NOW, None)
+    assert [setup.name for setup in plan.shards] == (["a", "b"] if waiting else ["a"])
