@@ -147,11 +147,8 @@ class Series:
         self._refusal = pledge.refusal = error
         if isinstance(error, RequestForgotten):
             self._forgotten(pledge, error)
-        elif isinstance(error, ShardAway) and not pledge.doubts and self._fixed is None:
-            # No member took its id: another shard may have it, under another one.
-            self._queue_again(pledge)
-            self._halted = True
-            self._rest()
+        elif isinstance(error, ShardAway):
+            self._shard_away(pledge, sent=sent)
         elif isinstance(error, RecordVoided):
             self._voided(pledge)
         elif isinstance(error, Mistake):
@@ -366,6 +363,18 @@ class Series:
                 self._owner.settle(pledge, OutcomeUnknown(WHAT, LOST, ADVICE))
             else:
                 self._queue_again(pledge)
+
+    def _shard_away(self, pledge: Pledge, *, sent: bool) -> None:
+        """If no member took its id, another shard may have it: under another id, but for a request.
+        What may be ordered has to wait for its shard, and holds up nothing that goes elsewhere.
+        """
+        if not pledge.doubts and self._fixed is None:
+            self._queue_again(pledge)
+            self._halted = True
+        elif not pledge.doubts:
+            self._leave_shard(pledge)
+            pledge.doubts += sent
+        self._rest()
 
     def _forgotten(self, pledge: Pledge, error: AnabranchError) -> None:
         """All members refused it because they don't know this producer any more."""

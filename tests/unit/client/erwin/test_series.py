@@ -344,6 +344,40 @@ def test_erwin_st_an_append_to_a_shard_that_was_closed_goes_to_another() -> None
     assert world.values() == [b"first", b"x"]
 
 
+def test_erwin_st_a_request_to_a_shard_that_was_closed_goes_to_another_under_its_id() -> None:
+    world = ready("st")
+    pledge = world.request("r", b"x")
+    before, chosen = pledge.id, pledge.shard
+    world.close_shard(chosen)
+    world.settle(3)
+    assert acknowledged(pledge)
+    assert pledge.id == before
+    assert world.values() == [b"first", b"x"]
+
+
+def test_erwin_st_what_waits_for_a_closed_shard_holds_nothing_up() -> None:
+    """It may be ordered, so it has to wait; appends to other shards are acknowledged."""
+    world = ready("st")
+    stuck = world.append(b"x")
+    for name in ("q0", "q1"):
+        world.snap(name)
+    world.close_shard(stuck.shard)
+    for name in world.nodes:
+        world.learn(name)
+    world.pass_ms(100)
+    world.flow()
+    assert stuck.doubts
+    other = world.append(b"y")
+    slow = "a1" if stuck.shard == "b" else "b1"
+    for _ in range(20):
+        world.flow(but=slow)
+        world.pass_ms(100)
+        assert other.attempt.under_way
+    world.flow()
+    assert acknowledged(other)
+    assert stuck.outcome is None
+
+
 def test_erwin_st_data_that_is_sent_again_names_the_lowest_sequence_that_it_named_first() -> None:
     """What was acknowledged since may be ordered later, and must keep its data."""
     world = World(2, ("a",), "st")
