@@ -78,6 +78,8 @@ class Datum:
     batch: bytes
     lowest: int
     arrived: Nanoseconds
+    sent: Nanoseconds = 0
+    """When a client had sent it. 0: it came from another replica, perhaps long after that."""
 
 
 @dataclass(slots=True)
@@ -165,7 +167,8 @@ class Unordered:
             assert id not in self._bound
             self._check_room(len(message.batch))
             self._counters.stored += 1
-            self._add(id, Datum(message.batch, message.lowest, self._alarms.now))
+            now = self._alarms.now
+            self._add(id, Datum(message.batch, message.lowest, arrived=now, sent=now))
             self._replica.log.note(_pack(KeptData(message.lowest, message.batch)))
         answer = Reply(token, Stored())
         self._replica.log.journal.when_stored(lambda: self._effects.append(answer))
@@ -304,7 +307,7 @@ class Unordered:
     def started(self) -> None:
         """The journal was replayed; when its data came isn't known any more."""
         for datum in self._data.values():
-            datum.arrived = self._alarms.now
+            datum.arrived = datum.sent = self._alarms.now
 
     def restore(self, content: bytes) -> None:
         if not content:
@@ -370,7 +373,7 @@ class Unordered:
         """
         assert id not in self._data, "its row is final"
         orphans = self._given_up(id, datum.lowest)
-        orphans.extend(self._older(datum.arrived - self._limits.orphan_ms * MS))
+        orphans.extend(self._older(datum.sent - self._limits.orphan_ms * MS))
         for each in orphans:
             if self._remove(each) is not None:
                 self._counters.orphans += 1

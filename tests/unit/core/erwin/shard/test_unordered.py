@@ -126,6 +126,26 @@ def test_a_backup_does_not_say_that_it_has_what_its_primary_made_a_no_op() -> No
     assert code(st, late) == "record-voided"
 
 
+def test_a_batch_that_came_with_its_row_makes_nothing_an_orphan() -> None:
+    """The backup doesn't know when that append began: the order may have been held up for long, and
+    what was acknowledged meanwhile still waits for its row.
+    """
+    st = stage()
+    data(st, 2, "a1")
+    data(st, 1)
+    st.sleep(LIMITS.orphan_ms + 1)
+    st.push("a1", 0, [row(0, 2)])
+    st.push("a1", 1, [], stable=1)
+    assert st.pushed("a1").upto == 1
+    st.sleep(2_000)
+    st.crash("a1")
+    st.take_over("a", "a2", "a2")
+    st.push("a2", 1, [row(1, 1)])
+    st.sleep(LIMITS.noop_ms)
+    st.push("a2", 2, [], stable=2)
+    assert st.contents(st.read("a2", 0)) == [(0, ["v2"]), (1, ["v1"])]
+
+
 def test_a_no_op_that_a_new_fence_voids_may_be_bound_after_all() -> None:
     st = stage()
     st.push("a1", 0, [row(0, 1)])
