@@ -14,6 +14,7 @@ from anabranch.core.erwin.shard.items import Head, decode_head, encode_item
 from anabranch.core.erwin.shard.storage import Storage
 from anabranch.core.erwin.shard.watermarks import Watermarks
 from anabranch.core.replication.entries import Item
+from anabranch.core.sequencing.ids import AppendId
 from anabranch.core.types import LocalSequence, Position
 
 _TRIM_SHARE = 16
@@ -109,8 +110,16 @@ class Contents:
         """
         self.append(at, [], [])
 
-    def keep(self, kept: Sequence[tuple[int, bytes]], *, opens: int) -> None:
-        """Log unordered data: batches, each with its producer's lowest sequence."""
+    def keep(
+        self,
+        kept: Sequence[tuple[int, bytes]],
+        *,
+        opens: int,
+        voided: Sequence[AppendId] = (),
+    ) -> None:
+        """Log unordered data: batches, each with its producer's lowest sequence. And ids whose rows
+        are no-ops.
+        """
         head = Head(
             first=self.map.end,
             rows=[],
@@ -121,6 +130,7 @@ class Contents:
             remembers=True,
             opens=opens,
             kept=[(lowest, len(batch)) for lowest, batch in kept],
+            voided=list(voided),
         )
         self._log(head, encode_item(head, (), [batch for _, batch in kept]))
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from anabranch.core.erwin.protocol.rows import NO_SHARD, Row, end_of
+from anabranch.core.sequencing.ids import AppendId
 from anabranch.core.types import LocalSequence, Position
 from anabranch.core.wire.frames import parts
 
@@ -36,6 +37,8 @@ class Head(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=False)
     """Mode st: with this item all data that was unordered when this epoch began is in the log."""
     kept: list[tuple[int, int]] = []
     """Mode st: unordered data, each with its producer's lowest sequence and its size."""
+    voided: list[AppendId] = []
+    """Mode st: ids of earlier rows that became no-ops for good."""
 
     @property
     def end(self) -> Position:

@@ -250,8 +250,11 @@ class Unordered:
 
     def _open(self, epoch: int) -> None:
         """Bring what clients sent to earlier epochs to all replicas of this one. A replica that is
-        new has none of it, and clients send it only what they send from now on (LazyLog, 5.4).
+        new has none of it, and clients send it only what they send from now on (LazyLog, 5.4). It
+        also has no row that is trimmed, so it is told which ids became no-ops.
         """
+        if self._voided.ids:
+            self._contents.keep((), opens=0, voided=list(self._voided.ids))
         chunk: list[tuple[int, bytes]] = []
         size = 0
         for datum in list(self._data.values()):
@@ -277,6 +280,10 @@ class Unordered:
             if batch and row.id not in self._data:
                 # A new fence may void the row, and this replica got the batch in no other way.
                 self._add(row.id, Datum(batch, 0, self._alarms.now))
+        for id in head.voided:
+            self._voided.add(id)
+            if id not in self._bound:
+                self._remove(id)
         for lowest, batch in kept_batches(head, content):
             self._keep(lowest, batch)
         if head.opens:

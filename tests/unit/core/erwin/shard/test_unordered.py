@@ -248,6 +248,29 @@ def test_a_new_replica_is_given_what_clients_sent_before_it_came() -> None:
     assert st.contents(st.read("a1", 0)) == [(0, ["v1"])]
 
 
+def test_a_new_replica_is_told_what_became_no_ops_before_it_came() -> None:
+    """Alone in a later epoch, it would acknowledge an append that is a no-op (E9)."""
+    st = stage()
+    st.crash("a1")
+    st.take_over("a", "a2", "a2")
+    st.push("a2", 0, [row(0, 1)])
+    st.sleep(LIMITS.noop_ms)
+    for first in range(1, 41):
+        data(st, first + 1, "a2", epoch=2)
+        st.push("a2", first, [row(first, first + 1)])
+    st.push("a2", 41, [], stable=41, trimmed=30)
+    st.restart("a1")
+    st.nodes["a1"].give(Received("c1", LearnShard(shard="a", epoch=2, primary="a2")))
+    st.sleep(1_000)
+    st.arrange(st.setup("a", 0, "a2", "a2", "a1", epoch=3), st.configuration.shards[1])
+    st.sleep(1_000)
+    assert st.nodes["a1"].machine.contents.map.first > 0, "the row is trimmed"
+    st.crash("a2")
+    assert st.take_over("a", "a1", "a1")
+    (late,) = data(st, 1, "a1", epoch=4)
+    assert code(st, late) == "record-voided"
+
+
 def test_a_backup_that_lacks_unordered_data_does_not_take_over() -> None:
     """Acknowledged records would become no-ops (E9)."""
     st = rejoined()
