@@ -1,7 +1,9 @@
-"""`python -m examples.belfast fraud`: run one on a Belfast log, and check what comes out of it.
+"""`python -m examples.belfast fraud`: run applications on a Belfast log, and check their output.
 
-The readers compute ahead of the order. When all is confirmed, the same records are read once more
-by readers that wait for confirmations, and both must have come to the same.
+On a service each takes a log of its own, named after it, or the log that `--log` names; one that
+exists is used from its tail on. A Belfast log by itself is used by all of them. The readers compute
+ahead of the order. When all is confirmed, the same records are read once more by readers that wait
+for confirmations, and both must have come to the same.
 """
 
 import argparse
@@ -37,6 +39,9 @@ APPLICATIONS: dict[str, type[Application]] = {
 
 AnyLog = Log | SpeculativeLog
 """A Belfast log by itself, or one of a service."""
+
+_SHARDS = 2
+"""Of a log that the applications make."""
 
 _LOOK_S = 0.5
 """Where a filter lets nothing pass, nothing is told: a reader looks how far the log is."""
@@ -163,13 +168,20 @@ class Task:
 
 
 @asynccontextmanager
-async def opened(url: str, name: str | None) -> AsyncIterator[AnyLog]:
-    if name is None:
+async def log_of(url: str, name: str) -> AsyncIterator[AnyLog]:
+    """The log by itself at a `belfast://` address, or the log of this name of a service."""
+    if url.startswith("belfast"):
         async with aio.connect(url) as log:
             yield log
-    else:
-        async with anabranch.aio.connect(url) as service:
-            yield await service.log(name, engine="belfast")
+        return
+    async with anabranch.aio.connect(url) as service:
+        log = await service.ensure(name, engine="belfast", shards=_SHARDS)
+        settings = log.description.settings
+        assert settings is not None, "a Belfast log has settings"
+        for number in range(settings.shards):
+            # It waits until the shard takes appends, which those of a new log don't at once.
+            await log.append(b"opened", shard=f"shard-{number}")
+        yield log
 
 
 async def main(words: Sequence[str]) -> int:
@@ -177,23 +189,22 @@ async def main(words: Sequence[str]) -> int:
     parser.add_argument("application", choices=sorted(APPLICATIONS), nargs="+")
     parser.add_argument(
         "--url",
-        default="belfast://127.0.0.1:7440/belfast",
-        help="of a Belfast log by itself, as `anabranch up --engine belfast` says, or with --log "
-        "of a service",
+        default="anabranch://127.0.0.1:7420",
+        help="of a service, or of a Belfast log by itself: what `anabranch up` prints",
     )
-    parser.add_argument("--log", help="name of a Belfast log of the service at --url")
+    parser.add_argument("--log", help="of the service; default: one named after the application")
     parser.add_argument("--records", type=int, default=10_000, help="to ingest")
     parser.add_argument("--rate", type=float, default=2_000, help="of them in a second")
     parser.add_argument("--readers", type=int, default=2, help="who share the records")
     parser.add_argument("--seed", type=int, default=1, help="of what is ingested")
     asked = parser.parse_args(words)
-    async with opened(asked.url, asked.log) as log:
-        found = [
-            await play(
-                log, APPLICATIONS[name](), asked.records, asked.readers, asked.seed, asked.rate
+    found: list[bool] = []
+    for name in asked.application:
+        async with log_of(asked.url, asked.log or name) as log:
+            made = APPLICATIONS[name]()
+            found.append(
+                await play(log, made, asked.records, asked.readers, asked.seed, asked.rate)
             )
-            for name in asked.application
-        ]
     return 0 if all(found) else 1
 
 

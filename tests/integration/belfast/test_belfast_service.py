@@ -34,9 +34,20 @@ def ticks(service: anabranch.Service) -> anabranch.SpeculativeLog:
 
 
 def test_the_examples_run_on_a_log_of_a_service(url: str, ticks: anabranch.SpeculativeLog) -> None:
-    ticks.append_many([b"all shards", b"take appends"])
     asked = ["fraud", "--url", url, "--log", "ticks", "--records", "60", "--readers", "1"]
     assert asyncio.run(examples(asked)) == 0
+
+
+def test_the_examples_make_a_log_of_their_own_in_a_service(
+    url: str, service: anabranch.Service
+) -> None:
+    asked = ["fraud", "--url", url, "--records", "60", "--readers", "1"]
+    assert asyncio.run(examples(asked)) == 0
+    made = service.log("fraud", engine="belfast")
+    end = made.tail()
+    assert end >= 60
+    assert asyncio.run(examples(asked)) == 0, "it is used again, from its tail on"
+    assert made.tail() > end
 
 
 def test_a_log_is_found_as_its_engine_s_own_type(
