@@ -50,14 +50,14 @@ class Row(Compact, frozen=True):
     """Which batch of the log's lazy front it is, if the log has one."""
 
 
-FORMAT = 8
+FORMAT = 9
 """Of these commands; a member of a group that knows an earlier one mustn't lead.
 
 2 has owners, guards, and brokers that are forgotten or get their share when they come. 3 keeps
 every record's first origin, and a fork at a time ends before that time. 4 remembers appends that
 are requests of their own beside the other requests, and forgets refusals that may pass (see
 `requests`). 5 keeps the names of Belfast's logs, 6 those of Erwin's (see `catalogue`, also for 6).
-7 has lazy fronts, 8 fronts that come to a log which was there before, or end.
+7 has lazy fronts, 8 fronts that come to a log later, or end. 9 knows request ids at one log only.
 """
 STEADY_FORMAT = 3
 """From this one on, origins are kept when records move, and `ForkLog.at` isn't inherited itself."""

@@ -17,7 +17,7 @@ from anabranch.core.bolt.protocol.commands import (
 )
 from anabranch.core.bolt.state.quotas import told
 from anabranch.core.bolt.state.replica import Replica
-from anabranch.core.bolt.state.requests import APART_FORMAT
+from anabranch.core.bolt.state.requests import ANY_LOG, APART_FORMAT, LOG_FORMAT, log_tag
 from anabranch.core.errors import (
     AnabranchError,
     AppendBlocked,
@@ -127,7 +127,7 @@ def _of_the_gone(replica: Replica, row: Row) -> Sequenced | Refused:
         return refused
     results: list[BatchResult] = []
     for batch in row.batches:
-        done = _done_before(replica, batch)
+        done = _done_before(replica, None, batch)
         place = _remembered(grave.producers, batch) if grave else None
         if done is not None:
             results.append(done)
@@ -143,7 +143,7 @@ def _but_for_the_known(
     refused = Refused.of(why)
     results: list[BatchResult] = []
     for batch in row.batches:
-        done = _done_before(replica, batch)
+        done = _done_before(replica, log, batch)
         place = None if done is not None else _remembered(log.producers, batch)
         if done is None and place is not None:
             done = _again(replica, log, place)
@@ -256,15 +256,18 @@ def _is_apart(replica: Replica, batch: Batch) -> bool:
     return is_request(batch.producer, batch.epoch, batch.sequence)
 
 
-def _done_before(replica: Replica, batch: Batch) -> BatchResult | None:
+def _done_before(replica: Replica, log: Log | None, batch: Batch) -> BatchResult | None:
     """The first outcome of this request, whatever has become of the log that it was appended to;
-    a refusal if it was a request for other records.
+    a refusal if it was a request for other records. `log`: None if it is no more.
     """
     if not _is_apart(replica, batch):
         return None
-    replica.appends.prune(replica.at, replica.limits)
+    appends, identity = replica.appends, batch.producer
+    appends.prune(replica.at, replica.limits)
     try:
-        return replica.appends.outcome(batch.producer, batch.digest)
+        if log is None:
+            return appends.at_gone_log(identity, batch.digest)
+        return appends.at_log(identity, log.name, batch.digest, replica.format)
     except RequestReused as reused:
         return Refused.of(reused)
 
@@ -276,7 +279,7 @@ def _request(
     done.
     """
     appends, now, limits = replica.appends, replica.at, replica.limits
-    done = _done_before(replica, batch)
+    done = _done_before(replica, log, batch)
     if done is not None:
         return done
     place = _remembered(log.producers, batch)
@@ -284,7 +287,9 @@ def _request(
         return _again(replica, log, place)
     if not appends.has_room(now, limits):
         return Refused.of(Overloaded("appends remembered", limits.requests_max, "requests_max"))
-    appends.remember(batch.producer, now, _result(log, position, withheld), batch.digest)
+    tag = log_tag(log.name) if replica.format >= LOG_FORMAT else ANY_LOG
+    outcome = _result(log, position, withheld)
+    appends.remember_append((batch.producer, tag), now, outcome, batch.digest)
     return None
 
 

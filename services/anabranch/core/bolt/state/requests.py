@@ -6,17 +6,22 @@ a log, what was done under a request id stays known for as long as that is promi
 
 from collections import OrderedDict
 from collections.abc import Iterator
+from hashlib import blake2b
 from typing import Generic, TypeVar
 
-from anabranch.core.bolt.protocol.commands import Outcome
+from anabranch.core.bolt.protocol.commands import Outcome, Receipt
 from anabranch.core.errors import BY_CODE, RequestReused
 from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import Limits
 from anabranch.core.records.digest import UNKNOWN, matches
-from anabranch.core.types import Milliseconds
+from anabranch.core.types import Milliseconds, Position
 
 APART_FORMAT = 4
 """From this format on appends are remembered here, and refusals that may pass are forgotten."""
+LOG_FORMAT = 9
+"""From this format on an append's request id is known at the log that it was appended to only."""
+ANY_LOG = 0
+"""The log's tag of an append that was remembered before `LOG_FORMAT`."""
 
 Id = TypeVar("Id")
 Kept = TypeVar("Kept")
@@ -83,6 +88,95 @@ class Requests(Generic[Id, Kept]):
             if kept[oldest][0] >= before:
                 return
             kept.popitem(last=False)
+            self._forgotten(oldest)
+
+    def _forgotten(self, identity: Id) -> None:
+        """A subclass keeps more of it."""
+
+
+class Appends(Requests[tuple[int, int], Position | Receipt]):
+    """First outcomes of appends, by the request's identity and the log's tag.
+
+    Clients compute the identity from the log's name and the request id, and whoever may append to
+    any log can send any identity there. So it counts for that log only: otherwise a stranger who
+    guesses a request id could have another log's append refused, or taken for a repetition.
+    """
+
+    __slots__ = ("_tags",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._tags: dict[int, list[int]] = {}
+        """Of every identity; mostly one."""
+
+    def at_log(
+        self, identity: int, name: str, digest: int, cluster_format: int
+    ) -> Position | Receipt | None:
+        """RequestReused if the request that is remembered appended other records to this log."""
+        known = None
+        if cluster_format >= LOG_FORMAT:
+            known = self.outcome((identity, log_tag(name)), digest)
+        return self.outcome((identity, ANY_LOG), digest) if known is None else known
+
+    def at_gone_log(self, identity: int, digest: int) -> Position | Receipt | None:
+        """Of a log that is no more: its name isn't known. None if several logs had this identity,
+        of which one at most had it honestly.
+        """
+        tags = self._tags.get(identity, ())
+        return self.outcome((identity, tags[0]), digest) if len(tags) == 1 else None
+
+    def remember_append(
+        self,
+        key: tuple[int, int],
+        at: Milliseconds,
+        outcome: Position | Receipt,
+        digest: int,
+    ) -> None:
+        """`key`: the request's identity, and the tag of its log."""
+        self.remember(key, at, outcome, digest)
+        self._tags.setdefault(key[0], []).append(key[1])
+
+    def save(self, cluster_format: int) -> "SavedAppends":
+        kept = self._kept.items()
+        appends = [(identity, at, outcome) for (identity, _), (at, outcome, _) in kept]
+        if cluster_format >= LOG_FORMAT:
+            return appends, [], [(tag, digest) for (_, tag), (_, _, digest) in kept]
+        return appends, [(identity, digest) for (identity, _), digest in self.digests()], []
+
+    def load(
+        self,
+        appends: list[tuple[int, Milliseconds, Position | Receipt]],
+        digests: list[tuple[int, int]],
+        logs: list[tuple[int, int]],
+    ) -> None:
+        assert not self._kept, "a snapshot comes before all commands"
+        known = dict(digests)
+        before = ((ANY_LOG, known.get(identity, UNKNOWN)) for identity, _, _ in appends)
+        for (identity, at, outcome), (tag, digest) in zip(appends, logs or before, strict=True):
+            self.remember_append((identity, tag), at, outcome, digest)
+
+    def clear(self) -> None:
+        super().clear()
+        self._tags.clear()
+
+    def _forgotten(self, identity: tuple[int, int]) -> None:
+        tags = self._tags[identity[0]]
+        tags.remove(identity[1])
+        if not tags:
+            del self._tags[identity[0]]
+
+
+SavedAppends = tuple[
+    list[tuple[int, Milliseconds, Position | Receipt]], list[tuple[int, int]], list[tuple[int, int]]
+]
+"""Identities, times and outcomes; digests by identity, before `LOG_FORMAT`; else the log's tag and
+the digest of each.
+"""
+
+
+def log_tag(name: str) -> int:
+    """Eight bytes of a log's name; never `ANY_LOG`."""
+    return int.from_bytes(blake2b(name.encode(), digest_size=8).digest()) or 1
 
 
 def is_kept(outcome: Outcome, cluster_format: int) -> bool:

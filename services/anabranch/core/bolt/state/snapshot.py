@@ -174,6 +174,7 @@ class _Image(_Part, frozen=True):
     appends: list[tuple[int, Milliseconds, Position | Receipt]] = []
     request_digests: list[tuple[bytes, int]] = []
     append_digests: list[tuple[int, int]] = []
+    append_logs: list[tuple[int, int]] = []
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -182,6 +183,7 @@ _decoder = msgspec.msgpack.Decoder(_Image)
 
 def save(replica: Replica) -> bytes:
     forest = replica.forest
+    appends, append_digests, append_logs = replica.appends.save(replica.format)
     families: dict[Family, int] = {}
     logs = [_save_log(replica, log, families) for log in forest.logs.values()]
     return _encoder.encode(
@@ -210,9 +212,10 @@ def save(replica: Replica) -> bytes:
             placement=_save_placement(replica.placement),
             shared=list(replica.references.shared),
             guards=replica.guards,
-            appends=list(replica.appends.items()),
+            appends=appends,
             request_digests=list(replica.requests.digests()),
-            append_digests=list(replica.appends.digests()),
+            append_digests=append_digests,
+            append_logs=append_logs,
         )
     )
 
@@ -250,9 +253,7 @@ def load(content: bytes, limits: Limits) -> Replica:
     digests = dict(image.request_digests)
     for request, at, outcome in image.requests:
         replica.requests.remember(request, at, outcome, digests.get(request, UNKNOWN))
-    of_appends = dict(image.append_digests)
-    for append, at, place in image.appends:
-        replica.appends.remember(append, at, place, of_appends.get(append, UNKNOWN))
+    replica.appends.load(image.appends, image.append_digests, image.append_logs)
     replica.expiring = image.expiring
     replica.limit(image.limits)
     replica.format = image.format

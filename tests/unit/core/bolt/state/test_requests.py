@@ -26,7 +26,7 @@ from anabranch.core.bolt.protocol.commands import (
     Squash,
 )
 from anabranch.core.bolt.state import snapshot
-from anabranch.core.bolt.state.requests import APART_FORMAT
+from anabranch.core.bolt.state.requests import APART_FORMAT, LOG_FORMAT
 from anabranch.core.bolt.state.state import State
 from anabranch.core.errors import AnabranchError
 from anabranch.core.errors.refused import Refused
@@ -267,3 +267,68 @@ def test_a_blocked_append_whose_id_was_used_for_other_records_is_refused_and_not
     stage.do(ForkLog(stage.root, Kind.CONTINUOUS, "try", promotable=True))
     assert stage.append(FORK, "k", digest=8).code == "request-reused"
     assert stage.append(FORK, "k", digest=7) == 0
+
+
+def steal(stage: Stage, key: str, digest: int = 0) -> Any:
+    """What a stranger may send who has no right but to append to `other`."""
+    stage.objects += 1
+    batch = Batch(10, 1, request_identity("root", key), REQUEST_EPOCH, 0, digest)
+    row = Row(stage.id("other"), 0, [batch])
+    return stage.do(CommitObject("b", object_id(1, stage.objects), [row], stage.objects)).rows[0]
+
+
+@pytest.mark.parametrize("digest", [7, 8], ids=["the same records", "other records"])
+def test_a_request_id_that_was_used_at_another_log_is_a_new_one_here(digest: int) -> None:
+    """A stranger who guesses the id shan't have the append refused, or taken for a repetition."""
+    stage = Stage()
+    stage.do(CreateLog("other"))
+    for _ in range(3):
+        stage.append("other", "x", epoch=0)
+    stage.append("other", "y", digest=7)
+    assert isinstance(stage.append("root", "first"), int)
+    stolen = steal(stage, "k", digest)
+    assert isinstance(stolen, int)
+    assert stage.append("root", "k", digest=7) == 1, "it is appended"
+    stage.reopen()
+    assert stage.append("root", "k", digest=7) == 1, "and then it is known"
+    assert stage.append("root", "k", digest=9).code == "request-reused"
+    assert isinstance(again := steal(stage, "k", digest), Sequenced)
+    assert again.batches == [stolen]
+    stage.do(DeleteLog(stage.root))
+    assert stage.append("root", "k", digest=7).code == "unknown-log", "one of them isn't its own"
+
+
+def test_a_stranger_learns_nothing_of_a_request_at_another_log() -> None:
+    stage = Stage()
+    stage.do(CreateLog("other"))
+    stage.append("root", "first")
+    assert stage.append("root", "k", digest=7) == 1
+    assert steal(stage, "k", 7) == 0, "an append like any other"
+
+
+def test_an_append_of_before_is_known_at_every_log() -> None:
+    """Which log it was appended to wasn't remembered then."""
+    stage = Stage(knows=LOG_FORMAT - 1)
+    stage.do(CreateLog("other"))
+    stage.append("root", "first")
+    assert stage.append("root", "k", digest=7) == 1
+    stage.reopen()
+    stage.do(RaiseFormat(LOG_FORMAT))
+    stage.reopen()
+    assert stage.append("root", "k", digest=7) == 1
+    assert stage.append("root", "k", digest=8).code == "request-reused"
+    assert isinstance(steal(stage, "k", 7), Sequenced)
+    assert stage.append("root", "later", digest=7) == 2
+
+
+def test_an_identity_is_forgotten_with_its_last_log() -> None:
+    stage = Stage()
+    stage.do(CreateLog("other"))
+    stage.append("root", "k", digest=7)
+    stage.now += MEMORY_MS - 1
+    steal(stage, "k", 7)
+    stage.now += 2
+    stage.do(DeleteLog(stage.id("other")))
+    assert stage.append("other", "k", log=NOWHERE).code == "unknown-log"
+    assert stage.append("root", "k", digest=7) == 1, "the first one is forgotten: it is done again"
+    stage.reopen()
