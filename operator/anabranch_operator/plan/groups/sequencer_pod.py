@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from anabranch_operator.api import names
-from anabranch_operator.api.common import GroupEngineName
+from anabranch_operator.api.common import Durability, GroupEngineName
 from anabranch_operator.api.pods import PodsSpec
 from anabranch_operator.api.sequencers import SequencerSetSpec
 from anabranch_operator.plan.engine.objects import Document
@@ -80,6 +80,7 @@ def pod(group: Sequencers, name: str, engine: dict[str, str]) -> Document:
     spec, found = group.spec, labels(group.ref.name)
     settings = {
         **common(spec.engine, spec, name, cluster(group), node(group, name)),
+        **note(spec.engine, spec.durability),
         "MEMBERS": ",".join(nodes(group)),
         **engine,
     }
@@ -123,3 +124,13 @@ def common(
         for part, file in (("CERT", "tls.crt"), ("KEY", "tls.key"), ("CA", "ca.crt")):
             settings[f"TLS_{part}"] = f"{pod_parts.TLS_DIR}/{file}"
     return settings
+
+
+def note(engine: GroupEngineName, durability: Durability) -> dict[str, str]:
+    """Have a process note how far its journal went, so that it refuses one that lost its end.
+
+    A journal that isn't synced may lose its end when the node fails, as its owner accepts.
+    """
+    if durability is Durability.MEMORY:
+        return {}
+    return {"REACHED_FILE": f"{DATA_DIR}/{engine}.reached"}

@@ -77,6 +77,8 @@ def pod(group: Shards, log: Sequencers, number: int, name: str, engine: dict[str
         **engine,
         "DURABILITY": spec.durability.value,
     }
+    if spec.black_box is None:  # otherwise the note is beside the one that names the box
+        settings |= sequencer_pod.note(spec.engine, spec.durability)
     body = pod_parts.Body(
         owner=group.object,
         name=name,

@@ -93,6 +93,7 @@ def test_shards_over_black_boxes_have_one_each_and_are_told_how_it_is_reached() 
         pod = harness.pod(f"orders-{number}-0")
         found = load(ShardSettings, {}, environment(pod))
         assert found.black_box == f"kafka://h:9093/clicks-{number}"
+        assert found.reached_file == "", "its note is in the data directory, beside the box's name"
         folder, _, file = found.kafka_file.rpartition("/")
         assert file == "kafka.toml"
         (volume,) = (each for each in pod.spec["volumes"] if each["name"] == "kafka")

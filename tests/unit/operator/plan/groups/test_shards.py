@@ -16,7 +16,7 @@ from tests.unit.operator.belfast_log import (
     setting,
 )
 
-from anabranch.apps.pods.log_settings import Durability, ShardSettings, load
+from anabranch.apps.pods.log_settings import Durability, SequencerSettings, ShardSettings, load
 from anabranch_operator.plan.engine.actions import Delete, JoinShard, LeaveShard
 from anabranch_operator.plan.engine.events import Vitals
 from anabranch_operator.plan.groups.report import Standing
@@ -55,6 +55,27 @@ def test_a_replica_knows_its_shard_the_others_and_the_sequencers(harness: Belfas
     (term,) = affinity["preferredDuringSchedulingIgnoredDuringExecution"]
     apart = term["podAffinityTerm"]["labelSelector"]["matchLabels"]
     assert apart == {"anabranch.dev/shard": "orders-1"}, "copies of one shard, not all shards"
+
+
+def test_pods_note_on_their_volume_how_far_their_journals_went(harness: BelfastHarness) -> None:
+    for name, kind in (
+        ("orders-0-0", ShardSettings),
+        ("orders-sequencer-0", SequencerSettings),
+    ):
+        pod = harness.pod(name)
+        (mount,) = [
+            each for each in pod.spec["containers"][0]["volumeMounts"] if each["name"] == "data"
+        ]
+        found = load(kind, {}, environment(pod))
+        assert found.reached_file == f"{mount['mountPath']}/belfast.reached"
+        assert found.data == f"{mount['mountPath']}/belfast", "the note is outside of it"
+
+
+def test_pods_that_sync_no_journal_note_nothing() -> None:
+    """A node that fails may lose the end of such a journal, and the replica must come back."""
+    harness = BelfastHarness(shards={"durability": "memory"})
+    harness.settle()
+    assert load(ShardSettings, {}, environment(harness.pod("orders-0-0"))).reached_file == ""
 
 
 def test_a_replica_understands_what_it_is_told() -> None:
