@@ -256,8 +256,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     embedded_nodes_max: int = 64
     """Sequencers and shard replicas of all logs that this service runs in its own process. Each
     follows what is decided for every shard of its log, so the time that a log takes to start grows
-    with their square: 64 shards are served within seconds, 240 after more than a minute. A log that
-    needs more shards runs as processes of its own.
+    with their square: 64 shards are served within seconds, 240 after more than a minute. All who
+    may create logs share this number. Where it is too small, `up --processes` runs each node as a
+    process of its own.
     """
 
     noop_ms: int = 5_000

@@ -136,7 +136,7 @@ def chosen(replica: Replica, command: CreateLog, name: str) -> tuple[str, Engine
         raise Unavailable(f"a log of engine {engine}", reason)
     settings = _with_defaults(engine, settings or EngineSettings())
     _check(name, engine, settings)
-    check_machines(replica, settings, nodes(engine, settings))
+    check_machines(replica, name, settings, nodes(engine, settings))
     return engine, settings
 
 
@@ -286,16 +286,20 @@ def _check_black_box(name: str, settings: EngineSettings) -> None:
 def check_front(replica: Replica, front: Front | None, name: str) -> None:
     if front is not None:
         _check_places(name, front.settings)
-        check_machines(replica, front.settings, machines_of_front(front.settings))
+        check_machines(replica, name, front.settings, machines_of_front(front.settings))
 
 
-def check_machines(replica: Replica, settings: EngineSettings, machines: int) -> None:
+def check_machines(replica: Replica, name: str, settings: EngineSettings, machines: int) -> None:
     """Every node of an embedded log, or of a front, is a machine with a journal of its own."""
     if not settings.embedded:
         return
-    limit = replica.limits.embedded_nodes_max
-    if _embedded_nodes(replica.forest) + machines > limit:
-        raise TooMany("sequencers and replicas in this process", limit, "embedded_nodes_max")
+    limit, there = replica.limits.embedded_nodes_max, _embedded_nodes(replica.forest)
+    if there + machines > limit:
+        what = (
+            f"{name} takes {machines} sequencers and shard replicas in this process, where other "
+            f"logs have {there} (`up --processes` runs each in its own, without a limit)"
+        )
+        raise TooMany(what, limit, "embedded_nodes_max")
 
 
 def _embedded_nodes(forest: Forest) -> int:

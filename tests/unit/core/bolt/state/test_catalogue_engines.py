@@ -301,7 +301,13 @@ def test_this_process_runs_so_many_machines_and_no_more() -> None:
     stage = Stage(embedded_nodes_max=4)
     first = stage.create(EngineSettings(shards=3, embedded=True))
     more = CreateLog("more", engine="belfast", settings=EngineSettings(embedded=True))
-    assert code(stage.do(more)) == "too-many"
+    refused = stage.do(more)
+    assert code(refused) == "too-many"
+    assert refused.message == (
+        "more takes 2 sequencers and shard replicas in this process, where other logs have 4 "
+        "(`up --processes` runs each in its own, without a limit): the limit is 4 "
+        "(embedded_nodes_max); remove some, or raise it"
+    )
     assert stage.do(CreateLog("far", engine="belfast", settings=THERE)).engine == "belfast"
     stage.do(DeleteLog(first.id))
     assert stage.do(more).engine == "belfast"
