@@ -15,9 +15,6 @@ from anabranch.apps.processes.local_log import LocalLog
 ELSEWHERE = ("export ", ".venv/bin/anabranch up", "anabranch up", "anabranch sequencer")
 """They start a log, or say where it is."""
 
-EXAMPLES = (".venv/bin/python -m examples", "python -m examples")
-"""Played by test_belfast_examples.py."""
-
 
 @pytest.fixture(scope="module")
 def shell(shared: LocalLog, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
@@ -67,13 +64,11 @@ def begun(command: str, shell: dict[str, str]) -> str:
 @pytest.mark.usefixtures("filled")
 def test_what_the_readme_shows_of_it_happens(root: Path, shell: dict[str, str]) -> None:
     shown = list(commands(root, "README.md", "anabranch belfast"))
-    assert len(shown) == 3
+    assert len(shown) == 2
     for command in shown:
         here = command.replace(".venv/bin/anabranch", "anabranch").replace(
             "URL", '"$ANABRANCH_URL"'
         )
-        if command.startswith(EXAMPLES):
-            continue
         said = begun(here, shell) if " tail " in here else played(here, shell)
         assert said.strip(), command
 
