@@ -96,7 +96,7 @@ class TracedMember:
                 if self._choice.traces(object) and len(self._commits) < OPEN_MAX:
                     self._commits.setdefault((sender, token), (now, object))
             case _:
-                pass
+                pass  # only commits are traced here
         effects = self._machine.step(now, event)
         if self._commits:
             for effect in effects:
@@ -198,7 +198,7 @@ class TracedBroker:
                     self._appends.pop(token, None)
                     self._reads.pop(token, None)
             case _:
-                pass
+                pass  # no part of an append or a read
         return None, None
 
     def _asks(self, now: Nanoseconds, token: Token, message: object) -> Context | None:

@@ -75,7 +75,7 @@ class Delegation:
                     del self._out[command.log]
                     self._note(command.log)
             case _:
-                pass
+                pass  # no other command changes which extents are small
 
     def letters(self, now: Milliseconds) -> list[Send]:
         """What to ask brokers for, as far as they have room."""

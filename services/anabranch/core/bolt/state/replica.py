@@ -7,7 +7,7 @@ from anabranch.core.bolt.logs.forest import Forest, Log, Shift
 from anabranch.core.bolt.protocol.commands import Committed, Outcome, Receipt, Swapped
 from anabranch.core.bolt.state.placement import Placement
 from anabranch.core.bolt.state.references import References
-from anabranch.core.bolt.state.requests import Appends, Requests
+from anabranch.core.bolt.state.requests import RememberedAppends, Requests
 from anabranch.core.errors import ReceiptExpired
 from anabranch.core.limits import Limits, with_replicated
 from anabranch.core.types import Kind, LogId, Milliseconds, ObjectId, Position
@@ -63,7 +63,7 @@ class Replica:
         self.brokers: dict[str, BrokerRecord] = {}
         self.broker_epochs = 0
         self.requests: Requests[bytes, Outcome] = Requests()
-        self.appends = Appends()
+        self.appends = RememberedAppends()
         """Appends that are requests of their own, apart: however many come, they take no room from
         the requests that change logs."""
         self.expiring: list[tuple[Milliseconds, LogId]] = []

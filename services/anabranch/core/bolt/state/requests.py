@@ -94,7 +94,7 @@ class Requests(Generic[Id, Kept]):
         """A subclass keeps more of it."""
 
 
-class Appends(Requests[tuple[int, int], Position | Receipt]):
+class RememberedAppends(Requests[tuple[int, int], Position | Receipt]):
     """First outcomes of appends, by the request's identity and the log's tag.
 
     Clients compute the identity from the log's name and the request id, and whoever may append to
