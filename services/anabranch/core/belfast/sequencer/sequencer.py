@@ -45,24 +45,16 @@ from anabranch.core.errors.refused import Refused
 from anabranch.core.lateness import Delays
 from anabranch.core.limits import Limits
 from anabranch.core.machine import (
-    Drain,
     Effect,
     Effects,
     Event,
-    Gone,
-    Linked,
-    Persisted,
-    PersistFailed,
-    Received,
     Reply,
     Request,
-    Requests,
     Rest,
     Send,
-    SnapshotSaved,
-    TimerFired,
     Token,
 )
+from anabranch.core.serving_machine import ServingMachine
 from anabranch.core.types import Milliseconds, Nanoseconds
 
 ENTRIES_IN_FLIGHT = 4
@@ -75,7 +67,7 @@ _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder(Image).decode
 
 
-class Sequencer:
+class Sequencer(ServingMachine):
     """A machine."""
 
     def __init__(
@@ -154,34 +146,26 @@ class Sequencer:
         self._alarms.now = now
         if self._alarms.overdue:
             self._was_away(self._alarms.overdue, now)
-        match event:
-            case Received(sender, message):
-                self._received(sender, message)
-            case TimerFired():
-                self._alarms.ring()
-            case Persisted(last):
-                self.consensus.persisted(last)
-            case PersistFailed(error):
-                self.consensus.persist_failed(error)
-            case SnapshotSaved(index):
-                self.consensus.snapshot_saved(index)
-            case Request(token, message):
-                self._asked(token, message)
-            case Requests(tokens, messages):
-                for token, message in zip(tokens, messages, strict=True):
-                    self._asked(token, message)
-            case Linked(node):
-                self.consensus.linked(node)
-                if self._feed is not None:
-                    self._feed.linked(node)
-            case Gone(tokens):
-                gone = frozenset(tokens)
-                self._waiting = deque(each for each in self._waiting if each[1] not in gone)
-            case Drain():
-                self._drain()
-            case _:
-                raise AssertionError(event)
+        self._take(event)
         return self._settle()
+
+    def _persisted(self, last: int) -> None:
+        self.consensus.persisted(last)
+
+    def _persist_failed(self, error: AnabranchError) -> None:
+        self.consensus.persist_failed(error)
+
+    def _snapshot_saved(self, index: int) -> None:
+        self.consensus.snapshot_saved(index)
+
+    def _gone(self, tokens: Sequence[Token]) -> None:
+        gone = frozenset(tokens)
+        self._waiting = deque(each for each in self._waiting if each[1] not in gone)
+
+    def _linked(self, node: str) -> None:
+        self.consensus.linked(node)
+        if self._feed is not None:
+            self._feed.linked(node)
 
     def _was_away(self, late: Nanoseconds, now: Nanoseconds) -> None:
         """The timer is late: this member did not run, and others may have spoken meanwhile."""
@@ -212,9 +196,7 @@ class Sequencer:
         self._set_wake()
         if self._draining and not self._rested and self.office is None:
             self._rest()
-        effects = tuple(self._effects)
-        self._effects.clear()
-        return effects
+        return self._taken()
 
     def _answer(self) -> None:
         """Who asked for something that is decided already waits for what came before."""

@@ -5,7 +5,7 @@ ledger of what the sequencing group has decided (`Following`). The parts look at
 each step, once for all that came in it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from anabranch.core.alarms import Alarms
@@ -24,35 +24,27 @@ from anabranch.core.belfast.shard.reports import Reporting
 from anabranch.core.belfast.shard.requests import Serving
 from anabranch.core.belfast.shard.stand_in import failures_since, stands_in
 from anabranch.core.belfast.shard.streams import Stream, names_of
-from anabranch.core.errors import RecordVoided
+from anabranch.core.errors import AnabranchError, RecordVoided
 from anabranch.core.lateness import patience
 from anabranch.core.limits import Limits
 from anabranch.core.machine import (
-    Drain,
     Effect,
     Effects,
     EntriesRead,
     Event,
-    Gone,
-    Linked,
-    Persisted,
-    PersistFailed,
     ReadFailed,
-    Received,
-    Request,
-    Requests,
     Rest,
     Send,
-    SnapshotSaved,
-    TimerFired,
+    Token,
 )
 from anabranch.core.replication.letters import Copy, Joining, Match, ReplicaLetter, Stored
 from anabranch.core.replication.primary import LETTER_BYTES_MAX
 from anabranch.core.replication.replica import Replica, Role
+from anabranch.core.serving_machine import ServingMachine
 from anabranch.core.types import MS, NEVER, LocalSequence, Nanoseconds
 
 
-class Shard:
+class Shard(ServingMachine):
     """Machine: one replica of one shard."""
 
     def __init__(self, config: ShardConfig, limits: Limits) -> None:
@@ -146,35 +138,31 @@ class Shard:
     def step(self, now: Nanoseconds, event: Event) -> Effects:
         self._alarms.now = now
         self._be_patient()
-        match event:
-            case Request(token, message):
-                self._serving.asked(token, message)
-            case Requests(tokens, several):
-                for token, message in zip(tokens, several, strict=True):
-                    self._serving.asked(token, message)
-            case Received(sender, letter):
-                self._letters[type(letter)](sender, letter)
-            case Persisted(last):
-                self.replica.persisted(last)
-            case TimerFired():
-                self._alarms.ring()
-            case EntriesRead() | ReadFailed():
-                self.replica.log.journal.entries_read(event)
-            case PersistFailed(error):
-                self.replica.log.journal.persist_failed(error)
-            case Gone(tokens):
-                for token in tokens:
-                    self._serving.drop(token)
-            case Linked(node):
-                self.replica.linked(node)
-                self.following.linked(node)
-            case Drain():
-                self._drain()
-            case SnapshotSaved():
-                """The replica goes by what the journal can still read."""
-            case _:
-                raise AssertionError(event)
+        self._take(event)
         return self._settled()
+
+    def _asked(self, token: Token, message: Any) -> None:
+        self._serving.asked(token, message)
+
+    def _received(self, sender: str, letter: Any) -> None:
+        self._letters[type(letter)](sender, letter)
+
+    def _persisted(self, last: int) -> None:
+        self.replica.persisted(last)
+
+    def _persist_failed(self, error: AnabranchError) -> None:
+        self.replica.log.journal.persist_failed(error)
+
+    def _entries_read(self, event: EntriesRead | ReadFailed) -> None:
+        self.replica.log.journal.entries_read(event)
+
+    def _gone(self, tokens: Sequence[Token]) -> None:
+        for token in tokens:
+            self._serving.drop(token)
+
+    def _linked(self, node: str) -> None:
+        self.replica.linked(node)
+        self.following.linked(node)
 
     def _be_patient(self) -> None:
         """A replica may owe its primary an answer for as long as a primary one to the leader."""
@@ -192,11 +180,7 @@ class Shard:
         if self._ends_at != NEVER:
             self._may_rest()
         self.replica.settle()
-        if not self._effects:
-            return ()
-        effects = tuple(self._effects)
-        self._effects.clear()
-        return effects
+        return self._taken()
 
     def _serve(self) -> None:
         me = self.following.me

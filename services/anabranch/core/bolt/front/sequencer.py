@@ -2,6 +2,7 @@
 (LazyLog, 4; decision 62).
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from anabranch.core.alarms import Alarms
@@ -16,31 +17,22 @@ from anabranch.core.errors import AnabranchError, BadRequest, OutcomeUnknown, Un
 from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import Limits
 from anabranch.core.machine import (
-    Drain,
     Effect,
     Effects,
     Event,
-    Gone,
-    Linked,
-    Persisted,
-    PersistFailed,
-    Received,
     Reply,
-    Request,
-    Requests,
     Rest,
-    SnapshotSaved,
-    TimerFired,
     Token,
 )
 from anabranch.core.sequencing.controller.draining import Draining
 from anabranch.core.sequencing.messages import Append, Elsewhere, FindPosition, Inspect, Locate
 from anabranch.core.sequencing.replica import SequencingReplica
 from anabranch.core.sequencing.view import View
+from anabranch.core.serving_machine import ServingMachine
 from anabranch.core.types import Nanoseconds, Position
 
 
-class FrontSequencer:
+class FrontSequencer(ServingMachine):
     """A machine."""
 
     def __init__(self, config: FrontSequencerConfig, limits: Limits) -> None:
@@ -131,34 +123,7 @@ class FrontSequencer:
 
     def step(self, now: Nanoseconds, event: Event) -> Effects:
         self._alarms.now = now
-        match event:
-            case Request(token, message):
-                self._asked(token, message)
-            case Requests(tokens, messages):
-                for token, message in zip(tokens, messages, strict=True):
-                    self._asked(token, message)
-            case Received(sender, letter):
-                self._received(sender, letter)
-            case Persisted(last):
-                self.replica.persisted(last)
-            case TimerFired():
-                self._alarms.ring()
-            case PersistFailed(error):
-                self.replica.persist_failed(error)
-            case Gone(tokens):
-                for token in tokens:
-                    self.replica.gone(token)
-            case Linked(node):
-                self.replica.linked(node)
-            case Drain() if self.config.hands_over or not self.config.fsync:
-                self._draining.begin()
-            case Drain():
-                # What is in the ring is in journals.
-                self._effects.append(Rest())
-            case SnapshotSaved():
-                """The journal knows by itself what it may forget."""
-            case _:
-                raise AssertionError(event)
+        self._take(event)
         return self._settled()
 
     def _settled(self) -> Effects:
@@ -174,9 +139,26 @@ class FrontSequencer:
             if self.committing is not None and self._ends:
                 self.committing.end()
         self._draining.settle()
-        effects = tuple(self._effects)
-        self._effects.clear()
-        return effects
+        return self._taken()
+
+    def _persisted(self, last: int) -> None:
+        self.replica.persisted(last)
+
+    def _persist_failed(self, error: AnabranchError) -> None:
+        self.replica.persist_failed(error)
+
+    def _gone(self, tokens: Sequence[Token]) -> None:
+        for token in tokens:
+            self.replica.gone(token)
+
+    def _linked(self, node: str) -> None:
+        self.replica.linked(node)
+
+    def _drain(self) -> None:
+        if self.config.hands_over or not self.config.fsync:
+            self._draining.begin()
+        else:  # what is in the ring is in journals
+            self._effects.append(Rest())
 
     def _received(self, sender: str, letter: Any) -> None:
         match letter:

@@ -4,6 +4,7 @@ Every sequencer answers appends and says where things are. The leader pushes its
 shards, and answers what only it knows.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from anabranch.core.alarms import Alarms
@@ -20,20 +21,10 @@ from anabranch.core.erwin.protocol.directory import Directories, other_durabilit
 from anabranch.core.erwin.protocol.letters import Configuration, Control, Pushed, Stale
 from anabranch.core.limits import Limits
 from anabranch.core.machine import (
-    Drain,
     Effect,
     Effects,
     Event,
-    Gone,
-    Linked,
-    Persisted,
-    PersistFailed,
-    Received,
     Reply,
-    Request,
-    Requests,
-    SnapshotSaved,
-    TimerFired,
     Token,
 )
 from anabranch.core.sequencing.checks import check
@@ -50,10 +41,11 @@ from anabranch.core.sequencing.messages import (
     Trim,
 )
 from anabranch.core.sequencing.replica import SequencingReplica
+from anabranch.core.serving_machine import ServingMachine
 from anabranch.core.types import Nanoseconds
 
 
-class Sequencer:
+class Sequencer(ServingMachine):
     """A machine."""
 
     def __init__(self, config: SequencerConfig, limits: Limits) -> None:
@@ -128,35 +120,7 @@ class Sequencer:
 
     def step(self, now: Nanoseconds, event: Event) -> Effects:
         self._alarms.now = now
-        match event:
-            case Request(token, message):
-                self._asked(token, message)
-            case Requests(tokens, messages):
-                for token, message in zip(tokens, messages, strict=True):
-                    self._asked(token, message)
-            case Received(sender, letter):
-                self._received(sender, letter)
-            case Persisted(last):
-                self.replica.persisted(last)
-            case TimerFired():
-                self._alarms.ring()
-            case PersistFailed(error):
-                self.replica.persist_failed(error)
-            case Gone(tokens):
-                for token in tokens:
-                    self.replica.gone(token)
-                    self.ordering.gone(token)
-                    self._inspections.gone(token)
-                    self._wishes.gone(token)
-            case Linked(node):
-                self.replica.linked(node)
-                self.ordering.linked(node)
-            case Drain():
-                self._draining.begin()
-            case SnapshotSaved():
-                """The journal knows by itself what it may forget."""
-            case _:
-                raise AssertionError(event)
+        self._take(event)
         return self._settled()
 
     def _settled(self) -> Effects:
@@ -169,9 +133,27 @@ class Sequencer:
             self.replica.settle()
         self._inspections.settle()
         self._draining.settle()
-        effects = tuple(self._effects)
-        self._effects.clear()
-        return effects
+        return self._taken()
+
+    def _persisted(self, last: int) -> None:
+        self.replica.persisted(last)
+
+    def _persist_failed(self, error: AnabranchError) -> None:
+        self.replica.persist_failed(error)
+
+    def _gone(self, tokens: Sequence[Token]) -> None:
+        for token in tokens:
+            self.replica.gone(token)
+            self.ordering.gone(token)
+            self._inspections.gone(token)
+            self._wishes.gone(token)
+
+    def _linked(self, node: str) -> None:
+        self.replica.linked(node)
+        self.ordering.linked(node)
+
+    def _drain(self) -> None:
+        self._draining.begin()
 
     def _received(self, sender: str, letter: Any) -> None:
         match letter:

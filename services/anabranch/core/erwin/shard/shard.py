@@ -5,10 +5,11 @@ The parts look at the shard's log and at the configuration at the end of each st
 that came in it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from anabranch.core.alarms import Alarms
+from anabranch.core.errors import AnabranchError
 from anabranch.core.erwin.protocol import letters
 from anabranch.core.erwin.protocol.letters import Push
 from anabranch.core.erwin.shard import requests
@@ -25,30 +26,22 @@ from anabranch.core.erwin.shard.unordered import Unordered
 from anabranch.core.lateness import patience
 from anabranch.core.limits import Limits
 from anabranch.core.machine import (
-    Drain,
     Effect,
     Effects,
     EntriesRead,
     Event,
-    Gone,
-    Linked,
-    Persisted,
-    PersistFailed,
     ReadFailed,
-    Received,
-    Request,
-    Requests,
     Rest,
-    SnapshotSaved,
-    TimerFired,
+    Token,
 )
 from anabranch.core.replication.letters import Copy, Joining, Match, ReplicaLetter, Stored
 from anabranch.core.replication.primary import LETTER_BYTES_MAX
 from anabranch.core.replication.replica import Replica, Role
+from anabranch.core.serving_machine import ServingMachine
 from anabranch.core.types import MS, Nanoseconds, Position
 
 
-class ErwinShard:
+class ErwinShard(ServingMachine):
     """Machine: one replica of one shard."""
 
     def __init__(self, config: ErwinShardConfig, limits: Limits) -> None:
@@ -133,40 +126,33 @@ class ErwinShard:
     def step(self, now: Nanoseconds, event: Event) -> Effects:
         self._alarms.now = now
         self._be_patient()
-        match event:
-            case Request(token, message):
-                self._requests.asked(token, message)
-            case Requests(tokens, several):
-                for token, message in zip(tokens, several, strict=True):
-                    self._requests.asked(token, message)
-            case Received(sender, letter):
-                self._received(sender, letter)
-            case Persisted(last):
-                self.replica.persisted(last)
-            case TimerFired():
-                self._alarms.ring()
-            case EntriesRead() | ReadFailed():
-                self.replica.log.journal.entries_read(event)
-            case PersistFailed(error):
-                self.replica.log.journal.persist_failed(error)
-            case Gone(tokens):
-                for token in tokens:
-                    self._requests.drop(token)
-            case Linked(node):
-                self.replica.linked(node)
-                self.membership.linked(node)
-            case Drain():
-                self._drain()
-            case SnapshotSaved():
-                """The replica goes by what the journal can still read."""
-            case _:
-                raise AssertionError(event)
+        self._take(event)
         return self._settled()
+
+    def _asked(self, token: Token, message: Any) -> None:
+        self._requests.asked(token, message)
 
     def _received(self, sender: str, letter: object) -> None:
         received = self._letters.get(type(letter))
         if received is not None:  # others came to the wrong node
             received(sender, letter)
+
+    def _persisted(self, last: int) -> None:
+        self.replica.persisted(last)
+
+    def _persist_failed(self, error: AnabranchError) -> None:
+        self.replica.log.journal.persist_failed(error)
+
+    def _entries_read(self, event: EntriesRead | ReadFailed) -> None:
+        self.replica.log.journal.entries_read(event)
+
+    def _gone(self, tokens: Sequence[Token]) -> None:
+        for token in tokens:
+            self._requests.drop(token)
+
+    def _linked(self, node: str) -> None:
+        self.replica.linked(node)
+        self.membership.linked(node)
 
     def _be_patient(self) -> None:
         """A replica may owe its primary an answer for as long as a node may be silent."""
@@ -189,11 +175,7 @@ class ErwinShard:
         if self.membership.leaving and not self.membership.is_needed:
             self._rest()
         self.replica.settle()
-        if not self._effects:
-            return ()
-        effects = tuple(self._effects)
-        self._effects.clear()
-        return effects
+        return self._taken()
 
     def _push(self, sender: str, letter: Push) -> None:
         if self.membership.leads:
