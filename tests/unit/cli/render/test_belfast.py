@@ -1,5 +1,7 @@
 """A log's status as tables."""
 
+from tests.unit.belfast_status import log_status, shard_status
+
 from anabranch.cli.render.belfast import (
     OVERVIEW,
     SHARDS,
@@ -10,29 +12,22 @@ from anabranch.cli.render.belfast import (
     shards,
     windows,
 )
-from anabranch.core.belfast.ledger.ledger import Standing
 from anabranch.core.belfast.ledger.windows import Mode
 from anabranch.core.belfast.protocol.messages import ShardStatus, Status
 
 
 def shard(name: str, *, records: int = 0, foretold: int = 0, voided: int = 0) -> ShardStatus:
-    return ShardStatus(
+    return shard_status(
         name=name,
-        standing=Standing.SEATED,
-        epoch=1,
         primary=f"{name}:1",
         replicas=(f"{name}:1", f"{name}:2"),
-        stand_in="",
-        quota=10,
         next_quota=12,
         window=3,
         rounds=7,
-        lag=0,
         records=records,
         noops=records // 4,
         queued=1,
         signals=2,
-        resting=False,
         silent=(f"{name}:2",),
         last=600,
         foretold=foretold,
@@ -41,23 +36,18 @@ def shard(name: str, *, records: int = 0, foretold: int = 0, voided: int = 0) ->
 
 
 def status(*found: ShardStatus) -> Status:
-    return Status(
+    return log_status(
+        *found,
         term=2,
-        leader="s:1",
-        members=("s:1",),
-        reachable=("s:1",),
         index=9,
         view=1,
         mode=Mode.FREE_WILL,
         window=3,
         cut=7,
-        cuts=100,
         published=4,
         confirmed=300,
         horizon=4_000,
-        trimmed=0,
         t_ord_us=1_000,
-        shards=found,
         views_changed=1,
         cuts_made=70,
         foretold=sum(each.foretold for each in found),
