@@ -1,15 +1,13 @@
 """Appends to an Erwin log: acknowledged when all members hold them, each once in the log."""
 
 from collections import Counter
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.client.erwin.world import World
+from tests.unit.client.erwin.world import World, acknowledged, ready
 
 from anabranch.client.erwin.pledge import Pledge
-from anabranch.client.session.effects import Written
 from anabranch.core.errors import (
     AnabranchError,
     DeadlineExceeded,
@@ -19,23 +17,7 @@ from anabranch.core.errors import (
     Unavailable,
 )
 from anabranch.core.errors.refused import Refused
-from anabranch.core.erwin.protocol.messages import Data
-from anabranch.core.producers import SEQUENCE_SPACE, request_identity
-from anabranch.core.sequencing.ids import AppendId
-from anabranch.core.sequencing.messages import AppendMeta
-
-
-def acknowledged(pledge: Pledge) -> bool:
-    return isinstance(pledge.outcome, AppendId)
-
-
-def ready(mode: str = "m", **settings: Any) -> World:
-    """A world whose client is connected to everybody."""
-    world = World(2, ("a", "b"), mode, **settings)
-    world.append(b"first")
-    world.settle(2)
-    assert world.values() == [b"first"]
-    return world
+from anabranch.core.producers import SEQUENCE_SPACE
 
 
 @pytest.mark.parametrize("mode", ["m", "st"])
@@ -47,16 +29,6 @@ def test_an_append_is_acknowledged_when_the_last_member_holds_it(mode: str) -> N
     world.flow()
     assert acknowledged(pledge)
     assert world.values() == [b"first"]
-
-
-def test_erwin_st_an_append_waits_for_all_replicas_of_its_shard() -> None:
-    world = ready("st")
-    pledge = world.append(b"x")
-    chosen = pledge.shard
-    world.flow(but=f"{chosen}1")
-    assert pledge.outcome is None
-    world.flow()
-    assert acknowledged(pledge)
 
 
 def test_a_lost_answer_is_no_second_append() -> None:
@@ -246,28 +218,6 @@ def test_a_request_is_appended_once_whoever_repeats_it(mode: str) -> None:
     assert world.values() == [b"first", b"x", b"y"]
 
 
-def test_erwin_st_a_request_goes_to_the_shard_that_it_is_known_with() -> None:
-    world = World(2, ("a",), "st")
-    request_id = next(id for id in "abcdef" if request_identity("erwin", id) % 2)
-    world.nodes["a0"].refusing = True
-    first = world.request(request_id, b"x")
-    world.flow()
-    world.pass_ms(10_000)
-    assert isinstance(first.outcome, DeadlineExceeded)
-    world.add_shard("b")
-    for name in world.nodes:
-        world.nodes[name].refusing = False
-        world.learn(name)
-    world.session.whereabouts.ask_another()
-    world.give(Written())
-    world.flow()
-    again = world.request(request_id, b"x")
-    assert again.shard == "b"
-    world.settle(4, noop=False)
-    assert acknowledged(again)
-    assert world.values() == [b"x"]
-
-
 def test_a_request_whose_deadline_passes_may_be_repeated_under_its_id() -> None:
     world = ready()
     pledge = world.request("r", b"x")
@@ -275,123 +225,6 @@ def test_a_request_whose_deadline_passes_may_be_repeated_under_its_id() -> None:
     world.pass_ms(10_000)
     assert isinstance(pledge.outcome, DeadlineExceeded)
     assert pledge.outcome.request_id == "r"
-
-
-def test_erwin_st_data_that_came_too_late_is_appended_under_another_id() -> None:
-    world = ready("st")
-    pledge = world.append(b"x")
-    before = pledge.id
-    for name in ("q0", "q1"):
-        world.arrive(name, 9)
-    world.order(1)
-    assert world.values() == [b"first"]
-    world.settle(3)
-    assert acknowledged(pledge)
-    assert pledge.id != before
-    assert world.values() == [b"first", b"x"]
-
-
-def test_erwin_st_a_request_whose_data_came_too_late_is_appended_once_whoever_repeats_it() -> None:
-    world = ready("st")
-    pledge = world.request("r", b"x")
-    before = pledge.id
-    for name in ("q0", "q1"):
-        world.arrive(name, 9)
-    world.order(1)
-    assert world.values() == [b"first"]
-    world.settle(3)
-    assert acknowledged(pledge)
-    assert pledge.id != before
-    again = world.request("r", b"x")
-    world.settle(3)
-    assert again.outcome == pledge.outcome
-    assert world.values() == [b"first", b"x"]
-
-
-def test_erwin_st_two_appends_under_one_id_are_one_though_their_data_came_too_late() -> None:
-    world = ready("st")
-    pledges = [world.request("r", b"x"), world.request("r", b"x")]
-    for name in ("q0", "q1"):
-        world.arrive(name, 9)
-    world.order(1)
-    world.settle(3)
-    assert acknowledged(pledges[0])
-    assert pledges[0].outcome == pledges[1].outcome
-    assert world.values() == [b"first", b"x"]
-
-
-def test_erwin_st_other_records_under_a_request_id_are_told_apart() -> None:
-    world = ready("st")
-    digests: list[bytes] = []
-    for values in ([b"x"], [b"x"], [b"y"]):
-        world.request("r", *values)
-        sent = [message for _, message in world.nodes["q0"].inbox]
-        digests += [message.digest for message in sent if isinstance(message, AppendMeta)]
-        world.settle(2)
-    assert digests[0] == digests[1] != digests[2]
-    assert all(digests)
-
-
-def test_erwin_st_an_append_to_a_shard_that_was_closed_goes_to_another() -> None:
-    world = ready("st")
-    pledge = world.append(b"x")
-    before, chosen = pledge.id, pledge.shard
-    world.close_shard(chosen)
-    world.settle(3)
-    assert acknowledged(pledge)
-    assert pledge.id != before
-    assert world.rows[-1].shard != chosen
-    assert world.values() == [b"first", b"x"]
-
-
-def test_erwin_st_a_request_to_a_shard_that_was_closed_goes_to_another_under_its_id() -> None:
-    world = ready("st")
-    pledge = world.request("r", b"x")
-    before, chosen = pledge.id, pledge.shard
-    world.close_shard(chosen)
-    world.settle(3)
-    assert acknowledged(pledge)
-    assert pledge.id == before
-    assert world.values() == [b"first", b"x"]
-
-
-def test_erwin_st_what_waits_for_a_closed_shard_holds_nothing_up() -> None:
-    """It may be ordered, so it has to wait; appends to other shards are acknowledged."""
-    world = ready("st")
-    stuck = world.append(b"x")
-    for name in ("q0", "q1"):
-        world.snap(name)
-    world.close_shard(stuck.shard)
-    for name in world.nodes:
-        world.learn(name)
-    world.pass_ms(100)
-    world.flow()
-    assert stuck.doubts
-    other = world.append(b"y")
-    slow = "a1" if stuck.shard == "b" else "b1"
-    for _ in range(20):
-        world.flow(but=slow)
-        world.pass_ms(100)
-        assert other.attempt.under_way
-    world.flow()
-    assert acknowledged(other)
-    assert stuck.outcome is None
-
-
-def test_erwin_st_data_that_is_sent_again_names_the_lowest_sequence_that_it_named_first() -> None:
-    """What was acknowledged since may be ordered later, and must keep its data."""
-    world = World(2, ("a",), "st")
-    first = world.append(b"first")
-    world.settle(2)
-    world.append(b"x")
-    world.session.appender.release(first)
-    world.snap("a0")
-    world.flow(but="a0")
-    world.pass_ms(50)
-    world.arrive("a0", 1)
-    world.hear("a0", 1)
-    sent = [message for _, message in world.nodes["a0"].inbox if isinstance(message, Data)]
-    assert [message.lowest for message in sent] == [0]
 
 
 def test_a_new_identity_begins_before_sequences_wrap() -> None:

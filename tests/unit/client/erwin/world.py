@@ -481,3 +481,16 @@ class World:
         self._finding = [each for each in self._finding if each[0] is not node]
         line, node.line = node.line, None
         return line
+
+
+def acknowledged(pledge: Pledge) -> bool:
+    return isinstance(pledge.outcome, AppendId)
+
+
+def ready(mode: str = "m", **settings: Any) -> World:
+    """A world whose client is connected to everybody."""
+    world = World(2, ("a", "b"), mode, **settings)
+    world.append(b"first")
+    world.settle(2)
+    assert world.values() == [b"first"]
+    return world

@@ -407,3 +407,11 @@ class Stage:
                 if other.takes and other.view == view and node not in self.slow:
                     other.held.ring = [r for r in other.held.ring if r not in held.done]
                     other.held.done = list(held.done)
+
+
+def running(**options) -> Stage:
+    stage = Stage(**options)
+    stage.run(1_000)
+    assert stage.view.number == 1
+    assert stage.taking() == set(stage.sequencer_names)
+    return stage
