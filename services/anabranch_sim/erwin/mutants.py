@@ -55,10 +55,18 @@ def _only_what_was_there(original: Function) -> Function:
     """A drop doesn't make its ids known to a member that hasn't had them yet."""
 
     def drop(
-        self: State, ids: Sequence[AppendId], positions: Sequence[int], *, upto: int, now: int
+        self: State,
+        ids: Sequence[AppendId],
+        positions: Sequence[int],
+        *,
+        upto: int,
+        now: int,
+        shards: Sequence[str] = (),
     ) -> None:
-        there = [(id, at) for id, at in zip(ids, positions, strict=True) if id in self.ring]
-        original(self, [id for id, _ in there], [at for _, at in there], upto=upto, now=now)
+        shards = shards or [""] * len(ids)
+        there = [each for each in zip(ids, positions, shards, strict=True) if each[0] in self.ring]
+        kept, places, names = [[each[part] for each in there] for part in range(3)]
+        original(self, kept, places, upto=upto, now=now, shards=names)
 
     return drop
 
