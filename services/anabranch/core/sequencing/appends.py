@@ -90,6 +90,8 @@ class Appends:
             self._live.discard(first.token)
             self.waiting_bytes -= first.entry.cost
             self._member.waiting -= first.entry.count
+            assert self.waiting_bytes >= 0
+            assert self._member.waiting >= 0
             if live:
                 self._answer(first)
 

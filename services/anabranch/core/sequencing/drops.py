@@ -95,6 +95,7 @@ class Drops:
             return
         known = member.state.known
         shards = [known.shard(id) for id in ids]
+        assert member.config.data_on_shards or not any(shards), "batches come with their ids"
         ordered = Ordered(
             first=first,
             upto=upto,

@@ -170,6 +170,8 @@ class Shards:
         return letter is not None and letter.trimmed >= end
 
     def _end_of(self, view: View, setup: ShardSetup, now: Nanoseconds) -> Position | None:
+        journaled = self._plan.configuration.shards[setup.number]
+        assert not journaled.open, "members know what is journaled"
         letters = [self._sequencers.present(node, now) for node in view.nodes]
         known = [letter for letter in letters if letter is not None]
         version = self._plan.configuration.version

@@ -120,6 +120,8 @@ class Contents:
         """Log unordered data: batches, each with its producer's lowest sequence. And ids whose rows
         are no-ops.
         """
+        assert self.mode is Mode.ST, "elsewhere no data comes without its row"
+        assert kept or voided or opens, "an item says something"
         head = Head(
             first=self.map.end,
             rows=[],

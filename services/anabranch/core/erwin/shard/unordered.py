@@ -253,6 +253,8 @@ class Unordered:
         new has none of it, and clients send it only what they send from now on (LazyLog, 5.4). It
         also has no row that is trimmed, so it is told which ids became no-ops.
         """
+        assert self._leads, "the primary opens its epoch"
+        assert epoch > self._opened, "epochs only grow"
         if self._voided.ids:
             self._contents.keep((), opens=0, voided=list(self._voided.ids))
         chunk: list[tuple[int, bytes]] = []

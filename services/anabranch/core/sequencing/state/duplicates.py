@@ -124,6 +124,7 @@ class Duplicates:
             asked.position = position
             asked.shard = shard or asked.shard
             return
+        assert not shard, "only a request can come with another shard"
         producer = self._latest(id)
         if producer is not None and id.sequence >= producer.lowest:
             producer.at = max(producer.at, now)
