@@ -1,6 +1,7 @@
 """Clients that ask for the position of an append wait until it is stable (LazyLog, 5.5)."""
 
 import heapq
+from collections.abc import Iterable
 
 from anabranch.core.errors import Overloaded, RequestForgotten
 from anabranch.core.machine import Reply, Token
@@ -9,16 +10,21 @@ from anabranch.core.sequencing.member import Member
 from anabranch.core.sequencing.messages import Elsewhere, FindPosition, Found
 from anabranch.core.types import Position
 
+_Askers = dict[Token, None]
+"""Many may ask for one append, and leave together: each leaves at the same small cost."""
+
 
 class Positions:
     """At the leader: a question may come before its append."""
 
     def __init__(self, member: Member) -> None:
         self._member = member
-        self._askers: dict[AppendId, list[Token]] = {}
-        """Of appends that aren't ordered."""
-        self._ordered: list[tuple[Position, AppendId, list[Token]]] = []
-        """Of appends that aren't stable: a heap."""
+        self._unordered: dict[AppendId, _Askers] = {}
+        """Of appends that aren't ordered, each with somebody who asks."""
+        self._ordered: dict[AppendId, _Askers] = {}
+        """Of appends that aren't stable. Askers may all have left: each id is in the heap once."""
+        self._places: list[tuple[Position, AppendId]] = []
+        """Where these are: a heap."""
         self._live: dict[Token, AppendId] = {}
 
     def __len__(self) -> int:
@@ -38,39 +44,48 @@ class Positions:
             raise Overloaded("clients that wait for positions", limit, "waits_max")
         self._live[token] = id
         if position is None:
-            self._askers.setdefault(id, []).append(token)
+            self._unordered.setdefault(id, {})[token] = None
         else:
-            heapq.heappush(self._ordered, (position, id, [token]))
+            self._place(id, position, (token,))
 
     def ordered(self, id: AppendId, position: Position) -> None:
-        tokens = self._askers.pop(id, None)
+        tokens = self._unordered.pop(id, None)
         if tokens is not None:
-            heapq.heappush(self._ordered, (position, id, tokens))
+            self._place(id, position, tokens)
 
     def stable(self, stable: Position) -> None:
-        waiting = self._ordered
-        while waiting and waiting[0][0] < stable:
-            position, _, tokens = heapq.heappop(waiting)
-            self._reply(tokens, Found(position))
+        places = self._places
+        while places and places[0][0] < stable:
+            position, id = heapq.heappop(places)
+            self._reply(self._ordered.pop(id), Found(position))
 
     def drop(self, token: Token) -> None:
         id = self._live.pop(token, None)
-        tokens = self._askers.get(id) if id is not None else None
-        if id is not None and tokens is not None and token in tokens:
-            tokens.remove(token)
-            if not tokens:
-                del self._askers[id]
+        if id is None:
+            return
+        tokens = self._unordered.get(id, {})
+        if token not in tokens:
+            del self._ordered[id][token]
+            return
+        del tokens[token]
+        if not tokens:
+            del self._unordered[id]
 
     def end(self) -> None:
         """Another leader may know."""
-        for tokens in [*self._askers.values(), *(each[2] for each in self._ordered)]:
-            self._reply(tokens, Elsewhere(""))
-        self._askers.clear()
+        self._reply(list(self._live), Elsewhere(""))
+        self._unordered.clear()
         self._ordered.clear()
-        assert not self._live
+        self._places.clear()
 
-    def _reply(self, tokens: list[Token], message: Found | Elsewhere) -> None:
+    def _place(self, id: AppendId, position: Position, tokens: Iterable[Token]) -> None:
+        askers = self._ordered.get(id)
+        if askers is None:
+            askers = self._ordered[id] = {}
+            heapq.heappush(self._places, (position, id))
+        askers.update(dict.fromkeys(tokens))
+
+    def _reply(self, tokens: Iterable[Token], message: Found | Elsewhere) -> None:
         for token in tokens:
-            if token in self._live:
-                del self._live[token]
-                self._member.effects.append(Reply(token, message))
+            del self._live[token]
+            self._member.effects.append(Reply(token, message))
