@@ -19,6 +19,10 @@ from anabranch.core.types import MS, NEVER, Nanoseconds
 
 _Id = tuple[int, int, int]
 """A batch's producer, epoch and base sequence."""
+_Copy = tuple[_Id, int, int]
+"""What copies of a batch have in common: its id, bytes and records. Another batch under the same
+id is no copy: a small one that no machine takes mustn't pay for a large one.
+"""
 REMEMBERED = 4_096
 """Decisions on batches of which other copies may come."""
 
@@ -34,7 +38,7 @@ class AppendLimits:
         """`copies`: clients send each append to several nodes."""
         self.log = log
         self._copies = copies
-        self._decisions: dict[_Id, tuple[Nanoseconds, QuotaExceeded | None]] = {}
+        self._decisions: dict[_Copy, tuple[Nanoseconds, QuotaExceeded | None]] = {}
         """Each with the time until which it holds; the oldest first."""
         self._limits = limits
         self._now = now
@@ -78,14 +82,14 @@ class AppendLimits:
 
     def _decided(self, meter: Meter, id: _Id, size: int, records: int) -> QuotaExceeded | None:
         """A batch that was refused is decided anew when its client is to try again."""
-        now = self._now()
-        until, refusal = self._decisions.get(id, (now, None))
+        now, copy = self._now(), (id, size, records)
+        until, refusal = self._decisions.get(copy, (now, None))
         if now < until:
             return refusal
-        self._decisions.pop(id, None)
+        self._decisions.pop(copy, None)
         refusal = meter.append(now, size, records)
         holds = NEVER if refusal is None else now + refusal.retry_after_ms * MS
-        self._decisions[id] = holds, refusal
+        self._decisions[copy] = holds, refusal
         if len(self._decisions) > REMEMBERED:
             del self._decisions[next(iter(self._decisions))]
         return refusal

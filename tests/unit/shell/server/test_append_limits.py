@@ -235,9 +235,9 @@ def test_only_so_many_decisions_are_remembered() -> None:
 def test_a_batch_that_is_announced_is_decided_as_its_data_is() -> None:
     made = AppendLimits("audit", LIMITS, Clock(), copies=True)
     made.set(Quota(append_records_per_s=10, burst_ms=1_000))
-    assert made.refuse_announced((7, 1, 0), 100, 15) is None
+    assert made.refuse_announced((7, 1, 0), len(numbered(0, 15)), 15) is None
     assert made.refuse(numbered(0, 15)) is None, "it was counted"
-    refused = made.refuse_announced((7, 1, 15), 100, 1)
+    refused = made.refuse_announced((7, 1, 15), len(numbered(15)), 1)
     assert isinstance(refused, QuotaExceeded)
     assert made.refuse(numbered(15)) is refused
 
@@ -248,3 +248,13 @@ def test_an_announced_batch_that_no_machine_takes_uses_up_nothing(size: int, rec
     made.set(Quota(append_bytes_per_s=1, append_records_per_s=1, burst_ms=1))
     assert made.refuse_announced((7, 1, 0), size, records) is None
     assert made.refuse_announced((7, 1, 1), 1, 1) is None, "nothing was owed"
+
+
+def test_a_small_batch_does_not_pay_for_a_large_one_under_the_same_id() -> None:
+    made = AppendLimits("audit", LIMITS, Clock(), copies=True)
+    made.set(Quota(append_records_per_s=10, burst_ms=1_000))
+    assert made.refuse(numbered(0)) is None
+    assert made.refuse_announced((7, 1, 1), 1, 1) is None
+    assert made.refuse(numbered(0, 1_000)) is None, "the log has no debt yet"
+    assert made.refuse(numbered(0, 1_001)) is not None
+    assert made.refuse(numbered(1, 1_000)) is not None, "less was announced"
