@@ -52,7 +52,7 @@ class Reader:
         while left > 0 and start < end:
             await self._fetch(start, left, wait_ms)
             before = start
-            records, start = self._taken(start, min(end, start + left))
+            records, start = self._taken(start, end, left)
             if records:
                 left, some = left - len(records), True
                 yield records
@@ -70,14 +70,19 @@ class Reader:
         if longest_ms and left > 0 and not some and start > first:
             # It found only no-ops so far.
             await self._fetch(start, left, longest_ms)
-            records, _ = self._taken(start, start + left)
+            records, _ = self._taken(start, NEVER, left)
             if records:
                 yield records
 
-    def _taken(self, start: Position, end: Position) -> tuple[list[LogRecord], Position]:
-        """The records that are there from `start` up to `end`, and where they end."""
+    def _taken(self, start: Position, end: Position, most: int) -> tuple[list[LogRecord], Position]:
+        """The records that are there from `start` up to `end`, and where they end. No-ops are
+        passed at once, whatever is asked for: an append may be 100,000 of them.
+        """
         records: list[LogRecord] = []
-        while start < end and (batch := self._batches.pop(start, None)) is not None:
+        while start < end and len(records) < most:
+            batch = self._batches.pop(start, None)
+            if batch is None:
+                break
             try:
                 made = piece(self._id, *batch)
             except BatchUnreadable:
@@ -85,10 +90,13 @@ class Reader:
                     raise
                 self._batches[start] = batch
                 break
-            records += made.since(start)[: end - start]
-            if made.end > end:
-                self._batches[end] = batch
-            start = min(made.end, end)
+            upto = min(made.end, end)
+            if made.records:
+                upto = min(upto, start + most - len(records))
+            records += made.since(start)[: upto - start]
+            if made.end > upto:
+                self._batches[upto] = batch
+            start = upto
         return records, start
 
     async def _fetch(self, start: Position, count: int, wait_ms: Milliseconds) -> None:

@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from tests.unit.client.erwin.memory_link import MemoryLink, MemoryLog, run
+from tests.unit.client.erwin.nodes import Bound
 
+from anabranch.client.erwin.reads import Reader
 from anabranch.client.session.records import Deliver
 from anabranch.core.errors import (
     BadRequest,
@@ -17,6 +19,7 @@ from anabranch.core.errors import (
     PositionTrimmed,
     Unavailable,
 )
+from anabranch.core.sequencing.ids import AppendId
 
 SHARDS = ("a", "b", "c")
 
@@ -159,6 +162,28 @@ def test_a_read_of_a_part_of_a_batch_gives_that_part() -> None:
         assert await values(log, 9) == [b"9", b"last"]
 
     run(program, shards=SHARDS)
+
+
+def test_a_read_of_few_records_passes_many_no_ops_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[object] = []
+    taken = Reader._taken
+
+    def counted(self: Reader, *given: Any) -> Any:
+        looks.append(given)
+        return taken(self, *given)
+
+    monkeypatch.setattr(Reader, "_taken", counted)
+
+    async def program(log: MemoryLog) -> None:
+        await log.append(b"first")
+        void = Bound(AppendId(1, 0, 0), 1, 100_000, "a", b"")
+        log.link.world.rows.append(void)
+        await log.append(b"last")
+        assert await values(log, 0, 2) == [b"first", b"last"]
+        assert await values(log, 500, 1) == [b"last"]
+
+    run(program)
+    assert len(looks) < 20
 
 
 def test_a_read_waits_for_what_is_durable_and_not_ordered_yet() -> None:
