@@ -304,6 +304,7 @@ class SequencingReplica:
                     shards=letter.shards,
                 )
             )
+            self._strays.left()
             self._appends.retry()
 
     def _dropped(self, sender: str, letter: letters.Dropped) -> None:

@@ -5,6 +5,7 @@ view ends, and fill them. A member shows the leader what is in its ring for long
 it as if its client had sent it: it wasn't acknowledged, so it may have any place from now on.
 """
 
+from collections import deque
 from itertools import islice
 
 from anabranch.core.sequencing.appends import Appends
@@ -14,9 +15,13 @@ from anabranch.core.sequencing.letters import Void
 from anabranch.core.sequencing.member import Member
 from anabranch.core.sequencing.state.ring import Entry
 
+_LOOK_MAX = 50_000
+"""So many of the ring's oldest appends are looked at."""
 _COUNT_MAX = 1_000
 _BYTES_MAX = 1 << 20
-"""What is shown at once."""
+"""What is shown at once. The rest follows when that is ordered: a client that sends to one member
+alone could otherwise keep the ring full for minutes, and everybody's appends waiting.
+"""
 
 
 class Strays:
@@ -25,22 +30,43 @@ class Strays:
         self._appends = appends
         self._seen: set[AppendId] = set()
         """The oldest appends of the ring at the last look."""
+        self._strays: deque[Entry] = deque()
+        """Found by the last look, and not shown yet."""
+        self._shown: list[AppendId] = []
+        """In the last letter, and in the ring for all that is known."""
 
     def look(self) -> None:
         """Show the leader what was here at the last look already."""
-        member = self._member
-        oldest = list(islice(member.state.ring, _COUNT_MAX))
-        strays = [entry for entry in oldest if entry.id in self._seen]
+        oldest = list(islice(self._member.state.ring, _LOOK_MAX))
+        self._strays = deque(entry for entry in oldest if entry.id in self._seen)
         self._seen = {entry.id for entry in oldest}
-        if member.view is None or not member.active or member.leads or not strays:
-            return
+        self._show()
+
+    def left(self) -> None:
+        """Appends have left the ring."""
+        ring, shown = self._member.state.ring, self._shown
+        while shown and shown[-1] not in ring:
+            shown.pop()
+        if not shown and self._strays:
+            self._show()
+
+    def _show(self) -> None:
+        """The next ones that are still here."""
+        member, strays = self._member, self._strays
+        if member.view is None or not member.active or member.leads:
+            strays.clear()
         shown: list[Entry] = []
         room = _BYTES_MAX
-        while strays and (room > 0 or not shown):
-            room -= strays[0].cost
-            shown.append(strays.pop(0))
-        letter = StraysLetter(view=member.number, ordered=member.state.ordered, entries=shown)
-        member.send(member.view.leader, letter)
+        while strays and room > 0 and len(shown) < _COUNT_MAX:
+            entry = strays.popleft()
+            if entry.id in member.state.ring:
+                room -= entry.cost
+                shown.append(entry)
+        self._shown = [entry.id for entry in shown]
+        if shown and member.view is not None:
+            ordered = member.state.ordered
+            letter = StraysLetter(view=member.number, ordered=ordered, entries=shown)
+            member.send(member.view.leader, letter)
 
     def received(self, sender: str, letter: StraysLetter) -> None:
         """At the leader. What it never takes is void, but only if the other member has dropped all
@@ -60,4 +86,5 @@ class Strays:
         ids = [id for id in letter.ids if id in member.state.ring]
         if ids and sender == member.view.leader and not member.leads:
             member.void(ids)
+            self.left()
             self._appends.retry()

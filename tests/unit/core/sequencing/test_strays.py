@@ -81,3 +81,17 @@ def test_nothing_is_void_while_drops_are_under_way() -> None:
         assert group.letters_of(Void) == []
         group.letters = []
     assert held(group, "b") == [0]
+
+
+def test_strays_of_which_there_are_many_follow_one_another_without_a_pause() -> None:
+    group = group_of("a", "b")
+    many = 2_500
+    for sequence in range(many):
+        group.append(1, id_of(sequence), "b")
+    group.run()
+    wait(group)
+    for _ in range(3):
+        group["a"].order(group["a"].take())
+        group.run()
+    assert held(group, "b") == []
+    assert group["a"].replica.tail == many
