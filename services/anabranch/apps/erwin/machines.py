@@ -25,6 +25,7 @@ class _Recoverable(Protocol):
 
 def recover_sequencer(sequencer: Sequencer, journal: RecordJournal, log: Log) -> NodeMachine:
     _recover(sequencer.config.node, sequencer, journal, log)
+    sequencer.replica.check_life()
     return NodeMachine(
         SEQUENCER,
         sequencer,

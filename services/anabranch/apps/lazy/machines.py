@@ -17,6 +17,7 @@ def recover_sequencer(sequencer: FrontSequencer, journal: RecordJournal, log: Lo
     for repair in replayed.repairs:
         log.warning("repaired the journal", node=node, repair=repair)
     log.info("recovered", node=node, last=replayed.last)
+    sequencer.replica.check_life()
     return NodeMachine(
         SEQUENCER,
         sequencer,

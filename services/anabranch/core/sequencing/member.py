@@ -201,6 +201,19 @@ class Member:
                 "on disk: start it with fsync, as before",
             )
 
+    def check_life(self) -> None:
+        """Everything that the journal held was replayed. Raises BadRequest for another member's:
+        a leader that went on with it would seem to order for the first time in its view, and what
+        it cuts anew would be taken for what the leader before it has cut.
+        """
+        node, view = self.config.node, self.view
+        if view is not None and node in view.nodes and not view.has(node, self.life):
+            raise BadRequest(
+                f"the journal of {node}",
+                f"it was written by another member of view {view.number}: were data directories "
+                "exchanged? Put each back where it was",
+            )
+
     def born(self) -> None:
         """Everything that the journal held was replayed."""
         if not self.life:

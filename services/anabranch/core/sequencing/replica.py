@@ -170,6 +170,10 @@ class SequencingReplica:
     def replayed(self, index: int, entry: bytes) -> None:
         self._member.replayed(index, entry)
 
+    def check_life(self) -> None:
+        """Before `start`. Raises BadRequest if the journal is another member's."""
+        self._member.check_life()
+
     def start(self) -> None:
         """Everything that the journal held was replayed."""
         member = self._member

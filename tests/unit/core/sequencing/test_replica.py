@@ -202,3 +202,28 @@ def test_a_member_in_memory_does_not_go_on_with_the_life_of_a_journal() -> None:
         member.recover(disk.snapshot[1])
     with pytest.raises(BadRequest, match="start it with fsync"):
         member.replayed(1, disk.entries[0])
+
+
+def test_a_member_does_not_go_on_with_the_journal_of_another() -> None:
+    group = Group("a", "b", "c")
+    group.run()
+    group.now += 1_000
+    group.restart("c")
+    group["b"].crash()
+    group["b"].wipe()
+    group["b"].start(group.now)
+    group.run()
+    group.change(Ballot(1, 1), "a", "b")
+
+    def recovered(name: str, disk: str) -> SequencingReplica:
+        effects: list[Effect] = []
+        replica = SequencingReplica(group[name].config, LIMITS, effects, Alarms(effects))
+        for index, entry in enumerate(group[disk].entries, 1):
+            replica.replayed(index, entry)
+        return replica
+
+    recovered("a", "a").check_life()
+    recovered("c", "b").check_life()
+    for name, disk in (("a", "b"), ("b", "a")):
+        with pytest.raises(BadRequest, match="another member of view 1"):
+            recovered(name, disk).check_life()
