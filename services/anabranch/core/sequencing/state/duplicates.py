@@ -167,6 +167,8 @@ class Duplicates:
         since `since`.
         """
         limits = self._limits
+        _heed_clock(self._producers, now)
+        _heed_clock(self._requests, now)
         idle = now - limits.producer_idle_ms * MS
         if 2 * self._appends > limits.known_appends_max:
             idle = now - limits.request_memory_min_ms * MS
@@ -241,6 +243,16 @@ def _raise_lowest(producer: Producer, lowest: int) -> int:
     while known and (first := next(iter(known))) < lowest:
         del known[first]
     return before - len(known)
+
+
+def _heed_clock(heard: dict[int, Producer] | dict[int, Asked], now: Nanoseconds) -> None:
+    """Clocks go back between two lives, and differ between members: nobody was heard later than
+    now. Who seems to have been would never be forgotten, nor would anybody behind.
+    """
+    first = next(iter(heard.values()), None)
+    if first is not None and first.at > now:
+        for each in heard.values():
+            each.at = min(each.at, now)
 
 
 def _idle_producers(producers: dict[int, Producer], before: Nanoseconds) -> Iterator[AppendId]:

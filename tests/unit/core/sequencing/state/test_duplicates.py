@@ -186,3 +186,16 @@ def test_nothing_that_was_known_is_ever_taken_for_new(
             everything.add(id)
             known.heard(id, least, at)
             lowest[producer, epoch] = max(least, lowest.get((producer, epoch), 0))
+
+
+def test_a_clock_that_went_back_keeps_nobody_known_for_ever() -> None:
+    hour = LIMITS.producer_idle_ms * MS
+    known, year = Duplicates(LIMITS), 9_000 * hour
+    for producer in range(2):
+        known.add(id_of(0, producer=producer), year + producer)
+    for id in (REQUEST, AppendId(98, REQUEST_EPOCH, 0)):
+        known.add(id, year)
+        known.place(id, 1, year)
+    assert known.due(10 * hour, 0) == [], "nobody can tell how long ago they were heard"
+    known.forget(known.due(11 * hour, 0))
+    assert len(known) == 0
