@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import AsyncGenerator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,12 @@ from tests.unit.shell.nodes import run, until
 
 from anabranch import aio
 from anabranch.apps.embedded import running_log
+from anabranch.apps.erwin import engine
 from anabranch.apps.http import build
 from anabranch.apps.settings import Settings
 from anabranch.apps.up import Endpoint, serve
 from anabranch.core.belfast.shard.shard import Shard
-from anabranch.core.errors import OutcomeUnknown, Unavailable
+from anabranch.core.errors import BlackBoxFailed, OutcomeUnknown, Unavailable
 from anabranch.core.machine import Effects, Event, Requests
 from anabranch.core.types import Nanoseconds
 
@@ -112,6 +114,32 @@ def test_a_log_that_cannot_be_recovered_keeps_no_other_from_being_served(
     recover = Shard.recover
     monkeypatch.setattr(Shard, "recover", fails)
     run(after())
+
+
+def test_black_boxes_that_hang_take_no_thread_from_other_logs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hanging, go_on = threading.Semaphore(0), threading.Event()
+
+    def hangs(*_: Any) -> Any:
+        hanging.release()
+        assert go_on.wait(60)
+        raise BlackBoxFailed("a black box", "it hung")
+
+    monkeypatch.setattr(engine, "open_journal", hangs)
+
+    async def scene() -> None:
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2))
+        async with up(tmp_path) as endpoint, aio.connect(f"anabranch://{endpoint.frames}") as here:
+            for number in range(3):
+                box = f"anabranch://127.0.0.1:9/{number}"
+                await here.create(f"hangs-{number}", engine="erwin", black_box=box)
+            await until(lambda: hanging.acquire(blocking=False))
+            other = await here.create("other", engine="erwin")
+            await other.append(b"1", timeout=20)
+            go_on.set()
+
+    run(scene())
 
 
 def test_a_client_of_a_log_that_is_starting_is_told_so(

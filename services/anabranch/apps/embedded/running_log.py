@@ -7,6 +7,7 @@ process, by their names `/LOG/ROLE`.
 import asyncio
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -51,6 +52,10 @@ class Starter:
         """`on_failed` is called when a machine of a log has failed, with the reason."""
         self._around = around
         self._on_failed = on_failed
+        self._far = ThreadPoolExecutor(around.limits.embedded_nodes_max, "far-journal")
+        """For journals in other systems. One that hangs must not take a thread that the start of
+        another log waits for.
+        """
 
     async def start(
         self,
@@ -60,7 +65,7 @@ class Starter:
         quota: Quota | None,
     ) -> RunningLog:
         """Raises AnabranchError if a journal is gone, can't be read or can't be written."""
-        around = self._around
+        around, loop = self._around, asyncio.get_running_loop()
         async with AsyncExitStack() as stack:
             if around.folders is not None:
                 await asyncio.to_thread(
@@ -76,11 +81,13 @@ class Starter:
                 exchange.open_door(LOG, door.receive)
             for node in engine.nodes(LogContext(folder, settings, around, limits)):
                 opened = node.journal or partial(self._journal, folder, node.name)
-                journal = await asyncio.to_thread(opened)
+                threads = None if node.journal is None else self._far
+                journal = await loop.run_in_executor(threads, opened)
                 # A journal far away must not be left open by a start that fails.
                 if node.journal is not None:
-                    stack.push_async_callback(asyncio.to_thread, journal.close)
-                machine = machines[node.name] = await asyncio.to_thread(node.recover, journal)
+                    stack.push_async_callback(loop.run_in_executor, threads, journal.close)
+                recovering = loop.run_in_executor(threads, node.recover, journal)
+                machine = machines[node.name] = await recovering
                 if node.journal is None:
                     stack.callback(journal.close)
                 host = self._run(folder, node.name, machine, journal, exchange, stack)
