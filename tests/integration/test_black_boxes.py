@@ -20,6 +20,7 @@ from anabranch.core.errors import (
     BadRequest,
     BlackBoxFailed,
     BlackBoxTaken,
+    BlackBoxUnfit,
     Unavailable,
 )
 from anabranch.shell.kafka.access import KafkaAccess
@@ -82,6 +83,20 @@ def test_a_black_box_belongs_to_one_log(tmp_path: Path) -> None:
                 append_when_started(again)
         with connected(bolt) as service:
             assert service.log("audit-0").tail() > 0
+
+
+def test_a_log_that_gives_no_positions_is_no_black_box(tmp_path: Path) -> None:
+    with running(tmp_path) as process, connected(process) as service:
+        service.create("lazy-0", append="lazy")
+        service.create("erwin-0", engine="erwin")
+        for name, reason in (("lazy", "set-appends lazy-0 direct"), ("erwin", "the erwin engine")):
+            url = f"anabranch://127.0.0.1:{process.port}/{name}"
+            log = service.create(f"in-{name}", engine="erwin", black_box=url)
+            with pytest.raises(BlackBoxUnfit, match=reason):
+                append_when_started(log)
+        assert service.log("lazy-0").tail() == 0
+        service.set_appends("lazy-0", "direct")
+        append_when_started(service.ensure("in-lazy", engine="erwin"))
 
 
 def test_a_black_box_that_is_away_delays_no_other_log(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from threading import Lock
 from anabranch.client.bolt.sync_log import Log
 from anabranch.client.session.settings import Settings
 from anabranch.client.sync import Service, connect
-from anabranch.core.errors import AnabranchError, BlackBoxFailed, BlackBoxUnfit
+from anabranch.client.sync_lazy_log import LazyLog
+from anabranch.core.errors import AnabranchError, BlackBoxFailed, BlackBoxUnfit, NotOffered
 
 CONNECT_S = 5.0
 _READ_RECORDS = 64
@@ -70,6 +71,17 @@ class BoltLog:
             if self._opened is None:
                 if self._service is None:
                     self._service = connect(self._url, timeout=CONNECT_S, settings=_SETTINGS)
-                why = "the records of an Erwin log's shard"
-                self._opened = self._service.ensure(self._name, why=why)
+                self._opened = self._fit(self._service)
             return self._opened
+
+    def _fit(self, service: Service) -> Log:
+        """Raises BlackBoxUnfit for a log that doesn't say where a record is once it has it."""
+        try:
+            found = service.ensure(self._name, why="the records of an Erwin log's shard")
+        except NotOffered as error:
+            reason = f"it is a log of the {error.facts['engine']} engine"
+            raise BlackBoxUnfit(self.where, reason) from error
+        if isinstance(found, LazyLog):
+            reason = f"its appends are lazy: `anabranch log set-appends {self._name} direct`"
+            raise BlackBoxUnfit(self.where, reason)
+        return found
