@@ -6,7 +6,7 @@ and so are the notes of how far its journals went: a process refuses one that is
 that misses too many of them isn't started.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -28,7 +28,7 @@ from anabranch.apps.processes.local_log import (
 )
 from anabranch.apps.processes.supervisor import Listener
 from anabranch.core.bolt.protocol.commands import FRONT, EngineSettings
-from anabranch.core.errors import AnabranchError, StorageFailed
+from anabranch.core.errors import AnabranchError, BadRequest, StorageFailed
 from anabranch.core.quota import Quota
 from anabranch.shell.journal.disk import storage, sync_directory
 from anabranch.shell.telemetry.log import Log
@@ -225,9 +225,13 @@ class CatalogueLogs:
         if not file.exists():
             noted = [each for each in self._folders.nodes(folder) if self._reached(folder, each)]
             if noted:
-                self._miss(folder, [str(file)])
+                self._miss(folder, _gone([str(file)]))
             return False
-        prefix, local = f"{folder.log}-", self._local(folder, LogShape())
+        try:
+            prefix, local = f"{folder.log}-", self._local(folder, LogShape())
+        except BadRequest as error:
+            self._miss(folder, error.message)
+            return False
         nodes = [each.name.removeprefix(prefix) for each in local.processes]
         promise = _promised(local)
         if promise.durability == "memory":
@@ -239,17 +243,17 @@ class CatalogueLogs:
         gone = [each for each in nodes if self._is_gone(folder, each)]
         found = judge(nodes, gone, JOURNALS[folder.engine])
         if found.lost:
-            self._miss(folder, [str(self._journal(folder, node)) for node in found.lost])
+            self._miss(folder, _gone(str(self._journal(folder, node)) for node in found.lost))
             return False
         for node in found.refilled:
             if (notes / node).exists():
                 self._folders.forget(folder, node)
         return True
 
-    def _miss(self, folder: LogFolder, what: list[str]) -> None:
+    def _miss(self, folder: LogFolder, why: str) -> None:
         """Say it, or begin anew if that is what was asked for."""
         todo = way_out(self._folders, folder, "anabranch up --processes")
-        reason = f"these are gone: {', '.join(what)}. {todo}"
+        reason = f"{why}. {todo}"
         if not self._accept_loss:
             self._log.error("can't serve a log", log=folder.log, reason=reason)
             self._unserved.add(folder)
@@ -291,6 +295,10 @@ class CatalogueLogs:
             etcd=self._etcd,
             kafka_file=self._kafka_file,
         )
+
+
+def _gone(what: Iterable[str]) -> str:
+    return f"these are gone: {', '.join(what)}"
 
 
 def _promised(local: LocalLog) -> Promise:

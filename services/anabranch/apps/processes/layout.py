@@ -2,6 +2,7 @@
 was.
 """
 
+import os
 import secrets
 from pathlib import Path
 from typing import TypeVar
@@ -10,6 +11,7 @@ import msgspec
 
 from anabranch.apps.processes.ports import HOST, free_ports
 from anabranch.core.errors import BadRequest
+from anabranch.shell.journal.disk import sync_directory
 
 FILE = "cluster.json"
 BUCKET = "anabranch"
@@ -75,7 +77,7 @@ def settle(folder: Path, shape: Shape) -> Layout:
     """The one that this folder has, or a new one."""
     path = folder / FILE
     if path.exists():
-        found = msgspec.json.decode(path.read_bytes(), type=Layout)
+        found = read(path, Layout)
         there = Counts(len(found.etcd) // 3, len(found.metadata), len(found.brokers))
         wanted = asked(shape, there)
         if there.etcd != wanted.etcd:
@@ -95,13 +97,25 @@ def asked(shape: msgspec.Struct, there: C) -> C:
     return msgspec.structs.replace(there, **given)
 
 
+def read(path: Path, layout: type[L]) -> L:
+    """Raises BadRequest for a file that was damaged, or that is none of these."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=layout)
+    except (OSError, UnicodeDecodeError, msgspec.DecodeError) as error:
+        raise BadRequest(str(path), f"it can't be read ({error}), and says where all is") from None
+
+
 def kept(path: Path, layout: L) -> L:
-    """Written there, whole."""
+    """Written there, whole, and durably: without it the folder is worth little."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(".part")
     part.touch(mode=0o600)
-    part.write_bytes(msgspec.json.format(msgspec.json.encode(layout)))
+    with part.open("wb") as file:
+        file.write(msgspec.json.format(msgspec.json.encode(layout)))
+        file.flush()
+        os.fsync(file.fileno())
     part.replace(path)
+    sync_directory(str(path.parent))
     return layout
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from anabranch.apps.processes.layout import Pair, asked, kept, pairs
+from anabranch.apps.processes.layout import Pair, asked, kept, pairs, read
 from anabranch.apps.processes.namespaces import Machines, Network, check_rights, new_network
 from anabranch.apps.processes.readiness import wait_seated
 from anabranch.apps.processes.servers import START_S, ServerProcess, ask
@@ -118,7 +118,7 @@ def settle(
         counts = asked(shape, Counts(sequencers=SEQUENCERS_APART[engine]))
         made = _new(counts, namespaces=namespaces)
         return kept(path, msgspec.structs.replace(made, engine=engine, promise=promise))
-    found = msgspec.json.decode(path.read_bytes(), type=LogLayout)
+    found = read(path, LogLayout)
     wanted = asked(shape, found.counts)
     if namespaces and found.network is None:
         reason = "its processes are on loopback, where others know them: they stay there"

@@ -85,6 +85,19 @@ def test_a_log_of_which_nothing_but_notes_is_left_is_not_taken_for_none(folder: 
     assert "--accept-loss" in said
 
 
+@pytest.mark.parametrize("content", [b"", b"{}", b"\xff", b"[1]"])
+def test_a_log_whose_file_is_damaged_keeps_no_other_from_being_started(
+    folder: Path, content: bytes
+) -> None:
+    other = folder.parent / "tocks.8.1700000000000"
+    settle(other, LogShape(sequencers=1, shards=1, copies=1))
+    (folder / FILE).write_bytes(content)
+    names, said = started(folder)
+    assert names == ["tocks-sequencer-0", "tocks-shard-0-0"]
+    assert f"{folder / FILE}: it can't be read" in said
+    assert "back-up" in said
+
+
 def test_a_note_alone_says_that_a_journal_held_something(folder: Path) -> None:
     """Of a log that a client never found, because not all of its nodes were ready."""
     (folder / SERVED).unlink()
