@@ -207,6 +207,7 @@ class Member:
         it cuts anew would be taken for what the leader before it has cut.
         """
         node, view = self.config.node, self.view
+        assert view is None or self.life > 0, "who was a member had a life"
         if view is not None and node in view.nodes and not view.has(node, self.life):
             raise BadRequest(
                 f"the journal of {node}",

@@ -32,6 +32,7 @@ class Positions:
 
     def find(self, token: Token, message: FindPosition, stable: Position) -> None:
         """Raises what stands in the way."""
+        assert token not in self._live, "each request has a token of its own"
         known, id = self._member.state.known, message.id
         position = known.position(id)
         if position is not None and position < stable:
@@ -57,6 +58,7 @@ class Positions:
         places = self._places
         while places and places[0][0] < stable:
             position, id = heapq.heappop(places)
+            assert id in self._ordered, "each id is in the heap once"
             self._reply(self._ordered.pop(id), Found(position))
 
     def drop(self, token: Token) -> None:
@@ -77,8 +79,10 @@ class Positions:
         self._unordered.clear()
         self._ordered.clear()
         self._places.clear()
+        assert not self._live
 
     def _place(self, id: AppendId, position: Position, tokens: Iterable[Token]) -> None:
+        assert position >= 0, "it is ordered"
         askers = self._ordered.get(id)
         if askers is None:
             askers = self._ordered[id] = {}

@@ -63,6 +63,7 @@ class Strays:
                 room -= entry.cost
                 shown.append(entry)
         self._shown = [entry.id for entry in shown]
+        assert shown or not strays, "one is shown at least, if there is one"
         if shown and member.view is not None:
             ordered = member.state.ordered
             letter = StraysLetter(view=member.number, ordered=ordered, entries=shown)
@@ -73,6 +74,7 @@ class Strays:
         that was ordered: else the leader may know it because it is ordered.
         """
         member = self._member
+        assert sender != member.config.node, "a member shows its own to another"
         if not member.leads or letter.view != member.number:
             return
         never = [entry.id for entry in letter.entries if not self._appends.adopt(entry)]

@@ -98,6 +98,7 @@ class Duplicates:
         if producer is not None:
             producer.at = now
             self._appends -= _raise_lowest(producer, lowest)
+            assert self._appends >= 0
 
     def add(self, id: AppendId, now: Nanoseconds, digest: int = UNKNOWN, shard: str = "") -> None:
         """It was taken into the ring."""
@@ -189,6 +190,7 @@ class Duplicates:
             if producer is not None and producer.epoch <= id.epoch:
                 del self._producers[id.producer]
                 self._appends -= len(producer.known)
+                assert self._appends >= 0
 
     def image(self) -> KnownAppends:
         return KnownAppends(self._producers, self._requests)
@@ -234,6 +236,7 @@ def _is_request(id: AppendId) -> bool:
 
 def _raise_lowest(producer: Producer, lowest: int) -> int:
     """Returns how many appends were forgotten."""
+    assert producer.lowest >= 0
     if lowest <= producer.lowest:
         return 0
     producer.lowest = lowest
