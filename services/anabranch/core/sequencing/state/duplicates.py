@@ -85,8 +85,12 @@ class Duplicates:
             raise RequestForgotten("an append of an earlier life of its producer")
         if id.epoch > producer.epoch:
             return False
-        if id.sequence < producer.lowest or id.sequence in producer.known:
+        if id.sequence in producer.known:
             return True
+        if id.sequence < producer.lowest:
+            # Its producer repeats nothing below. Readers see producer ids, so this may be a client
+            # whose id another one has used: it must not take its append for acknowledged.
+            raise RequestForgotten("an append below those that its producer repeats")
         self._check_room(producer)
         return False
 

@@ -26,7 +26,7 @@ def test_an_unknown_producer_that_has_begun_elsewhere_was_forgotten() -> None:
     assert not known.find(id_of(5), 0)
 
 
-def test_what_a_producer_wont_repeat_is_known_without_being_kept() -> None:
+def test_what_a_producer_wont_repeat_is_neither_kept_nor_taken_for_new() -> None:
     known = Duplicates(LIMITS)
     for sequence in range(3):
         known.add(id_of(sequence), 0)
@@ -34,13 +34,26 @@ def test_what_a_producer_wont_repeat_is_known_without_being_kept() -> None:
         known.find(id_of(3), 0)
     known.heard(id_of(2), 2, 0)
     assert not known.find(id_of(3), 2)
-    assert known.find(id_of(0), 0)
+    with pytest.raises(RequestForgotten):
+        known.find(id_of(0), 0)
     assert known.forgotten(id_of(0))
     assert not known.forgotten(id_of(2))
     known.place(id_of(1), 4, 0)
     known.place(id_of(2), 5, 0)
     assert known.position(id_of(1)) is None
     assert known.position(id_of(2)) == 5
+
+
+def test_an_append_is_not_acknowledged_because_somebody_used_its_producer_id() -> None:
+    """Readers see producer ids: whoever may append can send `lowest` under another's."""
+    known = Duplicates(LIMITS)
+    known.add(id_of(0), 0)
+    stranger = id_of(1 << 30)
+    assert not known.find(stranger, 1 << 30)
+    known.add(stranger, 0)
+    known.heard(stranger, 1 << 30, 0)
+    with pytest.raises(RequestForgotten):
+        known.find(id_of(1), 1)
 
 
 def test_a_later_epoch_ends_the_one_before() -> None:
@@ -179,8 +192,7 @@ def test_nothing_that_was_known_is_ever_taken_for_new(
                 found = known.find(id, least)
             except RequestForgotten:
                 continue
-            below = sequence < lowest.get((producer, epoch), 0)
-            assert found == (id in everything or below)
+            assert found == (id in everything)
             if not found:
                 known.add(id, at)
             everything.add(id)
