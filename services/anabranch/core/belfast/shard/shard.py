@@ -161,6 +161,7 @@ class Shard(ServingMachine):
             self._serving.drop(token)
 
     def _linked(self, node: str) -> None:
+        assert node != self.config.node, "no node dials itself"
         self.replica.linked(node)
         self.following.linked(node)
 

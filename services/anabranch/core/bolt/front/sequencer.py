@@ -152,6 +152,7 @@ class FrontSequencer(ServingMachine):
             self.replica.gone(token)
 
     def _linked(self, node: str) -> None:
+        assert node != self.config.node, "no node dials itself"
         self.replica.linked(node)
 
     def _drain(self) -> None:

@@ -113,6 +113,7 @@ class RememberedAppends(Requests[tuple[int, int], Position | Receipt]):
         self, identity: int, name: str, digest: int, cluster_format: int
     ) -> Position | Receipt | None:
         """RequestReused if the request that is remembered appended other records to this log."""
+        assert identity >= 0, "a request has an identity"
         known = None
         if cluster_format >= LOG_FORMAT:
             known = self.outcome((identity, log_tag(name)), digest)
@@ -134,7 +135,9 @@ class RememberedAppends(Requests[tuple[int, int], Position | Receipt]):
     ) -> None:
         """`key`: the request's identity, and the tag of its log."""
         self.remember(key, at, outcome, digest)
-        self._tags.setdefault(key[0], []).append(key[1])
+        tags = self._tags.setdefault(key[0], [])
+        assert key[1] not in tags, "the first outcome at a log counts"
+        tags.append(key[1])
 
     def save(self, cluster_format: int) -> "SavedAppends":
         kept = self._kept.items()
@@ -161,6 +164,7 @@ class RememberedAppends(Requests[tuple[int, int], Position | Receipt]):
 
     def _forgotten(self, identity: tuple[int, int]) -> None:
         tags = self._tags[identity[0]]
+        assert identity[1] in tags, "every append is known by its log"
         tags.remove(identity[1])
         if not tags:
             del self._tags[identity[0]]
@@ -176,6 +180,7 @@ the digest of each.
 
 def log_tag(name: str) -> int:
     """Eight bytes of a log's name; never `ANY_LOG`."""
+    assert name, "every log has a name"
     return int.from_bytes(blake2b(name.encode(), digest_size=8).digest()) or 1
 
 

@@ -149,6 +149,7 @@ class Sequencer(ServingMachine):
             self._wishes.gone(token)
 
     def _linked(self, node: str) -> None:
+        assert node != self.config.node, "no node dials itself"
         self.replica.linked(node)
         self.ordering.linked(node)
 

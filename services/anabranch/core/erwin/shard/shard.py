@@ -151,6 +151,7 @@ class ErwinShard(ServingMachine):
             self._requests.drop(token)
 
     def _linked(self, node: str) -> None:
+        assert node != self.config.node, "no node dials itself"
         self.replica.linked(node)
         self.membership.linked(node)
 
