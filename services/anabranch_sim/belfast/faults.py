@@ -44,11 +44,7 @@ class BelfastFaults(DeploymentFaults):
 
     def heal(self) -> None:
         super().heal()
-        for node in self.deployment.nodes:
-            self.deployment.link(node, self.deployment.nodes)
-
-    def _kill(self, name: str, down: Nanoseconds | None = None) -> None:
-        self.kill(self.processes[name], down)
+        self.deployment.link_all()
 
     def _shard(self) -> str | None:
         shards = list(self.deployment.shards)
@@ -64,22 +60,22 @@ class BelfastFaults(DeploymentFaults):
         return member.primary, others
 
     def _kill_sequencer(self) -> None:
-        self._kill(self.rng.choice(self.deployment.members))
+        self.kill_node(self.rng.choice(self.deployment.members))
 
     def _kill_leader(self) -> None:
         leader = self.deployment.leader()
         if leader is not None:
-            self._kill(leader)
+            self.kill_node(leader)
 
     def _kill_primary(self) -> None:
         parts = self._parts()
         if parts is not None:
-            self._kill(parts[0])
+            self.kill_node(parts[0])
 
     def _kill_backup(self) -> None:
         parts = self._parts()
         if parts is not None and parts[1]:
-            self._kill(self.rng.choice(parts[1]))
+            self.kill_node(self.rng.choice(parts[1]))
 
     def _kill_shard(self) -> None:
         """As a whole, for longer or shorter than it takes to be given up."""
@@ -87,7 +83,7 @@ class BelfastFaults(DeploymentFaults):
         if shard is not None:
             down = self.down()
             for replica in self.deployment.shards[shard]:
-                self._kill(replica, down)
+                self.kill_node(replica, down)
 
     def _keep_away(self) -> None:
         """A backup, while the rest of its shard fails and is back, twice; then it has to lead."""

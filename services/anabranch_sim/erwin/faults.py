@@ -61,11 +61,7 @@ class ErwinFaults(DeploymentFaults):
         for box in self.deployment.boxes.values():
             box.faults = 0.0
         self._trap.disarm()
-        for node in self.deployment.nodes:
-            self.deployment.link(node, self.deployment.nodes)
-
-    def _kill(self, name: str, down: Nanoseconds | None = None) -> None:
-        self.kill(self.processes[name], down)
+        self.deployment.link_all()
 
     def _leader(self) -> str | None:
         """Of the latest view that anybody speaks of."""
@@ -84,7 +80,7 @@ class ErwinFaults(DeploymentFaults):
     def _kill_leader(self) -> None:
         leader = self._leader()
         if leader is not None:
-            self._kill(leader)
+            self.kill_node(leader)
 
     def _pause_leader(self) -> None:
         """For longer than it takes to replace it: its pushes come late."""
@@ -97,7 +93,7 @@ class ErwinFaults(DeploymentFaults):
         self._trap.arm()
         shard = self._shard()
         if shard is not None and self.world.chance(0.3):
-            self._kill(shard[0])
+            self.kill_node(shard[0])
         elif self.world.chance(0.6):
             self._kill_leader()
         else:
@@ -127,10 +123,10 @@ class ErwinFaults(DeploymentFaults):
         self.world.after(back + SECOND, self.mend)
 
     def _kill_sequencer(self) -> None:
-        self._kill(self.rng.choice(self.deployment.sequencers))
+        self.kill_node(self.rng.choice(self.deployment.sequencers))
 
     def _kill_controller(self) -> None:
-        self._kill(self.rng.choice(self.deployment.controllers))
+        self.kill_node(self.rng.choice(self.deployment.controllers))
 
     def _drain(self) -> None:
         """Somebody restarts a process in an orderly way."""
@@ -139,12 +135,12 @@ class ErwinFaults(DeploymentFaults):
     def _kill_primary(self) -> None:
         shard = self._shard()
         if shard is not None:
-            self._kill(shard[0])
+            self.kill_node(shard[0])
 
     def _kill_backup(self) -> None:
         shard = self._shard()
         if shard is not None and shard[1]:
-            self._kill(self.rng.choice(shard[1]))
+            self.kill_node(self.rng.choice(shard[1]))
 
     def _kill_shard(self) -> None:
         """As a whole, until rings may be full."""
@@ -152,7 +148,7 @@ class ErwinFaults(DeploymentFaults):
         if shard is not None:
             down = self.down()
             for replica in (shard[0], *shard[1]):
-                self._kill(replica, down)
+                self.kill_node(replica, down)
 
     def _succeed(self) -> None:
         """Two recoveries in a row: the leader is cut off, and then whoever leads next dies."""

@@ -49,8 +49,7 @@ class LazyFaults(DeploymentFaults):
         super().heal()
         self.deployment.etcd.heal()
         self.deployment.store.heal()
-        for node in self.deployment.nodes:
-            self.deployment.link(node, self.deployment.nodes)
+        self.deployment.link_all()
 
     def _leader(self) -> str | None:
         """Of the view that the log knows."""

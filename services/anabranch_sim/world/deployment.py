@@ -143,6 +143,10 @@ class Deployment:
                 linked = partial(notified.deliver, notified.life, Linked(about.name))
                 self.world.after(self.world.between(0, self.reconnected), linked)
 
+    def link_all(self) -> None:
+        for node in self.nodes:
+            self.link(node, self.nodes)
+
     def mend(self) -> None:
         """No link is cut any more."""
         cut = self.network.mend()

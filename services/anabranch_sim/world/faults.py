@@ -131,6 +131,9 @@ class DeploymentFaults(Faults):
     def any_process(self) -> Process:
         return self.rng.choice(list(self.processes.values()))
 
+    def kill_node(self, name: str, down: Nanoseconds | None = None) -> None:
+        self.kill(self.processes[name], down)
+
     def kill(self, process: Process, down: Nanoseconds | None = None) -> None:
         """The process alone, the whole machine, or that in the midst of one of its operations."""
         way = self.rng.random()
