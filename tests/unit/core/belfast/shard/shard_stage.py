@@ -1,8 +1,8 @@
 """Replicas of shards with disks and a network between them, and decisions that a test makes."""
 
-from collections import deque
-from collections.abc import Sequence
 from typing import Any, TypeVar
+
+from tests.unit.core.replication.stage_node import NodeStage, StageNode
 
 from anabranch.core.belfast.ledger.decisions import (
     Admit,
@@ -18,26 +18,12 @@ from anabranch.core.belfast.protocol.letters import Decided, Leading, Report, Re
 from anabranch.core.belfast.protocol.messages import Append, Appended, Delivered, Subscribe, Where
 from anabranch.core.belfast.shard.config import ShardConfig
 from anabranch.core.belfast.shard.shard import Shard
-from anabranch.core.errors import StorageFull
 from anabranch.core.limits import Limits
 from anabranch.core.machine import (
     Drain,
-    Effects,
-    EntriesRead,
-    Event,
     Gone,
-    Persist,
-    Persisted,
-    PersistFailed,
-    ReadEntries,
     Received,
-    Reply,
     Request,
-    Rest,
-    SaveSnapshot,
-    Send,
-    SetTimer,
-    SnapshotSaved,
     TimerFired,
 )
 from anabranch.core.records.batch import peek
@@ -63,12 +49,9 @@ def batch(*values: str, producer: int = -1, epoch: int = 0, sequence: int = 0) -
     )
 
 
-class Node:
-    """A replica's process: its disk survives it."""
-
+class Node(StageNode[Shard]):
     def __init__(self, stage: "Stage", shard: str, name: str, limits: Limits) -> None:
-        self.stage = stage
-        self.name = name
+        super().__init__(stage, name)
         self.config = ShardConfig(
             shard=shard,
             node=name,
@@ -77,77 +60,14 @@ class Node:
             cache_bytes=stage.cache_bytes,
         )
         self.limits = limits
-        self.disk: dict[int, bytes] = {}
-        self.last = 0
-        self.snapshot: tuple[int, bytes] | None = None
-        self.up = False
         self.deaf = False
         """Letters of the sequencers don't come through."""
-        self.held = False
-        """What is to be journaled waits."""
-        self.writing: Sequence[bytes] | None = None
-        self.timer = NEVER
-        self.rested = False
 
-    def start(self) -> None:
-        self.up, self.writing, self.timer = True, None, NEVER
-        self.machine = Shard(self.config, self.limits)
-        self.machine.recover(self.snapshot[1] if self.snapshot else None)
-        for index, entry in sorted(self.disk.items()):
-            self.machine.replayed(index, entry)
-        self._perform(self.machine.start(self.stage.now))
-
-    def fall(self) -> None:
-        self.up = False
-
-    def wipe(self) -> None:
-        assert not self.up
-        self.disk, self.last, self.snapshot = {}, 0, None
-
-    def give(self, event: Event) -> None:
-        if self.up:
-            self._perform(self.machine.step(self.stage.now, event))
-
-    def write(self) -> None:
-        assert self.writing is not None
-        for entry in self.writing:
-            self.last += 1
-            self.disk[self.last] = entry
-        self.writing = None
-        self.give(Persisted(self.last))
-
-    def fail_to_write(self) -> None:
-        self.writing = None
-        self.give(PersistFailed(StorageFull("disk")))
-
-    def _perform(self, effects: Effects) -> None:
-        stage = self.stage
-        for effect in effects:
-            match effect:
-                case Persist(entries):
-                    assert self.writing is None
-                    self.writing = list(entries)
-                case Send(to, letter):
-                    stage.post.append((self.name, to, letter))
-                case SetTimer(_, at):
-                    self.timer = at
-                case Reply(token, message):
-                    stage.answers.setdefault(token, []).append(message)
-                    stage.heard.append((self.name, token, message))
-                case ReadEntries(token, first, upto):
-                    found = [self.disk[index] for index in range(first, upto)]
-                    stage.later.append((self, EntriesRead(token, found)))
-                case SaveSnapshot(index, image):
-                    self.snapshot = (index, image)
-                    self.disk = {at: entry for at, entry in self.disk.items() if at > index}
-                    stage.later.append((self, SnapshotSaved(index)))
-                case Rest():
-                    self.rested = True
-                case _:
-                    raise AssertionError(effect)
+    def make(self) -> Shard:
+        return Shard(self.config, self.limits)
 
 
-class Stage:
+class Stage(NodeStage):
     """Everything that can happen without time passing has happened when a call returns."""
 
     def __init__(
@@ -158,14 +78,10 @@ class Stage:
         limits: Limits | None = None,
         cache_bytes: int = 1 << 20,
     ) -> None:
+        super().__init__()
         self.shards = SHARDS if shards is None else shards
         self.rules = rules
         self.cache_bytes = cache_bytes
-        self.now = 1_000 * MS
-        self.post: deque[tuple[str, str, Any]] = deque()
-        self.later: deque[tuple[Node, Event]] = deque()
-        self.answers: dict[int, list[Any]] = {}
-        self.heard: list[tuple[str, int, Any]] = []
         self.letters: list[tuple[str, Any]] = []
         """What the leader got, and from whom."""
         self.entries: list[bytes] = []

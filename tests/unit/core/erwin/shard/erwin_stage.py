@@ -1,12 +1,11 @@
 """Replicas of an Erwin log's shards on virtual disks. The test is their leader and controller."""
 
-from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
 from msgspec.structs import replace
+from tests.unit.core.replication.stage_node import NodeStage, StageNode
 
-from anabranch.core.errors import StorageFull
 from anabranch.core.erwin.protocol.letters import (
     Configuration,
     Push,
@@ -22,22 +21,9 @@ from anabranch.core.erwin.shard.config import ErwinShardConfig
 from anabranch.core.erwin.shard.shard import ErwinShard
 from anabranch.core.limits import Limits
 from anabranch.core.machine import (
-    Effects,
-    EntriesRead,
-    Event,
     Gone,
-    Persist,
-    Persisted,
-    PersistFailed,
-    ReadEntries,
     Received,
-    Reply,
     Request,
-    Rest,
-    SaveSnapshot,
-    Send,
-    SetTimer,
-    SnapshotSaved,
     TimerFired,
 )
 from anabranch.core.records.record import Record, decode, encode
@@ -64,12 +50,9 @@ def values(content: bytes) -> list[str]:
     return [(record.value or b"").decode() for record in decode(content)]
 
 
-class Node:
-    """A replica's process: its disk survives it."""
-
+class Node(StageNode[ErwinShard]):
     def __init__(self, stage: "Stage", shard: str, name: str) -> None:
-        self.stage = stage
-        self.name = name
+        super().__init__(stage, name)
         self.config = ErwinShardConfig(
             shard=shard,
             node=name,
@@ -78,67 +61,13 @@ class Node:
             hands_over=stage.hands_over,
             cache_bytes=stage.cache_bytes,
         )
-        self.disk: dict[int, bytes] = {}
-        self.last = 0
-        self.snapshot: tuple[int, bytes] | None = None
-        self.up = False
-        self.held = False
-        """What is to be journaled waits."""
-        self.writing: Sequence[bytes] | None = None
-        self.timer = NEVER
-        self.rested = False
+        self.limits = stage.limits
 
-    def start(self) -> None:
-        self.up, self.writing, self.timer = True, None, NEVER
-        self.machine = ErwinShard(self.config, self.stage.limits)
-        self.machine.recover(self.snapshot[1] if self.snapshot else None)
-        for index, entry in sorted(self.disk.items()):
-            self.machine.replayed(index, entry)
-        self._perform(self.machine.start(self.stage.now))
-
-    def give(self, event: Event) -> None:
-        if self.up:
-            self._perform(self.machine.step(self.stage.now, event))
-
-    def write(self) -> None:
-        assert self.writing is not None
-        for entry in self.writing:
-            self.last += 1
-            self.disk[self.last] = entry
-        self.writing = None
-        self.give(Persisted(self.last))
-
-    def fail_to_write(self) -> None:
-        self.writing = None
-        self.give(PersistFailed(StorageFull("disk")))
-
-    def _perform(self, effects: Effects) -> None:
-        stage = self.stage
-        for effect in effects:
-            match effect:
-                case Persist(entries):
-                    assert self.writing is None
-                    self.writing = list(entries)
-                case Send(to, letter):
-                    stage.post.append((self.name, to, letter))
-                case SetTimer(_, at):
-                    self.timer = at
-                case Reply(token, message):
-                    stage.answers.setdefault(token, []).append(message)
-                case ReadEntries(token, first, upto):
-                    found = [self.disk[index] for index in range(first, upto)]
-                    stage.later.append((self, EntriesRead(token, found)))
-                case SaveSnapshot(index, image):
-                    self.snapshot = (index, image)
-                    self.disk = {at: entry for at, entry in self.disk.items() if at > index}
-                    stage.later.append((self, SnapshotSaved(index)))
-                case Rest():
-                    self.rested = True
-                case _:
-                    raise AssertionError(effect)
+    def make(self) -> ErwinShard:
+        return ErwinShard(self.config, self.limits)
 
 
-class Stage:
+class Stage(NodeStage):
     """Everything that can happen without time passing has happened when a call returns."""
 
     def __init__(
@@ -151,14 +80,11 @@ class Stage:
         arranged: bool = True,
         hands_over: bool = False,
     ) -> None:
+        super().__init__()
         self.shards = SHARDS if shards is None else shards
         self.limits = limits or Limits()
         self.cache_bytes = cache_bytes
         self.hands_over = hands_over
-        self.now = 1_000 * MS
-        self.post: deque[tuple[str, str, Any]] = deque()
-        self.later: deque[tuple[Node, Event]] = deque()
-        self.answers: dict[int, list[Any]] = {}
         self.letters: list[tuple[str, str, Any]] = []
         """From whom, to whom: what the leader and the controller got."""
         self.cut_off: set[str] = set()
