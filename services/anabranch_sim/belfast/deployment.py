@@ -35,13 +35,17 @@ def observe_commits(sequencer: Sequencer, observe: Callable[[int, bytes], None])
 class BelfastDeployment(Deployment):
     """Sequencers and replicas."""
 
-    def __init__(self, world: World, options: Options) -> None:
+    def __init__(
+        self, world: World, options: Options, on_commit: Callable[[str, int, bytes], None]
+    ) -> None:
+        """`on_commit` receives every entry that a sequencer commits, before the sequencer's own
+        machine.
+        """
         self.options = options
         self.limits = Limits()
         network, wire = Network(world, NetworkFaults()), belfast_wire(self.limits)
         super().__init__(Surroundings(world, CLUSTER, network, SimStore(world), wire))
-        self.on_commit: Callable[[str, int, bytes], None]
-        """Receives every entry that a sequencer commits, before the sequencer's own machine."""
+        self._on_commit = on_commit
         self.members = tuple(f"seq-{number}" for number in range(options.sequencers))
         self.shards: dict[str, tuple[str, ...]] = {}
         """The replicas of all shards that were ever started."""
@@ -103,7 +107,7 @@ class BelfastDeployment(Deployment):
             kept_entries=kept,
             snapshot_entries=max(1, kept // 2),
         )
-        observe_commits(sequencer, partial(self.on_commit, name))
+        observe_commits(sequencer, partial(self._on_commit, name))
         sequencer.recover(journal.recover())
         return sequencer
 

@@ -36,9 +36,8 @@ class BelfastPlugin:
         self.world = World(options.seed, tell=tell)
         self.chaos: Nanoseconds = options.chaos_ms * MS
         self.witness = Witness()
-        self.deployment = BelfastDeployment(self.world, options)
+        self.deployment = BelfastDeployment(self.world, options, self.witness.on_commit)
         self.deployment.around.overhear = self.witness.observe
-        self.deployment.on_commit = self.witness.on_commit
         self.archive = Archive()
         self.appenders: list[Appender] = []
         self.observers: list[Observer] = []
