@@ -20,6 +20,7 @@ from anabranch.core.wire.frames import (
     FrameReader,
     framed,
     parts,
+    whole_body,
     with_batches,
 )
 
@@ -77,12 +78,8 @@ def replies(frame_bytes_max: int = REPLY_BYTES_MAX) -> "FrameReader[FromSequence
     return FrameReader(_REPLIES, frame_bytes_max)
 
 
-def _decode_hello(data: bytes | memoryview, start: int, end: int) -> Hello:
-    return _hello.decode(data[start:end])
-
-
-def _decode_request(data: bytes | memoryview, start: int, end: int) -> ToSequencer:
-    return _request.decode(data[start:end])
+_decode_hello = whole_body(_hello.decode)
+_decode_request = whole_body(_request.decode)
 
 
 def _decode_append(data: bytes | memoryview, start: int, end: int) -> Append:
@@ -91,10 +88,7 @@ def _decode_append(data: bytes | memoryview, start: int, end: int) -> Append:
     return Append(head.view, head.lowest, bytes(batch))
 
 
-def _decode_reply(data: bytes | memoryview, start: int, end: int) -> FromSequencer:
-    return _reply.decode(data[start:end])
-
-
+_decode_reply = whole_body(_reply.decode)
 _REQUESTS: "dict[int, Decoder[ToSequencer]]" = {REQUEST: _decode_request, APPEND: _decode_append}
 _REPLIES: "dict[int, Decoder[FromSequencer]]" = {REPLY: _decode_reply}
 

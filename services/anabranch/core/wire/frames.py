@@ -32,6 +32,17 @@ REPLY_BYTES_MAX = 1 << 26
 
 M = TypeVar("M")
 Decoder = Callable[["bytes | memoryview", int, int], M]
+
+
+def whole_body(decode: "Callable[[bytes | memoryview], M]") -> "Decoder[M]":
+    """Of frames whose whole body is one message."""
+
+    def decoded(data: bytes | memoryview, start: int, end: int) -> M:
+        return decode(data[start:end])
+
+    return decoded
+
+
 Size = Annotated[int, msgspec.Meta(ge=0)]
 
 

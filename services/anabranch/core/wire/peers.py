@@ -11,7 +11,7 @@ import msgspec
 
 from anabranch.core.errors.refused import Refused
 from anabranch.core.machine import Buffer
-from anabranch.core.wire.frames import FrameReader, framed, framed_in_parts
+from anabranch.core.wire.frames import FrameReader, framed, framed_in_parts, whole_body
 
 PEER_VERSION: Final = 1
 """Of what is said before the first letter; commands have a version of their own."""
@@ -71,12 +71,8 @@ def encode_letter(message: msgspec.Struct) -> list[Buffer]:
     return framed_in_parts(LETTER, 0, _pack(message))
 
 
-def decode_greeting(data: bytes | memoryview, start: int, end: int) -> Greeting:
-    return _greeting.decode(data[start:end])
-
-
-def decode_welcome(data: bytes | memoryview, start: int, end: int) -> Greeting | Refused:
-    return _welcome.decode(data[start:end])
+decode_greeting = whole_body(_greeting.decode)
+decode_welcome = whole_body(_welcome.decode)
 
 
 def decode_pulse(data: bytes | memoryview, start: int, end: int) -> Pulse:

@@ -31,6 +31,7 @@ from anabranch.core.wire.frames import (
     FrameReader,
     framed,
     parts,
+    whole_body,
     with_batches,
 )
 from anabranch.core.wire.peers import LETTER, PULSE, Pulse, decode_pulse
@@ -112,16 +113,9 @@ def replies(frame_bytes_max: int = REPLY_BYTES_MAX) -> "FrameReader[ToClient]":
     return FrameReader(_REPLIES, frame_bytes_max)
 
 
-def _decode_hello(data: bytes | memoryview, start: int, end: int) -> Hello:
-    return _hello.decode(data[start:end])
-
-
-def _decode_letter(data: bytes | memoryview, start: int, end: int) -> Letter:
-    return _letter.decode(data[start:end])
-
-
-def _decode_request(data: bytes | memoryview, start: int, end: int) -> ToServer:
-    return _request.decode(data[start:end])
+_decode_hello = whole_body(_hello.decode)
+_decode_letter = whole_body(_letter.decode)
+_decode_request = whole_body(_request.decode)
 
 
 def _decode_append(data: bytes | memoryview, start: int, end: int) -> Append:
@@ -129,8 +123,7 @@ def _decode_append(data: bytes | memoryview, start: int, end: int) -> Append:
     return Append(bytes(batch))
 
 
-def _decode_reply(data: bytes | memoryview, start: int, end: int) -> ToClient:
-    return _reply.decode(data[start:end])
+_decode_reply = whole_body(_reply.decode)
 
 
 def _decode_delivered(data: bytes | memoryview, start: int, end: int) -> Delivered:

@@ -15,7 +15,7 @@ from anabranch.core.sequencing.letters import (
     SequencingLetter,
     Start,
 )
-from anabranch.core.wire.frames import Decoder, FrameReader
+from anabranch.core.wire.frames import Decoder, FrameReader, whole_body
 from anabranch.core.wire.peers import LETTER, PULSE, Pulse, decode_pulse
 
 FRONT_VERSION = 1
@@ -52,8 +52,5 @@ def receiver_of(letter: Any, address: str) -> str:
     return named(address, controller=isinstance(letter, _TO_CONTROLLERS))
 
 
-def _decode(data: bytes | memoryview, start: int, end: int) -> Letter:
-    return _letter.decode(data[start:end])
-
-
+_decode = whole_body(_letter.decode)
 _LETTERS: "dict[int, Decoder[Letter | Pulse]]" = {LETTER: _decode, PULSE: decode_pulse}

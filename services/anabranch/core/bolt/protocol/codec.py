@@ -32,6 +32,7 @@ from anabranch.core.wire.frames import (
     batches_of,
     framed,
     parts,
+    whole_body,
     with_batches,
 )
 
@@ -132,16 +133,9 @@ def _decode_append(data: bytes | memoryview, start: int, end: int) -> Append:
     return Append(log, data[batch:end], wait_ms)
 
 
-def _decode_hello(data: bytes | memoryview, start: int, end: int) -> Hello:
-    return _hello.decode(data[start:end])
-
-
-def _decode_control(data: bytes | memoryview, start: int, end: int) -> ClientMessage:
-    return _control.decode(data[start:end])
-
-
-def _decode_plain(data: bytes | memoryview, start: int, end: int) -> ServerMessage:
-    return _plain.decode(data[start:end])
+_decode_hello = whole_body(_hello.decode)
+_decode_control = whole_body(_control.decode)
+_decode_plain = whole_body(_plain.decode)
 
 
 def _decode_appended(data: bytes | memoryview, start: int, end: int) -> Appended:

@@ -4,7 +4,7 @@ import msgspec
 
 from anabranch.core.bolt.protocol.letters import FromMetadata, ToMetadata
 from anabranch.core.errors.refused import Refused
-from anabranch.core.wire.frames import Decoder, FrameReader
+from anabranch.core.wire.frames import Decoder, FrameReader, whole_body
 from anabranch.core.wire.peers import (
     GREETING,
     LETTER,
@@ -33,14 +33,8 @@ def messages_of_members(frame_bytes_max: int) -> "FrameReader[FromMember]":
     return FrameReader(_FROM_MEMBER, frame_bytes_max)
 
 
-def _decode_to_metadata(data: bytes | memoryview, start: int, end: int) -> ToMetadata:
-    return _to_metadata.decode(data[start:end])
-
-
-def _decode_from_metadata(data: bytes | memoryview, start: int, end: int) -> FromMetadata:
-    return _from_metadata.decode(data[start:end])
-
-
+_decode_to_metadata = whole_body(_to_metadata.decode)
+_decode_from_metadata = whole_body(_from_metadata.decode)
 _LETTERS_OF_BROKERS: "dict[int, Decoder[FromBroker]]" = {
     LETTER: _decode_to_metadata,
     PULSE: decode_pulse,

@@ -34,6 +34,7 @@ from anabranch.core.wire.frames import (
     batches_of,
     framed,
     parts,
+    whole_body,
     with_batches,
 )
 from anabranch.core.wire.peers import LETTER, PULSE, Pulse, decode_pulse
@@ -128,16 +129,9 @@ def replies(frame_bytes_max: int = REPLY_BYTES_MAX) -> "FrameReader[FromShard]":
     return FrameReader(_REPLIES, frame_bytes_max)
 
 
-def _decode_hello(data: bytes | memoryview, start: int, end: int) -> Hello:
-    return _hello.decode(data[start:end])
-
-
-def _decode_letter(data: bytes | memoryview, start: int, end: int) -> Letter:
-    return _letter.decode(data[start:end])
-
-
-def _decode_request(data: bytes | memoryview, start: int, end: int) -> ToShard:
-    return _request.decode(data[start:end])
+_decode_hello = whole_body(_hello.decode)
+_decode_letter = whole_body(_letter.decode)
+_decode_request = whole_body(_request.decode)
 
 
 def _decode_data(data: bytes | memoryview, start: int, end: int) -> Data:
@@ -146,8 +140,7 @@ def _decode_data(data: bytes | memoryview, start: int, end: int) -> Data:
     return Data(head.epoch, head.lowest, bytes(batch))
 
 
-def _decode_reply(data: bytes | memoryview, start: int, end: int) -> FromShard:
-    return _reply.decode(data[start:end])
+_decode_reply = whole_body(_reply.decode)
 
 
 def _batches(
