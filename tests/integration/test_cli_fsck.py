@@ -19,7 +19,7 @@ RECORDS = 3_000
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class JournalContents:
     code: int
     report: dict[str, Any]
     err: str
@@ -33,7 +33,7 @@ class Found:
         return "\n".join(f"{fault['where']}: {fault['reason']}" for fault in self.report["faults"])
 
 
-Fsck = Callable[..., Found]
+Fsck = Callable[..., JournalContents]
 
 
 @pytest.fixture(scope="module")
@@ -73,10 +73,10 @@ def data(lived_in: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def fsck(data: Path, capsys: pytest.CaptureFixture[str]) -> Fsck:
-    def command(*options: str) -> Found:
+    def command(*options: str) -> JournalContents:
         code = run(cli, PROGRAM, ["fsck", "--data", str(data), "-o", "json", *options])
         said = capsys.readouterr()
-        return Found(code, json.loads(said.out) if said.out else {}, said.err)
+        return JournalContents(code, json.loads(said.out) if said.out else {}, said.err)
 
     return command
 

@@ -21,7 +21,7 @@ SERVER_S, CONNECT_S = 300, 30
 CHUNK = 500
 WORKERS = 64
 
-Told = Callable[[Watched, str | None, Document], None]
+OnChange = Callable[[Watched, str | None, Document], None]
 """Of one object: by which watch, ADDED, MODIFIED, DELETED, or nothing in a list, and the object."""
 
 
@@ -32,7 +32,7 @@ class Watches:
         self,
         access: Access,
         watched: Iterable[Watched],
-        told: Told,
+        told: OnChange,
         begun: Callable[[], None],
         inactivity_s: float,
     ) -> None:

@@ -40,7 +40,7 @@ _TRIES_AGAIN_MS = 1_000
 _fenced: ContextVar[bool] = ContextVar("fenced")
 """Is the request that this task makes a write, which only a leader may do?"""
 
-Told = Callable[[str, str, str], None]
+OnCall = Callable[[str, str, str], None]
 """Of each request: the verb, the kind, and the answer's status or the error's name."""
 
 
@@ -60,7 +60,7 @@ class Client:
         access: Access,
         pace: Pace,
         standing: Callable[[], bool],
-        told: Told = lambda verb, kind, answer: None,
+        told: OnCall = lambda verb, kind, answer: None,
     ) -> None:
         """`standing`: may we still write?"""
         self._server = access.server

@@ -20,7 +20,7 @@ from anabranch_operator.plan.certificates.facts import (
     WEBHOOK,
     Authority,
     Shown,
-    Told,
+    TrustBundle,
 )
 from anabranch_operator.plan.engine.objects import Document, Ref
 
@@ -94,7 +94,7 @@ def shown(document: Document, known: Iterable[x509.Certificate]) -> Shown:
     return Shown(secret, certificate, "", ours)
 
 
-def told(place: Ref, document: Document) -> Told:
+def told(place: Ref, document: Document) -> TrustBundle:
     """Whom a place tells to trust; nobody, if it can't be read."""
     notes: Mapping[str, str] = document["metadata"].get("annotations") or {}
     try:
@@ -102,7 +102,7 @@ def told(place: Ref, document: Document) -> Told:
     except Unreadable:
         bundle = ()
     ours = place.kind == WEBHOOK or is_ours(document)
-    return Told(place, bundle, _instant(notes.get(WRITTEN_AT, "")), ours)
+    return TrustBundle(place, bundle, _instant(notes.get(WRITTEN_AT, "")), ours)
 
 
 def trusted(place: Ref, document: Document) -> tuple[x509.Certificate, ...]:

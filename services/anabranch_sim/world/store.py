@@ -15,7 +15,7 @@ from anabranch.core.records.objects import quarantined
 from anabranch.core.types import MS, Nanoseconds
 from anabranch_sim.world.events import World
 
-Told = Callable[[AnabranchError | bytes | None], None]
+OnResult = Callable[[AnabranchError | bytes | None], None]
 
 
 @dataclass(slots=True)
@@ -45,7 +45,7 @@ class SimStore:
         self.missed: list[str] = []
         """Objects that were asked for after they had been deleted, or before they were there."""
 
-    def put(self, name: str, parts: Sequence[Buffer], told: Told) -> None:
+    def put(self, name: str, parts: Sequence[Buffer], told: OnResult) -> None:
         content = b"".join(parts)
 
         def done() -> AnabranchError | None:
@@ -57,7 +57,7 @@ class SimStore:
 
         self._serve(done, told)
 
-    def get(self, name: str, start: int, length: int, told: Told) -> None:
+    def get(self, name: str, start: int, length: int, told: OnResult) -> None:
         def done() -> AnabranchError | bytes:
             content = self.objects.get(name)
             if content is None:
@@ -69,7 +69,7 @@ class SimStore:
 
         self._serve(done, told)
 
-    def delete(self, names: Sequence[str], told: Told) -> None:
+    def delete(self, names: Sequence[str], told: OnResult) -> None:
         def done() -> None:
             for name in names:
                 if self.objects.pop(name, None) is not None:
@@ -77,7 +77,7 @@ class SimStore:
 
         self._serve(done, told)
 
-    def quarantine_orphans(self, names: Sequence[str], told: Told) -> None:
+    def quarantine_orphans(self, names: Sequence[str], told: OnResult) -> None:
         def done() -> None:
             for name in names:
                 content = self.objects.pop(name, None)
@@ -88,7 +88,7 @@ class SimStore:
 
         self._serve(done, told)
 
-    def return_objects(self, names: Sequence[str], told: Told) -> None:
+    def return_objects(self, names: Sequence[str], told: OnResult) -> None:
         def done() -> None:
             for name in names:
                 if self.quarantine.pop(quarantined(name), None) is not None:
@@ -96,7 +96,7 @@ class SimStore:
 
         self._serve(done, told)
 
-    def purge(self, names: Sequence[str], told: Told) -> None:
+    def purge(self, names: Sequence[str], told: OnResult) -> None:
         def done() -> None:
             for name in map(quarantined, names):
                 self.quarantine.pop(name, None)
@@ -115,7 +115,7 @@ class SimStore:
     def heal(self) -> None:
         self.faults = StoreFaults()
 
-    def _serve(self, done: Callable[[], AnabranchError | bytes | None], told: Told) -> None:
+    def _serve(self, done: Callable[[], AnabranchError | bytes | None], told: OnResult) -> None:
         """It takes effect at some moment on the way, whatever is then said of it."""
         world, faults = self.world, self.faults
         delay = self._delay()

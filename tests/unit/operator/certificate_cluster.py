@@ -27,7 +27,7 @@ from anabranch_operator.plan.certificates.facts import (
     Mode,
     Publish,
     Shown,
-    Told,
+    TrustBundle,
     places,
 )
 from anabranch_operator.plan.certificates.rotation import rotate
@@ -61,7 +61,7 @@ class CertificateHarness:
         self.now = 1_000_000 * SECOND
         self.authority: Authority | None = None
         self.shown: dict[str, Shown] = {}
-        self.told: dict[Ref, Told] = {}
+        self.told: dict[Ref, TrustBundle] = {}
         self.authorities = 0
         self.issued = 0
         self._serial = count(1)
@@ -162,7 +162,7 @@ class CertificateHarness:
 
     def _tell(self, place: Ref, bundle: Iterable[str]) -> None:
         told = tuple(self._known[each] for each in bundle)
-        self.told[place] = Told(place, told, self.now)
+        self.told[place] = TrustBundle(place, told, self.now)
         self._told_since.setdefault(place, []).append((self.now, told))
 
     def _make(self, issuer: str, not_before: int, not_after: int) -> Certificate:

@@ -144,7 +144,7 @@ class Shown(Value, frozen=True):
     is_ours: bool = True
 
 
-class Told(Value, frozen=True):
+class TrustBundle(Value, frozen=True):
     """Whom one place says is to be trusted, and since when what it holds is what it holds."""
 
     place: Ref
@@ -160,7 +160,7 @@ class Holdings(Value, frozen=True):
 
     authority: Authority | None = None
     shown: tuple[Shown, ...] = ()
-    told: tuple[Told, ...] = ()
+    told: tuple[TrustBundle, ...] = ()
     looked_at: Nanoseconds = 0
     places: tuple[Ref, ...] = ()
     """Where it was looked; none if this is the part that was changed."""

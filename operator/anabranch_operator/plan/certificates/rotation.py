@@ -28,7 +28,7 @@ from anabranch_operator.plan.certificates.facts import (
     Issue,
     Leaf,
     Publish,
-    Told,
+    TrustBundle,
     fingerprints,
 )
 from anabranch_operator.plan.engine.objects import Ref
@@ -211,7 +211,7 @@ class _Rotation:
             return True
         return certificate.due_at <= self._now and certificate.not_after < until
 
-    def _is_told(self, told: Told, authority: Authority) -> bool:
+    def _is_told(self, told: TrustBundle, authority: Authority) -> bool:
         """A time yet to come was written by a clock that was wrong: it is written again."""
         if told.written_at > self._now + self._propagation:
             return False
@@ -257,7 +257,7 @@ class _Rotation:
         return min([look, *(at for at in times if at is not None and at > self._now)])
 
 
-def is_writable(place: Ref, told: Told | None) -> bool:
+def is_writable(place: Ref, told: TrustBundle | None) -> bool:
     """The operator may make or change it; a Secret is made by issuing what it shows."""
     return place.kind == CONFIG_MAP if told is None else told.is_ours
 

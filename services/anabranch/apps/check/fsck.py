@@ -85,7 +85,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(slots=True)
-class Found:
+class JournalContents:
     """What a journal holds."""
 
     image: bytes | None = None
@@ -109,13 +109,13 @@ class Source(Protocol):
 
     def stored(self) -> list[StoredObject]: ...
 
-    def replay(self, faults: list[Fault]) -> Found: ...
+    def replay(self, faults: list[Fault]) -> JournalContents: ...
 
     def get(self, name: str) -> bytes:
         """A whole object."""
         ...
 
-    def behind(self, found: Found, replica: Replica) -> str:
+    def behind(self, found: JournalContents, replica: Replica) -> str:
         """Why the journal can't be all that was journaled; empty if it may be."""
         ...
 
@@ -183,7 +183,7 @@ class Examination:
             faults=faults,
         )
 
-    def _replica(self, found: Found, faults: list[Fault]) -> Replica:
+    def _replica(self, found: JournalContents, faults: list[Fault]) -> Replica:
         cluster = self._source.cluster
         try:
             leader = Metadata.recovered(

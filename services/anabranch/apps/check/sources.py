@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from anabranch.apps.check.cut import OR_CUT, Cut, Plan, place_of, plan_cut
 from anabranch.apps.check.embedded import EmbeddedJournals
-from anabranch.apps.check.fsck import Examination, Found, Pile, Progress, Report, pile
+from anabranch.apps.check.fsck import Examination, JournalContents, Pile, Progress, Report, pile
 from anabranch.apps.check.journal_behind import Reach, accept, advice
 from anabranch.core.bolt.metadata.leader import replayed
 from anabranch.core.bolt.state.audit import Fault
@@ -134,23 +134,23 @@ class Directory:
     def get(self, name: str) -> bytes:
         return self._store.get(name, 0, self._store.size(name))
 
-    def replay(self, faults: list[Fault]) -> Found:
+    def replay(self, faults: list[Fault]) -> JournalContents:
         found = self._replayed(faults)
         snapshot = found.snapshot
-        return Found(
+        return JournalContents(
             snapshot.content if snapshot else None,
             found.first - 1,
             found.entries,
             _notes(found, online=self.online),
         )
 
-    def replay_whole(self) -> Found:
+    def replay_whole(self) -> JournalContents:
         """Raises JournalCorrupt if it can't be replayed to its end."""
         found = replay(RealDisk(self.journal), self.cluster)
         image = found.snapshot.content if found.snapshot else None
-        return Found(image, found.first - 1, found.entries)
+        return JournalContents(image, found.first - 1, found.entries)
 
-    def behind(self, found: Found, replica: Replica) -> str:
+    def behind(self, found: JournalContents, replica: Replica) -> str:
         """Beside a running server it would only tell of what came since the journal was read."""
         if self.online or self._plan is not None:
             return ""

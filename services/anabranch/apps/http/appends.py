@@ -11,7 +11,7 @@ from pydantic import Field
 from anabranch.apps.http import entry, records
 from anabranch.apps.http.calls import KEY, Ask, Once, OnlyOnce
 from anabranch.apps.http.logs import Name
-from anabranch.apps.http.models import WAIT_MS_MAX, Told
+from anabranch.apps.http.models import WAIT_MS_MAX, ResponseModel
 from anabranch.apps.http.nodes import SHARD_CHARS_MAX, append_at_nodes, taken_by_nodes
 from anabranch.apps.http.problems import OF_LOG, ON_CHANGE
 from anabranch.client.engines import BELFAST
@@ -43,7 +43,7 @@ _INT31_END, _INT63_END = 1 << 31, 1 << 63
 router = APIRouter(tags=["records"])
 
 
-class Appended(Told):
+class Appended(ResponseModel):
     """Durable. The records follow each other from `position` on, in a Belfast log with others'
     between them.
     """

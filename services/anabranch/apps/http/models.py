@@ -108,13 +108,13 @@ ReceiptText = Annotated[
 ]
 
 
-class Asked(BaseModel):
+class RequestModel(BaseModel):
     """A request's body: what it doesn't know it refuses."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-class Told(BaseModel):
+class ResponseModel(BaseModel):
     model_config = ConfigDict(frozen=True, from_attributes=True)
 
 
@@ -122,7 +122,7 @@ Rate = Annotated[int | None, Field(strict=True, ge=1, le=RATE_MAX)]
 """None is no limit."""
 
 
-class NewQuota(Asked):
+class NewQuota(RequestModel):
     """What may be appended and read in a second; what isn't given isn't limited."""
 
     append_bytes_per_s: Rate = Field(None, description="Of batches as they are stored.")
@@ -146,7 +146,7 @@ class NewQuota(Asked):
         )
 
 
-class NewDeployment(Asked):
+class NewDeployment(RequestModel):
     """How a log of another engine than Bolt is to be served."""
 
     shards: int = Field(1, description="Parts of the log that take appends side by side.")
@@ -198,7 +198,7 @@ class NewDeployment(Asked):
         )
 
 
-class NewLog(Asked):
+class NewLog(RequestModel):
     name: str = Field(examples=["orders"])
     by: str = Field("", description="Who makes it.")
     why: str = Field("", description="What it is for.")
@@ -217,7 +217,7 @@ class NewLog(Asked):
     )
 
 
-class NewFork(Asked):
+class NewFork(RequestModel):
     name: str | None = Field(
         None,
         description="Its own name; `what-if` makes `orders--what-if`. Without one it is given one.",
@@ -253,15 +253,15 @@ class NewFork(Asked):
     why: str = Field("", description="What it is for.")
 
 
-class Squashing(Asked):
+class Squashing(RequestModel):
     by: str = Field("", description="Who squashes it: whoever asks for it later is told.")
 
 
-class Trimming(Asked):
+class Trimming(RequestModel):
     before: StrictWhole = Field(description="The first position that can still be read.")
 
 
-class CursorMove(Asked):
+class CursorMove(RequestModel):
     position: StrictWhole = Field(description="Of the next record to be read; it must be settled.")
     on_promote: OnPromote | None = Field(
         None,
@@ -272,7 +272,7 @@ class CursorMove(Asked):
     )
 
 
-class Redeeming(Asked):
+class Redeeming(RequestModel):
     receipt: ReceiptText
     wait_ms: int = Field(
         0,
@@ -283,7 +283,7 @@ class Redeeming(Asked):
     )
 
 
-class LogQuota(Told):
+class LogQuota(ResponseModel):
     """What may be appended and read in a second; null is no limit."""
 
     append_bytes_per_s: int | None
@@ -292,7 +292,7 @@ class LogQuota(Told):
     burst_ms: int = Field(description="What wasn't used in so long may be used at once.")
 
 
-class Deployment(Told):
+class Deployment(ResponseModel):
     """How another engine than Bolt serves a log."""
 
     shards: int
@@ -314,14 +314,14 @@ class Deployment(Told):
     )
 
 
-class Front(Told):
+class Front(ResponseModel):
     """The sequencers that acknowledge a Bolt log's appends before these are in the log."""
 
     sequencers: int
     durability: str = Field(description="What an acknowledgement promises: `fsync` or `memory`.")
 
 
-class Log(Told):
+class Log(ResponseModel):
     """A log or fork."""
 
     id: int = Field(description="Never used again.")
@@ -367,12 +367,12 @@ class Log(Told):
         return log if log.engine == BOLT else log.model_copy(update=dict.fromkeys(ELSEWHERE))
 
 
-class Logs(Told):
+class Logs(ResponseModel):
     logs: list[Log]
     next: str | None = Field(description="Give it as `after` to get more; null if that is all.")
 
 
-class Tree(Told):
+class Tree(ResponseModel):
     """A root and all its forks, each after its parent."""
 
     root: str
@@ -380,12 +380,12 @@ class Tree(Told):
     complete: bool = Field(description="False if there are more than an answer holds.")
 
 
-class Range(Told):
+class Range(ResponseModel):
     first: int
     end: int = Field(description="Not included.")
 
 
-class Diff(Told):
+class Diff(ResponseModel):
     """Settled records only. Records are compared by identity, not by what is in them."""
 
     since: int = Field(
@@ -406,7 +406,7 @@ class Diff(Told):
     complete: bool = Field(description="False if there are more ranges than an answer holds.")
 
 
-class Promoted(Told):
+class Promoted(ResponseModel):
     into: str = Field(description="The log that has the records now.")
     fork_point: int
     records: int = Field(description="How many of the fork's own it got.")
@@ -414,28 +414,28 @@ class Promoted(Told):
     cursors: list[str] = Field(description="Those that are now where the fork's were.")
 
 
-class Cursor(Told):
+class Cursor(ResponseModel):
     position: int
     on_promote: OnPromote = Field(description="What it does on a promotion.")
 
 
-class Cursors(Told):
+class Cursors(ResponseModel):
     cursors: dict[str, int] = Field(examples=[{"billing": 17}])
     on_promote: dict[str, OnPromote] = Field(
         description="What each does on a promotion.", examples=[{"billing": "stay"}]
     )
 
 
-class Place(Told):
+class Place(ResponseModel):
     log: str
     position: int
 
 
-class At(Told):
+class At(ResponseModel):
     position: int
 
 
-class Counts(Told):
+class Counts(ResponseModel):
     """Of the whole cluster."""
 
     cluster: str
@@ -451,7 +451,7 @@ class Counts(Told):
         return cls.model_validate(census)
 
 
-class Broker(Told):
+class Broker(ResponseModel):
     """One of the pool, and how much is placed on it."""
 
     name: str = Field(examples=["broker-0"])
@@ -467,15 +467,15 @@ class Broker(Told):
         return cls.model_validate(seat)
 
 
-class Brokers(Told):
+class Brokers(ResponseModel):
     brokers: list[Broker] = Field(description="In order of name.")
 
 
-class Welcome(Told):
+class Welcome(ResponseModel):
     cluster: str
     version: str
     links: dict[str, str]
 
 
-class Health(Told):
+class Health(ResponseModel):
     status: str = Field(examples=["ok"])

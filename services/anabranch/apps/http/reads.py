@@ -11,7 +11,7 @@ from pydantic import Field
 from anabranch.apps.http import entry
 from anabranch.apps.http.calls import Ask, Asking
 from anabranch.apps.http.logs import Name
-from anabranch.apps.http.models import WAIT_MS_MAX, Since, Start, Told
+from anabranch.apps.http.models import WAIT_MS_MAX, ResponseModel, Since, Start
 from anabranch.apps.http.nodes import Opened, held_by_nodes, read_at_nodes
 from anabranch.apps.http.problems import OF_LOG, Problem, problem
 from anabranch.apps.http.records import Encoding, RecordOut, Sized, portions
@@ -44,7 +44,7 @@ Base64 = Annotated[
 ]
 
 
-class Page(Told):
+class Page(ResponseModel):
     log: str
     records: list[RecordOut]
     next: int = Field(description="Where to read on.")
@@ -55,7 +55,7 @@ class Page(Told):
     )
 
 
-class BrokenOff(Told):
+class BrokenOff(ResponseModel):
     """The last line of a read that couldn't be finished."""
 
     problem: Problem

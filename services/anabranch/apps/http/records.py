@@ -12,7 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import Field, ValidationError
 
 from anabranch.apps.http.calls import Asking
-from anabranch.apps.http.models import Asked, Moment, Told
+from anabranch.apps.http.models import Moment, RequestModel, ResponseModel
 from anabranch.client.session.records import LogRecord
 from anabranch.core.bolt.protocol.commands import Description
 from anabranch.core.errors import BadRequest, BatchTooLarge, BatchUnreadable
@@ -47,12 +47,12 @@ _SIGN = {
 _AS_READ = "May stand there as it was read, and isn't used."
 
 
-class HeaderIn(Asked):
+class HeaderIn(RequestModel):
     name: str
     value: str | None = None
 
 
-class RecordIn(Asked):
+class RecordIn(RequestModel):
     value: str | None = Field(examples=["40 apples"])
     key: str | None = None
     headers: tuple[HeaderIn, ...] = ()
@@ -72,23 +72,23 @@ class RecordIn(Asked):
         )
 
 
-class RecordsIn(Asked):
+class RecordsIn(RequestModel):
     records: list[RecordIn] = Field(min_length=1)
 
 
-class Header(Told):
+class Header(ResponseModel):
     name: str
     value: str | None
 
 
-class Origin(Told):
+class Origin(ResponseModel):
     """Where a record was appended; a promotion doesn't change it."""
 
     log: str
     position: int = Field(description="When it was appended: it may have moved since.")
 
 
-class RecordOut(Told):
+class RecordOut(ResponseModel):
     position: int = Field(description="In the log that is read.")
     value: str | None
     key: str | None

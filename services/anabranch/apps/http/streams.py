@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field
 
 from anabranch.apps.http.calls import Ask, Asking
 from anabranch.apps.http.logs import Name
-from anabranch.apps.http.models import Start, Told
+from anabranch.apps.http.models import ResponseModel, Start
 from anabranch.apps.http.nodes import (
     begun,
     bounds_at_nodes,
@@ -81,11 +81,11 @@ _RESPONSES: dict[int | str, dict[str, Any]] = {
 }
 
 
-class Confirm(Told):
+class Confirm(ResponseModel):
     up_to: Position = Field(description="Everything delivered below it is final.")
 
 
-class Fail(Told):
+class Fail(ResponseModel):
     since: Position = Field(description="Forget what was delivered from here on.")
 
 

@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 
 from anabranch.apps import settings
-from anabranch.apps.check.fsck import Examination, Found, Progress, Report
+from anabranch.apps.check.fsck import Examination, JournalContents, Progress, Report
 from anabranch.core.bolt.state.audit import Fault
 from anabranch.core.bolt.state.replica import Replica
 from anabranch.core.errors import Damage, JournalBehind, UnknownCluster
@@ -83,7 +83,7 @@ class Cluster:
     def get(self, name: str) -> bytes:
         return self._blobs.get(name)
 
-    def replay(self, faults: list[Fault]) -> Found:
+    def replay(self, faults: list[Fault]) -> JournalContents:
         """By the bucket's copy if etcd's journal is damaged, so that objects are looked at."""
         try:
             return _found(self._reader.recover().recovered)
@@ -91,7 +91,7 @@ class Cluster:
             faults.append(Fault(damage.code, self.journal, damage.message))
             return _found(self._archive.recover(cut=True))
 
-    def behind(self, found: Found, replica: Replica) -> str:
+    def behind(self, found: JournalContents, replica: Replica) -> str:
         try:
             self._archive.check(self._reader)
         except JournalBehind as behind:
@@ -99,8 +99,8 @@ class Cluster:
         return ""
 
 
-def _found(recovered: Recovered) -> Found:
+def _found(recovered: Recovered) -> JournalContents:
     snapshot = recovered.snapshot
     image = snapshot.content if snapshot else None
     notes = list(recovered.repairs)
-    return Found(image, snapshot.index if snapshot else 0, recovered.entries, notes)
+    return JournalContents(image, snapshot.index if snapshot else 0, recovered.entries, notes)

@@ -19,7 +19,7 @@ from hashlib import blake2b
 from zlib import crc32
 
 from anabranch.core.bolt.protocol.commands import CommitObject
-from anabranch.core.bolt.protocol.letters import Applied, Ask, Propose, Told
+from anabranch.core.bolt.protocol.letters import Applied, Ask, Propose, QueryAnswer
 from anabranch.core.bolt.protocol.messages import Append, Read
 from anabranch.core.machine import (
     Effects,
@@ -185,7 +185,7 @@ class TracedBroker:
                 self._export(Span("commit", trace, id, above, since, now, {"object": object}))
                 # Told a second time, its records had their places before.
                 return None, object if object in self._objects else None
-            case Received(_, Told(token)) if token in self._asked:
+            case Received(_, QueryAnswer(token)) if token in self._asked:
                 since, cause = self._asked.pop(token)
                 self._export(Span("resolve", cause.trace, randbits(64), cause.span, since, now))
                 return cause, None

@@ -37,7 +37,7 @@ SILENCE: Nanoseconds = 3 * SECOND
 """After so long a broker that isn't heard of counts as lost."""
 _EXPIRY: Nanoseconds = 5 * SECOND
 
-Told = Callable[[Any], None]
+OnAnswer = Callable[[Any], None]
 
 
 class ServiceFaults(Struct, frozen=True):
@@ -101,7 +101,7 @@ class Plane(Protocol):
 
     def append(self, log: LogId, count: int) -> None: ...
 
-    def ask(self, ask: Ask, guard: tuple[str, int], turn: Turn, told: Told) -> None: ...
+    def ask(self, ask: Ask, guard: tuple[str, int], turn: Turn, told: OnAnswer) -> None: ...
 
     def look(self, turn: Turn, told: Callable[[Event], None]) -> None: ...
 
@@ -163,7 +163,7 @@ class StatePlane:
         rows = [Row(log, 0, [Batch(100, 1)] * count)]
         self._command(CommitObject(broker.name, object_id(broker.epoch, self._objects), rows))
 
-    def ask(self, ask: Ask, guard: tuple[str, int], turn: Turn, told: Told) -> None:
+    def ask(self, ask: Ask, guard: tuple[str, int], turn: Turn, told: OnAnswer) -> None:
         world, service_faults = self._world, self.service_faults
         self.asked += 1
         over, request = [False], Request(world.rng.randbytes(16), world.now + PATIENCE)
@@ -194,7 +194,7 @@ class StatePlane:
     def vitals(self, uid: str) -> Vitals | None:
         return Vitals(leading=uid == self.leading)
 
-    def _arrive(self, ask: Ask, guard: tuple[str, int], request: Request, tell: Told) -> None:
+    def _arrive(self, ask: Ask, guard: tuple[str, int], request: Request, tell: OnAnswer) -> None:
         """A broker that has lost its leader keeps what was asked until there is one."""
         world = self._world
         if world.now < self.away_until:

@@ -13,7 +13,7 @@ import pytest
 from tests.certificates import LOOPBACK, Issuer
 
 from anabranch.core.bolt.protocol import peers as bolt_peers
-from anabranch.core.bolt.protocol.letters import Alive, Ask, Leading, Told
+from anabranch.core.bolt.protocol.letters import Alive, Ask, Leading, QueryAnswer
 from anabranch.core.bolt.protocol.queries import Census, Survey
 from anabranch.core.errors import (
     AccessDenied,
@@ -169,8 +169,8 @@ def test_letters_go_both_ways_in_order_and_say_who_wrote_them() -> None:
                 await member.machine.until(heard(*asked))
                 census = Census("c", 1, 2, 3, 4, 5, 6)
                 member.server.send(MEMBER, BROKER, Leading(7))
-                member.server.send(MEMBER, BROKER, Told(99, census))
-                await broker.machine.until(heard(Leading(7), Told(99, census)))
+                member.server.send(MEMBER, BROKER, QueryAnswer(99, census))
+                await broker.machine.until(heard(Leading(7), QueryAnswer(99, census)))
             assert broker.machine.events[0] == Linked(address)
             assert member.machine.events[0] == Linked(BROKER)
             assert {e.sender for e in member.machine.events if isinstance(e, Received)} == {BROKER}
@@ -309,7 +309,9 @@ def test_who_does_not_read_is_left_and_not_waited_for() -> None:
             await member.machine.until(linked(1))
             while member.server.counters.left_unread == 0:
                 for _ in range(100):
-                    member.server.send(MEMBER, BROKER, Told(1, Census("c" * 10_000, *range(6))))
+                    member.server.send(
+                        MEMBER, BROKER, QueryAnswer(1, Census("c" * 10_000, *range(6)))
+                    )
                 await asyncio.sleep(0)
             await _until(lambda: member.server.gauges.connected == 0)
             writer.close()
@@ -356,7 +358,7 @@ def test_a_letter_that_is_too_large_is_not_sent_and_harms_no_other() -> None:
             broker = Broker(address)
             async with broker.dialing():
                 await member.machine.until(linked(1))
-                member.server.send(MEMBER, BROKER, Told(1, Census("c" * 2_000, *range(6))))
+                member.server.send(MEMBER, BROKER, QueryAnswer(1, Census("c" * 2_000, *range(6))))
                 member.server.send(MEMBER, BROKER, Leading(1))
                 await broker.machine.until(heard(Leading(1)))
             assert member.server.counters.lost == 1

@@ -21,7 +21,7 @@ LIMITS = Limits(request_bytes_max=100_000, reply_bytes_max=256 * KIB, connection
 FRAME_BYTES_MAX = 50_000
 
 
-class Told:
+class QueryAnswer:
     """Somebody who waits, and notes what it is told."""
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Guest:
     """One connection's share, and the stream that it reads."""
 
     def __init__(self, budgets: Budgets, who: str) -> None:
-        self.told = Told()
+        self.told = QueryAnswer()
         self.share = Share(budgets, self.told)
         self.reader: FrameReader[ClientMessage] = codec.requests(FRAME_BYTES_MAX)
         self.crowded = self.share.enter(who)

@@ -8,7 +8,7 @@ import pytest
 from tests.collector import Collector
 
 from anabranch.core.bolt.protocol.commands import CommitObject, Committed, Done
-from anabranch.core.bolt.protocol.letters import Applied, Ask, Propose, Told
+from anabranch.core.bolt.protocol.letters import Applied, Ask, Propose, QueryAnswer
 from anabranch.core.bolt.protocol.messages import Append, Appended, Read
 from anabranch.core.bolt.protocol.queries import Resolve, Resolved
 from anabranch.core.errors import BadRequest, StorageFailed
@@ -129,7 +129,7 @@ def read(stage: Stage) -> None:
         10, Request(3, Read(LOG, 5, 100, 100)), Send("m", Ask(6, Resolve(LOG, 5, 100, 100)))
     )
     told = Resolved([], 0, 9, 9, 0, None)
-    stage.broker_steps(20, Received("m", Told(6, told)), GetObject(8, OBJECT, 0, 10))
+    stage.broker_steps(20, Received("m", QueryAnswer(6, told)), GetObject(8, OBJECT, 0, 10))
     stage.broker_steps(30, ObjectRead(8, b""), Reply(3, Done()))
 
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anabranch.core.bolt.protocol.commands import CommitObject, Committed
-from anabranch.core.bolt.protocol.letters import Applied, Ask, Propose, Told
+from anabranch.core.bolt.protocol.letters import Applied, Ask, Propose, QueryAnswer
 from anabranch.core.bolt.protocol.messages import Append, Appended, Read, Survey
 from anabranch.core.bolt.protocol.queries import At, PositionAt
 from anabranch.core.errors import StorageFailed
@@ -52,7 +52,7 @@ events = st.one_of(
     st.builds(ObjectPut, objects),
     st.builds(PutFailed, objects, st.just(FAILED)),
     st.builds(Received, st.just("m"), st.builds(Applied, tokens, st.just(Committed([0])))),
-    st.builds(Received, st.just("m"), st.builds(Told, tokens, st.just(At(1)))),
+    st.builds(Received, st.just("m"), st.builds(QueryAnswer, tokens, st.just(At(1)))),
     st.builds(Received, st.just("b"), proposals),
     st.builds(ObjectRead, tokens, st.just(b"content")),
     st.builds(GetFailed, tokens, st.just(FAILED)),

@@ -37,7 +37,7 @@ from anabranch.core.bolt.protocol.fronts import (
     OpenFront,
     ReadFront,
 )
-from anabranch.core.bolt.protocol.letters import Applied, CopyExtents, Leading, Moved, Told
+from anabranch.core.bolt.protocol.letters import Applied, CopyExtents, Leading, Moved, QueryAnswer
 from anabranch.core.errors import BadRequest, BrokerDraining, BrokerFenced
 from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import Limits
@@ -229,7 +229,7 @@ class Broker:
             if not self._draining.begun:
                 self._compacting.copy(message)
         else:
-            assert isinstance(message, Applied | Told), "only the metadata write to a broker"
+            assert isinstance(message, Applied | QueryAnswer), "only the metadata write to a broker"
             self._correspondence.heard(message)
 
     def _timer_fired(self, event: TimerFired) -> None:

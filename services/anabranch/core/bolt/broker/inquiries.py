@@ -14,7 +14,7 @@ from anabranch.core.bolt.protocol.letters import (
     Applied,
     Ask,
     Propose,
-    Told,
+    QueryAnswer,
 )
 from anabranch.core.bolt.protocol.queries import Answer, Query
 from anabranch.core.errors import DeadlineExceeded
@@ -83,7 +83,7 @@ class Correspondence:
         message = Propose(self._token, request, command, digest)
         self._put(message, cast("Callable[[Outcome | Answer], None]", then), patient)
 
-    def heard(self, message: Applied | Told) -> None:
+    def heard(self, message: Applied | QueryAnswer) -> None:
         """An answer; one that comes a second time finds nobody waiting."""
         question = self._questions.pop(message.token, None)
         if question is None:

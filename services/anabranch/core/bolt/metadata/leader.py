@@ -43,7 +43,7 @@ from anabranch.core.bolt.protocol.letters import (
     Applied,
     Ask,
     Propose,
-    Told,
+    QueryAnswer,
     Unwatch,
     Watch,
 )
@@ -199,7 +199,7 @@ class Metadata:
             case Propose(token, request, command, digest):
                 return self._propose(now, sender, token, request, command, digest)
             case Ask(token, query):
-                return (Send(sender, Told(token, self.state.answer(query))),)
+                return (Send(sender, QueryAnswer(token, self.state.answer(query))),)
             case Watch(logs):
                 until = now + 3 * self.limits.watch_ms * MS
                 told = [self.watches.watch(sender, id, version, until) for id, version in logs]

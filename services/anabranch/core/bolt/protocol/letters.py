@@ -27,7 +27,7 @@ class Ask(msgspec.Struct, frozen=True, array_like=True, tag="ask"):
     query: Query
 
 
-class Told(msgspec.Struct, frozen=True, array_like=True, tag="told"):
+class QueryAnswer(msgspec.Struct, frozen=True, array_like=True, tag="told"):
     token: int
     answer: Answer
 
@@ -97,4 +97,4 @@ class CopyExtents(msgspec.Struct, frozen=True, array_like=True, tag="copy"):
 
 
 ToMetadata = Propose | Ask | Watch | Unwatch | Alive
-FromMetadata = Applied | Told | Moved | Leading | CopyExtents
+FromMetadata = Applied | QueryAnswer | Moved | Leading | CopyExtents

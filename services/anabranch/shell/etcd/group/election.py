@@ -55,7 +55,7 @@ class Candidate:
     """The cluster's marker knows it."""
 
 
-class Told(Protocol):
+class ElectionListener(Protocol):
     """Who hears how the election goes, from its thread."""
 
     def won(self, fence: Fence, until: Nanoseconds) -> None:
@@ -105,7 +105,7 @@ class Election:
         client: EtcdClient,
         keys: Keys,
         candidate: Candidate,
-        told: Told,
+        told: ElectionListener,
         log: Log,
         *,
         now: Callable[[], Nanoseconds],

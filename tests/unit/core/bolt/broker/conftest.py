@@ -19,7 +19,7 @@ from anabranch.core.bolt.protocol.letters import (
     Ask,
     Moved,
     Propose,
-    Told,
+    QueryAnswer,
     Unwatch,
     Watch,
 )
@@ -167,11 +167,11 @@ class Stage:
     def answer(self, answer: Any, kind: type = Resolve) -> Any:
         """The oldest question of this kind gets this answer; what it asked."""
         question: Ask = self.proposed(kind)
-        self.tell(Received("metadata", Told(question.token, answer)))
+        self.tell(Received("metadata", QueryAnswer(question.token, answer)))
         return question.query
 
     def told(self, question: Ask, answer: Any) -> None:
-        self.tell(Received("metadata", Told(question.token, answer)))
+        self.tell(Received("metadata", QueryAnswer(question.token, answer)))
 
     def moved(self, tail: int, settled: int | None = None, **more: Any) -> int:
         self.version += 1

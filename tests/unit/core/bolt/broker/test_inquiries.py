@@ -9,7 +9,7 @@ from tests.unit.core.bolt.broker.parts import Bench
 
 from anabranch.core.bolt.broker.inquiries import PATIENCE_MS, Correspondence
 from anabranch.core.bolt.protocol.commands import CreateLog, Done
-from anabranch.core.bolt.protocol.letters import Applied, Ask, Propose, Told
+from anabranch.core.bolt.protocol.letters import Applied, Ask, Propose, QueryAnswer
 from anabranch.core.bolt.protocol.queries import At, PositionAt
 from anabranch.core.errors.refused import Refused
 from anabranch.core.types import LogId
@@ -81,11 +81,11 @@ def test_each_question_is_answered_once_though_letters_are_lost_and_repeated(
     assert bench.told() == [], "nothing is repeated that was answered"
 
 
-def answer(asked: Any) -> Applied | Told:
+def answer(asked: Any) -> Applied | QueryAnswer:
     if isinstance(asked, Propose):
         return Applied(asked.token, Done())
     assert isinstance(asked, Ask)
-    return Told(asked.token, At(1))
+    return QueryAnswer(asked.token, At(1))
 
 
 def test_a_client_is_told_in_the_end_and_what_the_broker_needs_is_asked_for_ever() -> None:

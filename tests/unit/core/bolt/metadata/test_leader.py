@@ -26,7 +26,7 @@ from anabranch.core.bolt.protocol.letters import (
     Ask,
     Moved,
     Propose,
-    Told,
+    QueryAnswer,
     Unwatch,
     Watch,
 )
@@ -156,7 +156,7 @@ def test_r1_nothing_is_applied_or_answered_before_its_group_is_durable(stage: St
     assert len(stage.unwritten) == 1
     assert not stage.heard(Applied)
     stage.give(Received(BROKER, Ask(7, Describe("late"))))
-    assert stage.heard(Told)[0].answer.code == "unknown-log"
+    assert stage.heard(QueryAnswer)[0].answer.code == "unknown-log"
     stage.write()
     assert isinstance(stage.heard(Applied)[0].outcome, Description)
 
@@ -270,7 +270,7 @@ def test_d7_a_fork_is_squashed_when_its_time_to_live_has_passed(
     stage.wait(1)
     stage.write()
     stage.give(Received(BROKER, Ask(7, Describe("orders--brief"))))
-    assert stage.heard(Told)[0].answer.code == "squashed"
+    assert stage.heard(QueryAnswer)[0].answer.code == "squashed"
 
 
 def test_expiry_is_proposed_once_however_long_the_journal_takes(stage: Stage) -> None:
@@ -296,7 +296,7 @@ def test_expiry_behind_a_full_queue_lets_the_queue_drain() -> None:
     stage.wait(1_000)
     stage.write()
     stage.give(Received(BROKER, Ask(7, Describe("orders--brief"))))
-    assert stage.heard(Told)[-1].answer.code == "squashed"
+    assert stage.heard(QueryAnswer)[-1].answer.code == "squashed"
 
 
 def test_expiry_that_was_not_written_is_proposed_again(stage: Stage) -> None:
@@ -307,7 +307,7 @@ def test_expiry_that_was_not_written_is_proposed_again(stage: Stage) -> None:
     stage.wait(stage.limits.gc_interval_ms)
     stage.write()
     stage.give(Received(BROKER, Ask(7, Describe("orders--brief"))))
-    assert stage.heard(Told)[0].answer.code == "squashed"
+    assert stage.heard(QueryAnswer)[0].answer.code == "squashed"
 
 
 def test_a_watcher_is_told_at_once_and_then_of_every_move(stage: Stage) -> None:

@@ -15,7 +15,7 @@ from anabranch.core.bolt.protocol.commands import (
     RaiseFormat,
     RegisterBroker,
 )
-from anabranch.core.bolt.protocol.letters import Alive, Applied, Leading, Told
+from anabranch.core.bolt.protocol.letters import Alive, Applied, Leading, QueryAnswer
 from anabranch.core.bolt.state import snapshot
 from anabranch.core.errors import StorageFailed
 from anabranch.core.limits import Limits
@@ -127,17 +127,17 @@ def test_what_a_leader_journaled_is_what_a_standby_has(stage: Stage) -> None:
 def test_spec_4_r2_questions_past_the_lease_wait_until_it_is_held_again(stage: Stage) -> None:
     stage.lead()
     stage.ask()
-    assert len(stage.heard(Told)) == 1
+    assert len(stage.heard(QueryAnswer)) == 1
     stage.wait(LEASE // MS)
     stage.ask()
     stage.ask()
-    assert not stage.heard(Told)
+    assert not stage.heard(QueryAnswer)
     stage.give(LeaseHeld(stage.now))
-    assert not stage.heard(Told), "it is over at that instant"
+    assert not stage.heard(QueryAnswer), "it is over at that instant"
     stage.give(LeaseHeld(stage.now + 1))
-    assert [told.token for told in stage.heard(Told)] == [2, 3]
+    assert [told.token for told in stage.heard(QueryAnswer)] == [2, 3]
     stage.give(LeaseHeld(stage.now + LEASE))
-    assert not stage.heard(Told), "each is answered once"
+    assert not stage.heard(QueryAnswer), "each is answered once"
 
 
 def test_questions_that_wait_for_a_lease_are_dropped_with_the_lead(stage: Stage) -> None:
@@ -146,7 +146,7 @@ def test_questions_that_wait_for_a_lease_are_dropped_with_the_lead(stage: Stage)
     stage.ask()
     stage.give(Deposed(), LeaseHeld(stage.now + LEASE))
     stage.lead(term=2)
-    assert not stage.heard(Told)
+    assert not stage.heard(QueryAnswer)
 
 
 def test_the_lease_of_an_earlier_lead_says_nothing_of_this_one(stage: Stage) -> None:
@@ -155,7 +155,7 @@ def test_the_lease_of_an_earlier_lead_says_nothing_of_this_one(stage: Stage) -> 
     stage.elect(term=2, lease=1)
     stage.wait(1)
     stage.ask()
-    assert not stage.heard(Told)
+    assert not stage.heard(QueryAnswer)
 
 
 def test_a_deposed_leader_answers_nobody_and_follows_on(stage: Stage) -> None:
@@ -253,7 +253,7 @@ def test_drained_it_finishes_the_group_in_flight_and_hands_over(stage: Stage) ->
     assert [type(each.outcome) for each in stage.heard(Applied)] == [Description]
     assert stage.took() == [Resign(), Rest()]
     stage.ask()
-    assert not stage.heard(Told)
+    assert not stage.heard(QueryAnswer)
 
 
 def test_drained_with_nothing_in_hand_it_hands_over_at_once(stage: Stage) -> None:

@@ -16,7 +16,7 @@ from anabranch_operator.plan.certificates.facts import (
     Mode,
     Publish,
     Shown,
-    Told,
+    TrustBundle,
 )
 from anabranch_operator.plan.certificates.inspection import inspect
 from anabranch_operator.plan.engine.objects import Ref
@@ -48,7 +48,7 @@ def seen(
 ) -> Holdings:
     return Holdings(
         shown=() if shown is None else (Shown("brokers", shown),),
-        told=(Told(HERE, roots), Told(EVERYWHERE, told)),
+        told=(TrustBundle(HERE, roots), TrustBundle(EVERYWHERE, told)),
         looked_at=NOW,
         places=(EVERYWHERE,),
     )

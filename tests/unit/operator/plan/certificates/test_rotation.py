@@ -24,7 +24,7 @@ from anabranch_operator.plan.certificates.facts import (
     Mode,
     Publish,
     Shown,
-    Told,
+    TrustBundle,
     ends,
     places,
 )
@@ -215,7 +215,7 @@ def test_what_is_not_the_operators_is_told_and_left_alone(what: str) -> None:
         case "leaf":
             harness.shown[PEER.name] = Shown(PEER.name, None, "?", is_ours=False)
         case _:
-            harness.told[PLACES[0]] = Told(PLACES[0], (), 0, is_ours=False)
+            harness.told[PLACES[0]] = TrustBundle(PLACES[0], (), 0, is_ours=False)
     course = harness.course()
     assert course.actions == ()
     assert len(course.findings) == 1
@@ -237,7 +237,7 @@ def test_a_webhook_is_told_if_it_is_there_and_missed_if_not() -> None:
     absent = harness.course()
     assert absent.actions == ()
     assert [finding.object for finding in absent.findings] == [f"{WEBHOOK} demo-eviction"]
-    harness.told[hook] = Told(hook)
+    harness.told[hook] = TrustBundle(hook)
     (publish,) = harness.course().actions
     assert isinstance(publish, Publish)
     assert publish.ref == hook
@@ -293,7 +293,9 @@ IN_X = places(PROVIDED, "x")
 
 def provided(certificate: Certificate | None, flaw: str = "") -> Holdings:
     shown = tuple(Shown(leaf.secret, certificate, flaw, is_ours=False) for leaf in PROVIDED.leaves)
-    told = tuple(Told(Ref(SECRET, "x", leaf.secret), (AUTHORITY,)) for leaf in PROVIDED.leaves)
+    told = tuple(
+        TrustBundle(Ref(SECRET, "x", leaf.secret), (AUTHORITY,)) for leaf in PROVIDED.leaves
+    )
     return Holdings(None, shown, told, 0, IN_X)
 
 
@@ -305,7 +307,7 @@ def test_clients_are_told_whom_provided_secrets_name_and_the_secrets_are_never_w
     assert course.findings == ()
     assert course.actions == (Publish(ref=Ref(CONFIG_MAP, "x", "demo-ca"), bundle=("aa",)),)
     seen = provided(good)
-    told = (*seen.told, Told(IN_X[0], (AUTHORITY,), P))
+    told = (*seen.told, TrustBundle(IN_X[0], (AUTHORITY,), P))
     assert inspect(P, PROVIDED, Holdings(None, seen.shown, told, 0, IN_X)).actions == ()
 
 

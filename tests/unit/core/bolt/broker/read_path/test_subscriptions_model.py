@@ -15,7 +15,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from anabranch.core.bolt.protocol.letters import Moved, Told, Watch
+from anabranch.core.bolt.protocol.letters import Moved, QueryAnswer, Watch
 from anabranch.core.bolt.protocol.messages import Confirmed, Delivered, Failed, Subscribe
 from anabranch.core.bolt.protocol.queries import Resolve, Resolved, Slice
 from anabranch.core.limits import Limits
@@ -146,7 +146,7 @@ class Subscribers(RuleBasedStateMachine):
     def answer(self) -> None:
         for question in self.stage.pending(Resolve)[:1]:
             self.stage.sent.remove(question)
-            told = Told(question.token, self.resolve(question.query))
+            told = QueryAnswer(question.token, self.resolve(question.query))
             self.stage.tell(Received("metadata", told))
         self.consume()
 
