@@ -1,6 +1,7 @@
 """What the simulator's disk, network and store promise, so that what they break is what we mean."""
 
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
@@ -12,8 +13,13 @@ from anabranch.core.errors import (
     StorageFull,
     Unavailable,
 )
+from anabranch.core.erwin.invariants.witness import Witness
+from anabranch.core.sequencing.messages import Directory, Locate
 from anabranch.core.types import MS
 from anabranch.shell.journal.file_journal import FileJournal
+from anabranch_sim.erwin.deployment import ErwinDeployment
+from anabranch_sim.erwin.line import PATIENCE, Line
+from anabranch_sim.erwin.options import Options
 from anabranch_sim.world.disk import DiskFaults, PowerCut, SimDisk
 from anabranch_sim.world.events import SECOND, World
 from anabranch_sim.world.network import Network, NetworkFaults, Pipe
@@ -185,6 +191,20 @@ def test_all_that_a_slow_node_says_or_hears_comes_late_and_only_that() -> None:
         carry(*ends)
     world.run(2 * SECOND)
     assert sorted(arrived) == [("ab", True)] * 2 + [("ac", False)] * 2 + [("ba", True)] * 2
+
+
+def test_a_client_waits_for_a_slow_node_as_long_when_it_has_just_connected() -> None:
+    """Connecting takes one round trip, and the answer another."""
+    world = World(3)
+    deployment = ErwinDeployment(world, Options.of(3), Witness())
+    deployment.start()
+    world.run(SECOND)
+    node = deployment.sequencers[0]
+    deployment.network.slow(node, PATIENCE // 3)
+    answers: list[Any] = []
+    Line(deployment, "client", node).ask(Locate(), answers.append)
+    world.run(world.now + 2 * PATIENCE)
+    assert [type(answer) for answer in answers] == [Directory]
 
 
 def test_a_cut_goes_one_way_and_breaks_the_connections_that_use_it() -> None:

@@ -104,6 +104,8 @@ class Line:
         if attempt != self._attempt:
             return
         self._ready = True
+        # A packet from there. Counted from the dial, two slow trips would use up all patience.
+        self._heard_at = self._world.now
         for request, (message, _) in list(self._open.items()):
             self._transmit(request, message)
         for request, (ask, _) in list(self._streams.items()):
