@@ -2,6 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from anabranch.core.erwin.protocol.letters import Push
 from anabranch.core.erwin.protocol.rows import Fence, Row
@@ -10,6 +11,16 @@ from anabranch.core.types import Position
 
 Violated = Callable[[str, str], None]
 """Takes a rule and what broke it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Replaced:
+    """What a new fence has put an end to."""
+
+    fence: Fence
+    base: Position
+    rows: list[Row]
+    """Those from the new fence's base on."""
 
 
 class Order:
@@ -30,6 +41,8 @@ class Order:
         self._firsts: list[Position] = []
         self._ahead: dict[Position, Row] = {}
         """Rows of this fence that came before those in front of them."""
+        self._replaced: list[_Replaced] = []
+        """By fences of which nothing is stable: a shard may not have heard of them."""
 
     @property
     def end(self) -> Position:
@@ -64,7 +77,23 @@ class Order:
             if row.end > stable:
                 self._violated("E4", f"{stable}, within {row}, is called stable")
         self.stable = max(self.stable, stable)
+        if stable > self.base:
+            self._replaced.clear()  # all shards have taken this fence
         return found
+
+    def lose(self, fence: int, base: Position) -> None:
+        """All that ordered was lost. The log goes on at `base` with what shards hold, and `fence`
+        is the number of the last fence that one of them has taken: later ones replaced nothing.
+        """
+        while self._replaced and self.fence.number > fence:
+            before = self._replaced.pop()
+            self._cut(self.base)
+            for row in before.rows:
+                self._append(row)
+            self.fence, self.base = before.fence, before.base
+        if base > self.end:
+            self._violated("E4", f"the log goes on at {base}, rows end at {self.end}")
+        self._cut(base)
 
     def between(self, start: Position, end: Position) -> list[Row]:
         """The rows that have a position from `start` up to and without `end`."""
@@ -82,20 +111,30 @@ class Order:
             self._violated("E4", says)
         if push.base > self.end:
             self._violated("E4", f"{push.fence} begins at {push.base}, rows end at {self.end}")
-        kept = bisect_left(self._firsts, push.base)
-        if kept and self.rows[kept - 1].end > push.base:
-            self._violated("E4", f"{push.fence} begins within {self.rows[kept - 1]}")
+        fence, base = self.fence, self.base
+        self._replaced.append(_Replaced(fence, base, self._cut(push.base)))
+        self.fence, self.base = push.fence, push.base
+
+    def _cut(self, to: Position) -> list[Row]:
+        """The rows from there on, which are taken out."""
+        kept = bisect_left(self._firsts, to)
+        if kept and self.rows[kept - 1].end > to:
+            self._violated("E4", f"the list is cut at {to}, within {self.rows[kept - 1]}")
+        cut = self.rows[kept:]
         del self.rows[kept:], self._firsts[kept:]
         self._ahead.clear()
-        self.fence, self.base = push.fence, push.base
+        return cut
+
+    def _append(self, row: Row) -> None:
+        self.rows.append(row)
+        self._firsts.append(row.first)
 
     def _take(self, row: Row) -> None:
         if row.first >= self.end:
             if self._ahead.setdefault(row.first, row) != row:
                 self._violated("E7", f"{row.first} is bound to {self._ahead[row.first]} and {row}")
             while (following := self._ahead.pop(self.end, None)) is not None:
-                self.rows.append(following)
-                self._firsts.append(following.first)
+                self._append(following)
             return
         known = self.between(row.first, row.first + 1)
         if known != [row]:

@@ -11,7 +11,7 @@ from typing import Any
 from anabranch.core.erwin.invariants.order import Order
 from anabranch.core.erwin.invariants.reads import Reads
 from anabranch.core.erwin.protocol import messages as shard_messages
-from anabranch.core.erwin.protocol.letters import Configuration, Push, Pushed
+from anabranch.core.erwin.protocol.letters import Configuration, Push, Pushed, ShardPresent
 from anabranch.core.erwin.protocol.rows import NO_SHARD, Fence
 from anabranch.core.machine import Effect, Event, Replies, Reply, Request, Requests, Send
 from anabranch.core.sequencing.ids import Member
@@ -42,6 +42,8 @@ class Witness:
         """By view and member: what it has said to be ordered in its journal."""
         self._held: dict[int, Position] = {}
         """By shard: what it holds of pushes of the order's fence."""
+        self._fences: dict[str, int] = {}
+        """By node of a shard: the last fence that it has said to have taken."""
         self._dead: set[Member] = set()
         """Lives that ended and left nothing."""
         self._lives: dict[str, set[int]] = {}
@@ -141,6 +143,8 @@ class Witness:
                 self._push(node, letter)
             case Pushed(fence=fence, shard=shard, upto=upto) if fence == self.order.fence:
                 self._pushed(node, shard, upto)
+            case ShardPresent(fence=number):
+                self._fences[node] = number
             case Dropped(view, upto):
                 self._dropped[view, node] = max(self._dropped.get((view, node), 0), upto)
             case Sealed(view=view, life=life):
@@ -234,12 +238,21 @@ class Witness:
             self._lost(number, configuration.term)
         if configuration.view is not None:
             self._gone_back(node, configuration)
+            self._go_on_after_loss(configuration, configuration.view)
             self._view(node, configuration.view)
             self._begins(configuration.view)
         latest = self.configuration
         if latest is None or configuration.version > latest.version:
             self.configuration = configuration
             self.reads.configured(configuration)
+
+    def _go_on_after_loss(self, configuration: Configuration, view: View) -> None:
+        """With what shards hold: pushes of the lost view may have reached none of them."""
+        if view.number in self.views or view.number - 1 not in self.lost:
+            return
+        primaries = [shard.primary for shard in configuration.shards]
+        fence = max((self._fences.get(each, 0) for each in primaries), default=0)
+        self.order.lose(fence, view.base)
 
     def _gone_back(self, node: str, configuration: Configuration) -> None:
         """A view that nobody has started can be given up for the one before."""

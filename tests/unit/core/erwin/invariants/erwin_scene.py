@@ -1,7 +1,13 @@
 """A small Erwin log in letters: two members, two shards with one node each, one view."""
 
 from anabranch.core.erwin.invariants.witness import Witness
-from anabranch.core.erwin.protocol.letters import Configuration, Push, Pushed, ShardSetup
+from anabranch.core.erwin.protocol.letters import (
+    Configuration,
+    Push,
+    Pushed,
+    ShardPresent,
+    ShardSetup,
+)
 from anabranch.core.erwin.protocol.rows import Fence, Mode, Row
 from anabranch.core.machine import Send
 from anabranch.core.records.record import Record, encode
@@ -105,6 +111,22 @@ class Scene:
         """A shard says so."""
         node = "ab"[shard] + "-0"
         self.say(node, Pushed(fence=Fence(view, 1), shard=shard, upto=upto, trimmed=0))
+
+    def present(self, shard: str, fence: Fence) -> None:
+        """A shard's primary says which fence it has taken last."""
+        node = f"{shard}-0"
+        letter = ShardPresent(
+            shard=shard,
+            node=node,
+            disk=1,
+            epoch=1,
+            role=1,
+            durable=0,
+            held=0,
+            stable=0,
+            fence=fence.number,
+        )
+        self.say(node, letter)
 
     def dropped(self, upto: Position, view: int = 1) -> None:
         """Every member but the leader says so."""

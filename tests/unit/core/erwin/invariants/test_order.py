@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from tests.unit.core.erwin.invariants.erwin_scene import id_of, push, row
 
 from anabranch.core.erwin.invariants.order import Order, spans
-from anabranch.core.erwin.protocol.rows import Row
+from anabranch.core.erwin.protocol.rows import Fence, Row
 
 
 def order() -> tuple[Order, list[str]]:
@@ -66,6 +66,30 @@ def test_a_fence_begins_where_it_began_and_not_behind_the_end() -> None:
     made.push(push(row(1, 0, 2)))
     made.push(push(row(3, 1), view=2, base=1))
     assert broken[0] == "E4", "within a row"
+
+
+def test_a_lost_fence_that_no_shard_has_taken_replaced_nothing() -> None:
+    old, new = row(2, 2), row(3, 2)
+    for fence, kept in ((Fence(1, 1), old), (Fence(2, 1), new)):
+        made, broken = order()
+        made.push(push(row(1, 0, 2), old))
+        made.push(push(new, view=2, base=2))
+        made.lose(fence.number, 3)
+        assert made.rows == [row(1, 0, 2), kept]
+        made.push(push(row(4, 3), view=3, base=3))
+        assert broken == []
+        made.lose(fence.number, 5)
+        assert broken == ["E4"]
+
+
+def test_a_lost_fence_of_which_something_is_stable_was_taken_by_all_shards() -> None:
+    made, broken = order()
+    made.push(push(row(1, 0, 2), row(2, 2)))
+    made.push(push(row(3, 2), view=2, base=2))
+    made.settle(3)
+    made.lose(Fence(1, 1).number, 3)
+    assert made.rows == [row(1, 0, 2), row(3, 2)]
+    assert broken == []
 
 
 def test_an_append_has_one_final_row() -> None:

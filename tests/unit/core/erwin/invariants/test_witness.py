@@ -13,6 +13,7 @@ from tests.unit.core.erwin.invariants.erwin_scene import (
     view,
 )
 
+from anabranch.core.erwin.protocol.rows import Fence
 from anabranch.core.machine import Replies, Reply, Request, Requests
 from anabranch.core.sequencing.letters import Prepare, Start
 from anabranch.core.sequencing.messages import Append, AppendMeta, AskTail, Found, Tail, Taken
@@ -164,6 +165,23 @@ def test_e8_only_a_view_that_nobody_started_is_given_up_for_the_one_before(
         scene.say("controller-0", Start(view(2)))
     scene.say("controller-0", configuration(3, view(1)))
     assert scene.rules == ({"E8"} if started else set())
+
+
+@pytest.mark.parametrize("heard", [False, True])
+def test_e4_a_log_whose_view_is_lost_goes_on_with_what_shards_have_taken(*, heard: bool) -> None:
+    scene = Scene()
+    scene.say(LEADER, push(row(1, 0)))
+    scene.seal("seq-0", 1)
+    scene.configure(view(2))
+    scene.say(LEADER, push(view=2))
+    fence = Fence(2 if heard else 1, 1)
+    for name in "ab":
+        scene.present(name, fence)
+    for member in MEMBERS:
+        scene.witness.on_loss(member)
+    scene.configure(view(3, base=1), lost=((2, 5),))
+    scene.say(LEADER, push(view=3, base=1))
+    assert scene.rules == ({"E4"} if heard else set())
 
 
 @pytest.mark.parametrize("started", [False, True])
