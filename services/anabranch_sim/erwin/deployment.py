@@ -126,11 +126,18 @@ class ErwinDeployment(Deployment):
         segment = self.options.segment_bytes
         return FileJournal(disk, CLUSTER, segment_bytes=segment, ahead_bytes=1 << 10)
 
-    def _box_journal(self, shard: str) -> BlackBoxJournal:
+    def _box_journal(self, shard: str, writer: str) -> BlackBoxJournal:
         """A new life of its writer. The box is somebody else's, and outlives everything."""
         box = self.boxes.setdefault(shard, SimBlackBox(self.world.rng))
         box.faults = self.box_faults
+        box.on_held_up = partial(self._on_held_up, writer)
         return BlackBoxJournal(box, shard, 1 + self.world.rng.getrandbits(60))
+
+    def _on_held_up(self, writer: str) -> None:
+        """Its writer dies before it sends them again: they arrive in the midst of a later life."""
+        if self.options.faults:
+            down = self.world.between(MS, 100 * MS)
+            self.world.at(self.world.now, partial(self.processes[writer].die, down=down))
 
     def _sequencer(self, node: Node) -> Machine:
         config = SequencerConfig(
@@ -155,7 +162,7 @@ class ErwinDeployment(Deployment):
         )
         machine = ErwinShard(config, self.limits)
         node.journal = journal = (
-            self._box_journal(shard) if self.options.boxes else self._journal(node.name)
+            self._box_journal(shard, node.name) if self.options.boxes else self._journal(node.name)
         )
         journal.recover_into(machine.recover, machine.replayed)
         return machine

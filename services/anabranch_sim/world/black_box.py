@@ -1,6 +1,6 @@
 """A log of another system that loses answers, repeats records and delivers some late."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 
 from anabranch.core.errors import BlackBoxFailed
@@ -17,6 +17,8 @@ class SimBlackBox:
 
     def __init__(self, rng: Random) -> None:
         self.faults = 0.0
+        self.on_held_up: Callable[[], None] = lambda: None
+        """Records are sent, and arrive at some later time."""
         self.records: list[tuple[int, bytes]] = []
         self._rng = rng
         self._begin = 0
@@ -44,6 +46,7 @@ class SimBlackBox:
                     self._add(record)
             case 3:  # all arrives, but much later
                 self._late.extend(records)
+                self.on_held_up()
             case _:  # all arrives twice, and the second time is answered
                 for record in records:
                     self._add(record)
@@ -77,7 +80,7 @@ class SimBlackBox:
         return position
 
     def _deliver_late(self) -> None:
-        if self._late and self._rng.random() < 0.3:
+        if self._late and self._rng.random() < 0.5:
             late, self._late = self._late, []
             for record in late:
                 self._add(record)
