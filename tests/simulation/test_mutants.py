@@ -7,11 +7,15 @@ import pytest
 from _pytest.mark import ParameterSet
 from tests.unit.core.belfast.sequencer import test_failures
 from tests.unit.core.belfast.shard import test_shard_positions as positions
+from tests.unit.core.bolt.broker.conftest import Props, Stage
+from tests.unit.core.bolt.broker.read_path import test_subscriptions
 from tests.unit.core.erwin.controller import test_leaving
 from tests.unit.core.erwin.shard import test_unordered
 from tests.unit.core.replication import test_replica
 
+from anabranch.core.limits import Limits
 from anabranch_sim.belfast import mutants as of_belfast
+from anabranch_sim.bolt import mutants as of_bolt
 from anabranch_sim.erwin import mutants as of_erwin
 from anabranch_sim.kinds import KINDS
 from anabranch_sim.mutants import known_seeds, search
@@ -45,7 +49,14 @@ def test_a_mutant_is_found(kind: str, mutant: Mutant) -> None:
     assert not found.unreached, "a mutant that is never called proves nothing"
 
 
+def read_past_a_promotion() -> None:
+    test_subscriptions.test_an_answer_from_after_a_promotion_that_was_not_heard_of_waits_for_it(
+        Stage(Limits()), Props
+    )
+
+
 FINDS: dict[str, Callable[[], None]] = {
+    "pages of any generation": read_past_a_promotion,
     "sealed in words alone": (
         test_replica.test_a_seal_is_journaled_before_it_is_said_and_binds_from_then_on
     ),
@@ -63,7 +74,9 @@ FINDS: dict[str, Callable[[], None]] = {
 
 
 @pytest.mark.parametrize(
-    "mutant", [*of_belfast.BY_LETTER, *of_erwin.BY_LETTER], ids=lambda mutant: mutant.name
+    "mutant",
+    [*of_bolt.BY_LETTER, *of_belfast.BY_LETTER, *of_erwin.BY_LETTER],
+    ids=lambda mutant: mutant.name,
 )
 def test_a_mutant_that_no_seed_finds_is_found_letter_by_letter(mutant: Mutant) -> None:
     with broken(mutant) as planted, pytest.raises(AssertionError):

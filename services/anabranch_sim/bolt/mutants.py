@@ -438,7 +438,6 @@ MUTANTS = [
     Mutant("garbage goes without grace", References, "deletable", _at_once),
     Mutant("look-up outlives a promotion", lineage, "lineage_of", _with_what_was_cached),
     Mutant("speculation is never failed", Subscriptions, "_fail", returning(None)),
-    Mutant("pages of any generation", Subscriptions, "_same_generation", _of_any_generation),
     Mutant("tokens are the same in each life", Correspondence, "begin", returning(None)),
     Mutant("copied batches change their order", Compacting, "_put", _the_last_first),
     Mutant("extents swapped that are others by now", swapping, "_still_there", returning(True)),
@@ -464,3 +463,11 @@ MUTANTS = [
         ),
     ),
 ]
+
+BY_LETTER = [
+    Mutant("pages of any generation", Subscriptions, "_same_generation", _of_any_generation),
+]
+"""Found by one seed in some thousands: a promotion has to be heard of in a page before the watch
+tells of it, by a subscriber with speculative records. A test that writes the letters itself finds
+it (tests/simulation/test_mutants.py).
+"""
