@@ -1,11 +1,13 @@
 """Faults of an Erwin deployment: of roles, whole shards, paused leaders and lost disks."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from anabranch.core.erwin.invariants.witness import Witness
 from anabranch.core.types import MS, Nanoseconds
 from anabranch_sim.erwin.deployment import ErwinDeployment
-from anabranch_sim.erwin.options import RECOVERIES, RENEWALS, STRAGGLERS
+from anabranch_sim.erwin.noops import NoopTrap
+from anabranch_sim.erwin.options import DEAFNESS, RECOVERIES, RENEWALS, STRAGGLERS
 from anabranch_sim.erwin.recoveries import RecoveryTrap
 from anabranch_sim.world.events import SECOND
 from anabranch_sim.world.faults import DeploymentFaults, Pace, Resettable, Way
@@ -32,11 +34,16 @@ class ErwinFaults(DeploymentFaults):
         """A sequencer that straggles as long as there are faults."""
         self._trial_until: Nanoseconds = 0
         self._trap = RecoveryTrap(deployment)
+        self._noop_trap = NoopTrap(deployment, self._lose_deaf)
+        self._deaf: list[str] = []
+        """A shard's replicas; the first of them hears from no client."""
         super().__init__(deployment, clients, deployment.options.faults, PACE)
         if STRAGGLERS in deployment.options.faults:
             self.world.after(SECOND // 2, self._straggle)
         if RENEWALS in deployment.options.faults:
             self.world.after(SECOND // 2, self._renew)
+        if DEAFNESS in deployment.options.faults:
+            self.world.after(SECOND // 2, self._deafen)
 
     def own_ways(self) -> Mapping[str, Way]:
         return {
@@ -61,6 +68,7 @@ class ErwinFaults(DeploymentFaults):
         for box in self.deployment.boxes.values():
             box.faults = 0.0
         self._trap.disarm()
+        self._noop_trap.disarm()
         self.deployment.link_all()
 
     def _leader(self) -> str | None:
@@ -121,6 +129,31 @@ class ErwinFaults(DeploymentFaults):
         back = away + 4 * self.deployment.silence
         self.world.after(back, lambda: self.processes[primary].die(down=SECOND))
         self.world.after(back + SECOND, self.mend)
+
+    def _deafen(self) -> None:
+        """A shard's primary hears from no client, and its backups do: it binds rows to no-ops whose
+        data they have.
+        """
+        shard = self._shard()
+        if shard is None:
+            return
+        primary, backups = shard
+        self._deaf = [primary, *backups]
+        self._noop_trap.arm(primary)
+        self.sever([primary], [client.name for client in self._clients], "to")
+
+    def _lose_deaf(self) -> None:
+        """It dies, and clients reach its backups before any sequencer does."""
+        primary = self._deaf[0]
+        self.sever(self._deaf, self.deployment.sequencers)
+        away = self.deployment.silence + self.world.between(100 * MS, 300 * MS)
+        self.world.at(self.world.now, partial(self.processes[primary].die, down=away))
+        self.world.after(4 * self.deployment.silence, self.mend)
+        self.world.after(SECOND, self._deafen_again)
+
+    def _deafen_again(self) -> None:
+        if not self.over:
+            self._deafen()
 
     def _kill_sequencer(self) -> None:
         self.kill_node(self.rng.choice(self.deployment.sequencers))

@@ -180,6 +180,23 @@ def _late_data(original: Function) -> Function:
     return store
 
 
+def _stored_as_a_no_op(original: Function) -> Function:
+    """A replica that has a batch says so, though its row is bound to no-ops."""
+
+    def store(self: Unordered, token: int, message: Data) -> None:
+        bound = self._bound
+        self._bound = {
+            id: replace(each, voided=each.voided and id not in self._data)
+            for id, each in bound.items()
+        }
+        try:
+            original(self, token, message)
+        finally:
+            self._bound = bound
+
+    return store
+
+
 def _one_is_lost(_: Function) -> Function:
     def lost_all(self: Views, view: View) -> bool:
         return any(self._is_over(each) for each in view.members)
@@ -294,6 +311,7 @@ MUTANTS = [
     Mutant("what isn't stable is read", Contents, "readable", _all_that_is_logged),
     Mutant("other shards' rows are left out", Passage, "add_span", returning(None)),
     Mutant("data is taken after its no-op", Unordered, "store", _late_data),
+    Mutant("what is bound to no-ops is acknowledged", Unordered, "store", _stored_as_a_no_op),
     Mutant("data of any epoch is taken", Unordered, "_check", _of_any_epoch),
     Mutant("data is kept until it is bound", Unordered, "logged", _until_it_is_bound),
     Mutant("an epoch has no opening", Unordered, "_open", _empty_opening),

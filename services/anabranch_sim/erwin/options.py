@@ -35,6 +35,10 @@ STRAGGLERS = "stragglers"
 """One sequencer is slow, but there; the log does without it in the end."""
 RENEWALS = "renewals"
 """Mode st: a shard's replicas are replaced one after the other while no push reaches the shard."""
+DEAFNESS = "deafness"
+"""Mode st: a shard's primary hears from no client, its backups do; it dies once it has bound
+rows to no-ops.
+"""
 _SALT = 0xE2317
 _RECOVERIES_SALT = 0x2EC04E
 _RECOVERIES = 0.25
@@ -42,6 +46,8 @@ _STRAGGLERS_SALT = 0x51039
 _STRAGGLERS = 0.03
 _RENEWALS_SALT = 0x2E7E3
 _RENEWALS = 0.03
+_DEAFNESS_SALT = 0xDEAF
+_DEAFNESS = 0.02
 _ORDEAL_SALT = 0x0DEA1
 _ORDEAL = 0.12
 _DRAIN_SALT = 0xD0A2
@@ -151,19 +157,23 @@ def _put_to_the_test(options: Options) -> Options:
             ring_bytes=64 * MIB,
             present_ms=20,
         )
-    if Random(seed ^ _RENEWALS_SALT).random() < _RENEWALS:
-        return structs.replace(
-            options,
-            mode="st",
-            faults=(RENEWALS,),
-            chaos_ms=4_000,
-            copies=2,
-            appenders=3,
-            batches=40,
-            traits=(),
-            ring_bytes=64 * MIB,
-            present_ms=20,
-        )
+    for fault, salt, share in (
+        (RENEWALS, _RENEWALS_SALT, _RENEWALS),
+        (DEAFNESS, _DEAFNESS_SALT, _DEAFNESS),
+    ):
+        if Random(seed ^ salt).random() < share:
+            return structs.replace(
+                options,
+                mode="st",
+                faults=(fault,),
+                chaos_ms=4_000,
+                copies=2,
+                appenders=3,
+                batches=40,
+                traits=(),
+                ring_bytes=64 * MIB,
+                present_ms=20,
+            )
     rng = Random(seed ^ _ORDEAL_SALT)
     if rng.random() >= _ORDEAL:
         if options.faults and Random(seed ^ _RECOVERIES_SALT).random() < _RECOVERIES:
