@@ -32,7 +32,7 @@ from anabranch.core.erwin.shard.counters import ErwinShardCounters
 from anabranch.core.erwin.shard.items import Head, bound_batches, kept_batches
 from anabranch.core.limits import MIB, Limits
 from anabranch.core.machine import Effect, Reply, Token
-from anabranch.core.producers import SEQUENCE_SPACE, is_request
+from anabranch.core.producers import is_request
 from anabranch.core.records import batch as batches
 from anabranch.core.records.digest import digest_of_records, matches
 from anabranch.core.replication.replica import Replica, Role
@@ -413,4 +413,4 @@ def _is_below(id: AppendId, later: AppendId, lowest: int) -> bool:
     """Had this append been acknowledged or given up when the later one of its producer began?"""
     if id.epoch != later.epoch:
         return id.epoch < later.epoch
-    return 0 < (lowest - id.sequence) % SEQUENCE_SPACE < SEQUENCE_SPACE // 2
+    return id.sequence < lowest

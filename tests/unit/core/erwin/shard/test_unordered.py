@@ -363,6 +363,24 @@ def test_what_a_producer_gave_up_is_dropped_when_a_later_append_of_its_is_ordere
     assert st.nodes["a1"].machine.counters.orphans == 2
 
 
+@pytest.mark.parametrize("far", [0, 1 << 30, (1 << 31) - 8])
+def test_a_batch_that_a_backup_has_from_its_primary_makes_no_orphans(far: int) -> None:
+    """Nothing tells how far its producer was when it sent that, however far it is by now."""
+    st = stage()
+    data(st, far + 1, "a1", lowest=far)
+    data(st, far + 2, lowest=far)
+    data(st, far + 3, lowest=far)
+    st.push("a1", 0, [row(0, far + 1)])
+    st.push("a1", 1, [row(1, far + 2)], stable=1)
+    st.crash("a1")
+    st.take_over("a", "a2", "a2")
+    st.push("a2", 2, [row(2, far + 3)])
+    st.sleep(1_000)
+    assert st.pushed("a2").upto == 3
+    st.push("a2", 3, [], stable=3)
+    assert st.contents(st.read("a2", 2)) == [(2, [f"v{far + 3}"])]
+
+
 def test_what_is_acknowledged_may_wait_for_its_row_as_long_as_ordering_takes() -> None:
     """Another shard may hold it up; time alone makes no orphan."""
     st = stage()
