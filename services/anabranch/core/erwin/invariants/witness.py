@@ -37,7 +37,10 @@ class Witness:
         """Views that members were told to start."""
         self._versions: dict[int, Configuration] = {}
         self._sealed: set[tuple[int, str]] = set()
-        self._prepared: dict[tuple[Ballot, str], Prepared] = {}
+        self._prepared: set[tuple[Ballot, Member, Position]] = set()
+        """Which life of a member has prepared for a ballot, and for which base. A later life may
+        answer the same question, which the network held up.
+        """
         self._dropped: dict[tuple[int, str], Position] = {}
         """By view and member: what it has said to be ordered in its journal."""
         self._held: dict[int, Position] = {}
@@ -152,9 +155,9 @@ class Witness:
                 self._sealed.add((view, node))
             case Prepare():
                 self._prepare(node, letter)
-            case Prepared(ballot=ballot, life=life):
+            case Prepared(ballot=ballot, life=life, base=base):
                 self._lives.setdefault(node, set()).add(life)
-                self._prepared[ballot, node] = letter
+                self._prepared.add((ballot, Member(node, life), base))
             case Start(view):
                 self._started.add(view.number)
                 self._view(node, view)
@@ -214,9 +217,8 @@ class Witness:
                 self._violated("E6", f"{node} has {view} beside {known}")
             return
         for member in view.members:
-            prepared = self._prepared.get((view.ballot, member.node))
-            if prepared is None or (prepared.life, prepared.base) != (member.life, view.base):
-                self._violated("E6", f"{member} isn't prepared for {view}: {prepared}")
+            if (view.ballot, member, view.base) not in self._prepared:
+                self._violated("E6", f"{member} isn't prepared for {view}")
         if view.leader not in view.nodes:
             self._violated("E6", f"the leader of {view} is no member")
 

@@ -15,7 +15,7 @@ from tests.unit.core.erwin.invariants.erwin_scene import (
 
 from anabranch.core.erwin.protocol.rows import Fence
 from anabranch.core.machine import Replies, Reply, Request, Requests
-from anabranch.core.sequencing.letters import Prepare, Start
+from anabranch.core.sequencing.letters import Prepare, Prepared, Start
 from anabranch.core.sequencing.messages import Append, AppendMeta, AskTail, Found, Tail, Taken
 from anabranch.core.sequencing.view import Ballot
 
@@ -120,6 +120,18 @@ def test_e6_a_view_begins_when_the_one_before_is_sealed_and_its_members_are_prep
     scene = Scene()
     scene.say("controller-0", Start(view(2)))
     assert scene.rules == {"E6"}
+
+
+def test_e6_a_member_that_prepares_again_in_a_later_life_changes_nothing() -> None:
+    """The question was on its way for long, and the configuration is sent again."""
+    scene = Scene()
+    scene.seal("seq-0", 1)
+    begun = view(2)
+    scene.configure(begun)
+    again = Prepared(ballot=begun.ballot, node="seq-0", life=7, base=begun.base)
+    scene.say("seq-0", again)
+    scene.say("controller-0", Start(begun))
+    assert scene.violations == []
 
 
 def test_e6_a_state_is_copied_from_a_sealed_member() -> None:
