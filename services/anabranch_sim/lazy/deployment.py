@@ -8,7 +8,7 @@ from anabranch.core.bolt.broker.broker import Broker
 from anabranch.core.bolt.broker.control import OtherEngines
 from anabranch.core.bolt.front.config import FrontControllerConfig, FrontSequencerConfig
 from anabranch.core.bolt.front.controller import FrontController
-from anabranch.core.bolt.front.letters import FrontLeads
+from anabranch.core.bolt.front.letters import FrontControl, FrontLeads
 from anabranch.core.bolt.front.questions import LOG, AskLog
 from anabranch.core.bolt.front.sequencer import FrontSequencer
 from anabranch.core.bolt.logs.front import Front
@@ -30,7 +30,12 @@ from anabranch_sim.world.node import Node
 from anabranch_sim.world.wire import ClientWire, Wire
 
 _letter = msgspec.msgpack.Decoder(
-    ToMetadata | FromMetadata | SequencingLetter | FrontConfiguration | FrontLeads
+    ToMetadata
+    | FromMetadata
+    | SequencingLetter
+    | FrontConfiguration
+    | FrontControl
+    | FrontLeads
 ).decode
 
 

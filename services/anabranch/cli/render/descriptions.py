@@ -102,14 +102,16 @@ def _rows_of_bolt(log: Description, now: Nanoseconds) -> Iterator[tuple[str, str
     yield "positions", f"{log.start} up to {log.tail} (not included)"
     yield "its own", f"{number(log.own_records)} records"
     yield "forks", number(log.forks) if log.forks else ""
-    yield "appends", _front(log.front) if log.front is not None else ""
+    yield "appends", _front(log.front, log.front_ends) if log.front is not None else ""
     yield "held up", held_by(log)
     yield "squashed in", remaining(log, now)
     yield "quota", quota_words(log.quota)
     yield "served by", f"{log.broker} at {log.address}" if log.address else ""
 
 
-def _front(front: EngineSettings) -> str:
+def _front(front: EngineSettings, ends: bool) -> str:
+    if ends:
+        return "none: they become direct when the sequencers have had committed what they hold"
     where = "on the disks" if front.durability == "fsync" else "in the memories"
     several = counted(front.sequencers, "sequencer")
     return f"lazy: acknowledged {where} of {several}, then committed"

@@ -76,8 +76,8 @@ class Inspect(SequencingMessage, frozen=True, tag="inspect"):
 
 
 class Survey(SequencingMessage, frozen=True, tag="survey"):
-    """To any sequencing replica of a log with controllers, also while there is no leader: how is
-    the log, as its controllers see it? Answered with `LogSurvey`.
+    """To any sequencing replica of a log whose controllers have processes of their own, also while
+    there is no leader: how is the log, as they see it? Answered with `LogSurvey`.
     """
 
 

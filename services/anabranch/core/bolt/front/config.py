@@ -32,6 +32,10 @@ SILENT_MS: Milliseconds = 15_000
 """Without an answer for so long, a question is taken for lost and repeated."""
 LOOK_MS: Milliseconds = 1_000
 """How often the controller looks whether the front is to end."""
+REPORT_MS: Milliseconds = 1_000
+"""How often a controller that has a process of its own tells the sequencers what it does, though
+nothing has changed.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,9 +10,9 @@ from functools import partial
 from typing import Any
 
 from anabranch.core.alarms import Alarm, Alarms
-from anabranch.core.bolt.front.config import LOOK_MS, FrontControllerConfig
+from anabranch.core.bolt.front.config import LOOK_MS, REPORT_MS, FrontControllerConfig
 from anabranch.core.bolt.front.counters import FrontControllerCounters
-from anabranch.core.bolt.front.letters import FrontLeads
+from anabranch.core.bolt.front.letters import FrontControl, FrontLeads
 from anabranch.core.bolt.front.plan import FrontPlan
 from anabranch.core.bolt.front.questions import Answer, LogAnswered, Questions
 from anabranch.core.bolt.front.succession import Succession
@@ -45,7 +45,7 @@ from anabranch.core.sequencing.controller.stragglers import Stragglers
 from anabranch.core.sequencing.controller.views import Views
 from anabranch.core.sequencing.letters import Prepared, Present, Sealed
 from anabranch.core.sequencing.view import Ballot
-from anabranch.core.types import Nanoseconds, Position
+from anabranch.core.types import MS, Nanoseconds, Position
 
 
 class WholeLog:
@@ -80,6 +80,9 @@ class FrontController:
         )
         self._looks_at: Alarm | None = None
         self._ran_at: Nanoseconds = 0
+        self._reported: FrontControl | None = None
+        self._report_at: Nanoseconds = 0
+        """When to say it again."""
 
     @property
     def configuration(self) -> FrontConfiguration:
@@ -145,6 +148,27 @@ class FrontController:
     def _tick(self) -> None:
         """Silence is seen by looking."""
         self._alarms.after(max(1, self._limits.present_ms // 2), self._tick)
+        if self.config.controllers and self.views is not None:
+            self._report(self.views)
+
+    def _report(self, views: Views) -> None:
+        """What changed is said at once, and all of it again before anybody takes it for old."""
+        assert self.plan is not None, "it has a term as long as it leads"
+        now = self._alarms.now
+        report = FrontControl(
+            node=self.config.node,
+            term=self.plan.term,
+            # Without the log no view change could be completed.
+            obstacle=self.obstacle or self._questions.obstacle,
+            changing="" if views.phase is None else views.phase.name.lower(),
+            silent=views.silent(now),
+            leaving=views.leaving(now),
+        )
+        if report == self._reported and now < self._report_at:
+            return
+        self._reported, self._report_at = report, now + REPORT_MS * MS
+        for node in self.plan.configuration.sequencers:
+            self._send(node, report)
 
     def _was_away(self, late: Nanoseconds, now: Nanoseconds) -> None:
         """The timer is late: this controller did not run, and others may have spoken meanwhile."""

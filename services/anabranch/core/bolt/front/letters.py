@@ -29,9 +29,24 @@ class FrontLeads(msgspec.Struct, frozen=True, array_like=True, tag="front-leads"
     """Its process is about to end: another one shall take over now."""
 
 
-Letter = SequencingLetter | FrontConfiguration | FrontLeads
+class FrontControl(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="front-control"):
+    """The controller that leads, to every sequencer: what it is doing, for whoever asks these."""
 
-_FROM_CONTROLLERS = (FrontConfiguration, FrontLeads, Prepare, Seal, Start)
+    node: str
+    term: int
+    obstacle: str
+    """Why nothing is decided, or what can't be; empty: all is well."""
+    changing: str
+    """The phase of the view change under way; empty: none is."""
+    silent: tuple[str, ...]
+    """Sequencers that nothing is heard of."""
+    leaving: tuple[str, ...]
+    """Sequencers whose processes are about to end."""
+
+
+Letter = SequencingLetter | FrontConfiguration | FrontLeads | FrontControl
+
+_FROM_CONTROLLERS = (FrontConfiguration, FrontControl, FrontLeads, Prepare, Seal, Start)
 _TO_CONTROLLERS = (FrontLeads, Present, Prepared, Sealed)
 
 _letter: "msgspec.msgpack.Decoder[Letter]" = msgspec.msgpack.Decoder(Letter)

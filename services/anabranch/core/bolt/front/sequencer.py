@@ -9,9 +9,10 @@ from anabranch.core.alarms import Alarms
 from anabranch.core.bolt.front.committing import Committing
 from anabranch.core.bolt.front.config import FrontSequencerConfig
 from anabranch.core.bolt.front.counters import FrontCounters
+from anabranch.core.bolt.front.letters import FrontControl
 from anabranch.core.bolt.front.pace import Pace
 from anabranch.core.bolt.front.questions import LogAnswered, Questions
-from anabranch.core.bolt.front.status import directory, status
+from anabranch.core.bolt.front.status import directory, status, survey
 from anabranch.core.bolt.protocol.fronts import FrontConfiguration, FrontEpoch
 from anabranch.core.errors import AnabranchError, BadRequest, OutcomeUnknown, Unavailable
 from anabranch.core.errors.refused import Refused
@@ -25,7 +26,14 @@ from anabranch.core.machine import (
     Token,
 )
 from anabranch.core.sequencing.controller.draining import Draining
-from anabranch.core.sequencing.messages import Append, Elsewhere, FindPosition, Inspect, Locate
+from anabranch.core.sequencing.messages import (
+    Append,
+    Elsewhere,
+    FindPosition,
+    Inspect,
+    Locate,
+    Survey,
+)
 from anabranch.core.sequencing.replica import SequencingReplica
 from anabranch.core.sequencing.view import View
 from anabranch.core.serving_machine import ServingMachine
@@ -42,6 +50,8 @@ class FrontSequencer(ServingMachine):
         """The latest that is known here."""
         self.committing: Committing | None = None
         """While this node orders."""
+        self._control: tuple[Nanoseconds, FrontControl] | None = None
+        """What a controller has said last, and when."""
         self._limits = limits
         self._effects: list[Effect] = []
         self._alarms = Alarms(self._effects)
@@ -167,6 +177,9 @@ class FrontSequencer(ServingMachine):
                 if self.configuration is None or letter.version > self.configuration.version:
                     self.configuration = letter
                     self.replica.configured(letter.version)
+            case FrontControl():
+                if self._control is None or letter.term >= self._control[1].term:
+                    self._control = self._alarms.now, letter
             case LogAnswered():
                 self._questions.answered(letter)
                 if self.committing is not None and self.committing.ended is not None:
@@ -223,6 +236,8 @@ class FrontSequencer(ServingMachine):
         match message:
             case Locate():
                 self._reply(token, directory(self.configuration, self.view))
+            case Survey():
+                self._reply(token, survey(self, self._control, self._alarms.now))
             case Inspect() if self.committing is not None and not self.committing.over:
                 self._reply(token, status(self, self._limits.ring_bytes_max))
             case Inspect():

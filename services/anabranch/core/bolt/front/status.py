@@ -2,9 +2,11 @@
 
 from typing import TYPE_CHECKING
 
+from anabranch.core.bolt.front.letters import FrontControl
 from anabranch.core.bolt.protocol.fronts import FrontConfiguration
-from anabranch.core.sequencing.messages import Directory, SequencingStatus
+from anabranch.core.sequencing.messages import Directory, LogSurvey, SequencingStatus
 from anabranch.core.sequencing.view import View
+from anabranch.core.types import MS, Nanoseconds
 
 if TYPE_CHECKING:
     from anabranch.core.bolt.front.sequencer import FrontSequencer
@@ -55,3 +57,37 @@ def status(sequencer: "FrontSequencer", ring_bytes_max: int) -> SequencingStatus
         ring_lasts_ms=sequencer.ring_lasts_ms,
         held_up=sequencer.held_up,
     )
+
+
+def survey(
+    sequencer: "FrontSequencer", control: tuple[Nanoseconds, FrontControl] | None, now: Nanoseconds
+) -> LogSurvey:
+    """What this sequencer knows of the configuration, and of what the controllers do."""
+    known = sequencer.configuration or FrontConfiguration()
+    view = known.view
+    said_at, said = control or (now, _NOBODY)
+    assert said_at <= now, "nothing was said in the future"
+    return LogSurvey(
+        node=sequencer.config.node,
+        version=known.version,
+        term=known.term,
+        view=view.number if view else 0,
+        leader=view.leader if view else "",
+        members=tuple((each.node, each.life) for each in view.members) if view else (),
+        sequencers=known.sequencers,
+        mode="",
+        durability=durability(sequencer.configuration),
+        shards=(),
+        lost_views=known.lost_views,
+        controller=said.node,
+        age_ms=(now - said_at) // MS if control else -1,
+        obstacle=said.obstacle,
+        changing=said.changing,
+        silent=said.silent,
+        leaving=said.leaving,
+        taking_over=(),
+    )
+
+
+_NOBODY = FrontControl(node="", term=0, obstacle="", changing="", silent=(), leaving=())
+"""No controller has said anything."""

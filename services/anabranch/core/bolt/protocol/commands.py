@@ -443,6 +443,8 @@ class Description(msgspec.Struct, frozen=True, array_like=True, tag="description
     """How another engine than Bolt serves it; where clients find it is filled in."""
     front: EngineSettings | None = None
     """The lazy front that takes its appends, if it has one; where clients find it is filled in."""
+    front_ends: bool = False
+    """The front takes nothing more: appends are direct when the log has all that it holds."""
 
 
 class LogQuota(Compact, frozen=True):

@@ -88,7 +88,8 @@ def describe(replica: Replica, log: Log) -> Description:
     )
     # Every fork is answered with one: what few logs have costs the others a look.
     if log.front is not None and not log.front.ended:
-        return replace(description, front=_located(replica, log, log.front.settings))
+        front, ends = _located(replica, log, log.front.settings), log.front.configuration.ending
+        return replace(description, front=front, front_ends=ends)
     if not log.engine:
         return description
     assert log.settings is not None, "a log of another engine has settings"
