@@ -36,12 +36,18 @@ def keyed_by(name: str) -> Meta:
 
 
 class GroupEngineName(StrEnum):
-    """Which engine's log a SequencerSet and its ShardGroups are."""
+    """Which engine's log a SequencerSet and its ShardGroups are; or, of a SequencerSet alone, the
+    lazy front of a Bolt log.
+    """
 
     BELFAST = "belfast"
     """Records are delivered before their order is final."""
     ERWIN = "erwin"
     """Appends are acknowledged in one round trip, and get their positions afterwards."""
+    LAZY = "lazy"
+    """In the place of an engine: the sequencers take the appends of a Bolt log, and have them
+    committed to it in the background. There are no ShardGroups.
+    """
 
 
 class Durability(StrEnum):

@@ -167,9 +167,9 @@ class Reason(StrEnum):
     """All shards that are wanted take appends."""
     NONE_LEAVES = "NoneLeaves"
     """There is no shard that isn't wanted."""
-    # Sequencers and shards of Erwin logs.
+    # Sequencers and shards of Erwin logs, and sequencers of lazy fronts.
     NO_VIEW = "NoView"
-    """The log's first view hasn't begun: it waits for its sequencers, and for a shard."""
+    """The first view hasn't begun: it waits for the sequencers, and for a shard of an Erwin log."""
     VIEW_STARTED = "ViewStarted"
     """The members of the view take appends."""
     VIEW_SEALED = "ViewSealed"
@@ -182,6 +182,12 @@ class Reason(StrEnum):
     """No controller decides for the log: it goes on, and nothing is reconfigured."""
     OBSTRUCTED = "Obstructed"
     """The log's controller can't go on by itself; the message says what stands in the way."""
+    LOG_MISSING = "LogMissing"
+    """No Log has been found yet whose lazy appends these sequencers are to take."""
+    NOTHING_COMMITTED = "NothingCommitted"
+    """The log commits nothing of what a lazy front holds: appends go on until its ring is full."""
+    FRONT_ENDING = "FrontEnding"
+    """Lazy appends become direct: appends wait until the log has what the sequencers hold."""
     LAST_SHARD = "LastShard"
     """The last shard of an Erwin log stays, because appends need one."""
     UNCHANGED = "Unchanged"
@@ -241,6 +247,8 @@ TABLE: tuple[Declared, ...] = (
             Reason.SHARDS_FAILED,
             Reason.NO_VIEW,
             Reason.OBSTRUCTED,
+            Reason.LOG_MISSING,
+            Reason.FRONT_ENDING,
         ),
     ),
     Declared(
@@ -259,6 +267,7 @@ TABLE: tuple[Declared, ...] = (
             Reason.WAITING_FOR_COPIES,
             Reason.OBSTRUCTED,
             Reason.CONTROLLER_AWAY,
+            Reason.NOTHING_COMMITTED,
             Reason.PODS_HEALTHY,
         ),
     ),
@@ -341,7 +350,8 @@ TABLE: tuple[Declared, ...] = (
     Declared(
         Type.SEALED,
         ("Log", "SequencerSet"),
-        "Engine erwin: appends wait, because the view has ended and the next one hasn't begun.",
+        "Engine erwin and lazy appends: appends wait, because the view has ended and the next one "
+        "hasn't begun.",
         (
             Reason.VIEW_SEALED,
             Reason.VIEW_STARTED,
@@ -352,7 +362,8 @@ TABLE: tuple[Declared, ...] = (
     Declared(
         Type.RECONFIGURING,
         ("Log", "SequencerSet", "ShardGroup"),
-        "Engine erwin: the members of the view, or the replicas of a shard, are being changed.",
+        "Engine erwin and lazy appends: the members of the view, or the replicas of a shard, are "
+        "being changed.",
         (
             Reason.VIEW_CHANGING,
             Reason.TAKING_OVER,

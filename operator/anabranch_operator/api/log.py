@@ -32,6 +32,15 @@ class Engine(StrEnum):
     """
 
 
+class Appends(StrEnum):
+    DIRECT = "Direct"
+    """An append is acknowledged when its records are in the object store, and has a position."""
+    LAZY = "Lazy"
+    """Sequencers acknowledge an append in one round trip, and have it committed to the log in the
+    background. Needs `sequencers`.
+    """
+
+
 class LogDeletion(StrEnum):
     RETAIN = "Retain"
     """The log and its records stay in the service, and another Log with `adopt` can take it over. A
@@ -68,7 +77,9 @@ class Retention(Shape, frozen=True, kw_only=True):
 
 
 class LogSequencers(Shape, frozen=True, kw_only=True):
-    """The SequencerSet that orders the records of a belfast or erwin log."""
+    """The SequencerSet that orders the records of a belfast or erwin log, or takes the appends of a
+    bolt log whose appends are lazy.
+    """
 
     name: PartName | None = None
     """Use the SequencerSet of this name in the same namespace, and leave its making, changes and
@@ -76,8 +87,8 @@ class LogSequencers(Shape, frozen=True, kw_only=True):
     for rights on the Log of that name.
     """
     template: SequencerTemplate | None = None
-    """Make a SequencerSet with this spec, the Log's engine and the Log's name. Changes go here: the
-    operator overwrites what is changed in the SequencerSet itself.
+    """Make a SequencerSet with this spec, the Log's engine (`lazy` for lazy appends) and the Log's
+    name. Changes go here: the operator overwrites what is changed in the SequencerSet itself.
     """
 
 
@@ -122,6 +133,12 @@ class LogSpec(Shape, frozen=True, kw_only=True):
     """Name of the log in the log service, which clients open it by. The resource's name is used if
     this is left out. It can't be changed later.
     """
+    appends: Appends = Appends.DIRECT
+    """How the records of a bolt log are acknowledged. `Lazy` can be set on a log that is there:
+    direct appends are refused from then on. Back to `Direct`, leave `sequencers` out as well: the
+    sequencers have committed what they hold, and those made from a template are removed. A log
+    whose appends were lazy once can't have lazy ones again.
+    """
     adopt: bool = False
     """If the log service has a log of this name that no resource declares, take it over instead of
     reporting NameTaken. Only in the installation's namespace.
@@ -133,11 +150,12 @@ class LogSpec(Shape, frozen=True, kw_only=True):
     quota: Quota | None = None
     """How much may be appended and read in a second, by all clients together. The log's quota stays
     as it is if this is left out; `{}` lifts it. Each shard of a belfast log gets an equal share,
-    each sequencer of an erwin log the whole; a change reaches them within about a minute.
+    each sequencer of an erwin log, or of a lazy front, the whole; a change reaches them within
+    about a minute.
     """
     sequencers: LogSequencers | None = None
     """The SequencerSet that orders the log: an existing one by `name`, or one that is made from
-    `template`. Needed by engines belfast and erwin, and only there.
+    `template`. Needed by engines belfast and erwin and with `appends: Lazy`, and only there.
     """
     shards: LogShards | None = None
     """The ShardGroups that store the log: existing ones by `names`, or one that is made from
@@ -171,17 +189,25 @@ class LogStatus(Shape, frozen=True, kw_only=True):
     belfast their order is confirmed, and for engine erwin they are stable.
     """
     backlog: int | None = None
-    """Engine erwin: records that are durable and not stable yet."""
+    """Engine erwin: records that are durable and not stable yet. With lazy appends: records that
+    the sequencers hold and the log has yet to commit.
+    """
     view: int | None = None
-    """Engine erwin: view of the log; it grows each time that the members of the view change."""
+    """Engine erwin, and with lazy appends: view of the sequencers; it grows each time that the
+    members of the view change.
+    """
     leader: str | None = None
-    """Engine erwin: name of the pod whose sequencer orders the records."""
+    """Engine erwin, and with lazy appends: name of the pod whose sequencer orders the records."""
+    durability: str | None = None
+    """With lazy appends: where sequencers hold what they have acknowledged, `fsync` (on their
+    disks) or `memory`.
+    """
     forks: int | None = None
     """Number of forks of the log. Engine bolt."""
     broker: str | None = None
     """The pod whose broker serves the log. Engine bolt."""
     sequencers: str | None = None
-    """The SequencerSet that orders the log. Engines belfast and erwin."""
+    """The SequencerSet that orders the log, or takes its lazy appends."""
     shards: int | None = None
     """Number of shards that are wanted. Engines belfast and erwin."""
     shards_ready: int | None = None

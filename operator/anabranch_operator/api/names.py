@@ -38,6 +38,10 @@ SHARDS_LABEL = f"{GROUP}/shards"
 MADE_FOR = f"{GROUP}/made-for"
 """The Log that a SequencerSet or ShardGroup was made for."""
 SHARD_LABEL = f"{GROUP}/shard"
+LOG_ID = f"{GROUP}/log-id"
+"""Of a SequencerSet: id of the log whose lazy appends it takes. Its pods are made once it is there;
+that the log keeps it when its Log is deleted goes by this too.
+"""
 TEMPLATE = f"{GROUP}/template"
 """The hash of what a pod was made from; the operator's own version is no part of it."""
 MANAGED_BY = "app.kubernetes.io/managed-by"

@@ -148,24 +148,20 @@ def _only_for_bolt(field: str, present: str, instead: str) -> Rule:
     return Rule(f"{_BOLT} || !({present})", f"{field} is for engine bolt: {instead}", field)
 
 
-def _not_for_bolt(field: str) -> Rule:
-    message = f"{field} is for engines belfast and erwin: leave it out, or make another Log"
-    return Rule(f"!has(self.{field}) || !({_BOLT})", message, field)
-
-
-def _needed_but_by_bolt(field: str, what: str) -> Rule:
-    message = f"engines belfast and erwin need {field}: {what}"
-    return Rule(f"has(self.{field}) || {_BOLT}", message, field)
-
-
+_DIRECT = f"({_BOLT} && self.appends == 'Direct')"
 _ERWIN = "self.engine == 'erwin'"
+_LAZY = "self.engine == 'lazy'"
 
 
-def _of_sequencers(at: str) -> tuple[tuple[str, str, str], ...]:
-    """What goes together with an engine: a field, what is so where all is well, and what to do."""
-    memory = f"({_ERWIN} && {at}.durability == 'memory')"
+def _of_sequencers(at: str, lazy: str) -> tuple[tuple[str, str, str], ...]:
+    """What goes together with an engine: a field, what is so where all is well, and what to do.
+
+    `lazy`: where they are a lazy front's.
+    """
+    views = f"({_ERWIN} || {lazy})"
+    memory = f"({views} && {at}.durability == 'memory')"
     return (
-        ("members", f"{_ERWIN} || {at}.members % 2 == 1", "members is odd: take 1, 3 or 5"),
+        ("members", f"{views} || {at}.members % 2 == 1", "members is odd: take 1, 3 or 5"),
         (
             "storage",
             f"{at}.members == 1 || !{at}.storage.ephemeral || {memory}",
@@ -179,13 +175,13 @@ def _of_sequencers(at: str) -> tuple[tuple[str, str, str], ...]:
         ),
         (
             "durability",
-            f"{_ERWIN} || {at}.durability == 'fsync'",
-            "durability of sequencers is for engine erwin: leave it out",
+            f"{views} || {at}.durability == 'fsync'",
+            "durability of sequencers is for engine erwin and lazy appends: leave it out",
         ),
         (
             "acceptLoss",
             f"!{at}.acceptLoss || {memory}",
-            "acceptLoss is for engine erwin with durability memory: leave it out",
+            "acceptLoss is for engine erwin and lazy appends with durability memory: leave it out",
         ),
     )
 
@@ -229,11 +225,32 @@ def _own(found: tuple[tuple[str, str, str], ...]) -> Iterator[Rule]:
 
 _LOG = (
     _fixed("engine", "engine can't be changed: make another Log, and copy the records"),
-    _not_for_bolt("sequencers"),
-    _not_for_bolt("shards"),
-    _needed_but_by_bolt("sequencers", "name a SequencerSet, or give a template for one"),
-    _needed_but_by_bolt("shards", "name ShardGroups, or give a template for one"),
-    *_in_template("sequencers", _of_sequencers("self.sequencers.template")),
+    Rule(
+        f"!has(self.sequencers) || !{_DIRECT}",
+        "sequencers is for engines belfast and erwin and for appends Lazy: leave it out, or make "
+        "another Log",
+        "sequencers",
+    ),
+    Rule(
+        f"!has(self.shards) || !({_BOLT})",
+        "shards is for engines belfast and erwin: leave it out, or make another Log",
+        "shards",
+    ),
+    Rule(
+        f"has(self.sequencers) || {_DIRECT}",
+        "engines belfast and erwin and appends Lazy need sequencers: name a SequencerSet, or give "
+        "a template for one",
+        "sequencers",
+    ),
+    Rule(
+        f"has(self.shards) || {_BOLT}",
+        "engines belfast and erwin need shards: name ShardGroups, or give a template for one",
+        "shards",
+    ),
+    _only_for_bolt(
+        "appends", "self.appends == 'Lazy'", "leave it out; engine erwin acknowledges so anyway"
+    ),
+    *_in_template("sequencers", _of_sequencers("self.sequencers.template", _BOLT)),
     *_in_template("shards", _of_shards("self.shards.template")),
     Rule(
         "!has(self.shards) || !has(self.shards.template) || !has(self.shards.template.blackBox)"
@@ -312,7 +329,7 @@ _SEQUENCER_TEMPLATE = (
 
 _SEQUENCERS = (
     _fixed("engine", "engine can't be changed: make another SequencerSet"),
-    *_own(_of_sequencers("self")),
+    *_own(_of_sequencers("self", _LAZY)),
     *_SEQUENCER_TEMPLATE,
 )
 
@@ -337,6 +354,7 @@ _SHARD_TEMPLATE = (
 )
 
 _SHARDS = (
+    Rule(f"!({_LAZY})", "a lazy front has no shards: its log has the records", "engine"),
     _fixed("engine", "engine can't be changed: make another ShardGroup"),
     _fixed("sequencers", "sequencers can't be changed: make another ShardGroup"),
     *_own(_of_shards("self")),

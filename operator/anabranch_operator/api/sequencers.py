@@ -1,4 +1,4 @@
-"""SequencerSet: the sequencing group of one Belfast or Erwin log, declared."""
+"""SequencerSet: the sequencing group of one Belfast or Erwin log, or of a lazy front, declared."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -118,27 +118,28 @@ class SequencerTemplate(PodsSpec, frozen=True, kw_only=True):
     """What is wanted of the sequencers of one log, whichever engine it is of."""
 
     members: Annotated[int, Meta(ge=1, le=MEMBERS_MAX)] = 3
-    """Number of sequencers. Engine belfast: 1, 3 or 5, of which a majority must run. Engine erwin:
-    any number, of which one less may fail at a time with `configurations: Etcd`; every append waits
-    for all that are up. It can't be changed later.
+    """Number of sequencers. Engine belfast: 1, 3 or 5, of which a majority must run. Engine erwin
+    and a lazy front: any number, of which one less may fail at a time (engine erwin: with
+    `configurations: Etcd`); every append waits for all that are up. It can't be changed later.
     """
     mode: Mode | None = None
     """Engine erwin: what goes through the sequencers, all of each record (`m`, also if this is left
     out) or its id alone (`st`). It can't be changed later.
     """
     durability: Durability = Durability.FSYNC
-    """Engine erwin: where each sequencer holds an append before it is acknowledged. With `memory`
-    an append that isn't ordered yet is lost if all sequencers fail at a time. It can't be changed
-    later.
+    """Engine erwin and a lazy front: where each sequencer holds an append before it is
+    acknowledged. With `memory` an append that isn't ordered yet is lost if all sequencers fail at a
+    time. It can't be changed later.
     """
     configurations: Configurations | None = None
     """Engine erwin: where the log keeps who its members are; `Etcd` if this is left out. It can't
     be changed later.
     """
     accept_loss: bool = False
-    """Engine erwin with `durability: memory`: go on by itself after all sequencers have failed at a
-    time, without the appends that weren't ordered; and begin a shard anew, empty, after all of its
-    replicas have lost their journals. Otherwise the log waits: appends stop until this is set.
+    """Engine erwin or a lazy front, with `durability: memory`: go on by itself after all sequencers
+    have failed at a time, without the appends that weren't ordered; and, engine erwin, begin a
+    shard anew, empty, after all of its replicas have lost their journals. Otherwise the log waits:
+    appends stop until this is set.
     """
     rules: Ordering = Ordering()
     """Engine belfast: rules of the order that all sequencers and shards follow."""
@@ -156,7 +157,9 @@ class SequencerSetSpec(SequencerTemplate, frozen=True, kw_only=True):
     """What is wanted of a set of sequencers."""
 
     engine: GroupEngineName = GroupEngineName.BELFAST
-    """Which engine's log these sequencers order. It can't be changed later."""
+    """Which engine's log these sequencers order; `lazy` for sequencers that take the lazy appends
+    of a Bolt log. It can't be changed later.
+    """
 
 
 class Sequencer(Shape, frozen=True, kw_only=True):
@@ -183,8 +186,8 @@ class SequencerSetStatus(Shape, frozen=True, kw_only=True):
     hasn't acted on the latest change of the spec yet.
     """
     members: int = 0
-    """Number of sequencers that the leader reaches, itself included; engine erwin: members of the
-    view.
+    """Number of sequencers that the leader reaches, itself included; engine erwin and a lazy front:
+    members of the view.
     """
     ready: int = 0
     """Number of pods that are ready."""
@@ -196,7 +199,7 @@ class SequencerSetStatus(Shape, frozen=True, kw_only=True):
     """Engine belfast: term of the leader; it grows with each election."""
     view: int | None = None
     """View of the log. Engine belfast: it grows each time that a shard fails as a whole. Engine
-    erwin: each time that the members change.
+    erwin and a lazy front: each time that the members change.
     """
     mode: str | None = None
     """Engine belfast: how the present window is ordered: `Steady` by quotas, `FreeWill` as shards
@@ -205,14 +208,28 @@ class SequencerSetStatus(Shape, frozen=True, kw_only=True):
     window: int | None = None
     """Engine belfast: number of the window whose records are being ordered."""
     confirmed: int | None = None
-    """Positions below this are final. Engine erwin: they are stable, and read at once."""
+    """Positions below this are final. Engine erwin: they are stable, and read at once. A lazy
+    front: so many of its records are in the log.
+    """
     tail: int | None = None
-    """Engine erwin: number of records that are durable, ordered or not."""
+    """Engine erwin and a lazy front: number of records that are durable, ordered or not."""
     backlog: int | None = None
-    """Engine erwin: records that are durable, or about to be, and aren't stable yet."""
+    """Engine erwin: records that are durable, or about to be, and aren't stable yet. A lazy front:
+    those that the log has yet to commit.
+    """
+    ring_lasts_seconds: int | None = None
+    """A lazy front: how long the leader's ring has room at the present rate of appends if the log
+    commits nothing; left out while nothing is appended.
+    """
     lost_views: int | None = None
-    """Engine erwin with `durability: memory`: number of views whose unordered appends were lost,
-    because all of their members failed at a time.
+    """Engine erwin or a lazy front, with `durability: memory`: number of views whose unordered
+    appends were lost, because all of their members failed at a time.
+    """
+    log_id: int | None = None
+    """A lazy front: id of the log whose appends it takes."""
+    durability: str | None = None
+    """A lazy front: where an append is when it is acknowledged, `fsync` (on the disks of all
+    members) or `memory`.
     """
     seated: int | None = None
     """Number of shards that take appends, or serve what they took. The set can't be deleted while

@@ -34,7 +34,7 @@ class Storage(Shape, frozen=True, kw_only=True):
 
     ephemeral: bool = False
     """Keep the data on the node's disk, where it is lost with the pod. For trials, and for
-    sequencers of engine erwin with `durability: memory`, which need no volumes.
+    sequencers of engine erwin or a lazy front with `durability: memory`, which need no volumes.
     """
     volume_claim: VolumeClaim | None = None
     """Keep the data in a volume for each pod."""

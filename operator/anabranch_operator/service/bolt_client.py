@@ -25,6 +25,7 @@ from anabranch_operator.plan.engine.actions import (
     ForgetBroker,
     MakeFork,
     Promote,
+    SetAppends,
     SetQuota,
     SetSettings,
     Squash,
@@ -134,12 +135,14 @@ class Asker:
                 assert_never(ask)
 
     def _telling(
-        self, ask: CreateRoot | MakeFork | Describe | SetQuota | SetSettings
+        self, ask: CreateRoot | MakeFork | Describe | SetQuota | SetSettings | SetAppends
     ) -> messages.Control:
         once = self._link.once()
         match ask:
             case CreateRoot(name=name, owner=owner, why=why):
-                return messages.CreateLog(name, once, BY, why, owner, ask.engine, ask.settings)
+                return messages.CreateLog(
+                    name, once, BY, why, owner, ask.engine, ask.settings, ask.front
+                )
             case MakeFork():
                 return messages.Fork(
                     ask.parent,
@@ -163,6 +166,8 @@ class Asker:
                 return messages.SetQuota(log, quota, once)
             case SetSettings(log=log, settings=settings):
                 return messages.SetSettings(log, settings, once)
+            case SetAppends(log=log, front=front):
+                return messages.SetAppends(log, front, once)
             case _:
                 assert_never(ask)
 

@@ -12,16 +12,18 @@ from anabranch.core.belfast.protocol import messages as belfast
 from anabranch.core.errors import AnabranchError
 from anabranch.core.errors.refused import Refused
 from anabranch.core.sequencing import messages as erwin
+from anabranch_operator.api.common import GroupEngineName
 from anabranch_operator.plan.belfast.report import report as belfast_report
 from anabranch_operator.plan.engine.actions import JoinShard, LeaveShard
 from anabranch_operator.plan.engine.events import Outcome, Visit, Visited
 from anabranch_operator.plan.erwin.report import report as erwin_report
 from anabranch_operator.plan.groups.report import Report
+from anabranch_operator.plan.lazy.report import report as lazy_report
 
 VISIT_S = 5.0
 """Longer than an election of the group's."""
 INSPECT_S = 1.0
-"""An Erwin log's sequencers say who leads: if that one doesn't answer, all else is told without."""
+"""Sequencers with views say who leads: if that one doesn't answer, all else is told without."""
 MOVE_S = 10.0
 
 Link = BelfastLink | ErwinLink
@@ -47,7 +49,7 @@ class Visitor:
 
     async def visit(self, visit: Visit) -> Visited:
         try:
-            found = await self._report(visit.url)
+            found = await self._report(visit.url, visit.engine)
         except AnabranchError as error:
             return Visited(visit.ref, visit.uid, why=error.message)
         return Visited(visit.ref, visit.uid, found)
@@ -68,20 +70,21 @@ class Visitor:
             return Refused.of(why if isinstance(why, AnabranchError) else error)
         return None
 
-    async def _report(self, url: str) -> Report:
+    async def _report(self, url: str, engine: GroupEngineName) -> Report:
         if not _is_erwin(url):
             status = await self._ask(url, belfast.Inspect(), belfast.Status, "Visit", VISIT_S)
             return belfast_report(status)
+        report = lazy_report if engine is GroupEngineName.LAZY else erwin_report
         survey = await self._ask(url, erwin.Survey(), erwin.LogSurvey, "Visit", VISIT_S)
         if survey.changing or not survey.view:
-            return erwin_report(survey, None)
+            return report(survey, None)
         try:
             link: Any = self._link(url)
             status = await link.ask(erwin.Inspect(), erwin.SequencingStatus, "Inspect", INSPECT_S)
         except AnabranchError as error:
             self._told("Inspect", error.code)
             status = None
-        return erwin_report(survey, status)
+        return report(survey, status)
 
     async def _ask(self, url: str, message: Any, answer: type[A], what: str, timeout_s: float) -> A:
         try:

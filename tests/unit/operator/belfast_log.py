@@ -18,6 +18,7 @@ from anabranch_operator.plan.log.services import is_ready
 from anabranch_operator.plan.metadata.evictions import deadline
 from anabranch_sim.kubernetes.belfast.ledger import BelfastLog
 from anabranch_sim.kubernetes.erwin.log import ErwinLog
+from anabranch_sim.kubernetes.lazy.log import LazyFront
 from anabranch_sim.kubernetes.log_model import Replica
 from anabranch_sim.kubernetes.sandbox import Sandbox
 
@@ -37,24 +38,30 @@ class BelfastHarness:
         *,
         empty: bool = False,
         erwin: bool = False,
+        front: bool = False,
         shards: dict[str, Any] | None = None,
         **sequencers: Any,
     ) -> None:
-        """`empty`: without a SequencerSet and a ShardGroup. `erwin`: of that engine."""
+        """`empty`: without a SequencerSet and a ShardGroup. `erwin`: of that engine. `front`: the
+        lazy front of a Bolt log, which is declared by its Log.
+        """
         around = Surroundings(
             namespace=NAMESPACE, release="demo", look_ms=LOOK_S * 1_000, resync_ms=3_600_000
         )
         kinds = (names.LOG, names.ORPHAN, names.SEQUENCERS, names.SHARDS)
         planners = {kind: PLANNERS[kind] for kind in kinds}
-        self.office = Sandbox(planners, around, log=ErwinLog() if erwin else None)
-        self._engine = {"engine": "erwin"} if erwin else {}
+        model = ErwinLog() if erwin else LazyFront() if front else None
+        self.office = Sandbox(planners, around, log=model)
+        self._engine = {} if model is None else {"engine": model.engine}
         self.office.crash = self._judge
         self.kube = self.office.kube
         self.frozen: dict[str, None] = {}
         """Pods by UID whose kubelet does nothing."""
         self._disks: dict[str, int] = {}
         """By the UID of what they are, a volume or the pod itself."""
-        if not empty:
+        if isinstance(model, LazyFront):
+            model.service = self.office.service
+        elif not empty:
             self.declare_log(**sequencers)
             self.declare(**(shards or {}))
 
@@ -66,6 +73,11 @@ class BelfastHarness:
     @property
     def erwin(self) -> ErwinLog:
         assert isinstance(self.office.log, ErwinLog)
+        return self.office.log
+
+    @property
+    def front(self) -> LazyFront:
+        assert isinstance(self.office.log, LazyFront)
         return self.office.log
 
     @property

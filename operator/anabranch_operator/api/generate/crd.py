@@ -95,12 +95,23 @@ KINDS = (
             _READY,
             _REASON,
             _number("Settled", ".status.settled", "All positions below this are final.", wide=True),
-            _number("View", ".status.view", "Engine erwin: view of the log.", wide=True),
-            Column("Leader", ".status.leader", "Engine erwin: the leader's pod.", wide=True),
+            Column("Appends", ".spec.appends", "Direct, or lazy.", wide=True),
+            _number(
+                "View", ".status.view", "Engine erwin, lazy appends: view of the log.", wide=True
+            ),
+            Column(
+                "Leader", ".status.leader", "Engine erwin, lazy appends: leader's pod.", wide=True
+            ),
             _number(
                 "Backlog",
                 ".status.backlog",
-                "Engine erwin: durable records that aren't stable yet.",
+                "Engine erwin, lazy appends: acknowledged records that have no position yet.",
+                wide=True,
+            ),
+            Column(
+                "Durability",
+                ".status.durability",
+                "Lazy appends: where acknowledged records are, on disks or in memory.",
                 wide=True,
             ),
             _number("Shards", ".status.shardsReady", "Shards that take appends.", wide=True),
@@ -178,7 +189,7 @@ KINDS = (
     Kind(
         names.SEQUENCERS,
         "seq",
-        "The sequencing group of a Belfast or Erwin log.",
+        "The sequencing group of a Belfast or Erwin log, or of a lazy front of a Bolt log.",
         SequencerSetSpec,
         SequencerSetStatus,
         (
@@ -193,11 +204,23 @@ KINDS = (
             _number(
                 "Backlog",
                 ".status.backlog",
-                "Engine erwin: durable records that aren't stable yet.",
+                "Engine erwin, lazy front: acknowledged records that have no position yet.",
             ),
             _READY,
             _REASON,
             Column("Engine", ".spec.engine", "The engine that orders the records.", wide=True),
+            Column(
+                "Durability",
+                ".status.durability",
+                "Lazy front: where acknowledged records are, on disks or in memory.",
+                wide=True,
+            ),
+            _number(
+                "Lasts",
+                ".status.ringLastsSeconds",
+                "Lazy front: seconds for which its ring has room if nothing is committed.",
+                wide=True,
+            ),
             _number("Epoch", ".status.term", "Engine belfast: term of the leader.", wide=True),
             Column(
                 "Mode",

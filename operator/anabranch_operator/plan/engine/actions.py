@@ -150,6 +150,8 @@ class CreateRoot(OwnedLogAction, frozen=True, kw_only=True):
     """The engine that serves it; empty: Bolt."""
     settings: EngineSettings | None = None
     """How another engine serves it."""
+    front: EngineSettings | None = None
+    """The lazy front that takes its appends, if they are lazy (Bolt)."""
 
 
 class MakeFork(OwnedLogAction, frozen=True, kw_only=True):
@@ -208,6 +210,13 @@ class SetSettings(LogAction, frozen=True, kw_only=True):
     """All of them, such as the addresses of its sequencers and how many shards it has."""
 
 
+class SetAppends(LogAction, frozen=True, kw_only=True):
+    """Have a lazy front take a log's appends from now on, or have the front that it has end."""
+
+    front: EngineSettings | None
+    """None: appends become direct."""
+
+
 class Trim(LogAction, frozen=True, kw_only=True):
     """Trim the records below a position."""
 
@@ -241,6 +250,7 @@ Ask = (
     | DeleteRoot
     | SetQuota
     | SetSettings
+    | SetAppends
     | Trim
     | TrimOlder
     | DrainBroker

@@ -55,6 +55,8 @@ def interested(world: World, object: Observed) -> Iterator[Ref]:
             yield ref
             yield from (each.ref for each in world.shards_of(ref))
             yield from world.logs_served_by(ref)
+            # Of a front that has ended, the Log names the set no more.
+            yield Ref(names.LOG, ref.namespace, object.labels.get(names.MADE_FOR, ""))
             yield installation(world, CERTIFICATES)
         case names.SHARDS:
             yield ref

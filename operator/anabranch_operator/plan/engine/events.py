@@ -12,6 +12,7 @@ from anabranch_operator.api.anabranch_names import (
     SetTimer,
     TimerFired,
 )
+from anabranch_operator.api.common import GroupEngineName
 from anabranch_operator.plan.certificates.facts import Holdings
 from anabranch_operator.plan.engine.actions import Action
 from anabranch_operator.plan.engine.objects import Observed, Ref
@@ -167,6 +168,7 @@ class Visit(Struct, frozen=True):
     ref: Ref
     uid: str
     url: str
+    engine: GroupEngineName = GroupEngineName.BELFAST
 
 
 class Evict(Struct, frozen=True):

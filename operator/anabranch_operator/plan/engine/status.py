@@ -17,6 +17,7 @@ from anabranch_operator.plan.engine.objects import Document, Observed
 COSMETIC = (
     *("tail", "settled", "start", "ownRecords", "lag", "forks", "brokers", "spare"),
     *("confirmed", "window", "speculation", "seats", "backlog"),
+    "ringLastsSeconds",
 )
 """Fields that move with every append, every fork, every window."""
 

@@ -452,12 +452,14 @@ def parent_of(fork: Fork) -> Ref:
 
 
 def parts_of(log: Log) -> tuple[Ref, ...]:
-    """The SequencerSet and the ShardGroups that serve a log, in this order."""
+    """The SequencerSet and the ShardGroups that serve a log, in this order; of a Bolt log the
+    SequencerSet alone that takes its lazy appends.
+    """
     sequencers, shards = log.spec.sequencers, log.spec.shards
-    if sequencers is None or shards is None:
+    if sequencers is None:
         return ()
     namespace, own = log.ref.namespace, log.ref.name
-    groups = dict.fromkeys(shards.names or (own,))
+    groups = () if shards is None else dict.fromkeys(shards.names or (own,))
     return (
         Ref(names.SEQUENCERS, namespace, sequencers.name or own),
         *(Ref(names.SHARDS, namespace, each) for each in groups),

@@ -32,6 +32,7 @@ def report(survey: LogSurvey, status: SequencingStatus | None) -> Report:
             unheard=unheard,
             taking_over=survey.taking_over,
             lost_views=len(survey.lost_views),
+            durability=survey.durability,
             tail=None if status is None else status.tail,
             backlog=None if status is None else status.backlog_records,
         ),

@@ -10,6 +10,7 @@ from anabranch_operator.plan.engine.world import Sequencers, Shards
 from anabranch_operator.plan.groups.report import Report, Standing
 from anabranch_operator.plan.groups.sequencer_members import Sight
 from anabranch_operator.plan.groups.shard_members import Group
+from anabranch_operator.plan.manifests.pod_parts import Mounted
 
 Settings = dict[str, str]
 """Of a pod's process, by their names without the prefix `ANABRANCH_`."""
@@ -23,6 +24,10 @@ class GroupEngine:
 
     sequencer_settings: Callable[[Sequencers], Settings]
     """Beside those that tell a sequencer who it is and where the others are."""
+    sequencer_volumes: Callable[[Sequencers], Iterator[Mounted]] = lambda _: iter(())
+    """What a sequencer has beside its data and what the set's spec asks for."""
+    waits: Callable[[Sequencers], Flaw | None] = lambda _: None
+    """Why no pod of a set can be made yet."""
     shard_settings: Callable[[Shards, int], Settings]
     """Of the pods of the shard with this number."""
     sequencer_status: Callable[[SequencerSetStatus, Report], SequencerSetStatus]

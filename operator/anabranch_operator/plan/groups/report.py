@@ -48,7 +48,7 @@ class Cutting(Struct, frozen=True, kw_only=True):
 
 
 class Sequencing(Struct, frozen=True, kw_only=True):
-    """How an Erwin log's sequencers and controllers are."""
+    """How the sequencers and controllers of an Erwin log, or of a lazy front, are."""
 
     changing: str
     """The phase of the view change under way; empty: none is."""
@@ -63,6 +63,14 @@ class Sequencing(Struct, frozen=True, kw_only=True):
     """Records that are durable; None if no leader says so at the moment."""
     backlog: int | None = None
     """Those of them that aren't stable."""
+    durability: str = ""
+    """`fsync` or `memory`."""
+    held_up: str = ""
+    """A lazy front: why its log commits nothing; empty: it does, or nobody says at the moment."""
+    ring_lasts_ms: int | None = None
+    """A lazy front: how long its ring has room at the present rate if nothing is committed; None:
+    nothing is appended, or nobody says.
+    """
 
 
 class Report(Struct, frozen=True, kw_only=True):
@@ -84,4 +92,4 @@ class Report(Struct, frozen=True, kw_only=True):
     cutting: Cutting | None = None
     """Engine belfast."""
     sequencing: Sequencing | None = None
-    """Engine erwin."""
+    """Engine erwin, and lazy fronts."""

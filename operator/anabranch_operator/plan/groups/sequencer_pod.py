@@ -1,6 +1,6 @@
 """What a sequencer's pod is made of, where it is met, and what stands around a group's pods."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
@@ -10,7 +10,6 @@ from anabranch_operator.api.pods import PodsSpec
 from anabranch_operator.api.sequencers import SequencerSetSpec
 from anabranch_operator.plan.engine.objects import Document
 from anabranch_operator.plan.engine.world import Sequencers
-from anabranch_operator.plan.groups import quota
 from anabranch_operator.plan.groups.named_pods import DATA_DIR, data, mounted
 from anabranch_operator.plan.manifests import pod_parts
 
@@ -32,6 +31,12 @@ def pod_names(group: Sequencers) -> tuple[str, ...]:
     return tuple(f"{group.ref.name}-sequencer-{each}" for each in range(group.spec.members))
 
 
+def log_id(group: Sequencers) -> int | None:
+    """The log whose lazy appends it takes; None: there is none yet, or it is of another engine."""
+    told = group.object.labels.get(names.LOG_ID, "")
+    return int(told) if told.isdecimal() else None
+
+
 def cluster(group: Sequencers) -> str:
     """What the log is called where its processes meet, and by its clients; and in etcd, where two
     namespaces may have sets of one name.
@@ -51,13 +56,18 @@ def nodes(group: Sequencers) -> tuple[str, ...]:
 
 def endpoint(group: Sequencers) -> str | None:
     """The URL that clients take; None: they open the log by its name in the log service alone."""
-    return url(group) if group.spec.engine is GroupEngineName.BELFAST else None
+    return url(group) if is_belfast(group) else None
+
+
+def is_belfast(group: Sequencers) -> bool:
+    return group.spec.engine is GroupEngineName.BELFAST
 
 
 def url(group: Sequencers) -> str:
     """Where the log is reached; who may come in is a matter of a token that isn't told here."""
-    scheme = f"{group.spec.engine}{'s' if group.spec.tls_secret else ''}"
-    return f"{scheme}://{','.join(nodes(group))}/{cluster(group)}"
+    # A lazy front's sequencers are asked as an Erwin log's are.
+    engine = GroupEngineName.BELFAST if is_belfast(group) else GroupEngineName.ERWIN
+    return f"{engine}{'s' if group.spec.tls_secret else ''}://{','.join(nodes(group))}/{cluster(group)}"
 
 
 def template(spec: SequencerSetSpec) -> str:
@@ -75,8 +85,10 @@ def budget(group: Sequencers) -> Document:
     return pod_parts.budget(group.object, subdomain(name), labels(name), least)
 
 
-def pod(group: Sequencers, name: str, engine: dict[str, str]) -> Document:
-    """`engine`: settings of the log's engine."""
+def pod(
+    group: Sequencers, name: str, engine: dict[str, str], volumes: Iterable[pod_parts.Mounted]
+) -> Document:
+    """`engine`: settings of the log's engine; `volumes`: what it has beside the others."""
     spec, found = group.spec, labels(group.ref.name)
     settings = {
         **common(spec.engine, spec, name, cluster(group), node(group, name)),
@@ -94,7 +106,7 @@ def pod(group: Sequencers, name: str, engine: dict[str, str]) -> Document:
         template=template(spec),
         ports=(names.SEQUENCER_PORT, names.SEQUENCER_PROBE_PORT),
         settings=settings,
-        volumes=list(_volumes(group, name)),
+        volumes=[*_volumes(group, name), *volumes],
         group=spec.storage.group,
     )
     return pod_parts.pod(spec, body)
@@ -103,8 +115,6 @@ def pod(group: Sequencers, name: str, engine: dict[str, str]) -> Document:
 def _volumes(group: Sequencers, name: str) -> Iterator[pod_parts.Mounted]:
     spec = group.spec
     yield data(spec.storage, name)
-    if spec.engine is GroupEngineName.ERWIN:
-        yield quota.mounted(group.ref.name)
     if spec.etcd_tls_secret:
         yield pod_parts.secret("etcd", spec.etcd_tls_secret, _ETCD_DIR)
 

@@ -12,7 +12,7 @@ from anabranch_operator.api.conditions import Reason, Type
 from anabranch_operator.api.pods import RolloutPolicy
 from anabranch_operator.api.sequencers import Sequencer, SequencerSetStatus
 from anabranch_operator.plan.engine.actions import Action, Delete, Plan
-from anabranch_operator.plan.engine.objects import Ref
+from anabranch_operator.plan.engine.objects import Document, Ref
 from anabranch_operator.plan.engine.retries import Troubles
 from anabranch_operator.plan.engine.status import Said, conditions, write
 from anabranch_operator.plan.engine.world import Sequencers, World
@@ -28,7 +28,14 @@ from anabranch_operator.plan.groups.engines import ENGINES
 from anabranch_operator.plan.groups.named_pods import Post, claims, man, relieve, wakes
 from anabranch_operator.plan.groups.report import Standing
 from anabranch_operator.plan.groups.sequencer_members import Sight, look
-from anabranch_operator.plan.groups.sequencer_pod import budget, endpoint, headless, labels, pod
+from anabranch_operator.plan.groups.sequencer_pod import (
+    budget,
+    endpoint,
+    headless,
+    labels,
+    log_id,
+    pod,
+)
 from anabranch_operator.plan.groups.status_polls import unheard
 from anabranch_operator.plan.log import conditions as telling
 from anabranch_operator.plan.log.services import missing
@@ -50,17 +57,29 @@ def plan_sequencers(world: World, ref: Ref, now: Nanoseconds, troubles: Troubles
     leaving, obstacle = _roll(sight, useless)
     engine = ENGINES[group.spec.engine]
     said = _said(world, sight, obstacle, troubles, engine)
-    settings = engine.sequencer_settings(group)
     actions: tuple[Action, ...] = (
         *missing(world, headless(group)),
         *missing(world, budget(group)),
-        *claims(world, group.object, group.spec.storage, labels(ref.name), sight.posts),
-        *man(world, ref.namespace, sight.posts, lambda name: pod(group, name, settings)),
+        *_manned(world, sight, engine),
         *useless,
         *leaving,
         *_shown(world, sight, said, now, engine),
     )
     return Plan(actions, min(wakes(sight.posts), default=None))
+
+
+def _manned(world: World, sight: Sight, engine: GroupEngine) -> Iterator[Action]:
+    """Volumes, and pods where there are none."""
+    group = sight.group
+    if engine.waits(group) is not None:
+        return
+    settings = engine.sequencer_settings(group)
+    yield from claims(world, group.object, group.spec.storage, labels(group.ref.name), sight.posts)
+
+    def made(name: str) -> Document:
+        return pod(group, name, settings, engine.sequencer_volumes(group))
+
+    yield from man(world, group.ref.namespace, sight.posts, made)
 
 
 def _roll(sight: Sight, useless: tuple[Delete, ...]) -> tuple[tuple[Delete, ...], Obstacle | None]:
@@ -103,6 +122,7 @@ def _status(sight: Sight, engine: GroupEngine) -> SequencerSetStatus:
         updated=sum(each.manned and not each.outdated for each in sight.posts),
         endpoint=endpoint(sight.group),
         sequencers=[_sequencer(sight, each) for each in sight.posts],
+        log_id=log_id(sight.group),
     )
     if report is None:
         # Whether it may be deleted goes by the seats, which nobody gives up while it is away.
@@ -153,6 +173,9 @@ def _said(
 
 
 def _ready(sight: Sight, engine: GroupEngine) -> Said:
+    waits = engine.waits(sight.group)
+    if waits is not None:
+        return Said(Type.READY, False, *waits)
     if sight.status is None:
         return Said(Type.READY, False, Reason.SEQUENCERS_AWAY, sight.why)
     obstacle = engine.obstacle(sight.status)

@@ -33,7 +33,7 @@ class Visits:
             waits = ref in self._on_their_way or _outlived(self._world, each)
             if not waits and not each.object.deleting:
                 self._on_their_way[ref] = self._world.deeds
-                yield Visit(ref, each.object.uid, url(each))
+                yield Visit(ref, each.object.uid, url(each), each.spec.engine)
 
     def take(self, visited: Visited) -> Iterator[Ref]:
         """Whose plans it may change."""

@@ -50,6 +50,7 @@ _TOLD = (
     Reason.LOG_LOST,
     Reason.NAME_TAKEN,
     Reason.REFUSED,
+    Reason.FRONT_ENDING,
     Reason.NO_SPARE_BROKER,
     Reason.SERVICE_AWAY,
     Reason.ETCD_FULL,
@@ -67,6 +68,7 @@ _GOOD = (
     Reason.GATE_RUNNING,
     Reason.GATE_SUCCEEDED,
     Reason.AWAITING_APPROVAL,
+    Reason.FRONT_ENDING,
 )
 
 

@@ -10,6 +10,8 @@ from anabranch_operator.plan.engine.objects import Ref
 from anabranch_operator.plan.engine.retries import Troubles
 from anabranch_operator.plan.engine.world import Log, World
 from anabranch_operator.plan.groups.logs import plan_group_log
+from anabranch_operator.plan.lazy.fronts import plan_front, prepare
+from anabranch_operator.plan.lazy.fronts import shown as fronted
 from anabranch_operator.plan.log import conditions
 from anabranch_operator.plan.log.conditions import told
 from anabranch_operator.plan.log.orphans import declare, known, unhold
@@ -39,11 +41,19 @@ def plan_log(world: World, ref: Ref, now: Nanoseconds, troubles: Troubles) -> Pl
             return told(world, log, now, log.status, [another])
         return _served(world, log, found, now, troubles)
     if is_new(world, log):
-        actions, refused = register(world, log, troubles)
-        if refused is None:
-            return Plan(actions)
-        return told(world, log, now, log.status, [refused], actions)
+        return _new(world, log, now, troubles)
     return lost(world, log, now) if found is None else Plan((found,))
+
+
+def _new(world: World, log: Log, now: Nanoseconds, troubles: Troubles) -> Plan:
+    first = prepare(world, log, troubles)
+    actions, refused = first.actions, first.obstacle
+    if refused is None:
+        making, refused = register(world, log, troubles, front=first.front)
+        actions = (*actions, *making)
+    if refused is None:
+        return Plan(actions)
+    return told(world, log, now, log.status, [refused], actions)
 
 
 def _served(
@@ -51,22 +61,21 @@ def _served(
 ) -> Plan:
     shown = face(world, log, found)
     trims, again = _trims(world, log, found, now)
+    front = plan_front(world, log, found, troubles)
     wanted: tuple[Action, ...] = (
         *shown.actions,
         *conditions.quota(log.spec.quota, found),
         *declare(log, found),
         *trims,
+        *front.actions,
     )
     if troubles.due(wanted, now):
         return Plan(wanted)
-    plan = told(
-        world,
-        log,
-        now,
-        _status(log, found, shown),
-        [conditions.ready(world, shown, troubles)],
-        wanted,
-    )
+    ready = conditions.ready(world, shown, troubles)
+    if ready.status and front.obstacle is not None:
+        ready = front.obstacle
+    status = fronted(world, log, _status(log, found, shown))
+    plan = told(world, log, now, status, [ready, *front.said], wanted)
     return Plan(plan.actions, again)
 
 

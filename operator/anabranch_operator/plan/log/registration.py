@@ -27,13 +27,22 @@ def is_new(world: World, log: Log) -> bool:
 
 
 def register(
-    world: World, log: Log, troubles: Troubles, settings: EngineSettings | None = None
+    world: World,
+    log: Log,
+    troubles: Troubles,
+    settings: EngineSettings | None = None,
+    front: EngineSettings | None = None,
 ) -> tuple[tuple[Action, ...], Said | None]:
     """What to ask of the log service, and what is told once it has refused."""
     name = log_name(log)
     engine = "" if log.spec.engine is Engine.BOLT else log.spec.engine.value
     make = CreateRoot(
-        name=name, owner=log.owner, why=f"{log.ref}", engine=engine, settings=settings
+        name=name,
+        owner=log.owner,
+        why=f"{log.ref}",
+        engine=engine,
+        settings=settings,
+        front=front,
     )
     trouble = troubles.with_action(CreateRoot)
     if trouble is None:

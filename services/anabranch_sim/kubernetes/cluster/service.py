@@ -79,7 +79,7 @@ def _command(state: State, ask: Ask, log: LogId | None) -> Any:
     match ask:
         case actions.CreateRoot():
             return commands.CreateLog(
-                ask.name, "operator", ask.why, ask.owner, ask.engine, ask.settings
+                ask.name, "operator", ask.why, ask.owner, ask.engine, ask.settings, ask.front
             )
         case actions.MakeFork():
             return commands.ForkLog(
@@ -110,6 +110,8 @@ def _command(state: State, ask: Ask, log: LogId | None) -> Any:
             return commands.SetQuota(ask.log, ask.quota)
         case actions.SetSettings():
             return commands.SetSettings(ask.log, ask.settings)
+        case actions.SetAppends():
+            return commands.SetAppends(ask.log, ask.front)
         case actions.Trim():
             return commands.Trim(ask.log, ask.before)
         case actions.TrimOlder():

@@ -31,9 +31,7 @@ class Controlling:
     """One controller with a process of its own, to which the log says what a test has it say."""
 
     def __init__(self) -> None:
-        config = FrontControllerConfig(
-            node="c", log=LogId(7), sequencers=NODES, controllers=("c",)
-        )
+        config = FrontControllerConfig(node="c", log=LogId(7), sequencers=NODES, controllers=("c",))
         self.its = FrontController(config, Limits())
         self.now: Nanoseconds = SECOND
         self.said: list[tuple[str, FrontControl]] = []

@@ -1,0 +1,1 @@
+"""A lazy front among simulated operators: its views, while sequencers come and go."""
