@@ -14,6 +14,7 @@ from anabranch_operator.plan.groups import sequencer_pod, shard_pod
 
 ENFORCED = tuple(each for each in MATRIX if each != "plain")
 DNS, ETCD, HTTPS, KAFKA = 53, 2379, 443, 9093
+BROKER = names.CLIENT_PORT
 LISTENS = {
     names.SEQUENCER_PORT: names.SEQUENCER,
     names.SEQUENCER_PROBE_PORT: names.SEQUENCER,
@@ -65,7 +66,7 @@ def test_sequencers_and_shards_are_reached_by_whom_they_need_and_by_nobody_else(
 
 
 @pytest.mark.parametrize("values", ENFORCED)
-def test_sequencers_and_shards_reach_names_and_one_another_and_nobody_else(
+def test_sequencers_and_shards_reach_names_brokers_and_one_another_and_nobody_else(
     helm: Helm, values: str
 ) -> None:
     without = ("--set", "belfast.epochs=false", "--set", "erwin.etcd=false")
@@ -74,12 +75,15 @@ def test_sequencers_and_shards_reach_names_and_one_another_and_nobody_else(
         reached = {
             (who, port)
             for (who, other), port in product(
-                (PARTS | ROLES | OTHERS).items(), (DNS, ETCD, HTTPS, 7420, 7430, *LISTENS)
+                (PARTS | ROLES | OTHERS).items(), (DNS, ETCD, HTTPS, BROKER, 7430, *LISTENS)
             )
             if _may(policies, "egress", end, other, port)
         }
         names_of = {(who, DNS) for who in PARTS | ROLES | OTHERS}
-        assert reached == names_of | set(product(ROLES, CLIENTS))
+        # A lazy front's sequencers are clients of the log that the front is before.
+        brokers = {("broker", BROKER)} if end is ROLES[names.SEQUENCER] else set[tuple[str, int]]()
+        assert reached == names_of | set(product(ROLES, CLIENTS)) | brokers
+        assert _may(policies, "ingress", PARTS["broker"], end, BROKER) is bool(brokers)
 
 
 @pytest.mark.parametrize("values", ENFORCED)

@@ -27,6 +27,8 @@ def approval(**pod: Any) -> Document:
     return {"policy": "Approval", "gate": gate}
 
 
+OPERATOR = "system:serviceaccount:demo:demo-operator"
+
 STOLEN = approval(
     serviceAccountName="demo-operator",
     volumes=[
@@ -47,7 +49,7 @@ class House:
         self.editor = server.service_account(self.namespace, "editor", [EDITS, JOBS, ACTS])
         self.promoter = server.service_account(self.namespace, "promoter", [EDITS, PROMOTES])
         selector = {"matchLabels": {"kubernetes.io/metadata.name": self.namespace}}
-        for policy in policies("gate"):
+        for policy in policies("gate", OPERATOR):
             for each in policy.written(self.namespace, selector):
                 server.kubectl("apply", "--server-side", "-f", "-", given=json.dumps(each))
         self.until_in_force()

@@ -30,6 +30,8 @@ broker:
   ingress:
     {{- include "anabranch.from" (dict "root" . "parts" (list "operator") "ports" (list 7420 7422)) | nindent 4 }}
     {{- include "anabranch.from" (dict "root" . "parts" (list "gateway" "test") "ports" (list 7420)) | nindent 4 }}
+    # Lazy fronts have what they hold committed.
+    {{- include "anabranch.from.roles" (dict "roles" (list "sequencer") "ports" (list 7420)) | nindent 4 }}
     {{- with .Values.networkPolicies.clients }}
     - from:
         {{- toYaml . | nindent 8 }}
@@ -99,6 +101,10 @@ s3:
   egress:
     {{- include "anabranch.to.names" $ | nindent 4 }}
     {{- include "anabranch.to.roles" (dict "roles" $belfast "ports" (list 7440 7450)) | nindent 4 }}
+    {{- if eq $role "sequencer" }}
+    # A lazy front is before a log of the brokers.
+    {{- include "anabranch.to" (dict "root" $ "part" "broker" "ports" (list 7420)) | nindent 4 }}
+    {{- end }}
     {{- if and (eq $role "sequencer") (or $values.belfast.epochs $values.erwin.etcd) }}
     {{- include "anabranch.to.etcd" $ | nindent 4 }}
     {{- end }}

@@ -106,6 +106,15 @@ imagePullSecrets:
 anabranch{{ if include "anabranch.tls" . }}s{{ end }}://{{ .Release.Name }}.{{ .Release.Namespace }}.svc:7420?{{ join "&" $query }}
 {{- end }}
 
+{{/* The same for the sequencers of lazy fronts: the authority is in their certificate's Secret, and a token
+that all clients show among their Secrets. */}}
+{{- define "anabranch.lazy.service" -}}
+{{- $token := ternary "service/token" "secrets/ANABRANCH_TOKEN" (eq .Values.auth.mode "kubernetes") -}}
+{{- $query := list (printf "token_file=/var/run/anabranch/%s" $token) -}}
+{{- if include "anabranch.tls" . }}{{ $query = append $query "ca=/var/run/anabranch/tls/ca.crt" }}{{ end -}}
+anabranch{{ if include "anabranch.tls" . }}s{{ end }}://{{ .Release.Name }}.{{ .Release.Namespace }}.svc:7420?{{ join "&" $query }}
+{{- end }}
+
 {{- define "anabranch.etcd" -}}
 {{- if .Values.dev.enabled -}}
 {{ if include "anabranch.tls" . }}https://{{ end }}{{ .Release.Name }}-etcd.{{ .Release.Namespace }}.svc:2379

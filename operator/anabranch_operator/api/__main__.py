@@ -18,6 +18,7 @@ _WRITTEN = (
     "# Written by `python -m anabranch_operator.api` from operator/anabranch_operator/api/.\n"
 )
 _PREFIX, _NAMESPACES, _ACCOUNT = "RELEASE", "NAMESPACES", "GATE_ACCOUNT"
+_OPERATOR = "OPERATOR_USER"
 """What Helm puts in: the words that stand for it until then."""
 
 _CRD_TEXTS = """\
@@ -82,13 +83,17 @@ def _chart(text: str) -> str:
 def _admission() -> str:
     """The policies, for the namespaces that a release's operator watches."""
     selector = {_NAMESPACES: ""}
-    found = policies(_ACCOUNT)
+    found = policies(_ACCOUNT, _OPERATOR)
     documents = [each for policy in found for each in policy.written(_PREFIX, selector)]
     text = _yaml(documents)
     for policy in found:
         text = text.replace(f"  name: {_PREFIX}-{policy.name}\n", _NAMED.format(name=policy.name))
     text = text.replace(f"{_PREFIX}-", "{{ .Release.Namespace }}-{{ .Release.Name }}-")
     text = text.replace(_ACCOUNT, '{{ include "anabranch.gates.account" . }}')
+    text = text.replace(
+        _OPERATOR,
+        "system:serviceaccount:{{ .Release.Namespace }}:{{ .Release.Name }}-operator",
+    )
     text = text.replace(
         f"matchResources:\n    namespaceSelector:\n      {_NAMESPACES}: ''\n", _SELECTOR
     )

@@ -212,6 +212,40 @@ SEATED = Policy(
 )
 
 
-def policies(account: str) -> tuple[Policy, ...]:
-    """All of them, for an installation whose gates run as `account` unless they say otherwise."""
-    return (PROTECTED, PROMOTION, gates(account), SEATED)
+
+
+def fronts(operator: str) -> Policy:
+    """`operator`: the user name of the operator, which deletes the set of a front that has ended."""
+    return Policy(
+        name="lazy-fronts",
+        kinds=(names.SEQUENCERS,),
+        summary=(
+            "A SequencerSet that takes a log's lazy appends isn't deleted by hand, unless it is "
+            f"annotated with `{names.FORGET}`, or its namespace is being deleted: its volumes may "
+            "hold appends that were acknowledged, and that the log has yet to commit."
+        ),
+        operations=("DELETE",),
+        conditions=(
+            ("lazy", "oldObject.spec.engine == 'lazy'"),
+            ("labelled", "has(oldObject.metadata.labels)"),
+            ("taken", f"'{names.LOG_ID}' in oldObject.metadata.labels"),
+        ),
+        rule=(
+            f"{_NAMESPACE_GOES} || ({_FORGOTTEN}) || {_COLLECTED} || "
+            f"request.userInfo.username == '{operator}'"
+        ),
+        message=(
+            f"'it takes the appends of log ' + oldObject.metadata.labels['{names.LOG_ID}'] + ': "
+            "set spec.appends of its Log to Direct, and leave spec.sequencers out; or, to lose what "
+            "it holds: kubectl -n ' + request.namespace + ' annotate sequencersets ' + "
+            f"oldObject.metadata.name + ' {names.FORGET}=true'"
+        ),
+        failure="Ignore",
+    )
+
+
+def policies(account: str, operator: str) -> tuple[Policy, ...]:
+    """All of them, for an installation whose gates run as `account` unless they say otherwise, and
+    whose operator is this user.
+    """
+    return (PROTECTED, PROMOTION, gates(account), SEATED, fronts(operator))

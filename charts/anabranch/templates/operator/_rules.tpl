@@ -94,7 +94,7 @@
 - apiGroups: [""]
   resources: [persistentvolumeclaims]
   verbs: [list, watch, create, patch, delete]
-# The quotas of belfast logs, which their shards' pods mount.
+# The quotas of logs, which the pods of shards and sequencers mount.
 - apiGroups: [""]
   resources: [configmaps]
   verbs: [list, watch, create, patch]

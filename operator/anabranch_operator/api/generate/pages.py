@@ -32,7 +32,8 @@ _ANNOTATIONS = (
     (names.PAUSED, "Leave this resource alone until the annotation is taken away."),
     (
         names.FORGET,
-        "Let the log stay when the resource is deleted; let shards be deleted though seated.",
+        "Let the log stay when the resource is deleted; let shards be deleted though seated, and "
+        "a lazy front's sequencers though they take appends.",
     ),
     (names.CASCADE, "When the resource is deleted, the forks of its log end with the log."),
 )
@@ -261,7 +262,7 @@ def _conditions() -> Iterator[str]:
 
 
 def _policies() -> Iterator[str]:
-    for each in policies("RELEASE-gate"):
+    for each in policies("RELEASE-gate", "the operator"):
         verdict = {"Ignore": "it lets pass", "Fail": "it refuses"}[each.failure]
         yield _row(f"`{each.name}`", each.summary, verdict)
 

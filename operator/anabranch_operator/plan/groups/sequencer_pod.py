@@ -86,7 +86,10 @@ def budget(group: Sequencers) -> Document:
 
 
 def pod(
-    group: Sequencers, name: str, engine: dict[str, str], volumes: Iterable[pod_parts.Mounted]
+    group: Sequencers,
+    name: str,
+    engine: dict[str, str],
+    volumes: Iterable[pod_parts.Mounted] = (),
 ) -> Document:
     """`engine`: settings of the log's engine; `volumes`: what it has beside the others."""
     spec, found = group.spec, labels(group.ref.name)

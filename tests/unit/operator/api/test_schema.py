@@ -115,7 +115,7 @@ def test_rules_and_policies_are_of_fields_that_are_there() -> None:
     for kind, rules in RULES.items():
         fields = {field.encode_name for field in msgspec.structs.fields(kind)}
         assert {rule.field for rule in rules if rule.field} <= fields, kind
-    found = policies("gate")
+    found = policies("gate", "operator")
     assert len({policy.name for policy in found}) == len(found)
 
 
