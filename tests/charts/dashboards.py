@@ -1,8 +1,9 @@
-"""The four dashboards for Grafana, each a table of panels; `written.py` writes them as JSON."""
+"""The dashboards for Grafana, each a table of panels; `written.py` writes them as JSON."""
 
 from tests.charts.belfast import BELFAST
 from tests.charts.erwin import ERWIN
 from tests.charts.grafana import Dashboard, Panel, Row, each, now, per_s
+from tests.charts.lazy import LAZY
 
 SERVICE = Dashboard(
     "anabranch-service",
@@ -432,4 +433,5 @@ DASHBOARDS = {
     "operator": OPERATOR,
     "belfast": BELFAST,
     "erwin": ERWIN,
+    "lazy": LAZY,
 }

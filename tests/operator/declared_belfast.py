@@ -29,7 +29,7 @@ TAKEN: dict[str, Case] = {
 
 REFUSED: dict[str, Case] = {
     "belfast-without-sequencers": Case(
-        LOG, {"engine": "belfast", "shards": {"names": ["a"]}}, "belfast and erwin need sequencers"
+        LOG, {"engine": "belfast", "shards": {"names": ["a"]}}, "and appends Lazy need sequencers"
     ),
     "belfast-without-shards": Case(
         LOG, {"engine": "belfast", "sequencers": {"name": "a"}}, "belfast and erwin need shards"

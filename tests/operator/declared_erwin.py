@@ -59,7 +59,9 @@ REFUSED: dict[str, Case] = {
         LOG, made(leaving={"waitFor": "Nothing"}), "set leaving.waitFor to Trimmed"
     ),
     "erwin-sequencers-that-accept-loss": Case(
-        SEQUENCERS, sequencers(acceptLoss=True), "acceptLoss is for engine erwin with durability"
+        SEQUENCERS,
+        sequencers(acceptLoss=True),
+        "acceptLoss is for engine erwin and lazy appends with",
     ),
     "erwin-shards-that-give-up-records": Case(
         SHARDS, shards(leaving={"waitFor": "Nothing"}), "set leaving.waitFor to Trimmed"

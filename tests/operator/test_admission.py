@@ -208,6 +208,40 @@ def test_what_has_seats_is_not_deleted_and_it_is_told_how(house: House, kind: st
     server.kubectl("--as", collector, *asked)  # its Log was deleted, and all that was in it
 
 
+def test_what_takes_a_logs_appends_is_deleted_by_the_operator_alone(house: House) -> None:
+    where = f"/apis/{names.API_VERSION}/namespaces/{house.namespace}/sequencersets"
+    spec = {"engine": "lazy", "image": "anabranch", "storage": {"volumeClaim": {"size": "1Gi"}}}
+    meta: Document = {"apiVersion": names.API_VERSION, "kind": names.SEQUENCERS}
+    server = house.server
+
+    def make(**labels: str) -> None:
+        metadata = {"name": "clicks", "labels": labels}
+        server.ask("POST", where, {**meta, "metadata": metadata, "spec": spec})
+
+    def kept() -> bool | None:
+        try:
+            server.ask("DELETE", f"{where}/clicks?dryRun=All")
+        except Refused:
+            return True
+        return None
+
+    make(**{names.LOG_ID: "7"})
+    until(kept, "the policy of lazy fronts is in force")
+    with pytest.raises(Refused) as refused:
+        server.ask("DELETE", f"{where}/clicks")
+    assert refused.value.code == 403
+    assert "it takes the appends of log 7: set spec.appends of its Log" in str(refused.value)
+    asked = ("-n", house.namespace, "delete", "sequencersets", "clicks", "--wait=false")
+    server.kubectl("--as", OPERATOR, "--as-group", "system:masters", *asked)
+    make()
+    server.ask("DELETE", f"{where}/clicks")  # it has taken nothing yet
+    make(**{names.LOG_ID: "7"})
+    way = f"kubectl -n {house.namespace} annotate sequencersets clicks {names.FORGET}=true"
+    assert way in str(refused.value)
+    server.kubectl(*way.split()[1:])
+    server.ask("DELETE", f"{where}/clicks")
+
+
 def test_promoting_takes_the_verb_on_this_very_fork(house: House) -> None:
     house.make("theirs", promotable=True)
     house.make("others", promotable=True)

@@ -1,5 +1,6 @@
-"""What the plans of a SequencerSet and a ShardGroup make is taken by a real API server, under Pod
-Security's strictest profile, and planned again it is left as it is, whatever words amounts are in.
+"""What the plans of SequencerSets, ShardGroups and their Logs make is taken by a real API server,
+under Pod Security's strictest profile, and planned again it is left as it is, whatever words amounts
+are in.
 """
 
 import time
@@ -12,6 +13,7 @@ from anabranch_operator.api import names
 from anabranch_operator.kube.resources import collection, place
 from anabranch_operator.plan.engine.actions import (
     Action,
+    Adopt,
     Announce,
     Apply,
     ApplyStatus,
@@ -24,6 +26,7 @@ from anabranch_operator.plan.engine.retries import Troubles
 from anabranch_operator.plan.engine.world import Surroundings, World
 from anabranch_operator.plan.groups.named_pods import CLAIM
 from anabranch_sim.kubernetes.cluster.objects import canonical
+from anabranch_sim.kubernetes.cluster.service import LogService
 
 STRICT = {"pod-security.kubernetes.io/enforce": "restricted"}
 
@@ -100,6 +103,47 @@ def test_a_log_makes_its_parts_and_takes_back_what_its_template_no_longer_says(
     assert planned(world, [log]) == []
     spec = world.shards[group].spec
     assert (spec.priority_class_name, spec.node_selector) == (None, {"disk": "slow"})
+
+
+def test_a_lazy_log_makes_its_sequencers_and_their_pods_when_it_has_its_front(
+    resources: ApiServer,
+) -> None:
+    namespace = resources.namespace("lazy", STRICT)
+    world = World(Surroundings(namespace=namespace, release="demo"))
+    world.service.looked = True
+    template = {"image": "anabranch", "storage": {"volumeClaim": {"size": "1Gi"}}}
+    log, group = (Ref(kind, namespace, "orders") for kind in (names.LOG, names.SEQUENCERS))
+    manifest = {
+        "apiVersion": names.API_VERSION,
+        "kind": log.kind,
+        "metadata": {"name": log.name, "namespace": namespace},
+        "spec": {
+            "appends": "Lazy",
+            "deletionPolicy": "Delete",
+            "sequencers": {"template": template},
+        },
+    }
+    world.observe(observe(resources.apply(place(log), manifest, "tests")))
+    for _ in range(3):
+        for action in planned(world, [log, group]):
+            perform(resources, world, action)
+    assert planned(world, [log, group]) == []
+    assert list(world.of_kind(CLAIM)) == []
+    service = LogService()
+    making = PLANNERS[log.kind](world, log, time.time_ns(), Troubles()).actions
+    (make,) = (each for each in making if isinstance(each, CreateRoot))
+    world.service.learn(service.ask(make, 1))
+    for _ in range(4):
+        for action in planned(world, [log, group]):
+            if isinstance(action, Adopt):
+                world.service.learn(service.ask(action, 1))
+            else:
+                perform(resources, world, action)
+    assert planned(world, [log, group]) == []
+    pods = [each for each in world.of_kind("Pod") if each.labels.get(names.ROLE)]
+    assert len(pods) == 3
+    (found,) = service.owned()
+    assert world.objects[group].labels[names.LOG_ID] == str(found.id)
 
 
 def planned(world: World, refs: list[Ref]) -> list[Action]:

@@ -104,6 +104,26 @@ def test_a_logs_shards_go_with_it_and_before_its_sequencers(
             until(lambda role=role: not pods(home, role) or None, f"no {role} is left")
 
 
+def test_a_lazy_logs_sequencers_are_made_for_it_and_go_with_it(home: Home, tmp_path: Path) -> None:
+    template = {"image": "anabranch", "storage": {"ephemeral": True}, "members": 1}
+    with operating(home, tmp_path):
+        home.declare("BrokerPool", "demo", image="anabranch", min=1)
+        home.says("brokerpools", "demo", "Ready", "PoolComplete")
+        home.log(
+            "clicks", appends="Lazy", deletionPolicy="Delete", sequencers={"template": template}
+        )
+
+        def is_told_its_log() -> bool | None:
+            made: Document = home.find("sequencersets", "clicks") or {"metadata": {}}
+            return names.LOG_ID in made["metadata"].get("labels", {}) or None
+
+        until(is_told_its_log, "the set knows its log")
+        until(lambda: pods(home, names.SEQUENCER) or None, "there is a sequencer")
+        home.leave("logs", "clicks")
+        home.gone("sequencersets", "clicks")
+        until(lambda: not pods(home, names.SEQUENCER) or None, "no sequencer is left")
+
+
 def test_while_no_operator_answers_a_pools_budget_keeps_its_brokers(
     home: Home, tmp_path: Path
 ) -> None:

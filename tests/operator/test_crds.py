@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.kubernetes.api_server import ApiServer, Refused
-from tests.operator import declared, declared_belfast, declared_erwin
+from tests.operator import declared, declared_belfast, declared_erwin, declared_lazy
 from tests.operator.declared import Case, Change
 from tests.operator.installed import install, until, until_served
 
@@ -17,9 +17,24 @@ from anabranch_operator.api.rules import RULES, WHOLE
 
 Document = dict[str, Any]
 
-TAKEN = {**declared.TAKEN, **declared_belfast.TAKEN, **declared_erwin.TAKEN}
-REFUSED = {**declared.REFUSED, **declared_belfast.REFUSED, **declared_erwin.REFUSED}
-CHANGED = {**declared.CHANGED, **declared_belfast.CHANGED, **declared_erwin.CHANGED}
+TAKEN = {
+    **declared.TAKEN,
+    **declared_belfast.TAKEN,
+    **declared_erwin.TAKEN,
+    **declared_lazy.TAKEN,
+}
+REFUSED = {
+    **declared.REFUSED,
+    **declared_belfast.REFUSED,
+    **declared_erwin.REFUSED,
+    **declared_lazy.REFUSED,
+}
+CHANGED = {
+    **declared.CHANGED,
+    **declared_belfast.CHANGED,
+    **declared_erwin.CHANGED,
+    **declared_lazy.CHANGED,
+}
 
 
 @pytest.fixture(scope="module")

@@ -89,11 +89,12 @@ class FrontSequencerGauges:
 class FrontControllerGauges:
     """Of one controller of a front."""
 
-    __slots__ = ("lost_views", "members", "silent", "view")
+    __slots__ = ("leading", "lost_views", "members", "silent", "view")
 
     def __init__(self, controller: FrontController) -> None:
         configuration = controller.configuration
         view = configuration.view
+        self.leading = int(controller.views is not None)
         self.lost_views = len(configuration.lost_views)
         self.members = len(view.members) if view is not None else 0
         self.silent = len(controller.silent())

@@ -467,6 +467,9 @@ HELP: Mapping[str, str] = {
     "anabranch_lazy_controller_stragglers_total": (
         "Times that a member left a view because appends waited for it"
     ),
+    "anabranch_lazy_controller_leading": (
+        "1 if this controller has a term of its log, and decides, else 0"
+    ),
     "anabranch_lazy_controller_lost_views": "Views of the front of which nothing was left, ever",
     "anabranch_lazy_controller_members": "Members of the view",
     "anabranch_lazy_controller_silent": "Nodes that nothing is heard of",
