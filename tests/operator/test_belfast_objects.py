@@ -1,6 +1,6 @@
 """What the plans of SequencerSets, ShardGroups and their Logs make is taken by a real API server,
-under Pod Security's strictest profile, and planned again it is left as it is, whatever words amounts
-are in.
+under Pod Security's strictest profile, and planned again it is left as it is, whatever words
+amounts are in.
 """
 
 import time

@@ -215,7 +215,7 @@ SEATED = Policy(
 
 
 def fronts(operator: str) -> Policy:
-    """`operator`: the user name of the operator, which deletes the set of a front that has ended."""
+    """`operator`: its user name. It deletes the set of a front that has ended."""
     return Policy(
         name="lazy-fronts",
         kinds=(names.SEQUENCERS,),
@@ -236,8 +236,8 @@ def fronts(operator: str) -> Policy:
         ),
         message=(
             f"'it takes the appends of log ' + oldObject.metadata.labels['{names.LOG_ID}'] + ': "
-            "set spec.appends of its Log to Direct, and leave spec.sequencers out; or, to lose what "
-            "it holds: kubectl -n ' + request.namespace + ' annotate sequencersets ' + "
+            "set spec.appends of its Log to Direct, and leave spec.sequencers out; or, to lose "
+            "what it holds: kubectl -n ' + request.namespace + ' annotate sequencersets ' + "
             f"oldObject.metadata.name + ' {names.FORGET}=true'"
         ),
         failure="Ignore",

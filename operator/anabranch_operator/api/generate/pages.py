@@ -32,8 +32,10 @@ _ANNOTATIONS = (
     (names.PAUSED, "Leave this resource alone until the annotation is taken away."),
     (
         names.FORGET,
-        "Let the log stay when the resource is deleted; let shards be deleted though seated, and "
-        "a lazy front's sequencers though they take appends.",
+        (
+            "Let the log stay when the resource is deleted; let shards be deleted though seated, "
+            "and a lazy front's sequencers though they take appends."
+        ),
     ),
     (names.CASCADE, "When the resource is deleted, the forks of its log end with the log."),
 )

@@ -203,8 +203,9 @@ class FrontNotServed(Mistake):
     code = "front-not-served"
     status = 409
     says = (
-        "{log} can't have lazy appends: nothing behind this service runs lazy fronts, as "
-        "`anabranch up` and `anabranch up --processes` do; use it there, or with direct appends"
+        "{log} can't have lazy appends: this service runs no lazy fronts itself; on Kubernetes "
+        "declare a Log resource with `appends: Lazy`, or use a service that `anabranch up` or "
+        "`anabranch up --processes` runs, or direct appends"
     )
 
     def __init__(self, log: str) -> None:

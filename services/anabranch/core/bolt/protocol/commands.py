@@ -491,9 +491,7 @@ class Promotion(msgspec.Struct, frozen=True, array_like=True, tag="promotion"):
 
 
 class Swapped(msgspec.Struct, frozen=True, array_like=True, tag="swapped"):
-    """How many extents there are fewer now; or why there are as many, and the new object is
-    garbage.
-    """
+    """How many extents there are fewer now; or why none, and that the new object is garbage."""
 
     fewer: int
     why: str = ""
