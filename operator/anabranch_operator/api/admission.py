@@ -212,8 +212,6 @@ SEATED = Policy(
 )
 
 
-
-
 def fronts(operator: str) -> Policy:
     """`operator`: its user name. It deletes the set of a front that has ended."""
     return Policy(

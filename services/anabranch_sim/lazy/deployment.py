@@ -30,12 +30,7 @@ from anabranch_sim.world.node import Node
 from anabranch_sim.world.wire import ClientWire, Wire
 
 _letter = msgspec.msgpack.Decoder(
-    ToMetadata
-    | FromMetadata
-    | SequencingLetter
-    | FrontConfiguration
-    | FrontControl
-    | FrontLeads
+    ToMetadata | FromMetadata | SequencingLetter | FrontConfiguration | FrontControl | FrontLeads
 ).decode
 
 

@@ -67,7 +67,8 @@ def url(group: Sequencers) -> str:
     """Where the log is reached; who may come in is a matter of a token that isn't told here."""
     # A lazy front's sequencers are asked as an Erwin log's are.
     engine = GroupEngineName.BELFAST if is_belfast(group) else GroupEngineName.ERWIN
-    return f"{engine}{'s' if group.spec.tls_secret else ''}://{','.join(nodes(group))}/{cluster(group)}"
+    scheme = f"{engine}{'s' if group.spec.tls_secret else ''}"
+    return f"{scheme}://{','.join(nodes(group))}/{cluster(group)}"
 
 
 def template(spec: SequencerSetSpec) -> str:
