@@ -29,6 +29,8 @@ from anabranch_sim.kubernetes.cluster.objects import Kube
 from anabranch_sim.kubernetes.cluster.plane import Plane
 from anabranch_sim.kubernetes.invariants import Invariants
 
+_FRONTLESS = ("Refused", "NameTaken")
+"""A log whose front has ended can't have another one."""
 _PARENTLESS = ("ParentMissing", "ParentNotReady")
 _LIVE = (ForkPhase.READY, ForkPhase.GATING, ForkPhase.AWAITING_APPROVAL, ForkPhase.PROMOTING)
 
@@ -71,7 +73,19 @@ class FinalChecks:
             true = (found.id, found.name, found.tail, found.settled, found.forks)
             if status.phase is not LogPhase.READY or shown != true:
                 yield f"{log.ref} shows {status.phase} {shown}, and is {true}"
-            yield from self._of_face(log, status.conditions, found)
+            if not self._said(status.conditions, *_FRONTLESS):
+                yield from self._of_face(log, status.conditions, found)
+            yield from self._of_front(log, found)
+
+    def _of_front(self, log: Observed, found: Description) -> Iterator[str]:
+        """Its sequencers are there as long as it has them, and no longer."""
+        if (found.front is not None) != (log.spec.get("appends") == "Lazy"):
+            had = self.service.state.replica.forest.logs[found.id].front
+            if had is None or not had.ended:
+                yield f"{log.ref} is {log.spec.get('appends')}, and has the front {found.front}"
+        set_ = self.kube.get(Ref(names.SEQUENCERS, log.ref.namespace, log.ref.name))
+        if found.front is None and set_ is not None and names.LOG_ID in set_.labels:
+            yield f"{log.ref} has no front, and {set_.ref} is there"
 
     def _of_group_log(
         self, log: Observed, status: LogStatus, found: Description | None

@@ -29,6 +29,7 @@ from anabranch_operator.plan.pool.brokers import Broker
 from anabranch_sim.kubernetes import plugin
 from anabranch_sim.kubernetes.belfast.mutants import MUTANTS as BELFAST_MUTANTS
 from anabranch_sim.kubernetes.erwin.mutants import MUTANTS as ERWIN_MUTANTS
+from anabranch_sim.kubernetes.lazy.mutants import MUTANTS as LAZY_MUTANTS
 from anabranch_sim.kubernetes.operators import SimOperator
 from anabranch_sim.world.mutants import Function, Mutant, returning
 
@@ -172,4 +173,5 @@ MUTANTS = [
     Mutant("a surplus is kept", departures, "_candidate", returning((None, None))),
     *BELFAST_MUTANTS,
     *ERWIN_MUTANTS,
+    *LAZY_MUTANTS,
 ]

@@ -24,9 +24,9 @@ _QUIET = 0.1
 """Of all runs have no fault: where all is well all must come right as well."""
 _DEEP_EACH = 10
 _LONG_EACH = 20
-_BELFAST, _ERWIN = 0.16, 0.24
-"""Up to these shares of all runs have a Belfast or an Erwin log: they take twice as long as
-others.
+_BELFAST, _ERWIN, _LAZY = 0.16, 0.24, 0.32
+"""Up to these shares of all runs have a Belfast log, an Erwin log or a lazy front: they take twice
+as long as others.
 """
 
 
@@ -40,6 +40,10 @@ class Options(Struct, frozen=True, kw_only=True):
     """There is a Belfast log as well."""
     erwin: bool
     """There is an Erwin log as well; never beside a Belfast log."""
+    lazy: bool
+    """There is a Bolt log with lazy appends as well; never beside either of these, nor where the
+    whole cluster is.
+    """
     acts: int
     """Of people."""
     chaos_s: int
@@ -57,9 +61,10 @@ class Options(Struct, frozen=True, kw_only=True):
         rng = Random(seed ^ _SALT)
         quiet = rng.random() < _QUIET
         faults = () if quiet else tuple(each for each in FAULTS if rng.random() < 0.35)
+        deep = seed % _DEEP_EACH == _DEEP_EACH - 1
         return Options(
             seed=seed,
-            deep=seed % _DEEP_EACH == _DEEP_EACH - 1,
+            deep=deep,
             acts=rng.choice((12, 25, 45)),
             chaos_s=rng.choice((60, 180, 400)),
             faults=faults,
@@ -70,11 +75,13 @@ class Options(Struct, frozen=True, kw_only=True):
             calm_s=3_600 if seed % _LONG_EACH == 0 else 0,
             belfast=(drawn := rng.random()) < _BELFAST,
             erwin=_BELFAST <= drawn < _ERWIN,
+            lazy=_ERWIN <= drawn < _LAZY and not deep,
         )
 
     def __str__(self) -> str:
         what = "the whole cluster" if self.deep else "the state"
         what += " and a Belfast log" if self.belfast else " and an Erwin log" if self.erwin else ""
+        what += " and a lazy front" if self.lazy else ""
         return (
             f"{what}, {self.acts} acts in {self.chaos_s} s with "
             f"{'+'.join(self.faults) or 'no faults'}; looks each {self.look_ms} ms, lists each "

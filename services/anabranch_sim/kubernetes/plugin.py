@@ -2,6 +2,9 @@
 after which everything must come right, and cost nothing.
 """
 
+from collections.abc import Callable
+from functools import partial
+
 from anabranch.core.types import MS, Nanoseconds
 from anabranch_operator.api import names
 from anabranch_operator.plan.election.candidate import Terms
@@ -16,6 +19,7 @@ from anabranch_operator.plan.pool.pools import plan_pool
 from anabranch_sim.kubernetes.belfast import log
 from anabranch_sim.kubernetes.belfast.ledger import BelfastLog
 from anabranch_sim.kubernetes.belfast.log import BelfastPart
+from anabranch_sim.kubernetes.belfast.users import BelfastUsers
 from anabranch_sim.kubernetes.cluster.apiserver import ApiServer
 from anabranch_sim.kubernetes.cluster.controllers import Controllers
 from anabranch_sim.kubernetes.cluster.machines import MachinePlane
@@ -26,6 +30,9 @@ from anabranch_sim.kubernetes.erwin.log import ErwinLog
 from anabranch_sim.kubernetes.faults import OperatorFaults
 from anabranch_sim.kubernetes.final_checks import FinalChecks
 from anabranch_sim.kubernetes.invariants import Invariants
+from anabranch_sim.kubernetes.lazy.log import LazyFront
+from anabranch_sim.kubernetes.lazy.users import LazyUsers
+from anabranch_sim.kubernetes.log_model import LogModel
 from anabranch_sim.kubernetes.operators import Around, SimOperator
 from anabranch_sim.kubernetes.options import Options
 from anabranch_sim.kubernetes.sandbox import BEGIN
@@ -129,15 +136,19 @@ class OperatorPlugin:
 
     def _belfast_part(self) -> BelfastPart | None:
         options = self.options
-        if not (options.belfast or options.erwin):
+        if not (options.belfast or options.erwin or options.lazy):
             return None
+        made: Callable[[], LogModel] = ErwinLog if options.erwin else BelfastLog
+        if options.lazy:
+            made = partial(LazyFront, self.plane.service)
         return BelfastPart(
             self.world,
             self.kube,
             self.invariants.fail,
             self.controllers.stuck,
             HOME,
-            ErwinLog if options.erwin else BelfastLog,
+            made,
+            LazyUsers if options.lazy else BelfastUsers,
         )
 
     def _around(self) -> Around:

@@ -17,6 +17,7 @@ from anabranch_sim.kubernetes.cluster.controllers import BAD
 from anabranch_sim.kubernetes.cluster.objects import Kube
 from anabranch_sim.kubernetes.cluster.plane import Plane
 from anabranch_sim.kubernetes.invariants import OTHERS, Invariants
+from anabranch_sim.kubernetes.lazy.users import LazyUsers
 from anabranch_sim.kubernetes.operators import SimOperator
 from anabranch_sim.world.events import SECOND, World
 
@@ -40,7 +41,7 @@ class Users:
         plane: Plane,
         invariants: Invariants,
         operators: list[SimOperator],
-        belfast_users: BelfastUsers | None = None,
+        belfast_users: BelfastUsers | LazyUsers | None = None,
     ) -> None:
         self.world = world
         self.rng = world.rng

@@ -46,6 +46,9 @@ class BelfastChecks:
         spec = convert(object.spec, SequencerSetSpec)
         status = convert(object.status, SequencerSetStatus)
         group = Resource(object, spec, status)
+        if spec.engine is GroupEngineName.LAZY and sequencer_pod.log_id(group) is None:
+            yield from self._of_pods(object, (), sequencer_pod.template(spec))
+            return
         yield from _of_conditions(object, status.conditions, {"Ready": "True", **_WELL})
         wanted = sequencer_pod.pod_names(group)
         yield from self._of_pods(object, wanted, sequencer_pod.template(spec))

@@ -6,6 +6,7 @@
    that aren't wanted.
 10. No shard fails because all of its replicas were ended.
 11. No volume goes that a seat counts on, or that holds what can still be asked for.
+12. Sequencers of a lazy front don't go before the front has ended.
 
 What an operator can't know isn't held against it: others' deeds, and processes that have just
 died. Its own it knows, whatever it was told since.
@@ -31,6 +32,7 @@ from anabranch_operator.plan.log.services import is_ready
 from anabranch_operator.plan.metadata.evictions import deadline
 from anabranch_sim.kubernetes.belfast.processes import BelfastProcesses
 from anabranch_sim.kubernetes.cluster.objects import Change
+from anabranch_sim.kubernetes.lazy.log import LazyFront
 from anabranch_sim.kubernetes.log_model import Failure
 from anabranch_sim.kubernetes.sandbox import BEGIN
 from anabranch_sim.world.events import World
@@ -84,6 +86,8 @@ class BelfastInvariants:
             case Delete(ref=Ref(kind="PersistentVolumeClaim") as ref, uid=uid):
                 self._claims[uid] = None
                 self._judge_volume(operator, world, ref)
+            case Delete(ref=Ref(kind=names.SEQUENCERS) as ref):
+                self._judge_front(operator, world, ref)
             case LeaveShard() | JoinShard():
                 self._judge_move(operator, world, action)
             case _:
@@ -134,6 +138,12 @@ class BelfastInvariants:
         if surplus and not _is_outdated(world, pod):
             self._fail(f"9 leaving: {operator} ends {removal.name} before its shard has left")
         self._judge_alone(removal, machine, pod)
+
+    def _judge_front(self, operator: str, world: Known, ref: Ref) -> None:
+        group, model = world.sequencers.get(ref), self._processes.log
+        log = None if group is None else sequencer_pod.log_id(group)
+        if log is not None and isinstance(model, LazyFront) and model.takes_appends_of(log):
+            self._fail(f"12 fronts: {operator} deletes {ref}, which takes the appends of log {log}")
 
     def _removal(self, operator: str, machine: Operator, pod: Observed) -> Removal | None:
         """None: nothing is lost with it, as far as anybody knows."""

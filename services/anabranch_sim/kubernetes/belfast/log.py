@@ -15,6 +15,7 @@ from anabranch_sim.kubernetes.belfast.kubelets import BelfastKubelets
 from anabranch_sim.kubernetes.belfast.processes import BelfastProcesses
 from anabranch_sim.kubernetes.belfast.users import BelfastUsers
 from anabranch_sim.kubernetes.cluster.objects import Change, Kube
+from anabranch_sim.kubernetes.lazy.users import LazyUsers
 from anabranch_sim.kubernetes.log_model import LogModel
 from anabranch_sim.world.events import World
 
@@ -33,15 +34,16 @@ class BelfastPart:
         fail: Callable[[str], None],
         stuck: dict[str, None],
         namespace: str,
-        made: type[LogModel],
+        made: Callable[[], LogModel],
+        users: type[BelfastUsers | LazyUsers],
     ) -> None:
+        """`made`: a log that begins."""
         self.kube = kube
         self.processes = BelfastProcesses(world, made)
         self.belfast_invariants = BelfastInvariants(world, self.processes, fail)
         self.kubelets = BelfastKubelets(world, kube, self.processes, stuck)
-        self.belfast_users = BelfastUsers(
-            world, kube, self.processes, self.kubelets, namespace, made.engine
-        )
+        engine = self.processes.log.engine
+        self.belfast_users = users(world, kube, self.processes, self.kubelets, namespace, engine)
         self.belfast_faults = BelfastFaults(world, self.processes, self.kubelets)
 
     def on_change(self, change: Change) -> None:

@@ -46,7 +46,7 @@ class Process(Struct):
 class BelfastProcesses:
     """One log, where its volumes are; the sequencers of a later set find it again on them."""
 
-    def __init__(self, world: World, made: type[LogModel]) -> None:
+    def __init__(self, world: World, made: Callable[[], LogModel]) -> None:
         """`made`: a log that begins."""
         self._made = made
         self.log = made()

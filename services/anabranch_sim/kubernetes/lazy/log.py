@@ -12,7 +12,7 @@ from anabranch.core.bolt.protocol.fronts import NO_EPOCH, EndFront
 from anabranch.core.errors import Unavailable, UnknownShard
 from anabranch.core.errors.refused import Refused
 from anabranch.core.sequencing.messages import LogSurvey, SequencingStatus
-from anabranch.core.types import Position
+from anabranch.core.types import LogId, Position
 from anabranch_operator.plan.groups.report import Report, Standing
 from anabranch_operator.plan.lazy.report import report
 from anabranch_sim.kubernetes.cluster.service import LogService
@@ -50,7 +50,7 @@ class LazyFront:
 
     @property
     def moving(self) -> bool:
-        return bool(self.changing)
+        return bool(self.changing) or any(True for _ in self._ending())
 
     def step(self, sequencers: Mapping[str, None], replicas: Mapping[str, Replica]) -> None:
         assert not replicas, "a lazy front has no shards"
@@ -107,11 +107,20 @@ class LazyFront:
         elif (there == self.members) if not self.view else (there != self.view):
             self.changing = _SEALING
 
+    def takes_appends_of(self, log: int) -> bool:
+        """May sequencers hold what this log has yet to commit?"""
+        found = self.service.state.replica.forest.logs.get(LogId(log))
+        return found is not None and found.front is not None and not found.front.ended
+
     def _end(self) -> None:
         """Of fronts that are to end: their rings are empty."""
-        for log in list(self.service.state.replica.forest.fronts.values()):
+        for log in list(self._ending()):
+            self.service.command(EndFront(log, NO_EPOCH, 0))
+
+    def _ending(self) -> Iterator[LogId]:
+        for log in self.service.state.replica.forest.fronts.values():
             if log.front is not None and log.front.configuration.ending:
-                self.service.command(EndFront(log.id, NO_EPOCH, 0))
+                yield log.id
 
     def survey(self) -> LogSurvey:
         controller = min(self.sequencers)
