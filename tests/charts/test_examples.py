@@ -1,4 +1,4 @@
-"""What the examples of a Belfast log ask for is what a release of the chart has."""
+"""What the examples of logs with sequencers ask for is what a release of the chart has."""
 
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ from tests.certificates import Issuer
 from tests.charts.helm import RELEASE, Document, Helm, pod_specs, values_of
 
 from anabranch.apps.pods.log_settings import SequencerSettings, ShardSettings, load
-from anabranch.client.session.endpoint import belfast_endpoint
+from anabranch.client.session.endpoint import belfast_endpoint, endpoint
 from anabranch.core.storage.black_box_address import BlackBoxAddress
 from anabranch.shell.authority.settings import AuthMode
 from anabranch.shell.kafka.access import KafkaAccess
@@ -158,6 +158,57 @@ def test_an_erwin_log_finds_all_that_it_names_in_the_release(helm: Helm, example
     flags = {"shard": "s-0", "sequencers": "127.0.0.1:7440"}
     shard = load(ShardSettings, flags, {**told, **own, **engine, **tokens})
     assert shard.auth.mode is AuthMode.KUBERNETES
+
+
+@pytest.mark.parametrize("auth", ["kubernetes", "token"])
+def test_a_lazy_log_finds_all_that_it_names_in_the_release(helm: Helm, auth: str) -> None:
+    more = ("--set", f"auth.mode={auth}", "--set", "auth.existingSecret=tokens")
+    asking = ("--set", "belfast.auth=kubernetes") if auth == "kubernetes" else more
+    found = _rendered(helm, "kind", *asking)
+    (declared,) = _shown("lazy")
+    spec = convert(declared["spec"], LogSpec)
+    assert spec.sequencers is not None
+    template = spec.sequencers.template
+    assert template is not None
+    assert set(template.config.secrets) <= _tokens(found).keys()
+    assert template.config.config_map in _names(found, "ConfigMap")
+    assert template.tls_secret in _certificates(found)
+    account = template.service_account_name
+    assert (account in _names(found, "ServiceAccount")) is (auth == "kubernetes")
+    made = {"engine": "lazy", **declared["spec"]["sequencers"]["template"]}
+    meta = {
+        **declared["metadata"],
+        "namespace": NAMESPACE,
+        "uid": "u",
+        "resourceVersion": "1",
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+        "labels": {names.LOG_ID: "7"},
+    }
+    object = observe({"kind": names.SEQUENCERS, "metadata": meta, "spec": made})
+    group = Sequencers(object, convert(made, SequencerSetSpec), SequencerSetStatus())
+    engine = ENGINES[group.spec.engine]
+    pod = sequencer_pod.pod(
+        group,
+        "clicks-sequencer-1",
+        engine.sequencer_settings(group),
+        engine.sequencer_volumes(group),
+    )
+    sequencer = load(SequencerSettings, {}, _environment(found, pod))
+    assert sequencer.log_id == 7
+    assert (sequencer.auth.mode is AuthMode.KUBERNETES) is (auth == "kubernetes")
+    service = endpoint(sequencer.service)
+    assert str(service).partition("?")[0] == f"anabranchs://{RELEASE}.{NAMESPACE}.svc:7420"
+    mounts = [each["mountPath"] for each in pod["spec"]["containers"][0]["volumeMounts"]]
+    query = dict(each.split("=") for each in sequencer.service.partition("?")[2].split("&"))
+    assert all(str(Path(file).parent) in mounts for file in query.values())
+    ordering = [
+        (each["metadata"]["name"], rule["verbs"])
+        for each in found
+        if each["kind"] in ("Role", "ClusterRole")
+        for rule in each["rules"]
+        if "order" in rule["verbs"]
+    ]
+    assert ordering == ([(account, ["order"])] if auth == "kubernetes" else [])
 
 
 def _rendered(helm: Helm, values: str, *more: str) -> list[Document]:
