@@ -8,7 +8,7 @@ from anabranch_operator.api import names
 from anabranch_operator.api.common import Durability, GroupEngineName
 from anabranch_operator.api.pods import PodsSpec
 from anabranch_operator.api.sequencers import SequencerSetSpec
-from anabranch_operator.plan.engine.objects import Document
+from anabranch_operator.plan.engine.objects import Document, Ref
 from anabranch_operator.plan.engine.world import Sequencers
 from anabranch_operator.plan.groups.named_pods import DATA_DIR, data, mounted
 from anabranch_operator.plan.manifests import pod_parts
@@ -41,7 +41,12 @@ def cluster(group: Sequencers) -> str:
     """What the log is called where its processes meet, and by its clients; and in etcd, where two
     namespaces may have sets of one name.
     """
-    return f"{group.ref.namespace}.{group.ref.name}"
+    return cluster_of(group.ref)
+
+
+def cluster_of(ref: Ref) -> str:
+    """By its SequencerSet, or by a Log that is called like that."""
+    return f"{ref.namespace}.{ref.name}"
 
 
 def node(group: Sequencers, pod: str) -> str:

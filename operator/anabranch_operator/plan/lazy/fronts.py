@@ -27,7 +27,7 @@ from anabranch_operator.plan.engine.retries import Troubles
 from anabranch_operator.plan.engine.status import Said
 from anabranch_operator.plan.engine.world import Log, Sequencers, World, parts_of
 from anabranch_operator.plan.groups import parts, quota
-from anabranch_operator.plan.groups.sequencer_pod import cluster, log_id, nodes
+from anabranch_operator.plan.groups.sequencer_pod import cluster, cluster_of, log_id, nodes
 
 _ACTIONS: Final = (SetAppends, SetSettings)
 
@@ -156,6 +156,8 @@ def _served(
 def _made_direct(world: World, log: Log, found: Description, troubles: Troubles) -> FrontPlan:
     if found.front is None:
         return FrontPlan(actions=_removed(world, log, found))
+    if found.front.cluster != cluster_of(log.ref):
+        return FrontPlan()  # somebody else runs it, and no resource told of it
     if found.front_ends:
         return FrontPlan(obstacle=_ending(found))
     ends = SetAppends(log=found.id, front=None)

@@ -249,6 +249,18 @@ def test_addresses_follow_the_set(bare: FrontHarness) -> None:
     assert bare.said()[0] == "True"
 
 
+def test_a_front_that_no_resource_told_of_is_left_alone(bare: FrontHarness) -> None:
+    """Its sequencers are run by somebody, and a log can't have a second front."""
+    bare.declare_orders()
+    front = EngineSettings(sequencers=1, durability="fsync", addresses=("a:1",), cluster="own")
+    bare.office.service.command(commands.SetAppends(bare.entry.id, front))
+    bare.office.done.clear()
+    bare.settle()
+    assert bare.done(SetAppends) == []
+    assert bare.said()[0] == "True"
+    assert not bare.entry.front_ends
+
+
 def test_with_the_log_go_its_set_and_its_entry(bare: FrontHarness) -> None:
     bare.declare_orders(**LAZY, deletionPolicy="Delete")
     bare.settle()
