@@ -38,14 +38,18 @@ def _sequencer_settings(group: Sequencers) -> Settings:
     one's appends.
     """
     spec, log = group.spec, log_id(group)
+    folder = f"{DATA_DIR}/lazy-{log}"
     settings = {
         "ENGINE": "lazy",
-        "DATA": f"{DATA_DIR}/lazy-{log}",
+        "DATA": folder,
         "LOG_ID": str(log),
         "DURABILITY": spec.durability.value,
         "LOG_QUOTA_FILE": quota.FILE,
     }
-    if spec.accept_loss and spec.durability is Durability.MEMORY:
+    if spec.durability is Durability.FSYNC:
+        # A journal that another log's sequencer had is no earlier state of this one's.
+        settings["REACHED_FILE"] = f"{folder}.reached"
+    elif spec.accept_loss:
         settings["ACCEPT_LOSS"] = "true"
     return settings
 

@@ -1,4 +1,4 @@
-"""How a Bolt log whose appends are declared lazy gets its front, and loses it again (ADR 0071).
+"""How a Bolt log whose appends are declared lazy gets its front, and loses it again (ADR 0074).
 
 The SequencerSet is there first, because a log is told its front's addresses. Then the log has the
 front, and its direct appends end; then the set is told the log's id, and gets pods. On the way back

@@ -1,5 +1,5 @@
 """The lazy front of a Bolt log as the operator meets it: what its controllers decide about
-processes that are there or aren't (decisions 62, 67 and 71).
+processes that are there or aren't (decisions 62, 67 and 74).
 
 Somebody appends all the time. The log that the front is before is one of the log service: its front
 ends as that log says.

@@ -1,5 +1,5 @@
 """What sequencers of a lazy front say of their controllers, where these have processes of their own
-(decision 71).
+(decision 74).
 """
 
 from typing import Any

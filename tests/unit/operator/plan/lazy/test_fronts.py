@@ -57,6 +57,7 @@ def test_a_pod_is_set_to_its_log_and_shows_the_service_a_token(harness: FrontHar
     assert found.durability == "fsync"
     assert found.address in found.members
     assert found.data == f"/var/lib/anabranch/lazy-{harness.entry.id}"
+    assert found.reached_file == f"{found.data}.reached", "of this log's journal alone"
     (volume,) = (each for each in pod.spec["volumes"] if each["name"] == "service")
     (source,) = volume["projected"]["sources"]
     assert source["serviceAccountToken"]["audience"] == "anabranch"
@@ -74,6 +75,7 @@ def test_memory_needs_no_volumes_and_loss_is_accepted_when_it_is_declared(
     pod = bare.pod("orders-sequencer-0")
     found = load(SequencerSettings, {}, {**environment(pod), **CHART})
     assert (found.durability, found.accept_loss) == ("memory", True)
+    assert found.reached_file == "", "what isn't synced may be lost"
     assert bare.volumes() == []
     assert bare.entry.front is not None
     assert bare.entry.front.durability == "memory"
@@ -272,6 +274,29 @@ def test_with_the_log_go_its_set_and_its_entry(bare: FrontHarness) -> None:
     assert not bare.has_set()
     assert bare.names(names.SEQUENCER) == []
     assert bare.office.service.owned() == ()
+
+
+def test_another_log_begins_anew_on_the_volumes_of_one_that_was_deleted(
+    bare: FrontHarness,
+) -> None:
+    """They stay, and what is on them isn't the new log's."""
+    bare.declare_orders(**LAZY, deletionPolicy="Delete")
+    bare.settle()
+    first, volumes = bare.entry.id, bare.volumes()
+    bare.kube.end(ORDERS)
+    bare.office.settle()
+    bare.settle()
+    assert bare.volumes() == volumes
+    bare.declare_orders(**LAZY, deletionPolicy="Delete")
+    bare.settle()
+    assert bare.said()[0] == "True"
+    assert bare.entry.id != first
+    settings = [
+        load(SequencerSettings, {}, {**environment(each), **CHART})
+        for each in bare.pods(names.SEQUENCER)
+    ]
+    assert {each.data for each in settings} == {f"/var/lib/anabranch/lazy-{bare.entry.id}"}
+    assert {each.reached_file for each in settings} == {f"{settings[0].data}.reached"}
 
 
 def test_the_quota_is_every_sequencers(harness: FrontHarness) -> None:
