@@ -27,5 +27,7 @@ class SlewedClock:
         self.wall_error = wall_error
 
     def error(self, now: Nanoseconds) -> Nanoseconds:
+        if self.wall_error == self._error:
+            return self._error
         most = (now - self._since) * _SLEW_PPM_MAX // 1_000_000
         return self._error + max(-most, min(most, self.wall_error - self._error))

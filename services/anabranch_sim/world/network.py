@@ -61,11 +61,11 @@ class Network:
 
     def carry(self, sender: str, receiver: str, arrive: Callable[[], None]) -> None:
         """A datagram: nothing is promised."""
-        world, faults = self.world, self.faults
-        if self._local.get(sender, sender) == self._local.get(receiver, receiver):
+        world, faults, local = self.world, self.faults, self._local
+        if local.get(sender, sender) == local.get(receiver, receiver):
             world.at(world.now, arrive)
             return
-        if self.cuts(sender, receiver) or world.chance(faults.loss):
+        if (sender, receiver) in self._cut or world.chance(faults.loss):
             self.dropped += 1
             return
         slow = self._slowness(sender, receiver)
@@ -87,6 +87,8 @@ class Network:
         return self._delay() + self._slowness(*ends)
 
     def _slowness(self, *ends: str) -> Nanoseconds:
+        if not self._slow:
+            return 0
         return sum(self._slow.get(end, 0) for end in ends)
 
 
@@ -103,8 +105,8 @@ class Pipe:
         self.open = True
 
     def carry(self, arrive: Callable[[], None]) -> None:
-        world = self._network.world
-        self._last = max(self._last, world.now + self._network.stream_delay(*self._ends))
+        network, world = self._network, self._network.world
+        self._last = max(self._last, world.now + network.stream_delay(*self._ends))
         world.at(self._last, partial(self._arrive, arrive))
 
     def _arrive(self, arrive: Callable[[], None]) -> None:

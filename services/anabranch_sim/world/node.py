@@ -152,7 +152,8 @@ class Node:
         return self.machine is not None
 
     def now(self) -> Nanoseconds:
-        return EPOCH + self.world.now + self.clock.error(self.world.now)
+        now = self.world.now
+        return EPOCH + now + self.clock.error(now)
 
     def start(self) -> None:
         assert self.machine is None
@@ -209,13 +210,13 @@ class Node:
         if self._paused:
             self._missed.append(partial(self.deliver, life, event))
             return
+        around, machine = self.around, self.machine
         if self.world.tracing:
             self.world.note(self.name, "<", event)
-        if self.around.on_event is not None:
-            self.around.on_event(self.name, event)
-        machine = self.machine
+        if around.on_event is not None:
+            around.on_event(self.name, event)
         self._perform(machine.step(self.now(), event))
-        if self.around.is_fenced(machine):
+        if around.is_fenced(machine):
             self.on_fenced()
 
     def receive(self, sender: str, message: bytes) -> None:
@@ -224,31 +225,27 @@ class Node:
             self.deliver(self.life, Received(sender, self.around.wire.letter(message)))
 
     def _perform(self, effects: Effects) -> None:
-        life = self.life
+        life, tracing, overhear = self.life, self.world.tracing, self.around.overhear
         for effect in effects:
-            if self.world.tracing:
+            if tracing:
                 self.world.note(self.name, ">", effect)
-            if self.around.overhear is not None:
-                self.around.overhear(self.name, effect)
+            if overhear is not None:
+                overhear(self.name, effect)
             self._do(effect)
             if life != self.life:
                 return
 
     def _do(self, effect: Effect) -> None:
-        match effect:
+        match effect:  # the most frequent first
+            case Send(to, message):
+                self._send(to, message)
+            case SetTimer(key, at):
+                self._set_timer(key, at)
             case Reply(to, message):
                 self._reply(to, message)
             case Replies(tokens, messages):
                 for to, message in zip(tokens, messages, strict=True):
                     self._reply(to, message)
-            case Send(to, message) if to in self.around.doors:
-                self.around.doors[to](self, message)
-            case Send(to, message):
-                target, packed = self.around.nodes[to], _encode(message)
-                arrive = partial(target.receive, self.name, packed)
-                self.around.network.carry(self.name, to, arrive)
-            case SetTimer(key, at):
-                self._set_timer(key, at)
             case CancelTimer(key):
                 self._timers.pop(key, None)
             case Persist() | SaveSnapshot() | Follow() | Campaign() | Resign():
@@ -279,6 +276,14 @@ class Node:
                 self.around.store.names(partial(self._listed, self.life))
             case ReadEntries():
                 self.world.after(self._disk_delay(), partial(self._read, self.life, effect))
+
+    def _send(self, to: str, message: Any) -> None:
+        around = self.around
+        if to in around.doors:
+            around.doors[to](self, message)
+            return
+        arrive = partial(around.nodes[to].receive, self.name, _encode(message))
+        around.network.carry(self.name, to, arrive)
 
     def _coordinate(
         self,
