@@ -215,5 +215,12 @@ def test_one_machine_loads_nothing_of_a_cluster(module: str) -> None:
     assert _loaded_by_module(module) & CLUSTER == frozenset()
 
 
+@pytest.mark.parametrize("command", ["sequencer", "shard"])
+def test_a_node_loads_an_engine_s_machines_when_it_knows_which(command: str) -> None:
+    loaded = _loaded_by_module(f"anabranch.apps.pods.{command}")
+    engines = ("anabranch.apps.belfast", "anabranch.apps.erwin", "anabranch.apps.lazy")
+    assert [module for module in loaded if module.startswith(engines)] == []
+
+
 def test_a_heavy_import_is_seen() -> None:
     assert _loaded_by("fastapi.dependencies") & HEAVY >= {"fastapi", "pydantic", "starlette"}

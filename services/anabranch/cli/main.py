@@ -2,6 +2,7 @@
 went.
 """
 
+import gc
 import sys
 from typing import Any
 
@@ -99,6 +100,11 @@ SECTIONS: dict[str, Section] = {
 }
 """The commands by purpose: where each is, and what the list of commands says of it."""
 
+_YOUNG_OBJECTS = 50_000
+"""Objects made before the collector looks for cycles among them. With Python's 700 it looked at
+what commands import again and again, an eighth of the time in which a server starts.
+"""
+
 CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 """How all commands are read and shown."""
 
@@ -117,6 +123,7 @@ def cli() -> None:
 
 
 def main() -> None:
+    gc.set_threshold(_YOUNG_OBJECTS, *gc.get_threshold()[1:])
     sys.exit(run(cli, PROGRAM, sys.argv[1:]))
 
 

@@ -2,9 +2,6 @@
 
 import asyncio
 
-from anabranch.apps.belfast import roles as belfast
-from anabranch.apps.erwin import roles as erwin
-from anabranch.apps.lazy import roles as lazy
 from anabranch.apps.pods.log_node import LogRole, serve_log_node
 from anabranch.apps.pods.log_settings import LogEngine, SequencerSettings
 from anabranch.apps.pods.node import Ready
@@ -25,12 +22,19 @@ async def serve(
 
 
 def _role(settings: SequencerSettings) -> LogRole:
+    """Loads one engine: what the others import would make a process start a tenth later."""
     match settings.engine:
         case LogEngine.BELFAST:
+            from anabranch.apps.belfast import roles as belfast
+
             return belfast.sequencer_role(settings)
         case LogEngine.ERWIN:
+            from anabranch.apps.erwin import roles as erwin
+
             return erwin.sequencer_role(settings)
         case LogEngine.LAZY:
+            from anabranch.apps.lazy import roles as lazy
+
             return lazy.sequencer_role(settings)
 
 

@@ -2,8 +2,6 @@
 
 import asyncio
 
-from anabranch.apps.belfast import roles as belfast
-from anabranch.apps.erwin import roles as erwin
 from anabranch.apps.pods.log_node import LogRole, serve_log_node
 from anabranch.apps.pods.log_settings import LogEngine, ShardSettings
 from anabranch.apps.pods.node import Ready
@@ -24,8 +22,14 @@ async def serve(
 
 
 def _role(settings: ShardSettings) -> LogRole:
-    engine = belfast if settings.engine is LogEngine.BELFAST else erwin
-    return engine.shard_role(settings)
+    """Loads one engine: what the other imports would make a process start a tenth later."""
+    if settings.engine is LogEngine.BELFAST:
+        from anabranch.apps.belfast import roles as belfast
+
+        return belfast.shard_role(settings)
+    from anabranch.apps.erwin import roles as erwin
+
+    return erwin.shard_role(settings)
 
 
 def main(settings: ShardSettings) -> None:
