@@ -22,6 +22,10 @@ from anabranch.core.history.lazy import (
 
 APPENDERS = 3
 _SHORT_S = 20.0
+_BETWEEN_APPENDS_S, _BETWEEN_READS_S = 0.01, 0.03
+"""Clients rest between calls: what they do while a test waits for a process proves no more the more
+it is, and keeps the process from its work.
+"""
 
 
 class Load:
@@ -92,6 +96,7 @@ class Load:
 
     async def _append(self, log: Log, client: int) -> None:
         while not self._stop.is_set():
+            await asyncio.sleep(_BETWEEN_APPENDS_S)
             number = next(self._records)
             call = LazyAppend(client=client, invoked=monotonic_ns(), records=[number])
             self.history.calls.append(call)
@@ -119,7 +124,7 @@ class Load:
             except AnabranchError:
                 continue
             _done(call)
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(_BETWEEN_READS_S)
 
     async def _read(self, log: Log, client: int) -> None:
         """What is there already, again and again, and then what is new."""
@@ -136,7 +141,7 @@ class Load:
             self._portions += 1
             # At the end it begins anew: what was stable once is answered at any time.
             start = call.upto if call.positions else 0
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(_BETWEEN_READS_S)
 
 
 def _number(value: bytes | None) -> int:

@@ -13,6 +13,7 @@ import pytest
 from tests.documents import blocks
 from tests.integration.belfast.deployment import served
 from tests.integration.cli_server import ANABRANCH, bare, command_in
+from tests.integration.erwin.deployment import SOON
 from tests.integration.server_process import running
 from tests.servers import needs
 
@@ -26,13 +27,13 @@ SMALL = ("--metadata", "1", "--brokers", "1", "--no-http")
 
 @contextmanager
 def cluster(folder: Path) -> Iterator[str]:
-    """Its URL. It is told to end, and does."""
+    """Its URL. A process that is back is taken in at once. It is told to end, and does."""
     needs(ETCD, VERSITYGW)
     output = folder / f"up-{len(list(folder.glob('up-*')))}"
     command = [*ANABRANCH, "up", "--processes", "--data", str(folder / "data"), *SMALL]
     with output.open("wb") as log:
         process = subprocess.Popen(
-            [*command, "--log-format", "json"], env=bare(), stdout=log, stderr=log
+            [*command, "--log-format", "json"], env={**bare(), **SOON}, stdout=log, stderr=log
         )
     try:
         yield served(process, output)
