@@ -336,11 +336,11 @@ class ShardedLog(LogVerbs, ABC, Generic[R]):
 
     async def status(self, *, timeout: float | None = None) -> Status:
         """What the leader of the sequencing group sees."""
-        return await self.link.ask(Inspect(), Status, "ask for the status", timeout)
+        return await self.link.ask(Inspect(), Status, "the status", timeout)
 
     async def directory(self, *, timeout: float | None = None) -> Directory:
         """Which shards there are and who serves them, as some node knows it now."""
-        return await self.link.ask(Locate(), Directory, "ask for the directory", timeout)
+        return await self.link.ask(Locate(), Directory, "the directory", timeout)
 
     def check(self, shard: str | None, timeout: float | None) -> None:
         """Raise if no append can have these."""

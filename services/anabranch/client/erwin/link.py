@@ -30,7 +30,7 @@ from anabranch.shell.runtime.randomness import randbits
 
 CODECS = Codecs(cast("NodeCodec", of_sequencers.CODEC), cast("NodeCodec", of_shards.CODEC))
 
-_FIND = "ask for an append's position"
+_FIND = "an append's position"
 _LOST = (
     "it was acknowledged in a view whose members lost all that they held in memory, and may not "
     "have been ordered before that"
@@ -83,15 +83,20 @@ class Link(link.Link[ToNode, FromNode]):
         try:
             async with asyncio.timeout(limit_ms / 1_000):
                 while pledge.first is None:
+                    self._check_view(pledge)
                     await self._find(pledge, limit_ms)
                 return pledge.first
         except (TimeoutError, DeadlineExceeded):
             late = PositionPending(log)
         except RequestForgotten as forgotten:
             late = forgotten
-        if pledge.view <= self.session.whereabouts.lost_view:
-            raise OutcomeUnknown("an append", _LOST) from late
+        self._check_view(pledge)
         raise late
+
+    def _check_view(self, pledge: Pledge) -> None:
+        """Members forget the ids of a lost view: a question for one of them has no answer."""
+        if pledge.view <= self.session.whereabouts.lost_view:
+            raise OutcomeUnknown("an append", _LOST)
 
     async def arrivals(self, subscriber: Subscriber) -> None:
         """Wait until there is something to take; raises why nothing more comes."""

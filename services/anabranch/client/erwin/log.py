@@ -246,7 +246,7 @@ class SequencedLog(LogVerbs, ABC):
 
     async def status(self, *, timeout: float | None = None) -> SequencingStatus:
         """What the leader sees: view, stable and durable tail, backlog, shards."""
-        return await self.link.ask(Inspect(), SequencingStatus, "ask for the status", timeout)
+        return await self.link.ask(Inspect(), SequencingStatus, "the status", timeout)
 
     async def survey(self, *, timeout: float | None = None) -> LogSurvey:
         """What the controllers have decided and are doing, also while nobody leads."""
@@ -267,7 +267,7 @@ class SequencedLog(LogVerbs, ABC):
 
     async def directory(self, *, timeout: float | None = None) -> Directory:
         """Who orders the log and who serves its shards, as some node knows it now."""
-        return await self.link.ask(Locate(), Directory, "ask for the directory", timeout)
+        return await self.link.ask(Locate(), Directory, "the directory", timeout)
 
     def placed(self, pledge: Pledge, index: int) -> Acknowledged:
         """What the append of this record of an acknowledged batch gives."""

@@ -14,7 +14,7 @@ from anabranch.core.errors.refused import Refused
 from anabranch.core.sequencing.messages import AskTail, Tail
 from anabranch.core.types import Milliseconds
 
-WHAT = "ask for the tail"
+WHAT = "the tail"
 
 
 class TailCall(Call[ToNode, FromNode, Whereabouts]):
