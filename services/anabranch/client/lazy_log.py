@@ -38,6 +38,11 @@ class Receipt(receipts.Receipt):
         self._front = front
         self._found: Promise | None = None
 
+    def __repr__(self) -> str:
+        if self._found is not None:
+            return super().__repr__()
+        return f"<receipt of {self._log.name}: position not bound yet>"
+
     @property
     def promise(self) -> Promise:
         """PositionPending, a ReceiptPending, until `position` or `redeem` has found the record in

@@ -29,6 +29,9 @@ class Receipt:
         """What to keep where the receipt must outlive this program: `Service.receipt` takes it."""
         return self.promise.text
 
+    def __repr__(self) -> str:
+        return f"<receipt {self.promise.text}>"
+
     async def position(self, *, timeout: float | None = None) -> Position:
         """Wait for the decision up to `timeout`; ReceiptPending if there is none by then."""
         return (await self.redeem(timeout=timeout)).position

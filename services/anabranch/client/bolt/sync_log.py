@@ -44,6 +44,9 @@ class Receipt:
         """What to keep where the receipt must outlive this program: `Service.receipt` takes it."""
         return self.promise.text
 
+    def __repr__(self) -> str:
+        return repr(self._receipt)
+
     def position(self, *, timeout: float | None = None) -> Position:
         """Wait for the decision up to `timeout`; ReceiptPending if there is none by then."""
         return self._loop.run(self._receipt.position(timeout=timeout))
