@@ -51,6 +51,11 @@ class LogFolder(msgspec.Struct, frozen=True, order=True):
     def name(self) -> str:
         return f"{self.log}.{self.id}.{self.created_at}"
 
+    @property
+    def removal(self) -> str:
+        """What the server's log says when this folder is gone. A log outlives its lazy front."""
+        return "removed a lazy front" if self.engine == FRONT else "deleted a log"
+
 
 def parse(name: str, engine: str) -> LogFolder | None:
     found = _NAME.fullmatch(name)

@@ -260,7 +260,7 @@ class EmbeddedLogs:
                 self._around.log.warning(
                     "can't delete a log's folder", log=folder.log, reason=error.message
                 )
-        self._around.log.info("deleted a log", log=folder.log)
+        self._around.log.info(folder.removal, log=folder.log)
 
     def _machine_failed(self, folder: LogFolder, reason: str) -> None:
         """The whole log stops: what the others go on with might contradict what that one knew."""

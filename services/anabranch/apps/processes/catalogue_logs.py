@@ -184,7 +184,7 @@ class CatalogueLogs:
                 forget_configurations(self._etcd, local.layout.cluster)
         except AnabranchError as error:
             self._log.warning("can't delete a log", log=folder.log, reason=error.message)
-        self._log.info("deleted a log", log=folder.log)
+        self._log.info(folder.removal, log=folder.log)
 
     def _limit_appends(self, quotas: Mapping[LogFolder, Quota | None]) -> None:
         """Tell processes of quotas that have changed, and of each log's once after a restart."""

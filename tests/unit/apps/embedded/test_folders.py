@@ -9,6 +9,7 @@ from anabranch.apps.embedded.folders import Folders, LogFolder, deleted, parse
 from anabranch.apps.node_machine import node_journal
 from anabranch.core.bolt.protocol.commands import (
     FORMAT,
+    FRONT,
     CreateLog,
     DeleteLog,
     EngineSettings,
@@ -134,3 +135,10 @@ def test_each_engine_has_folders_and_notes_of_its_own(tmp_path: Path) -> None:
     assert (tmp_path / "reached" / "erwin" / blue.name / "sequencer-0").is_file()
     folders.delete(blue)
     assert folders.found() == folders.noted() == [TICKS]
+
+
+@pytest.mark.parametrize(
+    ("engine", "event"), [(FRONT, "removed a lazy front"), ("erwin", "deleted a log")]
+)
+def test_a_front_that_is_gone_is_not_called_a_deleted_log(engine: str, event: str) -> None:
+    assert LogFolder(LogId(7), 1_700_000_000_000, "carts", engine).removal == event
