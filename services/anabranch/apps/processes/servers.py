@@ -67,6 +67,13 @@ class ServerProcess:
         return self._process is not None and self._process.poll() is None
 
     @property
+    def ending(self) -> str:
+        """How it ended: `SIGKILL`, or `exit status 1`."""
+        assert self._process is not None, f"{self.name} was never started"
+        status = self._process.returncode
+        return signal.Signals(-status).name if status < 0 else f"exit status {status}"
+
+    @property
     def lost_its_port(self) -> bool:
         """It ended because somebody else listens there by now."""
         ended = self._process is not None and not self.running

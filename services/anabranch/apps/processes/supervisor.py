@@ -45,7 +45,11 @@ class Watch:
                 self._failures[name] += 1
                 self._due[name] = now + pause_s
                 self._log.warning(
-                    "a process ended by itself", process=name, again_in_s=pause_s, output=name
+                    "a process ended by itself",
+                    process=name,
+                    how=process.ending,
+                    again_in_s=pause_s,
+                    output=str(process.output),
                 )
             if now >= self._due[name]:
                 self._due[name], self._begun[name] = 0.0, now

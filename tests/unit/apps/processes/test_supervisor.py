@@ -1,9 +1,11 @@
 """The supervisor of a cluster's processes, in this process and without any of its own."""
 
 import io
+import json
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -11,10 +13,10 @@ import pytest
 
 from anabranch.apps.processes import supervisor
 from anabranch.apps.processes.servers import ServerProcess
-from anabranch.apps.processes.supervisor import Listener, run_until_told
+from anabranch.apps.processes.supervisor import Listener, Watch, run_until_told
 from anabranch.core.errors import Unavailable
 from anabranch.shell.runtime.clock import Clock
-from anabranch.shell.telemetry.log import Log
+from anabranch.shell.telemetry.log import Log, LogFormat
 
 if TYPE_CHECKING:
     from _typeshed import TraceFunction
@@ -102,3 +104,20 @@ def test_a_signal_before_anything_is_served_ends_it_at_once() -> None:
 
     with pytest.raises(Unavailable, match="told to end at once"):
         run_until_told(Interrupted(), _log(), lambda: None)
+
+
+@pytest.mark.parametrize(
+    ("script", "how"), [("exit 3", "exit status 3"), ("kill -9 $$", "SIGKILL")]
+)
+def test_it_is_said_how_a_process_ended_and_where_its_output_is(
+    tmp_path: Path, script: str, how: str
+) -> None:
+    said = io.StringIO()
+    process = ServerProcess("one", ["sh", "-c", script], tmp_path, lambda: True)
+    process.launch()
+    process.wait_ended()
+    Watch(Log(Clock().now, LogFormat.JSON, said)).look([process])
+    process.wait_ended()
+    ended = json.loads(said.getvalue().splitlines()[0])
+    assert ended["event"] == "a process ended by itself"
+    assert (ended["how"], ended["output"]) == (how, str(tmp_path / "one.log"))
