@@ -6,6 +6,7 @@ from anabranch.cli.grammar import Group
 from anabranch.cli.options.service import log_argument, talks
 from anabranch.cli.render import survey as rendered
 from anabranch.cli.render.output import Output
+from anabranch.cli.render.words import counted
 from anabranch.cli.service.target import Target
 from anabranch.client import engines
 from anabranch.client.aio import Service
@@ -68,7 +69,8 @@ def add_shards(target: Target, out: Output, log: str, count: int) -> None:
     if out.json:
         out.document({"log": log, "added": count})
     else:
-        out.say("they take records as soon as `survey` shows them as open")
+        wanted = counted(count, "new shard")
+        out.say(f"asked for {wanted}: `anabranch erwin survey {log}` shows when all are open")
 
 
 @erwin.command("close-shard")

@@ -100,7 +100,7 @@ def rows_of(log: Description, cursors: dict[str, int], now: Nanoseconds) -> list
 def _rows_of_bolt(log: Description, now: Nanoseconds) -> Iterator[tuple[str, str]]:
     yield "parent", f"{log.parent} at {log.fork_point}" if log.parent else ""
     yield "positions", f"{log.start} up to {log.tail} (not included)"
-    yield "its own", f"{number(log.own_records)} records"
+    yield "its own", counted(log.own_records, "record")
     yield "forks", number(log.forks) if log.forks else ""
     yield "appends", _front(log.front, log.front_ends) if log.front is not None else ""
     yield "held up", held_by(log)

@@ -2,11 +2,10 @@
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
 
 from msgspec.structs import asdict
 
-from anabranch.cli.render.words import number, per_second, percent, share_of_all, size
+from anabranch.cli.render.words import instant, number, per_second, percent, share_of_all, size
 from anabranch.core.sequencing.messages import SequencingStatus, ShardProgress
 
 OVERVIEW = (
@@ -89,10 +88,9 @@ def notes(found: SequencingStatus, expected: int) -> Iterator[str]:
 def lost(views: tuple[tuple[int, int], ...]) -> Iterator[str]:
     """Views of which acknowledged records are gone."""
     for view, at in views:
-        when = datetime.fromtimestamp(at / 1_000, UTC).isoformat(" ", "seconds")
         yield (
-            f"view {view} was lost with its last member, as was found at {when}: records that were "
-            "acknowledged in it and weren't ordered yet are gone"
+            f"view {view} was lost with its last member, as was found at {instant(at)}: records "
+            "that were acknowledged in it and weren't ordered yet are gone"
         )
 
 

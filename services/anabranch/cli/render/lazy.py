@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from anabranch.cli.render.words import counted, duration, size
+from anabranch.cli.render.words import counted, duration, instant, size
 from anabranch.core.sequencing.messages import SequencingStatus
 
 
@@ -21,5 +21,8 @@ def rows_of(found: SequencingStatus) -> Iterator[tuple[str, str]]:
     yield "room", f"{size(room)} of {size(found.ring_bytes_max)}{lasts}"
     if found.held_up:
         yield "held up", found.held_up
-    if found.lost_views:
-        yield "lost views", ", ".join(f"view {view}" for view, _ in found.lost_views)
+    for view, at in found.lost_views:
+        yield (
+            "lost",
+            f"what view {view} had acknowledged and not committed, as was found at {instant(at)}",
+        )

@@ -40,7 +40,7 @@ def nodes(found: LogSurvey) -> Iterator[tuple[str, ...]]:
 
 
 def shards(found: LogSurvey) -> Iterator[tuple[str, ...]]:
-    for shard in found.shards:
+    for shard in sorted(found.shards, key=lambda shard: shard.number):
         replicas = (each if each in shard.replicas else f"{each} (not yet)" for each in shard.nodes)
         silent = [each for each in shard.nodes if each in found.silent]
         shown = ", ".join(replicas) + (f"; silent: {', '.join(silent)}" if silent else "")

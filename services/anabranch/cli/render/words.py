@@ -1,6 +1,7 @@
 """How sizes, counts, durations and strangers' text are written."""
 
 import sys
+from datetime import UTC, datetime
 
 
 def printable(text: str) -> str:
@@ -48,6 +49,11 @@ def percent(part: int, whole: int) -> str:
 def share_of_all(part: int, rest: int) -> str:
     """A count, and its share of itself and the rest: `12 (3.0%)`."""
     return f"{number(part)} ({percent(part, part + rest)})"
+
+
+def instant(at_ms: int) -> str:
+    """`2026-01-31 12:00:00+00:00`."""
+    return datetime.fromtimestamp(at_ms / 1_000, UTC).isoformat(" ", "seconds")
 
 
 def per_second(count: int, took_s: float) -> str:

@@ -223,7 +223,9 @@ class KafkaTopic:
         try:
             return running.result()
         except _FAILURES as error:
-            raise BlackBoxFailed(self.where, str(error) or type(error).__name__) from error
+            # Kafka's client ends its messages with a full stop, and so does ours here.
+            reason = str(error).rstrip(".") or type(error).__name__
+            raise BlackBoxFailed(self.where, reason) from error
 
 
 async def _bounded(work: Coroutine[Any, Any, T]) -> T:

@@ -100,3 +100,9 @@ def test_rows_leave_out_what_a_log_does_not_have() -> None:
     rows = dict(rows_of(TICKS, {}, 0))
     assert (rows["shards"], rows["sequencers"]) == ("2, of 3 replicas each", "1")
     assert "positions" not in rows
+
+
+@pytest.mark.parametrize(("count", "words"), [(0, "0 records"), (1, "1 record")])
+def test_records_of_a_log_are_counted_in_words(count: int, words: str) -> None:
+    rows = dict(rows_of(replace(ROOT, own_records=count), {}, 0))
+    assert rows["its own"] == words

@@ -77,3 +77,9 @@ def test_programs_get_every_field_by_its_name() -> None:
     found = document(replace(FOUND, lost_views=LOST))
     assert found["members"] == [{"node": "s0:1", "life": 11}, {"node": "s1:1", "life": 12}]
     assert found["lost_views"] == [{"view": 1, "found_at": 1_700_000_000_000}]
+
+
+def test_shards_are_shown_by_number_and_not_in_the_order_in_which_they_have_come() -> None:
+    places = [replace(PLACE, number=number, name=f"shard-{number}") for number in (10, 0, 2)]
+    found = [row[0] for row in shards(replace(FOUND, shards=tuple(places)))]
+    assert found == ["shard-0", "shard-2", "shard-10"]
