@@ -190,7 +190,8 @@ async def main(words: Sequence[str]) -> int:
     parser.add_argument(
         "--url",
         default="anabranch://127.0.0.1:7420",
-        help="of a service, or of a Belfast log by itself: what `anabranch up` prints",
+        help="of a service, or of a Belfast log by itself: what `anabranch up` prints "
+        "(default: %(default)s)",
     )
     parser.add_argument("--log", help="of the service; default: one named after the application")
     parser.add_argument("--records", type=int, default=10_000, help="to ingest")

@@ -43,7 +43,9 @@ APPLICATIONS: dict[str, Play] = {"key-value": key_value, "bank": bank, "word-cou
 async def main(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m examples.erwin", description=__doc__)
     parser.add_argument("application", choices=sorted(APPLICATIONS), nargs="+")
-    parser.add_argument("--url", default="anabranch://127.0.0.1:7420", help="of the service")
+    parser.add_argument(
+        "--url", default="anabranch://127.0.0.1:7420", help="of the service (default: %(default)s)"
+    )
     parser.add_argument(
         "--requests", type=int, default=2_000, help="puts and gets, transactions, or lines to count"
     )

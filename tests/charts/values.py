@@ -249,10 +249,10 @@ class Gateway(Placement, frozen=True, kw_only=True):
 
 class Belfast(Shape, frozen=True, kw_only=True):
     auth: Literal["token", "kubernetes"] = "token"
-    """All clients of Belfast logs show the one token of the Secret below; or, where `auth.mode` is
-    `kubernetes`, they show a token of their service account and need rights on the log. For that a
-    ConfigMap and a ServiceAccount `<release>-belfast` are made: name them in `config.configMap` and
-    `serviceAccountName` of each SequencerSet and ShardGroup.
+    """All clients of Belfast and Erwin logs, and of lazy appends, show the one token of the Secret
+    below; or, where `auth.mode` is `kubernetes`, they show a token of their service account and
+    need rights on the log. For that a ConfigMap and a ServiceAccount `<release>-belfast` are made:
+    name them in `config.configMap` and `serviceAccountName` of each SequencerSet and ShardGroup.
     """
     existing_secret: Name = ""
     """A Secret with `ANABRANCH_TOKEN` and `ANABRANCH_PEER_TOKEN` for SequencerSets and ShardGroups;
