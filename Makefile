@@ -12,6 +12,8 @@ PYTHON ?=
 # The bundled pyright is the pinned one: no look at a registry for a newer.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Some images keep Python from writing what it compiles: every process would compile anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 # One more than there are cores: while a test waits for a process, another one works.
 WORKERS := $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )))

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
+@cache
 def _rank(path: Path, folders: tuple[str, ...]) -> int:
     ranks = {ROOT / folder: rank for rank, folder in enumerate(folders)}
     fastest = len(folders) if folders is _SLOWEST_FIRST else -1
