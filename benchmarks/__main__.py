@@ -74,13 +74,12 @@ ERWIN = (
     "erwin-st-reads",
     "erwin-new-shard",
     "erwin-reconfiguration",
+    "erwin-kafka",
+    "erwin-applications",
 )
 """Of `benchmarks.erwin`: figures of its paper, each on processes of a log."""
 
 ALL = (*NAMES, *CLUSTER, *OPERATOR, *BELFAST, *ERWIN)
-
-UNTAKEN: tuple[str, ...] = ("erwin-kafka", "erwin-applications")
-"""These run when they are named, and have no committed result yet."""
 
 
 _OF_ERWIN = "erwin-"
@@ -88,11 +87,11 @@ _OF_ERWIN = "erwin-"
 
 def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join((*ALL, *UNTAKEN)))
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(ALL))
     parser.add_argument("--smoke", action="store_true", help="tiny: only to see that they run")
     parser.add_argument("--out", type=Path, help="where results are written")
     asked = parser.parse_args(words)
-    unknown = [name for name in asked.names if name not in (*ALL, *UNTAKEN)]
+    unknown = [name for name in asked.names if name not in ALL]
     if unknown:
         parser.error(f"there is no benchmark {unknown[0]}: choose from {', '.join(ALL)}")
     out = asked.out or (SCRATCH if asked.smoke else RESULTS)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from benchmarks.__main__ import ALL, CLUSTER, OPERATOR, UNTAKEN
+from benchmarks.__main__ import ALL, CLUSTER, OPERATOR
 from benchmarks.peers.kafka import server as kafka
 from benchmarks.report import Result, Row, row, versus
 from benchmarks.timing import interleaved, percentile
@@ -53,7 +53,7 @@ def needs_kafka() -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("name", [*ALL, *UNTAKEN])
+@pytest.mark.parametrize("name", ALL)
 def test_a_benchmark_runs_small_and_writes_its_result(name: str, tmp_path: Path) -> None:
     needs(*SERVERS.get(name, ()))
     if name in BESIDE_KAFKA:
@@ -74,7 +74,6 @@ def test_every_benchmark_has_a_committed_result_and_no_result_lacks_its_benchmar
     for name in ALL:
         check(name, RESULTS)
     assert {path.stem for path in RESULTS.glob("*.json")} == set(ALL)
-    assert not set(ALL) & set(UNTAKEN)
 
 
 def test_a_name_that_is_none_is_refused_with_those_that_are() -> None:
