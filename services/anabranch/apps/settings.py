@@ -9,6 +9,7 @@ import ipaddress
 import tomllib
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast, get_origin
 
@@ -199,8 +200,13 @@ def read(
         raise BadRequest("settings", str(error)) from None
 
 
-def options(kind: type[msgspec.Struct]) -> Iterator[Option]:
+@cache
+def options(kind: type[msgspec.Struct]) -> tuple[Option, ...]:
     """Every setting of a struct of settings, those of its tables in their places."""
+    return tuple(_options(kind))
+
+
+def _options(kind: type[msgspec.Struct]) -> Iterator[Option]:
     for field in msgspec.structs.fields(kind):
         nested = field.type
         if isinstance(nested, type) and issubclass(nested, msgspec.Struct):

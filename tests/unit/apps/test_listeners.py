@@ -2,10 +2,12 @@
 
 import os
 import socket
+from http.server import HTTPServer, SimpleHTTPRequestHandler
 from pathlib import Path
+from threading import Thread
 
 from anabranch.apps.listeners import listens, owner
-from anabranch.apps.processes.servers import ServerProcess
+from anabranch.apps.processes.servers import ServerProcess, answers
 
 
 def test_the_process_that_listens_at_a_port_is_named() -> None:
@@ -35,10 +37,15 @@ def test_a_process_that_has_ended_owns_nothing() -> None:
 
 def test_another_process_at_its_port_isnt_taken_for_a_child(tmp_path: Path) -> None:
     """Whoever answers there with 200 may be an earlier run's, or somebody else's."""
-    with socket.create_server(("127.0.0.1", 0)) as stranger:
+    with HTTPServer(("127.0.0.1", 0), SimpleHTTPRequestHandler) as stranger:
+        serving = Thread(target=stranger.serve_forever)
+        serving.start()
         child = ServerProcess("child", ["sleep", "60"], tmp_path, lambda: True)
         child.launch()
         try:
-            assert not child.answers(stranger.getsockname()[1], "/readyz")
+            assert answers(stranger.server_port, "/") == 200
+            assert not child.answers(stranger.server_port, "/")
         finally:
             child.kill()
+            stranger.shutdown()
+            serving.join()
