@@ -17,12 +17,15 @@ _LOOK_S = 0.05
 _CRDS = Path(__file__).parents[2] / "crds"
 
 
+def definition_path(name: str) -> str:
+    return f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"
+
+
 def install(server: ApiServer, definition: dict[str, Any]) -> None:
     """Once it returns, resources of the kind can be written under this very definition."""
     name = definition["metadata"]["name"]
-    path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"
-    server.apply(path, definition, "tests", force=True)
-    server.kubectl("wait", "--for=condition=Established", f"crd/{name}", "--timeout=60s")
+    server.apply(definition_path(name), definition, "tests", force=True)
+    until_established(server, name)
     spec = definition["spec"]
     version = spec["versions"][0]["name"]
     until_served(server, f"/apis/{spec['group']}/{version}/{spec['names']['plural']}")
@@ -37,6 +40,17 @@ def until(holds: Callable[[], T | None], what: str) -> T:
             return found
         pause.wait(_LOOK_S)
     raise AssertionError(f"gave up waiting: {what}")
+
+
+def until_established(server: ApiServer, name: str) -> None:
+    """Asked here because `kubectl wait` fails on a definition that has no conditions yet."""
+
+    def look() -> bool | None:
+        status = server.ask("GET", definition_path(name)).get("status", {})
+        held = {each["type"] for each in status.get("conditions") or () if each["status"] == "True"}
+        return "Established" in held or None
+
+    until(look, f"{name} is established")
 
 
 def until_served(server: ApiServer, path: str) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from tests.kubernetes.api_server import ApiServer, Refused, Rule
 from tests.kubernetes.control_plane import ControlPlane
+from tests.operator.installed import until_established
 
 RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 GROUP = "tests.anabranch.dev"
@@ -49,7 +50,7 @@ def test_it_serves_and_kubectl_speaks_its_version(api_server: ApiServer) -> None
 
 def test_rules_of_a_definition_are_enforced(api_server: ApiServer, namespace: str) -> None:
     api_server.kubectl("apply", "--server-side", "-f", "-", given=json.dumps(crd()))
-    api_server.kubectl("wait", "--for=condition=Established", "crd", f"boxes.{GROUP}")
+    until_established(api_server, f"boxes.{GROUP}")
     told = ("-n", namespace, "apply", "--server-side", "-f", "-")
     api_server.kubectl(*told, given=box("first", 1))
     with pytest.raises(Refused, match="size can't change: make another"):
