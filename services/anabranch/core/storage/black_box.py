@@ -15,10 +15,16 @@ from typing import Annotated
 
 import msgspec
 
-from anabranch.core.limits import KIB
+from anabranch.core.limits import KIB, MIB
 
 PART_BYTES_MAX = 768 * KIB
 """Of one record: with what is around it, it fits the MiB that Kafka takes unless it is told to."""
+CONTENT_BYTES_MAX = 512 * MIB
+"""Of one entry or snapshot. Settings allow no larger entry, and a shard's snapshot of this size has
+33,000,000 pushes.
+"""
+CONTENT_PARTS_MAX = -(-CONTENT_BYTES_MAX // PART_BYTES_MAX)
+"""So many records have the content of one entry or snapshot."""
 OWNER_CHARS_MAX = 4_096
 """Errors name the owner of records that were found."""
 MAGIC = b"anabox1\0"
@@ -34,6 +40,7 @@ class Kind(IntEnum):
 
 
 _Number = Annotated[int, msgspec.Meta(ge=0)]
+_Content = Annotated[bytes, msgspec.Meta(max_length=PART_BYTES_MAX)]
 _Owner = Annotated[str, msgspec.Meta(max_length=OWNER_CHARS_MAX)]
 
 
@@ -48,7 +55,7 @@ class Part(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=False)
     """Of the entry; of a snapshot, the last entry that it contains."""
     ends: bool = True
     """False: the content goes on with the next record of the life."""
-    content: bytes = b""
+    content: _Content = b""
     before: _Number = NO_LIFE
     """An opening: the life that it ends."""
     owner: _Owner = ""
@@ -139,6 +146,10 @@ class Fold:
             return part.before == self.life and part.life not in (NO_LIFE, self.life)
         if (part.life, part.number) != (self.life, self.number):
             return False
+        # A writer ends each content within so many records. Somebody else made up any further one,
+        # and could fill the memory of whoever gathers them.
+        if not part.ends and len(self._pieces) + 1 >= CONTENT_PARTS_MAX:
+            return False
         # Its writer goes on where the one before ended: somebody else made up any other entry.
         return part.kind != Kind.ENTRY or (
             part.index == self.last + 1 or (not self.last and part.index > 0)
@@ -168,6 +179,7 @@ class Numbering:
 
     def _parts(self, kind: Kind, index: int, content: bytes, owner: str) -> Iterator[bytes]:
         """At least one, even if there is no content."""
+        assert len(content) <= CONTENT_BYTES_MAX, "nobody would read all of it"
         for start in range(0, max(1, len(content)), PART_BYTES_MAX):
             end = start + PART_BYTES_MAX
             part = Part(

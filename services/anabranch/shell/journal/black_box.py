@@ -11,7 +11,9 @@ from anabranch.core.errors import (
     BlackBoxFenced,
     BlackBoxTaken,
 )
+from anabranch.core.limits import MIB
 from anabranch.core.storage.black_box import (
+    CONTENT_BYTES_MAX,
     Fold,
     Kind,
     Numbering,
@@ -132,6 +134,11 @@ class BlackBoxJournal:
         raise BlackBoxFailed(self.where, f"entry {first + len(found)} isn't there")
 
     def save_snapshot(self, index: int, content: bytes) -> None:
+        """Raises BlackBoxFailed for a snapshot that is too large: then nothing is trimmed."""
+        if len(content) > CONTENT_BYTES_MAX:
+            limit = f"{CONTENT_BYTES_MAX // MIB} MiB"
+            reason = f"a snapshot of {len(content)} bytes exceeds {limit}, so nothing is trimmed"
+            raise BlackBoxFailed(self.where, reason)
         with self._writing:
             if index > self._snapshot[0]:
                 if index > self._unsure.snapshot:

@@ -6,11 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch.core.storage.black_box import (
+    CONTENT_PARTS_MAX,
     MAGIC,
     PART_BYTES_MAX,
     Fold,
     Kind,
     Numbering,
+    Part,
     Places,
     decode,
     encode,
@@ -48,6 +50,7 @@ def test_a_record_that_comes_twice_counts_once() -> None:
         [Kind.ENTRY, 1, 2, 0],
         [Kind.ENTRY, 1, 2, 1],
         [Kind.ENTRY, 1, 2, 1 << 63],
+        [Kind.ENTRY, 1, 2, 2, True, bytes(PART_BYTES_MAX + 1)],
         [Kind.OPENING, 0, 0, 0, True, b"", 1],
         [Kind.OPENING, 1, 0, 0, True, b"", 1],
         [Kind.OPENING, 2, 0, 0, True, b"", 1, "x" * 1_000_000],
@@ -89,6 +92,35 @@ def test_an_entry_that_a_life_left_unfinished_is_void() -> None:
     half, *_ = entries(old, 1, bytes(PART_BYTES_MAX + 1))
     (a,) = entries(new, 1, b"a")
     assert folded([first, half, second, a]) == [(1, b"a")]
+
+
+def parts(count: int) -> list[bytes]:
+    """The first records of entry 1, none of which ends it."""
+    return [
+        encode(Part(kind=Kind.ENTRY, life=1, number=number, index=1, ends=False, content=b"-"))
+        for number in range(1, count + 1)
+    ]
+
+
+def test_of_parts_that_somebody_makes_up_a_bounded_number_is_gathered() -> None:
+    opened, _ = begin(1, 0)
+    fold = Fold()
+    for position, record in enumerate([opened, *parts(3 * CONTENT_PARTS_MAX)]):
+        assert fold.take(position, record) is None
+    assert fold.number == CONTENT_PARTS_MAX, "one less counted, and the opening"
+    second, numbering = begin(2, 1)
+    (a,) = entries(numbering, 1, b"a")
+    assert fold.take(1 << 20, second) is None
+    whole = fold.take(1 + (1 << 20), a)
+    assert whole is not None
+    assert whole.content == b"a"
+
+
+def test_an_entry_of_as_many_parts_as_there_may_be_counts() -> None:
+    opened, _ = begin(1, 0)
+    last = Part(kind=Kind.ENTRY, life=1, number=CONTENT_PARTS_MAX, index=1, content=b".")
+    found = folded([opened, *parts(CONTENT_PARTS_MAX - 1), encode(last)])
+    assert found == [(1, b"-" * (CONTENT_PARTS_MAX - 1) + b".")]
 
 
 def test_what_somebody_else_wrote_is_passed_over() -> None:

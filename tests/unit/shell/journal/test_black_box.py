@@ -13,7 +13,7 @@ from anabranch.core.errors import (
     BlackBoxTaken,
     StorageFailed,
 )
-from anabranch.core.storage.black_box import PART_BYTES_MAX
+from anabranch.core.storage.black_box import CONTENT_BYTES_MAX, PART_BYTES_MAX
 from anabranch.shell.journal.black_box import BlackBoxJournal
 from anabranch_sim.world.black_box import SimBlackBox
 
@@ -77,6 +77,16 @@ def test_a_snapshot_lets_entries_go_and_is_given_first() -> None:
     assert last.journal.append([b"e"]) == 5
     with pytest.raises(StorageFailed, match="forgotten"):
         last.journal.read(3, 5)
+
+
+def test_a_snapshot_that_nobody_could_read_is_refused_and_trims_nothing() -> None:
+    kept = box()
+    opened = Opened(kept, 1)
+    opened.journal.append([b"a", b"b"])
+    with pytest.raises(StorageFailed, match="512 MiB, so nothing is trimmed"):
+        opened.journal.save_snapshot(2, bytes(CONTENT_BYTES_MAX + 1))
+    assert opened.journal.append([b"c"]) == 3
+    assert Opened(kept, 2).entries == {1: b"a", 2: b"b", 3: b"c"}
 
 
 def test_a_writer_that_was_replaced_is_fenced_and_its_late_records_are_void() -> None:
