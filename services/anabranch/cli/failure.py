@@ -71,9 +71,15 @@ class NotUsable(Unreachable):
 
 
 def advised(error: AnabranchError, advice: str) -> AnabranchError:
-    """The same error with advice for the command line, not for a program."""
+    """The same error with advice for the command line, not for a program. An error of another
+    version may lack facts: then it speaks for itself.
+    """
     facts = {**error.facts, "advice": advice}
-    return restore(error.code, type(error).says.format(**facts), facts)
+    try:
+        message = type(error).says.format(**facts)
+    except LookupError:
+        message = error.message
+    return restore(error.code, message, facts)
 
 
 def exit_code(error: AnabranchError) -> Exit:

@@ -25,6 +25,7 @@ from anabranch.core.bolt.protocol.messages import (
     ClientMessage,
     Describe,
     PositionAt,
+    changes,
     doubles,
 )
 from anabranch.core.bolt.protocol.messages import Once as Changing
@@ -135,7 +136,7 @@ class Asking:
         wait_ms: Milliseconds,
     ) -> AnabranchError:
         """What this reader can do now that nobody knows what became of the request."""
-        if not isinstance(message, Append | Changing):
+        if not changes(message):
             return late
         return self._unknown(late, what, wait_ms, twice=doubles(message))
 
@@ -210,10 +211,23 @@ class Asking:
         return await self.timely(self.front.backend.open(log, self._left_ms), what)
 
     async def timely(
-        self, answer: Coroutine[Any, Any, A], what: str, wait_ms: Milliseconds = 0
+        self,
+        answer: Coroutine[Any, Any, A],
+        what: str,
+        wait_ms: Milliseconds = 0,
+        *,
+        changes: bool = False,
     ) -> A:
-        """What such a client gives. It was told the deadline, and says itself what was missed."""
-        return await self._in_time(answer, what, wait_ms, _CLIENT_GRACE_MS)
+        """What such a client gives. It was told the deadline, and says itself what was missed.
+
+        `changes`: it does more than read.
+        """
+        try:
+            return await self._in_time(answer, what, wait_ms, _CLIENT_GRACE_MS)
+        except DeadlineExceeded as late:
+            if changes:
+                raise DeadlineExceeded(what, self._deadline_ms + wait_ms, None, AGAIN) from late
+            raise
 
     @property
     def left_s(self) -> float:
@@ -287,7 +301,8 @@ class Asking:
             async with asyncio.timeout_at(until):
                 return await (self._while_wanted(answer) if wait_ms > 0 else answer)
         except TimeoutError:
-            raise DeadlineExceeded(what, self._deadline_ms + wait_ms) from None
+            # Whoever changes something says what may have become of it.
+            raise DeadlineExceeded.of_read(what, self._deadline_ms + wait_ms) from None
 
     async def _while_wanted(self, answer: Coroutine[Any, Any, A]) -> A:
         """The answer, unless the client hangs up or the server stops before it is there."""

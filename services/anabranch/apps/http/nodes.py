@@ -92,7 +92,8 @@ async def trim_at_nodes(ask: Asking, log: Description, before: Position) -> None
     await ask.permitted(Trim(log.id, before, b""))
     ask.count_command()
     opened = await ask.open(log)
-    await ask.timely(opened.trim(before, timeout=ask.left_s), f"trim {log.name}")
+    trimmed = opened.trim(before, timeout=ask.left_s)
+    await ask.timely(trimmed, f"trim {log.name}", changes=True)
 
 
 class Opened(NamedTuple):

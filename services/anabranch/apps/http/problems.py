@@ -209,7 +209,7 @@ ANY = Refusals(
         Overloaded("requests waiting", 100_000, "waits_max"),
         AnabranchError(reason="the server failed: see request 1f0a6c3b9d2e4857 in its log"),
         Unavailable("the log", "it is stopping"),
-        DeadlineExceeded("describe orders", 30_000),
+        DeadlineExceeded.of_read("describe orders", 30_000),
     )
 )
 """What any operation may answer."""

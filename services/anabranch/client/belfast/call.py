@@ -5,9 +5,12 @@ from anabranch.client.session.leader_call import LeaderCall
 from anabranch.core.belfast.protocol.messages import (
     Directory,
     Elsewhere,
+    Join,
+    Leave,
     Locate,
     ToClient,
     ToServer,
+    Trim,
 )
 from anabranch.core.errors import (
     AnabranchError,
@@ -38,6 +41,9 @@ class Call(LeaderCall[ToServer, ToClient, Whereabouts]):
 
     def _line_to(self, node: str) -> NodeLine:
         return self._of_session.router.line(node)
+
+    def _changes(self) -> bool:
+        return isinstance(self._message, Trim | Leave | Join)
 
     def _answered(self, answer: ToClient) -> None:
         if isinstance(answer, Elsewhere):

@@ -238,7 +238,7 @@ class ShardedLog(LogVerbs, ABC, Generic[R]):
                 before = events.final
                 found = await events.take(records_max=min(left, RECORDS_MAX), timeout=limit_s)
                 if not found and before == events.final:
-                    raise DeadlineExceeded(what, round(limit_s * 1_000))
+                    raise DeadlineExceeded.of_read(what, round(limit_s * 1_000))
                 records = _records(found, end)
                 left -= len(records)
                 if records:

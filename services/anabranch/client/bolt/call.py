@@ -26,6 +26,7 @@ from anabranch.core.bolt.protocol.messages import (
     Redeem,
     ServerMessage,
     Survey,
+    changes,
     doubles,
 )
 from anabranch.core.bolt.protocol.queries import Pool
@@ -116,6 +117,9 @@ class Call(call.Call[ClientMessage, ServerMessage, Routing]):
     def _learn(self, answer: ServerMessage) -> None:
         if isinstance(answer, Description | Pool):
             self._of_session.router.learn(answer)
+
+    def _changes(self) -> bool:
+        return changes(self._message)
 
     def _doubles(self) -> bool:
         return doubles(self._message)

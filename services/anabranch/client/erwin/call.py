@@ -6,7 +6,7 @@ from anabranch.client.session.leader_call import LeaderCall
 from anabranch.core.errors import NotPrimary, Retry, ShardElsewhere, StaleView
 from anabranch.core.erwin.protocol import messages as shard
 from anabranch.core.sequencing import messages as sequencing
-from anabranch.core.sequencing.messages import Directory, Locate, Survey
+from anabranch.core.sequencing.messages import Directory, Locate, SetShardOpen, Survey, Trim
 from anabranch.core.types import Milliseconds
 
 _RETRIED = (Retry, NotPrimary, ShardElsewhere, StaleView)
@@ -26,6 +26,9 @@ class _NodeCall(LeaderCall[ToNode, FromNode, Whereabouts]):
     def _learn(self, answer: FromNode) -> None:
         if isinstance(answer, Directory):
             self._of_session.router.learn(answer)
+
+    def _changes(self) -> bool:
+        return isinstance(self._message, Trim | SetShardOpen)
 
     def _retry(self) -> None:
         self._of_session.router.ask()

@@ -66,7 +66,7 @@ class Reader:
                 wait_ms = max(1, self._limit_ms)
             else:
                 # It was durable when that was asked, and isn't ordered in time.
-                raise DeadlineExceeded(what, self._limit_ms)
+                raise DeadlineExceeded.of_read(what, self._limit_ms)
         if longest_ms and left > 0 and not some and start > first:
             # It found only no-ops so far.
             await self._fetch(start, left, longest_ms)
@@ -140,7 +140,7 @@ class Reader:
                         # A log that has just started has none until its controller has met one.
                         await asyncio.sleep(session.settings.view_ms / 1_000)
         except TimeoutError as late:
-            raise DeadlineExceeded(self._what, self._limit_ms) from late
+            raise DeadlineExceeded.of_read(self._what, self._limit_ms) from late
 
     def _absorb(self, shard: str, begin: Position, answer: Records) -> None:
         if not len(answer.firsts) == len(answer.counts) == len(answer.batches):

@@ -82,6 +82,9 @@ class TailCall(Call[ToNode, FromNode, Whereabouts]):
         self._stop()
         super()._forget()
 
+    def _changes(self) -> bool:
+        return False
+
     def _in_vain(self) -> AnabranchError:
         commons = self._of_session
         owing = sorted(node for each in self._legs for node in each.delivery.owing)

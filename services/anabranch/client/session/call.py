@@ -138,6 +138,10 @@ class Call(ABC, Generic[Q, A, R]):
     def _learn(self, answer: A) -> None:
         """The answer may say where logs or shards are served."""
 
+    @abstractmethod
+    def _changes(self) -> bool:
+        """Does it do anything but read?"""
+
     def _doubles(self) -> bool:
         """Is it done twice if the same call is made again, with nothing that tells it is the
         same?
@@ -165,7 +169,10 @@ class Call(ABC, Generic[Q, A, R]):
     def _expire(self) -> None:
         if self._in_doubt:
             timeout_ms = self._wait_ms + self._timeout_ms
-            error = DeadlineExceeded(self._what, timeout_ms, self._request_id or None)
+            if self._changes():
+                error = DeadlineExceeded(self._what, timeout_ms, self._request_id or None)
+            else:
+                error = DeadlineExceeded.of_read(self._what, timeout_ms)
             error.__cause__ = self._refusal
             self._finish(error=error)
         else:

@@ -63,12 +63,15 @@ class DeadlineExceeded(Retry):
 
     code = "deadline-exceeded"
     status = 504
-    says = (
-        "{what} was not answered within {deadline_ms} ms and may or may not have happened: {advice}"
-    )
+    says = "{what} was not answered within {deadline_ms} ms and {outcome}: {advice}"
 
     def __init__(
-        self, what: str, deadline_ms: int, request_id: str | None = None, advice: str = ""
+        self,
+        what: str,
+        deadline_ms: int,
+        request_id: str | None = None,
+        advice: str = "",
+        outcome: str = "may or may not have happened",
     ) -> None:
         if not advice:
             advice = (
@@ -76,7 +79,19 @@ class DeadlineExceeded(Retry):
                 if request_id
                 else "repeat it, which does no harm"
             )
-        super().__init__(what=what, deadline_ms=deadline_ms, request_id=request_id, advice=advice)
+        super().__init__(
+            what=what,
+            deadline_ms=deadline_ms,
+            request_id=request_id,
+            outcome=outcome,
+            advice=advice,
+        )
+
+    @staticmethod
+    def of_read(what: str, deadline_ms: int) -> "DeadlineExceeded":
+        """Of a request that only reads."""
+        advice = "ask again, and allow more time if it happens again"
+        return DeadlineExceeded(what, deadline_ms, advice=advice, outcome="has changed nothing")
 
 
 class PositionPending(DeadlineExceeded, ReceiptPending):

@@ -10,6 +10,7 @@ from anabranch.client.session.effects import Connected, Disconnected, Dropped, E
 from anabranch.core.bolt.protocol.commands import Receipt
 from anabranch.core.bolt.protocol.messages import (
     PROTOCOL_VERSION,
+    ClientMessage,
     CreateLog,
     Guarded,
     Hello,
@@ -105,6 +106,23 @@ def test_an_error_that_may_pass_is_tried_again_until_the_deadline(world: World) 
     assert tries > 3
     assert isinstance(call.error, DeadlineExceeded), "the first try may have been done"
     assert isinstance(call.error.__cause__, Overloaded), "the last that stood in the way"
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        (Survey(), "has changed nothing: ask again"),
+        (CreateLog("orders", b"r" * 16), "may or may not have happened: repeat it"),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_a_deadline_says_of_a_read_that_it_has_changed_nothing(
+    world: World, message: ClientMessage, said: str
+) -> None:
+    call = world.ask(message, timeout_ms=200)
+    world.advance(200)
+    assert isinstance(call.error, DeadlineExceeded)
+    assert said in call.error.message
 
 
 def test_a_call_that_a_new_connection_repeats_is_answered_once(world: World) -> None:

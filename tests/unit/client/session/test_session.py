@@ -165,6 +165,7 @@ def test_a_deadline_is_kept_though_nobody_answers(engine: str) -> None:
     table.advance(1)
     assert isinstance(call.error, DeadlineExceeded)
     assert call.error.facts["deadline_ms"] == 700
+    assert "has changed nothing: ask again" in call.error.message, "it was a question"
     assert isinstance(pledge.outcome, AnabranchError)
     assert pledge.outcome.code == "outcome-unknown"
 

@@ -176,6 +176,10 @@ def test_a_deadline_says_how_to_repeat_without_doing_it_twice(
     error = DeadlineExceeded(what, deadline_ms, request_id)
     assert error.request_id == request_id
     assert (f"request id {request_id}" if request_id else "does no harm") in error.message
+    assert "may or may not have happened" in error.message
+    read = DeadlineExceeded.of_read(what, deadline_ms)
+    assert "has changed nothing: ask again" in read.message
+    assert "may or may not" not in read.message or "may or may not" in what
     late = OutcomeUnknown.late(what, deadline_ms)
     assert not isinstance(late, Retry), "nothing that repeats errors blindly may repeat this one"
     assert f"{deadline_ms} ms" in late.message

@@ -118,7 +118,7 @@ class Correspondence:
         for token, question in list(self._questions.items()):
             if not question.patient and now - question.asked_at >= PATIENCE_MS * MS:
                 del self._questions[token]
-                question.then(Refused.of(DeadlineExceeded(_what(question.message), PATIENCE_MS)))
+                question.then(Refused.of(_late(question.message)))
             elif now - question.sent_at >= overdue:
                 question.sent_at = now
                 self._outbox.counters.questions_repeated += 1
@@ -127,6 +127,11 @@ class Correspondence:
             self._look_again()
 
 
-def _what(message: Propose | Ask) -> str:
-    asked = message.command if isinstance(message, Propose) else message.query
+def _late(message: Propose | Ask) -> DeadlineExceeded:
+    if isinstance(message, Propose):
+        return DeadlineExceeded(_what(message.command), PATIENCE_MS)
+    return DeadlineExceeded.of_read(_what(message.query), PATIENCE_MS)
+
+
+def _what(asked: object) -> str:
     return f"the metadata's answer to {type(asked).__name__}"

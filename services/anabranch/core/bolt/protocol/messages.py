@@ -384,6 +384,11 @@ Control = (
 ClientMessage = Append | Control
 
 
+def changes(message: ClientMessage) -> bool:
+    """Does it do anything but read?"""
+    return isinstance(message, Append | Once | Guarded | Order)
+
+
 def doubles(message: ClientMessage) -> bool:
     """Is it done twice if the same call is made again, with nothing that tells it is the same?"""
     match message:
