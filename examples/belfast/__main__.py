@@ -21,12 +21,15 @@ from examples.belfast.application import Application, Ingested, Interest, Reader
 from examples.belfast.fraud import Fraud
 from examples.belfast.intrusion import Intrusion
 from examples.belfast.trading import Trading
+from examples.service import chosen
 
 import anabranch
+from anabranch.cli.service.choice import DEFAULT_URL
 from anabranch.client.belfast import aio
 from anabranch.client.belfast.aio import Log
 from anabranch.client.belfast.speculator import BatchSpeculator
 from anabranch.client.session.records import Appended, Deliver
+from anabranch.client.session.settings import Settings
 from anabranch.client.speculative_log import SpeculativeLog
 from anabranch.core.belfast.ledger.ledger import Standing
 from anabranch.core.errors import AnabranchError, Unavailable
@@ -168,17 +171,17 @@ class Task:
 
 
 @asynccontextmanager
-async def log_of(url: str, name: str) -> AsyncIterator[AnyLog]:
+async def log_of(url: str, settings: Settings, name: str) -> AsyncIterator[AnyLog]:
     """The log by itself at a `belfast://` address, or the log of this name of a service."""
     if url.startswith("belfast"):
-        async with aio.connect(url) as log:
+        async with aio.connect(url, settings=settings) as log:
             yield log
         return
-    async with anabranch.aio.connect(url) as service:
+    async with anabranch.aio.connect(url, settings=settings) as service:
         log = await service.ensure(name, engine="belfast", shards=_SHARDS)
-        settings = log.description.settings
-        assert settings is not None, "a Belfast log has settings"
-        for number in range(settings.shards):
+        made = log.description.settings
+        assert made is not None, "a Belfast log has settings"
+        for number in range(made.shards):
             # It waits until the shard takes appends, which those of a new log don't at once.
             await log.append(b"opened", shard=f"shard-{number}")
         yield log
@@ -189,9 +192,8 @@ async def main(words: Sequence[str]) -> int:
     parser.add_argument("application", choices=sorted(APPLICATIONS), nargs="+")
     parser.add_argument(
         "--url",
-        default="anabranch://127.0.0.1:7420",
         help="of a service, or of a Belfast log by itself: what `anabranch up` prints "
-        "(default: %(default)s)",
+        f"(default: ANABRANCH_URL, a profile's, or {DEFAULT_URL})",
     )
     parser.add_argument("--log", help="of the service; default: one named after the application")
     parser.add_argument("--records", type=int, default=10_000, help="to ingest")
@@ -199,9 +201,10 @@ async def main(words: Sequence[str]) -> int:
     parser.add_argument("--readers", type=int, default=2, help="who share the records")
     parser.add_argument("--seed", type=int, default=1, help="of what is ingested")
     asked = parser.parse_args(words)
+    url, settings = chosen(asked.url)
     found: list[bool] = []
     for name in asked.application:
-        async with log_of(asked.url, asked.log or name) as log:
+        async with log_of(url, settings, asked.log or name) as log:
             made = APPLICATIONS[name]()
             found.append(
                 await play(log, made, asked.records, asked.readers, asked.seed, asked.rate)

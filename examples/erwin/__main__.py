@@ -10,8 +10,10 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from examples.erwin import teller, word_count, ycsb
 from examples.erwin.shared_log import ErwinSharedLog, SharedLog
+from examples.service import chosen
 
 from anabranch import aio
+from anabranch.cli.service.choice import DEFAULT_URL
 from anabranch.core.errors import AnabranchError
 from anabranch.core.types import Position
 
@@ -44,7 +46,7 @@ async def main(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m examples.erwin", description=__doc__)
     parser.add_argument("application", choices=sorted(APPLICATIONS), nargs="+")
     parser.add_argument(
-        "--url", default="anabranch://127.0.0.1:7420", help="of the service (default: %(default)s)"
+        "--url", help=f"of the service (default: ANABRANCH_URL, a profile's, or {DEFAULT_URL})"
     )
     parser.add_argument(
         "--requests", type=int, default=2_000, help="puts and gets, transactions, or lines to count"
@@ -52,7 +54,8 @@ async def main(words: Sequence[str]) -> int:
     parser.add_argument("--seed", type=int, default=1, help="what the records are made up from")
     asked = parser.parse_args(words)
     failed = False
-    async with aio.connect(asked.url) as service:
+    url, settings = chosen(asked.url)
+    async with aio.connect(url, settings=settings) as service:
         for name in asked.application:
             log = await service.ensure(name, engine="erwin")
             wrong = await APPLICATIONS[name](

@@ -53,10 +53,12 @@ class ListLog:
                 assert not self._fault
 
 
-def test_applications_find_their_output_right_on_an_erwin_log() -> None:
+def test_applications_find_their_output_right_on_an_erwin_log(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with anabranch.testing.server() as server:
-        words = [*APPLICATIONS, "--url", server.url, "--requests", "200"]
-        assert asyncio.run(main(words)) == 0
+        monkeypatch.setenv("ANABRANCH_URL", server.url)
+        assert asyncio.run(main([*APPLICATIONS, "--requests", "200"])) == 0
 
 
 def test_applications_find_their_output_right_on_a_list() -> None:

@@ -39,9 +39,10 @@ def test_the_examples_run_on_a_log_of_a_service(url: str, ticks: anabranch.Specu
 
 
 def test_the_examples_make_a_log_of_their_own_in_a_service(
-    url: str, service: anabranch.Service
+    url: str, service: anabranch.Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = ["fraud", "--url", url, "--records", "60", "--readers", "1"]
+    monkeypatch.setenv("ANABRANCH_URL", url)
+    asked = ["fraud", "--records", "60", "--readers", "1"]
     assert asyncio.run(examples(asked)) == 0
     made = service.log("fraud", engine="belfast")
     end = made.tail()
